@@ -1,0 +1,267 @@
+"""Input that is missing, broken, odd or hostile: one clear line, nothing lost, the other files go on."""
+
+import os
+
+import imagecodecs
+import numpy as np
+import pytest
+import tifffile
+
+from tests.batch.movies import DRIFT, align, files, movie, record, refused, shifts, table, write_movie
+from tests.io.samples import page_tags, tiff_bytes, write_plain
+
+
+def test_missing_path(tmp_path):
+    refused(align(tmp_path / "nowhere", "-o", tmp_path / "out"), "nowhere: does not exist")
+    refused(align(tmp_path / "a", tmp_path / "b", "-o", tmp_path / "out"), "a: does not exist", "b: does not exist")
+    assert not (tmp_path / "out").exists()
+
+
+def test_missing_path_beside_a_good_one_is_in_the_table(tmp_path):
+    run = align(write_movie(tmp_path / "m.tif"), tmp_path / "nowhere.tif", "-o", tmp_path / "out")
+    assert run.code == 1
+    assert "nowhere.tif: does not exist" in run.stdout
+    assert "nowhere.tif" in (tmp_path / "out" / "report.html").read_text()
+    np.testing.assert_allclose(shifts(tmp_path / "out" / "m" / "shifts.csv"), DRIFT, atol=0.02)
+
+
+def test_empty_folder_and_glob_without_match(tmp_path):
+    (tmp_path / "empty").mkdir()
+    refused(align(tmp_path / "empty", "-o", tmp_path / "out"), "empty: holds no TIFF or PNG file")
+    refused(align(tmp_path / "*.tif", "-o", tmp_path / "out"), "no image or folder has a name of that form")
+
+
+@pytest.mark.parametrize("arguments", [("", "-o", "out"), ("in", "-o", "")])
+def test_empty_name_is_not_the_current_folder(tmp_path, monkeypatch, arguments):
+    monkeypatch.chdir(tmp_path)
+    write_movie(tmp_path / "in" / "m.tif")
+    run = align(*arguments)
+    assert run.code == 2
+    assert "is empty" in run.stderr
+    assert files(tmp_path) == {"in/m.tif"}
+
+
+def whole():
+    """Bytes of a small stack."""
+    return tiff_bytes([page_tags(40, 48, 122, 1920)], tail=bytes(range(1, 161)) * 12)
+
+
+BROKEN = {
+    "text": b"this is no image",
+    "zero-bytes": b"",
+    "header-only": b"II*\0\x08\0\0\0",
+    "cut-short": whole()[:-100],
+    "zero-byte-count": tiff_bytes([page_tags(40, 48, 122, 0)], tail=bytes(1920)),
+    "gigantic": tiff_bytes([page_tags(100_000, 100_000, 8, 10)]),
+    "colour": tiff_bytes([page_tags(40, 48, 122, 5760, t277=3, t262=2)], tail=bytes(5760)),
+    "png-cut-short": imagecodecs.png_encode(np.arange(1920, dtype=np.uint8).reshape(40, 48))[:-30],
+}
+
+
+def test_file_that_the_broken_ones_are_made_of_is_sound(tmp_path):
+    (tmp_path / "m.tif").write_bytes(whole())
+    assert align(tmp_path / "m.tif", "-o", tmp_path / "out").code == 0
+
+
+def test_every_broken_file_has_its_line_and_the_others_go_on(tmp_path):
+    for name, content in BROKEN.items():
+        (tmp_path / f"{name}.tif").write_bytes(content)
+    write_movie(tmp_path / "good.tif")
+    run = align(*sorted(tmp_path.glob("*.tif")), "-o", tmp_path / "out")
+    assert run.code == 1
+    assert run.stderr == ""
+    report = (tmp_path / "out" / "report.html").read_text()
+    failures = record(tmp_path / "out")["failures"]
+    for name in BROKEN:
+        assert len([line for line in run.stdout.splitlines() if line.strip().startswith(f"{name}.tif: ")]) == 1
+        assert f"{name}.tif" in report
+        assert str(tmp_path / f"{name}.tif") in failures
+    assert "100000 x 100000 = 10000000000 pixels (10 GB as uint8)" in run.stdout
+    assert "--max-pixels 10000000000" in run.stdout
+    assert "pick one channel" in run.stdout
+    assert list(record(tmp_path / "out")["stacks"]) == ["good"]
+    np.testing.assert_allclose(shifts(tmp_path / "out" / "good" / "shifts.csv"), DRIFT, atol=0.02)
+
+
+def test_only_broken_files_still_leave_a_report(tmp_path):
+    (tmp_path / "a.tif").write_bytes(b"")
+    assert align(tmp_path / "a.tif", "-o", tmp_path / "out").code == 1
+    assert files(tmp_path / "out") == {"report.html", "run.json"}
+
+
+@pytest.mark.usefixtures("short_report")
+@pytest.mark.parametrize("kind", ["cut-short", "colour", "gigantic", "dangling"])
+def test_broken_frame_of_a_series_keeps_its_place(tmp_path, kind):
+    folder = tmp_path / "series"
+    folder.mkdir()
+    for number, frame in enumerate(movie(dtype="uint8")):
+        write_plain(folder / f"t{number}.tif", frame)
+    (folder / "t1.tif").unlink()
+    if kind == "dangling":
+        (folder / "t1.tif").symlink_to("gone")
+    else:
+        (folder / "t1.tif").write_bytes(BROKEN[kind])
+    run = align(folder, "-o", tmp_path / "out")
+    assert run.code == 1
+    rows = table(tmp_path / "out" / "series" / "shifts.csv")
+    assert [row["flags"] for row in rows] == ["", "unreadable", "", ""]
+    assert (rows[1]["source"], rows[1]["dy"]) == ("t1.tif", "")
+    assert "Frame 1 is unreadable" in run.stdout
+    good = [0, 2, 3]
+    np.testing.assert_allclose(
+        shifts(tmp_path / "out" / "series" / "shifts.csv")[good], np.array(DRIFT)[good], atol=0.02
+    )
+    moved = tifffile.imread(tmp_path / "out" / "series" / "series_aligned.tif")
+    assert moved.shape == (4, 40, 48)
+    assert not moved[1].any()
+
+
+@pytest.mark.parametrize("change", ["shape", "dtype"])
+def test_pages_that_differ_are_named(tmp_path, change):
+    folder = tmp_path / "series"
+    folder.mkdir()
+    write_plain(folder / "a.tif", movie()[0])
+    write_plain(folder / "b.tif", movie()[1][:-1] if change == "shape" else movie(dtype="uint8")[1])
+    write_movie(tmp_path / "m.tif")
+    run = align(folder, tmp_path / "m.tif", "-o", tmp_path / "out")
+    assert run.code == 1
+    assert f"{folder / 'b.tif'}: its pages are" in run.stdout
+    assert (tmp_path / "out" / "m" / "shifts.csv").exists()
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 30), (30, 1), (2, 3)])
+@pytest.mark.parametrize("options", [(), ("--border", "crop", "--interpolation", "fourier", "--max-shift", "1000000")])
+def test_tiny_images(tmp_path, shape, options):
+    data = np.random.default_rng(0).integers(1, 1000, (3, *shape)).astype(np.uint16)
+    write_plain(tmp_path / "m.tif", data)
+    run = align(tmp_path / "m.tif", "-o", tmp_path / "out", *options)
+    assert run.code in (0, 1)
+    rows = table(tmp_path / "out" / "m" / "shifts.csv")
+    assert len(rows) == 3
+    assert (run.code == 1) == any({"flat", "unreadable", "disagrees"} & set(row["flags"].split("|")) for row in rows)
+
+
+@pytest.mark.usefixtures("short_report")
+def test_one_frame(tmp_path):
+    write_plain(tmp_path / "m.tif", movie()[0])
+    for reference in ("first", "mean", "median", "previous", "template"):
+        assert align(tmp_path / "m.tif", "-o", tmp_path / reference, "--reference", reference).code == 0
+        np.testing.assert_array_equal(shifts(tmp_path / reference / "m" / "shifts.csv"), [[0, 0]])
+        np.testing.assert_array_equal(tifffile.imread(tmp_path / reference / "m" / "m_aligned.tif"), movie()[0])
+
+
+@pytest.mark.usefixtures("short_report")
+def test_not_a_number_and_infinity(tmp_path):
+    frames = movie(dtype="float32")
+    frames[1, 3, 4], frames[1, 30, 4], frames[2] = np.nan, np.inf, np.nan
+    write_plain(tmp_path / "m.tif", frames)
+    run = align(tmp_path / "m.tif", "-o", tmp_path / "out")
+    assert run.code == 1
+    rows = table(tmp_path / "out" / "m" / "shifts.csv")
+    assert rows[1]["flags"] == "non-finite"
+    assert "unreadable" in rows[2]["flags"].split("|")
+    assert rows[2]["dy"] == rows[2]["dx"] == ""
+    np.testing.assert_allclose(
+        shifts(tmp_path / "out" / "m" / "shifts.csv")[[0, 1, 3]], np.array(DRIFT)[[0, 1, 3]], atol=0.05
+    )
+    assert f"{2 + 40 * 48} NaN or infinite pixels" in run.stdout
+
+
+@pytest.mark.usefixtures("short_report")
+def test_constant_frames(tmp_path):
+    frames = movie()
+    frames[1] = 7
+    write_plain(tmp_path / "m.tif", frames)
+    assert align(tmp_path / "m.tif", "-o", tmp_path / "out").code == 1
+    assert [row["flags"] for row in table(tmp_path / "out" / "m" / "shifts.csv")] == ["", "flat", "", ""]
+    frames[:] = 7
+    write_plain(tmp_path / "c.tif", frames)
+    assert align(tmp_path / "c.tif", "-o", tmp_path / "out2").code == 1
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "out2" / "c" / "c_aligned.tif"), frames)
+
+
+def test_odd_names(tmp_path):
+    folder = tmp_path / "a b\nc"
+    names = ["two words.tif", "new\nline.tif", "a..tif", "é µm.tif", "[red].tif", os.fsdecode(b"\xff.tif"), "<b>.tif"]
+    for name in names:
+        write_movie(folder / name)
+    run = align(folder / ".." / "a b\nc", "-o", tmp_path / "o\nut", "-v")
+    assert run.code == 0
+    stacks = record(tmp_path / "o\nut")["stacks"]
+    assert len(stacks) == len(names)
+    for name in stacks:
+        assert (tmp_path / "o\nut" / name / f"{name}_aligned.tif").is_file()
+        assert not name.startswith(".")
+    assert "o\\nut" in run.stdout
+    assert "<b>" not in (tmp_path / "o\nut" / "report.html").read_text()
+
+
+@pytest.mark.usefixtures("short_report")
+def test_link_in_a_circle(tmp_path):
+    (tmp_path / "loop").symlink_to("loop")
+    refused(align(tmp_path / "loop", "-o", tmp_path / "out"), "loop")
+    write_movie(tmp_path / "in" / "m.tif")
+    (tmp_path / "in" / "again").symlink_to(tmp_path / "in")
+    (tmp_path / "in" / "circle.tif").symlink_to("circle.tif")
+    run = align(tmp_path / "in", "-o", tmp_path / "out")
+    assert run.code == 1
+    assert "circle.tif: cannot be read" in run.stdout
+    assert list(record(tmp_path / "out")["stacks"]) == ["m"]
+
+
+@pytest.mark.usefixtures("short_report")
+def test_pipe_is_refused_at_once(tmp_path):
+    os.mkfifo(tmp_path / "pipe.tif")
+    run = align(tmp_path / "pipe.tif", write_movie(tmp_path / "m.tif"), "-o", tmp_path / "out")
+    assert run.code == 1
+    assert "pipe.tif: is a folder, pipe or device" in run.stdout
+
+
+def test_reference_file_that_cannot_be_read_is_refused_before_anything_runs(tmp_path):
+    stack = write_movie(tmp_path / "m.tif")
+    (tmp_path / "text.txt").write_text("this is no image")
+    refused(align(stack, "-o", tmp_path / "out", "--reference", tmp_path), "is a folder, pipe or device")
+    refused(align(stack, "-o", tmp_path / "out", "--reference", tmp_path / "text.txt"), "is not a TIFF file")
+    assert not (tmp_path / "out").exists()
+
+
+def test_reference_file_of_another_size(tmp_path):
+    reference = write_movie(tmp_path / "other.tif", shape=(20, 20), drift=((0, 0),))
+    run = align(write_movie(tmp_path / "m.tif"), "-o", tmp_path / "out", "--reference", reference)
+    assert run.code == 1
+    assert "must have the size of a frame" in run.stdout
+
+
+@pytest.mark.usefixtures("short_report")
+def test_reference_file_of_several_images(tmp_path):
+    reference = write_movie(tmp_path / "other.tif")
+    run = align(write_movie(tmp_path / "m.tif"), "-o", tmp_path / "out", "--reference", reference)
+    assert run.code == 1
+    assert "a reference is a single one" in run.stdout
+
+
+@pytest.mark.usefixtures("short_report")
+def test_frame_number_that_does_not_exist(tmp_path):
+    run = align(write_movie(tmp_path / "m.tif"), "-o", tmp_path / "out", "--reference", "4")
+    assert run.code == 1
+    assert "the stack has frames 0 to 3" in run.stdout
+
+
+@pytest.mark.usefixtures("short_report")
+def test_no_memory_for_one_stack(tmp_path, monkeypatch):
+    write_movie(tmp_path / "in" / "a.tif")
+    write_movie(tmp_path / "in" / "b.tif")
+    from xcorr_app.batch import run as module
+
+    real = module.align_stack
+
+    def starved(spec, *others):
+        if spec.name == "a":
+            raise MemoryError
+        return real(spec, *others)
+
+    monkeypatch.setattr(module, "align_stack", starved)
+    run = align(tmp_path / "in", "-o", tmp_path / "out")
+    assert run.code == 1
+    assert "a: needs more memory than there is" in run.stdout
+    assert (tmp_path / "out" / "b" / "b_aligned.tif").exists()

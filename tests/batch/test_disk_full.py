@@ -1,0 +1,97 @@
+"""The disk fills up: whatever write it happens at, there is one clear line and nothing half-written."""
+
+import errno
+import os
+
+import pytest
+
+from tests.batch.movies import align, files, write_movie
+from xcorr_app.io import atomic, write
+
+pytestmark = pytest.mark.usefixtures("short_report")
+
+
+class Disk:
+    """Counts writes and refuses the n-th, and with `lasting` all that follow."""
+
+    def __init__(self, monkeypatch, fails_at, *, lasting):
+        self.writes, self._fails_at, self._lasting = 0, fails_at, lasting
+        real_open, real_sync, real_replace = write.open_output, atomic._sync, atomic.Path.replace
+        real_bytes, real_mkdir = atomic.Path.write_bytes, atomic.Path.mkdir
+        disk = self
+
+        class Stream:
+            def __init__(self, stream):
+                self._stream = stream
+
+            def write(self, content):
+                disk.use()
+                return self._stream.write(content)
+
+            def __getattr__(self, name):
+                return getattr(self._stream, name)
+
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                self._stream.close()
+
+        def guarded(real):
+            def call(*args, **options):
+                disk.use()
+                return real(*args, **options)
+
+            return call
+
+        monkeypatch.setattr(write, "open_output", lambda path: Stream(real_open(path)))
+        monkeypatch.setattr(atomic, "_sync", guarded(real_sync))
+        monkeypatch.setattr(atomic.Path, "replace", guarded(real_replace))
+        monkeypatch.setattr(atomic.Path, "write_bytes", guarded(real_bytes))
+        monkeypatch.setattr(atomic.Path, "mkdir", guarded(real_mkdir))
+
+    def use(self):
+        self.writes += 1
+        if self.writes == self._fails_at or (self._lasting and self.writes > self._fails_at > 0):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("disk") / "in"
+    for number, name in enumerate("ab"):
+        write_movie(folder / f"{name}.tif", shape=(12, 12), drift=((0, 0), (1, 0)), seed=number)
+    return folder
+
+
+def writes_of_a_run(tmp_path, folder):
+    with pytest.MonkeyPatch.context() as patch:
+        disk = Disk(patch, 0, lasting=False)
+        assert align(folder, "-o", tmp_path / "counted", "--verify", "none").code in (0, 1)
+    return disk.writes
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_any_write_may_fail(tmp_path, folder, lasting):
+    total = writes_of_a_run(tmp_path, folder)
+    whole = files(tmp_path / "counted")
+    assert total > 30
+    # A dozen places from the first to the last; one after the other they take many seconds.
+    for n in sorted({1, 2, total, *range(1 + 3 * lasting, total, total // 9)}):
+        out = tmp_path / f"out{n}"
+        with pytest.MonkeyPatch.context() as patch:
+            Disk(patch, n, lasting=lasting)
+            run = align(folder, "-o", out, "--verify", "none", "-q")
+        assert run.code == (2 if n == 1 else 1), (n, run)
+        assert len(run.lines_of_error) <= 1
+        assert "No space left on device" in run.stdout + run.stderr, (n, run)
+        left = {path.name for path in out.rglob("*") if path.is_file()}
+        assert not [name for name in left if "partial" in name], (n, left)
+        # What has a final name is whole: the same bytes as in the run that nothing happened to.
+        for name in files(out) - {"run.json", "report.html"} if out.exists() else ():
+            assert (out / name).read_bytes() == (tmp_path / "counted" / name).read_bytes(), (n, name)
+        if not lasting and "report.html" in left:
+            assert any((out / name / "shifts.csv").exists() for name in "ab"), n
+        if n in (2, total):
+            assert align(folder, "-o", out, "--verify", "none", "--resume").code in (0, 1)
+            assert files(out) == whole

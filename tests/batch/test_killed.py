@@ -1,0 +1,80 @@
+"""kill -9 at random moments, then ``--resume``: the same bytes as a run that nobody disturbed, and no stray files."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tests.batch.movies import write_movie
+from tests.conftest import ROOT
+
+
+@pytest.fixture
+def forker():
+    command = [sys.executable, "-m", "tests.batch.forker"]
+    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+
+        def run(arguments, kill_after=None):
+            process.stdin.write(json.dumps([[str(argument) for argument in arguments], kill_after]) + "\n")
+            process.stdin.flush()
+            return json.loads(process.stdout.readline())
+
+        yield run
+        process.stdin.close()
+
+
+def content(out):
+    """Every file with its bytes; of records, what is not a time nor says who was resumed."""
+    found = {}
+    for path in sorted(out.rglob("*")):
+        name = path.relative_to(out).as_posix()
+        if path.suffix == ".json":
+            found[name] = without_times(json.loads(path.read_text()))
+        elif path.is_file():
+            found[name] = path.read_bytes()
+    return found
+
+
+def without_times(value):
+    if isinstance(value, dict):
+        dropped = ("seconds", "started", "resumed")
+        return {key: without_times(inner) for key, inner in value.items() if key not in dropped}
+    return value
+
+
+@pytest.mark.parametrize("kills", [8, pytest.param(50, marks=pytest.mark.slow)])
+def test_killed_run_resumes_to_the_same_bytes(tmp_path, forker, kills):
+    for number in range(2):
+        write_movie(tmp_path / "in" / f"m{number}.tif", seed=number)
+    (tmp_path / "in" / "broken.tif").write_bytes(b"broken")
+    expected = tmp_path / "expected"
+    command = ["align", "--device", "cpu", tmp_path / "in"]
+    _, code = forker([*command, "-o", expected])
+    assert code == 1  # for the broken file
+    whole = content(expected)
+    assert len(whole) == 2 * 4 + 2
+    shutil.rmtree(expected)
+    duration, _ = forker([*command, "-o", expected])
+    moments = np.random.default_rng(4)
+    finished_before = set()
+    for kill in range(kills):
+        shutil.rmtree(expected)  # the same -o each time: the report and the record name it
+        # The report takes most of the time: every other kill comes while stacks are being aligned.
+        _, code = forker([*command, "-o", expected], moments.uniform(0, duration / (4 if kill % 2 else 1)))
+        assert code in (-signal.SIGKILL, 1)
+        if expected.exists():
+            left = content(expected)
+            # What bears a final name is whole, before anyone resumes.
+            names = {name for name in left if "partial" not in name}
+            assert {name: left[name] for name in names} == {name: whole[name] for name in names}, kill
+        else:
+            expected.mkdir()
+        _, code = forker([*command, "-o", expected, "--resume"])
+        assert code == 1
+        assert content(expected) == whole, kill
+        finished_before.add(len(json.loads((expected / "run.json").read_text())["resumed"]))
+    assert len(finished_before) > 1, "the kills came at the same stage every time"

@@ -1,0 +1,128 @@
+"""What a user can point at: folders of pages, folders of stacks, files, globs, hyperstacks, PNG."""
+
+import csv
+
+import imagecodecs
+import numpy as np
+import pytest
+import tifffile
+
+from tests.batch.movies import DRIFT, align, files, movie, record, refused, shifts, table, write_movie
+from tests.conftest import ROOT
+from tests.io.samples import write_imagej, write_ome, write_plain
+
+pytestmark = pytest.mark.usefixtures("short_report")
+
+SAMPLES = ROOT / "sample_data"
+
+
+def write_pages(folder, frames, suffix="tif"):
+    """Frames numbered 8, 9, 10, 11: their natural order is not the alphabetical one."""
+    folder.mkdir()
+    for number, frame in enumerate(frames, start=8):
+        path = folder / f"t{number}.{suffix}"
+        if suffix == "png":
+            path.write_bytes(imagecodecs.png_encode(frame))
+        else:
+            write_plain(path, frame)
+    return folder
+
+
+def hyperstack():
+    """T, C, Z, Y, X with the drift of `movie` in every plane, each plane brighter than the one before."""
+    frames = movie()[:, None, None]
+    return (frames + np.arange(6, dtype=np.uint16).reshape(1, 2, 3, 1, 1) * 100).astype(np.uint16)
+
+
+@pytest.mark.parametrize("suffix", ["tif", "png"])
+def test_folder_of_single_pages_is_one_series_in_human_order(tmp_path, suffix):
+    run = align(write_pages(tmp_path / "series", movie(), suffix), "-o", tmp_path / "out")
+    assert run.code == 0
+    rows = table(tmp_path / "out" / "series" / "shifts.csv")
+    assert [row["source"] for row in rows] == [f"t{number}.{suffix}" for number in (8, 9, 10, 11)]
+    assert [row["page"] for row in rows] == ["0"] * 4
+    np.testing.assert_allclose(shifts(tmp_path / "out" / "series" / "shifts.csv"), DRIFT, atol=0.02)
+    assert tifffile.imread(tmp_path / "out" / "series" / "series_aligned.tif").shape == (4, 40, 48)
+    assert "1 series in 4 files, layout frames" in run.stdout
+
+
+def test_folder_of_stacks_is_one_series_a_file(tmp_path):
+    write_movie(tmp_path / "in" / "a.tif")
+    write_movie(tmp_path / "in" / "b.tif", drift=((0, 0), (-1, 2)))
+    run = align(tmp_path / "in", "-o", tmp_path / "out")
+    assert run.code == 0
+    np.testing.assert_allclose(shifts(tmp_path / "out" / "a" / "shifts.csv"), DRIFT, atol=0.02)
+    np.testing.assert_allclose(shifts(tmp_path / "out" / "b" / "shifts.csv"), ((0, 0), (-1, 2)), atol=0.02)
+    assert [row["page"] for row in table(tmp_path / "out" / "a" / "shifts.csv")] == ["0", "1", "2", "3"]
+    assert files(tmp_path / "out") == {
+        *(f"{name}/{name}_aligned.tif" for name in "ab"),
+        *(f"{name}/shifts.csv" for name in "ab"),
+        "report.html",
+        "run.json",
+    }
+
+
+def test_files_and_globs(tmp_path):
+    for name in ("a1", "a2", "b"):
+        write_movie(tmp_path / "in" / f"{name}.tif")
+    assert align(tmp_path / "in" / "a*.tif", tmp_path / "in" / "b.tif", "-o", tmp_path / "out").code == 0
+    assert list(record(tmp_path / "out")["stacks"]) == ["a1", "a2", "b"]
+
+
+def test_layouts_that_are_mixed_are_refused_with_both_lists(tmp_path):
+    write_movie(tmp_path / "in" / "stack.tif")
+    write_plain(tmp_path / "in" / "page.tif", movie()[0])
+    refused(align(tmp_path / "in", "-o", tmp_path / "out"), "stack.tif", "page.tif", "--layout frames")
+    assert not (tmp_path / "out").exists()
+    assert align(tmp_path / "in", "-o", tmp_path / "a", "--layout", "frames").code == 0
+    assert len(table(tmp_path / "a" / "in" / "shifts.csv")) == 5
+    assert align(tmp_path / "in", "-o", tmp_path / "b", "--layout", "stacks").code == 0
+    assert len(table(tmp_path / "b" / "page" / "shifts.csv")) == 1
+
+
+@pytest.mark.parametrize(("write", "axes"), [(write_ome, "TCZYX"), (write_imagej, "TZCYX")])
+def test_hyperstack_moves_every_plane_by_its_frames_shift(tmp_path, write, axes):
+    data = hyperstack() if axes == "TCZYX" else hyperstack().transpose(0, 2, 1, 3, 4)
+    source = tmp_path / "cells.ome.tif" if write is write_ome else tmp_path / "cells.tif"
+    write(source, data, axes)
+    assert align(source, "-o", tmp_path / "out").code == 0
+    np.testing.assert_allclose(shifts(tmp_path / "out" / "cells" / "shifts.csv"), DRIFT, atol=0.02)
+    with tifffile.TiffFile(tmp_path / "out" / "cells" / "cells_aligned.tif") as tif:
+        assert (tif.is_ome, tif.is_imagej) == (write is write_ome, write is write_imagej)
+        assert tif.series[0].axes == axes
+        moved = tif.asarray()
+    assert (moved.shape, moved.dtype) == (data.shape, data.dtype)
+    # Away from the border all frames now show the same scene, in every channel and plane.
+    inner = moved[..., 6:-6, 6:-6].astype(int)
+    assert np.abs(inner - inner[:1]).max() <= 30
+    assert np.abs(data[..., 6:-6, 6:-6].astype(int) - data[:1, ..., 6:-6, 6:-6]).max() > 300
+
+
+def test_axis_z_and_align_channel(tmp_path):
+    # Only channel 1 shows the drift, along Z; channel 0 shows noise that stands still.
+    still = np.broadcast_to(movie(seed=5)[0], (4, 40, 48))
+    write_ome(tmp_path / "z.ome.tif", np.stack([still, movie()], axis=1), "ZCYX")
+    assert align(tmp_path / "z.ome.tif", "-o", tmp_path / "one", "--axis", "Z", "--align-channel", "1").code == 0
+    np.testing.assert_allclose(shifts(tmp_path / "one" / "z" / "shifts.csv"), DRIFT, atol=0.02)
+    assert align(tmp_path / "z.ome.tif", "-o", tmp_path / "zero").code == 0
+    np.testing.assert_allclose(shifts(tmp_path / "zero" / "z" / "shifts.csv"), 0, atol=1e-6)
+    run = align(tmp_path / "z.ome.tif", "-o", tmp_path / "two", "--align-channel", "2")
+    assert run.code == 1
+    assert "has 2 channel(s)" in run.stdout
+
+
+def test_axis_that_the_stack_has_not_is_refused(tmp_path):
+    run = align(write_movie(tmp_path / "m.tif"), "-o", tmp_path / "out", "--axis", "Z")
+    assert run.code == 1
+    assert "one plane along Z and 4 along T" in run.stdout
+
+
+@pytest.mark.parametrize(("name", "rms", "largest"), [("drifting_cells", 0.03, 0.08), ("single_pages", 0.005, 0.01)])
+def test_sample_data_against_its_truth(tmp_path, name, rms, largest):
+    # The cells of the movie crawl and glow; the series shows a scene that stands still.
+    assert align(SAMPLES / name, "-o", tmp_path / "out").code == 0
+    with (SAMPLES / "truth.csv").open(newline="") as file:
+        truth = [(float(row["dy"]), float(row["dx"])) for row in csv.DictReader(file) if row["stack"] == name]
+    error = shifts(tmp_path / "out" / name / "shifts.csv") - truth
+    assert np.sqrt((error**2).mean()) < rms
+    assert np.abs(error).max() < largest

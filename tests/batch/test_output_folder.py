@@ -1,0 +1,149 @@
+"""Where results may go, and what happens to what lies there."""
+
+import json
+
+import pytest
+
+from tests.batch.movies import align, files, record, refused, write_movie
+
+pytestmark = pytest.mark.usefixtures("short_report")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_movie(tmp_path / "in" / "a.tif")
+    write_movie(tmp_path / "in" / "b.tif", seed=1)
+    return tmp_path / "in"
+
+
+def content(out):
+    return {path.relative_to(out).as_posix(): path.read_bytes() for path in out.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("place", ["", "inside", "inside/deeper", "../in/x", "link"])
+def test_inside_or_equal_to_the_input_is_refused(tmp_path, folder, place):
+    (tmp_path / "link").symlink_to(folder)
+    out = tmp_path / "link" / "x" if place == "link" else folder / place
+    before = content(folder)
+    for more in ([], ["--overwrite"], ["--resume"]):
+        refused(align(folder, "-o", out, *more), "lies in the input folder", "-o")
+    assert content(folder) == before
+
+
+def test_series_that_would_be_written_beside_itself_is_refused(tmp_path):
+    write_movie(tmp_path / "s" / "s.tif")
+    refused(align(tmp_path / "s" / "s.tif", "-o", tmp_path, "--overwrite"), "holds the input itself")
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "s").symlink_to(tmp_path / "s")
+    refused(align(tmp_path / "s" / "s.tif", "-o", tmp_path / "out", "--overwrite"), "holds the input itself")
+    assert files(tmp_path / "s") == {"s.tif"}
+
+
+def test_results_are_not_taken_for_input_of_the_same_place(tmp_path, folder):
+    assert align(folder / "*.tif", "-o", tmp_path / "all" / "out").code == 0
+    for more in ("--resume", "--overwrite"):
+        run = align(tmp_path / "all" / "*", "-o", tmp_path / "all" / "out", more)
+        refused(run, "holds results of an earlier run", "choose another -o")
+    assert align(tmp_path / "all" / "out" / "a", "-o", tmp_path / "again").code == 0
+
+
+def test_a_file_is_refused(tmp_path, folder):
+    (tmp_path / "file").write_text("precious")
+    refused(align(folder, "-o", tmp_path / "file", "--overwrite"), "is a file; -o names a folder")
+    refused(align(folder, "-o", tmp_path / "file" / "below", "--overwrite"), "file/below: cannot be written")
+    assert (tmp_path / "file").read_text() == "precious"
+
+
+@pytest.mark.parametrize("out", ["/proc/xcorr", "/sys/xcorr/out"])
+def test_place_where_nothing_can_be_written(folder, out):
+    refused(align(folder, "-o", out), f"{out}: cannot be written")
+
+
+def test_not_empty_is_refused_without_resume_or_overwrite(tmp_path, folder):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("precious")
+    for more in ([], ["--dry-run"]):
+        refused(align(folder, "-o", tmp_path / "out", *more), "is not empty", "--resume", "--overwrite")
+    assert files(tmp_path / "out") == {"notes.txt"}
+    assert align(folder, "-o", tmp_path / "out", "--overwrite").code == 0
+    assert (tmp_path / "out" / "notes.txt").read_text() == "precious"
+
+
+def test_both_resume_and_overwrite_are_refused(tmp_path, folder):
+    run = align(folder, "-o", tmp_path / "out", "--resume", "--overwrite")
+    assert run.code == 2
+    assert "give one of them" in run.stderr
+
+
+def test_dry_run_says_what_would_be_done_and_writes_nothing(tmp_path, folder):
+    run = align(folder, "-o", tmp_path / "out", "--dry-run", "--max-shift", "7,5")
+    assert run.code == 0
+    assert not (tmp_path / "out").exists()
+    for word in ("a_aligned.tif", "b_aligned.tif", "4 x 40 x 48", "uint16", "7, 5 px", "layout: stacks"):
+        assert word.lower() in run.stdout.lower()
+
+
+def test_resume_keeps_what_is_finished(tmp_path, folder):
+    assert align(folder, "-o", tmp_path / "out").code == 0
+    before = content(tmp_path / "out")
+    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*/*")}
+    run = align(folder, "-o", tmp_path / "out", "--resume")
+    assert run.code == 0
+    assert "Finished before: a, b" in run.stdout
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*/*")} == stamps
+    after = content(tmp_path / "out")
+    assert after.pop("run.json") != before.pop("run.json")
+    assert after == before
+    assert record(tmp_path / "out")["resumed"] == ["a", "b"]
+
+
+@pytest.mark.parametrize("change", ["option", "input", "reference", "output", "record", "pictures"])
+def test_resume_does_anew_what_no_longer_holds(tmp_path, folder, change):
+    reference = write_movie(tmp_path / "reference.tif", drift=((0, 0),))
+    options = ["--reference", reference]
+    assert align(folder, "-o", tmp_path / "out", *options).code == 0
+    anew = ["a"]
+    if change == "option":
+        options += ["--interpolation", "cubic"]
+        anew = ["a", "b"]
+    elif change == "input":
+        write_movie(folder / "a.tif", seed=7)
+    elif change == "reference":
+        write_movie(reference, drift=((1, 0),))
+        anew = ["a", "b"]
+    elif change == "output":
+        (tmp_path / "out" / "a" / "shifts.csv").write_text("frame\n")
+    else:
+        suffix = "json" if change == "record" else "npz"
+        (tmp_path / "out" / ".xcorr" / f"a.{suffix}").write_bytes(b"\x00\x01")
+    align(folder, "-o", tmp_path / "out", *options, "--resume")
+    assert record(tmp_path / "out")["resumed"] == [name for name in "ab" if name not in anew]
+    align(folder, "-o", tmp_path / "fresh", *options)
+    ours, fresh = content(tmp_path / "out"), content(tmp_path / "fresh")
+    results = {name for name in fresh if name.endswith((".csv", ".tif", ".html"))}
+    assert {name: ours[name] for name in results} == {name: fresh[name] for name in results}
+
+
+def test_results_of_an_earlier_run_never_lie_beside_new_ones(tmp_path, folder):
+    assert align(folder, "-o", tmp_path / "out").code == 0
+    assert align(folder, "-o", tmp_path / "out", "--overwrite", "--no-apply").code == 0
+    assert files(tmp_path / "out") == {"a/shifts.csv", "b/shifts.csv", "report.html", "run.json"}
+    assert align(folder, "-o", tmp_path / "out", "--resume").code == 0
+    assert align(folder, "-o", tmp_path / "out", "--overwrite", "--reference", "99").code == 1
+    assert files(tmp_path / "out") == {"report.html", "run.json"}
+
+
+def test_record_of_a_run(tmp_path, folder):
+    assert align(folder, "-o", tmp_path / "out", "--max-shift", "9").code == 0
+    known = record(tmp_path / "out")
+    assert json.dumps(known, allow_nan=False)
+    assert known["parameters"]["max_shift"] == 9
+    assert known["device"] == "CPU"
+    assert known["inputs"] == [str(folder)]
+    assert {"python", "numpy", "tifffile", "xcorr-app"} <= set(known["versions"])
+    assert known["failed"] is False
+    for name in "ab":
+        facts = known["stacks"][name]
+        assert set(facts["seconds"]) == {"measure", "move"}
+        assert all(seconds >= 0 for seconds in facts["seconds"].values())
+        assert (facts["frames"], facts["engine"]) == (4, "fft")

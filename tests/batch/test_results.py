@@ -1,0 +1,166 @@
+"""What a run writes: the table, the moved stack, the record, the report; and what each option changes of it."""
+
+import numpy as np
+import pytest
+import tifffile
+
+from tests.batch.movies import DRIFT, align, files, movie, record, shifts, table, write_movie
+from tests.io.samples import TYPES, write_imagej, write_ome
+from xcorr_app import apply_shifts
+
+pytestmark = pytest.mark.usefixtures("short_report")
+
+HEADER = "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags"
+
+
+@pytest.fixture
+def stack(tmp_path):
+    return write_movie(tmp_path / "in" / "m.tif")
+
+
+def aligned(out, name="m"):
+    return tifffile.imread(out / name / f"{name}_aligned.tif")
+
+
+def test_table_has_exactly_these_columns_and_six_decimals(tmp_path, stack):
+    assert align(stack, "-o", tmp_path / "out").code == 0
+    text = (tmp_path / "out" / "m" / "shifts.csv").read_bytes().decode()
+    lines = text.split("\n")
+    assert lines[0] == HEADER
+    assert len(lines) == 6
+    assert lines[-1] == ""
+    for number, line in enumerate(lines[1:-1]):
+        fields = line.split(",")
+        assert fields[:3] == [str(number), "m.tif", str(number)]
+        assert all(len(fields[i].partition(".")[2]) == 6 for i in (3, 4, 5, 7, 8, 9))
+        assert fields[10] == ""
+        assert float(fields[5]) > 0.99
+        assert float(fields[9]) < 0.01
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_moved_stack_is_the_shifts_of_the_table_applied(tmp_path, dtype):
+    path = write_movie(tmp_path / "m.tif", dtype=dtype)
+    assert align(path, "-o", tmp_path / "out").code == 0
+    moved = aligned(tmp_path / "out")
+    assert moved.dtype == np.dtype(dtype)
+    expected = apply_shifts(movie(dtype=dtype), shifts(tmp_path / "out" / "m" / "shifts.csv"))
+    np.testing.assert_array_equal(moved, expected)
+    np.testing.assert_array_equal(moved[0], movie(dtype=dtype)[0])
+
+
+@pytest.mark.parametrize(("name", "order"), [("nearest", 0), ("linear", 1), ("cubic", 3), ("fourier", "fourier")])
+def test_interpolation(tmp_path, stack, name, order):
+    assert align(stack, "-o", tmp_path / "out", "--interpolation", name).code == 0
+    expected = apply_shifts(movie(), shifts(tmp_path / "out" / "m" / "shifts.csv"), order=order)
+    np.testing.assert_array_equal(aligned(tmp_path / "out"), expected)
+
+
+def test_border_nearest_and_crop(tmp_path, stack):
+    assert align(stack, "-o", tmp_path / "constant").code == 0
+    found = shifts(tmp_path / "constant" / "m" / "shifts.csv")
+    assert (aligned(tmp_path / "constant") == 0).any()
+    assert align(stack, "-o", tmp_path / "nearest", "--border", "nearest").code == 0
+    expected = apply_shifts(movie(), found, mode="nearest")
+    np.testing.assert_array_equal(aligned(tmp_path / "nearest"), expected)
+    run = align(stack, "-o", tmp_path / "crop", "--border", "crop")
+    assert run.code == 0
+    # Rows and columns that every frame covers once it is moved: from the largest shift to the smallest.
+    top, left = np.ceil(found.max(axis=0)).astype(int)
+    bottom, right = np.floor(found.min(axis=0)).astype(int)
+    whole = apply_shifts(movie(), found)
+    np.testing.assert_array_equal(aligned(tmp_path / "crop"), whole[:, top : 40 + bottom, left : 48 + right])
+    assert f"Cropped to rows {top}:{40 + bottom} and columns {left}:{48 + right}" in run.stdout
+
+
+def test_no_apply_measures_only(tmp_path, stack):
+    assert align(stack, "-o", tmp_path / "with").code == 0
+    assert align(stack, "-o", tmp_path / "without", "--no-apply").code == 0
+    assert files(tmp_path / "without") == {"m/shifts.csv", "report.html", "run.json"}
+    names = [tmp_path / folder / "m" / "shifts.csv" for folder in ("with", "without")]
+    assert names[0].read_bytes() == names[1].read_bytes()
+
+
+def test_calibration_and_channel_names_are_kept(tmp_path):
+    data = np.stack([movie(), movie(seed=3)], axis=1)
+    write_ome(tmp_path / "o.ome.tif", data, "TCYX")
+    assert align(tmp_path / "o.ome.tif", "-o", tmp_path / "out").code == 0
+    with tifffile.TiffFile(tmp_path / "out" / "o" / "o_aligned.tif") as tif:
+        pixels = tifffile.xml2dict(tif.ome_metadata)["OME"]["Image"]["Pixels"]
+    assert (pixels["PhysicalSizeX"], pixels["PhysicalSizeY"], pixels["TimeIncrement"]) == (0.325, 0.65, 2.5)
+    assert [channel["Name"] for channel in pixels["Channel"]] == ["dye 0", "dye 1"]
+    write_imagej(tmp_path / "i.tif", data, "TCYX")
+    assert align(tmp_path / "i.tif", "-o", tmp_path / "out2").code == 0
+    with tifffile.TiffFile(tmp_path / "out2" / "i" / "i_aligned.tif") as tif:
+        assert tif.imagej_metadata["finterval"] == 2.5
+        assert tif.pages[0].tags["XResolution"].value == (4, 1)
+
+
+def test_roi_and_prefilter_change_the_measurement_only(tmp_path):
+    frames = movie()
+    frames[:, :16, :] = movie(seed=9)[0][:16]  # the upper part stands still
+    path = tmp_path / "m.tif"
+    tifffile.imwrite(path, frames, photometric="minisblack")
+    options = ["--roi", "16:,4:44", "--prefilter", "gaussian:1", "--max-shift", 5]
+    assert align(path, "-o", tmp_path / "out", *options).code == 0
+    found = shifts(tmp_path / "out" / "m" / "shifts.csv")
+    np.testing.assert_allclose(found, DRIFT, atol=0.1)
+    np.testing.assert_array_equal(aligned(tmp_path / "out"), apply_shifts(frames, found))
+    parameters = record(tmp_path / "out")["parameters"]
+    assert (parameters["roi"], parameters["prefilter"]) == ([[16, None], [4, 44]], "gaussian:1")
+
+
+@pytest.mark.parametrize(("reference", "origin"), [("first", 0), ("last", 3), ("2", 2), ("-2", 2), ("previous", 0)])
+def test_reference_frame_stays_and_others_land_on_it(tmp_path, stack, reference, origin):
+    assert align(stack, "-o", tmp_path / "out", "--reference", reference).code == 0
+    expected = np.subtract(DRIFT, DRIFT[origin])
+    np.testing.assert_allclose(shifts(tmp_path / "out" / "m" / "shifts.csv"), expected, atol=0.05)
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"), [("mean", "mean of all"), ("median", "median of all"), ("template", "mean of 8 aligned")]
+)
+def test_references_made_of_the_stack(tmp_path, reference, words):
+    drift = [(0, 0), *[(k % 2, -(k % 3 == 0)) for k in range(7)]]
+    path = write_movie(tmp_path / "m.tif", drift=drift)
+    run = align(path, "-o", tmp_path / "out", "--reference", reference)
+    assert run.code == 0
+    found = shifts(tmp_path / "out" / "m" / "shifts.csv")
+    # What the stack itself is the reference of, is known up to one common shift.
+    relative = found - found.mean(axis=0) - (np.array(drift) - np.mean(drift, axis=0))
+    assert np.abs(relative).max() < 0.35
+    described = record(tmp_path / "out")["stacks"]["m"]["reference"]
+    assert described.startswith(words)
+    assert "but the one measured" in described
+
+
+def test_reference_file(tmp_path, stack):
+    reference = write_movie(tmp_path / "still.tif", drift=((1, 1),))
+    assert align(stack, "-o", tmp_path / "out", "--reference", reference).code == 0
+    expected = np.subtract(DRIFT, (1, 1))
+    np.testing.assert_allclose(shifts(tmp_path / "out" / "m" / "shifts.csv"), expected, atol=0.05)
+    assert list(record(tmp_path / "out")["reference_file"]) == [str(reference)]
+
+
+@pytest.mark.parametrize(("verify", "checked"), [("none", 0), ("2", 2), ("all", 4)])
+def test_verify(tmp_path, stack, verify, checked):
+    assert align(stack, "-o", tmp_path / "out", "--verify", verify).code == 0
+    rows = table(tmp_path / "out" / "m" / "shifts.csv")
+    full = [row for row in rows if all(row[name] for name in ("fft_dy", "fft_dx", "difference"))]
+    empty = [row for row in rows if not any(row[name] for name in ("fft_dy", "fft_dx", "difference"))]
+    assert (len(full), len(empty)) == (checked, 4 - checked)
+
+
+def test_doubtful_frames_are_left_in_place_unless_asked(tmp_path):
+    frames = movie()
+    frames[2] = movie(seed=77)[0]  # another scene
+    path = tmp_path / "m.tif"
+    tifffile.imwrite(path, frames, photometric="minisblack")
+    run = align(path, "-o", tmp_path / "out")
+    assert "low-score" in table(tmp_path / "out" / "m" / "shifts.csv")[2]["flags"]
+    np.testing.assert_array_equal(aligned(tmp_path / "out")[2], frames[2])
+    assert "1 doubtful or unmeasured frames were left in place" in run.stdout
+    align(path, "-o", tmp_path / "moved", "--move-doubtful")
+    found = shifts(tmp_path / "moved" / "m" / "shifts.csv")
+    np.testing.assert_array_equal(aligned(tmp_path / "moved")[2], apply_shifts(frames, found)[2])
+    assert np.abs(found[2]).max() > 0.5

@@ -1,0 +1,73 @@
+"""Every command says what it does, explains every option and shows an example."""
+
+import click
+import pytest
+
+from tests.batch.movies import xcorr
+from xcorr_app import __version__
+from xcorr_app.cli import main
+
+COMMANDS = [(), *((name,) for name in main.commands)]
+
+
+def command_of(path):
+    return main.commands[path[0]] if path else main
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_help_has_an_example_on_a_line_of_its_own(path):
+    run = xcorr(*path, "--help")
+    assert run.code == 0
+    after = run.stdout.partition("Example")[2].splitlines()
+    assert after[1].strip().startswith(" ".join(["xcorr", *path]))
+    assert "\\b" not in run.stdout
+    assert run.stdout == xcorr(*path, "-h").stdout
+
+
+@pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
+def test_every_option_is_explained(path):
+    command = command_of(path)
+    assert len(command.get_short_help_str(200)) > 10
+    for option in command.params:
+        if isinstance(option, click.Option):
+            assert len(option.help or "") > 10, option.name
+
+
+def test_defaults_and_values_are_shown_as_they_are_typed():
+    text = xcorr("align", "--help").stdout
+    wanted = ("first|last|mean|median|previous|template|INDEX|FILE", "all|none|N", "PX | PXY,PXX", "[default: zncc]")
+    for words in wanted:
+        assert words in " ".join(text.split()), words
+    command = main.commands["align"]
+    for option in command.params:
+        if isinstance(option, click.Option) and not option.is_flag:
+            # Releases of click differ in how they say that there is no default.
+            without = option.default in (None, click.Option(["--x"]).default)
+            assert option.show_default or without, option.name
+
+
+def test_every_option_of_the_stated_usage_exists():
+    known = {name for option in main.commands["align"].params for name in [*option.opts, *option.secondary_opts]}
+    usage = (
+        "-o --reference --max-shift --normalization --subpixel --upsample --prefilter --roi --engine --device --verify "
+        "--apply --no-apply --interpolation --border --layout --resume --overwrite --dry-run -q -v --debug --axis "
+        "--align-channel --max-pixels"
+    )
+    assert set(usage.split()) <= known
+
+
+def test_version():
+    assert xcorr("--version").stdout == f"xcorr, version {__version__}\n"
+
+
+def test_unknown_command_and_option():
+    assert xcorr("nonsense").code == 2
+    assert xcorr("align", "--nonsense").code == 2
+    assert xcorr("align").code == 2
+
+
+def test_env_lists_device_versions_cache_and_engines():
+    run = xcorr("env")
+    assert run.code == 0
+    for word in ("processor", "GPU", "kernel cache", "engine        fft on the CPU: runs", "numpy", "xcorr-app"):
+        assert word in run.stdout, word

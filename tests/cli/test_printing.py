@@ -1,0 +1,95 @@
+"""What is printed, where, and how much of it."""
+
+import io
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+
+from tests.batch.movies import align, start, write_movie
+from tests.conftest import ROOT
+from xcorr_app.cli.progress import Lines
+from xcorr_app.cli.tables import console_for
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory):
+    return write_movie(tmp_path_factory.mktemp("printing") / "m.tif")
+
+
+def test_quiet_normal_verbose(tmp_path, stack):
+    quiet = align(stack, "-o", tmp_path / "q", "-q").stdout
+    normal = align(stack, "-o", tmp_path / "n").stdout
+    verbose = align(stack, "-o", tmp_path / "v", "-v").stdout
+    assert quiet.startswith("stack ")
+    assert f"Report: {tmp_path / 'q' / 'report.html'}" in quiet
+    assert "Found 1 series in 1 file, layout stacks." in normal
+    assert len(quiet.splitlines()) < len(normal.splitlines()) < len(verbose.splitlines())
+    rows = [line.split() for line in verbose.splitlines() if line.split()[:1] in (["0"], ["1"], ["2"], ["3"])]
+    assert [row[0] for row in rows] == ["0", "1", "2", "3"]
+    assert float(rows[3][1]) == pytest.approx(3, abs=0.02)
+
+
+def test_long_names_stay_on_one_line_of_a_file(tmp_path):
+    name = "m" * 90
+    stdout = align(write_movie(tmp_path / f"{name}.tif"), "-o", tmp_path / "out", "-q").stdout
+    assert stdout.splitlines()[1].split()[:2] == [name, "4"]
+
+
+def test_progress_on_lines_is_told_every_ten_seconds(monkeypatch):
+    stream, clock = io.StringIO(), iter((0.0, 5.0, 11.0, 12.0, 30.0))
+    monkeypatch.setattr("xcorr_app.cli.progress.time.monotonic", lambda: next(clock))
+    report = Lines(console_for(stream)).watch("[cells]")
+    for done in range(5):
+        report("measure", done, 4)
+    assert stream.getvalue().splitlines() == [
+        "[cells]: measure 2/4, 0 frames/s, 11 s left",
+        "[cells]: measure 4/4, 0 frames/s, 0 s left",
+    ]
+
+
+def test_terminal_shows_a_bar_and_leaves_the_table(tmp_path, stack):
+    ours, theirs = pty.openpty()
+    command = [sys.executable, "-m", "xcorr_app", "align", "--device", "cpu", str(stack), "-o", str(tmp_path / "out")]
+    environment = os.environ | {"TERM": "xterm", "COLUMNS": "120"}
+    with subprocess.Popen(command, cwd=ROOT, stdout=theirs, stderr=theirs, env=environment) as process:
+        os.close(theirs)
+        shown = b""
+        try:
+            while block := os.read(ours, 65536):
+                shown += block
+        except OSError:
+            pass  # Linux ends a terminal whose other side is closed with an error
+    os.close(ours)
+    assert process.returncode == 0
+    text = shown.decode()
+    assert "Report:" in text
+    assert "\x1b[" in text
+    assert "Traceback" not in text
+
+
+def test_names_that_the_terminal_cannot_show(tmp_path):
+    path = write_movie(tmp_path / "µm 細胞.tif")
+    environment = os.environ | {"PYTHONIOENCODING": "ascii"}
+    with start("--device", "cpu", path, "-o", tmp_path / "out", env=environment) as process:
+        stdout, stderr = process.communicate()
+    assert (process.returncode, stderr) == (0, "")
+    assert "\\xb5m" in stdout
+
+
+def test_standard_output_that_cannot_be_written(tmp_path, stack):
+    command = [sys.executable, "-m", "xcorr_app", "align", "--device", "cpu", str(stack), "-o", str(tmp_path / "out")]
+    with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
+        process = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert process.returncode == 1
+    assert process.stderr == "xcorr: [Errno 28] No space left on device\n"
+
+
+def test_debug_shows_where(tmp_path):
+    with start(tmp_path / "nowhere", "-o", tmp_path / "out", "--debug") as process:
+        _, stderr = process.communicate()
+    assert process.returncode == 1
+    assert "Traceback" in stderr
+    assert "InputError" in stderr

@@ -1,0 +1,68 @@
+"""Values of options that make no sense: wrong usage, said in one line that names the option or the value."""
+
+import pytest
+
+from tests.batch.movies import align, write_movie
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory):
+    return write_movie(tmp_path_factory.mktemp("values") / "m.tif")
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--max-shift", "-1", "give pixels"),
+        ("--max-shift", "nan", "give pixels"),
+        ("--max-shift", "1,2,3", "give pixels"),
+        ("--max-shift", "inf", "give pixels"),
+        ("--roi", "3", "write rows and columns"),
+        ("--roi", "1:2", "write rows and columns"),
+        ("--roi", "a:b,c:d", "write rows and columns"),
+        ("--reference", "nonsense", "nor an existing file"),
+        ("--reference", "x" * 5000, "nor an existing file"),
+        ("--reference", "9" * 5000, "--reference"),
+        ("--verify", "some", "use all, none or a number"),
+        ("--verify", "-1", "use all, none or a number"),
+        ("--prefilter", "blur:2", "unknown prefilter"),
+        ("--prefilter", "gaussian", "write gaussian:SIGMA"),
+        ("--prefilter", "gaussian:0", "above 0"),
+        ("--upsample", "0", "--upsample"),
+        ("--align-channel", "-1", "--align-channel"),
+        ("--max-pixels", "0", "--max-pixels"),
+        ("--tolerance", "nan", "tolerance is nan"),
+        ("--tolerance", "inf", "tolerance is infinite"),
+        ("--tolerance", "0", "tolerance is 0"),
+        ("--min-score", "nan", "min_score is nan"),
+        ("--min-overlap", "2", "min_overlap is 2"),
+        ("--axis", "X", "--axis"),
+        ("--interpolation", "sinc", "--interpolation"),
+    ],
+)
+def test_wrong_value(tmp_path, stack, option, value, words):
+    run = align(stack, "-o", tmp_path / "out", option, value)
+    assert run.code == 2
+    assert words in run.stderr
+    assert run.lines_of_error[-1].startswith(("Error: ", "xcorr: "))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("option", "value", "words"),
+    [
+        ("--roi", "5:2,0:3", "roi rows 5:2"),
+        ("--roi", "0:999,0:9", "do not lie inside 0:40"),
+        ("--reference", "-9", "the stack has frames 0 to 3"),
+        ("--max-pixels", "5", "allow it with --max-pixels 1920"),
+    ],
+)
+def test_value_that_does_not_fit_a_stack_fails_that_stack(tmp_path, stack, option, value, words):
+    run = align(stack, "-o", tmp_path / "out", option, value)
+    assert run.code == 1
+    assert words in run.stdout
+
+
+@pytest.mark.parametrize("value", ["0", "0,3", "1000000"])
+def test_extreme_windows(tmp_path, stack, value):
+    assert align(stack, "-o", tmp_path / "out", "--max-shift", value, "--no-apply").code == 0

@@ -1,0 +1,213 @@
+"""Every engine returns the plain sums: against loops, for all forms, shapes, windows and types of element.
+
+Error bound: the error of an engine working in precision eps is at most ``64 eps`` times the largest value a plane can
+take, the root of the product of both matrices' sums of squares. A transform of n points loses about eps log2(n).
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.correlation import plain
+from xcorr_app import ShiftWindow, cross_correlate
+from xcorr_app.correlation.definition import correlate_by_definition, zncc_by_definition
+from xcorr_app.correlation.engines import ENGINES, choose_engine
+from xcorr_app.correlation.forms import FORMS
+from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.gpu.arrays import to_host
+
+ENGINE_NAMES = ["fft", "definition"]
+SHAPES = [
+    ((1, 1), (1, 1)),
+    ((1, 7), (1, 3)),
+    ((2, 3), (3, 2)),
+    ((3, 1), (1, 3)),
+    ((31, 33), (32, 2)),
+    ((32, 32), (32, 32)),
+    ((33, 31), (33, 31)),
+    ((5, 12), (12, 5)),
+]
+
+
+def full(left, right):
+    return ShiftWindow.full(left.shape[-2:], right.shape[-2:])
+
+
+def bound(left, right, eps):
+    """Largest error allowed, for matrices or stacks of them."""
+    energy = [np.sqrt((np.asarray(m, dtype=np.float64) ** 2).sum(axis=(-2, -1)).max()) for m in (left, right)]
+    return 64 * eps * energy[0] * energy[1]
+
+
+def random_values(rng, dtype):
+    dtype = np.dtype(dtype)
+    if dtype.kind == "f":
+        return lambda shape: rng.normal(size=shape).astype(dtype)
+    limits = np.iinfo(dtype)
+    return lambda shape: rng.integers(
+        limits.min, limits.max, shape, dtype=dtype.newbyteorder("="), endpoint=True
+    ).astype(dtype)
+
+
+def plain_sums(xp, left, right, engine, window=None, form="one-to-one"):
+    if engine == "definition" and xp is not np:
+        pytest.skip("the definition runs on the host only")
+    return to_host(
+        cross_correlate(xp.asarray(left), xp.asarray(right), form, window, normalization="none", engine=engine)
+    )
+
+
+def test_plain_definitions_of_the_tests_agree_with_each_other(rng):
+    for left_shape, right_shape in [((3, 4), (2, 5)), ((1, 1), (4, 1)), ((5, 5), (5, 5))]:
+        left, right = rng.normal(size=left_shape), rng.normal(size=right_shape)
+        window = full(left, right).grown(2)
+        np.testing.assert_allclose(
+            plain.sums(left, right, window), plain.sums_in_loops(left, right, window), atol=1e-12
+        )
+
+
+@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize(("left_shape", "right_shape"), SHAPES)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_full_plane(xp, rng, engine, left_shape, right_shape, dtype):
+    random = random_values(rng, dtype)
+    left, right = random(left_shape), random(right_shape)
+    plane = plain_sums(xp, left, right, engine)
+    assert plane.dtype == dtype
+    expected = plain.sums(left, right, full(left, right))
+    np.testing.assert_allclose(plane, expected, rtol=0, atol=bound(left, right, np.finfo(dtype).eps))
+
+
+@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("left_shape", "right_shape"), [((9, 8), (9, 8)), ((6, 11), (10, 4))])
+def test_every_form(xp, rng, engine, form, left_shape, right_shape):
+    left, right = plain.operands(form, left_shape, right_shape, random_values(rng, "float64"))
+    window = full(left, right)
+    planes = plain_sums(xp, left, right, engine, form=form)
+    expected = plain.every_pair(left, right, form, lambda f, g: plain.sums(f, g, window))
+    assert planes.shape == expected.shape
+    np.testing.assert_allclose(planes, expected, rtol=0, atol=bound(left, right, np.finfo(float).eps))
+
+
+@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize(
+    "window",
+    [
+        ShiftWindow(-7, 11, -4, 8),  # the full plane of the shapes below, exactly
+        ShiftWindow(-2, 2, -2, 2),
+        ShiftWindow(0, 0, 0, 0),
+        ShiftWindow(3, 6, -4, -1),  # to one side
+        ShiftWindow(11, 11, 8, 8),  # one shift, one pair of elements
+        ShiftWindow(-20, 5, -3, 40),  # beyond the matrices on two sides
+        ShiftWindow(-30, 30, -30, 30),
+        ShiftWindow(12, 15, 0, 3),  # touches the matrices from outside
+        ShiftWindow(50, 52, -90, -88),  # nowhere near
+    ],
+    ids=str,
+)
+def test_windows_inside_touching_and_outside(xp, rng, engine, window):
+    left, right = rng.normal(size=(12, 9)), rng.normal(size=(8, 5))
+    plane = plain_sums(xp, left, right, engine, window)
+    expected = plain.sums(left, right, window)
+    np.testing.assert_allclose(plane, expected, rtol=0, atol=bound(left, right, np.finfo(float).eps))
+
+
+@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64", ">u2", ">f4", "uint32"])
+def test_types_of_element(xp, rng, engine, dtype):
+    if xp is not np and dtype.startswith(">"):
+        pytest.skip("device arrays have the byte order of the machine")
+    random = random_values(rng, dtype)
+    left, right = random((14, 17)), random((13, 9))
+    single = np.dtype(dtype).itemsize <= 2 or np.dtype(dtype).newbyteorder("=") == np.float32
+    precision = np.float32 if single else np.float64
+    plane = plain_sums(xp, left, right, engine)
+    assert plane.dtype == precision
+    expected = plain.sums(left, right, full(left, right))
+    np.testing.assert_allclose(plane, expected, rtol=0, atol=bound(left, right, np.finfo(precision).eps))
+
+
+@pytest.mark.parametrize("engine", ENGINE_NAMES)
+def test_largest_values_of_sixteen_bits_do_not_overflow(xp, engine):
+    image = np.full((40, 40), 65535, dtype=np.uint16)
+    plane = plain_sums(xp, image, image, engine, ShiftWindow.symmetric(1, 1))
+    expected = np.outer([39, 40, 39], [39, 40, 39]) * 65535.0**2
+    np.testing.assert_allclose(plane, expected, rtol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ENGINE_NAMES)
+def test_a_displaced_left_matrix_peaks_at_its_displacement(xp, rng, engine):
+    canvas = rng.normal(size=(40, 44))
+    right, left = canvas[10:30, 10:34], canvas[7:27, 12:36]  # left[y + 3, x - 2] == right[y, x]
+    window = ShiftWindow.symmetric(5, 5)
+    plane = plain_sums(xp, left, right, engine, window)
+    assert np.unravel_index(plane.argmax(), plane.shape) == (3 + 5, -2 + 5)
+
+
+@pytest.mark.parametrize("engine", ENGINE_NAMES)
+def test_swapping_the_operands_turns_the_plane_around(xp, rng, engine):
+    left, right = rng.normal(size=(7, 9)), rng.normal(size=(5, 12))
+    there, back = plain_sums(xp, left, right, engine), plain_sums(xp, right, left, engine)
+    np.testing.assert_allclose(there, back[::-1, ::-1], atol=1e-12)
+
+
+sides = st.integers(1, 12)
+reaches = st.integers(-15, 15)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    left_shape=st.tuples(sides, sides),
+    right_shape=st.tuples(sides, sides),
+    rows=st.tuples(reaches, reaches),
+    columns=st.tuples(reaches, reaches),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_any_shapes_and_any_window(left_shape, right_shape, rows, columns, seed):
+    rng = np.random.default_rng(seed)
+    left, right = rng.normal(size=left_shape), rng.normal(size=right_shape)
+    window = ShiftWindow(min(rows), max(rows), min(columns), max(columns))
+    expected = plain.sums(left, right, window)
+    for engine in ENGINE_NAMES:
+        plane = plain_sums(np, left, right, engine, window)
+        np.testing.assert_allclose(plane, expected, rtol=0, atol=bound(left, right, np.finfo(float).eps))
+
+
+def test_operands_are_reusable_and_inputs_unchanged(xp, rng):
+    left, rights = xp.asarray(rng.normal(size=(1, 1, 8, 8))), xp.asarray(rng.normal(size=(1, 2, 8, 8)))
+    kept = to_host(left).copy(), to_host(rights).copy()
+    window = ShiftWindow.symmetric(3, 3)
+    correlator = ENGINES["fft"].bind((8, 8), (8, 8), window, xp)
+    operand, right = correlator.left(left), correlator.right(rights)
+    once, again = to_host(correlator.sums(operand, right)), to_host(correlator.sums(operand, right))
+    np.testing.assert_array_equal(once, again)
+    np.testing.assert_array_equal(to_host(left), kept[0])
+    np.testing.assert_array_equal(to_host(rights), kept[1])
+
+
+def test_the_oracle_equals_the_loops(rng):
+    left, right = rng.normal(size=(6, 9)), rng.normal(size=(8, 4))
+    window = full(left, right).grown(1)
+    np.testing.assert_allclose(
+        correlate_by_definition(left, right, window), plain.sums(left, right, window), atol=1e-12
+    )
+    np.testing.assert_allclose(
+        zncc_by_definition(left, right, window), plain.zncc(left, right, window, 0.0), atol=1e-12
+    )
+
+
+def test_choice_of_engine(xp):
+    assert choose_engine("auto", xp).name in ENGINES
+    elsewhere = "warp-shuffle" if xp is np else "definition"
+    for name in ENGINES:
+        if name == elsewhere:
+            with pytest.raises(DeviceError, match=name):
+                choose_engine(name, xp)
+        else:
+            assert choose_engine(name, xp).name == name
+    with pytest.raises(ArgumentError, match=r"unknown engine 'guess'.*fft"):
+        choose_engine("guess", xp)

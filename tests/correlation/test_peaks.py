@@ -1,0 +1,110 @@
+"""Integer peaks, their rivals and the squares cut out around them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
+from xcorr_app.gpu.arrays import to_host
+
+EVERYWHERE = (slice(None), slice(None))
+
+
+def hill(shape, row, column, height, width=1.5):
+    y, x = np.indices(shape)
+    return height * np.exp(-((y - row) ** 2 + (x - column) ** 2) / (2 * width**2))
+
+
+def found(xp, planes, search=EVERYWHERE):
+    peaks = find_peaks(xp.asarray(np.asarray(planes, dtype=float)), search)
+    fields = (peaks.row, peaks.column, peaks.value, peaks.rival, peaks.ratio())
+    return [to_host(field) for field in fields]
+
+
+def test_highest_element_of_every_plane_and_its_strongest_rival(xp):
+    shape = (24, 30)
+    planes = np.stack(
+        [
+            hill(shape, 5, 6, 1.0) + hill(shape, 18, 20, 0.5) + hill(shape, 4, 24, 0.4),
+            hill(shape, 20, 3, 2.0) + hill(shape, 3, 25, 1.9),
+        ]
+    )
+    row, column, value, rival, ratio = found(xp, planes)
+    np.testing.assert_array_equal(row, [5, 20])
+    np.testing.assert_array_equal(column, [6, 3])
+    np.testing.assert_allclose(value, [1.0, 2.0], atol=1e-6)
+    np.testing.assert_allclose(rival, [0.5, 1.9], atol=1e-6)
+    np.testing.assert_allclose(ratio, [2.0, 2.0 / 1.9], rtol=1e-6)
+
+
+def test_a_lone_peak_has_no_rival(xp):
+    row, column, value, rival, ratio = found(xp, [hill((15, 15), 7, 7, 1.0, width=4.0)])
+    assert (row[0], column[0], value[0]) == (7, 7, 1.0)
+    assert rival[0] == -np.inf
+    assert ratio[0] == np.inf
+
+
+def test_the_flank_and_the_nearest_elements_of_a_peak_are_no_rivals(xp):
+    plane = hill((21, 21), 10, 10, 1.0)
+    plane[10, 12] = 0.95  # a bump two elements away
+    plane[2, 2] = 0.3
+    assert found(xp, [plane])[3][0] == pytest.approx(0.3)
+
+
+def test_a_rival_below_zero_does_not_make_a_peak_doubtful(xp):
+    plane = np.full((11, 11), -1.0)
+    plane[2, 2], plane[8, 8] = 0.5, -0.2
+    _, _, value, rival, ratio = found(xp, [plane])
+    assert (value[0], rival[0], ratio[0]) == (0.5, -0.2, np.inf)
+
+
+def test_only_the_search_area_holds_peaks(xp):
+    plane = hill((20, 20), 3, 3, 5.0) + hill((20, 20), 12, 13, 1.0)
+    row, column, value, _, _ = found(xp, [plane], (slice(8, 17), slice(8, 17)))
+    assert (row[0], column[0]) == (12, 13)
+    assert value[0] == pytest.approx(1.0, abs=1e-6)
+
+
+def test_the_slope_of_a_hill_outside_the_search_area_is_no_rival(xp):
+    plane = hill((24, 24), 12, 12, 1.0) + hill((24, 24), 12, 20, 3.0)
+    # The area ends on the slope of the higher hill: its rim is high, but rises on outside.
+    assert np.isneginf(
+        found(xp, [hill((24, 24), 12, 12, 1.0) + hill((24, 24), 12, 20, 0.9)], (slice(6, 18), slice(6, 18)))[3]
+    )
+    row, column, *_ = found(xp, [plane], (slice(6, 18), slice(6, 18)))
+    assert (row[0], column[0]) in {(12, 12), (12, 17)}
+
+
+def test_invalid_elements_are_never_the_peak(xp):
+    plane = hill((15, 15), 4, 4, 1.0)
+    plane[:8, :8] = np.nan
+    plane[11, 12] = 0.5
+    row, column, value, rival, _ = found(xp, [plane])
+    assert (row[0], column[0], value[0]) == (11, 12, 0.5)
+    assert np.isfinite(rival[0])
+
+
+def test_a_plane_without_valid_elements_has_no_peak(xp):
+    _, _, value, rival, ratio = found(xp, [np.full((6, 7), np.nan), hill((6, 7), 2, 3, 1.0)])
+    assert np.isnan(value[0])
+    assert np.isneginf(rival[0])
+    assert np.isnan(ratio[0])
+    assert value[1] == 1.0
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1), (2, 2)])
+def test_small_planes(xp, rng, shape):
+    plane = rng.permutation(shape[0] * shape[1]).reshape(shape).astype(float)
+    row, column, value, _, _ = found(xp, [plane])
+    assert (row[0], column[0]) == np.unravel_index(plane.argmax(), shape)
+    assert value[0] == plane.max()
+
+
+def test_neighbourhoods_are_cut_and_padded_with_nan(xp, rng):
+    planes = rng.normal(size=(3, 7, 9))
+    rows, columns = np.array([3, 0, 6]), np.array([4, 8, 0])
+    cut = to_host(neighbourhoods(xp.asarray(planes), xp.asarray(rows), xp.asarray(columns), 2))
+    padded = np.pad(planes, ((0, 0), (2, 2), (2, 2)), constant_values=np.nan)
+    for k in range(3):
+        np.testing.assert_array_equal(cut[k], padded[k, rows[k] : rows[k] + 5, columns[k] : columns[k] + 5])

@@ -1,0 +1,188 @@
+"""Normalised planes of the public entry point, phase correlation, and the arguments it refuses."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.correlation import plain
+from xcorr_app import ShiftWindow, cross_correlate
+from xcorr_app.correlation.forms import FORMS
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.gpu.arrays import to_host
+
+TOLERANCE = {"float32": 1e-4, "float64": 1e-11}
+"""Largest error of a score where the overlap keeps a tenth of the variance or more."""
+
+
+def normalised(xp, left, right, form="one-to-one", max_shift=None, **options):
+    return to_host(cross_correlate(xp.asarray(left), xp.asarray(right), form, max_shift, **options))
+
+
+def assert_same_plane(plane, expected, tolerance):
+    np.testing.assert_array_equal(np.isnan(plane), np.isnan(expected))
+    np.testing.assert_allclose(plane, expected, rtol=0, atol=tolerance)
+
+
+@pytest.mark.parametrize("engine", ["fft", "definition"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("min_overlap", [0.0, 0.25, 0.9, 1.0])
+@pytest.mark.parametrize(("left_shape", "right_shape"), [((33, 20), (33, 20)), ((20, 31), (9, 40)), ((1, 30), (1, 30))])
+def test_zncc_is_the_correlation_of_the_overlap(rng, engine, dtype, min_overlap, left_shape, right_shape):
+    left, right = rng.normal(size=left_shape).astype(dtype), rng.normal(size=right_shape).astype(dtype)
+    window = ShiftWindow.full(left_shape, right_shape)
+    expected = plain.zncc(left, right, window, max(min_overlap, 0.02))
+    plane = normalised(np, left, right, engine=engine, min_overlap=max(min_overlap, 0.02))
+    assert plane.dtype == dtype
+    assert_same_plane(plane, expected, TOLERANCE[dtype])
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "float32", "float64"])
+def test_zncc_in_every_form(xp, rng, form, dtype):
+    def random(shape):
+        return (1000 * rng.random(shape) / (4 if dtype == "uint8" else 1)).astype(dtype)
+
+    left, right = plain.operands(form, (14, 10), (12, 13), random)
+    window = ShiftWindow(-3, 5, -6, 2)
+    planes = normalised(xp, left, right, form, window)
+    expected = plain.every_pair(left, right, form, lambda f, g: plain.zncc(f, g, window, 0.25))
+    assert planes.dtype == ("float64" if dtype == "float64" else "float32")
+    assert_same_plane(planes, expected, TOLERANCE[str(planes.dtype)])
+
+
+def test_constant_overlaps_have_no_score(xp, rng):
+    left = rng.normal(size=(16, 16))
+    left[:8] = 3.0
+    right = rng.normal(size=(16, 16))
+    right[:, 10:] = -1.0
+    window = ShiftWindow.full((16, 16), (16, 16))
+    expected = plain.zncc(left, right, window, 0.02)
+    assert np.isnan(expected[:5]).all()  # the test has its constant overlaps
+    assert_same_plane(normalised(xp, left, right, min_overlap=0.02), expected, 1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_scores_ignore_scale_and_offset(xp, rng, dtype):
+    left, right = rng.normal(size=(24, 24)).astype(dtype), rng.normal(size=(24, 24)).astype(dtype)
+    reference = normalised(xp, left, right, max_shift=6)
+    for scale in (1e-30, 1e-12, -1.0, 1e12, 1e30):
+        plane = normalised(xp, (left * scale).astype(dtype), right, max_shift=6)
+        np.testing.assert_allclose(plane, np.sign(scale) * reference, atol=TOLERANCE[dtype])
+    offset = normalised(xp, left + np.dtype(dtype).type(1000), right, max_shift=6)
+    np.testing.assert_allclose(offset, reference, atol=1e-3 if dtype == "float32" else 1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_values_at_the_ends_of_the_type(xp, rng, dtype):
+    left, right = rng.random((16, 16)) + 0.1, rng.random((16, 16)) + 0.1
+    reference = normalised(xp, left, right, max_shift=4)
+    for scale in (1e-36, 1e38) if dtype == "float32" else (1e-300, 1e300):
+        plane = normalised(xp, (left * scale).astype(dtype), (right * scale).astype(dtype), max_shift=4)
+        np.testing.assert_allclose(plane, reference, atol=1e-4)
+
+
+def test_a_dim_scene_beside_one_bright_pixel_still_scores(rng):
+    left = rng.normal(size=(32, 32))
+    left[0, 0] = 1e4
+    right = rng.normal(size=(32, 32))
+    window = ShiftWindow.symmetric(4, 4)
+    expected = plain.zncc(left, right, window, 0.25)
+    assert np.isfinite(expected).all()
+    assert_same_plane(normalised(np, left, right, max_shift=4), expected, 1e-6)
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    left_shape=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+    right_shape=st.tuples(st.integers(1, 9), st.integers(1, 9)),
+    seed=st.integers(0, 2**32 - 1),
+)
+def test_scores_are_in_range_and_equal_for_both_engines(left_shape, right_shape, seed):
+    rng = np.random.default_rng(seed)
+    left, right = rng.integers(0, 4, left_shape).astype(float), rng.integers(0, 4, right_shape).astype(float)
+    expected = plain.zncc(left, right, ShiftWindow.full(left_shape, right_shape), 0.0)
+    for engine in ("fft", "definition"):
+        plane = normalised(np, left, right, engine=engine, min_overlap=0.0)
+        assert_same_plane(plane, expected, 1e-7)
+        assert np.nanmax(np.abs(plane), initial=0.0) <= 1.0
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+def test_phase_peaks_at_the_displacement(xp, rng, dtype):
+    canvas = (255 * rng.random((90, 100))).astype(dtype)
+    right, left = canvas[10:74, 12:76], canvas[6:70, 17:81]  # left[y + 4, x - 5] == right[y, x]
+    plane = normalised(xp, left, right, max_shift=(8, 9), normalization="phase")
+    assert plane.shape == (17, 19)
+    assert np.unravel_index(plane.argmax(), plane.shape) == (4 + 8, -5 + 9)
+    assert normalised(xp, left, left, normalization="phase").max() == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_phase_of_a_pair_does_not_depend_on_its_neighbours(xp, rng, form):
+    left, right = plain.operands(form, (24, 20), (24, 20), lambda shape: rng.normal(size=shape))
+    # A wave has all its power in one place of the spectrum, a point has it everywhere.
+    wave = np.cos(2 * np.pi * np.arange(20) / 20) * np.ones((24, 1))
+    point = rng.normal(size=(24, 20)) * 1e-3
+    point[5, 5] = 1.0
+    if right.ndim > 2:
+        right[..., 0, :, :], right[..., 1, :, :] = point, wave
+    planes = normalised(xp, left, right, form, normalization="phase")
+    alone = plain.every_pair(left, right, form, lambda f, g: normalised(xp, f, g, normalization="phase"))
+    np.testing.assert_allclose(planes, alone, rtol=0, atol=1e-9)
+
+
+def test_max_shift_is_rounded_up_and_never_beyond_the_matrices(xp, rng):
+    left, right = rng.normal(size=(8, 6)), rng.normal(size=(5, 9))
+    assert normalised(xp, left, right, max_shift=2.1).shape == (7, 7)
+    assert normalised(xp, left, right, max_shift=(0, 3)).shape == (1, 7)
+    assert normalised(xp, left, right, max_shift=1e9).shape == (2 * 7 + 1, 2 * 8 + 1)
+    assert normalised(xp, left, right).shape == (8 + 5 - 1, 6 + 9 - 1)
+
+
+def test_inputs_are_not_changed(xp, rng):
+    for dtype in ("float32", "float64", "uint16"):
+        left, right = (100 * rng.random((2, 12, 12))).astype(dtype), (100 * rng.random((3, 12, 12))).astype(dtype)
+        given_left, given_right = xp.asarray(left.copy()), xp.asarray(right.copy())
+        for normalization in ("zncc", "none", "phase"):
+            cross_correlate(given_left, given_right, "n-to-m", normalization=normalization)
+        np.testing.assert_array_equal(to_host(given_left), left)
+        np.testing.assert_array_equal(to_host(given_right), right)
+
+
+SMALL = np.arange(12.0).reshape(3, 4)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"left": SMALL.tolist()}, DataTypeError, "numpy.asarray"),
+        ({"left": SMALL + 1j}, DataTypeError, "complex128"),
+        ({"right": SMALL > 3}, DataTypeError, "bool"),
+        ({"left": np.ma.masked_array(SMALL, SMALL > 3)}, DataTypeError, "masked"),
+        ({"left": SMALL[None]}, ShapeError, "left has shape"),
+        ({"right": SMALL[None]}, ShapeError, "right has shape"),
+        ({"right": SMALL[:0]}, ShapeError, "no elements"),
+        ({"left": SMALL[None], "right": np.zeros((2, 1, 3, 4)), "form": "n-to-mn"}, ShapeError, "1 left.*2 sets"),
+        ({"form": "many"}, ArgumentError, "unknown form 'many'"),
+        ({"normalization": "best"}, ArgumentError, "unknown normalization 'best'"),
+        ({"engine": "best"}, ArgumentError, "unknown engine 'best'"),
+        ({"engine": "definition", "normalization": "phase"}, ArgumentError, "'phase' exists only in engine 'fft'"),
+        ({"right": SMALL.T, "normalization": "phase"}, ArgumentError, "one shape"),
+        ({"left": np.where(SMALL == 3, np.inf, SMALL)}, ArgumentError, "left holds NaN or infinite"),
+        ({"right": np.where(SMALL == 3, np.nan, SMALL)}, ArgumentError, "right holds NaN or infinite"),
+        ({"min_overlap": 1.5}, ArgumentError, "min_overlap is 1.5"),
+        ({"min_overlap": float("nan")}, ArgumentError, "min_overlap is nan"),
+        ({"max_shift": -1}, ArgumentError, "max_shift is -1"),
+        ({"max_shift": float("nan")}, ArgumentError, "max_shift is nan"),
+        ({"max_shift": float("inf")}, ArgumentError, "max_shift is inf"),
+        ({"max_shift": (1, 2, 3)}, ArgumentError, "max_shift is \\(1, 2, 3\\)"),
+        ({"max_shift": "wide"}, ArgumentError, "max_shift is 'wide'"),
+    ],
+    ids=lambda value: str(value)[:30] if isinstance(value, str) else None,
+)
+def test_wrong_arguments_are_named(arguments, error, message):
+    with pytest.raises(error, match=message):
+        cross_correlate(**{"left": SMALL, "right": SMALL, **arguments})

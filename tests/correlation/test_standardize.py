@@ -1,0 +1,115 @@
+"""Images made ready for a product, from the smallest to the largest values of their type."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xcorr_app.correlation.standardize import standardize, working_dtype
+from xcorr_app.errors import DataTypeError
+from xcorr_app.gpu.arrays import to_host
+
+
+def expected(images):
+    """Zero mean and largest deviation one, in extended precision."""
+    values = np.asarray(images, dtype=np.longdouble)
+    values = values - values.mean(axis=(-2, -1), keepdims=True)
+    return (values / abs(values).max(axis=(-2, -1), keepdims=True)).astype(np.float64)
+
+
+@pytest.mark.parametrize(
+    "dtype", ["uint8", "int8", "uint16", "int16", "float16", "uint32", "int64", "float32", "float64"]
+)
+@pytest.mark.parametrize("precision", ["float32", "float64"])
+def test_zero_mean_and_largest_deviation_one(xp, rng, dtype, precision):
+    images = (120 * rng.random((3, 7, 9))).astype(dtype)
+    result = standardize(xp.asarray(images), precision)
+    assert result.values.dtype == precision
+    np.testing.assert_allclose(to_host(result.values), expected(images), atol=5e-7)
+    np.testing.assert_array_equal(to_host(result.flat), [False] * 3)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "scale"),
+    [
+        ("float32", 1e30),
+        ("float32", 1e37),
+        ("float32", 1e-30),
+        ("float32", 1e-33),
+        ("float64", 1e30),
+        ("float64", 1e-38),
+        ("float64", 1e300),
+        ("float64", 1e-300),
+    ],
+)
+def test_huge_and_tiny_values(xp, rng, dtype, scale):
+    images = (rng.normal(size=(2, 8, 8)) * scale).astype(dtype)
+    result = standardize(xp.asarray(images), np.float32)
+    np.testing.assert_allclose(to_host(result.values), expected(images), atol=5e-7)
+    assert not to_host(result.flat).any()
+
+
+def test_an_offset_costs_no_more_than_the_type_lost_already(xp, rng):
+    images = (rng.normal(size=(1, 16, 16)) + 1e4).astype(np.float32)
+    np.testing.assert_allclose(to_host(standardize(xp.asarray(images), np.float32).values), expected(images), atol=1e-3)
+    images = rng.normal(size=(1, 16, 16)) + 1e6
+    np.testing.assert_allclose(to_host(standardize(xp.asarray(images), np.float32).values), expected(images), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
+@pytest.mark.parametrize("value", [0, 1, 100, 127])
+def test_flat_images_are_zero_and_marked(xp, dtype, value):
+    images = np.full((2, 5, 5), value, dtype=dtype)
+    images[1, 2, 2] = 3
+    result = standardize(xp.asarray(images), np.float32)
+    np.testing.assert_array_equal(to_host(result.flat), [True, False])
+    np.testing.assert_array_equal(to_host(result.values)[0], np.zeros((5, 5)))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"), [("float32", 0.1), ("float32", 1e30), ("float64", 0.1), ("float64", 1e300)]
+)
+def test_rounding_alone_leaves_an_image_flat(xp, dtype, value):
+    images = np.full((1, 9, 11), value, dtype=dtype)
+    images[0, 4, 4] = np.nextafter(images[0, 4, 4], np.dtype(dtype).type(np.inf))
+    assert to_host(standardize(xp.asarray(images), dtype).flat)[0]
+
+
+def test_the_faintest_integer_structure_is_kept(xp):
+    images = np.full((1, 512, 512), 65535, dtype=np.uint16)
+    images[0, 100, 100] = 65534
+    result = standardize(xp.asarray(images), np.float32)
+    assert not to_host(result.flat)[0]
+    assert to_host(result.values)[0, 100, 100] == pytest.approx(-1.0, abs=1e-2)
+
+
+@pytest.mark.parametrize("mate", [1e20, 1e-20, 0.0])
+def test_an_image_is_the_same_bit_by_bit_whatever_comes_with_it(xp, rng, mate):
+    image = rng.normal(size=(12, 12)).astype(np.float32)
+    alone = to_host(standardize(xp.asarray(image[None]), np.float32).values)[0]
+    pair = np.stack([image, (rng.normal(size=(12, 12)) * mate).astype(np.float32)])
+    np.testing.assert_array_equal(to_host(standardize(xp.asarray(pair), np.float32).values)[0], alone)
+
+
+def test_the_input_is_not_changed(xp, rng):
+    images = rng.normal(size=(2, 6, 6))
+    given = xp.asarray(images.copy())
+    standardize(given, np.float64)
+    np.testing.assert_array_equal(to_host(given), images)
+
+
+def test_working_precision():
+    def precision(*dtypes):
+        return working_dtype(*(np.zeros(1, dtype=d) for d in dtypes))
+
+    for single in ("uint8", "int8", "uint16", "int16", "float16", "float32", ">u2", ">f4"):
+        assert precision(single) == np.float32
+        assert precision(single, "float64") == np.float64
+    for double in ("uint32", "int32", "int64", "float64", ">f8"):
+        assert precision(double) == np.float64
+
+
+@pytest.mark.parametrize("dtype", ["bool", "complex64", "complex128"])
+def test_other_elements_are_refused_by_name(dtype):
+    with pytest.raises(DataTypeError, match=dtype):
+        working_dtype(np.zeros(3), np.zeros(3, dtype=dtype))

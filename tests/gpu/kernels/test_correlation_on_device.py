@@ -1,0 +1,122 @@
+"""The kernels on the device against the definition in float64; outputs poisoned, sizes odd, every variant and type."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.definition import planes_by_definition
+from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu.correlation_launch import VARIANTS
+from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
+from xcorr_app.gpu.correlation_run import correlate_on_device
+from xcorr_app.gpu.device import cuda_status
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
+]
+
+SIZES = (1, 2, 3, 31, 32, 33, 63, 65, 100, 257)
+ATOMIC = {"warp-shuffle-distributed"}  # sums of one element come from several threads, in any order
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+def random_batch(problem, dtype, seed=1):
+    rng = np.random.default_rng(seed)
+    low = 0 if dtype.startswith("u") else -99
+    lefts = rng.integers(low, 200, (problem.lefts, *problem.left_shape)).astype(dtype)
+    rights = rng.integers(low, 200, (problem.rights, *problem.right_shape)).astype(dtype)
+    return (lefts / np.float32(3), rights / np.float32(7)) if dtype == "float32" else (lefts, rights)
+
+
+def computed(cupy, lefts, rights, problem, variant, **options):
+    dtype = "float64" if options.get("sum_type") == "double" else "float32"
+    out = cupy.full((problem.pairs, *problem.plane_shape), cupy.nan, dtype)
+    return correlate_on_device(cupy.asarray(lefts), cupy.asarray(rights), problem, variant, out=out, **options).get()
+
+
+def assert_equal(planes, expected, tolerance=1e-5):
+    assert np.isfinite(planes).all()
+    assert np.linalg.norm(planes - expected) <= tolerance * np.linalg.norm(expected)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("size", SIZES)
+def test_sizes_with_a_window_beyond_the_matrix(cupy, variant, size):
+    problem = Problem((size, size + 2), (size + 1, size), (-5, -33), (9, 70), lefts=2, rights=3, rights_per_left=3)
+    lefts, rights = random_batch(problem, "float32")
+    assert_equal(computed(cupy, lefts, rights, problem, variant), planes_by_definition(lefts, rights, problem))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("shapes", [((33, 65), (31, 63)), ((100, 37), (45, 101))])
+@pytest.mark.parametrize("dtype", INPUT_TYPES)
+def test_full_planes_of_every_type(cupy, variant, shapes, dtype):
+    problem = Problem.full_plane(*shapes, lefts=2, rights=2, rights_per_left=2)
+    lefts, rights = random_batch(problem, dtype)
+    assert_equal(computed(cupy, lefts, rights, problem, variant), planes_by_definition(lefts, rights, problem))
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_double_build(cupy, variant):
+    problem = Problem.full_plane((33, 30), (21, 64))
+    lefts, rights = random_batch(problem, "float32")
+    planes = computed(cupy, lefts, rights, problem, variant, sum_type="double")
+    assert_equal(planes, planes_by_definition(lefts, rights, problem), 1e-14)
+
+
+@pytest.mark.parametrize("variant", [name for name in VARIANTS if name not in ATOMIC])
+def test_the_same_bits_every_run(cupy, variant):
+    problem = Problem.full_plane((130, 131), (130, 131))
+    lefts, rights = random_batch(problem, "float32")
+    first = computed(cupy, lefts, rights, problem, variant)
+    for _ in range(3):
+        np.testing.assert_array_equal(first, computed(cupy, lefts, rights, problem, variant))
+
+
+@pytest.mark.parametrize("variant", ["combined", "row-product"])
+def test_more_pairs_than_a_grid_axis_holds(cupy, variant):
+    problem = Problem.full_plane((2, 3), (2, 3), lefts=70_001, rights=70_001)
+    lefts, rights = random_batch(problem, "uint8")
+    planes = computed(cupy, lefts, rights, problem, variant)
+    last = Problem.full_plane((2, 3), (2, 3))
+    for pair in (0, 65_535, 65_536, 70_000):
+        np.testing.assert_array_equal(
+            planes[pair], planes_by_definition(lefts[pair : pair + 1], rights[pair : pair + 1], last)[0]
+        )
+
+
+@pytest.mark.parametrize("variant", ["overlap-wise", "combined", "row-product"])
+def test_a_stack_beyond_two_to_the_31_elements(cupy, variant):
+    side, count = 1024, 2100  # 2.2e9 elements
+    problem = Problem((side, side), (side, side), (0, 0), (1, 2), lefts=count)
+    lefts = cupy.zeros((count, side, side), "uint8")
+    lefts[-1, -1, -1] = 3
+    rights = cupy.full((1, side, side), 5, "uint8")
+    planes = correlate_on_device(lefts, rights, problem, variant).get()
+    assert planes[-1].tolist() == [[15.0, 15.0]]
+    assert not planes[:-1].any()
+
+
+def test_arrays_that_are_not_dense_are_copied(cupy):
+    problem = Problem.full_plane((9, 8), (9, 8))
+    lefts, rights = random_batch(problem, "int16")
+    device = cupy.asarray(lefts.repeat(2, axis=2))[:, :, ::2], cupy.asarray(rights[:, ::-1])[:, ::-1]
+    planes = correlate_on_device(*device, problem, "combined").get()
+    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
+
+
+def test_wrong_arrays_are_refused(cupy):
+    problem = Problem.full_plane((4, 4), (4, 4))
+    good = cupy.zeros((1, 4, 4), "float32")
+    with pytest.raises(ShapeError, match="must have the shapes"):
+        correlate_on_device(good[:, :3], good, problem)
+    with pytest.raises(DataTypeError, match="must share one of the types"):
+        correlate_on_device(good, good.astype("uint8"), problem)
+    with pytest.raises(ShapeError, match="out must be"):
+        correlate_on_device(good, good, problem, out=good)

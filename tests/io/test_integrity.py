@@ -1,0 +1,247 @@
+"""Crafted files, each with one thing wrong."""
+
+import logging
+import resource
+import struct
+
+import numpy as np
+import pytest
+import tifffile
+
+from tests.io.samples import noise, page_tags, tiff_bytes, write_imagej, write_ome, write_plain
+from xcorr_app.errors import DamagedFileError, InputError, LimitError
+from xcorr_app.io import Limits, read_stack, scan_file
+
+
+def _refuse(tmp_path, content, error, message):
+    path = tmp_path / "crafted.tif"
+    path.write_bytes(content)
+    with pytest.raises(error, match=message) as caught:
+        read_stack(path)
+    assert type(caught.value) is error
+    assert str(path) in str(caught.value)
+
+
+def _page(pages=1, **changes):
+    """One-strip pages of 4 x 4 bytes that share the pixels behind the last directory."""
+    tags = page_tags(4, 4, 0, 16)
+    start = len(tiff_bytes([tags] * pages))
+    return page_tags(4, 4, start, 16, **changes)
+
+
+def test_the_crafted_file_is_sound_before_anything_is_wrong(tmp_path):
+    (tmp_path / "a.tif").write_bytes(tiff_bytes([_page(2)] * 2, tail=bytes(range(1, 17))))
+    data = read_stack(tmp_path / "a.tif").data
+    np.testing.assert_array_equal(data, np.tile(np.arange(1, 17).reshape(4, 4), (2, 1, 1)))
+
+
+def test_empty_file(tmp_path):
+    _refuse(tmp_path, b"", DamagedFileError, "is empty")
+
+
+def test_not_a_tiff(tmp_path):
+    _refuse(tmp_path, b"frame,dy,dx\n1,2,3\n", DamagedFileError, "is not a TIFF file")
+
+
+@pytest.mark.parametrize("content", [b"II*\0", b"II*\0\0\0\0\0", b"MM\0+\0\x08\0\0" + bytes(8)])
+def test_header_only(tmp_path, content):
+    _refuse(tmp_path, content, DamagedFileError, "header")
+
+
+def test_a_page_with_zero_bytes(tmp_path):
+    _refuse(tmp_path, tiff_bytes([_page(t279=0)], tail=bytes(16)), DamagedFileError, "page 0 is incomplete")
+
+
+def test_fewer_bytes_than_the_pixels_need(tmp_path):
+    _refuse(tmp_path, tiff_bytes([_page(t279=15)], tail=bytes(16)), DamagedFileError, "needs 16 bytes, 15 are stored")
+
+
+def test_pixels_beyond_the_end(tmp_path):
+    _refuse(tmp_path, tiff_bytes([_page()], tail=bytes(15)), DamagedFileError, "cut short")
+
+
+@pytest.mark.parametrize("tag", ["t273", "t279"])
+def test_missing_tables(tmp_path, tag):
+    size = len(tiff_bytes([_page()])) - 12
+    changes = {"t273": size} | {tag: None}
+    _refuse(tmp_path, tiff_bytes([_page(**changes)], tail=bytes(16)), DamagedFileError, "no strip or tile table")
+
+
+def test_too_few_strips(tmp_path):
+    _refuse(tmp_path, tiff_bytes([_page(t278=2)], tail=bytes(16)), DamagedFileError, "needs 2 strips")
+
+
+def test_no_size(tmp_path):
+    _refuse(tmp_path, tiff_bytes([_page(t256=0)], tail=bytes(16)), DamagedFileError, "4 x 0 pixels")
+
+
+def test_circular_chain(tmp_path):
+    content = bytearray(tiff_bytes([_page(2)] * 2, tail=bytes(16)))
+    end = 8 + 2 * (2 + 12 * 9 + 4)
+    content[end - 4 : end] = struct.pack("<I", 8)
+    _refuse(tmp_path, bytes(content), DamagedFileError, "page 2 leads back to an earlier page")
+
+
+def test_chain_that_leads_out_of_the_file(tmp_path):
+    content = bytearray(tiff_bytes([_page(2)] * 2, tail=bytes(16)))
+    end = 8 + 2 * (2 + 12 * 9 + 4)
+    content[end - 4 : end] = struct.pack("<I", 5000)
+    _refuse(tmp_path, bytes(content), DamagedFileError, "directory of page 2 should be at byte 5000")
+
+
+def test_pages_of_another_size_name_the_first_that_differs(tmp_path):
+    path = tmp_path / "a.tif"
+    with tifffile.TiffWriter(path) as tif:
+        for shape in ((6, 5), (6, 5), (6, 4), (6, 3)):
+            tif.write(noise(shape), metadata=None, photometric="minisblack")
+    with pytest.raises(InputError, match=r"page 2 is 6 x 4 uint16, page 0 is 6 x 5 uint16"):
+        read_stack(path)
+
+
+def test_pages_of_another_type_name_the_first_that_differs(tmp_path):
+    path = tmp_path / "a.tif"
+    with tifffile.TiffWriter(path) as tif:
+        tif.write(noise((6, 5)), metadata=None, photometric="minisblack")
+        tif.write(noise((6, 5), "float32"), metadata=None, photometric="minisblack")
+    with pytest.raises(InputError, match=r"page 1 is 6 x 5 float32, page 0 is 6 x 5 uint16"):
+        read_stack(path)
+
+
+def test_a_huge_declaration_is_refused_before_memory_is_taken(tmp_path):
+    content = tiff_bytes([page_tags(100_000, 100_000, 8, 10)])
+    content += bytes(134 - len(content))
+    assert len(content) == 134
+    path = tmp_path / "bomb.tif"
+    path.write_bytes(content)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(LimitError, match=r"100000 x 100000 = 10000000000 pixels \(10 GB .*--max-pixels 10000000000"):
+        read_stack(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # kilobytes
+    with pytest.raises(DamagedFileError):
+        scan_file(path, Limits(max_pixels=10**10))
+
+
+def test_huge_tiles_are_refused_too(tmp_path):
+    content = tiff_bytes([_page(t273=None, t279=None, t278=None, t259=8, t322=2**30, t323=2**30, t324=8, t325=16)])
+    _refuse(tmp_path, content, LimitError, "1073741824 x 1073741824")
+
+
+def test_the_limit_of_pages(tmp_path):
+    write_plain(tmp_path / "a.tif", noise((5, 4, 4)))
+    assert scan_file(tmp_path / "a.tif", Limits(max_pages=5)).page_count == 5
+    with pytest.raises(LimitError, match="limit of 4"):
+        scan_file(tmp_path / "a.tif", Limits(max_pages=4))
+
+
+def test_the_limit_of_pixels_is_per_plane_and_inclusive(tmp_path):
+    write_plain(tmp_path / "a.tif", noise((5, 4, 4)))
+    assert scan_file(tmp_path / "a.tif", Limits(max_pixels=16)).page_count == 5
+    with pytest.raises(LimitError, match="--max-pixels 16"):
+        scan_file(tmp_path / "a.tif", Limits(max_pixels=15))
+
+
+def test_imagej_promises_more_images_than_there_are(tmp_path):
+    write_imagej(tmp_path / "a.tif", noise((6, 8, 8)), "TYX")
+    content = (tmp_path / "a.tif").read_bytes()
+    changed = content.replace(b"images=6", b"images=7").replace(b"frames=6", b"frames=7")
+    assert changed != content
+    _refuse(tmp_path, changed, DamagedFileError, "says 7 images, the file has 6 pages")
+
+
+def test_imagej_contradicts_itself(tmp_path):
+    write_imagej(tmp_path / "a.tif", noise((6, 8, 8)), "TYX")
+    content = (tmp_path / "a.tif").read_bytes().replace(b"images=6", b"images=5")
+    _refuse(tmp_path, content, DamagedFileError, "5 images but 1 channels x 1 slices x 6 frames")
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (b'SizeT="6"', b'SizeT="7"', "T=7 x Z=1 x C=1 = 7 planes, the file has 6 pages"),
+        (b'SizeT="6"', b'SizeT="5"', "5 planes, the file has 6 pages"),
+        (b'SizeX="8"', b'SizeX="9"', "planes of 8 x 9, the pages are 8 x 8"),
+        (b'IFD="0"', b'IFD="1"', "does not give each a page"),
+        (b"</Pixels>", b"<//ixels>", "cannot be parsed"),
+        (b'"XYCZT"', b'"XYCZZ"', "DimensionOrder"),
+        (b'SizeT="6"', b'SizeT="x"', "five sizes"),
+    ],
+)
+def test_ome_xml_against_the_pages(tmp_path, old, new, message):
+    write_ome(tmp_path / "a.tif", noise((6, 8, 8)), "TYX")
+    content = (tmp_path / "a.tif").read_bytes()
+    assert old in content
+    _refuse(tmp_path, content.replace(old, new), DamagedFileError, message)
+
+
+def test_ome_entities_are_refused(tmp_path):
+    xml = b'<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "bbbb">]><OME><Image><Pixels/></Image></OME>'
+    write_plain(tmp_path / "a.tif", noise((8, 8)), description=xml)
+    with pytest.raises(DamagedFileError, match="entities"):
+        read_stack(tmp_path / "a.tif")
+
+
+def test_ome_pages_in_another_order_than_the_planes(tmp_path):
+    data = noise((3, 8, 8))
+    blocks = "".join(f'<TiffData FirstT="{2 - page}" IFD="{page}" PlaneCount="1"/>' for page in range(3))
+    xml = (
+        '<OME><Image ID="Image:0"><Pixels DimensionOrder="XYZCT" SizeX="8" SizeY="8" SizeZ="1" SizeC="1" SizeT="3" '
+        f'Type="uint16">{blocks}</Pixels></Image></OME>'
+    )
+    with tifffile.TiffWriter(tmp_path / "a.tif") as tif:
+        for index, plane in enumerate(data):
+            tif.write(plane, metadata=None, photometric="minisblack", description=None if index else xml)
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data[::-1])
+
+
+@pytest.mark.parametrize(
+    ("inner", "message"),
+    [
+        (
+            '<TiffData><UUID FileName="other.ome.tif">urn:uuid:1</UUID></TiffData>',
+            "set of OME-TIFF files.*other.ome.tif",
+        ),
+        ('</Pixels></Image><Image ID="Image:1"><Pixels>', "2 OME images"),
+    ],
+)
+def test_ome_spread_over_files_or_images_is_refused(tmp_path, inner, message):
+    xml = (
+        '<OME UUID="urn:uuid:0"><Image ID="Image:0"><Pixels DimensionOrder="XYZCT" SizeX="8" SizeY="8" SizeZ="1" '
+        f'SizeC="1" SizeT="1" Type="uint16">{inner}</Pixels></Image></OME>'
+    )
+    write_plain(tmp_path / "a.tif", noise((8, 8)), description=xml)
+    with pytest.raises(InputError, match=message):
+        read_stack(tmp_path / "a.tif")
+
+
+def test_what_the_library_only_logs_is_an_error_and_not_printed(tmp_path, caplog):
+    write_plain(tmp_path / "b.tif", noise((8, 8)))
+    logger = logging.getLogger("tifffile")
+    read_stack(tmp_path / "b.tif")
+    original = tifffile.TiffFile.close
+
+    def close(self):
+        logger.warning("strange thing found")
+        original(self)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tifffile.TiffFile, "close", close)
+        with pytest.raises(DamagedFileError, match=r"b\.tif: strange thing found"):
+            read_stack(tmp_path / "b.tif")
+    assert not caplog.records
+    logger.warning("outside of any reading")
+    assert [record.getMessage() for record in caplog.records] == ["outside of any reading"]
+
+
+@pytest.mark.parametrize("compression", ["zlib", "lzw", "zstd", "packbits", "jpeg", "jpeg2000"])
+def test_an_undecodable_page_leaves_the_others_readable(tmp_path, compression):
+    write_plain(tmp_path / "a.tif", noise((3, 40, 50), "uint8") // 16, compression=compression)
+    data = read_stack(tmp_path / "a.tif").data
+    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
+        start, size = tif.pages[1].dataoffsets[0], tif.pages[1].databytecounts[0]
+    content = bytearray((tmp_path / "a.tif").read_bytes())
+    content[start + size // 2 : start + size] = bytes(size - size // 2)
+    (tmp_path / "a.tif").write_bytes(content)
+    file = scan_file(tmp_path / "a.tif")
+    with pytest.raises(DamagedFileError, match=r"page 1 (cannot be decoded|has a JPEG stream)"):
+        file.read(1)
+    np.testing.assert_array_equal(file.read(2), data[2])

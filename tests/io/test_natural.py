@@ -1,0 +1,55 @@
+import pytest
+
+from xcorr_app.io.natural import is_image_name, natural_key, safe_name, stem, unique_names
+
+
+def test_numbers_in_names_compare_as_numbers():
+    names = ["t10", "t2", "t1", "T3", "t01", "a9b10", "a9b9", "10", "9"]
+    assert sorted(names, key=natural_key) == ["9", "10", "a9b9", "a9b10", "t01", "t1", "t2", "T3", "t10"]
+
+
+def test_other_digits_do_not_break_the_order():
+    assert min(["x²", "x٣", "x1"], key=natural_key) == "x1"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("plain name", "plain name"),
+        ("..", "stack"),
+        ("../../etc/passwd", "_.._etc_passwd"),
+        ("two\nlines", "two_lines"),
+        (" .hidden ", "hidden"),
+        ("", "stack"),
+        ("a\0b", "a_b"),
+        ("C:\\x", "C_x"),
+        ("µm", "µm"),
+        ("broken\udcff", "broken_"),
+    ],
+)
+def test_safe_names(text, expected):
+    assert safe_name(text) == expected
+
+
+def test_safe_names_fit_into_a_file_name():
+    assert len(safe_name("é" * 300).encode()) <= 100
+
+
+def test_unique_names_ignore_case_and_reserved_names():
+    assert unique_names(["a", "A", "a_2", "run.json"], ["run.json"]) == ["a", "A_2", "a_2_2", "run.json_2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("a.tif", "a"), ("a.OME.TIF", "a"), ("a.b.png", "a.b"), (".tif", ".tif"), ("x.csv", "x.csv")],
+)
+def test_stem(name, expected):
+    assert stem(name) == expected
+
+
+def test_image_names():
+    assert [name for name in ("a.tif", "b.TIFF", "._a.tif", "c.png", "d.csv", "LICENSE") if is_image_name(name)] == [
+        "a.tif",
+        "b.TIFF",
+        "c.png",
+    ]

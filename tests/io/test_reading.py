@@ -1,0 +1,259 @@
+"""Every kind of file comes back as tifffile's own reading of what was put in."""
+
+import threading
+
+import imagecodecs
+import numpy as np
+import pytest
+import tifffile
+
+from tests.io.samples import TYPES, noise, page_tags, tiff_bytes, write_imagej, write_ome, write_plain, write_shaped
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io import read_stack, scan_file
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("byteorder", ["<", ">"])
+@pytest.mark.parametrize("bigtiff", [False, True])
+def test_types_byte_orders_and_bigtiff(tmp_path, dtype, byteorder, bigtiff):
+    data = noise((3, 7, 5), dtype)
+    write_plain(tmp_path / "a.tif", data, byteorder=byteorder, bigtiff=bigtiff)
+    stack = read_stack(tmp_path / "a.tif")
+    assert (stack.metadata.axes, stack.metadata.kind, stack.metadata.dtype) == ("TYX", "tiff", np.dtype(dtype))
+    assert stack.data.dtype.isnative
+    np.testing.assert_array_equal(stack.data, data)
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"compression": "zlib"},
+        {"compression": "zlib", "predictor": True},
+        {"compression": "lzw"},
+        {"compression": "lzw", "predictor": True, "rowsperstrip": 7},
+        {"compression": "zstd", "predictor": True},
+        {"compression": "packbits"},
+        {"tile": (16, 32)},
+        {"tile": (16, 16), "compression": "zstd"},
+        {"rowsperstrip": 8},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+@pytest.mark.parametrize("byteorder", ["<", ">"])
+def test_compressed_tiled_and_stripped(tmp_path, options, dtype, byteorder):
+    data = noise((2, 35, 41), dtype)
+    write_plain(tmp_path / "a.tif", data, byteorder=byteorder, **options)
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
+
+
+def test_jpeg(tmp_path):
+    y, x = np.mgrid[:32, :48]
+    data = np.stack([y * 4 + x, 200 - y]).astype(np.uint8)
+    write_plain(tmp_path / "a.tif", data, compression="jpeg", compressionargs={"level": 95})
+    np.testing.assert_allclose(read_stack(tmp_path / "a.tif").data, data, atol=4)
+
+
+@pytest.mark.parametrize("axes", ["TCZYX", "TZCYX", "CTZYX", "ZTCYX", "TCYX", "CZYX", "TYX", "ZYX", "CYX"])
+def test_ome_axes_in_any_order(tmp_path, axes):
+    size = {"T": 4, "Z": 3, "C": 2, "Y": 6, "X": 5}
+    data = noise([size[axis] for axis in axes])
+    write_ome(tmp_path / "a.ome.tif", data, axes)
+    stack = read_stack(tmp_path / "a.ome.tif")
+    assert (stack.metadata.axes, stack.metadata.shape, stack.metadata.kind) == (axes, data.shape, "ome")
+    np.testing.assert_array_equal(stack.data, data)
+    assert (stack.metadata.pixel_size, stack.metadata.unit) == ((0.65, 0.325), "µm")
+    assert (stack.metadata.z_step, stack.metadata.time_increment, stack.metadata.time_unit) == (1.5, 2.5, "s")
+    assert stack.metadata.channel_names == (("dye 0", "dye 1") if "C" in axes else ())
+
+
+def test_planes_of_a_source_are_found_by_axis(tmp_path):
+    data = noise((2, 4, 3, 6, 5))
+    write_ome(tmp_path / "a.ome.tif", data, "CTZYX")
+    file = scan_file(tmp_path / "a.ome.tif")
+    assert file.metadata.sizes == {"T": 4, "Z": 3, "C": 2, "Y": 6, "X": 5}
+    np.testing.assert_array_equal(file.read(file.page_at(3, 1, 1)), data[1, 3, 1])
+
+
+def test_imagej_hyperstack(tmp_path):
+    data = noise((4, 3, 2, 6, 5))
+    write_imagej(tmp_path / "a.tif", data, "TZCYX")
+    stack = read_stack(tmp_path / "a.tif")
+    assert (stack.metadata.axes, stack.metadata.kind) == ("TZCYX", "imagej")
+    np.testing.assert_array_equal(stack.data, data)
+    assert (stack.metadata.pixel_size, stack.metadata.unit) == ((0.5, 0.25), "µm")
+    assert (stack.metadata.z_step, stack.metadata.time_increment) == (1.5, 2.5)
+
+
+def test_imagej_beyond_4_gib_has_one_directory(tmp_path):
+    plane = noise((1024, 1024))
+    count = 2200  # 4.3 GiB, of which the file system stores the first and the last plane
+    description = f"ImageJ=1.54f\nimages={count}\nframes={count}\n"
+    path = tmp_path / "huge.tif"
+    with tifffile.TiffWriter(path) as tif:
+        start, size = tif.write(
+            plane, metadata=None, photometric="minisblack", description=description, returnoffset=True
+        )
+    with path.open("r+b") as file:
+        file.seek(start + size * (count - 1))
+        file.write(plane[::-1].tobytes())
+    image = scan_file(path)
+    assert image.metadata.shape == (count, 1024, 1024)
+    np.testing.assert_array_equal(image.read(0), plane)
+    np.testing.assert_array_equal(image.read(count - 1), plane[::-1])
+    assert not image.read(1).any()
+    with path.open("r+b") as file:
+        file.truncate(start + size * count - 1)
+    with pytest.raises(DamagedFileError, match="2200 images"):
+        scan_file(path)
+
+
+@pytest.mark.parametrize("truncate", [False, True])
+def test_axes_that_tifffile_notes_in_plain_files(tmp_path, truncate):
+    data = noise((3, 2, 6, 5))
+    write_shaped(tmp_path / "a.tif", data, "TCYX", truncate=truncate)
+    stack = read_stack(tmp_path / "a.tif")
+    assert stack.metadata.axes == "TCYX"
+    np.testing.assert_array_equal(stack.data, data)
+
+
+def test_one_directory_for_all_planes_is_noticed_whatever_the_order_of_keys(tmp_path):
+    data = noise((4, 6, 5))
+    text = '{"note": 1, "truncated": true, "shape": [4, 6, 5]}'
+    write_plain(tmp_path / "a.tif", data.reshape(1, 24, 5), description=text)
+    content = bytearray((tmp_path / "a.tif").read_bytes())
+    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
+        tags = tif.pages[0].tags
+        changes = {"ImageLength": 6, "RowsPerStrip": 6, "StripByteCounts": 60}
+        places = {tags[name].valueoffset: value for name, value in changes.items()}
+    for place, value in places.items():
+        content[place : place + 2] = value.to_bytes(2, "little")
+    (tmp_path / "a.tif").write_bytes(content)
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
+
+
+def test_other_json_in_the_description_is_left_alone(tmp_path):
+    write_plain(tmp_path / "a.tif", noise((6, 5)), description='{"camera": 1, "shape": "round"}')
+    assert read_stack(tmp_path / "a.tif").metadata.axes == "YX"
+
+
+def test_files_grown_page_by_page(tmp_path):
+    data = noise((4, 6, 5))
+    for plane in data:
+        tifffile.imwrite(tmp_path / "a.tif", plane, append=True)
+    stack = read_stack(tmp_path / "a.tif")
+    assert stack.metadata.axes == "TYX"
+    np.testing.assert_array_equal(stack.data, data)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 9), (9, 1)])
+@pytest.mark.parametrize("options", [{}, {"compression": "zlib"}], ids=str)
+def test_thin_images(tmp_path, shape, options):
+    data = noise(shape)
+    write_plain(tmp_path / "a.tif", data, **options)
+    stack = read_stack(tmp_path / "a.tif")
+    assert stack.metadata.axes == "YX"
+    np.testing.assert_array_equal(stack.data, data)
+
+
+@pytest.mark.parametrize("bits", [8, 16])
+def test_png_keeps_its_bits(tmp_path, bits):
+    data = noise((6, 5), f"uint{bits}")
+    (tmp_path / "a.png").write_bytes(imagecodecs.png_encode(data))
+    stack = read_stack(tmp_path / "a.png")
+    assert (stack.metadata.kind, stack.data.dtype) == ("png", data.dtype)
+    np.testing.assert_array_equal(stack.data, data)
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4])
+def test_colour_png_is_refused(tmp_path, channels):
+    (tmp_path / "a.png").write_bytes(imagecodecs.png_encode(noise((6, 5, channels), "uint8")))
+    with pytest.raises(InputError, match="pick one channel"):
+        read_stack(tmp_path / "a.png")
+
+
+def test_truncated_png_is_damaged_at_every_byte(tmp_path):
+    content = imagecodecs.png_encode(noise((6, 5), "uint16"))
+    for size in range(len(content)):
+        (tmp_path / "a.png").write_bytes(content[:size])
+        with pytest.raises(DamagedFileError, match=r"a\.png"):
+            read_stack(tmp_path / "a.png")
+
+
+def test_a_changed_byte_in_a_png_is_found(tmp_path):
+    content = bytearray(imagecodecs.png_encode(noise((40, 50), "uint16")))
+    content[len(content) // 2] ^= 0xFF
+    (tmp_path / "a.png").write_bytes(content)
+    with pytest.raises(DamagedFileError, match="cannot be decoded"):
+        read_stack(tmp_path / "a.png")
+
+
+@pytest.mark.parametrize("planarconfig", ["contig", "separate"])
+def test_rgb_is_refused_with_the_way_out(tmp_path, planarconfig):
+    shape = (6, 5, 3) if planarconfig == "contig" else (3, 6, 5)
+    tifffile.imwrite(tmp_path / "a.tif", noise(shape, "uint8"), photometric="rgb", planarconfig=planarconfig)
+    with pytest.raises(InputError, match=r"colour image \(RGB\).*pick one channel"):
+        read_stack(tmp_path / "a.tif")
+
+
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint64", "float16", "complex64", "bool"])
+def test_other_types_are_refused_with_those_that_work(tmp_path, dtype):
+    tifffile.imwrite(tmp_path / "a.tif", np.ones((6, 5), dtype), photometric="minisblack")
+    with pytest.raises(InputError, match="convert it to one of uint8"):
+        read_stack(tmp_path / "a.tif")
+
+
+def test_palettes_only_over_grey(tmp_path):
+    data = noise((6, 5), "uint8")
+    grey = np.tile(np.arange(256, dtype=np.uint16) * 257, (3, 1))
+    tifffile.imwrite(tmp_path / "grey.tif", data, photometric="palette", colormap=grey)
+    np.testing.assert_array_equal(read_stack(tmp_path / "grey.tif").data, data)
+    grey[0] = grey[0][::-1]
+    tifffile.imwrite(tmp_path / "colours.tif", data, photometric="palette", colormap=grey)
+    with pytest.raises(InputError, match="palette"):
+        read_stack(tmp_path / "colours.tif")
+
+
+def test_a_file_that_changes_while_it_is_read_is_refused(tmp_path):
+    write_plain(tmp_path / "a.tif", noise((3, 7, 5)))
+    file = scan_file(tmp_path / "a.tif")
+    write_plain(tmp_path / "a.tif", noise((4, 7, 5)))
+    with pytest.raises(DamagedFileError, match="changed by another program"):
+        file.read(0)
+
+
+@pytest.mark.parametrize("options", [{}, {"compression": "zlib"}], ids=str)
+def test_threads_read_at_the_same_time(tmp_path, options):
+    data = noise((40, 32, 32))
+    write_plain(tmp_path / "a.tif", data, **options)
+    file = scan_file(tmp_path / "a.tif")
+    wrong = []
+
+    def read(start):
+        wrong.extend(t for t in range(start, 40, 4) if not np.array_equal(file.read(t), data[t]))
+
+    threads = [threading.Thread(target=read, args=(start,)) for start in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []
+
+
+def test_planes_may_be_changed_by_the_caller(tmp_path):
+    write_plain(tmp_path / "a.tif", noise((2, 7, 5)))
+    file = scan_file(tmp_path / "a.tif")
+    before = file.read(0)
+    file.read(0)[:] = 0
+    np.testing.assert_array_equal(file.read(0), before)
+
+
+def test_ten_thousand_pages_are_kept_small(tmp_path):
+    count = 10_000
+    start = len(tiff_bytes([page_tags(4, 4, 0, 16)])) - 8
+    tags = page_tags(4, 4, 8 + start * count, 16)
+    (tmp_path / "many.tif").write_bytes(tiff_bytes([tags] * count, tail=bytes(range(1, 17))))
+    file = scan_file(tmp_path / "many.tif")
+    assert file.metadata.shape == (count, 4, 4)
+    assert file.directory_offsets.nbytes + file.data_offsets.nbytes == 16 * count
+    np.testing.assert_array_equal(file.read(count - 1), np.arange(1, 17).reshape(4, 4))

@@ -1,0 +1,121 @@
+"""A file cut anywhere either says so or still holds everything: never fewer frames, zeros or another exception."""
+
+import numpy as np
+import pytest
+import tifffile
+
+from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
+from xcorr_app.errors import InputError
+from xcorr_app.io import read_stack
+
+
+def _plain(path, data):
+    write_plain(path, data)
+
+
+def _big(path, data):
+    write_plain(path, data, bigtiff=True, byteorder=">")
+
+
+def _zlib(path, data):
+    write_plain(path, data, compression="zlib", predictor=True, rowsperstrip=3)
+
+
+def _lzw(path, data):
+    write_plain(path, data, compression="lzw")
+
+
+def _zstd_tiles(path, data):
+    write_plain(path, data, compression="zstd", tile=(16, 16))
+
+
+def _shaped(path, data):
+    write_shaped(path, data)
+
+
+def _shaped_one_directory(path, data):
+    write_shaped(path, data, truncate=True)
+
+
+def _imagej(path, data):
+    write_imagej(path, data, "TYX")
+
+
+def _ome(path, data):
+    write_ome(path, data, "TYX")
+
+
+def _ome_zlib(path, data):
+    write_ome(path, data, "TYX", compression="zlib")
+
+
+UNUSED = 16
+KINDS = [_plain, _big, _zlib, _lzw, _zstd_tiles, _shaped, _shaped_one_directory, _imagej, _ome, _ome_zlib]
+
+
+def _cut_and_read(path, content, size, data):
+    path.write_bytes(content[:size])
+    try:
+        stack = read_stack(path)
+    except InputError as error:
+        message = str(error)
+    else:
+        message = ""
+    if message:
+        assert str(path) in message
+        return False
+    assert stack.data.shape == data.shape
+    np.testing.assert_array_equal(stack.data, data)
+    return True
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_every_byte_of_a_small_file(tmp_path, make):
+    data = noise((3, 5, 7), "uint16")
+    make(tmp_path / "whole.tif", data)
+    content = (tmp_path / "whole.tif").read_bytes()
+    complete = [size for size in range(len(content) + 1) if _cut_and_read(tmp_path / "cut.tif", content, size, data)]
+    # tifffile leaves up to 16 unused bytes behind the last directory; without them a file is still complete.
+    assert complete[-1] == len(content)
+    assert min(complete) >= len(content) - UNUSED
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_a_hundred_points_of_a_larger_file(tmp_path, make):
+    data = noise((20, 64, 80), "uint16")
+    make(tmp_path / "whole.tif", data)
+    content = (tmp_path / "whole.tif").read_bytes()
+    for size in np.linspace(0, len(content) - UNUSED - 1, 100).astype(int):
+        assert not _cut_and_read(tmp_path / "cut.tif", content, size, data)
+
+
+def test_a_cut_file_that_the_library_reads_without_complaint(tmp_path):
+    """The reason for all of this: tifffile alone returns fewer frames of a file cut between two pages."""
+    data = noise((6, 16, 16))
+    write_plain(tmp_path / "a.tif", data)
+    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
+        size = tif.pages[4].offset
+    content = (tmp_path / "a.tif").read_bytes()[:size]
+    (tmp_path / "a.tif").write_bytes(content)
+    with pytest.raises(InputError, match="directory of page 4"):
+        read_stack(tmp_path / "a.tif")
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_random_damage_never_escapes_as_another_exception(tmp_path, make):
+    data = noise((3, 5, 7), "uint16")
+    make(tmp_path / "whole.tif", data)
+    content = (tmp_path / "whole.tif").read_bytes()
+    rng = np.random.default_rng(1)
+    outcomes = set()
+    for _ in range(60):
+        damaged = bytearray(content)
+        for place in rng.integers(0, len(content), rng.integers(1, 4)):
+            damaged[place] = rng.integers(256)
+        (tmp_path / "damaged.tif").write_bytes(damaged)
+        try:
+            read_stack(tmp_path / "damaged.tif")
+            outcomes.add("read")
+        except InputError as error:
+            outcomes.add("refused" if "damaged.tif" in str(error) else str(error))
+    assert outcomes == {"read", "refused"}

@@ -1,0 +1,168 @@
+// Runs CUDA C++ on the host: enough of the language for this project's kernels.
+//
+// A CUDA thread is a fibre (its own stack, switched in user space); the threads of a block run in turn, and the blocks
+// one after the other. A shuffle waits until the 32 lanes of its warp have arrived, __syncthreads until the block has:
+// lanes are in lock-step exactly where CUDA promises it. Shared memory holds NaN before each block. A shuffle with a lane
+// missing, or a barrier that nobody can leave, ends the launch with a message.
+#pragma once
+
+#include <setjmp.h>
+#include <ucontext.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <type_traits>
+#include <vector>
+
+#define __global__
+#define __device__
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __align__(n) alignas(n)
+#define SHARED_FLOATS(name) float* name = shim::shared.data()
+
+struct alignas(16) float4 {
+    float x, y, z, w;
+};
+struct ShimIndex {
+    unsigned x;
+};
+static ShimIndex threadIdx, blockIdx;
+
+namespace shim {
+
+struct Fibre {
+    ucontext_t start;
+    jmp_buf resume;
+    bool started = false, finished = false;
+    std::vector<char> stack = std::vector<char>(256 * 1024);
+};
+struct Barrier {
+    int waiting = 0, generation = 0;
+};
+struct Warp {
+    Barrier barrier;
+    double slot[2][32];
+    int turn[32] = {};
+};
+
+static std::vector<Fibre> fibres;
+static std::vector<Warp> warps;
+static std::vector<float> shared;
+static Barrier block_barrier;
+static int current, alive, idle_switches;
+static const char* failure;
+static jmp_buf main_context;
+static void (*body)();
+
+[[noreturn]] inline void fail(const char* message) {
+    failure = message;
+    _longjmp(main_context, 1);
+}
+
+inline void switch_to(int next) {
+    current = next;
+    threadIdx.x = (unsigned)next;
+    Fibre& fibre = fibres[next];
+    if (fibre.started) _longjmp(fibre.resume, 1);
+    fibre.started = true;
+    setcontext(&fibre.start);
+    abort();
+}
+
+inline int following() {
+    int next = current;
+    do next = (next + 1) % (int)fibres.size();
+    while (fibres[next].finished);
+    return next;
+}
+
+inline void yield() {
+    if (++idle_switches > 4 * (int)fibres.size() + 8) fail("a barrier or shuffle that not all threads reach");
+    const int self = current;
+    if (_setjmp(fibres[self].resume) == 0) switch_to(following());
+}
+
+inline void arrive(Barrier& barrier, int expected) {
+    const int generation = barrier.generation;
+    if (++barrier.waiting == expected) {
+        barrier.waiting = 0;
+        ++barrier.generation;
+        idle_switches = 0;
+        return;
+    }
+    while (barrier.generation == generation) {
+        yield();
+        // Threads that left count as arrived at the block's barrier.
+        if (&barrier == &block_barrier && barrier.generation == generation && barrier.waiting == alive) {
+            barrier.waiting = 0;
+            ++barrier.generation;
+            idle_switches = 0;
+        }
+    }
+}
+
+inline void run_fibre() {
+    body();
+    fibres[current].finished = true;
+    idle_switches = 0;
+    if (--alive == 0) _longjmp(main_context, 2);
+    switch_to(following());
+}
+
+template <typename T>
+inline T exchange(T value, int source) {
+    static_assert(sizeof(T) <= sizeof(double), "a shuffle moves up to eight bytes");
+    Warp& warp = warps[current / 32];
+    const int lane = current % 32, turn = warp.turn[lane] ^= 1;
+    std::memcpy(&warp.slot[turn][lane], &value, sizeof value);
+    arrive(warp.barrier, 32);
+    std::memcpy(&value, &warp.slot[turn][source & 31], sizeof value);
+    return value;
+}
+
+// Runs `kernel_body` once for every thread of every block; returns a message on failure, else null.
+inline const char* launch(int blocks, int threads, size_t shared_bytes, void (*kernel_body)()) {
+    body = kernel_body;
+    failure = nullptr;
+    fibres = std::vector<Fibre>(threads);
+    for (int block = 0; block < blocks; ++block) {
+        blockIdx.x = (unsigned)block;
+        shared.assign(shared_bytes / sizeof(float) + 4, std::numeric_limits<float>::quiet_NaN());
+        warps.assign((threads + 31) / 32, Warp());
+        block_barrier = Barrier();
+        alive = threads;
+        idle_switches = 0;
+        for (Fibre& fibre : fibres) {
+            fibre.started = fibre.finished = false;
+            getcontext(&fibre.start);
+            fibre.start.uc_stack.ss_sp = fibre.stack.data();
+            fibre.start.uc_stack.ss_size = fibre.stack.size();
+            fibre.start.uc_link = nullptr;
+            makecontext(&fibre.start, run_fibre, 0);
+        }
+        if (_setjmp(main_context) == 0) switch_to(0);
+        if (failure) return failure;
+    }
+    return nullptr;
+}
+
+}  // namespace shim
+
+inline void __syncthreads() { shim::arrive(shim::block_barrier, shim::alive); }
+template <typename T>
+inline T __shfl_sync(unsigned, T value, int source) {
+    return shim::exchange(value, source);
+}
+template <typename T>
+inline T __shfl_xor_sync(unsigned, T value, int distance) {
+    return shim::exchange(value, (shim::current % 32) ^ distance);
+}
+template <typename T>
+inline T atomicAdd(T* address, T value) {
+    const T before = *address;
+    *address += value;
+    return before;
+}

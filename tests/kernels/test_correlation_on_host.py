@@ -1,0 +1,127 @@
+"""Every correlation kernel's own source, run on the host in lock-step, against the definition in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.definition import planes_by_definition
+from tests.kernels.host_device import correlate_on_host
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.correlation_launch import VARIANTS, DeviceLimits
+from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
+
+PROBLEMS = {
+    "one element": Problem.full_plane((1, 1), (1, 1)),
+    "full plane of odd sizes": Problem.full_plane((33, 35), (20, 31)),
+    "right larger than left": Problem.full_plane((3, 2), (9, 63)),
+    "window inside": Problem((31, 33), (32, 40), (-2, -2), (5, 5)),
+    "window beyond the matrices": Problem((9, 5), (4, 8), (-12, -40), (30, 66)),
+    "n-to-m": Problem.full_plane((5, 6), (5, 7), lefts=3, rights=5, rights_per_left=5),
+    "n-to-mn": Problem((9, 33), (8, 31), (-3, -2), (7, 4), lefts=2, rights=6, rights_per_left=3),
+    "one-to-many": Problem.full_plane((4, 17), (6, 16), rights=9, rights_per_left=9),
+}
+
+
+def integers(problem, dtype="float32", seed=3):
+    """Random matrices of small integers, whose sums float32 holds exactly."""
+    rng = np.random.default_rng(seed)
+    low = 0 if dtype.startswith("u") else -9
+    lefts = rng.integers(low, 30, (problem.lefts, *problem.left_shape)).astype(dtype)
+    return lefts, rng.integers(low, 30, (problem.rights, *problem.right_shape)).astype(dtype)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_every_variant_equals_the_definition(host_builds, variant, name):
+    problem = PROBLEMS[name]
+    lefts, rights = integers(problem)
+    if variant == "multi-left-right" and not problem.shared_rights:
+        with pytest.raises(ArgumentError, match="n-to-m"):
+            correlate_on_host(host_builds, lefts, rights, problem, variant)
+        return
+    planes = correlate_on_host(host_builds, lefts, rights, problem, variant)
+    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
+
+
+@pytest.mark.parametrize("variant", ["overlap-wise", "warp-shuffle", "combined", "row-product"])
+@pytest.mark.parametrize("dtype", [name for name in INPUT_TYPES if name != "float32"])
+def test_integers_are_converted_on_load(host_builds, variant, dtype):
+    problem = Problem.full_plane((10, 33), (9, 36), lefts=2, rights=2)
+    lefts, rights = integers(problem, dtype)
+    info = np.iinfo(dtype)
+    lefts[0, 0, :2], rights[0, -1, -2:] = (info.min, info.max), (1, 0)
+    planes = correlate_on_host(host_builds, lefts, rights, problem, variant)
+    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
+
+
+@pytest.mark.parametrize("variant", ["warp-shuffle", "combined", "row-product"])
+def test_double_build_of_the_same_source(host_builds, variant):
+    problem = Problem.full_plane((12, 20), (12, 20))
+    rng = np.random.default_rng(5)
+    lefts, rights = rng.normal(1e3, 1, (2, 1, 12, 20)).astype("float32")
+    planes = correlate_on_host(host_builds, lefts, rights, problem, variant, sum_type="double")
+    np.testing.assert_allclose(planes, planes_by_definition(lefts, rights, problem), rtol=1e-14)
+
+
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_float_sums_stay_within_the_bound(host_builds, variant):
+    """n products of one sign, added in any order: relative error at most n * 2^-24."""
+    problem = Problem.full_plane((33, 35), (20, 31))
+    rng = np.random.default_rng(5)
+    lefts, rights = rng.random((1, 33, 35), dtype="float32"), rng.random((1, 20, 31), dtype="float32")
+    expected = planes_by_definition(lefts, rights, problem)
+    planes = correlate_on_host(host_builds, lefts, rights, problem, variant)
+    products = planes_by_definition(np.ones_like(lefts), np.ones_like(rights), problem)
+    assert (np.abs(planes - expected) <= products * 2.0**-24 * expected).all()
+
+
+@pytest.mark.parametrize("distribution", [0, 1, 2])
+@pytest.mark.parametrize("rows", [1, 3])
+def test_work_distribution(host_builds, distribution, rows):
+    problem = Problem((20, 31), (9, 35), (-10, -40), (31, 70))
+    lefts, rights = integers(problem)
+    tuning = {"DISTRIBUTION": distribution, "MAX_ROWS": rows}
+    planes = correlate_on_host(host_builds, lefts, rights, problem, "warp-shuffle-distributed", tuning=tuning)
+    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
+
+
+COMBINED_TILES = [
+    # tiles, warps along x, y and for the same tile, chunk, segments
+    {"TILE_X": 8, "TILE_Y": 8, "WARPS_X": 4, "WARPS_Y": 2, "WARPS_K": 1, "CHUNK_ROWS": 8, "CHUNK_COLUMNS": 16},
+    {"TILE_X": 17, "TILE_Y": 6, "WARPS_X": 1, "WARPS_Y": 3, "WARPS_K": 2, "CHUNK_ROWS": 16, "CHUNK_COLUMNS": 12},
+    {"TILE_X": 33, "TILE_Y": 3, "WARPS_X": 1, "WARPS_Y": 2, "WARPS_K": 1, "CHUNK_ROWS": 7, "SEGMENTS": 4},
+    {"TILE_X": 4, "TILE_Y": 1, "WARPS_X": 2, "WARPS_Y": 1, "WARPS_K": 4, "CHUNK_ROWS": 32, "SEGMENTS": 9},
+]
+
+
+@pytest.mark.parametrize("tuning", COMBINED_TILES)
+def test_combined_with_every_kind_of_tile(host_builds, tuning):
+    problem = Problem((41, 37), (29, 44), (-14, -21), (38, 39), lefts=2, rights=2)
+    lefts, rights = integers(problem)
+    planes = correlate_on_host(host_builds, lefts, rights, problem, "combined", tuning=tuning)
+    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
+
+
+ROW_PIECES = [
+    {"BLOCK": 16, "PAIRS": 2, "SHIFT_ROWS": 16, "CHUNK_ROWS": 8},  # rows wrap within and between chunks
+    {"BLOCK": 32, "PAIRS": 1, "SHIFT_ROWS": 64, "CHUNK_ROWS": 64},  # all rows at once
+    {"BLOCK": 20, "PAIRS": 4, "SHIFT_ROWS": 32, "CHUNK_ROWS": 16},
+]
+
+
+@pytest.mark.parametrize("tuning", ROW_PIECES)
+@pytest.mark.parametrize("shapes", [((41, 37), (29, 60)), ((29, 64), (41, 33))])
+def test_row_product_with_every_kind_of_piece(host_builds, tuning, shapes):
+    problem = Problem.full_plane(*shapes, lefts=3, rights=3)
+    lefts, rights = integers(problem)
+    planes = correlate_on_host(host_builds, lefts, rights, problem, "row-product", tuning=tuning)
+    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
+
+
+def test_little_shared_memory_means_smaller_chunks_and_the_same_plane(host_builds):
+    problem = Problem((40, 60), (40, 60), (-2, -2), (5, 5))
+    lefts, rights = integers(problem)
+    device = DeviceLimits(multiprocessors=4, shared_bytes=3000)
+    planes = correlate_on_host(host_builds, lefts, rights, problem, "combined", device=device)
+    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))

@@ -1,0 +1,203 @@
+"""Frames that cannot be measured, or only in part: counted, named, and harmless to the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import UnreliableFrames, drifting
+from xcorr_app import estimate_shifts
+from xcorr_app.errors import ArgumentError
+from xcorr_app.registration.estimate import REFERENCES, estimate_from
+from xcorr_app.registration.settings import Settings
+
+DRIFT = np.array([(0, 0), (1, -2), (3, 1), (5, 4), (2, 6), (-3, 2)], dtype=float)
+
+
+def measure(frames, reference, **options):
+    return estimate_from(frames, reference, Settings(max_shift=12), xp=np, **options)
+
+
+def test_non_finite_pixels_are_replaced_counted_and_flagged(xp):
+    stack = drifting(DRIFT, offset=50).astype(np.float32)
+    stack[1, 5, 5] = np.nan
+    stack[2, 10:13, 7] = np.inf
+    stack[4, 40, 30:35] = -np.inf
+    result = estimate_shifts(xp.asarray(stack), "first", 12)
+    np.testing.assert_array_equal(result.non_finite, [0, 1, 3, 0, 5, 0])
+    assert [("non-finite" in flags) for flags in result.flags] == [False, True, True, False, True, False]
+    np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.05)
+
+
+def test_non_finite_pixels_of_the_reference_do_not_spread(xp):
+    stack = drifting(DRIFT, offset=50)
+    stack[0, 3, 4] = np.nan
+    for reference in REFERENCES:
+        result = estimate_shifts(xp.asarray(stack), reference, 12)
+        assert np.isfinite(result.shifts).all(), reference
+        assert "non-finite" in result.flags[0]
+
+
+def test_only_the_measured_part_is_searched_for_non_finite_pixels(xp):
+    stack = drifting(DRIFT)
+    stack[:, :4] = np.nan
+    result = estimate_shifts(xp.asarray(stack), "first", 12, roi=(slice(4, None), slice(None)))
+    assert result.non_finite.sum() == 0
+    assert result.flags == ((),) * len(DRIFT)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_a_frame_of_nothing_else_is_unreadable_and_not_a_shift_of_zero(xp, reference, value):
+    stack = drifting(DRIFT)
+    stack[3] = value
+    result = estimate_shifts(xp.asarray(stack), reference, 12)
+    assert np.isnan(result.shifts[3]).all()
+    assert np.isnan(result.score[3])
+    assert "unreadable" in result.flags[3]
+    assert result.non_finite[3] == stack[0].size
+    others = np.arange(len(DRIFT)) != 3
+    assert np.isfinite(result.shifts[others]).all()
+    if reference in ("first", "previous"):
+        np.testing.assert_allclose(result.shifts[others], -DRIFT[others], atol=0.05)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("bad", [0, 2, 5])
+def test_a_constant_frame_is_flat_and_changes_no_other(xp, reference, bad):
+    stack = drifting(DRIFT, offset=100, contrast=10).astype(np.float32)
+    stack[bad] = 7
+    result = estimate_shifts(xp.asarray(stack), reference, 12)
+    assert "flat" in result.flags[bad]
+    assert np.isnan(result.shifts[bad]).all()
+    others = np.flatnonzero(np.arange(len(DRIFT)) != bad)
+    without = estimate_shifts(xp.asarray(np.delete(stack, bad, axis=0)), reference, 12)
+    np.testing.assert_allclose(result.shifts[others], without.shifts, atol=1e-4)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("bad", [0, 2, 5])
+def test_a_frame_constant_up_to_rounding_is_as_good_as_flat(reference, bad):
+    stack = drifting(DRIFT, offset=100, contrast=10).astype(np.float32)
+    stack[bad] = 1e8
+    stack[bad, 3, 3] = np.nextafter(np.float32(1e8), np.float32(2e8))
+    result = estimate_shifts(stack, reference, 12)
+    assert "flat" in result.flags[bad]
+    others = np.flatnonzero(np.arange(len(DRIFT)) != bad)
+    without = estimate_shifts(np.delete(stack, bad, axis=0), reference, 12)
+    np.testing.assert_allclose(result.shifts[others], without.shifts, atol=1e-4)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_a_stack_of_flat_frames_has_no_shift_and_says_why(xp, reference):
+    stack = np.zeros((4, 16, 16), dtype=np.uint16) + np.arange(4, dtype=np.uint16)[:, None, None]
+    result = estimate_shifts(xp.asarray(stack), reference, verify="all")
+    assert np.isnan(result.shifts).all()
+    assert result.flags == (("flat",),) * 4
+    assert result.reference == "none"
+    assert "No frame can serve as a reference" in result.notes[0]
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_a_stack_of_one_frame_lies_on_itself(xp, reference):
+    result = estimate_shifts(xp.asarray(drifting([(0, 0)])), reference, verify="all")
+    np.testing.assert_allclose(result.shifts, [(0, 0)], atol=1e-5)
+    assert result.flags == ((),)
+    if reference in ("mean", "median", "template"):
+        assert "no other usable frame" in " ".join(result.notes)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_images_of_one_pixel_are_flat(xp, rng, reference):
+    result = estimate_shifts(xp.asarray(rng.normal(size=(3, 1, 1))), reference)
+    assert result.flags == (("flat",),) * 3
+    assert np.isnan(result.shifts).all()
+
+
+@pytest.mark.parametrize("axis", [0, 1])
+def test_images_of_one_line_move_along_it_and_not_across(xp, axis):
+    places = np.array([0.0, 2.0, -3.3, 5.6])
+    lines = drifting(np.stack([np.zeros(4), places], axis=1), shape=(1, 120), width=0.06)
+    result = estimate_shifts(xp.asarray(lines if axis == 0 else lines.transpose(0, 2, 1)), "first", 12)
+    across, along = (0, 1) if axis == 0 else (1, 0)
+    np.testing.assert_array_equal(result.shifts[:, across], 0)
+    np.testing.assert_allclose(result.shifts[:, along], -places, atol=0.1)
+
+
+@pytest.mark.parametrize("shape", [(1, 2), (2, 1), (2, 2), (3, 3), (1, 7), (5, 2)])
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_tiny_images_do_not_fail(xp, rng, shape, reference):
+    stack = rng.normal(size=(4, *shape))
+    result = estimate_shifts(xp.asarray(stack), reference, verify="all")
+    assert result.shifts.shape == (4, 2)
+    for t, flags in enumerate(result.flags):
+        assert np.isnan(result.shifts[t]).any() == ("flat" in flags)
+
+
+BROKEN = {2: "decoding failed"}
+
+
+def test_an_unreadable_frame_has_its_reason_and_no_shift():
+    result = measure(UnreliableFrames(drifting(DRIFT), BROKEN), "first", verify="all")
+    assert result.unreadable == BROKEN
+    assert result.flags[2] == ("unreadable",)
+    assert np.isnan(result.shifts[2]).all()
+    assert np.isnan(result.fft_shifts[2]).all()
+    others = np.array([0, 1, 3, 4, 5])
+    np.testing.assert_allclose(result.shifts[others], -DRIFT[others], atol=0.05)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_unreadable_frames_take_no_part_in_any_reference(reference):
+    stack = drifting(DRIFT, offset=30)
+    broken = {0: "truncated", 3: "truncated"}
+    result = measure(UnreliableFrames(stack, broken), reference)
+    kept = np.array([1, 2, 4, 5])
+    np.testing.assert_allclose(
+        result.shifts[kept], measure(UnreliableFrames(stack[kept], {}), reference).shifts, atol=1e-4
+    )
+
+
+def test_the_next_frame_serves_when_the_first_cannot():
+    result = measure(UnreliableFrames(drifting(DRIFT), {0: "truncated"}), "first")
+    assert "(1)" in result.reference
+    assert "Frame 0 cannot be a reference" in result.notes[0]
+    np.testing.assert_allclose(result.shifts[1:], DRIFT[1] - DRIFT[1:], atol=0.05)
+    result = measure(UnreliableFrames(drifting(DRIFT), {5: "truncated"}), "last")
+    assert "(4)" in result.reference
+    np.testing.assert_allclose(result.shifts[:5], DRIFT[4] - DRIFT[:5], atol=0.05)
+
+
+def test_previous_steps_over_unreadable_frames():
+    for broken in ({1: "x"}, {2: "x", 3: "x"}, {0: "x", 1: "x"}):
+        result = measure(UnreliableFrames(drifting(DRIFT), broken), "previous")
+        kept = np.array([t for t in range(len(DRIFT)) if t not in broken])
+        np.testing.assert_allclose(result.shifts[kept], DRIFT[kept[0]] - DRIFT[kept], atol=0.08)
+        assert all("unreadable" in result.flags[t] for t in broken)
+
+
+def test_a_stack_of_unreadable_frames_has_no_shift():
+    broken = dict.fromkeys(range(6), "gone")
+    for reference in REFERENCES:
+        result = measure(UnreliableFrames(drifting(DRIFT), broken), reference, verify="all")
+        assert np.isnan(result.shifts).all()
+        assert result.flags == (("unreadable",),) * 6
+        assert result.unreadable == broken
+
+
+def test_a_bad_frame_asked_for_as_the_reference_is_an_error():
+    with pytest.raises(ArgumentError, match="frame 2 cannot be the reference"):
+        measure(UnreliableFrames(drifting(DRIFT), BROKEN), 2)
+    stack = drifting(DRIFT)
+    with pytest.raises(ArgumentError, match="reference image has the same value everywhere"):
+        estimate_shifts(stack, np.ones(stack.shape[1:]))
+    with pytest.raises(ArgumentError, match="reference image"):
+        estimate_shifts(stack, np.full(stack.shape[1:], np.nan))
+
+
+def test_a_doubtful_step_makes_all_later_sums_doubtful():
+    stack = drifting(np.array([(0, 0), (2, 1), (14, 1), (15, 2)]))
+    result = estimate_shifts(stack, "previous", 6)
+    assert result.flags[:2] == ((), ())
+    assert "edge" in result.flags[2]
+    assert result.flags[3] == ("inherited",)

@@ -1,0 +1,78 @@
+"""Words about a frame's shift, and the noise estimate behind one of them."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import drifting, noise
+from xcorr_app import ShiftWindow, estimate_shifts
+from xcorr_app.registration import quality
+from xcorr_app.registration.quality import clean_fraction, is_trusted, least_score, on_edge
+
+
+@pytest.mark.parametrize("snr", [5.0, 2.0, 1.0, 0.5, 0.2])
+def test_clean_fraction_of_a_smooth_scene_in_white_noise(xp, snr):
+    clean = drifting([(0, 0)] * 3, shape=(128, 128), width=0.03)
+    noisy = clean + noise(clean, 1 / snr)
+    noisy -= noisy.mean(axis=(1, 2), keepdims=True)
+    share = clean.var() / (clean.var() + 1 / snr**2)
+    np.testing.assert_allclose(clean_fraction(xp.asarray(noisy)), share, atol=0.08)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 9), (9, 2), (3, 3)])
+def test_clean_fraction_of_small_images_is_a_fraction(xp, rng, shape):
+    fraction = clean_fraction(xp.asarray(rng.normal(size=(4, *shape))))
+    assert fraction.shape == (4,)
+    assert ((fraction >= 0) & (fraction <= 1)).all()
+
+
+def test_least_score_follows_what_noise_allows_but_not_below_chance():
+    one, window = np.ones(1), ShiftWindow.symmetric(8, 8)
+    assert least_score(0.85, one, one, 1e6 * one, window)[0] == pytest.approx(0.85)
+    assert least_score(0.85, one, 0.25 * one, 1e6 * one, window)[0] == pytest.approx(0.85 * 0.5)
+    chance = least_score(0.85, 0 * one, one, 64 * 64 * one, window)[0]
+    assert 5 / 64 < chance < 8 / 64
+    assert least_score(0.85, 0 * one, one, 16 * 16 * one, window)[0] == pytest.approx(4 * chance)
+
+
+def test_edge_is_the_rim_of_the_window_in_axes_that_have_one():
+    peaks = np.array([(0, 0), (5, 0), (-5, 1), (4, 0), (0, 3), (0, -3), (0, 2)])
+    expected = [False, True, True, False, True, True, False]
+    np.testing.assert_array_equal(on_edge(peaks, ShiftWindow.symmetric(5, 3)), expected)
+    np.testing.assert_array_equal(on_edge(np.array([(0, 0), (0, 3)]), ShiftWindow.symmetric(0, 3)), [False, True])
+
+
+def test_trust():
+    assert is_trusted(())
+    assert is_trusted((quality.NON_FINITE,))
+    for word in ("edge", "low-score", "ambiguous", "disagrees", "inherited", "flat", "unreadable"):
+        assert not is_trusted(("non-finite", word))
+
+
+def test_scores_are_in_range_for_scenes_of_any_kind(rng):
+    stack = rng.integers(0, 2, (6, 20, 20)).astype(float)
+    stack[3] = 1 - stack[0]  # the negative of the first
+    for subpixel in ("gaussian", "dft", "quadratic", "parabolic", "none"):
+        result = estimate_shifts(stack, "first", 4, subpixel=subpixel)
+        assert (np.abs(result.score) <= 1).all()
+        assert (result.peak_ratio >= 1 - 1e-12).all()
+    assert "low-score" in result.flags[3]
+
+
+@pytest.mark.parametrize("normalization", ["zncc", "phase", "none"])
+def test_shifts_of_too_small_an_overlap_are_not_considered(rng, normalization):
+    stack = rng.normal(size=(30, 24, 24))
+    result = estimate_shifts(stack, "first", 1000, normalization=normalization, min_overlap=0.5)
+    left = np.prod(24 - np.abs(np.rint(result.shifts)), axis=1) / 24**2
+    assert (left >= 0.5 - 1e-9).all()
+    assert np.isfinite(result.score).all()
+    assert not any("flat" in flags for flags in result.flags)
+
+
+@pytest.mark.parametrize("max_shift", [None, 8, 1000])
+@pytest.mark.parametrize("size", [32, 64])
+def test_unrelated_noise_is_never_trusted(rng, max_shift, size):
+    stack = rng.normal(size=(60, size, size))
+    result = estimate_shifts(stack, "first", max_shift)
+    assert [t for t, flags in enumerate(result.flags) if is_trusted(flags)] == [0]

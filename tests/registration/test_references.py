@@ -1,0 +1,127 @@
+"""References that leave the measured frame out equal those made by hand for one frame at a time."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import UnreliableFrames, drifting, noise
+from xcorr_app import apply_shifts, estimate_shifts
+from xcorr_app.registration.estimate import estimate_from
+from xcorr_app.registration.settings import Settings
+
+
+def noisy_stack(count, dtype="float64"):
+    drift = np.random.default_rng(3).uniform(-4, 4, (count, 2))
+    clean = drifting(drift, shape=(40, 44), contrast=20, offset=100)
+    return (clean + noise(clean, 5)).astype(dtype)
+
+
+def by_hand(stack, t, image, **options):
+    """Frame t against one image, measured alone."""
+    return estimate_shifts(stack[t : t + 1], np.asarray(image, dtype=float), 8, weighting="none", **options)
+
+
+@pytest.mark.parametrize("count", [2, 3, 4, 7, 8])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
+@pytest.mark.parametrize("name", ["mean", "median"])
+def test_each_frame_meets_the_statistic_of_the_others(xp, name, count, dtype):
+    stack = noisy_stack(count, dtype)
+    result = estimate_shifts(xp.asarray(stack), name, 8, weighting="none")
+    for t in range(count):
+        others = np.delete(stack, t, axis=0).astype(float)
+        alone = by_hand(stack, t, getattr(np, name)(others, axis=0))
+        np.testing.assert_allclose(result.shifts[t], alone.shifts[0], atol=2e-3)
+        np.testing.assert_allclose(result.score[t], alone.score[0], atol=1e-5)
+
+
+def test_median_of_frames_with_many_equal_pixels():
+    stack = np.random.default_rng(0).integers(0, 3, (7, 24, 24)).astype(np.uint8)
+    for count in (4, 5, 7):
+        result = estimate_shifts(stack[:count], "median", 3, weighting="none")
+        for t in range(count):
+            median = np.median(np.delete(stack[:count], t, axis=0), axis=0)
+            alone = estimate_shifts(stack[t : t + 1], median, 3, weighting="none")
+            np.testing.assert_allclose(result.score[t], alone.score[0], atol=1e-5)
+
+
+@pytest.mark.parametrize("name", ["mean", "median"])
+def test_unreadable_frames_are_not_among_the_others(name):
+    stack = noisy_stack(6)
+    frames = UnreliableFrames(stack, {1: "damaged"})
+    result = estimate_from(frames, name, Settings(max_shift=8, weighting="none"), xp=np)
+    for t in (0, 2, 5):
+        alone = by_hand(stack, t, getattr(np, name)(np.delete(stack, [1, t], axis=0), axis=0))
+        np.testing.assert_allclose(result.shifts[t], alone.shifts[0], atol=2e-3)
+
+
+@pytest.mark.parametrize("name", ["mean", "median"])
+def test_the_prefilter_comes_before_the_statistic(name):
+    stack = noisy_stack(5)
+    options = {"prefilter": "median:3", "weighting": "none"}
+    result = estimate_shifts(stack, name, 8, **options)
+    filtered = np.stack([_median_of_nine(frame) for frame in stack])
+    for t in range(5):
+        alone = by_hand(filtered, t, getattr(np, name)(np.delete(filtered, t, axis=0), axis=0))
+        np.testing.assert_allclose(result.score[t], alone.score[0], atol=1e-5)
+
+
+def _median_of_nine(frame):
+    padded = np.pad(frame, 1, mode="symmetric")
+    height, width = frame.shape
+    return np.median([padded[i : i + height, j : j + width] for i in range(3) for j in range(3)], axis=0)
+
+
+def test_previous_is_the_sum_of_steps(xp):
+    stack = noisy_stack(6)
+    result = estimate_shifts(xp.asarray(stack), "previous", 8, weighting="none")
+    steps = [estimate_shifts(stack[t : t + 1], stack[max(t - 1, 0)], 8, weighting="none").shifts[0] for t in range(6)]
+    np.testing.assert_allclose(result.shifts, np.cumsum(steps, axis=0), atol=2e-3)
+
+
+def test_previous_follows_drift_farther_than_the_window_of_one_step():
+    displacements = np.stack([3.0 * np.arange(8), -2.0 * np.arange(8)], axis=1)
+    result = estimate_shifts(drifting(displacements), "previous", 5, verify="all")
+    np.testing.assert_allclose(result.shifts, -displacements, atol=0.15)
+    np.testing.assert_allclose(result.fft_shifts, result.shifts, atol=1e-3)
+    assert result.flags == ((),) * 8
+
+
+def test_the_template_is_a_fixed_point_of_its_own_definition():
+    stack = noisy_stack(8)
+    result = estimate_shifts(stack, "template", 10, weighting="none")
+    moved = apply_shifts(stack, result.shifts, order=3, mode="nearest")
+    again = []
+    for t in range(8):
+        template = np.delete(moved, t, axis=0).mean(axis=0)
+        again.append(estimate_shifts(stack[t : t + 1], template, 10, weighting="none").shifts[0])
+    change = np.array(again) - result.shifts
+    assert np.abs(change - np.median(change, axis=0)).max() < 0.03
+
+
+def test_the_template_beats_the_first_frame_on_noisy_frames():
+    drift = np.stack([np.linspace(0, 6, 40), np.linspace(0, -5, 40)], axis=1)
+    clean = drifting(drift, shape=(96, 96), width=0.06)
+    stack = clean + noise(clean, 4.0)
+    error = {}
+    for reference in ("first", "template"):
+        difference = estimate_shifts(stack, reference, 12).shifts + drift
+        error[reference] = np.sqrt(((difference - difference.mean(axis=0)) ** 2).mean())
+    assert error["template"] < 0.85 * error["first"]
+
+
+def test_the_template_says_how_many_rounds_it_took():
+    result = estimate_shifts(drifting([(0, 0), (1, 1), (2, 0)]), "template", 6)
+    assert "3 aligned frames but the one measured" in result.reference
+    assert re.search(r"rounds: [1-9]", result.reference)
+    assert "first frame (0)" in result.reference
+
+
+def test_frames_at_the_edge_of_the_window_stay_out_of_the_template():
+    displacements = np.array([(0, 0), (1, -1), (2, 1), (30, 0), (-1, 2)], dtype=float)
+    result = estimate_shifts(drifting(displacements), "template", 4)
+    kept = [0, 1, 2, 4]
+    np.testing.assert_allclose(result.shifts[kept], -displacements[kept], atol=0.15)
+    assert set(result.flags[3]) & {"edge", "low-score", "ambiguous"}

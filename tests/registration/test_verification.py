@@ -1,0 +1,176 @@
+"""The check finds an engine that is wrong, and finds nothing in one that is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.correlation import plain
+from tests.registration.scenes import drifting, noise
+from xcorr_app import ShiftWindow, estimate_shifts
+from xcorr_app.correlation import overlap
+from xcorr_app.correlation.engines import ENGINES
+from xcorr_app.correlation.engines.fft import FFTEngine
+from xcorr_app.registration.estimate import REFERENCES
+from xcorr_app.registration.verification import scores_by_definition
+
+DRIFT = np.array([(0, 0), (1.2, -2.3), (3.4, 1.1), (5, 4), (-3.3, 2.7)])
+
+
+class PlantedError:
+    """The FFT engine with its planes spoilt on the way out."""
+
+    name = "planted"
+
+    def __init__(self, spoil):
+        self._spoil = spoil
+
+    def unavailable(self, xp):
+        return None
+
+    def bind(self, left_shape, right_shape, window, xp):
+        correlator, spoil = FFTEngine().bind(left_shape, right_shape, window, xp), self._spoil
+
+        class Spoilt:
+            left, right = staticmethod(correlator.left), staticmethod(correlator.right)
+
+            @staticmethod
+            def sums(left, right):
+                return spoil(correlator.sums(left, right).copy(), xp)
+
+        return Spoilt()
+
+
+def moved_by_one_row(planes, xp):
+    return xp.roll(planes, 1, axis=-2)
+
+
+def moved_by_one_column(planes, xp):
+    return xp.roll(planes, -1, axis=-1)
+
+
+def scaled(planes, xp):
+    return planes * 0.99
+
+
+def transposed(planes, xp):
+    return planes.swapaxes(-1, -2) if planes.shape[-1] == planes.shape[-2] else planes[..., ::-1]
+
+
+def turned_around(planes, xp):
+    return planes[..., ::-1, ::-1]
+
+
+def not_a_number(planes, xp):
+    return planes * np.nan
+
+
+ERRORS = [
+    moved_by_one_row,
+    moved_by_one_column,
+    scaled,
+    transposed,
+    turned_around,
+    not_a_number,
+]
+
+
+@pytest.mark.parametrize("spoil", ERRORS, ids=lambda spoil: spoil.__name__)
+@pytest.mark.parametrize("reference", ["first", "mean"])
+def test_a_wrong_engine_is_found_out(xp, monkeypatch, spoil, reference):
+    monkeypatch.setitem(ENGINES, "planted", PlantedError(spoil))
+    result = estimate_shifts(xp.asarray(drifting(DRIFT)), reference, 9, engine="planted", verify="all")
+    # Turned or transposed, the plane of a frame with itself is still right.
+    suspects = range(1, len(DRIFT)) if reference == "first" else range(len(DRIFT))
+    assert all("disagrees" in result.flags[t] for t in suspects)
+    assert result.engine == "planted"
+
+
+@pytest.mark.parametrize("place", [(0, 0), (1, 0), (-1, 1), (2, -2)])
+@pytest.mark.parametrize("factor", [1.01, 0.98])
+def test_one_wrong_value_at_or_near_the_peak_is_found_out(xp, monkeypatch, place, factor):
+    def spoil(planes, xp):
+        row, column = planes.shape[-2] // 2 - 3 + place[0], planes.shape[-1] // 2 + 2 + place[1]
+        planes[..., row, column] *= factor
+        return planes
+
+    monkeypatch.setitem(ENGINES, "planted", PlantedError(spoil))
+    stack = drifting([(0, 0), (3, -2)])
+    stack = xp.asarray(stack + noise(stack, 0.2))  # the score stays away from 1, at which it is clipped
+    result = estimate_shifts(stack, "first", 9, engine="planted", verify="all")
+    assert result.flags[1] == ("disagrees",)
+
+
+def test_without_verification_a_wrong_engine_goes_unnoticed(monkeypatch):
+    monkeypatch.setitem(ENGINES, "planted", PlantedError(moved_by_one_row))
+    result = estimate_shifts(drifting(DRIFT), "first", 9, engine="planted")
+    assert not any("disagrees" in flags for flags in result.flags)
+    assert np.isnan(result.fft_shifts).all()
+    assert np.isnan(result.difference).all()
+
+
+@pytest.mark.parametrize("reference", [*REFERENCES, 2])
+@pytest.mark.parametrize("engine", ["fft", "definition"])
+def test_right_engines_agree_with_the_reference(reference, engine):
+    stack = drifting(DRIFT, shape=(36, 40))
+    result = estimate_shifts(stack, reference, 8, engine=engine, verify="all")
+    assert not any("disagrees" in flags for flags in result.flags)
+    assert result.difference.max() < 1e-3
+    np.testing.assert_allclose(result.fft_shifts, result.shifts, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "options", [{"normalization": "phase"}, {"normalization": "none"}, {"subpixel": "dft"}, {"subpixel": "none"}]
+)
+def test_other_measures_agree_with_their_reference(xp, options):
+    stack = drifting(DRIFT, width=0.1)
+    result = estimate_shifts(xp.asarray(stack + noise(stack, 0.2)), "first", 9, verify="all", **options)
+    assert result.difference.max() < 0.01
+    assert not any("disagrees" in flags for flags in result.flags)
+
+
+@pytest.mark.parametrize(
+    ("verify", "expected"),
+    [("none", []), (0, []), (1, [0]), (2, [0, 4]), (3, [0, 2, 4]), ("all", range(5)), (99, range(5))],
+)
+def test_the_frames_asked_for_are_verified(xp, verify, expected):
+    result = estimate_shifts(xp.asarray(drifting(DRIFT)), "first", 9, verify=verify)
+    assert np.flatnonzero(np.isfinite(result.difference)).tolist() == list(expected)
+    assert np.flatnonzero(np.isfinite(result.fft_shifts).all(axis=1)).tolist() == list(expected)
+
+
+@pytest.mark.parametrize("reference", REFERENCES)
+def test_verifying_changes_no_result(reference):
+    stack = drifting(DRIFT)
+    plainly, verified = (estimate_shifts(stack, reference, 9, verify=verify) for verify in ("none", "all"))
+    np.testing.assert_allclose(verified.shifts, plainly.shifts, atol=1e-9)
+    np.testing.assert_allclose(verified.score, plainly.score, atol=1e-9)
+    assert verified.flags == plainly.flags
+
+
+def test_a_tolerance_of_nothing_flags_rounding():
+    result = estimate_shifts(drifting(DRIFT), "first", 9, verify="all", tolerance=1e-12)
+    assert any("disagrees" in flags for flags in result.flags)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 6), (5, 3), (12, 17), (90, 130)])
+@pytest.mark.parametrize("min_overlap", [0.0, 0.25])
+def test_scores_around_a_peak_equal_the_definition(xp, rng, shape, min_overlap):
+    peaks = np.array(
+        [(0, 0), (2, -1), (-shape[0], shape[1]), (shape[0] + 1, 0), (-3, -40), (shape[0] - 1, 1 - shape[1])]
+    )
+    frames = rng.normal(size=(len(peaks), *shape))
+    for references in (rng.normal(size=(1, *shape)), rng.normal(size=frames.shape)):
+        scores = scores_by_definition(xp.asarray(references), xp.asarray(frames), peaks, min_overlap)
+        for k, (dy, dx) in enumerate(peaks.tolist()):
+            window = ShiftWindow(dy - 2, dy + 2, dx - 2, dx + 2)
+            expected = plain.zncc(references[min(k, len(references) - 1)], frames[k], window, min_overlap)
+            np.testing.assert_allclose(scores[k], expected, atol=1e-9)
+
+
+def test_an_error_in_what_all_engines_share_is_found_out(monkeypatch, rng):
+    stack = drifting([(0, 0), (3, -2)])
+    stack = stack + noise(stack, 0.2)
+    real = overlap._rectangle_sums
+    monkeypatch.setattr(overlap, "_rectangle_sums", lambda values, rows, columns: real(values, rows, columns) * 0.9)
+    assert "disagrees" in estimate_shifts(stack, "first", 9, verify="all").flags[1]

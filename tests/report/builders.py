@@ -1,0 +1,73 @@
+"""Small records to build reports from."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.report.records import FrameRow, Pictures, RunReport, StackReport
+
+NAN = math.nan
+
+
+def row(frame: int = 0, **changes: Any) -> FrameRow:
+    plain = FrameRow(
+        frame=frame,
+        source="cells.tif",
+        page=frame,
+        dy=0.5 * frame,
+        dx=-0.25 * frame,
+        score=0.95,
+        peak_ratio=2.5,
+        fft_dy=0.5 * frame,
+        fft_dx=-0.25 * frame + 0.001,
+        difference=0.001,
+        flags=(),
+    )
+    return dataclasses.replace(plain, **changes)
+
+
+def unread(frame: int = 0, **changes: Any) -> FrameRow:
+    """A frame of which nothing is known."""
+    empty = {"dy": NAN, "dx": NAN, "score": NAN, "peak_ratio": NAN}
+    return row(frame, **empty, fft_dy=None, fft_dx=None, difference=None, flags=("unreadable",), **changes)
+
+
+def pictures(shape: tuple[int, int] = (12, 16), frames: int = 5, flagged: tuple[int, ...] = ()) -> Pictures:
+    random = np.random.default_rng(7)
+
+    def image(*size: int) -> np.ndarray[Any, np.dtype[np.float32]]:
+        return random.random(size, dtype=np.float32)
+
+    projections = [image(*shape) for _ in range(4)]
+    kymographs = [image(frames, shape[1]) for _ in range(2)]
+    return Pictures(*projections, *kymographs, thumbnails={frame: image(*shape) for frame in flagged})
+
+
+def stack(name: str = "cells", rows: tuple[FrameRow, ...] | None = None, **changes: Any) -> StackReport:
+    plain = StackReport(
+        name=name,
+        description="5 frames, 12 x 16, uint16",
+        rows=tuple(row(frame) for frame in range(5)) if rows is None else rows,
+        pictures=None,
+        reference="first frame",
+        max_shift=(8.0, 8.0),
+        pixel_size=None,
+        unit=None,
+        tolerance=0.01,
+        notes=(),
+        left_in_place=frozenset(),
+        failure=None,
+    )
+    return dataclasses.replace(plain, **changes)
+
+
+def failed(name: str = "broken", reason: str = "ends inside page 3") -> StackReport:
+    return stack(name, rows=(), description="unknown", failure=reason)
+
+
+def run(*stacks: StackReport) -> RunReport:
+    return RunReport("Registration of cells", (("Device", "CPU, 2 cores"), ("Engine", "fft")), stacks)

@@ -1,0 +1,67 @@
+"""The page in a browser: every picture loads and nothing is wider than the window."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.report.builders import failed, pictures, row, run, stack, unread
+from xcorr_app.report.html import render_report
+
+_FOUND = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
+CHROMIUM = Path(next((path for path in _FOUND if path), "chromium"))
+POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
+PROBE = """<script>
+addEventListener("load", () => {
+  const images = [...document.images];
+  document.body.dataset.images = images.length;
+  document.body.dataset.loaded = images.filter(i => i.complete && i.naturalWidth > 0).length;
+  document.body.dataset.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+});
+</script></body>"""
+
+
+def dump(page: Path, profile: Path, width: int) -> str:
+    switches = ("headless", "no-sandbox", "disable-gpu", "disable-quic", "no-first-run", "disable-sync",
+                "disable-background-networking", "disable-component-update", f"user-data-dir={profile}",
+                f"window-size={width},900", "dump-dom")  # fmt: skip
+    command = [str(CHROMIUM), *(f"--{switch}" for switch in switches), page.as_uri()]
+    return subprocess.run(command, capture_output=True, check=True, timeout=60).stdout.decode("utf-8")
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
+@pytest.mark.parametrize("width", [1280, 500])
+def test_pictures_load_and_fit(tmp_path: Path, width: int) -> None:
+    rows = (row(0), row(1, source="long" * 60 + ".tif", flags=("edge", "low-score")), unread(2))
+    text = render_report(
+        run(
+            stack("wide <b>", rows, pictures=pictures((20, 60), 3, (1,)), pixel_size=(0.1, 0.1), unit="µm"),
+            stack("tall", (), pictures=pictures((60, 3))),
+            stack("unbroken" * 30, ()),
+            failed("broken", "reason" * 40),
+        )
+    )
+    # The page itself forbids scripts; a copy without that line, and with a probe, is what can be asked.
+    page = tmp_path / "report.html"
+    probed, policies = POLICY.subn("", text)
+    assert policies == 1
+    page.write_text(probed.replace("</body>", PROBE), encoding="utf-8")
+    dom = dump(page, tmp_path / "profile", width)
+    expected = 4 + 2 * 6 + 1
+    assert f'data-images="{expected}"' in dom
+    assert f'data-loaded="{expected}"' in dom
+    assert 'data-overflow="0"' in dom
+    assert "wide &lt;b&gt;" in dom
+
+
+@pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
+def test_the_page_lets_no_script_run(tmp_path: Path) -> None:
+    page = tmp_path / "report.html"
+    page.write_text(render_report(run(failed())).replace("</body>", PROBE), encoding="utf-8")
+    dom = dump(page, tmp_path / "profile", 1280)
+    assert "Registration of cells" in dom
+    assert "data-images" not in dom

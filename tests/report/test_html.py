@@ -1,0 +1,201 @@
+"""The page: complete, self-contained, escaped, the same every time."""
+
+from __future__ import annotations
+
+import html
+import re
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+
+from tests.report.builders import failed, pictures, row, run, stack, unread
+from xcorr_app.report.html import render_report
+from xcorr_app.report.pictures import Pictures
+from xcorr_app.report.records import FLAG_MEANINGS, RunReport, StackReport
+
+
+class Page(HTMLParser):
+    """Every element with its attributes, and all text."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_data(self, data: str) -> None:
+        self.words.append(data)
+
+    @property
+    def text(self) -> str:
+        return " ".join(" ".join(self.words).split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture(scope="module")
+def full() -> RunReport:
+    rows = (row(0), row(1, flags=("edge", "low-score")), unread(2), row(3, flags=("disagrees",)), row(4))
+    doubtful = stack(
+        "doubtful",
+        rows=rows,
+        pictures=pictures(flagged=(1, 3)),
+        pixel_size=(0.5, 0.5),
+        unit="µm",
+        notes=("7 pixels were not finite.",),
+        left_in_place=frozenset({1, 2}),
+    )
+    return run(stack("quiet", pictures=pictures()), doubtful, failed("broken", "ends inside page 3"))
+
+
+@pytest.fixture(scope="module")
+def rendered(full: RunReport) -> str:
+    return render_report(full)
+
+
+def test_everything_is_said(rendered: str) -> None:
+    page = Page(rendered)
+    for words in (
+        "Registration of cells",
+        "CPU, 2 cores",
+        "quiet",
+        "doubtful",
+        "broken",
+        "failed: ends inside page 3",
+        "10 frames in 2 stacks processed; 1 stack failed; 3 frames flagged; 1 without a shift; 2 left in place",
+        "pixels to add to each frame to land on the reference: rows (dy) down, columns (dx) right",
+        "7 pixels were not finite.",
+        "4 of 5 frames verified",
+        "tolerance 0.01 px",
+        "5 of 5 frames verified",
+        "pixel 0.5 × 0.5 µm",
+        "2 µm",
+        "1 flagged frame without a picture here",
+    ):
+        assert words in page.text
+    for flag in ("edge", "low-score", "unreadable", "disagrees"):
+        assert FLAG_MEANINGS[flag] in page.text
+    assert FLAG_MEANINGS["flat"] not in page.text
+
+
+def test_pictures_charts_and_alternatives(rendered: str) -> None:
+    images = Page(rendered).all("img")
+    assert len(images) == 2 * (4 + 6) + 2  # charts and pictures of two stacks, thumbnails of one
+    assert all(image["alt"] for image in images)
+    assert all(re.match(r"data:image/(png|svg\+xml);base64,", image["src"] or "") for image in images)
+
+
+def test_links_lead_to_sections(rendered: str) -> None:
+    page = Page(rendered)
+    anchors = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
+    links = [link["href"] or "" for link in page.all("a")]
+    assert len(links) == 3
+    assert all(link.startswith("#") and link[1:] in anchors for link in links)
+
+
+def test_nothing_is_asked_of_the_network(rendered: str) -> None:
+    page = Page(rendered)
+    assert {tag for tag, _ in page.elements}.isdisjoint({"script", "link", "iframe", "object", "embed", "base"})
+    assert not re.search(r"https?:|//\w|@import|url\(", re.sub(r"data:[^\"]*", "", rendered))
+    policies = [meta["content"] or "" for meta in page.all("meta") if meta.get("http-equiv")]
+    assert len(policies) == 1
+    assert policies[0].startswith("default-src 'none'")
+
+
+def test_same_records_same_bytes(full: RunReport, rendered: str) -> None:
+    assert render_report(full) == rendered
+
+
+def test_names_are_escaped() -> None:
+    evil = '<b>.tif"><script>alert(1)</script>'
+    rows = (row(0, source=evil, flags=("edge", "<i>new</i>")),)
+    text = render_report(
+        RunReport(
+            f"Title {evil}",
+            ((evil, evil),),
+            (
+                stack(evil, rows, description=evil, reference=evil, notes=(evil,), unit=evil, pixel_size=(1, 1),
+                      pictures=pictures(flagged=(0,))),
+                failed(evil, evil),
+            ),
+        )
+    )  # fmt: skip
+    page = Page(text)
+    assert not {"b", "i", "script"} & {tag for tag, _ in page.elements}
+    assert page.text.count(evil) >= 10
+    assert html.escape("<i>new</i>") in text
+
+
+def test_names_that_are_not_text_can_be_written() -> None:
+    text = render_report(run(stack("\udcff.tif", (unread(0, source="\udcff.tif"),))))
+    assert b"\\udcff.tif" in text.encode("utf-8")
+
+
+def test_not_verified_is_said() -> None:
+    rows = tuple(row(frame, difference=None, fft_dy=None, fft_dx=None) for frame in range(3))
+    page = Page(render_report(run(stack(rows=rows))))
+    assert "Not verified: no frame of this stack was compared with the FFT reference." in page.text
+    assert len(page.all("img")) == 3
+
+
+def blank(shape: tuple[int, int], frames: int, value: float) -> Pictures:
+    image, kymograph = np.full(shape, value, np.float32), np.full((frames, shape[1]), value, np.float32)
+    return Pictures(image, image, image, image, kymograph, kymograph, {0: image})
+
+
+EDGES: dict[str, tuple[StackReport, ...]] = {
+    "no stacks": (),
+    "no rows": (stack(rows=()),),
+    "no rows but pictures": (stack(rows=(), pictures=pictures()),),
+    "one frame": (stack(rows=(row(0),), pictures=pictures(frames=1)),),
+    "all unreadable": (stack(rows=tuple(map(unread, range(4))), pictures=blank((8, 9), 4, np.nan)),),
+    "one pixel": (stack(rows=(), pictures=blank((1, 1), 5, 3.0), pixel_size=(1, 1), unit="nm"),),
+    "one row": (stack(rows=(), pictures=blank((1, 5000), 5, 3.0), pixel_size=(1, 1), unit="nm"),),
+    "one column": (stack(rows=(), pictures=blank((5000, 1), 5, 3.0), pixel_size=(1, 1), unit="nm"),),
+    "infinite pixels": (stack(rows=(), pictures=blank((4, 4), 5, np.inf)),),
+    "senseless pixel size": (stack(rows=(), pictures=pictures(), pixel_size=(0, 0), unit="µm"),),
+    "zero tolerance": (stack(tolerance=0.0),),
+    "zero window": (stack(max_shift=(0.0, 0.0)),),
+    "all failed": (failed("a"), failed("b")),
+}
+
+
+@pytest.mark.parametrize("name", EDGES)
+def test_edges_render(name: str) -> None:
+    text = render_report(run(*EDGES[name]))
+    assert text.endswith("</html>\n")
+    assert "nan" not in Page(text).text.split()
+    for one in EDGES[name]:
+        assert one.name in Page(text).text
+
+
+def test_a_bar_is_drawn_only_where_it_is_true() -> None:
+    shown = render_report(run(stack(rows=(), pictures=pictures(), pixel_size=(0.5, 0.5), unit="µm")))
+    assert shown.count('class="bar"') == 4
+    width = re.search(r'class="bar" style="width: ([\d.]+)%"', shown)
+    assert width is not None
+    assert float(width[1]) == pytest.approx(100 * 2 / (16 * 0.5), abs=0.01)  # 2 µm in 16 pixels of 0.5 µm
+    thin = stack(rows=(), pictures=blank((1, 5000), 5, 3.0), pixel_size=(1, 1), unit="nm")
+    assert 'class="bar"' not in render_report(run(thin))
+
+
+def test_long_flagged_stacks_stay_small() -> None:
+    random = np.random.default_rng(3)
+    count = 10_000
+    rows = tuple(
+        row(frame, source="a/long/path/" * 6 + "cells.tif", dy=random.normal(), flags=("low-score",))
+        for frame in range(count)
+    )
+    noise = [random.random((1024, 1024), dtype=np.float32) for _ in range(4)]
+    kymographs = [random.random((count, 1024), dtype=np.float32) for _ in range(2)]
+    thumbnails = {frame: random.random((300, 300)) for frame in range(40)}
+    page = render_report(run(stack(rows=rows, pictures=Pictures(*noise, *kymographs, thumbnails))))
+    assert len(page) < 3_000_000
+    text = Page(page).text
+    assert "9\N{NO-BREAK SPACE}976 flagged frames without a picture here" in page
+    assert "9 950 more flagged frames" in text

@@ -1,0 +1,107 @@
+"""Pictures: block means, files, refusals."""
+
+from __future__ import annotations
+
+import dataclasses
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.report.builders import pictures
+from xcorr_app.errors import ArgumentError, DamagedFileError, OutputError, ShapeError
+from xcorr_app.report.pictures import Pictures, block_mean
+
+NAMES = [field.name for field in dataclasses.fields(Pictures) if field.name not in {"thumbnails", "reduction"}]
+
+
+def loop_mean(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
+    """The definition: the mean of what is finite in each block."""
+    height, width = -(-image.shape[0] // rows), -(-image.shape[1] // columns)
+    out = np.full((height, width), np.nan, np.float32)
+    for y in range(height):
+        for x in range(width):
+            block = image[y * rows : (y + 1) * rows, x * columns : (x + 1) * columns].astype(np.float64)
+            if np.isfinite(block).any():
+                out[y, x] = block[np.isfinite(block)].mean()
+    return out
+
+
+@pytest.mark.parametrize("blocks", [(1, 1), (2, 3), (4, 7), (100, 100)])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.uint16, np.int16])
+def test_block_mean(blocks: tuple[int, int], dtype: type) -> None:
+    image = np.random.default_rng(1).integers(0, 1000, (9, 13)).astype(dtype)
+    if np.issubdtype(dtype, np.floating):
+        image[0, 0], image[4:, 7:], image[3, 3] = np.nan, np.nan, np.inf
+    np.testing.assert_allclose(block_mean(image, *blocks), loop_mean(image, *blocks), rtol=1e-6)
+
+
+def test_block_mean_of_extremes_stays_finite() -> None:
+    assert np.isfinite(block_mean(np.full((3, 3), 1e300), 2, 2)).all()
+    with pytest.raises(ArgumentError, match="at least 1 x 1"):
+        block_mean(np.zeros((3, 3)), 0, 1)
+
+
+def test_shrunk_fits_and_keeps_the_physical_size() -> None:
+    small = pictures((100, 300), frames=1000, flagged=(3,)).shrunk(side=64, thumbnail_side=10)
+    assert small.mean_after.shape == (20, 60)  # blocks of 5 x 5
+    assert small.reduction == 5
+    assert small.kymograph_before.shape == (63, 60)
+    assert small.thumbnails[3].shape == (4, 10)
+    again = small.shrunk(side=64, thumbnail_side=10)
+    assert again.reduction == 5
+    assert np.array_equal(again.mean_after, small.mean_after)
+
+
+def test_file_round_trip_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    original = pictures(flagged=(2, 11)).shrunk(8)
+    original.mean_after[0] = np.nan
+    original.save(tmp_path / "first.npz")
+    monkeypatch.setattr(time, "time", lambda: 2e9)
+    original.save(tmp_path / "second.npz")
+    back = Pictures.load(tmp_path / "first.npz")
+    for name in NAMES:
+        np.testing.assert_array_equal(getattr(back, name), getattr(original, name))
+        assert getattr(back, name).dtype == np.float32
+    assert list(back.thumbnails) == [2, 11]
+    np.testing.assert_array_equal(back.thumbnails[11], original.thumbnails[11])
+    assert back.reduction == original.reduction == 2
+    assert (tmp_path / "first.npz").read_bytes() == (tmp_path / "second.npz").read_bytes()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["first.npz", "second.npz"]
+
+
+def test_every_truncation_of_a_file_is_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "pictures.npz"
+    pictures((2, 3), frames=2).save(path)
+    whole = path.read_bytes()
+    for length in range(len(whole)):
+        path.write_bytes(whole[:length])
+        with pytest.raises(DamagedFileError, match=r"pictures\.npz"):
+            Pictures.load(path)
+
+
+def test_other_files_are_refused(tmp_path: Path) -> None:
+    path = tmp_path / "other.npz"
+    with pytest.raises(DamagedFileError, match=r"other\.npz"):
+        Pictures.load(path)
+    np.savez(path, something=np.zeros(3))
+    with pytest.raises(DamagedFileError, match=r"other\.npz"):
+        Pictures.load(path)
+    np.save(path.with_suffix(".npy"), np.zeros(3))
+    with pytest.raises(DamagedFileError, match=r"other\.npy"):
+        Pictures.load(path.with_suffix(".npy"))
+
+
+def test_a_folder_that_does_not_exist_is_an_output_error(tmp_path: Path) -> None:
+    with pytest.raises(OutputError):
+        pictures().save(tmp_path / "absent" / "pictures.npz")
+
+
+@pytest.mark.parametrize("shape", [(5,), (0, 4), (2, 3, 4)])
+def test_shapes_are_checked(shape: tuple[int, ...]) -> None:
+    whole = pictures()
+    with pytest.raises(ShapeError, match="std_after"):
+        dataclasses.replace(whole, std_after=np.zeros(shape, np.float32))
+    with pytest.raises(ShapeError, match=r"thumbnails\[4\]"):
+        dataclasses.replace(whole, thumbnails={4: np.zeros(shape)})

@@ -1,0 +1,65 @@
+"""A stack in one line and a run in one sentence."""
+
+from __future__ import annotations
+
+import math
+
+from tests.report.builders import failed, row, stack, unread
+from xcorr_app.report.summary import summarise, verdict
+
+
+def test_numbers_of_a_stack() -> None:
+    rows = (
+        row(0, dy=0.0, dx=0.0, score=1.0, difference=None, fft_dy=None, fft_dx=None),
+        row(1, dy=3.0, dx=-4.0, score=0.9, difference=0.002),
+        row(2, dy=30.0, dx=40.0, score=0.2, difference=0.02, flags=("low-score", "disagrees")),
+        unread(3),
+    )
+    summary = summarise(stack(rows=rows, left_in_place=frozenset({2, 3})))
+    assert (summary.frames, summary.flagged, summary.left_in_place) == (4, 2, 2)
+    assert (summary.verified, summary.disagreeing, summary.max_difference) == (2, 1, 0.02)
+    assert summary.largest_shift == 5.0  # of the frames that were moved
+    assert summary.median_score == 0.9
+    assert summary.level == "failed"
+    assert (
+        summary.result
+        == "2 of 4 frames flagged, 1 without a shift, 1 in disagreement with the FFT reference, 2 left in place"
+    )
+
+
+def test_a_stack_without_any_number() -> None:
+    summary = summarise(stack(rows=(unread(0), unread(1))))
+    assert (summary.largest_shift, summary.median_score, summary.max_difference) == (None, None, None)
+    assert summary.verified == 0
+    assert summary.level == "failed"
+
+
+def test_infinite_numbers_are_no_result() -> None:
+    summary = summarise(stack(rows=(row(0, dy=math.inf, score=-math.inf, difference=math.nan),)))
+    assert (summary.largest_shift, summary.median_score, summary.max_difference) == (None, None, None)
+
+
+def test_verdicts() -> None:
+    good, doubtful, broken = stack(), stack(rows=(row(0), row(1, flags=("edge",)))), failed()
+    blind = stack(rows=(row(0), unread(1)))
+    disagreeing = stack(rows=(row(0, flags=("disagrees",)),))
+    sentence = "5 frames in 1 stack processed; no frame flagged; 5 compared with the FFT reference, none beyond"
+    level, text = verdict([summarise(good)])
+    assert level == "good"
+    assert text.startswith(sentence)
+    level, text = verdict([summarise(good), summarise(doubtful)])
+    assert level == "doubtful"
+    assert "7 frames in 2 stacks processed; 1 frame flagged" in text
+    level, text = verdict([summarise(good), summarise(broken)])
+    assert level == "failed"
+    assert "1 stack failed" in text
+    level, text = verdict([summarise(good), summarise(blind)])
+    assert level == "failed"
+    assert "1 without a shift" in text
+    assert verdict([summarise(disagreeing)])[0] == "failed"
+    assert verdict([])[0] == "failed"
+
+
+def test_a_run_that_was_not_verified_says_so() -> None:
+    rows = (row(0, difference=None, fft_dy=None, fft_dx=None),)
+    assert "none compared with the FFT reference" in verdict([summarise(stack(rows=rows))])[1]

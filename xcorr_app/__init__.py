@@ -1,0 +1,24 @@
+"""Image cross-correlation and registration."""
+
+from xcorr_app.correlation.plane import cross_correlate
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.io.source import StackMetadata
+from xcorr_app.io.stack import Stack, read_stack, write_stack
+from xcorr_app.registration.apply import apply_shifts
+from xcorr_app.registration.estimate import estimate_shifts
+from xcorr_app.registration.results import ShiftResult
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "ShiftResult",
+    "ShiftWindow",
+    "Stack",
+    "StackMetadata",
+    "__version__",
+    "apply_shifts",
+    "cross_correlate",
+    "estimate_shifts",
+    "read_stack",
+    "write_stack",
+]

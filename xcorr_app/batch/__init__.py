@@ -1,0 +1,1 @@
+"""A folder becomes results: every stack measured, moved, recorded and reported."""

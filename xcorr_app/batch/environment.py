@@ -1,0 +1,44 @@
+"""What a run ran on: versions, processor, device."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from pathlib import Path
+
+from xcorr_app.registration.passes import worker_count
+
+_PACKAGES = ("numpy", "scipy", "tifffile", "imagecodecs", "matplotlib")
+_DEVICE_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python, of this package and of the packages that results may depend on."""
+    found = {"xcorr-app": own_version(), "python": platform.python_version()}
+    for name in (*_PACKAGES, *_DEVICE_PACKAGES):
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def own_version() -> str:
+    """Version of this package."""
+    import xcorr_app
+
+    return xcorr_app.__version__
+
+
+def processor() -> str:
+    """Name of the processor and the number of cores this process may use."""
+    name = platform.processor() or platform.machine()
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                name = line.partition(":")[2].strip()
+                break
+    except OSError:
+        pass
+    return f"{name}, {worker_count()} of {os.cpu_count()} cores"

@@ -1,0 +1,72 @@
+"""What one run of ``xcorr align`` is asked to do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.io import Limits
+from xcorr_app.registration.settings import Settings
+
+INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "fourier": "fourier"}
+BORDERS = ("constant", "nearest", "crop")
+
+
+@dataclass(frozen=True)
+class AlignOptions:
+    """Options of a run beyond the measurement's own `Settings`."""
+
+    settings: Settings = field(default_factory=Settings)
+    reference: str | int | Path = "first"
+    """A name, a frame number, or the file of a reference image."""
+    device: str = "auto"
+    verify: Literal["all", "none"] | int = "all"
+    apply: bool = True
+    move_doubtful: bool = False
+    """Move frames too whose shift is flagged as doubtful."""
+    interpolation: str = "linear"
+    border: str = "constant"
+    layout: Literal["auto", "frames", "stacks"] = "auto"
+    axis: Literal["T", "Z"] | None = None
+    align_channel: int = 0
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if self.interpolation not in INTERPOLATIONS:
+            raise ArgumentError(f"unknown interpolation {self.interpolation!r}: use {', '.join(INTERPOLATIONS)}")
+        if self.border not in BORDERS:
+            raise ArgumentError(f"unknown border {self.border!r}: use {', '.join(BORDERS)}")
+        if not math.isfinite(self.settings.tolerance):
+            raise ArgumentError("tolerance is infinite: give a number of pixels, or use --verify none")
+        if self.align_channel < 0:
+            raise ArgumentError(f"align channel {self.align_channel} does not exist: channels count from 0")
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
+        s = self.settings
+        return {
+            "reference": str(self.reference),
+            "max_shift": s.max_shift,
+            "normalization": s.normalization,
+            "subpixel": s.subpixel,
+            "upsample": s.upsample,
+            "weighting": s.weighting,
+            "prefilter": str(s.prefilter),
+            "roi": None if s.roi is None else [[part.start, part.stop] for part in s.roi],
+            "engine": s.engine,
+            "device": self.device,
+            "min_overlap": s.min_overlap,
+            "min_score": s.min_score,
+            "tolerance": s.tolerance,
+            "verify": self.verify,
+            "apply": self.apply,
+            "move_doubtful": self.move_doubtful,
+            "interpolation": self.interpolation,
+            "border": self.border,
+            "layout": self.layout,
+            "axis": self.axis,
+            "align_channel": self.align_channel,
+        }

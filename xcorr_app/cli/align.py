@@ -1,0 +1,223 @@
+"""``xcorr align``: a folder of stacks in; registered stacks, shifts and a report out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from xcorr_app.batch.options import BORDERS, INTERPOLATIONS, AlignOptions
+from xcorr_app.batch.run import plan_run, prepare_run, run_align
+from xcorr_app.cli import options as values
+from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.memory import keep_freed_memory
+from xcorr_app.cli.progress import display_for
+from xcorr_app.cli.tables import console_for, print_found, print_frames, print_plan, print_results
+from xcorr_app.correlation.engines import ENGINES
+from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
+from xcorr_app.correlation.subpixel import METHODS
+from xcorr_app.io import Limits
+from xcorr_app.registration.prefilter import Prefilter
+from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, DEFAULT_TOLERANCE, WEIGHTINGS, Settings
+
+
+@click.command()
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=values.PATH)
+@click.option("-o", "--output", required=True, type=values.PATH, help="Folder for the results.")
+@click.option(
+    "--reference",
+    type=values.REFERENCE,
+    default="first",
+    show_default=True,
+    help="What frames are compared with; mean, median and template leave the measured frame out.",
+)
+@click.option(
+    "--max-shift",
+    type=values.MAX_SHIFT,
+    help="Largest shift in pixels, or rows,columns.  [default: a quarter of the frame]",
+)
+@click.option(
+    "--normalization",
+    type=click.Choice(NORMALIZATIONS),
+    default="zncc",
+    show_default=True,
+    help="zncc: zero-mean and normalised over the true overlap; none: plain sums; phase: phase correlation.",
+)
+@click.option(
+    "--subpixel",
+    type=click.Choice(METHODS),
+    default="gaussian",
+    show_default=True,
+    help="How the peak is located between whole pixels.",
+)
+@click.option(
+    "--upsample",
+    type=click.IntRange(1, 10_000),
+    default=100,
+    show_default=True,
+    help="Grid points per pixel of --subpixel dft.",
+)
+@click.option(
+    "--weighting",
+    type=click.Choice(WEIGHTINGS),
+    default="auto",
+    show_default=True,
+    help="Weight frequencies by their signal-to-noise ratio where images are noisy.",
+)
+@click.option(
+    "--prefilter",
+    type=values.PREFILTER,
+    help="gaussian:S, highpass:S, dog:S1,S2, log:S, median:N or sobel; for measuring only.",
+)
+@click.option("--roi", type=values.ROI, help="Part of the frame that is measured.")
+@click.option(
+    "--axis", type=click.Choice(["T", "Z"]), help="Axis to align along.  [default: T, or Z where there is no T]"
+)
+@click.option(
+    "--align-channel",
+    type=click.IntRange(0),
+    default=0,
+    show_default=True,
+    help="Channel that is measured; all channels are moved.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["auto", *ENGINES]),
+    default="auto",
+    show_default=True,
+    help="What computes the correlation; `xcorr env` says which can run.",
+)
+@click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    metavar="auto|cpu|cuda[:N]",
+    help="Where to compute; auto takes a GPU where there is one that works.",
+)
+@click.option(
+    "--verify",
+    type=values.VERIFY,
+    default="all",
+    show_default=True,
+    help="Frames to check against the float64 FFT and the definition.",
+)
+@click.option(
+    "--tolerance",
+    type=float,
+    default=DEFAULT_TOLERANCE,
+    show_default=True,
+    help="Largest accepted difference from that check, in pixels.",
+)
+@click.option(
+    "--min-score",
+    type=float,
+    default=DEFAULT_MIN_SCORE,
+    show_default=True,
+    help="Doubtful below this fraction of the score that the noise allows.",
+)
+@click.option(
+    "--min-overlap",
+    type=float,
+    default=DEFAULT_MIN_OVERLAP,
+    show_default=True,
+    help="Smallest fraction of the frame that must overlap.",
+)
+@click.option("--apply/--no-apply", default=True, help="Write the aligned stacks, or only measure.  [default: --apply]")
+@click.option(
+    "--move-doubtful",
+    is_flag=True,
+    help="Move frames too whose shift is flagged as doubtful; they are left in place otherwise.",
+)
+@click.option(
+    "--interpolation",
+    type=click.Choice(list(INTERPOLATIONS)),
+    default="linear",
+    show_default=True,
+    help="How pixels are moved by fractions of a pixel.",
+)
+@click.option(
+    "--border",
+    type=click.Choice(BORDERS),
+    default="constant",
+    show_default=True,
+    help="What lies beyond the edge: zero, the edge pixel, or cropped away.",
+)
+@click.option(
+    "--layout",
+    type=click.Choice(["auto", "frames", "stacks"]),
+    default="auto",
+    show_default=True,
+    help="Whether files of a folder are frames of one series or a stack each.",
+)
+@click.option(
+    "--max-pixels",
+    type=click.IntRange(1),
+    default=Limits().max_pixels,
+    show_default=True,
+    help="Refuse planes that declare more pixels.",
+)
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run; what is finished is kept.")
+@click.option("--overwrite", is_flag=True, help="Replace results in a folder that is not empty.")
+@click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@click.option("-q", "--quiet", is_flag=True, help="Print only the results.")
+@click.option("-v", "--verbose", is_flag=True, help="Print every frame.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.pass_context
+def align(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
+    """Align stacks: folders, files or globs of TIFF or PNG images.
+
+    Each stack gets OUT/NAME/shifts.csv and OUT/NAME/NAME_aligned.tif; the run gets OUT/report.html and
+    OUT/run.json. Exit code: 0 all good, 1 something failed or was flagged as failed, 2 wrong usage.
+
+    \b
+    Examples:
+      xcorr align movie.ome.tif -o out --max-shift 20
+      xcorr align FOLDER -o out --reference template --interpolation cubic
+      xcorr align FOLDER -o out --no-apply --verify none
+    """
+    if given["resume"] and given["overwrite"]:
+        raise click.UsageError("--resume keeps what is finished, --overwrite replaces it: give one of them")
+    console = console_for(sys.stdout)
+    keep_freed_memory()
+    modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
+    with one_line_failures(WRONG_USAGE, debug=given["debug"]):
+        plan = plan_run(list(inputs), given["output"], _options(given), **modes)
+        if given["dry_run"]:
+            print_plan(console, plan)
+            return
+        prepare_run(plan, **modes)
+    with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
+        if not given["quiet"]:
+            print_found(console, plan)
+        with display_for(console, quiet=given["quiet"]) as display:
+            result = run_align(plan, resume=given["resume"], stop_at_defects=given["debug"], watcher=display.watch)
+        if given["verbose"]:
+            for stack in result.report.stacks:
+                print_frames(console, stack)
+        print_results(console, result)
+    ctx.exit(SOMETHING_FAILED if result.failed else 0)
+
+
+def _options(given: dict[str, Any]) -> AlignOptions:
+    settings = Settings(
+        max_shift=given["max_shift"],
+        normalization=given["normalization"],
+        subpixel=given["subpixel"],
+        upsample=given["upsample"],
+        weighting=given["weighting"],
+        prefilter=given["prefilter"] or Prefilter(),
+        roi=given["roi"],
+        engine=given["engine"],
+        min_overlap=given["min_overlap"],
+        min_score=given["min_score"],
+        tolerance=given["tolerance"],
+    )
+    same = ("reference", "device", "verify", "apply", "move_doubtful", "interpolation", "border", "layout", "axis")
+    return AlignOptions(
+        settings=settings,
+        align_channel=given["align_channel"],
+        limits=Limits(max_pixels=given["max_pixels"]),
+        **{name: given[name] for name in same},
+    )

@@ -1,0 +1,41 @@
+"""``xcorr env``: what this installation runs on."""
+
+from __future__ import annotations
+
+import importlib
+import os
+from pathlib import Path
+
+import click
+import numpy as np
+
+from xcorr_app.batch.environment import processor, versions
+from xcorr_app.correlation.engines import ENGINES
+from xcorr_app.gpu.device import cuda_status
+
+
+@click.command()
+def env() -> None:
+    """Print device, driver, versions, cache folder, and which engines can run.
+
+    \b
+    Example:
+      xcorr env
+    """
+    status = cuda_status()
+    click.echo(f"processor     {processor()}")
+    if status.available:
+        click.echo(f"GPU           {status.name}, compute capability {status.compute_capability}")
+        click.echo(f"              {status.memory / 2**30:.0f} GiB, {status.multiprocessors} multiprocessors")
+        click.echo(f"CUDA          driver {status.driver}, runtime {status.runtime}")
+    else:
+        click.echo(f"GPU           none: {status.reason}")
+    default = Path.home() / ".cupy" / "kernel_cache"
+    click.echo(f"kernel cache  {os.environ.get('CUPY_CACHE_DIR', default)}")
+    places = {"CPU": np} | ({"GPU": importlib.import_module("cupy")} if status.available else {})
+    for place, xp in places.items():
+        for name, engine in ENGINES.items():
+            reason = engine.unavailable(xp)
+            click.echo(f"engine        {name} on the {place}: {'runs' if reason is None else reason}")
+    for name, version in versions().items():
+        click.echo(f"{name:<23} {version}")

@@ -1,0 +1,95 @@
+"""Kinds of option value that commands share."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.registration.estimate import REFERENCES
+from xcorr_app.registration.prefilter import Prefilter
+from xcorr_app.registration.settings import Roi
+
+T = TypeVar("T")
+
+
+class Value(click.ParamType):  # type: ignore[type-arg]  # older releases of click know no argument
+    """An option value read by a function that raises `ArgumentError` or `ValueError`."""
+
+    def __init__(self, name: str, read: Callable[[str], Any]) -> None:
+        self.name = name
+        self._read = read
+
+    def get_metavar(self, param: click.Parameter, ctx: click.Context | None = None) -> str:
+        """Show the name as it is written."""
+        return self.name
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the text; a value that is no text was made by us and is kept."""
+        if not isinstance(value, str):
+            return value
+        try:
+            return self._read(value)
+        except (ArgumentError, ValueError) as error:
+            self.fail(str(error), param, ctx)
+
+
+def _path(text: str) -> Path:
+    if not text:
+        # pathlib takes an empty name for the current folder, which is not what an unset shell variable means.
+        raise ArgumentError("is empty; name a file or a folder (. is the current one)")
+    return Path(text)
+
+
+def _max_shift(text: str) -> float | tuple[float, float]:
+    numbers = text.split(",")
+    try:
+        values = [float(number) for number in numbers]
+    except ValueError:
+        values = []
+    if not 1 <= len(values) <= 2 or not all(0 <= value < 1e9 for value in values):
+        raise ArgumentError(f"{text!r}: give pixels, or rows,columns, zero or more")
+    return values[0] if len(values) == 1 else (values[0], values[1])
+
+
+def _roi(text: str) -> Roi:
+    parts = []
+    for part in text.split(","):
+        start, colon, stop = part.partition(":")
+        if not colon or not all(end == "" or end.isdecimal() for end in (start, stop)):
+            raise ArgumentError(f"{text!r}: write rows and columns as Y0:Y1,X0:X1, counted from 0")
+        parts.append(slice(int(start) if start else None, int(stop) if stop else None))
+    if len(parts) != 2:
+        raise ArgumentError(f"{text!r}: write rows and columns as Y0:Y1,X0:X1, counted from 0")
+    return parts[0], parts[1]
+
+
+def _reference(text: str) -> str | int | Path:
+    if text in REFERENCES:
+        return text
+    digits = text.removeprefix("-")
+    if digits.isdecimal():
+        return int(text)
+    if os.path.exists(text):  # noqa: PTH110 - unlike Path.exists, takes names that are too long
+        return Path(text)
+    raise ArgumentError(f"{text!r} is neither {', '.join(REFERENCES)}, nor a frame number, nor an existing file")
+
+
+def _verify(text: str) -> str | int:
+    if text in ("all", "none"):
+        return text
+    if text.isdecimal():
+        return int(text)
+    raise ArgumentError(f"{text!r}: use all, none or a number of frames")
+
+
+PATH = Value("PATH", _path)
+MAX_SHIFT = Value("PX | PXY,PXX", _max_shift)
+ROI = Value("Y0:Y1,X0:X1", _roi)
+REFERENCE = Value("first|last|mean|median|previous|template|INDEX|FILE", _reference)
+VERIFY = Value("all|none|N", _verify)
+PREFILTER = Value("NAME:ARGS", Prefilter.parse)

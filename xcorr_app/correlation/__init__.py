@@ -1,0 +1,1 @@
+"""The correlation plane: forms, windows of shifts, engines, normalisation and peaks."""

@@ -1,0 +1,57 @@
+"""The contract of an engine: it returns the plain sums ``C[dy, dx]`` for a form and a shift window.
+
+Normalisation, peaks, sub-pixel positions and quality are computed above the engines, once, and give the same
+answer whichever engine ran. An engine is right when it equals :mod:`xcorr_app.correlation.definition`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.arrays import Array
+
+
+@dataclass(frozen=True)
+class Operand:
+    """Matrices made ready by an engine for one side of a product: transformed, or simply kept.
+
+    `values` has the leading axes ``(N, M)`` of :mod:`xcorr_app.correlation.forms` and then whatever the engine needs.
+    """
+
+    values: Array
+    shape: tuple[int, int]
+    """Rows and columns of the matrices."""
+
+
+class Correlator(Protocol):
+    """An engine bound to matrix shapes, a window and a dtype; holds what does not depend on the data."""
+
+    def left(self, matrices: Array) -> Operand:
+        """Prepare left matrices ``(N, 1, H, W)`` or ``(1, 1, H, W)``, to be used any number of times."""
+        ...
+
+    def right(self, matrices: Array) -> Operand:
+        """Prepare right matrices ``(N, M, H', W')`` or ``(1, M, H', W')``."""
+        ...
+
+    def sums(self, left: Operand, right: Operand) -> Array:
+        """Plain sums of every pair that broadcasting makes, shape ``(N, M, ny, nx)``."""
+        ...
+
+
+class Engine(Protocol):
+    """A way to compute plain sums; stateless, one instance for the process."""
+
+    name: str
+
+    def unavailable(self, xp: Any) -> str | None:
+        """Why the engine cannot run on arrays of the module `xp`; None if it can."""
+        ...
+
+    def bind(
+        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
+    ) -> Correlator:
+        """Return a correlator for matrices of these shapes."""
+        ...

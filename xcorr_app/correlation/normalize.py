@@ -1,0 +1,79 @@
+"""Normalisation of the plain sums, the same for every engine.
+
+Zero-mean normalised cross-correlation over the true overlap of each shift (Lewis 1995; Padfield 2012,
+doi 10.1109/TIP.2011.2181402, without masks)::
+
+    (Sfg - Sf*Sg/n) / sqrt((Sff - Sf**2/n) * (Sgg - Sg**2/n))
+
+from the plain sum ``Sfg`` and the overlap sums of f, f**2, g, g**2 and the number n of pairs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from xcorr_app.correlation.overlap import OverlapSums, overlap_counts
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.arrays import Array
+
+Overlaps: TypeAlias = tuple[Array, Array]
+"""Sums and centred sums of squares over the overlap at every shift, each (..., ny, nx)."""
+
+# Variance left in an overlap, relative to that of the whole image, below which rounding would decide the score.
+_RELATIVE_VARIANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
+
+
+class ZNCC:
+    """Turns plain sums into zero-mean normalised cross-correlation for fixed shapes and a fixed window.
+
+    The matrices given to it should have zero mean (the result does not change, the rounding does).
+
+    Parameters
+    ----------
+    left_shape, right_shape : tuple of int
+    window : ShiftWindow
+    min_overlap : float
+        Shifts whose overlap is a smaller fraction of the largest possible overlap score NaN.
+    xp : module
+        numpy or cupy.
+    """
+
+    def __init__(
+        self,
+        left_shape: tuple[int, int],
+        right_shape: tuple[int, int],
+        window: ShiftWindow,
+        min_overlap: float,
+        xp: Any,
+    ) -> None:
+        self._xp = xp
+        self._sums = OverlapSums(left_shape, right_shape, window)
+        counts = overlap_counts(left_shape, right_shape, window)
+        largest = min(left_shape[0], right_shape[0]) * min(left_shape[1], right_shape[1])
+        self.too_small = xp.asarray(counts < max(1.0, min_overlap * largest))
+        self._counts = xp.asarray(np.maximum(counts, 1.0))
+
+    def left(self, matrices: Array) -> Overlaps:
+        """Return overlap sums and centred sums of squares of left matrices (..., H, W), to be reused."""
+        return self._centred(matrices, *self._sums.of_left(matrices))
+
+    def right(self, matrices: Array) -> Overlaps:
+        """Return overlap sums and centred sums of squares of right matrices (..., H', W')."""
+        return self._centred(matrices, *self._sums.of_right(matrices))
+
+    def __call__(self, sums: Array, left: Overlaps, right: Overlaps) -> Array:
+        """Return scores in [-1, 1] as float64, shape of `sums`; NaN where the overlap is too small or constant."""
+        (left_sum, left_variance), (right_sum, right_variance) = left, right
+        covariance = sums - left_sum * right_sum / self._counts
+        product = left_variance * right_variance
+        invalid = self.too_small | (product <= 0)
+        score = covariance / self._xp.sqrt(self._xp.where(invalid, 1.0, product))
+        return self._xp.where(invalid, np.nan, self._xp.clip(score, -1.0, 1.0))
+
+    def _centred(self, matrices: Array, sums: Array, squares: Array) -> Overlaps:
+        variance = squares - sums * sums / self._counts
+        whole = self._xp.einsum("...ij,...ij->...", matrices, matrices)[..., None, None]
+        variance[variance <= _RELATIVE_VARIANCE[matrices.dtype] * whole] = 0.0
+        return sums, variance

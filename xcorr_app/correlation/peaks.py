@@ -1,0 +1,95 @@
+"""Integer peaks of correlation planes, and the strongest rival of each."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from xcorr_app.gpu.arrays import Array, array_namespace
+
+# A rival is a local maximum at least this many pixels away, so the flank of the peak itself does not count.
+_RIVAL_DISTANCE = 3
+
+
+@dataclass(frozen=True)
+class Peaks:
+    """Where each plane has its maximum; every array has one entry a plane."""
+
+    row: Array
+    column: Array
+    """Indices into the plane."""
+    value: Array
+    """Height of the peak; NaN where the plane has no valid element."""
+    rival: Array
+    """Height of the highest local maximum elsewhere; -inf where there is none."""
+
+    def ratio(self) -> Array:
+        """First peak over second; infinite where no positive rival exists, NaN where there is no peak."""
+        xp = array_namespace(self.value)
+        positive = self.rival > 0
+        ratio = xp.where(positive, self.value / xp.where(positive, self.rival, 1.0), np.inf)
+        return xp.where(xp.isnan(self.value), np.nan, ratio)
+
+
+def find_peaks(planes: Array, search: tuple[slice, slice]) -> Peaks:
+    """Locate the maximum of each plane and its strongest rival.
+
+    Parameters
+    ----------
+    planes : ndarray, shape (B, ny, nx)
+        NaN marks shifts that are not valid; they are never the peak.
+    search : tuple of slice
+        The part of the plane in which a peak may lie. The rest serves as neighbours: a value on the rim of the
+        search area is a local maximum only if it also exceeds what lies outside.
+
+    Returns
+    -------
+    Peaks
+    """
+    xp = array_namespace(planes)
+    filled = xp.where(xp.isnan(planes), -np.inf, planes)
+    inside = xp.full_like(filled, -np.inf)
+    inside[:, *search] = filled[:, *search]
+    flat = inside.reshape(planes.shape[0], -1)
+    best = flat.argmax(axis=1)
+    value = xp.take_along_axis(flat, best[:, None], axis=1)[:, 0]
+    row, column = best // planes.shape[2], best % planes.shape[2]
+
+    is_maximum = inside >= _highest_of_3x3(filled)
+    rows, columns = xp.arange(planes.shape[1]), xp.arange(planes.shape[2])
+    far = (abs(rows[None, :, None] - row[:, None, None]) >= _RIVAL_DISTANCE) | (
+        abs(columns[None, None, :] - column[:, None, None]) >= _RIVAL_DISTANCE
+    )
+    rival = xp.where(is_maximum & far, inside, -np.inf).max(axis=(1, 2))
+    return Peaks(row, column, xp.where(xp.isneginf(value), np.nan, value), rival)
+
+
+def neighbourhoods(planes: Array, row: Array, column: Array, radius: int) -> Array:
+    """Cut a square around one element of each plane, NaN where it reaches outside.
+
+    Returns
+    -------
+    ndarray, shape (B, 2 * radius + 1, 2 * radius + 1)
+    """
+    xp = array_namespace(planes)
+    steps = xp.arange(-radius, radius + 1)
+    rows, columns = row[:, None] + steps, column[:, None] + steps
+    ny, nx = planes.shape[1:]
+    outside = ((rows < 0) | (rows >= ny))[:, :, None] | ((columns < 0) | (columns >= nx))[:, None, :]
+    batch = xp.arange(planes.shape[0])[:, None, None]
+    cut = planes[batch, xp.clip(rows, 0, ny - 1)[:, :, None], xp.clip(columns, 0, nx - 1)[:, None, :]]
+    return xp.where(outside, np.nan, cut)
+
+
+def _highest_of_3x3(planes: Array) -> Array:
+    xp = array_namespace(planes)
+    for axis in (1, 2):
+        before, after = planes.copy(), planes.copy()
+        head = [slice(None)] * 3
+        tail = [slice(None)] * 3
+        head[axis], tail[axis] = slice(None, -1), slice(1, None)
+        before[tuple(tail)] = planes[tuple(head)]
+        after[tuple(head)] = planes[tuple(tail)]
+        planes = xp.maximum(xp.maximum(before, after), planes)
+    return planes

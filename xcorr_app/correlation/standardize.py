@@ -1,0 +1,99 @@
+"""Images made ready for a product: zero mean, of magnitude one, in the precision asked for.
+
+Subtracting an image's own mean does not change zero-mean normalised correlation but keeps its rounding small;
+scaling keeps squares of values around 1e30 or 1e-30 inside single precision.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from xcorr_app.errors import DataTypeError
+from xcorr_app.gpu.arrays import Array, array_namespace
+
+_PLAIN_RANGE = (1e-15, 1e15)
+"""Magnitudes that need no care in either precision."""
+
+_SINGLE = (np.uint8, np.int8, np.uint16, np.int16, np.float16, np.float32)
+
+
+@dataclass(frozen=True)
+class Standardized:
+    """Images ready for correlation."""
+
+    values: Array
+    """Shape (..., H, W): zero mean, largest magnitude one; all zero for a flat image."""
+    flat: Array
+    """Shape (...): the pixels are all equal up to rounding."""
+
+
+def working_dtype(*arrays: Array) -> np.dtype[np.floating]:
+    """Precision that keeps every input exact or nearly so: float32 up to 16 bits and for float32, else float64.
+
+    Raises
+    ------
+    DataTypeError
+        For complex, boolean-like or other elements that are not real numbers.
+    """
+    for array in arrays:
+        if array.dtype.kind not in "iuf":
+            raise DataTypeError(f"images of {array.dtype} cannot be correlated: convert them to integers or floats")
+    single = all(array.dtype.newbyteorder("=") in _SINGLE for array in arrays)
+    return np.dtype(np.float32 if single else np.float64)
+
+
+def standardize(images: Array, dtype: DTypeLike) -> Standardized:
+    """Subtract each image's mean and divide by its largest deviation.
+
+    Parameters
+    ----------
+    images : ndarray, shape (..., H, W)
+        Any real dtype, finite; the statistics are taken in float64.
+    dtype : float32 or float64
+        Precision of the result.
+
+    Returns
+    -------
+    Standardized
+    """
+    xp = array_namespace(images)
+    axes = (-2, -1)
+    low, high = (extreme(axis=axes, keepdims=True).astype(np.float64) for extreme in (images.min, images.max))
+    largest = xp.maximum(abs(low), abs(high))
+    if images.dtype.kind == "f":
+        # Far from one, squares and sums would leave the range of the type: bring such values near one first.
+        far = (largest > _PLAIN_RANGE[1]) | (largest < _PLAIN_RANGE[0])
+        if bool(far.any()):
+            factor = xp.where(far & (largest > 0), largest, 1.0)
+            # In float64, since a device may take the smallest numbers of float32 for zero.
+            images = (images.astype(np.float64) / factor).astype(images.dtype)
+            low, high = low / factor, high / factor
+            largest = xp.maximum(abs(low), abs(high))
+    mean = images.mean(axis=axes, keepdims=True, dtype=np.float64)
+    deviation = xp.maximum(high - mean, mean - low)
+    flat = _is_flat(low, high, images.dtype)
+    scale = xp.where(flat, 0.0, 1.0 / xp.where(flat, 1.0, deviation))
+    if np.dtype(dtype) == np.float32 and working_dtype(images) == np.float32:
+        values = xp.subtract(images, mean.astype(np.float32), dtype=np.float32)
+        values *= scale.astype(np.float32)
+    else:
+        values = images - mean
+        values *= scale
+    return Standardized(values.astype(dtype, copy=False), flat[..., 0, 0])
+
+
+def flat_images(images: Array) -> Array:
+    """Whether each image (..., H, W) has the same value everywhere, up to the rounding of its type."""
+    low, high = (extreme(axis=(-2, -1)).astype(np.float64) for extreme in (images.min, images.max))
+    return _is_flat(low, high, images.dtype)
+
+
+def _is_flat(low: Array, high: Array, dtype: np.dtype[Any]) -> Array:
+    xp = array_namespace(low)
+    rounding = 4 * np.finfo(dtype).eps if dtype.kind == "f" else 0.0
+    # Halves, since the difference of the largest numbers of a type overflows.
+    return high / 2 - low / 2 <= rounding * (xp.maximum(abs(low), abs(high)) / 2)

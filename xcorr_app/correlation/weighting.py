@@ -1,0 +1,113 @@
+"""Weighting of frequencies by their signal-to-noise ratio, as a small kernel that smooths a correlation plane.
+
+The plane of two noisy images is the autocorrelation of the scene plus noise, and the noise is white over shifts. The
+maximum-likelihood estimate of a displacement weights every frequency of the cross-spectrum by
+``S / (S (Nl + Nr) + Nl Nr)``, S being the scene's power and Nl, Nr the noise of the two images (the Hannan-Thomson
+processor of Knapp and Carter 1976, doi 10.1109/TASSP.1976.1162830). Both are read off the autocorrelation of the
+images themselves: white noise is a spike at zero shift, on top of a scene that is smooth there. Multiplying a spectrum
+by a smooth weight is convolving the plane with a short kernel, so the weighting is the same for every engine.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.fft
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.arrays import Array, array_namespace, fft_namespace
+
+LAGS = 16
+"""Largest shift of the autocorrelation that is looked at."""
+RADIUS = 12
+"""The kernel reaches this many shifts on each side."""
+_GRID = 64
+_QUIET = 0.05
+"""Share of noise in the variance below which weighting gains nothing."""
+
+
+def noise_share(autocorrelation: NDArray[np.float64]) -> float:
+    """Share of an image's variance that is white noise.
+
+    Parameters
+    ----------
+    autocorrelation : ndarray, shape (2 LAGS + 1, 2 LAGS + 1)
+        Zero-mean normalised correlation of the image with itself.
+
+    Returns
+    -------
+    float
+        In [0, 1): how far the value at zero shift, which is one, stands above the even polynomial of sixth order
+        through the values at shifts 1, 2 and 3; the mean of both axes.
+    """
+    a, c = autocorrelation, LAGS
+    flanks = [
+        (15 * a[c + y, c + x] - 6 * a[c + 2 * y, c + 2 * x] + a[c + 3 * y, c + 3 * x]) / 10 for y, x in ((1, 0), (0, 1))
+    ]
+    share = float(a[c, c] - np.mean(flanks))
+    return min(max(share, 0.0), 0.999)
+
+
+def weighting_kernel(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    """Kernel that weights the plane of two images, from their autocorrelations.
+
+    Parameters
+    ----------
+    left, right : ndarray, shape (2 LAGS + 1, 2 LAGS + 1)
+        Zero-mean normalised correlation of each image with itself; NaN where there is none.
+
+    Returns
+    -------
+    ndarray, shape (2 RADIUS + 1, 2 RADIUS + 1), or None
+        One in the middle, equal under reflection. None where the noise is too small, or nothing is known of it.
+    """
+    if not (np.isfinite(left).all() and np.isfinite(right).all()):
+        return None
+    noise_left, noise_right = noise_share(left), noise_share(right)
+    if max(noise_left, noise_right) <= _QUIET:
+        return None
+    scene = _scene_spectrum(*((left, noise_left) if noise_left <= noise_right else (right, noise_right)))
+    if not scene.any():
+        return None
+    cross = (1 - noise_left) * noise_right + (1 - noise_right) * noise_left
+    weight = scene / (scene * cross + noise_left * noise_right)
+    kernel = np.roll(scipy.fft.ifft2(weight).real, (RADIUS, RADIUS), (0, 1))[: 2 * RADIUS + 1, : 2 * RADIUS + 1]
+    kernel = kernel * _taper(RADIUS)
+    scaled: NDArray[np.float64] = kernel / kernel[RADIUS, RADIUS]
+    return scaled
+
+
+def smooth(planes: Array, kernel: NDArray[np.float64]) -> Array:
+    """Convolve planes (n, ny, nx) with a kernel; the result loses `RADIUS` shifts on every side.
+
+    Invalid shifts (NaN) count as zero for their neighbours and stay invalid.
+    """
+    xp, fft = array_namespace(planes), fft_namespace(planes)
+    invalid = xp.isnan(planes)
+    size = [fft.next_fast_len(n, real=True) for n in planes.shape[-2:]]
+    spectrum = fft.rfft2(xp.where(invalid, 0.0, planes), size) * fft.rfft2(xp.asarray(kernel), size)
+    inner = slice(RADIUS, -RADIUS)
+    # What wraps around only meets the rim that is cut off.
+    smoothed = fft.irfft2(spectrum, size)[..., 2 * RADIUS : planes.shape[-2], 2 * RADIUS : planes.shape[-1]]
+    return xp.where(invalid[..., inner, inner], np.nan, smoothed)
+
+
+def _scene_spectrum(autocorrelation: NDArray[np.float64], noise: float) -> NDArray[np.float64]:
+    """Power of the scene with unit variance on a grid of frequencies, averaged over directions (Blackman and Tukey)."""
+    scene = autocorrelation.copy()
+    scene[LAGS, LAGS] -= noise
+    scene *= _taper(LAGS) / (1 - noise)
+    grid = np.zeros((_GRID, _GRID))
+    grid[: 2 * LAGS + 1, : 2 * LAGS + 1] = scene
+    power = scipy.fft.fft2(np.roll(grid, (-LAGS, -LAGS), (0, 1))).real
+    frequency = np.fft.fftfreq(_GRID, 1 / _GRID)
+    ring = np.rint(np.hypot(frequency[:, None], frequency[None, :])).astype(int)
+    mean = np.bincount(ring.ravel(), power.ravel()) / np.bincount(ring.ravel())
+    spectrum: NDArray[np.float64] = np.maximum(mean[ring], 0.0)
+    return spectrum
+
+
+def _taper(reach: int) -> NDArray[np.float64]:
+    steps = np.arange(-reach, reach + 1)
+    along = np.cos(np.pi * steps / (2 * (reach + 1))) ** 2
+    taper: NDArray[np.float64] = np.outer(along, along)
+    return taper

@@ -1,0 +1,71 @@
+"""The window of shifts: which ``(dy, dx)`` a correlation plane covers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.errors import ArgumentError
+
+
+@dataclass(frozen=True, slots=True)
+class ShiftWindow:
+    """An inclusive rectangle of integer shifts, in pixels.
+
+    Parameters
+    ----------
+    dy_min, dy_max, dx_min, dx_max : int
+        Smallest and largest shift along rows and along columns.
+
+    Raises
+    ------
+    ArgumentError
+        If the rectangle is empty.
+    """
+
+    dy_min: int
+    dy_max: int
+    dx_min: int
+    dx_max: int
+
+    def __post_init__(self) -> None:
+        if self.dy_min > self.dy_max or self.dx_min > self.dx_max:
+            raise ArgumentError(f"empty shift window {self}: each minimum must not exceed its maximum")
+
+    @classmethod
+    def symmetric(cls, max_dy: int, max_dx: int) -> ShiftWindow:
+        """All shifts with ``|dy| <= max_dy`` and ``|dx| <= max_dx``."""
+        return cls(-max_dy, max_dy, -max_dx, max_dx)
+
+    @classmethod
+    def full(cls, left_shape: tuple[int, int], right_shape: tuple[int, int]) -> ShiftWindow:
+        """Every shift at which the two matrices overlap in at least one element."""
+        (left_rows, left_columns), (right_rows, right_columns) = left_shape, right_shape
+        return cls(1 - right_rows, left_rows - 1, 1 - right_columns, left_columns - 1)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Number of shifts along rows and along columns."""
+        return self.dy_max - self.dy_min + 1, self.dx_max - self.dx_min + 1
+
+    @property
+    def dys(self) -> NDArray[np.intp]:
+        """Row shifts of the plane's rows."""
+        return np.arange(self.dy_min, self.dy_max + 1)
+
+    @property
+    def dxs(self) -> NDArray[np.intp]:
+        """Column shifts of the plane's columns."""
+        return np.arange(self.dx_min, self.dx_max + 1)
+
+    def grown(self, margin: int) -> ShiftWindow:
+        """Return the window with `margin` more shifts on every side."""
+        return ShiftWindow(self.dy_min - margin, self.dy_max + margin, self.dx_min - margin, self.dx_max + margin)
+
+    def inside(self, other: ShiftWindow) -> tuple[slice, slice]:
+        """Slices that cut this window out of a plane over `other`, which must contain it."""
+        rows = slice(self.dy_min - other.dy_min, self.dy_max - other.dy_min + 1)
+        columns = slice(self.dx_min - other.dx_min, self.dx_max - other.dx_min + 1)
+        return rows, columns

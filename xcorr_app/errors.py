@@ -1,0 +1,45 @@
+"""Every exception the project raises, in one tree.
+
+Each class also derives from the built-in that a caller would expect, so ``except ValueError`` and
+``except OSError`` keep working. A message names the file or the argument and says what to do about it.
+"""
+
+
+class XcorrError(Exception):
+    """Base of every exception raised on purpose by this project."""
+
+
+class ArgumentError(XcorrError, ValueError):
+    """An argument is out of range, of the wrong shape or of an unknown name."""
+
+
+class DataTypeError(XcorrError, TypeError):
+    """An array has a kind of element or container that is not supported."""
+
+
+class ShapeError(ArgumentError):
+    """Arrays have shapes that do not belong together, or no elements at all."""
+
+
+class DeviceError(XcorrError, RuntimeError):
+    """A device that was asked for cannot be used; the message says why."""
+
+
+class FileError(XcorrError, OSError):
+    """A file cannot be used."""
+
+
+class InputError(FileError):
+    """An input file or folder is missing, empty or of the wrong kind."""
+
+
+class DamagedFileError(InputError):
+    """A file promises more than it holds, or what it holds cannot be decoded."""
+
+
+class LimitError(InputError):
+    """A file declares more pixels than the stated limit allows; refused before memory is taken."""
+
+
+class OutputError(FileError):
+    """A result cannot be written, or would overwrite something."""

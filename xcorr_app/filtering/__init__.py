@@ -1,0 +1,1 @@
+"""Filters, filter banks and channel mixing."""

@@ -1,0 +1,74 @@
+"""Which array library an array belongs to: the one place that tells NumPy from CuPy.
+
+Code above this layer is written once against the module returned here. CuPy is imported only when an array of
+its own is handed in, so a machine without it never notices.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from xcorr_app.errors import DataTypeError
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+Array: TypeAlias = Any
+"""A ``numpy.ndarray`` or a ``cupy.ndarray``."""
+
+
+def is_device_array(x: object) -> bool:
+    """Whether ``x`` is a ``cupy.ndarray``; never imports CuPy."""
+    return type(x).__module__.partition(".")[0] == "cupy" and hasattr(x, "__cuda_array_interface__")
+
+
+def array_namespace(x: object) -> ModuleType:
+    """Return the module (``numpy`` or ``cupy``) whose functions work on ``x``.
+
+    Parameters
+    ----------
+    x : numpy.ndarray or cupy.ndarray
+        Any shape and type of element.
+
+    Returns
+    -------
+    module
+        ``numpy`` for a NumPy array (memory maps included), ``cupy`` for a CuPy array.
+
+    Raises
+    ------
+    DataTypeError
+        ``x`` is anything else: a list, a masked array (its mask would be lost), an array of another library.
+
+    Examples
+    --------
+    >>> array_namespace(np.zeros((2, 3))).__name__
+    'numpy'
+    """
+    if isinstance(x, np.ma.MaskedArray):
+        raise DataTypeError("a masked array would lose its mask: pass array.filled(value) instead")
+    if isinstance(x, np.ndarray):
+        return np
+    if is_device_array(x):
+        return importlib.import_module("cupy")
+    kind = f"{type(x).__module__}.{type(x).__qualname__}"
+    raise DataTypeError(f"expected a NumPy or CuPy array, got {kind}: convert it with numpy.asarray first")
+
+
+def fft_namespace(x: object) -> ModuleType:
+    """Return the module of FFTs that keep single precision for ``x``: ``scipy.fft`` or ``cupyx.scipy.fft``.
+
+    Raises
+    ------
+    DataTypeError
+        As `array_namespace`.
+    """
+    return importlib.import_module("scipy.fft" if array_namespace(x) is np else "cupyx.scipy.fft")
+
+
+def to_host(array: Array) -> Any:
+    """Return a NumPy array with the same values; a NumPy array is handed back as it is."""
+    return array if isinstance(array, np.ndarray) else array.get()

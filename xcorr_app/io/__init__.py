@@ -1,0 +1,31 @@
+"""Files and arrays: finding, checking, reading and writing stacks of images."""
+
+from xcorr_app.io.atomic import atomic_path, atomic_write_bytes, atomic_write_text, make_folder, remove_partials
+from xcorr_app.io.discover import Discovery, Failure, SeriesSpec, discover, scan_file
+from xcorr_app.io.limits import Limits
+from xcorr_app.io.source import PIXEL_TYPES, Source, StackMetadata
+from xcorr_app.io.stack import Stack, read_stack, write_stack
+from xcorr_app.io.tiff import opened
+from xcorr_app.io.write import StackWriter
+
+__all__ = [
+    "PIXEL_TYPES",
+    "Discovery",
+    "Failure",
+    "Limits",
+    "SeriesSpec",
+    "Source",
+    "Stack",
+    "StackMetadata",
+    "StackWriter",
+    "atomic_path",
+    "atomic_write_bytes",
+    "atomic_write_text",
+    "discover",
+    "make_folder",
+    "opened",
+    "read_stack",
+    "remove_partials",
+    "scan_file",
+    "write_stack",
+]

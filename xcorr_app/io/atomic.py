@@ -1,0 +1,107 @@
+"""Files that appear whole or not at all: temporary name, fsync, rename, fsync of the folder."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from xcorr_app.errors import FileError, OutputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_MARK = ".xcorr-partial-"
+
+
+@contextmanager
+def atomic_path(final: Path | str) -> Iterator[Path]:
+    """Yield a temporary path beside `final`; a clean exit moves it there, an error removes it.
+
+    The move is atomic (POSIX ``rename``), so whoever looks at `final` sees the old file or the whole new one,
+    whenever the process is killed. The caller creates the temporary file and closes it before the block ends.
+
+    Parameters
+    ----------
+    final
+        The name that the finished file gets; an existing file is replaced.
+
+    Raises
+    ------
+    OutputError
+        When the operating system refuses to write (folder missing, disk full, read-only, ...).
+    """
+    final = Path(final)
+    # Long names are cut so that mark and random part still fit into 255 bytes.
+    label = final.name.encode()[:120].decode(errors="ignore")
+    partial = final.with_name(f".{label}{_MARK}{secrets.token_hex(6)}")
+    try:
+        yield partial
+        _sync(partial)
+        partial.replace(final)
+        _sync(final.parent)
+    except FileError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(
+            f"{final}: cannot be written ({reason}); check that the folder exists, is writable and has space left"
+        ) from error
+    finally:
+        # After the move there is nothing of that name. A failure to tidy up must not hide the first error.
+        with suppress(OSError):
+            partial.unlink(missing_ok=True)
+
+
+def atomic_write_bytes(final: Path | str, content: bytes) -> None:
+    """Write `content` to `final` through `atomic_path`."""
+    with atomic_path(final) as partial:
+        partial.write_bytes(content)
+
+
+def atomic_write_text(final: Path | str, text: str) -> None:
+    """Write `text` as UTF-8, line ends untouched, to `final` through `atomic_path`."""
+    atomic_write_bytes(final, text.encode())
+
+
+def make_folder(folder: Path | str) -> None:
+    """Make a folder in one that exists; nothing happens if it is there.
+
+    Raises
+    ------
+    OutputError
+        When the operating system refuses.
+    """
+    try:
+        Path(folder).mkdir(exist_ok=True)
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(f"{folder}: cannot be made ({reason}); choose another folder for the results") from error
+
+
+def remove_partials(folder: Path | str) -> list[Path]:
+    """Remove temporary files that a killed run left in `folder` and below; returns what was removed.
+
+    Symbolic links are not followed. A file that cannot be removed raises `OutputError`.
+    """
+    removed = []
+    for root, _, names in os.walk(folder):
+        for name in names:
+            if name.startswith(".") and _MARK in name:
+                path = Path(root, name)
+                try:
+                    path.unlink()
+                except OSError as error:
+                    raise OutputError(f"{path}: left by a killed run, cannot be removed ({error.strerror})") from error
+                removed.append(path)
+    return sorted(removed)
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

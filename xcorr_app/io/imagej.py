@@ -1,0 +1,129 @@
+"""ImageJ's hyperstack description: lines of ``key=value``, read and rewritten without losing any.
+
+Source: ImageJ 1.x, ij.io.FileInfo, ij.io.TiffEncoder and ij.io.FileOpener.decodeDescription.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from xcorr_app.errors import DamagedFileError, InputError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from xcorr_app.io.source import Resolution, StackMetadata
+
+_NO_UNIT = {"", "pixel", "pixels", "inch"}
+
+
+class ImageJInfo(NamedTuple):
+    """Sizes and calibration from a description."""
+
+    sizes: dict[str, int]
+    unit: str | None
+    z_step: float | None
+    time_increment: float | None
+    time_unit: str | None
+
+
+def is_imagej(description: bytes) -> bool:
+    """Tell whether an ImageDescription was written for ImageJ."""
+    return description.startswith(b"ImageJ=")
+
+
+def parse_imagej(path: Path, description: bytes) -> ImageJInfo:
+    """Read an ImageJ description.
+
+    Stacks without any named dimension count as T.
+
+    Raises
+    ------
+    DamagedFileError
+        When the numbers contradict each other or cannot be read.
+    InputError
+        When the planes are in an order other than channel, slice, frame.
+    """
+    values = dict(_lines(description))
+    counts = {}
+    for key in ("images", "channels", "slices", "frames"):
+        text = values.get(key, "1")
+        if not text.isdigit() or int(text) < 1:
+            raise DamagedFileError(f"{path}: ImageJ's description says {key}={text}")
+        counts[key] = int(text)
+    order = values.get("order", "xyczt").lower()
+    if order not in ("xyczt", "default"):
+        raise InputError(f"{path}: ImageJ planes in order {order} are not read; save the stack again as xyczt")
+    product = counts["channels"] * counts["slices"] * counts["frames"]
+    if product == 1:
+        counts["frames"] = counts["images"]
+    elif "images" in values and product != counts["images"]:
+        raise DamagedFileError(
+            f"{path}: ImageJ's description says {counts['images']} images but {counts['channels']} channels x "
+            f"{counts['slices']} slices x {counts['frames']} frames"
+        )
+    unit = _unescape(values.get("unit", "").strip())
+    return ImageJInfo(
+        sizes={"T": counts["frames"], "Z": counts["slices"], "C": counts["channels"]},
+        unit=None if unit in _NO_UNIT else unit,
+        z_step=_positive(values.get("spacing")),
+        time_increment=_positive(values.get("finterval")),
+        time_unit=_unescape(values.get("tunit", "sec").strip()) if "finterval" in values else None,
+    )
+
+
+def pixel_size(resolution: Resolution | None) -> tuple[float, float] | None:
+    """Return (row, column) size of a pixel from resolution tags; None where they say nothing."""
+    if resolution is None or 0 in (*resolution.x, *resolution.y):
+        return None
+    return resolution.y[1] / resolution.y[0], resolution.x[1] / resolution.x[0]
+
+
+def build_imagej(metadata: StackMetadata) -> bytes:
+    """Write the description of a stack: its own lines, with counts and calibration brought up to date."""
+    old = _lines(metadata.tiff.description) if metadata.tiff and is_imagej(metadata.tiff.description) else []
+    lines = dict(old or [("ImageJ", "1.54f")])
+    sizes = metadata.sizes
+    counts = {"images": metadata.planes, "channels": sizes["C"], "slices": sizes["Z"], "frames": sizes["T"]}
+    for key, count in counts.items():
+        lines.pop(key, None)
+        if count > 1:
+            lines[key] = str(count)
+    if sizes["C"] > 1 or sizes["T"] > 1:
+        lines.setdefault("hyperstack", "true")
+    if sizes["C"] > 1:
+        lines.setdefault("mode", "composite")
+    if metadata.unit is not None and _unescape(lines.get("unit", "").strip()) != metadata.unit:
+        lines["unit"] = metadata.unit
+    for key, number in (("spacing", metadata.z_step), ("finterval", metadata.time_increment)):
+        if number is not None and _positive(lines.get(key)) != number:
+            lines[key] = repr(float(number))
+    if metadata.time_unit not in (None, "sec") and "finterval" in lines:
+        lines["tunit"] = str(metadata.time_unit)
+    lines.setdefault("loop", "false")
+    # The counts come right after the version, as ImageJ writes them.
+    first = [key for key in ("ImageJ", *counts) if key in lines]
+    text = "".join(f"{key}={lines[key]}\n" for key in [*first, *(key for key in lines if key not in first)])
+    return re.sub(r"[^\x00-\x7f]", lambda match: f"\\u{ord(match[0]):04X}", text).encode("ascii")
+
+
+def _lines(description: bytes) -> list[tuple[str, str]]:
+    text = description.rstrip(b"\0")
+    try:
+        decoded = text.decode()
+    except UnicodeDecodeError:
+        decoded = text.decode("latin-1")
+    return [(key, value) for line in decoded.split("\n") if "=" in line for key, value in [line.split("=", 1)]]
+
+
+def _unescape(text: str) -> str:
+    return re.sub(r"\\u([0-9a-fA-F]{4})", lambda match: chr(int(match[1], 16)), text)
+
+
+def _positive(text: str | None) -> float | None:
+    try:
+        number = float(text or "0")
+    except ValueError:
+        return None
+    return number if 0 < number < float("inf") else None

@@ -1,0 +1,125 @@
+"""What a TIFF page declares against what the file holds."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.source import PIXEL_TYPES
+
+if TYPE_CHECKING:
+    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.tiff_directory import Directory, DirectoryReader
+
+_FORMATS = {1: "uint", 2: "int", 3: "float", 4: "uint"}
+_WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _FILL_ORDER = 256, 257, 258, 259, 262, 266
+_STRIP_OFFSETS, _SAMPLES, _ROWS_PER_STRIP, _STRIP_BYTES = 273, 277, 278, 279
+_PREDICTOR, _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_BYTES, _FORMAT, _DEPTH = 317, 322, 323, 324, 325, 339, 32997
+_GREY = (0, 1, 3)
+_PHOTOMETRIC_NAMES = {2: "RGB", 5: "CMYK", 6: "YCbCr", 8: "CIE L*a*b*"}
+
+
+class Page(NamedTuple):
+    """One page whose pixels are all inside the file.
+
+    `data_offset` is where the plane lies when it is stored plainly (uncompressed, in one piece, one sample a
+    pixel), else -1.
+    """
+
+    height: int
+    width: int
+    dtype: np.dtype
+    photometric: int
+    data_offset: int
+
+
+def check_page(reader: DirectoryReader, directory: Directory, limits: Limits) -> Page:
+    """Check one page and say what it holds.
+
+    Every strip or tile must be there, lie inside the file, be longer than nothing, and, uncompressed, be as
+    long as rows, columns and bits demand.
+
+    Raises
+    ------
+    DamagedFileError
+        The page promises more than the file holds.
+    InputError
+        The page is sound but of a kind that is not read (colour, unusual bits).
+    LimitError
+        The page is larger than allowed.
+    """
+    where = f"{reader.path}: page {directory.index}"
+
+    def number(code: int, default: int) -> int:
+        values = reader.numbers(directory, code)
+        return values[0] if values else default
+
+    height, width = number(_HEIGHT, 0), number(_WIDTH, 0)
+    if height < 1 or width < 1:
+        raise DamagedFileError(f"{where} declares {height} x {width} pixels")
+    bits = number(_BITS, 1)
+    dtype = _pixel_type(where, bits, number(_FORMAT, 1))
+    limits.check_plane(reader.path, height, width, dtype)
+    photometric = number(_PHOTOMETRIC, 1)
+    samples = number(_SAMPLES, 1)
+    if samples != 1 or photometric not in _GREY:
+        colour = _PHOTOMETRIC_NAMES.get(photometric, f"{samples} samples a pixel")
+        raise InputError(
+            f"{where} is a colour image ({colour}), which cannot be measured; "
+            "pick one channel and save it as grey values"
+        )
+    if number(_DEPTH, 1) != 1:
+        raise InputError(f"{where} is a volume (ImageDepth tag); save it with one page a plane")
+
+    tiled = _TILE_OFFSETS in directory.tags
+    offsets = reader.numbers(directory, _TILE_OFFSETS if tiled else _STRIP_OFFSETS)
+    counts = reader.numbers(directory, _TILE_BYTES if tiled else _STRIP_BYTES)
+    if not offsets or not counts:
+        raise DamagedFileError(f"{where} does not say where its pixels are (no strip or tile table)")
+    if tiled:
+        rows, columns = number(_TILE_HEIGHT, 0), number(_TILE_WIDTH, 0)
+        if rows < 1 or columns < 1:
+            raise DamagedFileError(f"{where} declares tiles of {rows} x {columns} pixels")
+        # A tile is decoded whole, whatever part of it lies inside the plane.
+        limits.check_plane(reader.path, rows, columns, dtype)
+        needed = math.ceil(height / rows) * math.ceil(width / columns)
+    else:
+        rows, columns = min(number(_ROWS_PER_STRIP, height), height), width
+        if rows < 1:
+            raise DamagedFileError(f"{where} declares {rows} rows a strip")
+        needed = math.ceil(height / rows)
+    if len(offsets) != needed or len(counts) != needed:
+        raise DamagedFileError(
+            f"{where} needs {needed} {'tiles' if tiled else 'strips'}, its tables list {len(offsets)} offsets and "
+            f"{len(counts)} byte counts"
+        )
+    plain = number(_COMPRESSION, 1) == 1
+    full = rows * columns * dtype.itemsize
+    lengths = [full] * needed
+    if not tiled:
+        lengths[-1] = (height - rows * (needed - 1)) * columns * dtype.itemsize
+    for segment, (offset, count, length) in enumerate(zip(offsets, counts, lengths, strict=True)):
+        if count == 0 or offset == 0:
+            raise DamagedFileError(f"{where} is incomplete: segment {segment} of {needed} was never written")
+        if offset + count > reader.size:
+            raise DamagedFileError(
+                f"{where} has pixels up to byte {offset + count}, but the file has {reader.size} bytes; it is cut short"
+            )
+        if plain and count < length:
+            raise DamagedFileError(f"{where}: segment {segment} needs {length} bytes, {count} are stored")
+    simple = plain and number(_PREDICTOR, 1) == 1 and number(_FILL_ORDER, 1) == 1
+    whole = not tiled or (rows, columns) == (height, width)
+    joined = all(
+        offset + length == following for offset, length, following in zip(offsets, lengths, offsets[1:], strict=False)
+    )
+    return Page(height, width, dtype, photometric, offsets[0] if simple and whole and joined else -1)
+
+
+def _pixel_type(where: str, bits: int, sample_format: int) -> np.dtype:
+    name = f"{_FORMATS.get(sample_format, 'unknown type ')}{bits}"
+    if name not in PIXEL_TYPES:
+        raise InputError(f"{where} has pixels of type {name}; convert it to one of {', '.join(PIXEL_TYPES)}")
+    return np.dtype(name)

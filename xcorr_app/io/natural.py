@@ -1,0 +1,71 @@
+"""Names in human order, and names that are safe for an output folder."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+_UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff/\\<>:"|?*]+')
+_LONGEST_BYTES = 100
+_TIFF_SUFFIXES = (".tif", ".tiff", ".btf", ".tf2", ".tf8")
+IMAGE_SUFFIXES = (*_TIFF_SUFFIXES, ".png")
+
+
+def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key that puts ``t2`` before ``t10``; runs of digits compare as numbers.
+
+    The last element compares the text itself, so the order of ``t1`` and ``t01`` is fixed too.
+    """
+    parts = re.split(r"([0-9]+)", text)
+    key = [(0, int(part), "") if part.isdigit() else (1, 0, part.casefold()) for part in parts if part]
+    return (*key, (2, 0, text))
+
+
+def natural_path_key(path: Path) -> tuple[tuple[tuple[int, int, str], ...], ...]:
+    """Sort key of a path: folder by folder, each in natural order."""
+    return tuple(natural_key(part) for part in path.parts)
+
+
+def is_image_name(name: str) -> bool:
+    """Tell whether a file name promises an image that can be read here; hidden files never do."""
+    return not name.startswith(".") and name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def stem(name: str) -> str:
+    """Return a file name without its image suffix; both parts of ``.ome.tif`` go."""
+    lower = name.lower()
+    for suffix in IMAGE_SUFFIXES:
+        if lower.endswith(suffix) and len(name) > len(suffix):
+            name = name[: -len(suffix)]
+            return name[:-4] if name.lower().endswith(".ome") and len(name) > 4 else name
+    return name
+
+
+def safe_name(text: str) -> str:
+    """Return a name usable as one folder on every system, as close to `text` as that allows.
+
+    Separators, control characters and line breaks become ``_``; leading dots and surrounding spaces go, so
+    neither ``..`` nor a hidden folder can result.
+    """
+    name = unicodedata.normalize("NFC", _UNSAFE.sub("_", text)).strip().lstrip(".").rstrip(". ").strip()
+    name = name.encode()[:_LONGEST_BYTES].decode(errors="ignore").rstrip(". ")
+    return name or "stack"
+
+
+def unique_names(names: Iterable[str], reserved: Iterable[str] = ()) -> list[str]:
+    """Make safe names distinct, ignoring case, by adding ``_2``, ``_3``, ... to the later ones."""
+    taken = {name.casefold() for name in reserved}
+    result = []
+    for name in map(safe_name, names):
+        candidate, number = name, 1
+        while candidate.casefold() in taken:
+            number += 1
+            candidate = f"{name}_{number}"
+        taken.add(candidate.casefold())
+        result.append(candidate)
+    return result

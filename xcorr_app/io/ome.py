@@ -1,0 +1,231 @@
+"""OME-XML of an OME-TIFF: which plane is which page, calibration, and the way back.
+
+The XML that came with the file is kept and only brought up to date, so instrument, channel colours, positions
+and annotations survive. Source: OME data model 2016-06, https://docs.openmicroscopy.org/ome-model/6.3.1/.
+"""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from xcorr_app.errors import DamagedFileError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from xcorr_app.io.source import StackMetadata
+
+_NAMESPACE = "http://www.openmicroscopy.org/Schemas/OME/2016-06"
+_EMPTY = f'<OME xmlns="{_NAMESPACE}" Creator="xcorr"><Image ID="Image:0"><Pixels ID="Pixels:0"/></Image></OME>'
+_TYPE_NAMES = {"float32": "float", "float64": "double"}
+_XML_START = '<?xml version="1.0" encoding="UTF-8"?>'
+
+
+class OmeInfo(NamedTuple):
+    """Sizes, order, calibration and the page of every plane, indexed [t, z, c]."""
+
+    sizes: dict[str, int]
+    order: str
+    pages: np.ndarray
+    pixel_size: tuple[float, float] | None
+    unit: str | None
+    z_step: float | None
+    z_unit: str | None
+    time_increment: float | None
+    time_unit: str | None
+    channel_names: tuple[str, ...]
+
+
+def is_ome(description: bytes) -> bool:
+    """Tell whether an ImageDescription is OME-XML."""
+    return description.lstrip()[:1] == b"<" and b"<OME" in description[:2000]
+
+
+def parse_ome(path: Path, description: bytes, pages_found: int) -> OmeInfo:
+    """Read OME-XML and compare what it declares with the pages found.
+
+    Raises
+    ------
+    DamagedFileError
+        When the XML cannot be parsed, or planes lack a page, or pages lack a plane.
+    InputError
+        When the file holds several images, or is one of a set of files.
+    """
+    root = _parse(path, description)
+    images = [child for child in root if _local(child) == "Image"]
+    if _find(root, "BinaryOnly") is not None:
+        raise InputError(f"{path}: its OME-XML is in another file; export it as one OME-TIFF")
+    if len(images) != 1:
+        raise InputError(f"{path}: holds {len(images)} OME images; export each as a file of its own")
+    pixels = _find(images[0], "Pixels")
+    if pixels is None:
+        raise DamagedFileError(f"{path}: its OME-XML has no Pixels element")
+    try:
+        sizes = {axis: int(pixels.get(f"Size{axis}", "")) for axis in "TZCYX"}
+    except ValueError as error:
+        raise DamagedFileError(f"{path}: its OME-XML does not give all five sizes ({error})") from error
+    dimension_order = pixels.get("DimensionOrder", "XYCZT")
+    if sorted(dimension_order) != sorted("XYCZT") or not dimension_order.startswith("XY"):
+        raise DamagedFileError(f"{path}: its OME-XML has DimensionOrder {dimension_order!r}")
+    planes = sizes["T"] * sizes["Z"] * sizes["C"]
+    if min(sizes.values()) < 1 or planes != pages_found:
+        raise DamagedFileError(
+            f"{path}: its OME-XML declares T={sizes['T']} x Z={sizes['Z']} x C={sizes['C']} = {planes} planes, "
+            f"the file has {pages_found} pages"
+        )
+    order = dimension_order[::-1]
+    pages = _page_map(path, root, pixels, sizes, order[:3])
+    size_y, size_x = _number(pixels, "PhysicalSizeY"), _number(pixels, "PhysicalSizeX")
+    unit_y, unit_x = pixels.get("PhysicalSizeYUnit", "µm"), pixels.get("PhysicalSizeXUnit", "µm")
+    pixel_size = (size_y, size_x) if size_y and size_x and unit_x == unit_y else None
+    z_step, time_increment = _number(pixels, "PhysicalSizeZ"), _number(pixels, "TimeIncrement")
+    names = tuple(child.get("Name", "") for child in pixels if _local(child) == "Channel")
+    return OmeInfo(
+        sizes=sizes,
+        order=order,
+        pages=pages,
+        pixel_size=pixel_size,
+        unit=unit_x if pixel_size else None,
+        z_step=z_step,
+        z_unit=pixels.get("PhysicalSizeZUnit", "µm") if z_step else None,
+        time_increment=time_increment,
+        time_unit=pixels.get("TimeIncrementUnit", "s") if time_increment else None,
+        channel_names=names if len(names) == sizes["C"] and any(names) else (),
+    )
+
+
+def build_ome(metadata: StackMetadata, *, big_endian: bool) -> bytes:
+    """Write the OME-XML of a stack whose planes are stored in the order of its axes.
+
+    No date and no identifier is invented, so the same stack gives the same bytes.
+    """
+    old = metadata.tiff.description if metadata.tiff and is_ome(metadata.tiff.description) else _EMPTY.encode()
+    root = ET.fromstring(old.rstrip(b"\0"))  # noqa: S314 - checked when it was read
+    root.attrib.pop("UUID", None)  # it named the original file
+    image = _find(root, "Image")
+    pixels = None if image is None else _find(image, "Pixels")
+    if pixels is None:
+        raise ValueError("OME-XML without Pixels")
+    space = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
+    sizes = metadata.sizes
+    stored = metadata.axes[:-2][::-1]
+    order = stored + "".join(axis for axis in "CZT" if axis not in stored)
+    pixels.attrib.pop("Interleaved", None)
+    pixels.set("DimensionOrder", "XY" + order)
+    pixels.set("Type", _TYPE_NAMES.get(metadata.dtype.name, metadata.dtype.name))
+    pixels.set("BigEndian", "true" if big_endian else "false")
+    for axis in "XYZCT":
+        pixels.set(f"Size{axis}", str(sizes[axis]))
+    _calibrate(pixels, metadata)
+    _renew_children(pixels, metadata, space)
+    if space:
+        # The main name space becomes the default one; ElementTree would call it ns0.
+        for element in root.iter():
+            element.tag = element.tag.removeprefix(space)
+        root.set("xmlns", space[1:-1])
+    return (_XML_START + ET.tostring(root, encoding="unicode")).encode()
+
+
+def _calibrate(pixels: ET.Element, metadata: StackMetadata) -> None:
+    size = metadata.pixel_size or (None, None)
+    for name, value, unit in (
+        ("PhysicalSizeX", size[1], metadata.unit),
+        ("PhysicalSizeY", size[0], metadata.unit),
+        ("PhysicalSizeZ", metadata.z_step, metadata.z_unit),
+        ("TimeIncrement", metadata.time_increment, metadata.time_unit),
+    ):
+        if value is not None:
+            if _number(pixels, name) != value:
+                pixels.set(name, repr(float(value)))
+            if unit is not None:
+                pixels.set(f"{name}Unit", unit)
+
+
+def _renew_children(pixels: ET.Element, metadata: StackMetadata, space: str) -> None:
+    sizes = metadata.sizes
+    channels = [child for child in pixels if _local(child) == "Channel"]
+    limits = {"TheT": sizes["T"], "TheZ": sizes["Z"], "TheC": sizes["C"]}
+    for child in list(pixels):
+        beyond = _local(child) == "Plane" and any(int(child.get(name, "0")) >= size for name, size in limits.items())
+        if beyond or child in channels or _local(child) in ("BinData", "TiffData", "MetadataOnly"):
+            pixels.remove(child)
+    channels = channels[: sizes["C"]]
+    for index in range(len(channels), sizes["C"]):
+        channels.append(ET.Element(f"{space}Channel", {"ID": f"Channel:0:{index}", "SamplesPerPixel": "1"}))
+    for channel, name in zip(channels, metadata.channel_names, strict=False):
+        if name:
+            channel.set("Name", name)
+    block = ET.Element(f"{space}TiffData", {"IFD": "0", "PlaneCount": str(metadata.planes)})
+    pixels[:0] = [*channels, block]
+
+
+def _page_map(path: Path, root: ET.Element, pixels: ET.Element, sizes: dict[str, int], order: str) -> np.ndarray:
+    planes = sizes["T"] * sizes["Z"] * sizes["C"]
+    pages = np.full((sizes["T"], sizes["Z"], sizes["C"]), -1, np.int64)
+    own = root.get("UUID")
+    for block in [child for child in pixels if _local(child) == "TiffData"] or [ET.Element("TiffData")]:
+        other = _find(block, "UUID")
+        if other is not None and (other.text or "").strip() != own:
+            raise InputError(
+                f"{path}: is one of a set of OME-TIFF files (it refers to {other.get('FileName', 'another file')!r}); "
+                "export the set as one file"
+            )
+        try:
+            first = int(block.get("IFD", "0"))
+            count = int(block.get("PlaneCount", "1" if block.get("IFD") else str(planes)))
+            start = {axis: int(block.get(f"First{axis}", "0")) for axis in "TZC"}
+        except ValueError as error:
+            raise DamagedFileError(f"{path}: its OME-XML has a TiffData element that cannot be read") from error
+        for step, position in zip(range(min(count, planes)), _positions(start, sizes, order), strict=False):
+            pages[position] = first + step
+    missing = int(np.count_nonzero((pages < 0) | (pages >= planes)))
+    if missing or len(np.unique(pages)) != planes:
+        raise DamagedFileError(
+            f"{path}: its OME-XML declares {planes} planes but does not give each a page of its own "
+            f"({missing} have none)"
+        )
+    return pages
+
+
+def _positions(start: dict[str, int], sizes: dict[str, int], order: str) -> Iterator[tuple[int, int, int]]:
+    """Yield (t, z, c) from `start` on, the last axis of `order` fastest, until the end of the stack."""
+    slow, middle, fast = order[0], order[1], order[2]
+    if any(not 0 <= start[axis] < sizes[axis] for axis in order):
+        return
+    first = (start[slow] * sizes[middle] + start[middle]) * sizes[fast] + start[fast]
+    for index in range(first, sizes[slow] * sizes[middle] * sizes[fast]):
+        at = {
+            fast: index % sizes[fast],
+            middle: index // sizes[fast] % sizes[middle],
+            slow: index // (sizes[fast] * sizes[middle]),
+        }
+        yield at["T"], at["Z"], at["C"]
+
+
+def _parse(path: Path, description: bytes) -> ET.Element:
+    if b"<!DOCTYPE" in description or b"<!ENTITY" in description:
+        raise DamagedFileError(f"{path}: its OME-XML defines entities, which is refused")
+    try:
+        return ET.fromstring(description.rstrip(b"\0"))  # noqa: S314 - no entities, see above
+    except (ET.ParseError, ValueError) as error:
+        raise DamagedFileError(f"{path}: its OME-XML cannot be parsed ({error})") from error
+
+
+def _local(element: ET.Element) -> str:
+    return element.tag.rpartition("}")[2]
+
+
+def _find(element: ET.Element, name: str) -> ET.Element | None:
+    return next((child for child in element if _local(child) == name), None)
+
+
+def _number(element: ET.Element, name: str) -> float | None:
+    try:
+        value = float(element.get(name, ""))
+    except ValueError:
+        return None
+    return value if 0 < value < float("inf") else None

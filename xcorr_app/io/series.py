@@ -1,0 +1,144 @@
+"""Stacks as the rest of the program sees them: one file, or many files one after the other."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.io.source import ImageFile, StackMetadata, make_metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from xcorr_app.errors import XcorrError
+
+
+class UnusableFile:
+    """A file of a series that cannot be used; it keeps its place as one frame that raises when read."""
+
+    page_count = 1
+
+    def __init__(self, path: Path, error: XcorrError) -> None:
+        self.path = path
+        self.error = error
+
+    def read(self, _page: int) -> np.ndarray:
+        """Raise what is wrong with the file."""
+        raise type(self.error)(str(self.error))
+
+
+class _Source:
+    """What both kinds share: name, paths, metadata; nothing stays open between planes."""
+
+    def __init__(self, name: str, paths: tuple[Path, ...], metadata: StackMetadata) -> None:
+        self.name = name
+        self.paths = paths
+        self.metadata = metadata
+        self.sizes = metadata.sizes
+
+    def close(self) -> None:
+        """Nothing to give back: files are opened for each plane."""
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check(self, t: int, z: int, c: int) -> None:
+        for axis, index in (("T", t), ("Z", z), ("C", c)):
+            if not 0 <= index < self.sizes[axis]:
+                raise ArgumentError(f"{self.name}: {axis} index {index} is outside 0 to {self.sizes[axis] - 1}")
+
+
+class StackSource(_Source):
+    """A stack in one file."""
+
+    def __init__(self, name: str, file: ImageFile) -> None:
+        super().__init__(name, (file.path,), file.metadata)
+        self._file = file
+
+    def __enter__(self) -> Self:
+        return self
+
+    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
+        """Read one plane; see `Source.plane`."""
+        return self._file.read(self.origin(t, z, c)[1])
+
+    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
+        """File and page of a plane."""
+        self._check(t, z, c)
+        return self._file.path, self._file.page_at(t, z, c)
+
+
+class FramesSource(_Source):
+    """A series of files whose pages follow each other along T.
+
+    Parameters
+    ----------
+    name
+        Of the series.
+    files
+        In order. Unusable ones keep their place, so that the others keep their numbers.
+
+    Raises
+    ------
+    InputError
+        When no file is usable, or pages differ in size or type (names the first that does).
+    """
+
+    def __init__(self, name: str, files: Sequence[ImageFile | UnusableFile]) -> None:
+        usable = [file for file in files if not isinstance(file, UnusableFile)]
+        if not usable:
+            raise InputError(f"{name}: none of its {len(files)} files can be used")
+        first = usable[0]
+        for file in usable:
+            expected, found = _plane_type(first), _plane_type(file)
+            if found != expected:
+                raise InputError(
+                    f"{file.path}: its pages are {found}, those of {first.path} are {expected}; a series has "
+                    "frames of one size and type, so move one kind to another folder or use --layout stacks"
+                )
+        self._files = tuple(files)
+        self._ends = list(accumulate(file.page_count for file in files))
+        old = first.metadata
+        sizes = {**old.sizes, "T": self._ends[-1], "Z": 1, "C": 1}
+        metadata = replace(
+            make_metadata(sizes, "TYX", old.dtype, old.kind),
+            pixel_size=old.pixel_size,
+            unit=old.unit,
+            time_increment=old.time_increment,
+            time_unit=old.time_unit,
+            channel_names=old.channel_names if len(old.channel_names) == 1 else (),
+            tiff=old.tiff,
+        )
+        super().__init__(name, tuple(file.path for file in files), metadata)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
+        """Read one plane; see `Source.plane`."""
+        file, page = self._locate(t, z, c)
+        return file.read(page)
+
+    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
+        """File and page of a plane."""
+        file, page = self._locate(t, z, c)
+        return file.path, page
+
+    def _locate(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
+        self._check(t, z, c)
+        index = bisect_right(self._ends, t)
+        return self._files[index], t - (self._ends[index - 1] if index else 0)
+
+
+def _plane_type(file: ImageFile) -> str:
+    metadata = file.metadata
+    return f"{metadata.shape[-2]} x {metadata.shape[-1]} {metadata.dtype}"

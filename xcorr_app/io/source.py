@@ -1,0 +1,202 @@
+"""What is known of a stack, and the lazy view through which the rest of the program reads one."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self
+
+import numpy as np
+
+from xcorr_app.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from types import TracebackType
+
+Kind = Literal["ome", "imagej", "tiff", "png"]
+
+#: Types of pixel that are read, measured and written.
+PIXEL_TYPES = ("uint8", "uint16", "int16", "uint32", "float32", "float64")
+
+
+class Resolution(NamedTuple):
+    """TIFF resolution tags: numerator and denominator of pixels per unit, and the unit's code."""
+
+    x: tuple[int, int]
+    y: tuple[int, int]
+    unit: int
+
+
+@dataclass(frozen=True)
+class TiffTags:
+    """Tags of the first page that are kept as they were, for writing back.
+
+    Attributes
+    ----------
+    description
+        ImageDescription, untouched: ImageJ's settings, OME-XML, or what a camera wrote.
+    resolution
+        XResolution, YResolution, ResolutionUnit; None where absent.
+    photometric
+        PhotometricInterpretation: 0 white is zero, 1 black is zero, 3 palette.
+    colormap
+        Palette (red, green, blue ramps one after the other) of `photometric` 3.
+    byteorder
+        ``<`` or ``>``; ImageJ's binary tags depend on it.
+    imagej
+        ImageJ's labels, lookup tables, display ranges and overlays: byte counts and the block itself.
+    """
+
+    description: bytes = b""
+    resolution: Resolution | None = None
+    photometric: int = 1
+    colormap: tuple[int, ...] | None = None
+    byteorder: Literal["<", ">"] = "<"
+    imagej: tuple[tuple[int, ...], bytes] | None = None
+
+
+@dataclass(frozen=True)
+class StackMetadata:
+    """Axes, type and calibration of a stack.
+
+    Attributes
+    ----------
+    axes
+        Order of the axes in the file, without those of size one: a subset of T, Z, C in any order, then ``YX``.
+    shape
+        Sizes in that order.
+    dtype
+        Type of a pixel, native byte order.
+    kind
+        Where it comes from and what it is written back as; ``png`` is written as plain TIFF.
+    pixel_size
+        (row, column) in `unit`; None where the file does not say.
+    z_step
+        Distance of neighbouring Z planes in `z_unit`.
+    time_increment
+        Time between frames in `time_unit`.
+    channel_names
+        One name a channel, or empty.
+    tiff
+        Tags to write back unchanged; None for PNG and for arrays.
+    """
+
+    axes: str
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    kind: Kind = "tiff"
+    pixel_size: tuple[float, float] | None = None
+    unit: str | None = None
+    z_step: float | None = None
+    z_unit: str | None = None
+    time_increment: float | None = None
+    time_unit: str | None = None
+    channel_names: tuple[str, ...] = ()
+    tiff: TiffTags | None = None
+
+    def __post_init__(self) -> None:
+        if (
+            not self.axes.endswith("YX")
+            or len(set(self.axes)) != len(self.axes)
+            or not set(self.axes) <= set("TZCYX")
+            or len(self.axes) != len(self.shape)
+            or min(self.shape) < 1
+        ):
+            raise ArgumentError(
+                f"axes {self.axes!r} with shape {self.shape}: axes are some of T, Z, C followed by YX, "
+                "each once, with one positive size each"
+            )
+        if self.dtype.name not in PIXEL_TYPES:
+            raise ArgumentError(f"dtype {self.dtype}: stacks hold {', '.join(PIXEL_TYPES)}")
+        if self.channel_names and len(self.channel_names) != self.sizes["C"]:
+            raise ArgumentError(f"{len(self.channel_names)} channel names for {self.sizes['C']} channels")
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Size of every axis, in the order T, Z, C, Y, X; one where the stack has no such axis."""
+        known = dict(zip(self.axes, self.shape, strict=True))
+        return {axis: known.get(axis, 1) for axis in "TZCYX"}
+
+    @property
+    def planes(self) -> int:
+        """Number of (Y, X) planes."""
+        return math.prod(self.shape[:-2])
+
+    @property
+    def plane_bytes(self) -> int:
+        """Bytes of one plane."""
+        return self.shape[-2] * self.shape[-1] * self.dtype.itemsize
+
+    def with_plane_shape(self, height: int, width: int) -> StackMetadata:
+        """Return the same stack with planes of another size, as after cropping."""
+        return replace(self, shape=(*self.shape[:-2], height, width))
+
+
+def make_metadata(sizes: dict[str, int], order: str, dtype: np.dtype, kind: Kind) -> StackMetadata:
+    """Metadata of a stack whose axes `order` may hold axes of size one, which are left out."""
+    axes = "".join(axis for axis in order if axis in "YX" or sizes[axis] > 1)
+    return StackMetadata(axes, tuple(sizes[axis] for axis in axes), dtype, kind)
+
+
+class Source(Protocol):
+    """A stack whose planes are read when they are asked for. Safe to use from several threads."""
+
+    @property
+    def name(self) -> str:
+        """Name for the output folder: one safe path component."""
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        """Every input file, in order."""
+
+    @property
+    def metadata(self) -> StackMetadata:
+        """Axes, type and calibration."""
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """Size of each of T, Z, C, Y, X."""
+
+    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
+        """Read one plane, (Y, X) in native byte order, the caller's to change.
+
+        Raises
+        ------
+        DamagedFileError
+            When that plane cannot be read or decoded; other planes may still be readable.
+        """
+
+    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
+        """File and page (counted from 0 within the file) that hold a plane."""
+
+    def close(self) -> None:
+        """Give back what the source holds."""
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None: ...
+
+
+class ImageFile(Protocol):
+    """One file that was checked against what it declares; holds no open file."""
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+
+    @property
+    def metadata(self) -> StackMetadata:
+        """Axes, type and calibration."""
+
+    @property
+    def page_count(self) -> int:
+        """Number of planes in the file."""
+
+    def page_at(self, t: int, z: int, c: int) -> int:
+        """Page that holds a plane."""
+
+    def read(self, page: int) -> np.ndarray:
+        """Read one page, (Y, X) in native byte order."""

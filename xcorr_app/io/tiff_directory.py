@@ -1,0 +1,168 @@
+"""The chain of directories of a TIFF file, walked strictly.
+
+Libraries for TIFF are lenient: a chain that breaks off is taken for the end, a value outside the file for
+none. Here every directory, every tag value and every link must lie inside the file, or the file is damaged.
+Pixels are not touched. Source: TIFF revision 6.0 (1992), section 2; BigTIFF design (AWare Systems).
+"""
+
+from __future__ import annotations
+
+import os
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+from xcorr_app.errors import DamagedFileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from xcorr_app.io.limits import Limits
+
+# Bytes and struct code of each type of tag value.
+_TYPES = {
+    1: (1, "B"), 2: (1, "s"), 3: (2, "H"), 4: (4, "I"), 5: (8, "II"), 6: (1, "b"), 7: (1, "s"), 8: (2, "h"),
+    9: (4, "i"), 10: (8, "ii"), 11: (4, "f"), 12: (8, "d"), 13: (4, "I"), 16: (8, "Q"), 17: (8, "q"), 18: (8, "Q"),
+}  # fmt: skip
+
+
+class TagValue(NamedTuple):
+    """Where the value of a tag lies."""
+
+    kind: int
+    length: int
+    offset: int
+
+
+@dataclass(frozen=True)
+class Directory:
+    """One directory (page): its place in the file and its tags."""
+
+    index: int
+    offset: int
+    tags: dict[int, TagValue]
+
+
+class DirectoryReader:
+    """Reads directories and tag values of an open TIFF file.
+
+    Parameters
+    ----------
+    descriptor
+        File descriptor, read with ``pread`` only.
+    path
+        Named in messages.
+
+    Raises
+    ------
+    DamagedFileError
+        When the file is empty, shorter than a header, or no TIFF.
+    """
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor = descriptor
+        self.path = path
+        self.size = os.fstat(descriptor).st_size
+        head = os.pread(descriptor, 16, 0)
+        if not head:
+            raise DamagedFileError(f"{path}: is empty (0 bytes)")
+        marks = {b"II*\0": ("<", False), b"MM\0*": (">", False), b"II+\0": ("<", True), b"MM\0+": (">", True)}
+        if head[:4] not in marks:
+            raise DamagedFileError(f"{path}: is not a TIFF file (starts with {head[:4]!r})")
+        order, self.big = marks[head[:4]]
+        self.byteorder: Literal["<", ">"] = "<" if order == "<" else ">"
+        if len(head) < (16 if self.big else 8):
+            raise DamagedFileError(f"{path}: ends within the TIFF header ({self.size} bytes)")
+        if self.big and struct.unpack(order + "HH", head[4:8]) != (8, 0):
+            raise DamagedFileError(f"{path}: BigTIFF header is malformed")
+        self._first: int = struct.unpack(order + ("Q" if self.big else "I"), head[8:16] if self.big else head[4:8])[0]
+        self._entry = struct.Struct(order + ("HHQ8s" if self.big else "HHI4s"))
+        self._count = struct.Struct(order + ("Q" if self.big else "H"))
+        self._link = struct.Struct(order + ("Q" if self.big else "I"))
+
+    def directories(self, limits: Limits) -> Iterator[Directory]:
+        """Walk the chain.
+
+        Raises
+        ------
+        DamagedFileError
+            When a directory or a value lies outside the file, or the chain runs in a circle.
+        LimitError
+            When there are more directories than allowed.
+        """
+        offset, index = self._first, 0
+        seen: set[int] = set()
+        while offset:
+            if offset in seen:
+                raise DamagedFileError(f"{self.path}: page {index} leads back to an earlier page (circular chain)")
+            seen.add(offset)
+            limits.check_pages(self.path, index + 1)
+            tags, following = self._directory(offset, index)
+            yield Directory(index, offset, tags)
+            offset, index = following, index + 1
+        if index == 0:
+            raise DamagedFileError(f"{self.path}: holds no image (the header points to no page)")
+
+    def numbers(self, directory: Directory, code: int) -> tuple[int, ...] | None:
+        """Return the values of an integer (or rational: two numbers a value) tag, or None where it is absent."""
+        value = directory.tags.get(code)
+        if value is None:
+            return None
+        size, letter = _TYPES[value.kind]
+        if letter in "fd":
+            raise DamagedFileError(
+                f"{self.path}: page {directory.index} has fractions in tag {code}, whole numbers belong there"
+            )
+        raw = self._bytes(value.offset, value.length * size)
+        if letter == "s":
+            return tuple(raw)
+        return struct.unpack(f"{self.byteorder}{value.length * len(letter)}{letter[0]}", raw)
+
+    def content(self, directory: Directory, code: int) -> bytes:
+        """Return the raw bytes of a tag, empty where it is absent."""
+        value = directory.tags.get(code)
+        if value is None:
+            return b""
+        return self._bytes(value.offset, value.length * _TYPES[value.kind][0])
+
+    def _directory(self, offset: int, index: int) -> tuple[dict[int, TagValue], int]:
+        count_size, link_size, entry_size = self._count.size, self._link.size, self._entry.size
+        # One read usually brings the whole directory.
+        block = os.pread(self._descriptor, count_size + 32 * entry_size + link_size, offset)
+        if len(block) < count_size:
+            raise self._cut(index, offset)
+        entries: int = self._count.unpack_from(block)[0]
+        end = count_size + entries * entry_size
+        if offset + end + link_size > self.size:
+            raise self._cut(index, offset)
+        if entries == 0:
+            raise DamagedFileError(f"{self.path}: page {index} has a directory without tags")
+        if len(block) < end + link_size:
+            block = self._bytes(offset, end + link_size)
+        tags: dict[int, TagValue] = {}
+        place = offset + count_size + entry_size - link_size
+        for code, kind, count, inline in self._entry.iter_unpack(block[count_size:end]):
+            if kind in _TYPES:
+                size = count * _TYPES[kind][0]
+                where = place if size <= link_size else self._link.unpack(inline)[0]
+                if where + size > self.size:
+                    raise DamagedFileError(
+                        f"{self.path}: page {index} keeps tag {code} at bytes {where} to {where + size}, "
+                        f"but the file has {self.size} bytes; it is cut short"
+                    )
+                tags.setdefault(code, TagValue(kind, count, where))
+            place += entry_size
+        return tags, self._link.unpack_from(block, end)[0]
+
+    def _cut(self, index: int, offset: int) -> DamagedFileError:
+        return DamagedFileError(
+            f"{self.path}: the directory of page {index} should be at byte {offset}, but the file ends at byte "
+            f"{self.size}; it is cut short"
+        )
+
+    def _bytes(self, offset: int, size: int) -> bytes:
+        raw = os.pread(self._descriptor, size, offset)
+        if len(raw) != size:
+            raise DamagedFileError(f"{self.path}: {size} bytes expected at byte {offset}, {len(raw)} found")
+        return raw

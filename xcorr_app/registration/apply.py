@@ -1,0 +1,267 @@
+"""Moving the frames of a stack by known shifts.
+
+The sign is scikit-image's: a shift is what is added to a frame's coordinates, ``out[y, x] = frame[y - dy, x -
+dx]``, as ``scipy.ndimage.shift(frame, (dy, dx))`` does.
+
+What lies outside
+    The position ``y - dy`` is inside where ``0 <= y - dy <= Y - 1`` to within 0.001 px, columns alike. Under
+    ``mode="constant"`` a pixel with either position outside becomes ``cval``, whatever the method; nothing is
+    blended with ``cval``. Under ``mode="nearest"`` the frame goes on for ever with the values of its edge pixels
+    (Fourier: a position outside takes the sample at the edge next to it). Taps of an inside position that reach
+    beyond the edge read the edge pixel.
+Whole pixels
+    A shift within 1e-9 px of whole pixels on both axes copies every pixel bit by bit, whatever the method.
+Integers
+    Rounded half to even, then clipped to the type's range; cubic, Lanczos and Fourier can overshoot and are
+    counted.
+Arithmetic
+    float32 for types of up to 16 bits and float32, float64 for int32, uint32 and float64.
+NaN and infinity
+    Spread only as far as the taps reach, and not at all along an axis that moves by whole pixels. Fourier
+    interpolation, whose reach is the whole frame, replaces them by the mean of the finite pixels and writes
+    NaN where the nearest input pixel was not finite.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.gpu.arrays import Array, array_namespace, is_device_array
+from xcorr_app.registration.interpolation import Order, check_order, inside
+from xcorr_app.registration.translation import Buffers, Mode, Translator, working_type
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+MODES: tuple[Mode, ...] = ("constant", "nearest")
+_SUPPORTED = tuple(
+    np.dtype(name) for name in ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float16", "float32", "float64")
+)
+
+
+def apply_shifts(
+    stack: Array,
+    shifts: npt.ArrayLike,
+    order: Order = 1,
+    mode: Mode = "constant",
+    cval: float = 0.0,
+) -> Array:
+    """Move each frame by its shift: whole pixels are copied, fractions interpolated.
+
+    Parameters
+    ----------
+    stack : (T, Y, X) or (Y, X) array
+        NumPy or CuPy; integers of up to 32 bits or floating point.
+    shifts : (T, 2) or (2,) array of float
+        Rows and columns, in pixels, to add to each frame; in host memory. ``(2,)`` moves every frame alike.
+    order : {0, 1, 3, "lanczos", "fourier"}
+        Nearest, linear, cubic convolution (Keys 1981, doi:10.1109/TASSP.1981.1163711), Lanczos with radius 4,
+        or trigonometric interpolation of the mirrored frame.
+    mode : {"constant", "nearest"}
+        What samples from outside the frame become; defined at the head of this module.
+    cval : float
+        Their value under ``mode="constant"``, in the units of ``stack``.
+
+    Returns
+    -------
+    array
+        A new array of the shape, type and kind of ``stack``; its memory never overlaps with it.
+
+    Raises
+    ------
+    ArgumentError
+        A shift is not finite; ``order`` or ``mode`` is unknown; ``cval`` does not fit the type of ``stack``.
+    ShapeError
+        ``stack`` is not two- or three-dimensional or is empty, or ``shifts`` does not match it.
+    DataTypeError
+        ``stack`` is not a NumPy or CuPy array of a supported type, or ``shifts`` is in device memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> apply_shifts(np.array([[0, 10, 20, 30]], dtype=np.uint8), (0, 0.5))
+    array([[ 0,  5, 15, 25]], dtype=uint8)
+    """
+    array_namespace(stack)
+    if stack.ndim == 2:
+        return shift_frames(stack[None], _checked_shifts(shifts, 1), order=order, mode=mode, cval=cval)[0][0]
+    return shift_frames(stack, shifts, order=order, mode=mode, cval=cval)[0]
+
+
+def shift_frames(
+    frames: Array,
+    shifts: npt.ArrayLike,
+    *,
+    order: Order = 1,
+    mode: Mode = "constant",
+    cval: float = 0.0,
+    out: Array | None = None,
+    workers: int | None = None,
+) -> tuple[Array, int]:
+    """Move frames as `apply_shifts` does and count the pixels that were clipped; can fill an existing array.
+
+    Parameters
+    ----------
+    frames : (T, Y, X) array
+        NumPy or CuPy.
+    shifts, order, mode, cval
+        As in `apply_shifts`.
+    out : (T, Y, X) array, optional
+        Takes the result: same kind, shape and type as ``frames``, not overlapping with it in memory.
+    workers : int, optional
+        Threads on the CPU, by default one for each core this process may use. The result does not depend on
+        it.
+
+    Returns
+    -------
+    moved : (T, Y, X) array
+        ``out`` or a new array.
+    clipped : int
+        Interpolated values that did not fit the integer type and were set to its nearest limit, over all
+        frames.
+
+    Raises
+    ------
+    ArgumentError, ShapeError, DataTypeError
+        As in `apply_shifts`; also for an unfit ``out`` and for ``workers`` below 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> step = np.array([[[0, 0, 255, 255]]], dtype=np.uint8)
+    >>> shift_frames(step, (0, 0.5), order=3)
+    (array([[[  0,   0, 128, 255]]], dtype=uint8), 2)
+    """
+    xp = array_namespace(frames)
+    _check_frames(frames)
+    moves = _checked_shifts(shifts, frames.shape[0])
+    check_order(order)
+    if mode not in MODES:
+        raise ArgumentError(f"mode={mode!r} is unknown: choose one of {', '.join(map(repr, MODES))}")
+    fill = _checked_cval(cval, np.dtype(frames.dtype))
+    result = xp.empty(frames.shape, dtype=frames.dtype) if out is None else out
+    if out is not None:
+        _check_out(out, frames, xp)
+    threads = _thread_count(workers) if xp is np else 1
+    threads = max(1, min(threads, len(moves)))
+
+    def move_every(first: int) -> int:
+        translator = Translator(order, mode, fill, Buffers(xp, working_type(np.dtype(frames.dtype))))
+        clipped: Array | int = 0
+        # NaN and infinity in the data are the caller's own: no warning for their sums.
+        with np.errstate(invalid="ignore", over="ignore"):
+            for t in range(first, len(moves), threads):
+                clipped = clipped + translator.move(frames[t], (moves[t, 0], moves[t, 1]), result[t])
+        return int(clipped)
+
+    if threads == 1:
+        return result, move_every(0)
+    with ThreadPoolExecutor(threads, thread_name_prefix="shift_frames") as pool:
+        return result, sum(pool.map(move_every, range(threads)))
+
+
+def common_area(shape: tuple[int, int], shifts: npt.ArrayLike) -> tuple[slice, slice]:
+    """Largest rectangle whose pixels come from inside the frame in every shifted frame.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Rows and columns of a frame.
+    shifts : (T, 2) or (2,) array of float
+        Rows and columns, in pixels, added to each frame.
+
+    Returns
+    -------
+    (slice, slice)
+        Rows and columns to keep. Inside is as ``mode="constant"`` defines it, so no pixel there is ever
+        ``cval``.
+
+    Raises
+    ------
+    ArgumentError
+        No pixel is inside all frames, or a shift is not finite.
+    ShapeError
+        ``shifts`` has another shape.
+
+    Examples
+    --------
+    >>> common_area((64, 48), [(0, 0), (2.5, -1)])
+    (slice(3, 64, None), slice(0, 47, None))
+    """
+    moves = _checked_shifts(shifts, None)
+    slices = []
+    for axis, name in enumerate(("row", "column")):
+        length = int(shape[axis])
+        ranges = [inside(length, float(shift)) for shift in moves[:, axis]]
+        first, stop = max(r[0] for r in ranges), min(r[1] for r in ranges)
+        if first >= stop:
+            low, high = moves[:, axis].min(), moves[:, axis].max()
+            raise ArgumentError(
+                f"no {name} is inside all {len(moves)} shifted frames: {length} {name}s, shifts from "
+                f"{low:g} to {high:g} px; leave out frames with large shifts, or keep the border instead of cropping"
+            )
+        slices.append(slice(first, stop))
+    return slices[0], slices[1]
+
+
+def _check_frames(frames: Array) -> None:
+    if frames.ndim != 3:
+        raise ShapeError(f"stack has shape {frames.shape}: expected (Y, X) or (T, Y, X)")
+    if 0 in frames.shape:
+        raise ShapeError(f"stack has shape {frames.shape}: there is no pixel to move")
+    if np.dtype(frames.dtype).newbyteorder("=") not in _SUPPORTED:
+        names = ", ".join(map(str, _SUPPORTED))
+        raise DataTypeError(f"stack has dtype {frames.dtype}: convert it to one of {names}")
+
+
+def _checked_shifts(shifts: npt.ArrayLike, count: int | None) -> npt.NDArray[np.float64]:
+    """``shifts`` as a finite (T, 2) array; ``count`` frames are expected unless it is None."""
+    if is_device_array(shifts):
+        raise DataTypeError("shifts are in device memory: pass shifts.get(), they steer the host")
+    try:
+        moves = np.asarray(shifts, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError("shifts: expected numbers, (row, column) for each frame") from error
+    if moves.shape == (2,):
+        moves = np.broadcast_to(moves, (1 if count is None else count, 2))
+    if moves.ndim != 2 or moves.shape[1] != 2 or len(moves) == 0 or (count is not None and len(moves) != count):
+        wanted = "(T, 2)" if count is None else f"({count}, 2)"
+        raise ShapeError(f"shifts has shape {moves.shape}: expected {wanted} or (2,)")
+    bad = np.flatnonzero(~np.isfinite(moves).all(axis=1))
+    if bad.size:
+        raise ArgumentError(f"shifts[{bad[0]}] is {moves[bad[0]]}, not finite: give it a number or leave out the frame")
+    return moves
+
+
+def _checked_cval(cval: float, dtype: np.dtype) -> float:
+    """``cval`` unless an integer type could not hold it exactly."""
+    if dtype.kind == "f":
+        return float(cval)
+    limits = np.iinfo(dtype)
+    if not math.isfinite(cval) or cval != math.floor(cval) or not limits.min <= cval <= limits.max:
+        raise ArgumentError(f"cval={cval} is no {dtype} value: choose a whole number from {limits.min} to {limits.max}")
+    return int(cval)
+
+
+def _check_out(out: Array, frames: Array, xp: ModuleType) -> None:
+    if array_namespace(out) is not xp:
+        raise DataTypeError("out and stack are arrays of different libraries")
+    if out.shape != frames.shape or out.dtype != frames.dtype:
+        raise ShapeError(f"out is {out.dtype} {out.shape}: expected {frames.dtype} {frames.shape}")
+    if xp.may_share_memory(out, frames):
+        raise ArgumentError("out overlaps with stack in memory: pass an array of its own")
+
+
+def _thread_count(workers: int | None) -> int:
+    if workers is None:
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if workers < 1:
+        raise ArgumentError(f"workers={workers}: at least 1 is needed")
+    return workers

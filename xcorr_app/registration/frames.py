@@ -1,0 +1,68 @@
+"""Where frames come from: an array in memory or files read as they are needed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu.arrays import Array, array_namespace
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """Consecutive frames, and those among them that could not be read."""
+
+    start: int
+    frames: Array
+    """Shape (n, Y, X), as stored; an unreadable frame is zero."""
+    unreadable: dict[int, str]
+    """Reason by frame number, counted from the start of the stack."""
+
+
+class Frames(Protocol):
+    """A stack whose frames can be read in any order, from several threads."""
+
+    @property
+    def count(self) -> int:
+        """Number of frames."""
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a pixel as stored."""
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames ``start`` to ``stop - 1``."""
+
+
+class ArrayFrames:
+    """Frames of an array (T, Y, X), NumPy or CuPy.
+
+    Raises
+    ------
+    ShapeError
+        If the array has not three axes or no elements.
+    DataTypeError
+        If its elements are not real numbers.
+    """
+
+    def __init__(self, stack: Array) -> None:
+        array_namespace(stack)
+        if stack.ndim != 3 or stack.size == 0:
+            raise ShapeError(f"the stack has shape {stack.shape}: it must be (frames, rows, columns), none of them 0")
+        if stack.dtype.kind not in "iuf":
+            raise DataTypeError(f"frames of {stack.dtype} cannot be measured: convert them to integers or floats")
+        self._stack = stack
+        self.count = int(stack.shape[0])
+        self.shape = (int(stack.shape[1]), int(stack.shape[2]))
+        self.dtype = np.dtype(stack.dtype)
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Slice the array."""
+        return Chunk(start, self._stack[start:stop], {})

@@ -1,0 +1,156 @@
+"""One measurement: frames against reference images, through an engine, to shifts and their quality.
+
+The plane is computed a few shifts beyond the window, so that a peak at the window's edge still has the neighbours
+that sub-pixel interpolation needs.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from xcorr_app.correlation.engines import Operand, choose_engine
+from xcorr_app.correlation.normalize import ZNCC, Overlaps
+from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
+from xcorr_app.correlation.plane import phase_planes
+from xcorr_app.correlation.standardize import standardize
+from xcorr_app.correlation.subpixel import radius_of, refine
+from xcorr_app.correlation.weighting import RADIUS, smooth
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.arrays import Array, to_host
+from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.registration.settings import Settings
+
+
+@dataclass(frozen=True)
+class PreparedReference:
+    """Reference images standardised and handed to the engine, for any number of frames."""
+
+    values: Array
+    """Shape (1 or n, h, w)."""
+    operand: Operand
+    overlap: Overlaps
+    clean: NDArray[np.float64]
+    """(1 or n,) fraction of the variance that is not white noise."""
+
+
+@dataclass(frozen=True)
+class Planes:
+    """Correlation of n frames with their references over the window, on the device of the frames."""
+
+    values: Array
+    """(n, h, w) the frames, standardised."""
+    sought: Array
+    """(n, ny, nx) the plane whose peak is the shift."""
+    scores: Array
+    """(n, ny, nx) zero-mean normalised correlation, not weighted."""
+    overlap: Overlaps
+    """Of the frames, over the whole window of the engine."""
+
+
+@dataclass(frozen=True)
+class Match:
+    """Result for n frames, on the host. Shifts in pixels (row, column), to be added to the frame."""
+
+    peak: NDArray[np.intp]
+    """(n, 2) integer shifts at the highest value inside the window."""
+    shift: NDArray[np.float64]
+    """(n, 2) float64, refined; NaN where no shift is valid."""
+    score: NDArray[np.float64]
+    """(n,) zero-mean normalised correlation at the shift."""
+    ratio: NDArray[np.float64]
+    """(n,) first peak over the strongest other local maximum."""
+    climbs: NDArray[np.bool_]
+    """(n,) whether the correlation goes on rising beyond the window."""
+    around: NDArray[np.float64]
+    """(n, 5, 5) zero-mean normalised correlation around the integer peak; NaN where not computed."""
+
+
+class Matcher:
+    """Compares frames with a reference within a window of shifts.
+
+    Parameters
+    ----------
+    shape : (int, int)
+        Rows and columns of the measured images.
+    window : ShiftWindow
+        Shifts among which the peak is sought.
+    settings : Settings
+    dtype : float32 or float64
+        Precision of the product.
+    engine : str
+        Name of the engine, or ``auto``.
+    kernel : ndarray or None
+        Weighting of frequencies: see :mod:`xcorr_app.correlation.weighting`.
+    xp : module
+        numpy or cupy.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int],
+        window: ShiftWindow,
+        settings: Settings,
+        dtype: DTypeLike,
+        engine: str,
+        kernel: NDArray[np.float64] | None,
+        xp: Any,
+    ) -> None:
+        near = window.grown(max(radius_of(settings.subpixel), 2))
+        self._kernel = kernel
+        self._window = near if kernel is None else near.grown(RADIUS)
+        self._sought = near
+        self._search = window.inside(near)
+        self._settings, self._dtype, self._xp = settings, dtype, xp
+        self.engine = choose_engine(engine, xp)
+        self._correlator = self.engine.bind(shape, shape, self._window, xp)
+        self._zncc = ZNCC(shape, shape, self._window, settings.min_overlap, xp)
+
+    def prepare_reference(self, images: Array) -> PreparedReference:
+        """Standardise and transform reference images (1 or n, h, w)."""
+        values = standardize(images, self._dtype).values
+        # left = reference, right = frame: the plane then peaks at what must be added to the frame.
+        operand = self._correlator.left(values[:, None])
+        return PreparedReference(values, operand, self._zncc.left(values), clean_fraction(values))
+
+    def planes(self, reference: PreparedReference, frames: Array) -> Planes:
+        """Correlate frames (n, h, w) with one reference image, or each with its own."""
+        values = standardize(frames, self._dtype).values
+        each = reference.values.shape[0] > 1
+        right = self._correlator.right(values[:, None] if each else values[None])
+        sums = self._correlator.sums(reference.operand, right).reshape(values.shape[0], *self._window.shape)
+        overlap = self._zncc.right(values)
+        scores = self._zncc(sums, reference.overlap, overlap)
+        rim = slice(None) if self._kernel is None else slice(RADIUS, -RADIUS)
+        sought = scores if self._kernel is None else smooth(scores, self._kernel)
+        if self._settings.normalization == "none":
+            sought = sums[:, rim, rim].astype(np.float64)
+        elif self._settings.normalization == "phase":
+            rights = values[:, None] if each else values[None]
+            sought = phase_planes(reference.values[:, None], rights, self._sought, "fft")
+            sought = sought.reshape(values.shape[0], *self._sought.shape)
+        if self._settings.normalization != "zncc":
+            sought = self._xp.where(self._zncc.too_small[rim, rim], np.nan, sought)
+        return Planes(values, sought, scores[:, rim, rim], overlap)
+
+    def match(self, planes: Planes) -> Match:
+        """Find the peak of each plane, refine it and rate it."""
+        settings = self._settings
+        peaks = find_peaks(planes.sought, self._search)
+        near = neighbourhoods(planes.sought, peaks.row, peaks.column, radius_of(settings.subpixel))
+        offset, height = refine(near, settings.subpixel, settings.upsample)
+        around = to_host(neighbourhoods(planes.scores, peaks.row, peaks.column, 2))
+        next_to = neighbourhoods(planes.sought, peaks.row, peaks.column, 1)
+        # Inside the window nothing is higher than the peak: what is lies beyond.
+        climbs = to_host((next_to > peaks.value[:, None, None]).any(axis=(1, 2)))
+        first = self._sought.dy_min, self._sought.dx_min
+        peak = np.stack([to_host(peaks.row) + first[0], to_host(peaks.column) + first[1]], axis=1)
+        valid = np.isfinite(to_host(peaks.value))
+        shift = np.where(valid[:, None], peak + to_host(offset), np.nan)
+        # The height of a plane that is weighted, or normalised otherwise, is no score.
+        plain = self._kernel is None and settings.normalization == "zncc"
+        score = np.where(valid, np.clip(to_host(height) if plain else around[:, 2, 2], -1.0, 1.0), np.nan)
+        return Match(peak, shift, score, to_host(peaks.ratio()), climbs, around)

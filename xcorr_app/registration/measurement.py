@@ -1,0 +1,211 @@
+"""Measuring all frames of a stack against one kind of reference, in one pass."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import DTypeLike, NDArray
+
+from xcorr_app.correlation.engines import choose_engine
+from xcorr_app.correlation.plane import cross_correlate
+from xcorr_app.correlation.weighting import LAGS, weighting_kernel
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.arrays import Array, to_host
+from xcorr_app.registration import quality
+from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.matcher import Match, Matcher, PreparedReference
+from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.preparation import Prepared, prepare
+from xcorr_app.registration.references import FixedImage, Reference
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.verification import SCORE_TOLERANCE, scores_by_definition
+
+
+@dataclass
+class Measured:
+    """Columns with one entry a frame, filled as chunks arrive; NaN where a frame was not measured."""
+
+    shifts: NDArray[np.float64]
+    score: NDArray[np.float64]
+    peak_ratio: NDArray[np.float64]
+    fft_shifts: NDArray[np.float64]
+    least_score: NDArray[np.float64]
+    on_edge: NDArray[np.bool_]
+    definition_disagrees: NDArray[np.bool_]
+    usable: NDArray[np.bool_]
+    flat: NDArray[np.bool_]
+    unreadable: NDArray[np.bool_]
+    non_finite: NDArray[np.int64]
+    reasons: dict[int, str]
+    steps: bool = False
+    """Shifts are sums of steps from frame to frame: a doubtful step makes all later shifts doubtful."""
+
+    @classmethod
+    def empty(cls, count: int) -> Measured:
+        """Columns for `count` frames, nothing known yet."""
+        pairs = (np.full((count, 2), np.nan) for _ in range(2))
+        numbers = (np.full(count, np.nan) for _ in range(3))
+        edge, disagrees, usable, flat, unreadable = (np.zeros(count, dtype=bool) for _ in range(5))
+        shifts, fft_shifts = pairs
+        score, ratio, least = numbers
+        non_finite = np.zeros(count, dtype=np.int64)
+        return cls(shifts, score, ratio, fft_shifts, least, edge, disagrees, usable, flat, unreadable, non_finite, {})
+
+    def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
+        """Words for every frame, in the order of :mod:`xcorr_app.registration.quality`."""
+        difference = np.hypot(*(self.shifts - self.fft_shifts).T)
+        known = np.isfinite(self.score)
+        with np.errstate(invalid="ignore"):
+            words = {
+                quality.EDGE: known & self.on_edge,
+                quality.LOW_SCORE: known & (self.score < self.least_score),
+                quality.AMBIGUOUS: known & (self.peak_ratio < quality.AMBIGUOUS_RATIO),
+                # A frame without any valid shift is as good as flat: its overlaps hold no variance.
+                quality.FLAT: self.flat | (self.usable & ~known),
+                quality.UNREADABLE: self.unreadable,
+                quality.NON_FINITE: self.non_finite > 0,
+                quality.DISAGREES: (difference > settings.tolerance) | self.definition_disagrees,
+            }
+        if self.steps:
+            doubtful = np.any([column for word, column in words.items() if word in quality.DOUBTFUL], axis=0)
+            before = np.concatenate([[False], np.logical_or.accumulate(doubtful)[:-1]])
+            words[quality.INHERITED] = before & known
+        return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(known.size))
+
+
+class Measurement:
+    """A way to measure every frame of a stack: shapes, window, engine and precision are fixed here.
+
+    Parameters
+    ----------
+    frames : Frames
+    walk : Pass
+    settings : Settings
+    xp : module
+        numpy or cupy: the kind of array the frames are.
+    """
+
+    def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any) -> None:
+        self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
+        self._shape = settings.measured_shape(frames.shape)
+        self.window: ShiftWindow = settings.window(frames.shape)
+        self.engine = choose_engine(settings.engine, xp).name
+
+    def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
+        """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition."""
+        columns = Measured.empty(self._frames.count)
+        kernel = self._weighting(reference)
+        matcher = self._matcher(np.float32, self.engine, kernel)
+        verifier = self._matcher(np.float64, "fft", kernel) if verified.any() else None
+        fixed = fixed_exactly = None
+        if isinstance(reference, FixedImage):
+            fixed = matcher.prepare_reference(reference.image[None])
+            fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None
+
+        def job(start: int, stop: int) -> _ChunkResult:
+            chunk = self._frames.read(start, stop)
+            prepared = prepare(chunk, self._settings)
+            result = _ChunkResult(start, prepared, np.flatnonzero(prepared.usable), chunk.unreadable)
+            if result.rows.size == 0:
+                return result
+            frames = _take(prepared.frames, result.rows)
+            images = reference.images(start, prepared)
+            if fixed is None:
+                images = _take(images, result.rows)
+            prepared_reference = fixed or matcher.prepare_reference(images)
+            planes = matcher.planes(prepared_reference, frames)
+            result.match = match = matcher.match(planes)
+            overlap = np.prod(np.maximum(np.array(self._shape) - np.abs(match.peak), 0), axis=1)
+            result.least_score = quality.least_score(
+                self._settings.min_score,
+                prepared_reference.clean,
+                quality.clean_fraction(planes.values),
+                overlap,
+                self.window,
+            )
+            result.checked = np.flatnonzero(verified[start:stop][result.rows])
+            if verifier is not None and result.checked.size:
+                chosen = _take(frames, result.checked)
+                if images.shape[0] > 1:
+                    images = _take(images, result.checked)
+                exact = fixed_exactly or verifier.prepare_reference(images)
+                _verify(verifier, result, match, exact, chosen, self._settings)
+            return result
+
+        for result in self._walk.over(stage, job):
+            result.write(columns, self.window)
+        return columns
+
+    def _matcher(self, dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None) -> Matcher:
+        return Matcher(self._shape, self.window, self._settings, dtype, engine, kernel, self._xp)
+
+    def _weighting(self, reference: Reference) -> NDArray[np.float64] | None:
+        """Weighting of frequencies for the whole stack, from its first usable frame and what that is compared with."""
+        if self._settings.weighting == "none" or self._settings.normalization != "zncc" or min(self._shape) <= 2 * LAGS:
+            return None
+        for number in range(self._frames.count):
+            prepared = prepare(self._frames.read(number, number + 1), self._settings)
+            if prepared.usable[0]:
+                images = [reference.images(number, prepared)[0], prepared.frames[0]]
+                left, right = (to_host(cross_correlate(im, im, max_shift=LAGS)).astype(np.float64) for im in images)
+                return weighting_kernel(left, right)
+        return None
+
+
+def _verify(
+    verifier: Matcher,
+    result: _ChunkResult,
+    match: Match,
+    reference: PreparedReference,
+    frames: Array,
+    settings: Settings,
+) -> None:
+    planes = verifier.planes(reference, frames)
+    result.exact = verifier.match(planes)
+    around, peaks = match.around[result.checked], match.peak[result.checked]
+    scores = scores_by_definition(reference.values, planes.values, peaks, settings.min_overlap)
+    known = np.isfinite(scores)
+    # A value that the engine lacks is as wrong as one that is off.
+    error = np.where(known & np.isfinite(around), np.abs(scores - around), np.where(known, np.inf, 0.0))
+    no_shift = np.isfinite(result.exact.shift).all(axis=1) & ~np.isfinite(match.shift[result.checked]).all(axis=1)
+    result.disagrees = (error.max(axis=(1, 2)) > SCORE_TOLERANCE) | no_shift
+
+
+@dataclass
+class _ChunkResult:
+    """What one chunk contributes; `rows` are the usable frames in it, `checked` those of them that were verified."""
+
+    start: int
+    prepared: Prepared
+    rows: NDArray[np.intp]
+    reasons: dict[int, str]
+    match: Match | None = None
+    least_score: NDArray[np.float64] | None = None
+    checked: NDArray[np.intp] | None = None
+    exact: Match | None = None
+    disagrees: NDArray[np.bool_] | None = None
+
+    def write(self, columns: Measured, window: ShiftWindow) -> None:
+        """Fill in this chunk's entries."""
+        prepared = self.prepared
+        part = slice(self.start, self.start + prepared.usable.size)
+        columns.usable[part], columns.flat[part] = prepared.usable, prepared.flat
+        columns.unreadable[part], columns.non_finite[part] = prepared.unreadable, prepared.non_finite
+        columns.reasons.update(self.reasons)
+        if self.match is None:
+            return
+        frames = self.start + self.rows
+        columns.shifts[frames], columns.score[frames] = self.match.shift, self.match.score
+        columns.peak_ratio[frames] = self.match.ratio
+        columns.least_score[frames] = self.least_score
+        columns.on_edge[frames] = quality.on_edge(self.match.peak, window) | self.match.climbs
+        if self.exact is not None and self.checked is not None:
+            columns.fft_shifts[frames[self.checked]] = self.exact.shift
+            columns.definition_disagrees[frames[self.checked]] = self.disagrees
+
+
+def _take(frames: Array, rows: NDArray[np.intp]) -> Array:
+    """Rows of a stack; the stack itself, not a copy, where all are taken."""
+    return frames if rows.size == frames.shape[0] else frames[rows]

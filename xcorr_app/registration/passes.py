@@ -1,0 +1,82 @@
+"""Passes over all frames of a stack: chunks, threads, progress."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeVar
+
+T = TypeVar("T")
+Progress = Callable[[str, int, int], None]
+"""Called with the name of the stage, the frames done (0 when it begins) and the frames in all."""
+
+_PIXELS_PER_CHUNK = 1 << 20
+"""On a CPU a chunk should stay in cache; this is four frames of 512 x 512."""
+_PIXELS_PER_DEVICE_CHUNK = 1 << 25
+_MOST_FRAMES_PER_CHUNK = 256
+
+
+@dataclass(frozen=True)
+class Pass:
+    """How to walk over images of one size.
+
+    Parameters
+    ----------
+    count : int
+        Number of images.
+    pixels : int
+        Pixels of one of them.
+    on_device : bool
+        They are device arrays: large chunks, one thread, since the device itself works in parallel.
+    progress : callable, optional
+    """
+
+    count: int
+    pixels: int
+    on_device: bool
+    progress: Progress | None = None
+
+    def over(self, stage: str, job: Callable[[int, int], T]) -> Iterator[T]:
+        """Yield ``job(start, stop)`` for consecutive ranges of images, in order, computed by several threads.
+
+        Only a few ranges are under way at once, so memory does not grow with the stack. The ranges do not depend on
+        the number of threads, nor does anything computed from them.
+        """
+        budget = _PIXELS_PER_DEVICE_CHUNK if self.on_device else _PIXELS_PER_CHUNK
+        size = max(1, min(budget // self.pixels, _MOST_FRAMES_PER_CHUNK))
+        total = self.count
+        ranges = ((start, min(start + size, total)) for start in range(0, total, size))
+        workers = 1 if self.on_device else worker_count()
+        self._report(stage, 0)
+        if workers == 1 or total <= size:
+            for start, stop in ranges:
+                yield job(start, stop)
+                self._report(stage, stop)
+            return
+        with ThreadPoolExecutor(workers, thread_name_prefix="xcorr") as pool:
+            waiting: list[tuple[int, Future[T]]] = []
+            try:
+                for start, stop in islice(ranges, 2 * workers):
+                    waiting.append((stop, pool.submit(job, start, stop)))
+                while waiting:
+                    done, future = waiting.pop(0)
+                    result = future.result()
+                    for start, stop in islice(ranges, 1):
+                        waiting.append((stop, pool.submit(job, start, stop)))
+                    yield result
+                    self._report(stage, done)
+            finally:
+                for _, future in waiting:
+                    future.cancel()
+
+    def _report(self, stage: str, done: int) -> None:
+        if self.progress is not None:
+            self.progress(stage, done, self.count)
+
+
+def worker_count() -> int:
+    """Number of processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

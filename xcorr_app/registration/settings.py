@@ -1,0 +1,102 @@
+"""What a measurement of shifts is asked to do, checked once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+import numpy as np
+
+from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS, as_window
+from xcorr_app.correlation.subpixel import METHODS
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.errors import ArgumentError
+from xcorr_app.registration.prefilter import Prefilter
+
+Roi: TypeAlias = tuple[slice, slice]
+
+WEIGHTINGS = ("auto", "none")
+
+DEFAULT_MIN_SCORE = 0.85
+"""A frame is doubtful whose score is below this fraction of what its noise allows."""
+
+DEFAULT_TOLERANCE = 0.01
+"""Largest accepted difference in pixels between an engine's shift and the float64 FFT reference's."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Options of :func:`xcorr_app.estimate_shifts`, where each is explained.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is unknown or out of range.
+    """
+
+    max_shift: float | tuple[float, float] | None = None
+    normalization: str = "zncc"
+    subpixel: str = "gaussian"
+    upsample: int = 100
+    weighting: str = "auto"
+    prefilter: Prefilter = field(default_factory=Prefilter)
+    roi: Roi | None = None
+    engine: str = "auto"
+    min_overlap: float = DEFAULT_MIN_OVERLAP
+    min_score: float = DEFAULT_MIN_SCORE
+    tolerance: float = DEFAULT_TOLERANCE
+
+    def __post_init__(self) -> None:
+        if self.normalization not in NORMALIZATIONS:
+            raise ArgumentError(f"unknown normalization {self.normalization!r}: use one of {', '.join(NORMALIZATIONS)}")
+        if self.subpixel not in METHODS:
+            raise ArgumentError(f"unknown subpixel method {self.subpixel!r}: use one of {', '.join(METHODS)}")
+        if self.normalization == "phase" and self.engine not in ("auto", "fft"):
+            raise ArgumentError(f"normalization 'phase' exists only in engine 'fft', not in {self.engine!r}")
+        if self.weighting not in WEIGHTINGS:
+            raise ArgumentError(f"unknown weighting {self.weighting!r}: use one of {', '.join(WEIGHTINGS)}")
+        if not isinstance(self.upsample, (int, np.integer)) or not 1 <= self.upsample <= 10_000:
+            raise ArgumentError(f"upsample is {self.upsample!r}: use 1 to 10000 grid points per pixel")
+        if self.roi is not None:
+            _check_roi(self.roi)
+        for name in ("min_overlap", "min_score"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise ArgumentError(f"{name} is {getattr(self, name)}: it is a fraction in [0, 1]")
+        if not self.tolerance > 0:
+            raise ArgumentError(f"tolerance is {self.tolerance}: give a positive number of pixels")
+
+    def measured_shape(self, frame_shape: tuple[int, int]) -> tuple[int, int]:
+        """Rows and columns of the part of a frame that is measured.
+
+        Raises
+        ------
+        ArgumentError
+            If the region of interest is empty or reaches outside the frame.
+        """
+        if self.roi is None:
+            return frame_shape
+        sizes = []
+        for name, part, size in zip(("rows", "columns"), self.roi, frame_shape, strict=True):
+            start = 0 if part.start is None else part.start
+            stop = size if part.stop is None else part.stop
+            if not 0 <= start < stop <= size:
+                raise ArgumentError(f"roi {name} {start}:{stop} do not lie inside 0:{size}, or are empty")
+            sizes.append(stop - start)
+        return sizes[0], sizes[1]
+
+    def window(self, frame_shape: tuple[int, int]) -> ShiftWindow:
+        """Window of shifts that is searched: `max_shift`, by default a quarter of the measured part on each axis."""
+        shape = self.measured_shape(frame_shape)
+        if self.max_shift is None:
+            return ShiftWindow.symmetric(*(int(np.ceil(size / 4)) if size > 1 else 0 for size in shape))
+        return as_window(self.max_shift, shape, shape)
+
+
+def _check_roi(roi: Roi) -> None:
+    slices = isinstance(roi, tuple) and len(roi) == 2 and all(isinstance(part, slice) for part in roi)
+    if slices:
+        ends = [end for part in roi for end in (part.start, part.stop) if end is not None]
+        whole = all(isinstance(end, (int, np.integer)) for end in ends)
+        if whole and all(part.step is None for part in roi):
+            return
+    raise ArgumentError(f"roi is {roi!r}: give two slices of whole pixels, (rows, columns), without a step")

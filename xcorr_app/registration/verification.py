@@ -1,0 +1,129 @@
+"""Checks of a measured shift by other means than the engine that measured it.
+
+Every verified frame is measured again by a float64 zero-padded FFT with the same window, normalisation and
+sub-pixel method. That is no check of an FFT engine's own theory, nor of what all engines share, so the normalised
+correlation of the 5 x 5 shifts around the peak is also computed anew from its definition in float64, by the code of
+this file alone, and compared.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.arrays import Array, array_namespace, to_host
+
+_PIECE = 8192
+"""Elements that stay in cache; longer products would also be split over threads by BLAS, which are busy already."""
+
+_NO_VARIANCE = 1e-20
+"""Product of the variances of an overlap, as a share of that of the sums of squares, that is rounding."""
+
+SCORE_TOLERANCE = 1e-3
+"""Largest accepted difference between an engine's normalised correlation and the definition's."""
+
+
+def scores_by_definition(
+    references: Array, frames: Array, peaks: NDArray[np.integer], min_overlap: float
+) -> NDArray[np.float64]:
+    """Zero-mean normalised correlation at the 5 x 5 shifts around a peak, from its definition in float64.
+
+    Parameters
+    ----------
+    references : ndarray of float64, shape (1 or n, h, w)
+    frames : ndarray of float64, shape (n, h, w)
+    peaks : ndarray of int, shape (n, 2)
+        Shift (row, column) at the centre of each neighbourhood.
+    min_overlap : float
+        Smallest fraction of the frame that must overlap.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, 5, 5)
+        NaN where the overlap is too small or has no variance.
+    """
+    last = references.shape[0] - 1
+    return np.stack(
+        [
+            _scores_around(references[min(i, last)], frames[i], dy, dx, min_overlap)
+            for i, (dy, dx) in enumerate(peaks.tolist())
+        ]
+    )
+
+
+def _scores_around(left: Array, right: Array, dy: int, dx: int, min_overlap: float) -> NDArray[np.float64]:
+    rows, columns = left.shape
+    # Row y of `right` meets row y + dy + i - 2 of `left`, i = 0 .. 4; likewise along columns.
+    tops, bottoms = _overlap_ends(rows, dy)
+    firsts, lasts = _overlap_ends(columns, dx)
+    products = to_host(_sums_around(left, right, dy, dx))
+    f, ff = _moments(
+        left, tops + np.arange(dy - 2, dy + 3), bottoms - tops, firsts + np.arange(dx - 2, dx + 3), lasts - firsts
+    )
+    g, gg = _moments(right, tops, bottoms - tops, firsts, lasts - firsts)
+    n = np.maximum((bottoms - tops)[:, None] * (lasts - firsts)[None, :], 0).astype(np.float64)
+    pairs = np.maximum(n, 1.0)
+    variances = (ff - f * f / pairs) * (gg - g * g / pairs)
+    valid = (n >= max(1.0, min_overlap * rows * columns)) & (variances > _NO_VARIANCE * (ff * gg).max())
+    scores: NDArray[np.float64] = np.where(
+        valid, (products - f * g / pairs) / np.sqrt(np.where(valid, variances, 1.0)), np.nan
+    )
+    return scores
+
+
+def _overlap_ends(size: int, shift: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First and one-past-last index into `right` of the overlap at ``shift - 2 .. shift + 2``."""
+    shifts = np.arange(shift - 2, shift + 3)
+    first = np.clip(-shifts, 0, size)
+    return first, np.maximum(np.minimum(size, size - shifts), first)
+
+
+def _moments(
+    image: Array, top: NDArray[np.intp], height: NDArray[np.intp], first: NDArray[np.intp], width: NDArray[np.intp]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Sums of an image and of its square over 5 x 5 rectangles, which differ by a few columns and rows only."""
+    moments = []
+    for values in (image, image * image):
+        sums = np.zeros((5, 5))
+        common = max(int(first.max()), 0), int((first + width).min())
+        middle = values[:, common[0] : common[1]].sum(axis=1) if common[1] > common[0] else None
+        for j in range(5):
+            start, stop = int(first[j]), int(first[j] + width[j])
+            if middle is None:
+                by_row = values[:, start:stop].sum(axis=1)
+            else:
+                by_row = middle + values[:, start : common[0]].sum(axis=1) + values[:, common[1] : stop].sum(axis=1)
+            by_row = to_host(by_row)
+            for i in range(5):
+                sums[i, j] = by_row[top[i] : top[i] + height[i]].sum() if height[i] > 0 and width[j] > 0 else 0.0
+        moments.append(sums)
+    return moments[0], moments[1]
+
+
+def _sums_around(left: Array, right: Array, dy: int, dx: int) -> Array:
+    """Plain sums at the 25 shifts around (dy, dx).
+
+    Both matrices are laid into rows with four spare zeros, the left one moved by the peak: every shift is then one
+    offset into contiguous memory, and terms outside either matrix are products with zero.
+    """
+    xp = array_namespace(left)
+    rows, columns = left.shape
+    stride = columns + 4
+    fixed = xp.zeros((rows, stride))
+    fixed[:, :columns] = right
+    moved = xp.zeros((rows + 5, stride))
+    # Row y of `right` meets row y + dy + i of `left`, i = -2 .. 2; likewise along columns.
+    top, bottom = max(0, dy - 2), min(rows, rows + dy + 2)
+    first, last = max(0, dx - 2), min(columns, columns + dx + 2)
+    if bottom > top and last > first:
+        moved[top - dy + 2 : bottom - dy + 2, first - dx + 2 : last - dx + 2] = left[top:bottom, first:last]
+    fixed, moved = fixed.ravel(), moved.ravel()
+    sums = xp.zeros((5, 5))
+    # Pieces that stay in cache while all 25 shifts pass over them; on a device, the whole.
+    piece = _PIECE if xp is np else fixed.size
+    for start in range(0, fixed.size, piece):
+        part = fixed[start : start + piece]
+        for i in range(5):
+            first = start + i * stride
+            sums[i] += xp.correlate(moved[first : first + part.size + 4], part, "valid")
+    return sums

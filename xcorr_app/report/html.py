@@ -1,0 +1,94 @@
+"""The report: one HTML file that holds everything it shows and asks the network for nothing."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import jinja2
+
+from xcorr_app.report.records import FLAG_MEANINGS, FrameRow, RunReport, StackReport
+from xcorr_app.report.summary import StackSummary, count, grouped, summarise, verdict
+from xcorr_app.report.views import Chart, Pair, Thumbnail, charts, picture_pairs, thumbnails
+
+TABLE_ROWS = 50  # flagged frames listed in the page; all of them are in shifts.csv
+THUMBNAILS = 24
+
+
+@dataclass(frozen=True)
+class StackView:
+    """One stack's section of the page, ready to be filled into the template."""
+
+    anchor: str
+    stack: StackReport
+    summary: StackSummary
+    charts: tuple[Chart, ...]
+    pairs: tuple[Pair, ...]
+    thumbnails: tuple[Thumbnail, ...]
+    flagged: tuple[FrameRow, ...]
+
+    @property
+    def listed(self) -> tuple[FrameRow, ...]:
+        """The flagged frames that the page lists."""
+        return self.flagged[:TABLE_ROWS]
+
+    @property
+    def meanings(self) -> tuple[tuple[str, str], ...]:
+        """The flags that occur in this stack, explained."""
+        words = {flag: None for row in self.flagged for flag in row.flags}
+        return tuple((word, FLAG_MEANINGS.get(word, "")) for word in words)
+
+
+def render_report(run: RunReport) -> str:
+    r"""Write the page as text; the same records give the same text.
+
+    Everything from outside, such as file names, is escaped. Bytes of a file name that are not valid text
+    appear as escapes such as ``\udc80``, so that the text can always be written as UTF-8.
+    """
+    views = [_stack_view(index, stack) for index, stack in enumerate(run.stacks, start=1)]
+    level, sentence = verdict([view.summary for view in views])
+    page = _environment().get_template("report.html.j2")
+    text = page.render(run=run, views=views, level=level, verdict=sentence)
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _stack_view(index: int, stack: StackReport) -> StackView:
+    flagged = tuple(row for row in stack.rows if row.flags)
+    pictures = None if stack.pictures is None else stack.pictures.shrunk()
+    return StackView(
+        anchor=f"stack-{index}",
+        stack=stack,
+        summary=summarise(stack),
+        charts=charts(stack) if stack.rows else (),
+        pairs=picture_pairs(stack, pictures) if pictures is not None else (),
+        thumbnails=thumbnails(flagged, pictures, THUMBNAILS) if pictures is not None else (),
+        flagged=flagged,
+    )
+
+
+def _environment() -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("xcorr_app.report"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters["decimals"] = _decimals
+    environment.filters["scientific"] = _scientific
+    environment.filters["count"] = count
+    environment.filters["grouped"] = grouped
+    return environment
+
+
+def _decimals(value: float | None, places: int) -> str:
+    """Write a number with so many decimals, or a dash where there is none."""
+    if value is None or math.isnan(value):
+        return "–"
+    return f"{value:.{places}f}".replace("-", "−")
+
+
+def _scientific(value: float | None) -> str:
+    """Write a small number to two digits, or a dash where there is none."""
+    return "–" if value is None or math.isnan(value) else f"{value:.2g}".replace("-", "−")

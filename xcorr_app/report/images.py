@@ -1,0 +1,75 @@
+"""Grey pictures for a page: common grey scale, PNG bytes, scale bar."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import imagecodecs
+import numpy as np
+
+from xcorr_app.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class GreyScale:
+    """The values drawn black and white."""
+
+    black: float
+    white: float
+
+
+@dataclass(frozen=True)
+class ScaleBar:
+    """A bar of round physical length: its share of the picture's width, 0 to 1, and its label."""
+
+    share: float
+    label: str
+
+
+def grey_scale(*images: NDArray[Any], percentile: float = 0.2) -> GreyScale:
+    """One scale for all of `images`: from a low to a high percentile of all their finite values together."""
+    values = np.concatenate([image[np.isfinite(image)].astype(np.float64) for image in images])
+    if not values.size:
+        return GreyScale(0.0, 1.0)
+    black, white = (float(value) for value in np.percentile(values, (percentile, 100 - percentile)))
+    if black == white:  # half of the values or more are equal: show them mid-grey, and the rest about them
+        half = max(float(np.ptp(values)) / 2, 0.5, abs(black) * 1e-6)
+        return GreyScale(black - half, white + half)
+    return GreyScale(black, white)
+
+
+def png(image: NDArray[Any], scale: GreyScale) -> bytes:
+    """`image` (2-D) as an 8-bit grey PNG; pixels that are not finite are transparent.
+
+    Raises
+    ------
+    ArgumentError
+        The scale's black is not below its white.
+    """
+    if not scale.black < scale.white:
+        raise ArgumentError(f"grey scale from {scale.black} to {scale.white}; give black below white")
+    finite = np.isfinite(image)
+    values = np.where(finite, image, scale.black).astype(np.float64)
+    share = (np.clip(values, scale.black, scale.white) - scale.black) / (scale.white - scale.black)
+    grey = np.rint(share * 255).astype(np.uint8)
+    if not finite.all():
+        grey = np.stack([grey, np.where(finite, 255, 0).astype(np.uint8)], axis=-1)
+    return bytes(imagecodecs.png_encode(np.ascontiguousarray(grey), level=9))
+
+
+def scale_bar(width: float, pixel_width: float, unit: str | None) -> ScaleBar | None:
+    """Find the longest round bar (1, 2 or 5 times a power of ten) in 30 % of a picture `width` pixels wide.
+
+    None where the pixel's size is unknown or senseless.
+    """
+    length = 0.3 * width * pixel_width
+    if unit is None or not math.isfinite(length) or length <= 0:
+        return None
+    decade = 10.0 ** math.floor(math.log10(length))
+    bar = max(step * decade for step in (1, 2, 5) if step * decade <= length * (1 + 1e-9))
+    return ScaleBar(bar / (width * pixel_width), f"{bar:g} {unit}")

@@ -1,0 +1,159 @@
+"""The pictures of one stack that a report shows, and the file that lets a resumed run show them again."""
+
+from __future__ import annotations
+
+import zipfile
+import zlib
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.errors import ArgumentError, DamagedFileError, ShapeError
+from xcorr_app.io.atomic import atomic_path
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+FloatImage = NDArray[np.float32]
+
+_NAMES = ("mean_before", "mean_after", "std_before", "std_after", "kymograph_before", "kymograph_after")
+_THUMBNAIL = "thumbnail_"
+
+
+@dataclass(frozen=True, eq=False)
+class Pictures:
+    """Projections, kymographs and thumbnails of one stack.
+
+    Attributes
+    ----------
+    mean_before, mean_after, std_before, std_after : (Y, X) float32 array
+        Mean and standard deviation over the frames, before and after registration, in the stack's grey
+        values; nan where no frame has a value.
+    kymograph_before, kymograph_after : (T, X) float32 array
+        A band of rows in the middle of the frame, averaged over its rows, one line for each frame.
+    thumbnails : dict of int to 2-D array
+        Small pictures of flagged frames, by frame number.
+    reduction : int
+        Pixels of the stack along each side of one pixel of the four projections.
+
+    Raises
+    ------
+    ShapeError
+        A picture is not two-dimensional, or is empty.
+    """
+
+    mean_before: FloatImage
+    mean_after: FloatImage
+    std_before: FloatImage
+    std_after: FloatImage
+    kymograph_before: FloatImage
+    kymograph_after: FloatImage
+    thumbnails: dict[int, NDArray[Any]] = field(default_factory=dict)
+    reduction: int = 1
+
+    def __post_init__(self) -> None:
+        named = {name: getattr(self, name) for name in _NAMES}
+        named |= {f"thumbnails[{frame}]": image for frame, image in self.thumbnails.items()}
+        for name, image in named.items():
+            if image.ndim != 2 or image.size == 0:
+                raise ShapeError(f"{name} has shape {image.shape}; give a 2-D array with at least one element")
+
+    def shrunk(self, side: int = 512, thumbnail_side: int = 128) -> Pictures:
+        """Average over blocks, so that no picture is longer than `side` pixels (thumbnails: `thumbnail_side`).
+
+        Pixels that are not finite are left out of the means. Projections keep their proportions; the two
+        sides of a kymograph are reduced apart.
+        """
+        factor = _blocks(max(self.mean_before.shape), side)
+
+        def projection(image: FloatImage) -> FloatImage:
+            return block_mean(image, factor, factor)
+
+        def kymograph(image: FloatImage) -> FloatImage:
+            return block_mean(image, _blocks(image.shape[0], side), _blocks(image.shape[1], side))
+
+        def thumbnail(image: NDArray[Any]) -> FloatImage:
+            step = _blocks(max(image.shape), thumbnail_side)
+            return block_mean(image, step, step)
+
+        return Pictures(
+            mean_before=projection(self.mean_before),
+            mean_after=projection(self.mean_after),
+            std_before=projection(self.std_before),
+            std_after=projection(self.std_after),
+            kymograph_before=kymograph(self.kymograph_before),
+            kymograph_after=kymograph(self.kymograph_after),
+            thumbnails={frame: thumbnail(image) for frame, image in self.thumbnails.items()},
+            reduction=self.reduction * factor,
+        )
+
+    def save(self, path: Path) -> None:
+        """Write an ``.npz`` at `path`, whole or not at all; the same pictures give the same bytes.
+
+        Raises
+        ------
+        OutputError
+            The file cannot be written.
+        """
+        arrays = {name: getattr(self, name) for name in _NAMES}
+        arrays |= {f"{_THUMBNAIL}{frame}": self.thumbnails[frame] for frame in sorted(self.thumbnails)}
+        arrays["reduction"] = np.asarray(self.reduction)
+        with atomic_path(path) as temporary, temporary.open("wb") as stream:
+            np.savez_compressed(stream, allow_pickle=False, **arrays)
+
+    @staticmethod
+    def load(path: Path) -> Pictures:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        DamagedFileError
+            The file is missing or is not what `save` writes.
+        """
+        try:
+            with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
+                arrays = {name: stored[name] for name in stored.files}
+            fixed = {name: arrays.pop(name) for name in _NAMES}
+            reduction = int(arrays.pop("reduction"))
+            thumbnails = {int(name.removeprefix(_THUMBNAIL)): image for name, image in arrays.items()}
+            return Pictures(**fixed, thumbnails=thumbnails, reduction=reduction)
+        except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
+            raise DamagedFileError(
+                f"{path}: not a file of report pictures ({error}); delete it and run again"
+            ) from error
+
+
+def block_mean(image: NDArray[Any], rows: int, columns: int) -> FloatImage:
+    """Mean of the finite pixels of each block of `rows` x `columns`; nan where a block has none.
+
+    Blocks at the far edges may be smaller. Values beyond the range of float32 are clipped to it: this is for
+    looking at only.
+
+    Raises
+    ------
+    ArgumentError
+        `rows` or `columns` is less than 1.
+    """
+    if rows < 1 or columns < 1:
+        raise ArgumentError(f"blocks of {rows} x {columns} pixels; give at least 1 x 1")
+    finite = np.isfinite(image)
+    limit = float(np.finfo(np.float32).max)
+    values = np.clip(np.where(finite, image, 0), -limit, limit)
+    starts = np.arange(0, image.shape[0], rows), np.arange(0, image.shape[1], columns)
+
+    def block_sum(array: NDArray[Any]) -> NDArray[np.float64]:
+        down = np.add.reduceat(array, starts[0], axis=0, dtype=np.float64)
+        across: NDArray[np.float64] = np.add.reduceat(down, starts[1], axis=1)
+        return across
+
+    counts = block_sum(finite)
+    mean = np.full(counts.shape, np.nan)
+    np.divide(block_sum(values), counts, out=mean, where=counts > 0)
+    return mean.astype(np.float32)
+
+
+def _blocks(length: int, most: int) -> int:
+    """Side of the smallest blocks that leave at most `most` of them along `length` pixels."""
+    return -(-length // most)

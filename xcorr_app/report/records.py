@@ -1,0 +1,123 @@
+"""What a report is made of: plain records, filled in by whoever measured.
+
+Sign of every shift here: pixels to *add* to a frame to land on the reference, rows (dy) counted downwards
+and columns (dx) to the right.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.report.pictures import Pictures
+
+__all__ = ["FLAG_MEANINGS", "FrameRow", "Pictures", "RunReport", "StackReport"]
+
+FLAG_MEANINGS: dict[str, str] = {
+    "edge": "The best shift lies on the edge of the search window, so the true one may lie beyond it. "
+    "Measure again with a larger window.",
+    "low-score": "The frame resembles the reference too little at its best shift to trust that shift.",
+    "ambiguous": "A second shift fits almost as well as the best one, as in a periodic pattern.",
+    "inherited": "A step between earlier frames is doubtful, and this shift contains it.",
+    "flat": "The frame has the same value everywhere, so there is nothing to register.",
+    "unreadable": "The frame could not be read, or holds no finite value. It has no shift.",
+    "non-finite": "The frame holds NaN or infinite pixels. They were replaced by the mean of the others for measuring.",
+    "disagrees": "The shift differs from the float64 FFT reference by more than the tolerance, or the correlation "
+    "around it differs from its definition.",
+}
+
+
+@dataclass(frozen=True)
+class FrameRow:
+    """One frame's line of the table of shifts.
+
+    Attributes
+    ----------
+    frame : int
+        Position in the stack, from 0.
+    source, page : str, int
+        File that the frame came from, and the page in it, from 0.
+    dy, dx : float
+        Pixels to add to the frame to land on the reference, rows down, columns right; nan where not measured.
+    score, peak_ratio : float
+        Similarity at the best shift, and ratio of the best peak to the second; nan where not measured.
+    fft_dy, fft_dx, difference : float or None
+        Shift of the FFT reference in pixels and its distance from (dy, dx); None where not verified.
+    flags : tuple of str
+        What is doubtful, in words of `FLAG_MEANINGS`.
+
+    Raises
+    ------
+    ArgumentError
+        A flag is empty or holds ``|``, which separates flags in a table, or a line break.
+    """
+
+    frame: int
+    source: str
+    page: int
+    dy: float
+    dx: float
+    score: float
+    peak_ratio: float
+    fft_dy: float | None
+    fft_dx: float | None
+    difference: float | None
+    flags: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        for flag in self.flags:
+            if not flag.strip() or set(flag) & set("|\r\n"):
+                raise ArgumentError(f"frame {self.frame}: flag {flag!r} must be a word without '|'; rename it")
+
+
+@dataclass(frozen=True)
+class StackReport:
+    """Everything that a report says about one stack.
+
+    Attributes
+    ----------
+    name, description : str
+        Name of the stack and what it is, e.g. "60 frames, 160 x 176, uint16".
+    rows : tuple of FrameRow
+        One for each frame, in order; empty for a failed stack.
+    pictures : Pictures or None
+        Projections, kymographs and thumbnails, where they were made.
+    reference : str
+        What the frames were compared with, in words.
+    max_shift : tuple of float
+        Half widths (rows, columns) of the window of shifts that was searched, in pixels.
+    pixel_size : tuple of float or None
+        Height and width of a pixel in `unit`, where known.
+    unit : str or None
+        Unit of `pixel_size`.
+    tolerance : float
+        Largest accepted difference from the FFT reference, in pixels.
+    notes : tuple of str
+        Sentences that a reader must know.
+    left_in_place : frozenset of int
+        Frames that were not moved because their shift is not to be trusted.
+    failure : str or None
+        Why the whole stack failed; None where it did not.
+    """
+
+    name: str
+    description: str
+    rows: tuple[FrameRow, ...]
+    pictures: Pictures | None
+    reference: str
+    max_shift: tuple[float, float]
+    pixel_size: tuple[float, float] | None
+    unit: str | None
+    tolerance: float
+    notes: tuple[str, ...]
+    left_in_place: frozenset[int]
+    failure: str | None
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A whole run: a title, the facts of what ran on what as (label, value), and its stacks in order."""
+
+    title: str
+    facts: tuple[tuple[str, str], ...]
+    stacks: tuple[StackReport, ...]

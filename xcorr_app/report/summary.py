@@ -1,0 +1,136 @@
+"""A stack in one line, and a run in one sentence: for the terminal and for the head of the report."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xcorr_app.report.records import StackReport
+
+Level = Literal["good", "doubtful", "failed"]
+
+
+@dataclass(frozen=True)
+class StackSummary:
+    """One stack in numbers; None stands where there is nothing to give a number of.
+
+    Attributes
+    ----------
+    name : str
+        Name of the stack.
+    frames, flagged, left_in_place, verified, disagreeing : int
+        How many frames there are, carry any flag, were not moved, were compared with the FFT reference, and
+        differ from it by more than `tolerance`.
+    largest_shift : float or None
+        Length of the longest shift among the frames not left in place, in pixels.
+    median_score : float or None
+        Median of the scores.
+    max_difference : float or None
+        Largest difference from the FFT reference, in pixels.
+    tolerance : float
+        Largest accepted difference, in pixels.
+    failure : str or None
+        Why the whole stack failed.
+    """
+
+    name: str
+    frames: int
+    flagged: int
+    unmeasured: int
+    left_in_place: int
+    verified: int
+    disagreeing: int
+    largest_shift: float | None
+    median_score: float | None
+    max_difference: float | None
+    tolerance: float
+    failure: str | None
+
+    @property
+    def level(self) -> Level:
+        """How the stack fared: "failed" for no result or a disagreement, "doubtful" for any other flag."""
+        if self.failure is not None or self.disagreeing or self.unmeasured:
+            return "failed"
+        return "doubtful" if self.flagged else "good"
+
+    @property
+    def result(self) -> str:
+        """The same in words."""
+        if self.failure is not None:
+            return f"failed: {self.failure}"
+        parts = [f"{grouped(self.flagged)} of {count(self.frames, 'frame')} flagged" if self.flagged else "good"]
+        if self.unmeasured:
+            parts.append(f"{grouped(self.unmeasured)} without a shift")
+        if self.disagreeing:
+            parts.append(f"{grouped(self.disagreeing)} in disagreement with the FFT reference")
+        if self.left_in_place:
+            parts.append(f"{grouped(self.left_in_place)} left in place")
+        return ", ".join(parts)
+
+
+def summarise(stack: StackReport) -> StackSummary:
+    """Count and rank the rows of one stack."""
+    lengths = [math.hypot(row.dy, row.dx) for row in stack.rows if row.frame not in stack.left_in_place]
+    differences = [row.difference for row in stack.rows if row.difference is not None]
+    scores = _finite([row.score for row in stack.rows])
+    return StackSummary(
+        name=stack.name,
+        frames=len(stack.rows),
+        flagged=sum(bool(row.flags) for row in stack.rows),
+        unmeasured=sum(math.isnan(row.dy) for row in stack.rows),
+        left_in_place=len(stack.left_in_place),
+        verified=len(_finite(differences)),
+        disagreeing=sum("disagrees" in row.flags for row in stack.rows),
+        largest_shift=max(_finite(lengths), default=None),
+        median_score=statistics.median(scores) if scores else None,
+        max_difference=max(_finite(differences), default=None),
+        tolerance=stack.tolerance,
+        failure=stack.failure,
+    )
+
+
+def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
+    """How the whole run fared, and the sentence that says so."""
+    frames = sum(summary.frames for summary in summaries)
+    failed = sum(summary.failure is not None for summary in summaries)
+    flagged = sum(summary.flagged for summary in summaries)
+    disagreeing = sum(summary.disagreeing for summary in summaries)
+    unmeasured = sum(summary.unmeasured for summary in summaries)
+    left = sum(summary.left_in_place for summary in summaries)
+    verified = sum(summary.verified for summary in summaries)
+    parts = [f"{count(frames, 'frame')} in {count(len(summaries) - failed, 'stack')} processed"]
+    if failed:
+        parts.append(f"{count(failed, 'stack')} failed")
+    parts.append(f"{count(flagged, 'frame')} flagged" if flagged else "no frame flagged")
+    if unmeasured:
+        parts.append(f"{grouped(unmeasured)} without a shift")
+    if left:
+        parts.append(f"{grouped(left)} left in place")
+    if disagreeing:
+        parts.append(f"{grouped(disagreeing)} in disagreement with the FFT reference")
+    elif verified:
+        parts.append(f"{grouped(verified)} compared with the FFT reference, none beyond the tolerance")
+    else:
+        parts.append("none compared with the FFT reference")
+    levels = {summary.level for summary in summaries}
+    level: Level = "failed" if "failed" in levels or not summaries else "doubtful" if flagged else "good"
+    return level, "; ".join(parts) + "."
+
+
+def count(number: int, thing: str) -> str:
+    """``1 frame``, ``2 frames``, ``10 000 frames``."""
+    return f"{grouped(number)} {thing}{'' if number == 1 else 's'}"
+
+
+def grouped(number: int) -> str:
+    """Write a whole number with its thousands apart."""
+    return f"{number:,}".replace(",", "\N{NO-BREAK SPACE}")
+
+
+def _finite(values: Sequence[float]) -> list[float]:
+    return [value for value in values if math.isfinite(value)]

@@ -1,0 +1,91 @@
+"""The table of shifts: `shifts.csv` as text, and back."""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from typing import TYPE_CHECKING
+
+from xcorr_app.errors import ArgumentError, DamagedFileError
+from xcorr_app.report.records import FrameRow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+COLUMNS = "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags"
+
+
+def shifts_csv(rows: Iterable[FrameRow]) -> str:
+    r"""Write the table as text: a line of column names, then a line for each frame.
+
+    Numbers have six decimals (pixels for shifts and differences) and are empty where there is none; flags are
+    joined by ``|``; fields are quoted as in RFC 4180 where they need it; lines end with ``\n``. Bytes of a file
+    name that are not valid text appear as escapes such as ``\udc80``, so that the table is always UTF-8.
+    """
+    lines = [COLUMNS]
+    for row in rows:
+        numbers = (row.dy, row.dx, row.score, row.peak_ratio, row.fft_dy, row.fft_dx, row.difference)
+        fields = [str(row.frame), row.source, str(row.page), *map(_number, numbers), "|".join(row.flags)]
+        lines.append(",".join(map(_quoted, fields)))
+    text = "\n".join(lines) + "\n"
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def parse_shifts_csv(text: str) -> tuple[FrameRow, ...]:
+    """Read a table that `shifts_csv` wrote; what was not measured is nan, what was not verified None.
+
+    Raises
+    ------
+    DamagedFileError
+        The text is not such a table, or breaks off; the message gives the line.
+    """
+    if not text.endswith("\n"):
+        raise DamagedFileError("shifts.csv breaks off in its last line; run again to write it anew")
+    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
+    rows: list[FrameRow] = []
+    try:
+        header = next(reader)
+        if header != COLUMNS.split(","):
+            raise DamagedFileError(f"shifts.csv line 1: columns are {','.join(header)!r}, not {COLUMNS!r}")
+        rows.extend(_row(fields) for fields in reader)
+    except (csv.Error, ValueError) as error:
+        message = f"shifts.csv line {reader.line_num}: {error}; run again to write it anew"
+        raise DamagedFileError(message) from error
+    return tuple(rows)
+
+
+def _row(fields: Sequence[str]) -> FrameRow:
+    if len(fields) != COLUMNS.count(",") + 1:
+        raise ArgumentError(f"{len(fields)} fields in place of {COLUMNS.count(',') + 1}")
+    dy, dx, score, peak_ratio = (float(field) if field else math.nan for field in fields[3:7])
+    fft_dy, fft_dx, difference = (float(field) if field else None for field in fields[7:10])
+    flags = tuple(fields[10].split("|")) if fields[10] else ()
+    return FrameRow(
+        int(fields[0]),
+        fields[1],
+        int(fields[2]),
+        dy,
+        dx,
+        score,
+        peak_ratio,
+        fft_dy,
+        fft_dx,
+        difference,
+        flags,
+    )
+
+
+def _number(value: float | None) -> str:
+    if value is None or math.isnan(value):
+        return ""
+    text = f"{value:.6f}"
+    return text.removeprefix("-") if text == "-0.000000" else text
+
+
+def _quoted(field: str) -> str:
+    # The csv module's writer leaves a lone carriage return unquoted before Python 3.13, and its reader then
+    # takes it for the end of a line.
+    if set(field) & set(',"\r\n'):
+        return '"' + field.replace('"', '""') + '"'
+    return field

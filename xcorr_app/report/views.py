@@ -1,0 +1,193 @@
+"""From records to what the page shows: pictures as data addresses, their shapes, captions and alternatives."""
+
+from __future__ import annotations
+
+import base64
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xcorr_app.report.figures import agreement_chart, score_chart, shift_chart, trajectory_chart
+from xcorr_app.report.images import GreyScale, ScaleBar, grey_scale, png, scale_bar
+from xcorr_app.report.summary import count, grouped, summarise
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from xcorr_app.report.records import FrameRow, Pictures, StackReport
+
+_THINNEST = 30.0  # a picture longer than this many times its width is drawn thicker than it is
+_HIGHEST = 26.0  # height on the page that a picture may take, in units of the text's size
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A drawing, or the sentence that stands in its place."""
+
+    title: str
+    source: str | None
+    alt: str
+    caption: str
+
+
+@dataclass(frozen=True)
+class Picture:
+    """A grey picture: its data, the lengths that give it its shape on the page, and the bar that lies over it."""
+
+    title: str
+    source: str
+    alt: str
+    aspect_ratio: str
+    max_width: str
+    pixelated: bool
+    bar: ScaleBar | None = None
+
+
+@dataclass(frozen=True)
+class Pair:
+    """The same picture before and after registration, on one grey scale."""
+
+    title: str
+    before: Picture
+    after: Picture
+    caption: str
+    frames: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True)
+class Thumbnail:
+    """A flagged frame's small picture."""
+
+    row: FrameRow
+    picture: Picture
+
+
+def charts(stack: StackReport) -> tuple[Chart, ...]:
+    """Draw the four charts of a stack that has rows."""
+    rows, summary = stack.rows, summarise(stack)
+    none = "No frame has a measured shift."
+    window = f"{stack.max_shift[0]:g} rows and {stack.max_shift[1]:g} columns"
+    extent = f"the longest is {summary.largest_shift or 0:.3f} pixels"
+    if summary.verified:
+        agreement = (
+            f"{grouped(summary.verified)} of {count(summary.frames, 'frame')} verified; largest difference "
+            f"{summary.max_difference or 0:.2g} px, tolerance {stack.tolerance:g} px."
+        )
+    else:
+        agreement = "Not verified: no frame of this stack was compared with the FFT reference."
+    return (
+        _chart(
+            "Trajectory",
+            trajectory_chart(rows, stack.left_in_place),
+            f"Trajectory of the shift over {count(summary.frames, 'frame')}; {extent}.",
+            "The shift that each frame needs; the specimen itself moved the opposite way."
+            + (" Frames left in place are not joined by the line." if stack.left_in_place else ""),
+            none,
+        ),
+        _chart(
+            "Shift of each frame",
+            shift_chart(rows, stack.max_shift),
+            f"Shift in rows and columns against frame number; {extent}.",
+            f"Search window: up to {window} either way.",
+            none,
+        ),
+        _chart(
+            "Score of each frame",
+            score_chart(rows),
+            f"Score against frame number; median {summary.median_score or 0:.3f}.",
+            f"Similarity to the reference ({stack.reference}) at the best shift.",
+            "No frame has a score.",
+        ),
+        _chart(
+            "Agreement with the FFT reference",
+            agreement_chart(rows, stack.tolerance),
+            f"Difference from the FFT reference against frame number, logarithmic. {agreement}",
+            agreement,
+            agreement,
+        ),
+    )
+
+
+def picture_pairs(stack: StackReport, pictures: Pictures) -> tuple[Pair, ...]:
+    """Mean, standard deviation and kymograph, each before and after."""
+    pixel_width = None if stack.pixel_size is None else stack.pixel_size[1] * pictures.reduction
+    pairs = []
+    for title, what, before, after in (
+        ("Mean over all frames", "mean of all frames", pictures.mean_before, pictures.mean_after),
+        ("Standard deviation over all frames", "standard deviation", pictures.std_before, pictures.std_after),
+    ):
+        pairs.append(_pair(stack, title, what, before, after, pixel_width=pixel_width))
+    kymographs = pictures.kymograph_before, pictures.kymograph_after
+    pairs.append(_pair(stack, "Kymograph", "kymograph", *kymographs, time=True))
+    return tuple(pairs)
+
+
+def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, most: int) -> tuple[Thumbnail, ...]:
+    """Take the first `most` flagged frames of which there is a small picture, each on its own grey scale."""
+    shown: list[Thumbnail] = []
+    for row in flagged:
+        image = pictures.thumbnails.get(row.frame)
+        if image is not None and len(shown) < most:
+            alt = f"Frame {row.frame}, flagged {', '.join(row.flags)}"
+            shown.append(Thumbnail(row, _picture(f"frame {row.frame}", alt, image, grey_scale(image))))
+    return tuple(shown)
+
+
+def _chart(title: str, svg: bytes | None, alt: str, caption: str, instead: str) -> Chart:
+    if svg is None:
+        return Chart(title, None, "", instead)
+    return Chart(title, _data_address("image/svg+xml", svg), alt, caption)
+
+
+def _pair(
+    stack: StackReport,
+    title: str,
+    what: str,
+    before: NDArray[Any],
+    after: NDArray[Any],
+    *,
+    pixel_width: float | None = None,
+    time: bool = False,
+) -> Pair:
+    scale = grey_scale(before, after)
+    caption = f"Both from {scale.black:.4g} (black) to {scale.white:.4g} (white)."
+    if not (np.isfinite(before).all() and np.isfinite(after).all()):
+        caption += " Hatched: no data."
+    frames = None
+    if time:
+        caption = f"Rows in the middle of the frame, one line for each frame, time downwards. {caption}"
+        frames = (stack.rows[0].frame, stack.rows[-1].frame) if stack.rows else None
+
+    def side(name: str, image: NDArray[Any]) -> Picture:
+        alt = f"{stack.name}: {what} {name} registration"
+        bar = None if pixel_width is None else scale_bar(image.shape[1], pixel_width, stack.unit)
+        return _picture(name, alt, image, scale, bar, time=time)
+
+    return Pair(title, side("before", before), side("after", after), caption, frames)
+
+
+def _picture(
+    title: str, alt: str, image: NDArray[Any], scale: GreyScale, bar: ScaleBar | None = None, *, time: bool = False
+) -> Picture:
+    height, width = image.shape
+    aspect = width / height
+    # A kymograph's sides are of different kinds, so its proportions are free: near to a square reads best.
+    shown = min(max(aspect, 1.0), 2.0) if time else min(max(aspect, 1 / _THINNEST), _THINNEST)
+    source = _data_address("image/png", png(image, scale))
+    return Picture(
+        title=title,
+        source=source,
+        alt=alt,
+        aspect_ratio=f"{shown:.4f}",
+        max_width=f"{_HIGHEST * shown:.2f}em",
+        pixelated=max(height, width) <= 256,
+        bar=bar if math.isclose(shown, aspect) else None,
+    )
+
+
+def _data_address(kind: str, data: bytes) -> str:
+    return f"data:{kind};base64,{base64.b64encode(data).decode('ascii')}"
