@@ -15,7 +15,7 @@ from hatchling.builders.wheel import WheelBuilder
 import xcorr_app
 
 ROOT = Path(__file__).resolve().parent.parent
-LAYERS = ("errors", "gpu", "correlation", "filtering", "registration", "io", "report", "batch", "cli")
+LAYERS = ("errors", "gpu", "correlation", "filtering", "registration", "io", "bench", "report", "batch", "cli")
 """From the lowest to the highest; a module imports from its own layer and those before it."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
 
@@ -25,9 +25,10 @@ def imported_layers(path: Path) -> set[str]:
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
             names |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            names.add(node.module)
-    return {name.split(".")[1] for name in names if name.startswith("xcorr_app.")}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, "relative imports hide the layer they come from"
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name.split(".")[1] for name in names if name.startswith("xcorr_app.")} & set(LAYERS)
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT / "xcorr_app")))
@@ -44,18 +45,26 @@ def wheel_names(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
         return set(archive.namelist())
 
 
-def test_the_wheel_holds_every_kernel_and_template(wheel_names: set[str]) -> None:
+def test_the_wheel_holds_every_kernel_template_and_table(wheel_names: set[str]) -> None:
     kernels = [path for path in (ROOT / "kernels").rglob("*") if path.suffix in {".cu", ".cuh"}]
     templates = list((ROOT / "xcorr_app" / "report" / "templates").iterdir())
+    tables = list((ROOT / "xcorr_app").rglob("*.json"))
     assert kernels
     assert templates
+    assert tables
     expected = {f"xcorr_app/{path.relative_to(ROOT).as_posix()}" for path in kernels}
-    expected |= {path.relative_to(ROOT).as_posix() for path in templates}
+    expected |= {path.relative_to(ROOT).as_posix() for path in templates + tables}
     assert expected <= wheel_names
 
 
 def test_the_wheel_holds_nothing_but_the_package(wheel_names: set[str]) -> None:
     assert {name.split("/")[0] for name in wheel_names if ".dist-info" not in name} == {"xcorr_app"}
+
+
+def test_every_kernel_and_header_has_its_place_in_the_table() -> None:
+    text = (ROOT / "kernels" / "README.md").read_text()
+    files = [path for path in (ROOT / "kernels").rglob("*.cu*") if path.suffix in {".cu", ".cuh"}]
+    assert [path.name for path in files if f"{path.name}`" not in text] == []
 
 
 def test_everything_public_is_documented() -> None:

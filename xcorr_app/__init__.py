@@ -2,6 +2,7 @@
 
 from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.correlation_options import KernelOptions
 from xcorr_app.io.source import StackMetadata
 from xcorr_app.io.stack import Stack, read_stack, write_stack
 from xcorr_app.registration.apply import apply_shifts
@@ -11,6 +12,7 @@ from xcorr_app.registration.results import ShiftResult
 __version__ = "0.1.0"
 
 __all__ = [
+    "KernelOptions",
     "ShiftResult",
     "ShiftWindow",
     "Stack",

@@ -25,6 +25,10 @@ class DeviceError(XcorrError, RuntimeError):
     """A device that was asked for cannot be used; the message says why."""
 
 
+class DeviceMemoryError(XcorrError, MemoryError):
+    """The smallest piece of the work does not fit into a device's memory."""
+
+
 class FileError(XcorrError, OSError):
     """A file cannot be used."""
 

@@ -16,8 +16,9 @@
 #define RIGHTS 4
 #endif
 
-extern "C" __global__ void __launch_bounds__(WARPS* WARP)
-    multi_left_right(const Input* lefts, const Input* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
+// As in multi_right.cu: without the number of blocks some counts of lefts and rights spill.
+extern "C" __global__ void __launch_bounds__(WARPS* WARP, 4)
+    multi_left_right(const Left* lefts, const Right* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
     const Problem p = PROBLEM_ARGUMENTS;
     const int lane = threadIdx.x % WARP;
     const int tiles_x = ceil_div(p.shifts_x, WARP);
@@ -35,7 +36,8 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP)
     const Span ys = overlap(p.left_height, p.right_height, dy);
     const Span xs = overlap_of_any(p.left_width, p.right_width, dx, WARP);
 
-    const Input *left[LEFTS], *right[RIGHTS];
+    const Left* left[LEFTS];
+    const Right* right[RIGHTS];
     Sum sum[LEFTS][RIGHTS];
 #pragma unroll
     for (int l = 0; l < LEFTS; ++l) {

@@ -13,7 +13,7 @@
 
 // The 4 blocks an SM state how many registers there are; left alone, the compiler aims at 64 and spills in double.
 extern "C" __global__ void __launch_bounds__(WARPS* WARP, 4)
-    multi_right(const Input* lefts, const Input* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
+    multi_right(const Left* lefts, const Right* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
     const Problem p = PROBLEM_ARGUMENTS;
     const int lane = threadIdx.x % WARP;
     const int tiles_x = ceil_div(p.shifts_x, WARP);
@@ -26,11 +26,11 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, 4)
     const int count = least(RIGHTS, p.rights_per_left - (group % groups) * RIGHTS);
     const int iy = (index % tasks) / tiles_x, ix = (index % tasks) % tiles_x * WARP;
     const int dy = p.shift_y0 + iy, dx = p.shift_x0 + ix;
-    const Input* left = left_of(p, lefts, first);
+    const Left* left = left_of(p, lefts, first);
     const Span ys = overlap(p.left_height, p.right_height, dy);
     const Span xs = overlap_of_any(p.left_width, p.right_width, dx, WARP);
 
-    const Input* right[RIGHTS];
+    const Right* right[RIGHTS];
     Sum sum[RIGHTS];
 #pragma unroll
     for (int r = 0; r < RIGHTS; ++r) {
@@ -38,7 +38,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, 4)
         sum[r] = 0;
     }
     for (int y = ys.first; y < ys.last; ++y) {
-        const Row left_row = row_of(left, p.left_height, p.left_width, y + dy);
+        const Row<Left> left_row = row_of(left, p.left_height, p.left_width, y + dy);
         for (int x = xs.first; x < xs.last; x += WARP) {
             SlidingRow sliding;
             sliding.load(left_row, x + dx, lane);

@@ -18,8 +18,8 @@
 #endif
 #define RIGHT_ROWS (SHIFTS + LEFT_ROWS - 1)
 
-extern "C" __global__ void __launch_bounds__(WARPS* WARP)
-    multi_row(const Input* lefts, const Input* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
+extern "C" __global__ void __launch_bounds__(WARPS* WARP, 1)
+    multi_row(const Left* lefts, const Right* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
     const Problem p = PROBLEM_ARGUMENTS;
     const int lane = threadIdx.x % WARP;
     const int tiles_x = ceil_div(p.shifts_x, WARP);
@@ -29,8 +29,8 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP)
     const int pair = index / tasks;
     const int iy = (index % tasks) / tiles_x * SHIFTS, ix = (index % tasks) % tiles_x * WARP;
     const int dy = p.shift_y0 + iy, dx = p.shift_x0 + ix;  // of sum 0, lane 0
-    const Input* left = left_of(p, lefts, pair);
-    const Input* right = right_of(p, rights_of_all, pair);
+    const Left* left = left_of(p, lefts, pair);
+    const Right* right = right_of(p, rights_of_all, pair);
     // Left rows that meet a right row at any of the shifts.
     const int y_first = most(0, dy), y_last = least(p.left_height, p.right_height + dy + SHIFTS - 1);
     const Span xs = overlap_of_any(p.left_width, p.right_width, dx, WARP);

@@ -83,7 +83,7 @@ __device__ __forceinline__ int offset_of(int rank, int parity) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-    row_product(const Input* lefts, const Input* rights_of_all, Sum* planes, PROBLEM_PARAMETERS, int parity) {
+    row_product(const Left* lefts, const Right* rights_of_all, Sum* planes, PROBLEM_PARAMETERS, int parity) {
     const Problem p = PROBLEM_ARGUMENTS;
     SHARED_FLOATS(tiles);  // PAIRS times: [CHUNK_ROWS][PITCH] left, [RIGHT_ROWS][PITCH] right
     const int period = most(p.left_height, p.right_height);

@@ -10,7 +10,7 @@
 #endif
 
 extern "C" __global__ void __launch_bounds__(SHIFTS_PER_BLOCK* WARP)
-    shift_per_warp(const Input* lefts, const Input* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
+    shift_per_warp(const Left* lefts, const Right* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
     const Problem p = PROBLEM_ARGUMENTS;
     const int lane = threadIdx.x % WARP;
     const int shifts = p.shifts_y * p.shifts_x;
@@ -19,8 +19,8 @@ extern "C" __global__ void __launch_bounds__(SHIFTS_PER_BLOCK* WARP)
     const int pair = index / shifts;
     const int shift = index % shifts;
     const int dy = p.shift_y0 + shift / p.shifts_x, dx = p.shift_x0 + shift % p.shifts_x;
-    const Input* left = left_of(p, lefts, pair);
-    const Input* right = right_of(p, rights_of_all, pair);
+    const Left* left = left_of(p, lefts, pair);
+    const Right* right = right_of(p, rights_of_all, pair);
     const Span ys = overlap(p.left_height, p.right_height, dy), xs = overlap(p.left_width, p.right_width, dx);
     Sum sum = 0;
     const int width = xs.last - xs.first;
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(SHIFTS_PER_BLOCK* WARP)
 #pragma unroll 8
         for (int step = 0; step < steps; ++step) {
             const bool inside = y < ys.last;  // false in some lanes of the last step
-            const Input* left_row = left + (long long)(inside ? y + dy : 0) * p.left_width + dx + xs.first;
+            const Left* left_row = left + (long long)(inside ? y + dy : 0) * p.left_width + dx + xs.first;
             const Sum product = (Sum)left_row[inside ? x : -dx - xs.first] *
                                 (Sum)right[inside ? (long long)y * p.right_width + xs.first + x : 0];
             sum += inside ? product : (Sum)0;

@@ -10,7 +10,7 @@
 #endif
 
 extern "C" __global__ void __launch_bounds__(WARPS* WARP)
-    warp_shuffle(const Input* lefts, const Input* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
+    warp_shuffle(const Left* lefts, const Right* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
     const Problem p = PROBLEM_ARGUMENTS;
     const int lane = threadIdx.x % WARP;
     const int tiles_x = ceil_div(p.shifts_x, WARP);
@@ -20,15 +20,15 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP)
     const int pair = task / tasks;
     const int iy = (task % tasks) / tiles_x, ix = (task % tasks) % tiles_x * WARP;
     const int dy = p.shift_y0 + iy, dx = p.shift_x0 + ix;  // dx of lane 0
-    const Input* left = left_of(p, lefts, pair);
-    const Input* right = right_of(p, rights_of_all, pair);
+    const Left* left = left_of(p, lefts, pair);
+    const Right* right = right_of(p, rights_of_all, pair);
     const Span ys = overlap(p.left_height, p.right_height, dy);
     const Span xs = overlap_of_any(p.left_width, p.right_width, dx, WARP);
 
     Sum sum = 0;
     for (int y = ys.first; y < ys.last; ++y) {
-        const Row left_row = row_of(left, p.left_height, p.left_width, y + dy);
-        const Row right_row = row_of(right, p.right_height, p.right_width, y);
+        const Row<Left> left_row = row_of(left, p.left_height, p.left_width, y + dy);
+        const Row<Right> right_row = row_of(right, p.right_height, p.right_width, y);
         for (int x = xs.first; x < xs.last; x += WARP) {
             SlidingRow sliding;
             sliding.load(left_row, x + dx, lane);

@@ -18,7 +18,7 @@
 #endif
 
 extern "C" __global__ void __launch_bounds__(WARPS* WARP)
-    warp_shuffle_distributed(const Input* lefts, const Input* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
+    warp_shuffle_distributed(const Left* lefts, const Right* rights_of_all, Sum* planes, PROBLEM_PARAMETERS) {
     const Problem p = PROBLEM_ARGUMENTS;
     const int lane = threadIdx.x % WARP;
     const int tiles_x = ceil_div(p.shifts_x, WARP);
@@ -31,15 +31,15 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP)
     const Task task = task_of_worker(p, DISTRIBUTION, MAX_ROWS, in_pair / tiles_x);
     if (task.iy < 0) return;  // the whole warp is surplus
     const int dy = p.shift_y0 + task.iy, dx = p.shift_x0 + ix;
-    const Input* left = left_of(p, lefts, pair);
-    const Input* right = right_of(p, rights_of_all, pair);
+    const Left* left = left_of(p, lefts, pair);
+    const Right* right = right_of(p, rights_of_all, pair);
     const int first_row = overlap(p.left_height, p.right_height, dy).first;
     const Span xs = overlap_of_any(p.left_width, p.right_width, dx, WARP);
 
     Sum sum = 0;
     for (int y = first_row + task.first; y < first_row + task.last; ++y) {
-        const Row left_row = row_of(left, p.left_height, p.left_width, y + dy);
-        const Row right_row = row_of(right, p.right_height, p.right_width, y);
+        const Row<Left> left_row = row_of(left, p.left_height, p.left_width, y + dy);
+        const Row<Right> right_row = row_of(right, p.right_height, p.right_width, y);
         for (int x = xs.first; x < xs.last; x += WARP) {
             SlidingRow sliding;
             sliding.load(left_row, x + dx, lane);

@@ -8,14 +8,18 @@
 // batches over in parts (64-bit division is a function call, and a call costs a stack frame).
 #pragma once
 
-#ifndef INPUT_TYPE
-#define INPUT_TYPE float
+#ifndef LEFT_TYPE
+#define LEFT_TYPE float
+#endif
+#ifndef RIGHT_TYPE
+#define RIGHT_TYPE float
 #endif
 #ifndef SUM_TYPE
 #define SUM_TYPE float
 #endif
 
-typedef INPUT_TYPE Input;  // element of both matrices: unsigned char, unsigned short, short or float
+typedef LEFT_TYPE Left;    // element of a left matrix: unsigned char, unsigned short, short or float
+typedef RIGHT_TYPE Right;  // element of a right matrix: one of the same
 typedef SUM_TYPE Sum;      // accumulator: float, or double for checks
 
 struct Problem {
@@ -37,10 +41,10 @@ __device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
 __device__ __forceinline__ int most(int a, int b) { return a > b ? a : b; }
 __device__ __forceinline__ int ceil_div(int a, int b) { return (a + b - 1) / b; }
 
-__device__ __forceinline__ const Input* left_of(const Problem& p, const Input* lefts, int pair) {
+__device__ __forceinline__ const Left* left_of(const Problem& p, const Left* lefts, int pair) {
     return lefts + (long long)(pair / p.rights_per_left) * p.left_height * p.left_width;
 }
-__device__ __forceinline__ const Input* right_of(const Problem& p, const Input* rights, int pair) {
+__device__ __forceinline__ const Right* right_of(const Problem& p, const Right* rights, int pair) {
     return rights + (long long)(pair % p.rights) * p.right_height * p.right_width;
 }
 __device__ __forceinline__ Sum* plane_of(const Problem& p, Sum* planes, int pair) {
@@ -62,15 +66,17 @@ __device__ __forceinline__ Span overlap_of_any(int left_size, int right_size, in
 }
 
 // Row pointer with zero outside the matrix, so that no lane diverges where the products are formed.
+template <typename Element>
 struct Row {
-    const Input* elements;
+    const Element* elements;
     int width;  // 0 for a row outside the matrix
     __device__ __forceinline__ Sum at(int x) const {
         return (unsigned)x < (unsigned)width ? (Sum)elements[x] : (Sum)0;
     }
 };
-__device__ __forceinline__ Row row_of(const Input* matrix, int height, int width, int y) {
+template <typename Element>
+__device__ __forceinline__ Row<Element> row_of(const Element* matrix, int height, int width, int y) {
     bool inside = (unsigned)y < (unsigned)height;
-    Row row = {matrix + (long long)(inside ? y : 0) * width, inside ? width : 0};
+    Row<Element> row = {matrix + (long long)(inside ? y : 0) * width, inside ? width : 0};
     return row;
 }

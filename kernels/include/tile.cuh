@@ -60,10 +60,10 @@ struct IsFloat<float> {
 // Rows below zero are taken `period` further down (0: no wrap). Rows outside [0, y_last) and columns outside the matrix
 // become zero. All warps of the block take part. Integers are loaded BATCH rows at a time before the first is converted.
 // COLUMNS and PITCH are multiples of 4.
-template <int COLUMNS, int PITCH, int BLOCK_WARPS>
-__device__ __forceinline__ void stage(float* tile, const Input* matrix, int width, int y_last, int y, int x, int rows,
+template <int COLUMNS, int PITCH, int BLOCK_WARPS, typename Element>
+__device__ __forceinline__ void stage(float* tile, const Element* matrix, int width, int y_last, int y, int x, int rows,
                                       int period, int warp, int lane) {
-    if (IsFloat<Input>::VALUE && ((x | width) & 3) == 0 && ((unsigned long long)matrix & 15) == 0) {
+    if (IsFloat<Element>::VALUE && ((x | width) & 3) == 0 && ((unsigned long long)matrix & 15) == 0) {
         constexpr int FOURS = COLUMNS / 4;  // no four straddles the matrix's rim
 #pragma unroll 1
         for (int i = warp * 32 + lane; i < rows * FOURS; i += BLOCK_WARPS * 32) {
@@ -76,31 +76,31 @@ __device__ __forceinline__ void stage(float* tile, const Input* matrix, int widt
         return;
     }
     constexpr int STEPS = (COLUMNS + 31) / 32;
-    constexpr int BATCH = IsFloat<Input>::VALUE ? 1 : STEPS < 8 ? 8 / STEPS : 1;
+    constexpr int BATCH = IsFloat<Element>::VALUE ? 1 : STEPS < 8 ? 8 / STEPS : 1;
 #pragma unroll 1
     for (int first = warp; first < rows; first += BLOCK_WARPS * BATCH) {
-        Input value[BATCH][STEPS];
+        Element value[BATCH][STEPS];
 #pragma unroll
         for (int b = 0; b < BATCH; ++b) {
             const int row = first + b * BLOCK_WARPS;
             const int source_row = y + row + (y + row < 0 ? period : 0);
             const bool row_inside = row < rows && (unsigned)source_row < (unsigned)y_last;
-            const Input* source = matrix + (long long)(row_inside ? source_row : 0) * width;
+            const Element* source = matrix + (long long)(row_inside ? source_row : 0) * width;
             const unsigned columns = row_inside ? width : 0;
 #pragma unroll
             for (int step = 0; step < STEPS; ++step) {
                 const int column = step * 32 + lane;
                 const bool inside = (unsigned)(x + column) < columns;
-                if (IsFloat<Input>::VALUE) {
+                if (IsFloat<Element>::VALUE) {
                     if (COLUMNS % 32 == 0 || column < COLUMNS)
                         copy_float(tile + row * PITCH + column, (const float*)source + (inside ? x + column : 0), inside);
                 } else {
-                    value[b][step] = inside ? source[x + column] : (Input)0;
+                    value[b][step] = inside ? source[x + column] : (Element)0;
                 }
             }
         }
 #pragma unroll
-        for (int b = 0; b < (IsFloat<Input>::VALUE ? 0 : BATCH); ++b)
+        for (int b = 0; b < (IsFloat<Element>::VALUE ? 0 : BATCH); ++b)
 #pragma unroll
             for (int step = 0; step < STEPS; ++step) {
                 const int row = first + b * BLOCK_WARPS, column = step * 32 + lane;

@@ -8,7 +8,8 @@
 // elements at hand and the 32 that follow). A step costs two shuffles.
 struct SlidingRow {
     Sum here, next;
-    __device__ __forceinline__ void load(const Row& row, int x, int lane) {
+    template <typename Element>
+    __device__ __forceinline__ void load(const Row<Element>& row, int x, int lane) {
         here = row.at(x + lane);
         next = row.at(x + lane + WARP);
     }

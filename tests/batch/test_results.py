@@ -1,5 +1,7 @@
 """What a run writes: the table, the moved stack, the record, the report; and what each option changes of it."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import tifffile
@@ -7,6 +9,8 @@ import tifffile
 from tests.batch.movies import DRIFT, align, files, movie, record, shifts, table, write_movie
 from tests.io.samples import TYPES, write_imagej, write_ome
 from xcorr_app import apply_shifts
+from xcorr_app.batch import run as run_of_stacks
+from xcorr_app.batch import stack as stack_of_a_run
 
 pytestmark = pytest.mark.usefixtures("short_report")
 
@@ -164,3 +168,29 @@ def test_doubtful_frames_are_left_in_place_unless_asked(tmp_path):
     found = shifts(tmp_path / "moved" / "m" / "shifts.csv")
     np.testing.assert_array_equal(aligned(tmp_path / "moved")[2], apply_shifts(frames, found)[2])
     assert np.abs(found[2]).max() > 0.5
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_the_report_names_the_engines_that_ran(tmp_path, stack, monkeypatch, resume):
+    write_movie(tmp_path / "in" / "n.tif", seed=3)
+    engines, reports = iter(["warp-shuffle", "fft"]), []
+
+    def measured(*arguments, **options):
+        return replace(kept(*arguments, **options), engine=next(engines))
+
+    kept = stack_of_a_run.estimate_from
+    monkeypatch.setattr(stack_of_a_run, "estimate_from", measured)
+    monkeypatch.setattr(run_of_stacks, "render_report", lambda report: reports.append(report) or "")
+    arguments = (tmp_path / "in", "-o", tmp_path / "out", "--layout", "stacks", "--no-apply", "--verify", "none")
+    assert align(*arguments).code == 0
+    if resume:
+        assert align(*arguments, "--resume").code == 0
+    assert dict(reports[-1].facts)["Engine"] == "warp-shuffle, fft"
+
+
+def test_where_no_stack_was_measured_the_report_names_the_engine_asked_for(tmp_path, stack, monkeypatch):
+    reports = []
+    monkeypatch.setattr(run_of_stacks, "render_report", lambda report: reports.append(report) or "")
+    run = align(stack, "-o", tmp_path / "out", "--roi", "0:4000,0:5", "--engine", "definition")
+    assert run.code == 1
+    assert dict(reports[0].facts)["Engine"] == "definition"

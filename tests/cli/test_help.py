@@ -38,8 +38,11 @@ def test_defaults_and_values_are_shown_as_they_are_typed():
     wanted = ("first|last|mean|median|previous|template|INDEX|FILE", "all|none|N", "PX | PXY,PXX", "[default: zncc]")
     for words in wanted:
         assert words in " ".join(text.split()), words
-    command = main.commands["align"]
-    for option in command.params:
+
+
+@pytest.mark.parametrize("name", ["align", "correlate"])
+def test_every_default_is_shown(name):
+    for option in main.commands[name].params:
         if isinstance(option, click.Option) and not option.is_flag:
             # Releases of click differ in how they say that there is no default.
             without = option.default in (None, click.Option(["--x"]).default)
@@ -56,6 +59,19 @@ def test_every_option_of_the_stated_usage_exists():
     assert set(usage.split()) <= known
 
 
+def test_usage_of_correlate():
+    text = " ".join(xcorr("correlate", "--help").stdout.split())
+    assert "correlate [OPTIONS] LEFT RIGHT" in text
+    for words in ("one-to-one|one-to-many|n-to-mn|n-to-m", "PX | PXY,PXX", "[default: the full plane]", "Exit code"):
+        assert words in text, words
+    known = {name for option in main.commands["correlate"].params for name in [*option.opts, *option.secondary_opts]}
+    usage = (
+        "-o --form --max-shift --normalization --min-overlap --subpixel --channel --engine --device --verify "
+        "--no-verify --tolerance --max-pixels --overwrite -q -v --debug"
+    )
+    assert set(usage.split()) <= known
+
+
 def test_version():
     assert xcorr("--version").stdout == f"xcorr, version {__version__}\n"
 
@@ -64,6 +80,7 @@ def test_unknown_command_and_option():
     assert xcorr("nonsense").code == 2
     assert xcorr("align", "--nonsense").code == 2
     assert xcorr("align").code == 2
+    assert xcorr("correlate", "left.tif", "right.tif").code == 2
 
 
 def test_env_lists_device_versions_cache_and_engines():

@@ -3,6 +3,7 @@
 import io
 import os
 import pty
+import shlex
 import subprocess
 import sys
 
@@ -93,3 +94,13 @@ def test_debug_shows_where(tmp_path):
     assert process.returncode == 1
     assert "Traceback" in stderr
     assert "InputError" in stderr
+
+
+@pytest.mark.parametrize("command", [("align", "--no-apply"), ("correlate", "--form", "n-to-m")])
+def test_a_closed_standard_output_does_not_stop_a_run(tmp_path, stack, command):
+    name, *options = command
+    words = [sys.executable, "-m", "xcorr_app", name, *options, stack, *([stack] if name == "correlate" else [])]
+    line = shlex.join([*map(str, words), "-o", str(tmp_path / "out.npy"), "--device", "cpu"]) + " >&-"
+    run = subprocess.run(["sh", "-c", line], cwd=ROOT, text=True, capture_output=True, check=False)
+    assert (run.returncode, run.stderr) == (0, "")
+    assert (tmp_path / "out.npy").exists()

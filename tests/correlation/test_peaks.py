@@ -76,6 +76,13 @@ def test_the_slope_of_a_hill_outside_the_search_area_is_no_rival(xp):
     assert (row[0], column[0]) in {(12, 12), (12, 17)}
 
 
+def test_a_rival_on_the_rim_counts_only_along_axes_without_a_rim(xp):
+    plane = np.zeros((1, 20))
+    plane[0, [4, 12, 19]] = 1.0, 0.5, 0.8
+    assert found(xp, [plane])[3][0] == 0.5
+    assert found(xp, [plane.T])[3][0] == 0.5
+
+
 def test_invalid_elements_are_never_the_peak(xp):
     plane = hill((15, 15), 4, 4, 1.0)
     plane[:8, :8] = np.nan

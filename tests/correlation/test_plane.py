@@ -175,6 +175,11 @@ SMALL = np.arange(12.0).reshape(3, 4)
         ({"right": np.where(SMALL == 3, np.nan, SMALL)}, ArgumentError, "right holds NaN or infinite"),
         ({"min_overlap": 1.5}, ArgumentError, "min_overlap is 1.5"),
         ({"min_overlap": float("nan")}, ArgumentError, "min_overlap is nan"),
+        ({"min_overlap": None}, ArgumentError, "min_overlap is None"),
+        ({"form": ["n-to-m"]}, ArgumentError, r"form is \['n-to-m'\]"),
+        ({"engine": ["fft"]}, ArgumentError, r"engine \['fft'\]"),
+        ({"kernel_options": {}}, ArgumentError, r"kernel_options is {}: give xcorr_app.KernelOptions"),
+        ({"kernel_options": "combined"}, ArgumentError, "kernel_options is 'combined'"),
         ({"max_shift": -1}, ArgumentError, "max_shift is -1"),
         ({"max_shift": float("nan")}, ArgumentError, "max_shift is nan"),
         ({"max_shift": float("inf")}, ArgumentError, "max_shift is inf"),
@@ -186,3 +191,17 @@ SMALL = np.arange(12.0).reshape(3, 4)
 def test_wrong_arguments_are_named(arguments, error, message):
     with pytest.raises(error, match=message):
         cross_correlate(**{"left": SMALL, "right": SMALL, **arguments})
+
+
+@pytest.mark.parametrize(
+    ("dtype", "size", "wider"), [("float32", 1e25, "convert them to float64"), ("float64", 1e200, "")]
+)
+@pytest.mark.parametrize("engine", ["fft", "definition"])
+def test_sums_that_do_not_fit_their_type_are_told_in_words(xp, rng, engine, dtype, size, wider):
+    if xp is not np and engine == "definition":
+        engine = "auto"
+    image = xp.asarray((rng.random((6, 7)) * size).astype(dtype))
+    with pytest.raises(ArgumentError, match=f"sums of left times right do not fit {dtype}: scale.*{wider}"):
+        cross_correlate(image, image, normalization="none", engine=engine)
+    assert xp.nanmax(cross_correlate(image, image, normalization="zncc")) == pytest.approx(1, abs=1e-5)
+    assert cross_correlate(image, image, normalization="none", check_finite=False).shape == (11, 13)

@@ -39,6 +39,17 @@ def test_an_empty_window_is_refused(bounds):
         ShiftWindow(*bounds)
 
 
+@pytest.mark.parametrize("bound", [0.5, -1.0, float("nan"), None, "3"])
+@pytest.mark.parametrize("which", range(4))
+def test_a_window_is_made_of_whole_pixels(bound, which):
+    bounds = [-1, 1, -1, 1]
+    bounds[which] = bound
+    with pytest.raises(ArgumentError, match="whole pixels"):
+        ShiftWindow(*bounds)
+    bounds[which] = np.int64(0)
+    assert ShiftWindow(*bounds).dys.dtype.kind == "i"
+
+
 def test_inside_cuts_a_window_out_of_a_larger_one():
     inner, outer = ShiftWindow(-1, 2, 0, 3), ShiftWindow(-4, 5, -2, 3)
     plane = outer.dys[:, None] * 100 + outer.dxs

@@ -70,3 +70,10 @@ def test_a_killed_process_leaves_only_what_remove_partials_removes(tmp_path):
     assert remove_partials(tmp_path) == [left]
     assert not list((tmp_path / "deep").iterdir())
     assert (tmp_path / "kept.xcorr-partial-name").exists()
+
+
+@pytest.mark.parametrize("name", ["é µm.tif", os.fsdecode(b"\xff\xe9.tif"), "é" * 120 + ".tif", "n" * 250, "日" * 80])
+def test_any_name_the_system_takes_can_be_written(tmp_path, name):
+    atomic_write_bytes(tmp_path / name, b"1")
+    assert [path.name for path in tmp_path.iterdir()] == [name]
+    assert (tmp_path / name).read_bytes() == b"1"

@@ -33,14 +33,19 @@ def build(folder: Path, source: Path, defines: dict[str, str | int]) -> ctypes.C
 
 
 def run_launch(folder, launch, problem, arrays):
-    """Start one launch on guarded arrays."""
+    """Start one launch of a kernel that takes a problem on guarded arrays."""
+    run_kernel(folder, launch, arrays, (*problem.arguments(), *launch.extra))
+
+
+def run_kernel(folder, launch, arrays, numbers):
+    """Start one launch: pointers to arrays first, then integers."""
     source = kernel_root() / f"{launch.kernel}.cu"
     defines = {**launch.defines, "KERNEL_FILE": f'"{source}"', "KERNEL_ENTRY": launch.entry}
     library = build(folder, SHIM / "launcher.cpp", defines)
     library.shim_run.restype = ctypes.c_char_p
     library.shim_run.argtypes = [ctypes.c_int, ctypes.c_int, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p]
     pointers = (ctypes.c_void_p * len(arrays))(*(array.ctypes.data for array in arrays))
-    numbers = np.array([*problem.arguments(), *launch.extra], dtype=np.int32)
+    numbers = np.array(numbers, dtype=np.int32)
     failure = library.shim_run(launch.blocks, launch.threads, launch.shared_bytes, pointers, numbers.ctypes.data)
     assert failure is None, failure.decode()
 
@@ -64,7 +69,7 @@ def guards_are_whole(array: np.ndarray) -> bool:
 def correlate_on_host(folder, lefts, rights, problem, variant, *, sum_type="float", tuning=None, device=None):
     """Planes of a batch, computed by the kernel's source on the host; outputs are poisoned beforehand."""
     options = {"sum_type": sum_type, "tuning": tuning, "device": device}
-    launch = launch_of(variant, problem, input_type=str(lefts.dtype), **options)
+    launch = launch_of(variant, problem, left_type=str(lefts.dtype), right_type=str(rights.dtype), **options)
     dtype = np.float64 if sum_type == "double" else np.float32
     shape = (problem.pairs, *problem.plane_shape)
     planes = guarded(np.full(shape, 0 if launch.zero_first else np.nan, dtype))

@@ -1,71 +1,72 @@
-"""Every instantiation that ships, compiled without a device: no stack frame, no spills, on each architecture."""
+"""Every instantiation that ships, compiled as at run time but without a device: no stack frame, no spills, anywhere.
+
+The compiler is CUDA 13's, whose oldest architecture is sm_75 (that of CUDA 12 is sm_50).
+"""
 
 from __future__ import annotations
 
-import re
-import shutil
-import subprocess
+import multiprocessing
+from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
-from xcorr_app.gpu.compile import kernel_root
-from xcorr_app.gpu.correlation_launch import VARIANTS, launch_of
-from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
+from tests.kernels import nvrtc
+from tests.kernels.instantiations import (
+    COMMON_TYPES,
+    OTHER_TYPES,
+    distinct,
+    launches_of_peaks,
+    launches_of_variants,
+    narrow_launches,
+)
+from xcorr_app.gpu.compile import compiler_options, kernel_root, kernel_source
+from xcorr_app.registration.passes import worker_count
 
-ARCHITECTURES = ("75", "80", "90", "120")
+EVERYWHERE = distinct([*launches_of_variants(COMMON_TYPES), *launches_of_peaks(COMMON_TYPES)])
+"""Compiled for all the chosen architectures."""
+_OTHERS = [*launches_of_variants(OTHER_TYPES), *launches_of_peaks(OTHER_TYPES), *narrow_launches()]
+OTHERS = {name: launch for name, launch in distinct(_OTHERS).items() if name not in EVERYWHERE}
+"""Other types, and the tile of every narrow window: compiled for one."""
 
-
-def window(size, most, **batch):
-    return Problem((size, size), (size, size), (-most, -most), (2 * most + 1, 2 * most + 1), **batch)
-
-
-def full(size, **batch):
-    return Problem.full_plane((size, size), (size, size), **batch)
-
-
-SHAPED = {
-    "combined": [
-        full(16),
-        full(32),
-        full(64),
-        full(256),
-        window(512, 8),
-        window(64, 16),
-        window(512, 32),
-        window(512, 3),
-    ],
-    "row-product": [full(size, lefts=99, rights=99) for size in (16, 20, 24, 28, 32, 256)],
-}
-"""Problems that make the variants whose tile depends on the shape take each of their tiles."""
+pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")
 
 
-def instantiations():
-    """(name, launch) of every variant with its table's tunables, for float and for 16-bit input, and in double."""
-    found = {}
-    for variant in VARIANTS:
-        for problem in SHAPED.get(variant, [full(256)]):
-            for input_type, sum_type in (("float32", "float"), ("uint16", "float"), ("float32", "double")):
-                assert input_type in INPUT_TYPES
-                launch = launch_of(variant, problem, input_type=input_type, sum_type=sum_type)
-                key = (launch.kernel, tuple(sorted(launch.defines.items())))
-                found[key] = (f"{variant}-{input_type}-{sum_type}-{problem.plane_shape[0]}", launch)
-    return list(found.values())
+def chosen_architectures():
+    """The oldest and the newest that the compiler knows, and data centres' in between."""
+    known = nvrtc.architectures()
+    assert {80, 90, 100} <= set(known)
+    return sorted({known[0], 80, 90, 100, known[-1]})
+
+
+def options(architecture):
+    return (*compiler_options(), f"-arch=sm_{architecture}")
+
+
+@pytest.fixture(scope="module")
+def processes():
+    """The compiler takes one source at a time in each process."""
+    with ProcessPoolExecutor(min(4, worker_count()), multiprocessing.get_context("spawn")) as pool:
+        yield pool
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("name", "launch"), instantiations(), ids=lambda value: value if isinstance(value, str) else ""
-)
-def test_stays_in_registers(name, launch, tmp_path):
-    compiler = shutil.which("nvcc")
-    if compiler is None:
-        pytest.skip("nvcc is not installed")
-    command = [compiler, "-std=c++17", "-fatbin", "-Xptxas", "-v", "--threads", "2", f"-I{kernel_root() / 'include'}"]
-    command += [f"-gencode=arch=compute_{sm},code=sm_{sm}" for sm in ARCHITECTURES]
-    command += [f"-D{macro}={value}" for macro, value in launch.defines.items()]
-    command += [str(kernel_root() / f"{launch.kernel}.cu"), "-o", str(tmp_path / "kernel.fatbin")]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    frames = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads", done.stderr)
-    assert frames == [("0", "0", "0")] * len(ARCHITECTURES), f"{name}: {frames}"
-    assert "warning" not in done.stderr, done.stderr
+@pytest.mark.parametrize("kernel", sorted({launch.kernel for launch in EVERYWHERE.values()}))
+def test_stays_in_registers(processes, kernel):
+    jobs = [(launch, sm) for launch in EVERYWHERE.values() for sm in chosen_architectures()]
+    jobs = [job for job in [*jobs, *((launch, 90) for launch in OTHERS.values())] if job[0].kernel == kernel]
+    sources = [kernel_source(launch.kernel, launch.defines) for launch, _ in jobs]
+    logs = processes.map(nvrtc.outside_registers, sources, [options(sm) for _, sm in jobs])
+    wrong = [f"sm_{sm} {launch.defines}: {log}" for (launch, sm), log in zip(jobs, logs, strict=True) if log]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_a_spill_would_be_noticed():
+    source = 'extern "C" __global__ void f(float* x) { float a[200]; LOOP a[i] = x[i]; LOOP x[i] += a[i * 7 % ODD]; }'
+    source = source.replace("LOOP", "_Pragma(UNROLL) for (int i = 0; i < 200; ++i)").replace("UNROLL", '"unroll"')
+    assert nvrtc.outside_registers(source.replace("ODD", "int(x[0])"), options(90))
+    assert not nvrtc.outside_registers(source.replace("7 % ODD", "1"), options(90))
+
+
+def test_every_kernel_is_compiled():
+    files = {str(path.relative_to(kernel_root()).with_suffix("")) for path in kernel_root().rglob("*.cu")}
+    assert files == {launch.kernel for launch in EVERYWHERE.values()}

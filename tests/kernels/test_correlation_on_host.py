@@ -8,8 +8,9 @@ import pytest
 from tests.kernels.definition import planes_by_definition
 from tests.kernels.host_device import correlate_on_host
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.correlation_launch import VARIANTS, DeviceLimits
+from xcorr_app.gpu.correlation_launch import VARIANTS, computes
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
+from xcorr_app.gpu.launch import DeviceLimits
 
 PROBLEMS = {
     "one element": Problem.full_plane((1, 1), (1, 1)),
@@ -36,18 +37,20 @@ def integers(problem, dtype="float32", seed=3):
 def test_every_variant_equals_the_definition(host_builds, variant, name):
     problem = PROBLEMS[name]
     lefts, rights = integers(problem)
-    if variant == "multi-left-right" and not problem.shared_rights:
-        with pytest.raises(ArgumentError, match="n-to-m"):
+    if not computes(variant, problem):
+        with pytest.raises(ArgumentError, match=r"n-to-m|band-product"):
             correlate_on_host(host_builds, lefts, rights, problem, variant)
         return
     planes = correlate_on_host(host_builds, lefts, rights, problem, variant)
     np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
 
 
-@pytest.mark.parametrize("variant", ["overlap-wise", "warp-shuffle", "combined", "row-product"])
+@pytest.mark.parametrize(
+    "variant", ["overlap-wise", "row-per-warp", "warp-shuffle", "combined", "row-product", "band-product"]
+)
 @pytest.mark.parametrize("dtype", [name for name in INPUT_TYPES if name != "float32"])
 def test_integers_are_converted_on_load(host_builds, variant, dtype):
-    problem = Problem.full_plane((10, 33), (9, 36), lefts=2, rights=2)
+    problem = Problem((10, 33), (9, 36), (-8, -20), (18, 40), lefts=2, rights=2)
     lefts, rights = integers(problem, dtype)
     info = np.iinfo(dtype)
     lefts[0, 0, :2], rights[0, -1, -2:] = (info.min, info.max), (1, 0)
@@ -55,19 +58,38 @@ def test_integers_are_converted_on_load(host_builds, variant, dtype):
     np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
 
 
-@pytest.mark.parametrize("variant", ["warp-shuffle", "combined", "row-product"])
+@pytest.mark.parametrize("variant", ["warp-shuffle", "combined", "row-product", "row-per-warp", "band-product"])
 def test_double_build_of_the_same_source(host_builds, variant):
     problem = Problem.full_plane((12, 20), (12, 20))
+    if variant == "band-product":  # whose sums of a whole row would not fit the registers
+        problem = Problem((12, 20), (12, 20), (-5, -12), (11, 20))
     rng = np.random.default_rng(5)
     lefts, rights = rng.normal(1e3, 1, (2, 1, 12, 20)).astype("float32")
     planes = correlate_on_host(host_builds, lefts, rights, problem, variant, sum_type="double")
     np.testing.assert_allclose(planes, planes_by_definition(lefts, rights, problem), rtol=1e-14)
 
 
+BANDS = [
+    Problem((20, 24), (20, 24), (-6, -7), (13, 15), lefts=9, rights=9),
+    Problem((31, 17), (12, 40), (-20, -30), (45, 40), lefts=2, rights=2),  # window beyond the matrices
+    Problem((9, 33), (11, 30), (3, 2), (4, 9), lefts=3, rights=2, rights_per_left=2),  # shifts of one sign
+]
+
+
+@pytest.mark.parametrize("parts", [1, 2, 3])
+@pytest.mark.parametrize("problem", BANDS)
+def test_band_product_with_every_kind_of_band(host_builds, problem, parts):
+    lefts, rights = integers(problem)
+    threads = -(-4 * parts * problem.plane_shape[0] // 32) * 32
+    tuning = {"PAIRS": 4, "PARTS": parts, "THREADS": threads}
+    planes = correlate_on_host(host_builds, lefts, rights, problem, "band-product", tuning=tuning)
+    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
+
+
 @pytest.mark.parametrize("variant", VARIANTS)
 def test_float_sums_stay_within_the_bound(host_builds, variant):
     """n products of one sign, added in any order: relative error at most n * 2^-24."""
-    problem = Problem.full_plane((33, 35), (20, 31))
+    problem = Problem((33, 35), (20, 31), (-6, -9), (20, 24))
     rng = np.random.default_rng(5)
     lefts, rights = rng.random((1, 33, 35), dtype="float32"), rng.random((1, 20, 31), dtype="float32")
     expected = planes_by_definition(lefts, rights, problem)

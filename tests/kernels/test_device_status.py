@@ -1,4 +1,4 @@
-"""Every way of having no CUDA device becomes a sentence; a cache that cannot be written is passed by."""
+"""Every way of having no CUDA device becomes a sentence."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from types import SimpleNamespace
 import pytest
 
 from xcorr_app.errors import DeviceError
-from xcorr_app.gpu import compile as compiling
 from xcorr_app.gpu.device import cuda_status, require_cuda
 
 
@@ -81,50 +80,3 @@ def test_driver_too_old_or_no_device(cupy_is, text):
 def test_no_device_listed(cupy_is):
     cupy_is(fake_cupy(count=0))
     assert "lists none" in cuda_status().reason
-
-
-def test_the_source_carries_defines_and_the_digest_of_the_headers():
-    source = compiling.kernel_source("correlation/combined", {"TILE_X": 12, "INPUT_TYPE": "unsigned char"})
-    first, *rest = source.splitlines()
-    assert first.startswith("// headers ")
-    assert rest[:2] == ["#define INPUT_TYPE unsigned char", "#define TILE_X 12"]
-    assert "combined(const Input* lefts" in source
-
-
-class Compiler:
-    """CuPy's RawModule over a cache folder that may refuse to be written."""
-
-    def __init__(self, readable_folders):
-        self.folders, self.readable = [], readable_folders
-
-    def module(self, **_):
-        folder = compiling.os.environ.get("CUPY_CACHE_DIR", "home")
-        self.folders.append(folder)
-        if folder == "home" and not self.readable:
-            raise PermissionError(13, "Read-only file system", folder)
-        return SimpleNamespace(get_function=lambda entry: SimpleNamespace(entry=entry))
-
-
-@pytest.mark.parametrize("writable", [True, False])
-def test_a_cache_that_cannot_be_written_is_passed_by(cupy_is, monkeypatch, writable):
-    monkeypatch.delenv("CUPY_CACHE_DIR", raising=False)
-    compiler, module = Compiler(writable), fake_cupy()
-    module.RawModule = compiler.module
-    cupy_is(module)
-    defines = {"WRITABLE": int(writable)}
-    function = compiling.kernel_function("correlation/warp_shuffle", defines)
-    assert function.entry == "warp_shuffle"
-    assert len(compiler.folders) == (1 if writable else 2)
-    assert "CUPY_CACHE_DIR" not in compiling.os.environ
-    assert compiling.kernel_function("correlation/warp_shuffle", defines) is function
-
-
-def test_a_compile_error_names_the_kernel(cupy_is):
-    def refuse(**_):
-        raise RuntimeError("expected a ';'")
-
-    module = fake_cupy()
-    module.RawModule = refuse
-    cupy_is(module)
-    with pytest.raises(DeviceError, match=r"multi_row\.cu does not compile.*expected a ';'"):
-        compiling.kernel_function("correlation/multi_row", {"BROKEN": 1})

@@ -8,8 +8,9 @@ import pytest
 from tests.registration.scenes import UnreliableFrames, drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration.estimate import REFERENCES, estimate_from
+from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.strategies import REFERENCES
 
 DRIFT = np.array([(0, 0), (1, -2), (3, 1), (5, 4), (2, 6), (-3, 2)], dtype=float)
 

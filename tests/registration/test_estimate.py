@@ -9,7 +9,7 @@ from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.gpu.arrays import to_host
-from xcorr_app.registration.estimate import REFERENCES
+from xcorr_app.registration.strategies import REFERENCES
 
 WHOLE = np.array([(0, 0), (1, -2), (3, 1), (5, 4), (2, 6), (-3, 2), (-4, -5)], dtype=float)
 FRACTIONS = np.array([(0, 0), (0.3, -0.4), (1.25, -1.5), (2.6, -3.1), (4.45, -3.9), (5.5, -5.05), (6.7, -5.8)])

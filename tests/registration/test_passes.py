@@ -7,9 +7,10 @@ import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.registration import passes
-from xcorr_app.registration.estimate import REFERENCES
+from xcorr_app.correlation.engines import choose_engine
+from xcorr_app.registration import measurement, passes
 from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.strategies import REFERENCES
 
 COUNT = 11
 PIXELS = 40 * 44
@@ -110,3 +111,25 @@ def test_an_error_in_one_chunk_ends_the_pass(monkeypatch):
 
     with pytest.raises(OSError, match="frame 4"):
         list(Pass(COUNT, PIXELS, on_device=False).over("any", job))
+
+
+@pytest.mark.parametrize("count", [1, 3, 50])
+def test_the_choice_of_the_engine_knows_how_long_ranges_are(count):
+    for pixels in (1, PIXELS, 1 << 19, 1 << 30):
+        walk = Pass(count, pixels, on_device=False)
+        first = next(iter(walk.over("any", lambda start, stop: stop - start)))
+        assert walk.images_at_once == first
+
+
+def test_the_engine_of_phase_correlation_is_the_fft(monkeypatch, stack):
+    asked = []
+
+    def choose(name, xp, task, kernel_options):
+        asked.append((name, task.rights))
+        return choose_engine(name, xp, task, kernel_options)
+
+    monkeypatch.setattr(measurement, "choose_engine", choose)
+    chunks_of(monkeypatch, 4)
+    for normalization in ("phase", "zncc"):
+        estimate_shifts(stack, max_shift=8, normalization=normalization)
+    assert asked == [("fft", 4), ("auto", 4)]

@@ -76,3 +76,16 @@ def test_unrelated_noise_is_never_trusted(rng, max_shift, size):
     stack = rng.normal(size=(60, size, size))
     result = estimate_shifts(stack, "first", max_shift)
     assert [t for t, flags in enumerate(result.flags) if is_trusted(flags)] == [0]
+
+
+@pytest.mark.parametrize("reference", ["first", "last"])
+@pytest.mark.parametrize(("displacement", "flagged"), [(4, False), (6, True), (10, True)])
+def test_a_peak_beside_shifts_with_too_little_overlap_is_on_an_edge(xp, reference, displacement, flagged):
+    stack = xp.asarray(drifting([(0, 0), (-displacement, 0)], shape=(50, 50), width=0.01))
+    # Nine tenths of 50 rows overlap up to a shift of 5 rows.
+    result = estimate_shifts(stack, reference, max_shift=(20, 0), min_overlap=0.9)
+    assert abs(result.shifts).max() == pytest.approx(min(displacement, 5), abs=0.1)
+    moved = 1 if reference == "first" else 0
+    assert ("edge" in result.flags[moved]) == flagged
+    # The frame that is the reference itself has neighbours, and columns are an axis of one shift.
+    assert "edge" not in result.flags[1 - moved]

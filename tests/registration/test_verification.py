@@ -11,7 +11,7 @@ from xcorr_app import ShiftWindow, estimate_shifts
 from xcorr_app.correlation import overlap
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.engines.fft import FFTEngine
-from xcorr_app.registration.estimate import REFERENCES
+from xcorr_app.registration.strategies import REFERENCES
 from xcorr_app.registration.verification import scores_by_definition
 
 DRIFT = np.array([(0, 0), (1.2, -2.3), (3.4, 1.1), (5, 4), (-3.3, 2.7)])

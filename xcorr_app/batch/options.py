@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
@@ -57,6 +57,7 @@ class AlignOptions:
             "prefilter": str(s.prefilter),
             "roi": None if s.roi is None else [[part.start, part.stop] for part in s.roi],
             "engine": s.engine,
+            "kernel_options": None if s.kernel_options is None else asdict(s.kernel_options),
             "device": self.device,
             "min_overlap": s.min_overlap,
             "min_score": s.min_score,

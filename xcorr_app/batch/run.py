@@ -65,7 +65,7 @@ def plan_run(
         scan_file(options.reference, options.limits)
     check_output(out, discovery, inputs, resume=resume, overwrite=overwrite)
     device = select_device(options.device)
-    choose_engine(options.settings.engine, device.xp)
+    choose_engine(options.settings.engine, device.xp, kernel_options=options.settings.kernel_options)
     return Plan(discovery, device, tuple(inputs), out, options)
 
 
@@ -129,7 +129,7 @@ def run_align(
         for failure in plan.discovery.failures
     ]
 
-    report = RunReport(_title(plan), _facts(plan, found), tuple(stacks))
+    report = RunReport(_title(plan), _facts(plan, _engines(plan, records), found), tuple(stacks))
     atomic_write_text(out / "report.html", render_report(report))
     failed = any(_has_failed(stack) for stack in stacks)
     record = {
@@ -197,7 +197,13 @@ def _title(plan: Plan) -> str:
     return f"Alignment of {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
 
 
-def _facts(plan: Plan, found: dict[str, str]) -> tuple[tuple[str, str], ...]:
+def _engines(plan: Plan, records: dict[str, Any]) -> str:
+    """Names of the engines that measured the stacks; what was asked for where none did."""
+    ran = dict.fromkeys(record["engine"] for record in records.values() if "engine" in record)
+    return ", ".join(ran) or plan.options.settings.engine
+
+
+def _facts(plan: Plan, engines: str, found: dict[str, str]) -> tuple[tuple[str, str], ...]:
     """What ran on what; nothing that differs between a run and the same run resumed."""
     options, s = plan.options, plan.options.settings
     measured = f"{s.normalization}, sub-pixel {s.subpixel}" + (f" (1/{s.upsample} px)" if s.subpixel == "dft" else "")
@@ -215,7 +221,7 @@ def _facts(plan: Plan, found: dict[str, str]) -> tuple[tuple[str, str], ...]:
         ("Program", f"xcorr {own_version()}"),
         ("Input", ", ".join(str(path) for path in plan.inputs)),
         ("Device", f"{plan.device.description}; {processor()}"),
-        ("Engine", choose_engine(s.engine, plan.device.xp).name),
+        ("Engine", engines),
         ("Measured by", "; ".join([measured, *extras])),
         ("Checked against the float64 FFT", checked),
         ("Output", written),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -73,6 +73,10 @@ class SourceFrames:
             except InputError as error:
                 unreadable[i] = str(error)
         return Chunk(start, self.xp.asarray(frames), unreadable)
+
+    def on_host(self) -> SourceFrames:
+        """Return the same frames, handed out as NumPy arrays."""
+        return replace(self, xp=np)
 
     def origin(self, frame: int) -> tuple[str, int]:
         """Name of the file and page in it that a frame comes from (the first of the planes averaged)."""

@@ -6,6 +6,8 @@ import click
 
 from xcorr_app import __version__
 from xcorr_app.cli.align import align
+from xcorr_app.cli.bench import bench
+from xcorr_app.cli.correlate import correlate
 from xcorr_app.cli.env import env
 
 
@@ -15,10 +17,13 @@ def main() -> None:
     """Image cross-correlation and registration.
 
     \b
-    Example:
+    Examples:
       xcorr align FOLDER -o OUT
+      xcorr correlate LEFT RIGHT -o plane.tif
     """
 
 
 main.add_command(align)
+main.add_command(bench)
+main.add_command(correlate)
 main.add_command(env)

@@ -89,6 +89,7 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, DEFAULT_TOLERANCE
     show_default=True,
     help="What computes the correlation; `xcorr env` says which can run.",
 )
+@values.kernel_options
 @click.option(
     "--device",
     default="auto",
@@ -210,6 +211,7 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         prefilter=given["prefilter"] or Prefilter(),
         roi=given["roi"],
         engine=given["engine"],
+        kernel_options=values.read_kernel_options(given),
         min_overlap=given["min_overlap"],
         min_score=given["min_score"],
         tolerance=given["tolerance"],

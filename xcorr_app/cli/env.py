@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import os
-from pathlib import Path
 
 import click
 import numpy as np
@@ -12,6 +10,7 @@ import numpy as np
 from xcorr_app.batch.environment import processor, versions
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.gpu.device import cuda_status
+from xcorr_app.gpu.kernel_cache import cache_folder
 
 
 @click.command()
@@ -30,8 +29,7 @@ def env() -> None:
         click.echo(f"CUDA          driver {status.driver}, runtime {status.runtime}")
     else:
         click.echo(f"GPU           none: {status.reason}")
-    default = Path.home() / ".cupy" / "kernel_cache"
-    click.echo(f"kernel cache  {os.environ.get('CUPY_CACHE_DIR', default)}")
+    click.echo(f"kernel cache  {cache_folder()}")
     places = {"CPU": np} | ({"GPU": importlib.import_module("cupy")} if status.available else {})
     for place, xp in places.items():
         for name, engine in ENGINES.items():

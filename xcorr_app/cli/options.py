@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration.estimate import REFERENCES
+from xcorr_app.gpu.correlation_launch import VARIANTS
+from xcorr_app.gpu.correlation_options import DISTRIBUTIONS, KernelOptions
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.settings import Roi
+from xcorr_app.registration.strategies import REFERENCES
 
 T = TypeVar("T")
+Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]  # older releases of click know no argument
@@ -93,3 +97,43 @@ ROI = Value("Y0:Y1,X0:X1", _roi)
 REFERENCE = Value("first|last|mean|median|previous|template|INDEX|FILE", _reference)
 VERIFY = Value("all|none|N", _verify)
 PREFILTER = Value("NAME:ARGS", Prefilter.parse)
+
+_KERNEL_OPTIONS = (
+    click.option(
+        "--variant",
+        type=click.Choice(["auto", *VARIANTS]),
+        default="auto",
+        show_default=True,
+        help="Kernel of --engine warp-shuffle; auto takes the fastest by a table of measurements.",
+    ),
+    click.option(
+        "--distribution",
+        type=click.Choice(DISTRIBUTIONS),
+        help="How --variant warp-shuffle-distributed splits the rows of a shift among workers. They add up in any "
+        "order, so the last bits differ from run to run; none is deterministic: one worker a shift.",
+    ),
+    click.option("--rows-per-worker", type=int, help="Most rows a worker sums (--variant warp-shuffle-distributed)."),
+    click.option("--rights", type=int, help="Right matrices a thread (--variant multi-right or multi-left-right)."),
+    click.option("--lefts", type=int, help="Left matrices a thread (--variant multi-left-right)."),
+    click.option("--shifts-per-thread", "shifts", type=int, help="Row shifts a thread (--variant multi-row)."),
+    click.option("--left-rows", type=int, help="Left rows a thread holds at a time (--variant multi-row)."),
+)
+
+
+def kernel_options(command: Command) -> Command:
+    """Add the options of the CUDA kernels to a command; `read_kernel_options` understands what was given."""
+    for option in reversed(_KERNEL_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_kernel_options(given: dict[str, Any]) -> KernelOptions | None:
+    """Make the kernels' options of a command's parameters; None where nothing was asked.
+
+    Raises
+    ------
+    ArgumentError
+        For values out of range and options that do not belong to the variant.
+    """
+    options = KernelOptions(**{field.name: given[field.name] for field in fields(KernelOptions)})
+    return None if options.asks_nothing else options

@@ -18,8 +18,13 @@ _WIDTH_OF_FILES = 200
 _STYLES = {"good": "green", "doubtful": "yellow", "failed": "red"}
 
 
-def console_for(stream: TextIO) -> Console:
-    """Console whose lines are not folded where nobody looks, and whose text can be written in any encoding."""
+def console_for(stream: TextIO | None) -> Console:
+    """Console whose lines are not folded where nobody looks, and whose text can be written in any encoding.
+
+    Without a stream, as where standard output was closed before the program began, nothing is printed.
+    """
+    if stream is None:
+        return Console(file=io.StringIO(), quiet=True)
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
     return Console(file=stream, width=None if stream.isatty() else _WIDTH_OF_FILES)

@@ -10,6 +10,7 @@ from the plain sum ``Sfg`` and the overlap sums of f, f**2, g, g**2 and the numb
 
 from __future__ import annotations
 
+import math
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -23,6 +24,12 @@ Overlaps: TypeAlias = tuple[Array, Array]
 
 # Variance left in an overlap, relative to that of the whole image, below which rounding would decide the score.
 _RELATIVE_VARIANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
+
+
+def least_overlap(left_shape: tuple[int, int], right_shape: tuple[int, int], min_overlap: float) -> int:
+    """Fewest overlapping pairs at which a shift scores: a fraction of the largest possible overlap, at least one."""
+    largest = min(left_shape[0], right_shape[0]) * min(left_shape[1], right_shape[1])
+    return max(1, math.ceil(min_overlap * largest))
 
 
 class ZNCC:
@@ -51,8 +58,7 @@ class ZNCC:
         self._xp = xp
         self._sums = OverlapSums(left_shape, right_shape, window)
         counts = overlap_counts(left_shape, right_shape, window)
-        largest = min(left_shape[0], right_shape[0]) * min(left_shape[1], right_shape[1])
-        self.too_small = xp.asarray(counts < max(1.0, min_overlap * largest))
+        self.too_small = xp.asarray(counts < least_overlap(left_shape, right_shape, min_overlap))
         self._counts = xp.asarray(np.maximum(counts, 1.0))
 
     def left(self, matrices: Array) -> Overlaps:

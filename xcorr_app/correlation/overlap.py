@@ -15,21 +15,12 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.overlap_edges import axis_overlap
 
 _GROUP = 16
 """Rows whose sum in float32 is off by less than a millionth, and at random."""
 
 Bounds = tuple[NDArray[np.intp], NDArray[np.intp]]
-
-
-def _axis_bounds(left_size: int, right_size: int, shifts: NDArray[np.intp]) -> tuple[Bounds, Bounds]:
-    """Half-open bounds along one axis, for `left` and for `right`; empty overlaps get equal bounds."""
-    start = np.clip(-shifts, 0, right_size)
-    stop = np.clip(left_size - shifts, start, right_size)
-    empty = stop <= start
-    left_start = np.where(empty, 0, start + shifts)
-    left_stop = np.where(empty, 0, stop + shifts)
-    return (left_start, left_stop), (start, stop)
 
 
 def overlap_slices(
@@ -51,7 +42,7 @@ def overlap_counts(
     """Number of overlapping element pairs at every shift, shape `window.shape`."""
     counts = []
     for axis, shifts in enumerate((window.dys, window.dxs)):
-        _, (start, stop) = _axis_bounds(left_shape[axis], right_shape[axis], shifts)
+        _, (start, stop) = axis_overlap(left_shape[axis], right_shape[axis], shifts)
         counts.append((stop - start).astype(np.float64))
     return counts[0][:, None] * counts[1][None, :]
 
@@ -67,8 +58,8 @@ class OverlapSums:
     """
 
     def __init__(self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> None:
-        rows = _axis_bounds(left_shape[0], right_shape[0], window.dys)
-        columns = _axis_bounds(left_shape[1], right_shape[1], window.dxs)
+        rows = axis_overlap(left_shape[0], right_shape[0], window.dys)
+        columns = axis_overlap(left_shape[1], right_shape[1], window.dxs)
         self._left, self._right = (rows[0], columns[0]), (rows[1], columns[1])
 
     def of_left(self, images: Array) -> tuple[Array, Array]:

@@ -40,8 +40,8 @@ def find_peaks(planes: Array, search: tuple[slice, slice]) -> Peaks:
     planes : ndarray, shape (B, ny, nx)
         NaN marks shifts that are not valid; they are never the peak.
     search : tuple of slice
-        The part of the plane in which a peak may lie. The rest serves as neighbours: a value on the rim of the
-        search area is a local maximum only if it also exceeds what lies outside.
+        The part of the plane in which a peak may lie. A rival must lie inside its rim: of a value on the rim it is
+        not known whether the correlation rises on beyond.
 
     Returns
     -------
@@ -57,11 +57,15 @@ def find_peaks(planes: Array, search: tuple[slice, slice]) -> Peaks:
     row, column = best // planes.shape[2], best % planes.shape[2]
 
     is_maximum = inside >= _highest_of_3x3(filled)
+    within = xp.zeros(planes.shape[1:], dtype=bool)
+    within[*search] = True
+    for axis in (0, 1):
+        _clear_rim(within, search[axis].indices(planes.shape[1 + axis]), axis)
     rows, columns = xp.arange(planes.shape[1]), xp.arange(planes.shape[2])
     far = (abs(rows[None, :, None] - row[:, None, None]) >= _RIVAL_DISTANCE) | (
         abs(columns[None, None, :] - column[:, None, None]) >= _RIVAL_DISTANCE
     )
-    rival = xp.where(is_maximum & far, inside, -np.inf).max(axis=(1, 2))
+    rival = xp.where(is_maximum & far & within, inside, -np.inf).max(axis=(1, 2))
     return Peaks(row, column, xp.where(xp.isneginf(value), np.nan, value), rival)
 
 
@@ -80,6 +84,16 @@ def neighbourhoods(planes: Array, row: Array, column: Array, radius: int) -> Arr
     batch = xp.arange(planes.shape[0])[:, None, None]
     cut = planes[batch, xp.clip(rows, 0, ny - 1)[:, :, None], xp.clip(columns, 0, nx - 1)[:, None, :]]
     return xp.where(outside, np.nan, cut)
+
+
+def _clear_rim(within: Array, extent: tuple[int, int, int], axis: int) -> None:
+    """Take out the first and the last element along an axis that has more than one."""
+    first, stop, _ = extent
+    if stop - first > 1:
+        rim = [slice(None)] * 2
+        for at in (first, stop - 1):
+            rim[axis] = slice(at, at + 1)
+            within[tuple(rim)] = False
 
 
 def _highest_of_3x3(planes: Array) -> Array:

@@ -2,24 +2,34 @@
 
 from __future__ import annotations
 
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, get_args
 
 import numpy as np
 
-from xcorr_app.correlation.engines import choose_engine
+from xcorr_app.correlation.arrangement import Arrangement, arrange
+from xcorr_app.correlation.batches import all_finite, planes_in_batches
+from xcorr_app.correlation.engines.base import Correlator
 from xcorr_app.correlation.engines.fft import FFTCorrelator
-from xcorr_app.correlation.forms import Form, broadcast_left, broadcast_right, check_form, result_shape
+from xcorr_app.correlation.forms import Form
 from xcorr_app.correlation.normalize import ZNCC
 from xcorr_app.correlation.standardize import standardize, working_dtype
-from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError, DataTypeError
 from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.correlation_options import KernelOptions
+from xcorr_app.gpu.memory import with_second_try
+from xcorr_app.gpu.placement import on_device_of
+
+__all__ = ["DEFAULT_MIN_OVERLAP", "NORMALIZATIONS", "Normalization", "as_window", "cross_correlate", "phase_planes"]
 
 Normalization = Literal["zncc", "none", "phase"]
 NORMALIZATIONS: tuple[str, ...] = get_args(Normalization)
 
 DEFAULT_MIN_OVERLAP = 0.25
 """Fraction of the smaller matrix that must overlap for a shift to score."""
+
+_AS_IT_IS: AbstractContextManager[Any] = nullcontext()
 
 
 def cross_correlate(
@@ -30,7 +40,9 @@ def cross_correlate(
     *,
     normalization: Normalization = "zncc",
     engine: str = "auto",
+    kernel_options: KernelOptions | None = None,
     min_overlap: float = DEFAULT_MIN_OVERLAP,
+    check_finite: bool = True,
 ) -> Array:
     """Cross-correlate matrices over a window of shifts.
 
@@ -40,9 +52,10 @@ def cross_correlate(
     Parameters
     ----------
     left, right : ndarray
-        NumPy or CuPy arrays (both of one kind), real. Shapes by `form`: ``one-to-one`` (H, W) and (H', W');
-        ``one-to-many`` (H, W) and (M, H', W'); ``n-to-mn`` (N, H, W) and (N, M, H', W'), each left with its own
-        rights; ``n-to-m`` (N, H, W) and (M, H', W'), every left with every right.
+        NumPy or CuPy arrays (both of one kind, on one device, which does the work), real. Shapes by `form`:
+        ``one-to-one`` (H, W) and (H', W'); ``one-to-many`` (H, W) and (M, H', W'); ``n-to-mn`` (N, H, W) and
+        (N, M, H', W'), each left with its own rights; ``n-to-m`` (N, H, W) and (M, H', W'), every left with every
+        right.
     form : {'one-to-one', 'one-to-many', 'n-to-mn', 'n-to-m'}
     max_shift : int, (int, int) or ShiftWindow, optional
         Largest shift in pixels along rows and columns, or any rectangle of shifts. Default: the full plane.
@@ -51,9 +64,16 @@ def cross_correlate(
         `min_overlap` or constant. ``none``: the plain sums. ``phase``: modulus of every frequency set to one,
         after a Hann taper (FFT only, equal shapes).
     engine : str
-        ``auto``, ``fft``, ``warp-shuffle`` (CuPy arrays of at most 16 bits or float32) or ``definition``.
+        ``auto`` (the fastest for these shapes by a table of measurements), ``fft``, ``warp-shuffle`` (CuPy arrays of at
+        most 16 bits or float32) or ``definition``.
+    kernel_options : KernelOptions, optional
+        Variant and tuning of the kernels of ``warp-shuffle``, which is then what ``auto`` means.
     min_overlap : float
         Fraction of the smaller matrix, in [0, 1]; ``zncc`` only.
+    check_finite : bool
+        Whether to look for NaN and infinite values, in the matrices and, with normalization ``none``, in the planes.
+        Without it a call on CuPy arrays with that normalization returns while the device is still working; values
+        that are not finite, and sums that do not fit the planes' type, then give an undefined plane.
 
     Returns
     -------
@@ -64,9 +84,12 @@ def cross_correlate(
     Raises
     ------
     ArgumentError, ShapeError, DataTypeError
-        For unknown names, shapes that do not fit the form, non-finite values, arrays of two kinds.
+        For unknown names, shapes that do not fit the form, non-finite values, sums that do not fit the planes' type,
+        arrays of two kinds.
     DeviceError
-        If the engine cannot run on such arrays.
+        If the engine cannot run on such arrays, or they live on two devices.
+    DeviceMemoryError
+        If the planes, or one pair of matrices, do not fit into the device's memory; a batch that does not is cut.
 
     References
     ----------
@@ -83,62 +106,65 @@ def cross_correlate(
     [2, -3]
     """
     xp = array_namespace(left)
-    if array_namespace(right) is not xp:
+    if type(right) is not type(left) and array_namespace(right) is not xp:
         raise DataTypeError("left and right must both be NumPy or both be CuPy arrays")
-    check_form(left, right, form)
     if normalization not in NORMALIZATIONS:
         raise ArgumentError(f"unknown normalization {normalization!r}: use one of {', '.join(NORMALIZATIONS)}")
-    if not 0 <= min_overlap <= 1:
-        raise ArgumentError(f"min_overlap is {min_overlap}: it is a fraction in [0, 1]")
-    dtype = working_dtype(left, right)
-    for name, array in (("left", left), ("right", right)):
-        if array.dtype.kind == "f" and not bool(xp.isfinite(array).all()):
+    if not isinstance(min_overlap, (int, float, np.integer, np.floating)) or not 0 <= min_overlap <= 1:
+        raise ArgumentError(f"min_overlap is {min_overlap!r}: it is a fraction in [0, 1]")
+    with on_device_of(left, right):
+        how = with_second_try(
+            arrange, left, right, form, max_shift, normalization, engine, kernel_options, xp, what="tables do not fit"
+        )
+        if check_finite:
+            _check_finite(left=left, right=right)
+
+        def planes_of(lefts: Array, rights: Array) -> Array:
+            if how.correlator is None:
+                planes = phase_planes(lefts, rights, how.window, engine)
+            elif normalization == "none":
+                return _plain_sums(lefts, rights, how, how.correlator)
+            else:
+                planes = _scores(lefts, rights, how, how.correlator, min_overlap)
+            return planes.astype(how.dtype, copy=False)
+
+        lefts, rights = left.reshape(how.left_shape), right.reshape(how.right_shape)
+        planes = planes_in_batches(planes_of, lefts, rights, how.window.shape, how.dtype)
+        if check_finite and normalization == "none" and "f" in (left.dtype.kind, right.dtype.kind):
+            _check_range(planes)
+        return planes.reshape(how.shape)
+
+
+def _check_finite(**arrays: Array) -> None:
+    for name, array in arrays.items():
+        if array.dtype.kind == "f" and not all_finite(array):
             raise ArgumentError(f"{name} holds NaN or infinite values: replace them, for example by the mean")
 
-    lefts, rights = broadcast_left(left), broadcast_right(right)
-    window = as_window(max_shift, left.shape[-2:], right.shape[-2:])
-    if normalization == "phase":
-        planes = phase_planes(lefts, rights, window, engine)
-    else:
-        correlator = choose_engine(engine, xp).bind(left.shape[-2:], right.shape[-2:], window, xp)
-        if normalization == "none":
-            lefts, rights = lefts.astype(dtype, copy=False), rights.astype(dtype, copy=False)
-            planes = correlator.sums(correlator.left(lefts), correlator.right(rights))
-        else:
-            lefts, rights = standardize(lefts, dtype).values, standardize(rights, dtype).values
-            zncc = ZNCC(left.shape[-2:], right.shape[-2:], window, min_overlap, xp)
-            sums = correlator.sums(correlator.left(lefts), correlator.right(rights))
-            planes = zncc(sums, zncc.left(lefts), zncc.right(rights))
-    shape = result_shape(lefts.shape, rights.shape, form)
-    return planes.reshape(*shape, *window.shape).astype(dtype, copy=False)
+
+def _check_range(planes: Array) -> None:
+    if not all_finite(planes):
+        wider = " convert them to float64," if planes.dtype == np.float32 else ""
+        raise ArgumentError(
+            f"sums of left times right do not fit {planes.dtype}: scale the values down,{wider} or use zncc"
+        )
 
 
-def as_window(
-    max_shift: float | tuple[float, float] | ShiftWindow | None,
-    left_shape: tuple[int, int],
-    right_shape: tuple[int, int],
-) -> ShiftWindow:
-    """Window of shifts from what a user may state; None is the full plane.
+def _plain_sums(lefts: Array, rights: Array, how: Arrangement, correlator: Correlator) -> Array:
+    if lefts.dtype != how.left_type:
+        lefts = lefts.astype(how.left_type)
+    if rights.dtype != how.right_type:
+        rights = rights.astype(how.right_type)
+    # NumPy would warn of sums that overflow; `_check_range` tells it in words.
+    with np.errstate(over="ignore", invalid="ignore") if isinstance(lefts, np.ndarray) else _AS_IT_IS:
+        sums = correlator.sums(correlator.left(lefts), correlator.right(rights))
+        return sums if sums.dtype == how.dtype else sums.astype(how.dtype)
 
-    Raises
-    ------
-    ArgumentError
-        If a largest shift is negative, not a number, or not one or two values.
-    """
-    if isinstance(max_shift, ShiftWindow):
-        return max_shift
-    if max_shift is None:
-        return ShiftWindow.full(left_shape, right_shape)
-    try:
-        largest = np.broadcast_to(np.asarray(max_shift, dtype=np.float64), (2,))
-    except (TypeError, ValueError):
-        raise ArgumentError(f"max_shift is {max_shift!r}: give one number of pixels, or two (rows, columns)") from None
-    if not np.isfinite(largest).all() or (largest < 0).any():
-        raise ArgumentError(f"max_shift is {max_shift!r}: it must be a finite number of pixels, zero or more")
-    full = ShiftWindow.full(left_shape, right_shape)
-    max_dy = min(int(np.ceil(largest[0])), max(full.dy_max, -full.dy_min))
-    max_dx = min(int(np.ceil(largest[1])), max(full.dx_max, -full.dx_min))
-    return ShiftWindow.symmetric(max_dy, max_dx)
+
+def _scores(lefts: Array, rights: Array, how: Arrangement, correlator: Correlator, min_overlap: float) -> Array:
+    zncc = ZNCC(lefts.shape[-2:], rights.shape[-2:], how.window, min_overlap, array_namespace(lefts))
+    lefts, rights = standardize(lefts, how.dtype).values, standardize(rights, how.dtype).values
+    sums = correlator.sums(correlator.left(lefts), correlator.right(rights))
+    return zncc(sums, zncc.left(lefts), zncc.right(rights))
 
 
 def phase_planes(lefts: Array, rights: Array, window: ShiftWindow, engine: str) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,7 @@ class ShiftWindow:
     Raises
     ------
     ArgumentError
-        If the rectangle is empty.
+        If the rectangle is empty, or a shift is not a whole number.
     """
 
     dy_min: int
@@ -31,6 +31,8 @@ class ShiftWindow:
     dx_max: int
 
     def __post_init__(self) -> None:
+        if not all(isinstance(shift, (int, np.integer)) for shift in astuple(self)):
+            raise ArgumentError(f"{self}: a window is made of whole pixels, give integers")
         if self.dy_min > self.dy_max or self.dx_min > self.dx_max:
             raise ArgumentError(f"empty shift window {self}: each minimum must not exceed its maximum")
 
@@ -69,3 +71,31 @@ class ShiftWindow:
         rows = slice(self.dy_min - other.dy_min, self.dy_max - other.dy_min + 1)
         columns = slice(self.dx_min - other.dx_min, self.dx_max - other.dx_min + 1)
         return rows, columns
+
+
+def as_window(
+    max_shift: float | tuple[float, float] | ShiftWindow | None,
+    left_shape: tuple[int, int],
+    right_shape: tuple[int, int],
+) -> ShiftWindow:
+    """Window of shifts from what a user may state; None is the full plane.
+
+    Raises
+    ------
+    ArgumentError
+        If a largest shift is negative, not a number, or not one or two values.
+    """
+    if isinstance(max_shift, ShiftWindow):
+        return max_shift
+    if max_shift is None:
+        return ShiftWindow.full(left_shape, right_shape)
+    try:
+        largest = np.broadcast_to(np.asarray(max_shift, dtype=np.float64), (2,))
+    except (TypeError, ValueError):
+        raise ArgumentError(f"max_shift is {max_shift!r}: give one number of pixels, or two (rows, columns)") from None
+    if not np.isfinite(largest).all() or (largest < 0).any():
+        raise ArgumentError(f"max_shift is {max_shift!r}: it must be a finite number of pixels, zero or more")
+    full = ShiftWindow.full(left_shape, right_shape)
+    max_dy = min(int(np.ceil(largest[0])), max(full.dy_max, -full.dy_min))
+    max_dx = min(int(np.ceil(largest[1])), max(full.dx_max, -full.dx_min))
+    return ShiftWindow.symmetric(max_dy, max_dx)

@@ -7,6 +7,7 @@ its own is handed in, so a machine without it never notices.
 from __future__ import annotations
 
 import importlib
+import sys
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -22,7 +23,9 @@ Array: TypeAlias = Any
 
 def is_device_array(x: object) -> bool:
     """Whether ``x`` is a ``cupy.ndarray``; never imports CuPy."""
-    return type(x).__module__.partition(".")[0] == "cupy" and hasattr(x, "__cuda_array_interface__")
+    kind = type(x)
+    # The type is asked, since the attribute of the array would be computed: microseconds, for a call that takes ten.
+    return kind.__module__.partition(".")[0] == "cupy" and hasattr(kind, "__cuda_array_interface__")
 
 
 def array_namespace(x: object) -> ModuleType:
@@ -53,7 +56,7 @@ def array_namespace(x: object) -> ModuleType:
     if isinstance(x, np.ndarray):
         return np
     if is_device_array(x):
-        return importlib.import_module("cupy")
+        return sys.modules["cupy"]
     kind = f"{type(x).__module__}.{type(x).__qualname__}"
     raise DataTypeError(f"expected a NumPy or CuPy array, got {kind}: convert it with numpy.asarray first")
 

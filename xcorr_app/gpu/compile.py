@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 import hashlib
 import importlib
-import os
-import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from xcorr_app.errors import DeviceError
+from xcorr_app.gpu.kernel_cache import load_kernel, save_kernel
 
-__all__ = ["kernel_function", "kernel_root", "kernel_source"]
+__all__ = ["Kernel", "compiler_options", "kernel_function", "kernel_root", "kernel_source"]
 
 Defines = tuple[tuple[str, str | int], ...]
+_OPTIONS = ("-std=c++17", "-ftz=true")
 
 
 @functools.cache
@@ -61,8 +61,50 @@ def kernel_source(name: str, defines: Mapping[str, str | int]) -> str:
     return "\n".join(lines) + "\n" + (root / f"{name}.cu").read_text(encoding="utf-8")
 
 
-def kernel_function(name: str, defines: Mapping[str, str | int], shared_bytes: int = 0) -> Any:
-    """Compile a kernel for the current device, or take it from memory or from CuPy's cache on disk.
+def compiler_options() -> tuple[str, ...]:
+    """Options that every kernel is compiled with, besides the architecture.
+
+    Returns
+    -------
+    tuple of str
+        For NVRTC.
+    """
+    return (*_OPTIONS, f"-I{kernel_root() / 'include'}")
+
+
+class Kernel:
+    """A compiled kernel on one device, called as ``kernel(grid, block, arguments, shared_mem=...)``."""
+
+    __slots__ = ("_driver", "_function")
+
+    def __init__(self, cupy: Any, cubin: bytes, entry: str, shared_bytes: int) -> None:
+        self._driver = cupy.cuda.driver
+        module = cupy.cuda.function.Module()
+        module.load(cubin)
+        self._function = module.get_function(entry)
+        if shared_bytes > 48 * 1024:
+            attribute = self._driver.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+            self._driver.funcSetAttribute(self._function.ptr, attribute, shared_bytes)
+
+    def __call__(
+        self, grid: tuple[int, ...], block: tuple[int, ...], arguments: tuple[Any, ...], shared_mem: int = 0
+    ) -> None:
+        """Start the kernel in the current stream."""
+        self._function(grid, block, arguments, shared_mem)
+
+    @property
+    def num_regs(self) -> int:
+        """Registers of a thread."""
+        return int(self._driver.funcGetAttribute(self._driver.CU_FUNC_ATTRIBUTE_NUM_REGS, self._function.ptr))
+
+    @property
+    def local_size_bytes(self) -> int:
+        """Bytes of local memory of a thread."""
+        return int(self._driver.funcGetAttribute(self._driver.CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, self._function.ptr))
+
+
+def kernel_function(name: str, defines: Mapping[str, str | int], shared_bytes: int = 0) -> Kernel:
+    """Compile a kernel for the current device, or take it from memory or from the cache on disk.
 
     Parameters
     ----------
@@ -75,8 +117,8 @@ def kernel_function(name: str, defines: Mapping[str, str | int], shared_bytes: i
 
     Returns
     -------
-    cupy.RawKernel or cupy.cuda.function.Function
-        Callable as ``function(grid, block, arguments, shared_mem=...)``.
+    Kernel
+        Ready to be called.
 
     Raises
     ------
@@ -84,44 +126,25 @@ def kernel_function(name: str, defines: Mapping[str, str | int], shared_bytes: i
         Where the compiler refuses the source.
     """
     device = int(importlib.import_module("cupy").cuda.Device().id)
-    return _function(name, tuple(sorted(defines.items())), shared_bytes, device)
+    return _kernel(name, tuple(sorted(defines.items())), shared_bytes, device)
 
 
 @functools.cache
-def _function(name: str, defines: Defines, shared_bytes: int, device: int) -> Any:
+def _kernel(name: str, defines: Defines, shared_bytes: int, device: int) -> Kernel:
     cupy = importlib.import_module("cupy")
     source = kernel_source(name, dict(defines))
-    options = ("-std=c++17", f"-I{kernel_root() / 'include'}")
-    try:
-        function = _compile(cupy, source, options, name.rsplit("/", 1)[-1])
-    except Exception as error:  # CuPy's compile errors share no base class but Exception
-        raise DeviceError(f"{name}.cu does not compile for device {device}: {error}") from error
-    if shared_bytes > 48 * 1024:
-        function.max_dynamic_shared_size_bytes = shared_bytes
-    return function
-
-
-def _compile(cupy: Any, source: str, options: tuple[str, ...], entry: str) -> Any:
-    """Compile through CuPy, whose cache checks a digest of what it reads; pass by a cache that cannot be written."""
-    try:
-        return _loaded(cupy, source, options, entry)
-    except OSError:
-        # A read-only or full cache folder: compile into one of our own that goes away again.
-        before = os.environ.get("CUPY_CACHE_DIR")
-        with tempfile.TemporaryDirectory(prefix="xcorr-kernels-") as folder:
-            os.environ["CUPY_CACHE_DIR"] = folder
-            try:
-                return _loaded(cupy, source, options, entry)
-            finally:
-                if before is None:
-                    del os.environ["CUPY_CACHE_DIR"]
-                else:
-                    os.environ["CUPY_CACHE_DIR"] = before
-
-
-def _loaded(cupy: Any, source: str, options: tuple[str, ...], entry: str) -> Any:
-    module = cupy.RawModule(code=source, options=options, backend="nvrtc")
-    return module.get_function(entry)
+    # The folder of the headers is no part of the key: the source holds their digest.
+    compiler = (cupy.__version__, cupy.cuda.nvrtc.getVersion(), cupy.cuda.Device().compute_capability)
+    key = "\n".join(map(str, (*compiler, *_OPTIONS, source)))
+    cubin = load_kernel(key)
+    if cubin is None:
+        try:
+            compile_source = cupy.cuda.compiler.compile_using_nvrtc
+            cubin, _ = compile_source(source, compiler_options(), cache_in_memory=True)
+        except Exception as error:  # CuPy's compile errors share no base class but Exception
+            raise DeviceError(f"{name}.cu does not compile for device {device}: {error}") from error
+        save_kernel(key, cubin)
+    return Kernel(cupy, cubin, name.rsplit("/", 1)[-1], shared_bytes)
 
 
 @functools.cache

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu.compile import kernel_function
-from xcorr_app.gpu.correlation_launch import DeviceLimits, Launch, launch_of, most_pairs
+from xcorr_app.gpu.correlation_plan import Plan, plan_of
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
+from xcorr_app.gpu.placement import on_device_of
 
-__all__ = ["correlate_on_device"]
+__all__ = ["correlate_on_device", "run_plan"]
 
 
 def correlate_on_device(
@@ -29,8 +29,8 @@ def correlate_on_device(
     Parameters
     ----------
     lefts, rights : cupy.ndarray
-        (lefts, height, width) and (rights, height, width), of the same type: uint8, uint16, int16 or float32. Copied
-        where they are not dense.
+        (lefts, height, width) and (rights, height, width), each of uint8, uint16, int16 or float32, on one device,
+        which does the work. Copied where they are not dense.
     problem : Problem
         Sizes, window and pairing; must agree with the arrays.
     variant : str, optional
@@ -54,56 +54,63 @@ def correlate_on_device(
     DataTypeError
         For types that no kernel reads.
     DeviceError
-        Where a kernel does not compile.
+        Where a kernel does not compile, or the arrays live on two devices.
     """
-    cupy = importlib.import_module("cupy")
     _check(lefts, rights, problem)
-    lefts, rights = cupy.ascontiguousarray(lefts), cupy.ascontiguousarray(rights)
-    shape, dtype = (problem.pairs, *problem.plane_shape), "float64" if sum_type == "double" else "float32"
-    planes = cupy.empty(shape, dtype) if out is None else out
-    if planes.shape != shape or planes.dtype != dtype or not planes.flags.c_contiguous:
-        raise ShapeError(f"out must be a dense {dtype} array of shape {shape}, not {planes.dtype} {planes.shape}")
-    attributes = cupy.cuda.Device().attributes
-    device = DeviceLimits(attributes["MultiProcessorCount"], attributes["MaxSharedMemoryPerBlockOptin"])
-    for part in problem.parts(most_pairs(variant, problem)):
-        launch = launch_of(
+    with on_device_of(lefts, rights):
+        plan = plan_of(
+            problem,
             variant,
-            part.problem,
-            input_type=str(lefts.dtype),
+            left_type=lefts.dtype.name,
+            right_type=rights.dtype.name,
             sum_type=sum_type,
-            device=device,
             tuning=tuning,
         )
-        arrays = (lefts[part.left :], rights[part.right :], planes[part.plane : part.plane + part.problem.pairs])
-        _start(cupy, launch, part.problem, *arrays)
-    return planes
+        return run_plan(plan, lefts, rights, (problem.pairs, *problem.plane_shape), out)
 
 
-def _start(cupy: Any, launch: Launch, problem: Problem, lefts: Any, rights: Any, planes: Any) -> None:
-    """Run one launch, and the sum over its segments where it has several."""
-    if launch.zero_first:
-        planes.fill(0)
-    target = planes
-    if launch.segments > 1:
-        target = cupy.empty((launch.segments, *planes.shape), planes.dtype)
-    _call(cupy, launch, problem, (lefts, rights, target))
-    if launch.then:
-        _call(cupy, launch.then, problem, (lefts, rights, target))
-    if launch.segments > 1:
-        _call(cupy, launch.sum_of_segments(problem), problem, (target, planes))
+def run_plan(plan: Plan, lefts: Any, rights: Any, shape: tuple[int, ...], out: Any = None) -> Any:
+    """Run a plan on arrays that agree with it, in a new array or in `out`.
 
+    Parameters
+    ----------
+    plan : Plan
+        Of the current device.
+    lefts, rights : cupy.ndarray
+        On that device, leading axes split in any way; copied where they are not dense.
+    shape : tuple of int
+        Shape of the result, of as many elements as the problem's planes.
+    out : cupy.ndarray, optional
+        Dense array of that shape to write into.
 
-def _call(cupy: Any, launch: Launch, problem: Problem, arrays: tuple[Any, ...]) -> None:
-    function = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
-    numbers = tuple(cupy.int32(value) for value in (*problem.arguments(), *launch.extra))
-    function((launch.blocks,), (launch.threads,), (*arrays, *numbers), shared_mem=launch.shared_bytes)
+    Returns
+    -------
+    cupy.ndarray
+        The planes.
+
+    Raises
+    ------
+    ShapeError
+        Where `out` has another shape or type, or is not dense.
+    """
+    cupy = sys.modules["cupy"]  # whose arrays these are
+    if not lefts.flags.c_contiguous:
+        lefts = cupy.ascontiguousarray(lefts)
+    if not rights.flags.c_contiguous:
+        rights = cupy.ascontiguousarray(rights)
+    if out is None:
+        out = cupy.empty(shape, plan.dtype)
+    elif out.shape != shape or out.dtype != plan.dtype or not out.flags.c_contiguous:
+        raise ShapeError(f"out must be a dense {plan.dtype} array of shape {shape}, not {out.dtype} {out.shape}")
+    plan.run(lefts, rights, out)
+    return out
 
 
 def _check(lefts: Any, rights: Any, problem: Problem) -> None:
     expected = ((problem.lefts, *problem.left_shape), (problem.rights, *problem.right_shape))
     if (lefts.shape, rights.shape) != expected:
         raise ShapeError(f"lefts {lefts.shape} and rights {rights.shape} must have the shapes {expected}")
-    if lefts.dtype != rights.dtype or str(lefts.dtype) not in INPUT_TYPES:
+    if lefts.dtype.name not in INPUT_TYPES or rights.dtype.name not in INPUT_TYPES:
         raise DataTypeError(
-            f"lefts ({lefts.dtype}) and rights ({rights.dtype}) must share one of the types {', '.join(INPUT_TYPES)}"
+            f"lefts ({lefts.dtype}) and rights ({rights.dtype}) must be of the types {', '.join(INPUT_TYPES)}"
         )

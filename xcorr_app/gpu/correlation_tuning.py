@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from xcorr_app.gpu.correlation_problem import Problem
 
-__all__ = ["TUNING", "combined_tile", "fastest_variant", "is_small", "row_product_shape", "segment_count"]
+__all__ = [
+    "TUNING",
+    "band_shape",
+    "combined_tile",
+    "is_small",
+    "row_product_shape",
+    "segment_count",
+    "window_tile",
+]
 
 TUNING: dict[str, dict[str, int]] = {
     "overlap-wise": {"THREADS": 128},
@@ -15,7 +23,7 @@ TUNING: dict[str, dict[str, int]] = {
     "multi-left-right": {"WARPS": 4, "LEFTS": 4, "RIGHTS": 4},
     "multi-row": {"WARPS": 4, "SHIFTS": 8, "LEFT_ROWS": 4},
 }
-"""Macro values by variant; combined and row-product choose theirs by the problem's shape."""
+"""Macro values by variant; the others choose theirs by the problem's shape."""
 
 SMALL_TILES = (
     (2_000, (4, 4, 1, 1, 4, 4)),
@@ -60,6 +68,32 @@ def combined_tile(problem: Problem, *, is_double: bool) -> dict[str, int]:
     return dict(zip(names, tile, strict=True)) | {
         "CHUNK_ROWS": min(chunk_rows, problem.left_shape[0]),
         "CHUNK_COLUMNS": min(columns, -(-problem.right_shape[1] // 4) * 4),
+    }
+
+
+def window_tile(problem: Problem) -> dict[str, int] | None:
+    """Choose the tile by which one block covers the whole window.
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose window is to be covered.
+
+    Returns
+    -------
+    dict or None
+        Macro values; None for a window that is too large for one block.
+    """
+    height, width = problem.plane_shape
+    if width > NARROW:
+        return None
+    tile = _narrow_tile(height, width)
+    if tile[1] * tile[3] < height:
+        return None
+    names = ("TILE_X", "TILE_Y", "WARPS_X", "WARPS_Y", "WARPS_K", "MIN_BLOCKS")
+    return dict(zip(names, tile, strict=True)) | {
+        "CHUNK_ROWS": min(64, problem.left_shape[0]),
+        "CHUNK_COLUMNS": min(128, -(-problem.right_shape[1] // 4) * 4),
     }
 
 
@@ -163,25 +197,70 @@ def row_product_shape(problem: Problem, *, is_double: bool, is_float: bool = Tru
     }
 
 
-def fastest_variant(problem: Problem, multiprocessors: int) -> str:
-    """Choose between the two variants that lead the measurements.
+MOST_UNROLLED = 2600  # products of a row of band-product, so that its code stays in the instruction cache
+BAND_THREADS = 640
+
+
+def band_shape(problem: Problem, shared_bytes: int, *, is_double: bool) -> dict[str, int] | None:
+    """Choose how many pairs a block of ``band-product`` takes, and how many threads share the rows of a shift.
 
     Parameters
     ----------
     problem : Problem
         Any.
-    multiprocessors : int
-        Of the device.
+    shared_bytes : int
+        Most shared memory of one block, which holds whole pairs.
+    is_double : bool
+        Whether sums are float64, which take two registers each.
 
     Returns
     -------
-    str
-        ``"row-product"`` for large batches of (nearly) full planes, else ``"combined"``.
+    dict or None
+        Macro values, and ``PAIR_FLOATS``: shared memory of a pair. None where matrices or window are too large.
     """
-    height, width = (a + b - 1 for a, b in zip(problem.left_shape, problem.right_shape, strict=True))
-    nearly_full = 4 * problem.plane_shape[0] * problem.plane_shape[1] >= 3 * height * width
-    shape = row_product_shape(problem, is_double=False)
-    rows = max(problem.left_shape[0], problem.right_shape[0])
-    pieces = -(-max(problem.left_shape[1], problem.right_shape[1]) // shape["BLOCK"])
-    blocks = -(-problem.pairs // shape["PAIRS"]) * -(-rows // shape["SHIFT_ROWS"]) * pieces
-    return "row-product" if nearly_full and blocks >= 4 * multiprocessors else "combined"
+    (left_height, left_width), (right_height, right_width) = problem.left_shape, problem.right_shape
+    height, width = problem.plane_shape
+    first = problem.first_shift[1]
+    if right_width > 256 or width > (20 if is_double else 40) or sum(problem.overlaps(1)) > MOST_UNROLLED:
+        return None
+    pitches = [4 * (-(-size // 4) | 1) for size in (left_width, right_width)]
+    floats = left_height * pitches[0] + right_height * pitches[1]
+    pair_floats = -(-floats // 32) * 32 + 4  # neighbouring pairs begin in different banks
+    exchange = (width | 1) * height * (2 if is_double else 1)  # floats a part and pair
+    largest = max(pair_floats, 4 * -(-exchange // 4))
+    most = min(shared_bytes // (8 * largest), BAND_THREADS // height)  # two groups: one in work, one on its way
+    if most < 1:
+        return None
+    rows = problem.overlaps(0)
+
+    def blocks_of(pairs: int, parts: int) -> int:
+        warps = -(-pairs * parts * height // 32)
+        return max(1, min(shared_bytes // (8 * pairs * pair_floats), BAND_THREADS // (32 * warps)))
+
+    def busy(shape: tuple[int, int]) -> float:
+        """Share of the lanes that work, over the schedulers of a multiprocessor and the rows of a shift."""
+        pairs, parts = shape
+        threads, blocks = pairs * parts * height, blocks_of(pairs, parts)
+        warps = -(-threads // 32) * blocks
+        lanes = threads * blocks / (-(-warps // 4) * 128)
+        share = sum(rows) / max(1, sum(parts * -(-count // parts) for count in rows))
+        return lanes * share * min(1.0, threads * blocks / 384) * (1.01 if blocks > 1 else 1.0)
+
+    shapes = [
+        (pairs, parts)
+        for pairs in range(1, min(most, max(1, problem.pairs)) + 1)
+        for parts in range(1, 7)
+        if parts == 1 or (pairs * parts * height <= BAND_THREADS and parts * exchange <= pair_floats)
+    ]
+    pairs, parts = max(shapes, key=busy)
+    return {
+        "LEFT_WIDTH": left_width,
+        "RIGHT_WIDTH": right_width,
+        "SHIFT_X0": first,
+        "SHIFTS_X": width,
+        "PAIRS": pairs,
+        "PARTS": parts,
+        "THREADS": -(-pairs * parts * height // 32) * 32,
+        "MIN_BLOCKS": blocks_of(pairs, parts),
+        "PAIR_FLOATS": pair_floats,
+    }

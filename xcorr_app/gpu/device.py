@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
 from dataclasses import dataclass
 from typing import Any
 
 from xcorr_app.errors import DeviceError
+from xcorr_app.gpu.kernel_cache import provide_cache_folder
 
 __all__ = ["DeviceStatus", "cuda_status", "require_cuda"]
 
@@ -51,6 +54,8 @@ def cuda_status() -> DeviceStatus:
     DeviceStatus
         With `reason` set where there is no CuPy, no driver, too old a driver or no device.
     """
+    if "cupy" not in sys.modules and importlib.util.find_spec("cupy"):
+        provide_cache_folder()
     try:
         cupy = importlib.import_module("cupy")
     except ImportError as error:

@@ -34,8 +34,9 @@ def atomic_path(final: Path | str) -> Iterator[Path]:
         When the operating system refuses to write (folder missing, disk full, read-only, ...).
     """
     final = Path(final)
-    # Long names are cut so that mark and random part still fit into 255 bytes.
-    label = final.name.encode()[:120].decode(errors="ignore")
+    # Long names are cut so that mark and random part still fit into 255 bytes. Of other alphabets, and of bytes that
+    # are no text, nothing is kept: a name that was cut within a character might not be allowed.
+    label = final.name.encode("ascii", errors="ignore")[:120].decode("ascii")
     partial = final.with_name(f".{label}{_MARK}{secrets.token_hex(6)}")
     try:
         yield partial

@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.arrays import Array, array_namespace, to_host
 
 
 @dataclass(frozen=True)
@@ -40,9 +40,19 @@ class Frames(Protocol):
     def read(self, start: int, stop: int) -> Chunk:
         """Read frames ``start`` to ``stop - 1``."""
 
+    def on_host(self) -> Frames:
+        """Return the same frames, handed out as NumPy arrays."""
+        ...
+
 
 class ArrayFrames:
     """Frames of an array (T, Y, X), NumPy or CuPy.
+
+    Parameters
+    ----------
+    stack : ndarray
+    on_host : bool
+        Copy what is read to the host.
 
     Raises
     ------
@@ -52,17 +62,22 @@ class ArrayFrames:
         If its elements are not real numbers.
     """
 
-    def __init__(self, stack: Array) -> None:
+    def __init__(self, stack: Array, *, on_host: bool = False) -> None:
         array_namespace(stack)
         if stack.ndim != 3 or stack.size == 0:
             raise ShapeError(f"the stack has shape {stack.shape}: it must be (frames, rows, columns), none of them 0")
         if stack.dtype.kind not in "iuf":
             raise DataTypeError(f"frames of {stack.dtype} cannot be measured: convert them to integers or floats")
-        self._stack = stack
+        self._stack, self._on_host = stack, on_host
         self.count = int(stack.shape[0])
         self.shape = (int(stack.shape[1]), int(stack.shape[2]))
         self.dtype = np.dtype(stack.dtype)
 
     def read(self, start: int, stop: int) -> Chunk:
         """Slice the array."""
-        return Chunk(start, self._stack[start:stop], {})
+        frames = self._stack[start:stop]
+        return Chunk(start, to_host(frames) if self._on_host else frames, {})
+
+    def on_host(self) -> ArrayFrames:
+        """Return the same frames, copied to the host as they are read."""
+        return ArrayFrames(self._stack, on_host=True)

@@ -7,6 +7,7 @@ that sub-pixel interpolation needs.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -21,20 +22,46 @@ from xcorr_app.correlation.subpixel import radius_of, refine
 from xcorr_app.correlation.weighting import RADIUS, smooth
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.arrays import Array, to_host
+from xcorr_app.registration.device_matcher import DeviceMatcher, matches_on_device
+from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.settings import Settings
 
 
-@dataclass(frozen=True)
 class PreparedReference:
-    """Reference images standardised and handed to the engine, for any number of frames."""
+    """Reference images standardised, for any number of frames; what else they are needed as is made when asked for.
 
-    values: Array
-    """Shape (1 or n, h, w)."""
-    operand: Operand
-    overlap: Overlaps
-    clean: NDArray[np.float64]
-    """(1 or n,) fraction of the variance that is not white noise."""
+    Parameters
+    ----------
+    values : ndarray, shape (1 or n, h, w)
+        Standardised.
+    matcher : Matcher
+    """
+
+    def __init__(self, values: Array, matcher: Matcher) -> None:
+        self.values = values
+        self._matcher = matcher
+
+    @cached_property
+    def operand(self) -> Operand:
+        """The images as the engine wants them."""
+        return self._matcher.correlator.left(self.values[:, None])
+
+    @cached_property
+    def overlap(self) -> Overlaps:
+        """Their sums over all overlaps."""
+        return self._matcher.zncc.left(self.values)
+
+    @cached_property
+    def clean(self) -> NDArray[np.float64]:
+        """(1 or n,) fraction of the variance that is not white noise."""
+        return clean_fraction(self.values)
+
+    @cached_property
+    def tables(self) -> Array:
+        """Their sums over rectangles, for matching on a device."""
+        assert self._matcher.on_device is not None  # noqa: S101 - asked for by that matcher only
+        return self._matcher.on_device.tables(self.values)
 
 
 @dataclass(frozen=True)
@@ -51,24 +78,6 @@ class Planes:
     """Of the frames, over the whole window of the engine."""
 
 
-@dataclass(frozen=True)
-class Match:
-    """Result for n frames, on the host. Shifts in pixels (row, column), to be added to the frame."""
-
-    peak: NDArray[np.intp]
-    """(n, 2) integer shifts at the highest value inside the window."""
-    shift: NDArray[np.float64]
-    """(n, 2) float64, refined; NaN where no shift is valid."""
-    score: NDArray[np.float64]
-    """(n,) zero-mean normalised correlation at the shift."""
-    ratio: NDArray[np.float64]
-    """(n,) first peak over the strongest other local maximum."""
-    climbs: NDArray[np.bool_]
-    """(n,) whether the correlation goes on rising beyond the window."""
-    around: NDArray[np.float64]
-    """(n, 5, 5) zero-mean normalised correlation around the integer peak; NaN where not computed."""
-
-
 class Matcher:
     """Compares frames with a reference within a window of shifts.
 
@@ -82,7 +91,7 @@ class Matcher:
     dtype : float32 or float64
         Precision of the product.
     engine : str
-        Name of the engine, or ``auto``.
+        Name of the engine, not ``auto``: that is resolved once for the whole stack.
     kernel : ndarray or None
         Weighting of frequencies: see :mod:`xcorr_app.correlation.weighting`.
     xp : module
@@ -105,25 +114,37 @@ class Matcher:
         self._sought = near
         self._search = window.inside(near)
         self._settings, self._dtype, self._xp = settings, dtype, xp
-        self.engine = choose_engine(engine, xp)
-        self._correlator = self.engine.bind(shape, shape, self._window, xp)
-        self._zncc = ZNCC(shape, shape, self._window, settings.min_overlap, xp)
+        self.engine = choose_engine(engine, xp, kernel_options=settings.kernel_options)
+        self.correlator = self.engine.bind(shape, shape, self._window, xp)
+        self.zncc = ZNCC(shape, shape, self._window, settings.min_overlap, xp)
+        quick = matches_on_device(settings, window, weighted=kernel is not None, engine=self.engine.name)
+        self.on_device = DeviceMatcher(shape, window, settings) if quick else None
 
     def prepare_reference(self, images: Array) -> PreparedReference:
-        """Standardise and transform reference images (1 or n, h, w)."""
-        values = standardize(images, self._dtype).values
+        """Standardise reference images (1 or n, h, w)."""
         # left = reference, right = frame: the plane then peaks at what must be added to the frame.
-        operand = self._correlator.left(values[:, None])
-        return PreparedReference(values, operand, self._zncc.left(values), clean_fraction(values))
+        return PreparedReference(standardize(images, self._dtype).values, self)
+
+    def compare(self, reference: PreparedReference, frames: Array) -> tuple[Match, NDArray[np.float64]]:
+        """Match frames (n, h, w) with one reference image or each with its own; also return their clean fractions."""
+        if self.on_device is None or not self.on_device.reads(frames):
+            planes = self.planes(reference, frames)
+            return self.match(planes), clean_fraction(planes.values)
+        found = self.on_device.match(reference.values, reference.tables, frames, self._xp)
+        if found.others.size:
+            each = reference.values.shape[0] > 1
+            part = PreparedReference(reference.values[found.others], self) if each else reference
+            found.match.replace(found.others, self.match(self.planes(part, frames[found.others])))
+        return found.match, clean_fraction(frames, found.variance)
 
     def planes(self, reference: PreparedReference, frames: Array) -> Planes:
         """Correlate frames (n, h, w) with one reference image, or each with its own."""
         values = standardize(frames, self._dtype).values
         each = reference.values.shape[0] > 1
-        right = self._correlator.right(values[:, None] if each else values[None])
-        sums = self._correlator.sums(reference.operand, right).reshape(values.shape[0], *self._window.shape)
-        overlap = self._zncc.right(values)
-        scores = self._zncc(sums, reference.overlap, overlap)
+        right = self.correlator.right(values[:, None] if each else values[None])
+        sums = self.correlator.sums(reference.operand, right).reshape(values.shape[0], *self._window.shape)
+        overlap = self.zncc.right(values)
+        scores = self.zncc(sums, reference.overlap, overlap)
         rim = slice(None) if self._kernel is None else slice(RADIUS, -RADIUS)
         sought = scores if self._kernel is None else smooth(scores, self._kernel)
         if self._settings.normalization == "none":
@@ -133,7 +154,7 @@ class Matcher:
             sought = phase_planes(reference.values[:, None], rights, self._sought, "fft")
             sought = sought.reshape(values.shape[0], *self._sought.shape)
         if self._settings.normalization != "zncc":
-            sought = self._xp.where(self._zncc.too_small[rim, rim], np.nan, sought)
+            sought = self._xp.where(self.zncc.too_small[rim, rim], np.nan, sought)
         return Planes(values, sought, scores[:, rim, rim], overlap)
 
     def match(self, planes: Planes) -> Match:

@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from xcorr_app.correlation.engines import choose_engine
+from xcorr_app.correlation.engines import Task, choose_engine
 from xcorr_app.correlation.plane import cross_correlate
+from xcorr_app.correlation.plane_peaks import lacks_neighbours
 from xcorr_app.correlation.weighting import LAGS, weighting_kernel
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.arrays import Array, to_host
 from xcorr_app.registration import quality
 from xcorr_app.registration.frames import Frames
-from xcorr_app.registration.matcher import Match, Matcher, PreparedReference
+from xcorr_app.registration.match import Match
+from xcorr_app.registration.matcher import Matcher, PreparedReference
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.preparation import Prepared, prepare
 from xcorr_app.registration.references import FixedImage, Reference
@@ -91,7 +93,12 @@ class Measurement:
         self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
         self._shape = settings.measured_shape(frames.shape)
         self.window: ShiftWindow = settings.window(frames.shape)
-        self.engine = choose_engine(settings.engine, xp).name
+        pairs = walk.images_at_once
+        single = np.dtype(np.float32)
+        task = Task(self._shape, self._shape, self.window, single, rights=pairs, rights_per_left=pairs)
+        # Phase correlation exists only there; scores beside it are of the same engine.
+        wanted = "fft" if settings.normalization == "phase" else settings.engine
+        self.engine = choose_engine(wanted, xp, task, settings.kernel_options).name
 
     def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition."""
@@ -115,13 +122,13 @@ class Measurement:
             if fixed is None:
                 images = _take(images, result.rows)
             prepared_reference = fixed or matcher.prepare_reference(images)
-            planes = matcher.planes(prepared_reference, frames)
-            result.match = match = matcher.match(planes)
+            match, clean = matcher.compare(prepared_reference, frames)
+            result.match = match
             overlap = np.prod(np.maximum(np.array(self._shape) - np.abs(match.peak), 0), axis=1)
             result.least_score = quality.least_score(
                 self._settings.min_score,
                 prepared_reference.clean,
-                quality.clean_fraction(planes.values),
+                clean,
                 overlap,
                 self.window,
             )
@@ -139,7 +146,8 @@ class Measurement:
         return columns
 
     def _matcher(self, dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None) -> Matcher:
-        return Matcher(self._shape, self.window, self._settings, dtype, engine, kernel, self._xp)
+        settings = self._settings if engine == self.engine else replace(self._settings, kernel_options=None)
+        return Matcher(self._shape, self.window, settings, dtype, engine, kernel, self._xp)
 
     def _weighting(self, reference: Reference) -> NDArray[np.float64] | None:
         """Weighting of frequencies for the whole stack, from its first usable frame and what that is compared with."""
@@ -200,7 +208,9 @@ class _ChunkResult:
         columns.shifts[frames], columns.score[frames] = self.match.shift, self.match.score
         columns.peak_ratio[frames] = self.match.ratio
         columns.least_score[frames] = self.least_score
-        columns.on_edge[frames] = quality.on_edge(self.match.peak, window) | self.match.climbs
+        # Shifts beyond the peak may lie outside the window, or leave too little overlap to score.
+        unknown = lacks_neighbours(self.match.around[:, 1:4, 1:4], window)
+        columns.on_edge[frames] = quality.on_edge(self.match.peak, window) | self.match.climbs | unknown
         if self.exact is not None and self.checked is not None:
             columns.fft_shifts[frames[self.checked]] = self.exact.shift
             columns.definition_disagrees[frames[self.checked]] = self.disagrees

@@ -9,6 +9,8 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
+from xcorr_app.gpu.memory import attempt, free_bytes, release_unused, with_second_try
+
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
 """Called with the name of the stage, the frames done (0 when it begins) and the frames in all."""
@@ -16,6 +18,8 @@ Progress = Callable[[str, int, int], None]
 _PIXELS_PER_CHUNK = 1 << 20
 """On a CPU a chunk should stay in cache; this is four frames of 512 x 512."""
 _PIXELS_PER_DEVICE_CHUNK = 1 << 25
+_DEVICE_BYTES_PER_PIXEL = 128
+"""What a measurement, verified in float64, needs at most for each pixel of a chunk, as a rule."""
 _MOST_FRAMES_PER_CHUNK = 256
 
 
@@ -39,18 +43,30 @@ class Pass:
     on_device: bool
     progress: Progress | None = None
 
+    @property
+    def images_at_once(self) -> int:
+        """How many images a range has, the last one aside, where memory suffices."""
+        pixels = _PIXELS_PER_DEVICE_CHUNK if self.on_device else _PIXELS_PER_CHUNK
+        return min(self.count, self._chunk(pixels))
+
     def over(self, stage: str, job: Callable[[int, int], T]) -> Iterator[T]:
         """Yield ``job(start, stop)`` for consecutive ranges of images, in order, computed by several threads.
 
         Only a few ranges are under way at once, so memory does not grow with the stack. The ranges do not depend on
-        the number of threads, nor does anything computed from them.
+        the number of threads, nor does anything computed from them; on a device they depend on its free memory.
+
+        Raises
+        ------
+        DeviceMemoryError
+            If a device's memory does not suffice for one image.
         """
-        budget = _PIXELS_PER_DEVICE_CHUNK if self.on_device else _PIXELS_PER_CHUNK
-        size = max(1, min(budget // self.pixels, _MOST_FRAMES_PER_CHUNK))
-        total = self.count
-        ranges = ((start, min(start + size, total)) for start in range(0, total, size))
-        workers = 1 if self.on_device else worker_count()
         self._report(stage, 0)
+        if self.on_device:
+            yield from self._on_device(stage, job)
+            return
+        total, size = self.count, self._chunk(_PIXELS_PER_CHUNK)
+        ranges = ((start, min(start + size, total)) for start in range(0, total, size))
+        workers = worker_count()
         if workers == 1 or total <= size:
             for start, stop in ranges:
                 yield job(start, stop)
@@ -71,6 +87,28 @@ class Pass:
             finally:
                 for _, future in waiting:
                     future.cancel()
+
+    def _on_device(self, stage: str, job: Callable[[int, int], T]) -> Iterator[T]:
+        """One range after the other; from where memory runs out, ranges are half as long."""
+        size = self._chunk(min(_PIXELS_PER_DEVICE_CHUNK, free_bytes() // _DEVICE_BYTES_PER_PIXEL))
+        start = 0
+        while start < self.count:
+            stop = min(start + size, self.count)
+            results = attempt(job, start, stop)
+            if not results:
+                release_unused()
+                size = max(1, (stop - start) // 2)
+                if stop - start > 1:
+                    continue
+                what = f"one image of {self.pixels} pixels does not fit"
+                results = [with_second_try(job, start, stop, what=what)]
+            yield results.pop()  # not kept while the next one is computed
+            self._report(stage, stop)
+            start = stop
+
+    def _chunk(self, budget: int) -> int:
+        """Return how many images of a range have at most `budget` pixels; 1 where one has more."""
+        return max(1, min(budget // self.pixels, _MOST_FRAMES_PER_CHUNK))
 
     def _report(self, stage: str, done: int) -> None:
         if self.progress is not None:

@@ -30,7 +30,7 @@ def is_trusted(flags: tuple[str, ...]) -> bool:
     return not (DOUBTFUL | FAILED) & set(flags)
 
 
-def clean_fraction(images: Array) -> NDArray[np.float64]:
+def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
     """Fraction of each image's variance that is not white noise.
 
     The noise is estimated from a second difference along both axes, which smooth structure hardly passes (Immerkaer
@@ -39,7 +39,9 @@ def clean_fraction(images: Array) -> NDArray[np.float64]:
     Parameters
     ----------
     images : ndarray, shape (n, h, w)
-        Zero mean.
+        Of any type and mean if `variance` is given, else float and of zero mean.
+    variance : ndarray of float64, shape (n,), optional
+        Of each image, where it is known already.
 
     Returns
     -------
@@ -50,14 +52,19 @@ def clean_fraction(images: Array) -> NDArray[np.float64]:
     if min(images.shape[1:]) < 3:
         return np.ones(images.shape[0])
     rows = images.shape[1] - 2
-    above, middle, below = (images[:, i : i + rows : 8] for i in range(3))
+    above, middle, below = (_as_float(images[:, i : i + rows : 8]) for i in range(3))
     curvature = above - 2 * middle + below
     curvature = curvature[:, :, :-2] - 2 * curvature[:, :, 1:-1] + curvature[:, :, 2:]
     # The mean modulus of Gaussian noise is sqrt(2 / pi) of its deviation; the mask multiplies that by 6.
-    noise = abs(curvature).mean(axis=(1, 2), dtype=np.float64) * np.sqrt(np.pi / 2) / 6
-    variance = xp.einsum("nij,nij->n", images, images) / (images.shape[1] * images.shape[2])
-    clean: NDArray[np.float64] = to_host(xp.clip(1 - noise**2 / xp.where(variance > 0, variance, 1.0), 0.0, 1.0))
+    noise = to_host(abs(curvature).mean(axis=(1, 2), dtype=np.float64)) * np.sqrt(np.pi / 2) / 6
+    if variance is None:
+        variance = to_host(xp.einsum("nij,nij->n", images, images)) / (images.shape[1] * images.shape[2])
+    clean: NDArray[np.float64] = np.clip(1 - noise**2 / np.where(variance > 0, variance, 1.0), 0.0, 1.0)
     return clean
+
+
+def _as_float(images: Array) -> Array:
+    return images if images.dtype.kind == "f" else images.astype(np.float32)
 
 
 def least_score(

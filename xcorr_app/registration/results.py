@@ -19,7 +19,7 @@ class ShiftResult:
     score: NDArray[np.float64]
     """(T,) zero-mean normalised correlation at the peak, in [-1, 1]."""
     peak_ratio: NDArray[np.float64]
-    """(T,) first peak over the strongest other local maximum in the window; inf where there is no other."""
+    """(T,) first peak over the strongest other local maximum inside the window's rim; inf where there is none."""
     flags: tuple[tuple[str, ...], ...]
     """Words that say what is doubtful: the words of :mod:`xcorr_app.registration.quality`."""
     fft_shifts: NDArray[np.float64]

@@ -7,10 +7,12 @@ from typing import TypeAlias
 
 import numpy as np
 
-from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS, as_window
+from xcorr_app.correlation.engines import check_kernel_options
+from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
 from xcorr_app.correlation.subpixel import METHODS
-from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.correlation_options import KernelOptions
 from xcorr_app.registration.prefilter import Prefilter
 
 Roi: TypeAlias = tuple[slice, slice]
@@ -22,6 +24,8 @@ DEFAULT_MIN_SCORE = 0.85
 
 DEFAULT_TOLERANCE = 0.01
 """Largest accepted difference in pixels between an engine's shift and the float64 FFT reference's."""
+
+_NUMBER = (int, float, np.integer, np.floating)
 
 
 @dataclass(frozen=True)
@@ -42,6 +46,7 @@ class Settings:
     prefilter: Prefilter = field(default_factory=Prefilter)
     roi: Roi | None = None
     engine: str = "auto"
+    kernel_options: KernelOptions | None = None
     min_overlap: float = DEFAULT_MIN_OVERLAP
     min_score: float = DEFAULT_MIN_SCORE
     tolerance: float = DEFAULT_TOLERANCE
@@ -53,6 +58,7 @@ class Settings:
             raise ArgumentError(f"unknown subpixel method {self.subpixel!r}: use one of {', '.join(METHODS)}")
         if self.normalization == "phase" and self.engine not in ("auto", "fft"):
             raise ArgumentError(f"normalization 'phase' exists only in engine 'fft', not in {self.engine!r}")
+        check_kernel_options("fft" if self.normalization == "phase" else self.engine, self.kernel_options)
         if self.weighting not in WEIGHTINGS:
             raise ArgumentError(f"unknown weighting {self.weighting!r}: use one of {', '.join(WEIGHTINGS)}")
         if not isinstance(self.upsample, (int, np.integer)) or not 1 <= self.upsample <= 10_000:
@@ -60,10 +66,11 @@ class Settings:
         if self.roi is not None:
             _check_roi(self.roi)
         for name in ("min_overlap", "min_score"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ArgumentError(f"{name} is {getattr(self, name)}: it is a fraction in [0, 1]")
-        if not self.tolerance > 0:
-            raise ArgumentError(f"tolerance is {self.tolerance}: give a positive number of pixels")
+            value = getattr(self, name)
+            if not isinstance(value, _NUMBER) or not 0 <= value <= 1:
+                raise ArgumentError(f"{name} is {value!r}: it is a fraction in [0, 1]")
+        if not isinstance(self.tolerance, _NUMBER) or not self.tolerance > 0:
+            raise ArgumentError(f"tolerance is {self.tolerance!r}: give a positive number of pixels")
 
     def measured_shape(self, frame_shape: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of the part of a frame that is measured.

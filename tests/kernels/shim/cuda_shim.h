@@ -160,6 +160,23 @@ template <typename T>
 inline T __shfl_xor_sync(unsigned, T value, int distance) {
     return shim::exchange(value, (shim::current % 32) ^ distance);
 }
+inline void __syncwarp() { shim::arrive(shim::warps[shim::current / 32].barrier, 32); }
+template <typename T>
+inline T __shfl_up_sync(unsigned, T value, int distance) {
+    const int lane = shim::current % 32;
+    return shim::exchange(value, lane < distance ? lane : lane - distance);
+}
+inline void __threadfence() {}  // blocks run one after the other
+template <typename T>
+inline T __ldcg(const T* address) {
+    return *address;
+}
+inline float __int_as_float(unsigned bits) {
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+inline float rsqrtf(float value) { return 1.0f / std::sqrt(value); }
 template <typename T>
 inline T atomicAdd(T* address, T value) {
     const T before = *address;

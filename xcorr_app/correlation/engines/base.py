@@ -6,15 +6,15 @@ answer whichever engine ran. An engine is right when it equals :mod:`xcorr_app.c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.arrays import Array
 
 
-@dataclass(frozen=True)
-class Operand:
+class Operand(NamedTuple):
     """Matrices made ready by an engine for one side of a product: transformed, or simply kept.
 
     `values` has the leading axes ``(N, M)`` of :mod:`xcorr_app.correlation.forms` and then whatever the engine needs.
@@ -48,6 +48,10 @@ class Engine(Protocol):
 
     def unavailable(self, xp: Any) -> str | None:
         """Why the engine cannot run on arrays of the module `xp`; None if it can."""
+        ...
+
+    def reads(self, dtype: np.dtype[Any]) -> bool:
+        """Whether matrices of this type of element can be handed over as they are, where the planes are float32."""
         ...
 
     def bind(

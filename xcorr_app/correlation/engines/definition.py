@@ -21,6 +21,10 @@ class DefinitionEngine:
         """Say that device arrays are not taken."""
         return None if xp is np else "it runs on NumPy arrays only"
 
+    def reads(self, dtype: np.dtype[Any]) -> bool:
+        """Say that the matrices are to be in the precision of the planes."""
+        return dtype == np.float32
+
     def bind(
         self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
     ) -> DefinitionCorrelator:

@@ -1,4 +1,4 @@
-"""Engine ``fft``: correlation theorem with real FFTs over batches, NumPy/SciPy and CuPy through the same code.
+"""Engine ``fft``: correlation theorem with real FFTs over batches; device arrays go to `fft_device`.
 
 Two savings over a plain ``irfft2(rfft2(left) * conj(rfft2(right)))``: the padding is only as large as the *window*
 needs to be free of wrap-around (not the full plane), and of the inverse only the window's rows are transformed
@@ -10,9 +10,13 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from xcorr_app.correlation.engines.base import Operand
+import numpy as np
+
+from xcorr_app.correlation.engines.base import Correlator, Operand
+from xcorr_app.correlation.engines.fft_device import DeviceFFTCorrelator
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.fft_size import smallest_size
 
 
 class FFTEngine:
@@ -24,11 +28,17 @@ class FFTEngine:
         """Return None: it runs wherever arrays do."""
         return None
 
+    def reads(self, dtype: np.dtype[Any]) -> bool:
+        """Say that the matrices are to be in the precision of the planes."""
+        return dtype == np.float32
+
     def bind(
         self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
-    ) -> FFTCorrelator:
+    ) -> Correlator:
         """Return a correlator that transforms at a good size for these shapes and this window."""
-        return FFTCorrelator(left_shape, right_shape, window, xp)
+        if xp is np:
+            return FFTCorrelator(left_shape, right_shape, window, xp)
+        return DeviceFFTCorrelator(left_shape, right_shape, window)
 
 
 class FFTCorrelator:
@@ -59,7 +69,7 @@ class FFTCorrelator:
         self._shapes = left_shape, right_shape
         self._whiten = whiten
         lowest, highest = (window.dy_min, window.dx_min), (window.dy_max, window.dx_max)
-        needed = [_smallest_size(*sizes) for sizes in zip(left_shape, right_shape, lowest, highest, strict=True)]
+        needed = [smallest_size(*sizes) for sizes in zip(left_shape, right_shape, lowest, highest, strict=True)]
         self._size = tuple(self._fft.next_fast_len(n, real=True) for n in needed)
         self._rows = xp.asarray(window.dys % self._size[0])
         self._columns = xp.asarray(window.dxs % self._size[1])
@@ -91,13 +101,3 @@ class FFTCorrelator:
         padded[..., :rows, :] = half
         padded[..., rows:, :] = 0
         return self._fft.fft(padded, axis=-2, overwrite_x=True)
-
-
-def _smallest_size(left: int, right: int, lowest: int, highest: int) -> int:
-    """Smallest transform length at which no shift in [lowest, highest] meets a wrapped-around one.
-
-    The linear correlation lives on shifts [1 - right, left - 1]; a transform of length N adds shift d to d + N and
-    d - N, so N must exceed both left - 1 - lowest and right - 1 + highest. Both matrices must fit as well, and no
-    two shifts of the window may fall on the same element.
-    """
-    return max(left - lowest, right + highest, left, right, highest - lowest + 1)

@@ -1,11 +1,13 @@
 """Engine ``warp-shuffle``: the project's CUDA kernels, correlation by its definition on the device.
 
-Which kernel runs is decided by shape and batch (:func:`xcorr_app.gpu.correlation_tuning.fastest_variant`); the sums are
-float32. See ``kernels/README.md`` for the algorithms and what they reach.
+Which kernel runs is what :class:`xcorr_app.gpu.correlation_options.KernelOptions` asks for, or else the fastest for the
+shapes and the batch (:mod:`xcorr_app.gpu.correlation_costs`); the sums are float32. See ``kernels/README.md`` for the
+algorithms and what they reach.
 """
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -14,32 +16,59 @@ from xcorr_app.correlation.engines.base import Operand
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.arrays import Array
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.correlation_run import correlate_on_device
-from xcorr_app.gpu.correlation_tuning import fastest_variant
+from xcorr_app.gpu.correlation_costs import fastest_variant
+from xcorr_app.gpu.correlation_options import KernelOptions
+from xcorr_app.gpu.correlation_plan import Plan, device_limits, plan_of
+from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
+from xcorr_app.gpu.correlation_run import run_plan
+from xcorr_app.gpu.placement import current_device
+
+_READ = frozenset(map(np.dtype, INPUT_TYPES))
 
 
 class WarpShuffleEngine:
-    """Plain sums by CUDA kernels."""
+    """Plain sums by CUDA kernels.
+
+    Parameters
+    ----------
+    options : KernelOptions, optional
+        The variant and its tunables.
+    """
 
     name = "warp-shuffle"
+
+    def __init__(self, options: KernelOptions | None = None) -> None:
+        self._options = options or KernelOptions()
 
     def unavailable(self, xp: Any) -> str | None:
         """Say that only device arrays are taken."""
         return "it runs on a CUDA device, with CuPy arrays" if xp is np else None
 
+    def reads(self, dtype: np.dtype[Any]) -> bool:
+        """Say that the kernels convert what they load."""
+        return dtype in _READ
+
     def bind(
         self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
     ) -> WarpShuffleCorrelator:
         """Return a correlator over the window."""
-        return WarpShuffleCorrelator(left_shape, right_shape, window, xp)
+        return WarpShuffleCorrelator(left_shape, right_shape, window, self._options)
 
 
 class WarpShuffleCorrelator:
     """The kernels for fixed shapes and a fixed window."""
 
-    def __init__(self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any) -> None:
-        self._shapes, self._window, self._xp = (left_shape, right_shape), window, xp
+    def __init__(
+        self,
+        left_shape: tuple[int, int],
+        right_shape: tuple[int, int],
+        window: ShiftWindow,
+        options: KernelOptions,
+    ) -> None:
+        self._shapes, self._window, self._options = (left_shape, right_shape), window, options
+        self._plane_shape = window.shape
+        # A stack's last chunk is smaller than the others: two plans at a time, rarely more.
+        self._plan = functools.lru_cache(maxsize=8)(self._make_plan)
 
     def left(self, matrices: Array) -> Operand:
         """Keep left matrices ``(..., H, W)`` as they are."""
@@ -51,24 +80,30 @@ class WarpShuffleCorrelator:
 
     def sums(self, left: Operand, right: Operand) -> Array:
         """Plain sums of every pair, shape ``(N, M, ny, nx)``, float32."""
-        lefts = left.values.reshape(-1, *left.shape)
-        rights = right.values.reshape(-1, *right.shape)
-        per_left = right.values.shape[1]
+        lefts, rights = left.values, right.values
+        batch = lefts.shape[0], rights.shape[0], rights.shape[1]
+        plan = self._plan(current_device(), *batch, lefts.dtype, rights.dtype)
+        return run_plan(plan, lefts, rights, (batch[0], batch[2], *self._plane_shape))
+
+    def _make_plan(
+        self, device: int, lefts: int, sets: int, per_left: int, left_type: np.dtype[Any], right_type: np.dtype[Any]
+    ) -> Plan:
         problem = Problem(
-            left.shape,
-            right.shape,
+            *self._shapes,
             (self._window.dy_min, self._window.dx_min),
             self._window.shape,
-            lefts=lefts.shape[0],
-            rights=rights.shape[0],
+            lefts=lefts,
+            rights=sets * per_left,
             rights_per_left=per_left,
         )
-        variant = fastest_variant(problem, self._xp.cuda.Device().attributes["MultiProcessorCount"])
-        planes = correlate_on_device(lefts, rights, problem, variant)
-        return planes.reshape(lefts.shape[0], per_left, *self._window.shape)
+        variant = self._options.variant
+        if variant == "auto":
+            variant = fastest_variant(problem, device_limits(device))
+        types = {"left_type": left_type.name, "right_type": right_type.name}
+        return plan_of(problem, variant, tuning=self._options.tuning(), **types)
 
     def _kept(self, matrices: Array, side: int) -> Operand:
-        if matrices.dtype != np.float32:
+        if matrices.dtype not in _READ:
             raise DataTypeError(
                 f"engine 'warp-shuffle' sums in float32, the matrices are {matrices.dtype}: convert them to float32, "
                 "or use engine 'fft'"

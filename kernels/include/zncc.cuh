@@ -1,0 +1,135 @@
+// Zero-mean normalised correlation of one pair over its true overlap, from the plain sum and tables of rectangle sums.
+//
+//     (Sfg - Sf Sg / n) / sqrt((Sff - Sf^2 / n) (Sgg - Sg^2 / n))
+//
+// A table holds, for one matrix, sums and sums of squares over all rectangles that begin in its first corner and end at a
+// row edge and a column edge (overlap_table.cu); a rectangle is a difference of four of them. Which edges belong to a shift
+// is in `rows` and `columns`: five integers a shift, {left first, left last, right first, right last, overlapping elements}.
+#pragma once
+
+#define EDGES_A_SHIFT 5
+#define RELATIVE_VARIANCE 1e-4    // of an overlap, as a share of the whole matrix's, below which rounding would decide
+#define ROUNDING_OF_SQUARES 1e-12  // variance of a constant matrix, as a share of its sum of squares
+
+// A compiler at run time knows no INFINITY and no NAN.
+#define MINUS_INFINITY __int_as_float(0xff800000)
+#define NOT_A_NUMBER ((double)__int_as_float(0x7fffffff))
+
+struct __align__(16) Moments {
+    double sum, squares;
+    __device__ __forceinline__ void add(double value) {
+        sum += value;
+        squares = fma(value, value, squares);
+    }
+};
+
+struct MatrixTable {
+    const Moments* table;
+    int pitch;              // column edges
+    double least_variance;  // of an overlap that counts
+
+    // `rows` and `columns` are edges, `elements` is the size of the whole matrix.
+    __device__ __forceinline__ MatrixTable(const Moments* of_all, int index, int rows, int columns, double elements) {
+        table = of_all + (long long)index * rows * columns;
+        pitch = columns;
+        const Moments whole = table[rows * columns - 1];
+        const double variance = whole.squares - whole.sum * whole.sum / elements;
+        least_variance = fmax(RELATIVE_VARIANCE * variance, ROUNDING_OF_SQUARES * whole.squares);
+    }
+    __device__ __forceinline__ Moments within(int top, int bottom, int first, int last) const {
+        const Moments a = table[top * pitch + first], b = table[top * pitch + last];
+        const Moments c = table[bottom * pitch + first], d = table[bottom * pitch + last];
+        Moments m = {(d.sum - c.sum) - (b.sum - a.sum), (d.squares - c.squares) - (b.squares - a.squares)};
+        return m;
+    }
+};
+
+// Scores of one row of shifts, zero-mean normalised. The first index is the row's, the second that of the shift in it.
+struct NormalizedLine {
+    const MatrixTable &left, &right;
+    const int* columns;
+    int left_top, left_bottom, right_top, right_bottom, overlapping_rows, least_overlap;
+
+    // What the score is made of; false where the overlap is too small or has no variance.
+    __device__ __forceinline__ bool terms(Sum product, int ix, double& covariance, double& left_variance,
+                                          double& right_variance) const {
+        const int* column = columns + ix * EDGES_A_SHIFT;
+        const long long pairs = (long long)overlapping_rows * column[4];
+        if (pairs < least_overlap || pairs < 1) return false;
+        const Moments f = left.within(left_top, left_bottom, column[0], column[1]);
+        const Moments g = right.within(right_top, right_bottom, column[2], column[3]);
+        const double share = 1.0 / (double)pairs;
+        covariance = (double)product - f.sum * g.sum * share;
+        left_variance = f.squares - f.sum * f.sum * share;
+        right_variance = g.squares - g.sum * g.sum * share;
+        return left_variance > left.least_variance && right_variance > right.least_variance;
+    }
+    // For finding the peak: single precision; minus infinity where there is no score.
+    __device__ __forceinline__ float quick(Sum product, int ix) const {
+        double covariance, f, g;
+        if (!terms(product, ix, covariance, f, g)) return MINUS_INFINITY;
+        return fminf(1.0f, fmaxf(-1.0f, (float)covariance * rsqrtf((float)f) * rsqrtf((float)g)));
+    }
+    // For the values around the peak: double precision; NaN where there is no score.
+    __device__ __forceinline__ double exact(Sum product, int ix) const {
+        double covariance, f, g;
+        if (!terms(product, ix, covariance, f, g)) return NOT_A_NUMBER;
+        return fmin(1.0, fmax(-1.0, covariance / sqrt(f * g)));
+    }
+};
+
+struct Normalizer {
+    MatrixTable left, right;
+    const int *rows, *columns;
+    int least_overlap;  // fewest elements at which a shift scores
+
+    __device__ __forceinline__ NormalizedLine line(int iy) const {
+        const int* row = rows + iy * EDGES_A_SHIFT;
+        NormalizedLine line = {left, right, columns, row[0], row[1], row[2], row[3], row[4], least_overlap};
+        return line;
+    }
+};
+
+// The plain sums themselves: every shift with enough overlap counts.
+struct PlainLine {
+    const int* columns;
+    int overlapping_rows, least_overlap;
+
+    __device__ __forceinline__ bool counts(int ix) const {
+        const long long pairs = (long long)overlapping_rows * columns[ix * EDGES_A_SHIFT + 4];
+        return pairs >= least_overlap && pairs >= 1;
+    }
+    __device__ __forceinline__ float quick(Sum product, int ix) const {
+        return counts(ix) ? (float)product : MINUS_INFINITY;
+    }
+    __device__ __forceinline__ double exact(Sum product, int ix) const {
+        return counts(ix) ? (double)product : NOT_A_NUMBER;
+    }
+};
+
+struct PlainSums {
+    const int *rows, *columns;
+    int least_overlap;
+
+    __device__ __forceinline__ PlainLine line(int iy) const {
+        PlainLine line = {columns, rows[iy * EDGES_A_SHIFT + 4], least_overlap};
+        return line;
+    }
+};
+
+// How a kernel that finds peaks scores its shifts: NORMALIZE decides.
+#define NORMALIZER_PARAMETERS \
+    int left_rows, int left_columns, int right_rows, int right_columns, int least_overlap
+#if defined(NORMALIZE) && NORMALIZE
+#define SCORE_OF_PAIR(p, pair)                                                                                       \
+    Normalizer {                                                                                                     \
+        MatrixTable(left_tables, (pair) / (p).rights_per_left, left_rows, left_columns,                              \
+                    (double)(p).left_height * (p).left_width),                                                       \
+            MatrixTable(right_tables, (pair) % (p).rights, right_rows, right_columns,                                \
+                        (double)(p).right_height * (p).right_width),                                                 \
+            shift_rows, shift_columns, least_overlap                                                                 \
+    }
+#else
+#define SCORE_OF_PAIR(p, pair) \
+    PlainSums { shift_rows, shift_columns, least_overlap }
+#endif

@@ -1,0 +1,49 @@
+"""``xcorr bench`` where there is no GPU, and with values it cannot take."""
+
+import pytest
+
+from tests.batch.movies import xcorr
+from xcorr_app.bench import correlation
+from xcorr_app.cli import main
+from xcorr_app.gpu.device import DeviceStatus
+
+
+@pytest.fixture
+def no_gpu(monkeypatch):
+    monkeypatch.setattr(correlation, "cuda_status", lambda: DeviceStatus(available=False, reason="no driver here"))
+
+
+@pytest.mark.usefixtures("no_gpu")
+@pytest.mark.parametrize("options", [(), ("--quick",), ("--device", "cuda:1"), ("--only", "one-to-one")])
+def test_without_a_gpu_one_line_says_so(options, tmp_path):
+    path = tmp_path / "results.json"
+    run = xcorr("bench", "correlation", "--json", path, *options)
+    assert run.code == 1
+    assert run.lines_of_error == ["xcorr: the benchmark measures a GPU and there is none: no driver here"]
+    assert run.stdout == ""
+    assert not path.exists()
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--device", "cpu"), "the benchmark runs on cuda or cuda:N"),
+        (("--device", "cuda:x"), "the benchmark runs on cuda or cuda:N"),
+        (("--only", "no such case"), "no case's name contains 'no such case'"),
+        (("--json", ""), "is empty"),
+        (("--json", "."), "'.' is no file in a folder that exists"),
+        (("--json", "nowhere/results.json"), "is no file in a folder that exists"),
+    ],
+)
+def test_wrong_values_are_wrong_usage(options, words):
+    run = xcorr("bench", "correlation", *options)
+    assert run.code == 2
+    assert words in " ".join(run.stderr.split())
+
+
+def test_every_benchmark_is_documented():
+    commands = main.commands["bench"].commands
+    assert "correlation" in commands
+    for name in commands:
+        text = xcorr("bench", name, "--help").stdout
+        assert f"xcorr bench {name}" in text.partition("Example")[2]

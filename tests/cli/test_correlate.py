@@ -1,0 +1,241 @@
+"""``xcorr correlate``: planes against the definition, and what is printed."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+
+import numpy as np
+import pytest
+import tifffile
+from rich.console import Console
+
+from tests.batch.movies import DRIFT, movie, write_movie, xcorr
+from tests.cli.planes import correlate, rows_of, write_operand
+from tests.conftest import ROOT
+from tests.correlation import plain
+from tests.io.samples import noise, write_ome, write_plain
+from xcorr_app import KernelOptions, ShiftWindow, __version__
+from xcorr_app.batch import correlate as batch_correlate
+from xcorr_app.batch import correlation_plan
+from xcorr_app.cli.peak_table import print_peaks
+from xcorr_app.correlation.definition import correlate_by_definition
+from xcorr_app.correlation.forms import FORMS
+
+WINDOW = ShiftWindow(-3, 3, -5, 5)
+
+
+def small_operands(rng, form):
+    return plain.operands(form, (12, 15), (9, 16), lambda shape: rng.integers(1, 9, shape).astype(np.uint8))
+
+
+@pytest.mark.parametrize("ending", [".tif", ".npy"])
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("normalization", ["none", "zncc"])
+def test_planes_of_every_form_are_the_definition(tmp_path, rng, form, normalization, ending):
+    left, right = small_operands(rng, form)
+    files = write_operand(tmp_path / f"left{ending}", left), write_operand(tmp_path / f"right{ending}", right)
+    options = ("--form", form, "--max-shift", "3,5", "--normalization", normalization, "--min-overlap", "0.6")
+    of_pair = {
+        "none": lambda f, g: correlate_by_definition(f, g, WINDOW),
+        "zncc": lambda f, g: plain.zncc(f, g, WINDOW, 0.6),
+    }[normalization]
+    expected = plain.every_pair(left, right, form, of_pair)
+
+    assert correlate(*files, tmp_path / "p.npy", *options).code == 0
+    found = np.load(tmp_path / "p.npy")
+    assert found.dtype == np.float32
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+    assert correlate(*files, tmp_path / "p.tif", *options).code == 0
+    stored = tifffile.imread(tmp_path / "p.tif")
+    assert stored.dtype == np.float32
+    np.testing.assert_array_equal(stored.reshape(found.shape), found)
+
+
+def test_stacks_of_stacks_and_doubles(tmp_path, rng):
+    left, right = (operand.astype(np.float64) for operand in small_operands(rng, "n-to-mn"))
+    files = write_operand(tmp_path / "l.npy", left), write_operand(tmp_path / "r.npy", right)
+    options = ("--form", "n-to-mn", "--normalization", "none")
+    assert correlate(*files, tmp_path / "p.npy", *options).code == 0
+    planes = np.load(tmp_path / "p.npy")
+    full = ShiftWindow.full((12, 15), (9, 16))
+    expected = plain.every_pair(left, right, "n-to-mn", lambda f, g: correlate_by_definition(f, g, full))
+    assert planes.dtype == np.float64
+    np.testing.assert_allclose(planes, expected, atol=1e-9)
+    # The same right images in one row of six are shared out in order.
+    flat = write_operand(tmp_path / "flat.npy", right.reshape(-1, *right.shape[-2:]))
+    assert correlate(files[0], flat, tmp_path / "q.npy", *options).code == 0
+    np.testing.assert_array_equal(np.load(tmp_path / "q.npy"), planes)
+
+
+@pytest.mark.parametrize("form", ["n-to-m", "n-to-mn"])
+@pytest.mark.parametrize("elements", [1, 1500, 4000])
+def test_blocks_make_no_difference(tmp_path, rng, monkeypatch, form, elements):
+    files = [
+        write_operand(tmp_path / f"{i}.npy", operand.reshape(-1, *operand.shape[-2:]))
+        for i, operand in enumerate(small_operands(rng, form))
+    ]
+    options = ("--form", form, "--engine", "definition")
+    whole = correlate(*files, tmp_path / "whole.npy", *options)
+    monkeypatch.setattr(correlation_plan, "_ELEMENTS_AT_ONCE", elements)
+    parts = correlate(*files, tmp_path / "parts.npy", *options)
+    assert (tmp_path / "parts.npy").read_bytes() == (tmp_path / "whole.npy").read_bytes()
+    numbers = [row[:6] for row in rows_of(parts)]
+    assert numbers == [row[:6] for row in rows_of(whole)]
+    pairs = [(n, m if form == "n-to-m" else 2 * n + m) for n in range(3) for m in range(2)]
+    assert [(int(row[0]), int(row[1])) for row in numbers] == pairs
+
+
+def test_printed_peaks_are_the_drift(tmp_path):
+    stack = write_movie(tmp_path / "movie.tif")
+    write_plain(tmp_path / "first.tif", movie()[:1])
+    run = correlate(tmp_path / "first.tif", stack, tmp_path / "p.tif", "--form", "one-to-many", "--max-shift", "8")
+    assert run.code == 0
+    assert run.stderr == ""
+    rows = rows_of(run)
+    assert [row[:2] for row in rows] == [["0", str(k)] for k in range(4)]
+    assert [tuple(map(int, row[2:4])) for row in rows] == list(DRIFT)
+    for columns in (slice(4, 6), slice(7, 9)):
+        np.testing.assert_allclose([list(map(float, row[columns])) for row in rows], DRIFT, atol=0.02)
+    np.testing.assert_allclose([float(row[6]) for row in rows], 1, atol=1e-3)
+    assert all(float(row[9]) < 1e-3 for row in rows)
+    said = run.stdout
+    assert "movie.tif: 4 images, 40 x 48 uint16" in said
+    assert "LEFT shows RIGHT displaced by dy rows down and dx columns right" in said
+    assert "dy -8 .. 8, dx -8 .. 8 px; element [8, 8] of a plane is the zero shift" in said
+    assert "4 planes checked against the float64 FFT" in said
+    assert said.splitlines()[-1] == f"Planes: {tmp_path / 'p.tif'}"
+
+
+def test_tiff_says_where_the_zero_shift_is(tmp_path, rng):
+    left, right = small_operands(rng, "one-to-many")
+    files = write_operand(tmp_path / "l.tif", left), write_operand(tmp_path / "r.tif", right)
+    assert correlate(*files, tmp_path / "p.tif", "--form", "one-to-many").code == 0
+    with tifffile.TiffFile(tmp_path / "p.tif") as tif:
+        facts = json.loads(tif.imagej_metadata["xcorr"])
+    assert (facts["dy_min"], facts["dy_max"], facts["dx_min"], facts["dx_max"]) == (-8, 11, -15, 14)
+    assert facts["shape"] == [2, 20, 30]
+    assert (facts["form"], facts["normalization"], facts["engine"]) == ("one-to-many", "zncc", "fft")
+    assert facts["kernel_options"] is None
+    assert facts["versions"]["xcorr-app"] == __version__
+
+
+def test_one_file_on_both_sides_and_quiet(tmp_path):
+    stack = write_movie(tmp_path / "m.tif")
+    run = correlate(stack, stack, tmp_path / "p.npy", "--form", "n-to-mn", "-q")
+    assert run.code == 0
+    assert [row[2:7] for row in rows_of(run)] == [["0", "0", "0.000", "0.000", "1"]] * 4
+    assert run.stdout.startswith("left ")
+    assert np.load(tmp_path / "p.npy").shape == (4, 1, 79, 95)
+
+
+def test_only_the_first_twenty_planes_are_printed_unless_asked(tmp_path):
+    stack = write_operand(tmp_path / "m.npy", noise((5, 8, 8), "uint8"))
+    run = correlate(stack, stack, tmp_path / "p.npy", "--form", "n-to-m", "--max-shift", "2")
+    assert len(rows_of(run)) == 20
+    assert "... and 5 more; -v prints every plane" in run.stdout
+    verbose = correlate(stack, stack, tmp_path / "q.npy", "--form", "n-to-m", "--max-shift", "2", "-v")
+    assert len(rows_of(verbose)) == 25
+
+
+def test_a_narrow_terminal_loses_no_digit(tmp_path):
+    stack = write_movie(tmp_path / "m.tif")
+    plan = correlation_plan.plan_correlation(
+        stack, stack, tmp_path / "p.npy", correlation_plan.CorrelateOptions(form="n-to-m")
+    )
+    result = batch_correlate.run_correlation(plan)
+    texts = []
+    for width in (30, 200):
+        stream = io.StringIO()
+        print_peaks(Console(file=stream, width=width), result, every=True)
+        texts.append([line.rstrip() for line in stream.getvalue().splitlines()])
+    assert texts[0] == texts[1]
+    assert len(texts[0]) == 17
+
+
+def test_a_peak_on_the_edge_is_marked(tmp_path):
+    scene = movie(shape=(40, 48))
+    files = write_operand(tmp_path / "l.npy", scene[0]), write_operand(tmp_path / "r.npy", scene[3])
+    inside = correlate(*files, tmp_path / "p.npy", "--max-shift", "4")
+    edge = correlate(*files, tmp_path / "q.npy", "--max-shift", "3")
+    assert (inside.code, edge.code) == (0, 0)
+    assert rows_of(inside)[0][-1] == "px"
+    assert rows_of(edge)[0][-1] == "edge"
+    assert "edge (1 x): no valid shifts beyond the peak" in edge.stdout
+
+
+def test_one_channel_is_taken(tmp_path):
+    scenes = np.stack([noise((2, 40, 48)), movie()[[0, 1]]], axis=1)
+    write_ome(tmp_path / "m.ome.tif", scenes, "TCYX")
+    right = write_operand(tmp_path / "r.npy", scenes[:, 1])
+    options = ("--form", "n-to-mn", "--max-shift", "3")
+    run = correlate(tmp_path / "m.ome.tif", right, tmp_path / "p.npy", *options, "--channel", "1")
+    assert run.code == 0
+    assert "channel 1 of 2 (counted from 0)" in run.stdout
+    assert [row[2:7] for row in rows_of(run)] == [["0", "0", "0.000", "0.000", "1"]] * 2
+    assert float(rows_of(correlate(tmp_path / "m.ome.tif", right, tmp_path / "q.npy", *options))[0][6]) < 0.5
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+def test_no_warning_reaches_the_user(tmp_path, dtype):
+    frames = movie(dtype="float64")
+    if np.dtype(dtype).kind == "f":
+        frames *= np.finfo(dtype).max / 4e3
+    else:
+        frames = frames / 3000 * np.iinfo(dtype).max
+    stack = write_operand(tmp_path / "m.npy", frames.astype(dtype))
+    command = [sys.executable, "-W", "error", "-m", "xcorr_app", "correlate", str(stack), str(stack), "--device", "cpu"]
+    command += ["-o", str(tmp_path / "p.tif"), "--form", "n-to-m", "--max-shift", "4"]
+    run = subprocess.run(command, cwd=ROOT, text=True, capture_output=True, check=False, env=os.environ)
+    assert (run.returncode, run.stderr) == (0, "")
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("form", FORMS)
+def test_the_kernels_write_the_definition(tmp_path, rng, form):
+    left, right = small_operands(rng, form)
+    files = write_operand(tmp_path / "l.npy", left), write_operand(tmp_path / "r.npy", right)
+    options = ("--form", form, "--max-shift", "3,5", "--normalization", "none", "--engine", "warp-shuffle")
+    run = xcorr("correlate", *files, "-o", tmp_path / "p.npy", "--device", "cuda", *options)
+    assert run.code == 0
+    assert "engine warp-shuffle" in run.stdout
+    assert "checked against the float64 FFT" in run.stdout
+    planes = np.load(tmp_path / "p.npy")
+    expected = plain.every_pair(left, right, form, lambda f, g: correlate_by_definition(f, g, WINDOW))
+    np.testing.assert_array_equal(planes, expected)
+
+
+@pytest.mark.gpu
+def test_the_variant_asked_for_is_the_one_that_runs(tmp_path, rng):
+    files = [write_operand(tmp_path / f"{i}.npy", side) for i, side in enumerate(small_operands(rng, "one-to-many"))]
+    options = ("--form", "one-to-many", "--device", "cuda", "--variant", "multi-right", "--rights", "2")
+    assert xcorr("correlate", *files, "-o", tmp_path / "p.tif", *options).code == 0
+    with tifffile.TiffFile(tmp_path / "p.tif") as tif:
+        facts = json.loads(tif.imagej_metadata["xcorr"])
+    asked = KernelOptions("multi-right", rights=2)
+    assert (facts["engine"], facts["kernel_options"]) == ("warp-shuffle", asdict(asked))
+
+
+@pytest.mark.gpu
+def test_the_kernels_find_the_drift(tmp_path):
+    stack = write_movie(tmp_path / "movie.tif")
+    write_plain(tmp_path / "first.tif", movie()[:1])
+    options = ("--form", "one-to-many", "--max-shift", "8", "--device", "cuda", "--engine", "warp-shuffle")
+    run = xcorr("correlate", tmp_path / "first.tif", stack, "-o", tmp_path / "p.tif", *options)
+    assert run.code == 0
+    assert [tuple(map(int, row[2:4])) for row in rows_of(run)] == list(DRIFT)
+
+
+def test_names_that_are_no_text(tmp_path):
+    left = write_operand(tmp_path / os.fsdecode(b"\xff.npy"), movie()[0])
+    out = tmp_path / os.fsdecode(b"p\xe9.tif")
+    run = correlate(left, left, out)
+    assert run.code == 0
+    assert "\\udcff.npy: one image" in run.stdout
+    with tifffile.TiffFile(out) as tif:
+        assert json.loads(tif.imagej_metadata["xcorr"])["left"] == str(left)

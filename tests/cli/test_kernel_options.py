@@ -1,0 +1,95 @@
+"""Options of the kernels on the command line: they reach the settings, and what makes no sense is wrong usage."""
+
+import sys
+
+import click
+import pytest
+
+from tests.batch.movies import align, write_movie
+from tests.cli.planes import correlate
+from xcorr_app import KernelOptions
+from xcorr_app.cli.options import kernel_options, read_kernel_options
+from xcorr_app.errors import ArgumentError
+
+COMMANDS = {
+    "align": lambda stack, out, *words: align(stack, "-o", out, *words),
+    "correlate": lambda stack, out, *words: correlate(stack, stack, out, "--form", "n-to-m", *words),
+}
+
+ASKED = {
+    "--variant combined": KernelOptions("combined"),
+    "--variant multi-right --rights 8": KernelOptions("multi-right", rights=8),
+    "--variant multi-left-right --rights 2 --lefts 3": KernelOptions("multi-left-right", rights=2, lefts=3),
+    "--variant multi-row --shifts-per-thread 4 --left-rows 2": KernelOptions("multi-row", shifts=4, left_rows=2),
+    "--variant warp-shuffle-distributed --distribution rectangle --rows-per-worker 5": KernelOptions(
+        "warp-shuffle-distributed", distribution="rectangle", rows_per_worker=5
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory):
+    return write_movie(tmp_path_factory.mktemp("kernels") / "m.tif")
+
+
+@click.command()
+@kernel_options
+def command(**given):
+    """Hand back what was asked."""
+    return read_kernel_options(given)
+
+
+def asked(*words):
+    return command.main(list(words), standalone_mode=False)
+
+
+def test_nothing_asked():
+    assert asked() is None
+    assert asked("--variant", "auto") is None
+
+
+@pytest.mark.parametrize(("words", "options"), ASKED.items())
+def test_options_are_understood(words, options):
+    assert asked(*words.split()) == options
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        ("--variant nonsense", "--variant"),
+        ("--distribution square", "--distribution"),
+        ("--rights 2", "rights belongs to kernel variant multi-right"),
+        ("--variant multi-right --rights 9", "multi-right takes 1 to 8"),
+        ("--variant combined --engine fft", "kernel options belong to engine 'warp-shuffle', not to 'fft'"),
+        ("--variant combined --engine definition", "kernel options belong to engine 'warp-shuffle'"),
+        ("--variant combined --normalization phase", "kernel options belong to engine 'warp-shuffle'"),
+    ],
+)
+@pytest.mark.parametrize("run_command", COMMANDS)
+def test_wrong_usage(tmp_path, stack, run_command, words, message):
+    run = COMMANDS[run_command](stack, tmp_path / "out.npy", *words.split())
+    assert run.code == 2
+    assert message in run.stderr
+    assert not (tmp_path / "out.npy").exists()
+
+
+@pytest.mark.parametrize("run_command", COMMANDS)
+def test_kernels_need_a_device(tmp_path, stack, run_command):
+    run = COMMANDS[run_command](stack, tmp_path / "out.npy", "--variant", "combined")
+    assert run.code == 2
+    assert "'warp-shuffle' cannot run on numpy arrays" in run.stderr
+
+
+@pytest.mark.parametrize("words", ASKED)
+def test_correlate_plans_with_what_was_asked(tmp_path, stack, monkeypatch, words):
+    plans = []
+
+    def refuse(_left, _right, _out, options, **_modes):
+        plans.append(options.settings.kernel_options)
+        raise ArgumentError("enough")
+
+    # The package hands on the command under the name of its module.
+    monkeypatch.setattr(sys.modules["xcorr_app.cli.correlate"], "plan_correlation", refuse)
+    run = correlate(stack, stack, tmp_path / "p.npy", *words.split())
+    assert run.lines_of_error == ["xcorr: enough"]
+    assert plans == [asked(*words.split())]

@@ -1,0 +1,211 @@
+"""Calls on device arrays: element types read as they are, layouts, devices, options, and no waiting for the device."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import time
+
+import numpy as np
+import pytest
+
+from xcorr_app import KernelOptions, cross_correlate, estimate_shifts
+from xcorr_app.correlation.engines import warp_shuffle
+from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError, ShapeError
+
+pytestmark = pytest.mark.gpu
+
+SIZES = (16, 32, 64)
+
+
+@pytest.fixture
+def cupy():
+    return importlib.import_module("cupy")
+
+
+def plain(left, right, **options):
+    return cross_correlate(left, right, normalization="none", **options)
+
+
+def expected(left, right, **options):
+    return plain(np.asarray(left, np.float64), np.asarray(right, np.float64), engine="definition", **options)
+
+
+@pytest.fixture
+def handed_over(monkeypatch):
+    """Arrays that reach the kernels."""
+    seen = []
+
+    def run_plan(plan, lefts, rights, shape, out=None):
+        seen.append((lefts, rights))
+        return kept(plan, lefts, rights, shape, out)
+
+    kept = warp_shuffle.run_plan
+    monkeypatch.setattr(warp_shuffle, "run_plan", run_plan)
+    return seen
+
+
+@pytest.mark.parametrize("left_type", ["uint8", "uint16", "int16", "float32"])
+@pytest.mark.parametrize("right_type", ["uint8", "int16", "float32"])
+def test_matrices_reach_the_kernels_as_they_are(cupy, rng, handed_over, left_type, right_type):
+    left, right = rng.integers(0, 99, (21, 33)).astype(left_type), rng.integers(0, 99, (18, 30)).astype(right_type)
+    on_device = cupy.asarray(left), cupy.asarray(right)
+    plane = plain(*on_device, engine="warp-shuffle")
+    np.testing.assert_array_equal(plane.get(), expected(left, right))
+    assert [array.data.ptr for array in handed_over[0]] == [array.data.ptr for array in on_device]
+    assert [str(array.dtype) for array in handed_over[0]] == [left_type, right_type]
+
+
+@pytest.mark.parametrize("dtype", ["int8", "float16"])
+def test_other_small_types_are_converted(cupy, rng, dtype):
+    left, right = rng.integers(-99, 99, (12, 9)).astype(dtype), rng.integers(-99, 99, (7, 13)).astype(dtype)
+    plane = plain(cupy.asarray(left), cupy.asarray(right), engine="warp-shuffle")
+    np.testing.assert_array_equal(plane.get(), expected(left, right))
+
+
+LAYOUTS = {
+    "reversed rows": lambda a: a[::-1],
+    "reversed columns": lambda a: a[:, ::-1],
+    "reversed both": lambda a: a[::-1, ::-1],
+    "transposed": lambda a: a.T,
+    "every other": lambda a: a[::2, 1::2],
+    "a crop": lambda a: a[3:-2, 1:-4],
+    "repeated": lambda a: np.broadcast_to(a[:1], a.shape) if isinstance(a, np.ndarray) else a[:1].repeat(a.shape[0], 0),
+}
+
+
+@pytest.mark.parametrize("engine", ["warp-shuffle", "fft", "auto"])
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+def test_layouts(cupy, rng, engine, layout, dtype):
+    left, right = (rng.integers(0, 50, (30, 24)).astype(dtype) for _ in range(2))
+    view = LAYOUTS[layout]
+    plane = plain(view(cupy.asarray(left)), view(cupy.asarray(right)), engine=engine)
+    np.testing.assert_allclose(plane.get(), expected(view(left), view(right)), rtol=0, atol=2)
+
+
+@pytest.mark.parametrize("size", SIZES)
+def test_a_call_neither_waits_nor_takes_long(cupy, size):
+    left, right = (cupy.random.random((size, size), dtype=cupy.float32) for _ in range(2))
+
+    def call():
+        return plain(left, right, engine="warp-shuffle", check_finite=False)
+
+    before = call().get()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        call()
+        stream.synchronize()
+        stream.begin_capture()  # nothing that waits for the device can be recorded
+        plane = call()
+        graph = stream.end_capture()
+        plane.fill(np.nan)
+        graph.launch(stream)
+        stream.synchronize()
+    np.testing.assert_array_equal(plane.get(), before)
+    times = []
+    for _ in range(300):
+        began = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - began)
+        cupy.cuda.get_current_stream().synchronize()
+    assert statistics.median(times) < 60e-6
+
+
+def test_values_are_checked_unless_told_otherwise(cupy):
+    left, right = cupy.ones((8, 8), "float32"), cupy.ones((8, 8), "float32")
+    right[3, 3] = cupy.nan
+    with pytest.raises(ArgumentError, match="right holds NaN"):
+        plain(left, right)
+    plain(left, right, engine="warp-shuffle", check_finite=False)
+
+
+@pytest.mark.parametrize("engine", ["auto", "warp-shuffle", "fft"])
+def test_empty_matrices_are_refused(cupy, engine):
+    with pytest.raises(ShapeError, match="no elements"):
+        plain(cupy.ones((0, 8), "float32"), cupy.ones((8, 8), "float32"), engine=engine)
+
+
+def test_float64_is_summed_by_the_fft(cupy, rng):
+    left, right = cupy.asarray(rng.normal(size=(16, 16))), cupy.asarray(rng.normal(size=(16, 16)))
+    np.testing.assert_allclose(plain(left, right).get(), expected(left.get(), right.get()), atol=1e-10)
+    with pytest.raises(DataTypeError, match="float32"):
+        plain(left, right, engine="warp-shuffle")
+
+
+OPTIONS = [
+    KernelOptions(),
+    KernelOptions("overlap-wise"),
+    KernelOptions("shift-per-warp"),
+    KernelOptions("row-per-warp"),
+    KernelOptions("warp-shuffle"),
+    *[KernelOptions("warp-shuffle-distributed", distribution=name) for name in ("none", "rectangle", "triangle")],
+    KernelOptions("warp-shuffle-distributed", distribution="rectangle", rows_per_worker=65536),
+    KernelOptions("warp-shuffle-distributed", rows_per_worker=1),
+    KernelOptions("multi-right", rights=8),
+    KernelOptions("multi-right", rights=1),
+    KernelOptions("multi-left-right", lefts=4, rights=1),
+    KernelOptions("multi-left-right", lefts=3, rights=4),
+    KernelOptions("multi-row", shifts=8, left_rows=8),
+    KernelOptions("multi-row", shifts=1, left_rows=8),
+    KernelOptions("multi-row", shifts=8, left_rows=1),
+    KernelOptions("combined"),
+    KernelOptions("row-product"),
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_kernel_options_change_no_sum(cupy, rng, options):
+    lefts, rights = rng.integers(0, 9, (5, 40, 37)), rng.integers(0, 9, (3, 33, 41))
+    plane = plain(
+        cupy.asarray(lefts, "float32"), cupy.asarray(rights, "float32"), form="n-to-m", kernel_options=options
+    )
+    # With nothing asked the FFT may be chosen, which rounds; sums of small integers by a kernel are exact.
+    np.testing.assert_allclose(
+        plane.get(), expected(lefts, rights, form="n-to-m"), rtol=0, atol=0.1 if options.asks_nothing else 0
+    )
+
+
+def test_without_distribution_every_run_gives_the_same_bits(cupy, rng):
+    left, right = (cupy.asarray(rng.normal(size=(200, 190)), "float32") for _ in range(2))
+    options = KernelOptions("warp-shuffle-distributed", distribution="none")
+    first = plain(left, right, kernel_options=options).get()
+    for _ in range(5):
+        np.testing.assert_array_equal(plain(left, right, kernel_options=options).get(), first)
+
+
+@pytest.fixture
+def other_device(cupy):
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("there is only one device")
+    return cupy.cuda.Device(1)
+
+
+@pytest.mark.parametrize("engine", ["auto", "warp-shuffle", "fft"])
+@pytest.mark.parametrize("normalization", ["none", "zncc"])
+def test_the_arrays_device_does_the_work(cupy, rng, other_device, engine, normalization):
+    left, right = rng.normal(size=(40, 30)).astype("float32"), rng.normal(size=(40, 30)).astype("float32")
+    with other_device:
+        there = cupy.asarray(left), cupy.asarray(right)
+    here = cross_correlate(cupy.asarray(left), cupy.asarray(right), normalization=normalization, engine=engine)
+    plane = cross_correlate(*there, normalization=normalization, engine=engine)
+    assert plane.device == other_device
+    assert cupy.cuda.Device().id == 0
+    with other_device:
+        np.testing.assert_array_equal(plane.get(), here.get())
+
+
+def test_a_stack_on_another_device(cupy, rng, other_device):
+    stack = rng.normal(size=(4, 64, 64)).astype("float32")
+    with other_device:
+        there = cupy.asarray(stack)
+    found = estimate_shifts(there, max_shift=8)
+    np.testing.assert_array_equal(found.shifts, estimate_shifts(cupy.asarray(stack), max_shift=8).shifts)
+
+
+def test_arrays_on_two_devices_are_refused(cupy, other_device):
+    left = cupy.ones((8, 8), "float32")
+    with other_device:
+        right = cupy.ones((8, 8), "float32")
+    with pytest.raises(DeviceError, match=r"left is on device cuda:0, right on cuda:1"):
+        plain(left, right)

@@ -1,0 +1,117 @@
+"""Matching on a device without planes gives what the FFT engine gives; frames it cannot do are matched by planes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import drifting
+from xcorr_app import estimate_shifts
+from xcorr_app.gpu.correlation_options import KernelOptions
+from xcorr_app.gpu.device import cuda_status
+from xcorr_app.registration.matcher import Matcher
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
+]
+
+DRIFT = np.array([(0, 0), (1.5, -2.25), (3, 1), (-4.5, 6), (2.25, 2.75), (0.5, -5)])
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+@pytest.fixture
+def planes_made(monkeypatch):
+    """Numbers of frames that were matched by planes."""
+    counts = []
+    original = Matcher.planes
+
+    def counted(self, reference, frames):
+        if self.on_device is not None:
+            counts.append(len(frames))
+        return original(self, reference, frames)
+
+    monkeypatch.setattr(Matcher, "planes", counted)
+    return counts
+
+
+def stack_of(dtype):
+    stack = drifting(DRIFT)
+    stack = (stack - stack.min()) / np.ptp(stack)
+    return (stack * 200).round().astype(dtype) if dtype != "float32" else stack.astype(dtype)
+
+
+def assert_same(cupy, stack, reference="first", max_shift=10, **options):
+    """Compare with the FFT engine; return the result of the kernels."""
+    on_device = cupy.asarray(stack)
+    ours = estimate_shifts(on_device, reference, max_shift, engine="warp-shuffle", verify="all", **options)
+    options.pop("kernel_options", None)
+    fft = estimate_shifts(on_device, reference, max_shift, engine="fft", **options)
+    np.testing.assert_allclose(ours.shifts, fft.shifts, atol=2e-3)
+    np.testing.assert_allclose(ours.score, fft.score, atol=1e-5)
+    np.testing.assert_allclose(ours.peak_ratio, fft.peak_ratio, rtol=1e-3)
+    assert ours.flags == fft.flags
+    return ours
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+@pytest.mark.parametrize("reference", ["first", "previous", "mean", "template"])
+def test_every_type_and_reference(cupy, planes_made, dtype, reference):
+    result = assert_same(cupy, stack_of(dtype), reference, weighting="none")
+    assert not planes_made
+    if reference == "first":
+        np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.06)
+
+
+@pytest.mark.parametrize("subpixel", ["gaussian", "quadratic", "parabolic", "none", "dft"])
+def test_every_subpixel_method(cupy, planes_made, subpixel):
+    assert_same(cupy, stack_of("float32"), subpixel=subpixel, weighting="none")
+    assert not planes_made  # dft is never matched here: it needs the plane
+
+
+@pytest.mark.parametrize("max_shift", [4, (6, 3), (0, 9), 2, 24])
+def test_peaks_at_the_edge_of_the_window_go_by_planes(cupy, planes_made, max_shift):
+    result = assert_same(cupy, stack_of("uint16"), max_shift=max_shift, weighting="none")
+    if max_shift == 4:
+        assert sum(planes_made) >= sum("edge" in flags for flags in result.flags) > 0
+
+
+def test_values_that_would_round_badly_go_by_planes(cupy, planes_made):
+    stack = np.repeat(stack_of("float32")[:1], 5, axis=0)
+    stack[2:] = stack_of("float32")[2]
+    stack[1] += 1e5
+    stack[2] *= 1e30
+    stack[3] *= 1e-30
+    stack[4] = 0.25
+    on_device = cupy.asarray(stack)
+    ours = estimate_shifts(on_device, "first", 10, engine="warp-shuffle", weighting="none")
+    fft = estimate_shifts(on_device, "first", 10, engine="fft", weighting="none")
+    np.testing.assert_allclose(ours.shifts, fft.shifts, atol=2e-3)
+    assert sum(planes_made) == 3
+    assert "flat" in ours.flags[4]
+
+
+def test_a_region_and_a_prefilter(cupy, planes_made):
+    assert_same(cupy, stack_of("uint16"), roi=(slice(5, 60), slice(9, 70)), weighting="none")
+    assert_same(cupy, stack_of("uint16"), prefilter="gaussian:1", weighting="none")
+    assert not planes_made
+
+
+def test_a_variant_that_was_asked_for(cupy, planes_made):
+    assert_same(cupy, stack_of("uint8"), weighting="none", kernel_options=KernelOptions("multi-row"))
+    assert not planes_made
+
+
+def test_noisy_frames_are_weighted(cupy):
+    noise = np.random.default_rng(2).normal(scale=0.2, size=stack_of("float32").shape)
+    assert_same(cupy, (stack_of("float32") + noise).astype("float32"))
+
+
+def test_frames_come_in_many_chunks(cupy, planes_made, monkeypatch):
+    monkeypatch.setattr("xcorr_app.registration.passes._MOST_FRAMES_PER_CHUNK", 2)
+    assert_same(cupy, stack_of("uint16"), weighting="none")
+    assert not planes_made

@@ -1,0 +1,80 @@
+"""Every launch that ships, as the launchers make it from their tables: what must compile everywhere."""
+
+from __future__ import annotations
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.correlation_launch import VARIANTS, launch_of
+from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.correlation_tuning import NARROW
+from xcorr_app.gpu.launch import DeviceLimits, Launch
+from xcorr_app.gpu.peak_launch import moment_launches, peak_launch, plane_peak_launch
+
+COMMON_TYPES = [("float32", "float32", "float"), ("uint16", "uint16", "float")]
+"""Types of left, right and sums: read as they are, and converted on load."""
+OTHER_TYPES = [("float32", "uint8", "float"), ("int16", "float32", "float"), ("float32", "float32", "double")]
+
+
+def window(size, most, **batch):
+    """A square window of shifts up to `most`."""
+    return Problem((size, size), (size, size), (-most, -most), (2 * most + 1, 2 * most + 1), **batch)
+
+
+def full(size, **batch):
+    """Every shift of square matrices."""
+    return Problem.full_plane((size, size), (size, size), **batch)
+
+
+_WINDOWS = [window(512, 3), window(512, 8), window(64, 16), window(512, 32)]
+SHAPED = {
+    "combined": [full(16), full(32), full(64), full(256), *_WINDOWS],
+    "band-product": [window(64, 16, lefts=99, rights=99), window(48, 12, lefts=99, rights=99), window(33, 4), full(20)],
+    "row-product": [full(size, lefts=99, rights=99) for size in (16, 20, 24, 28, 32, 256)],
+}
+"""Problems that make the variants whose tile depends on the shape take each kind of tile."""
+
+
+def launches_of_variants(types_of_sums):
+    """Every variant with its table's tunables, and the launches that follow it; what a variant refuses is left out."""
+    for variant in VARIANTS:
+        for problem in SHAPED.get(variant, [full(256)]):
+            for left_type, right_type, sum_type in types_of_sums:
+                types = {"left_type": left_type, "right_type": right_type, "sum_type": sum_type}
+                try:
+                    launch = launch_of(variant, problem, **types)
+                except ArgumentError:
+                    continue
+                if launch.segments > 1:
+                    yield launch.sum_of_segments(problem)
+                yield launch
+                if launch.then:
+                    yield launch.then
+
+
+def launches_of_peaks(types_of_sums):
+    """Peaks without a plane, peaks of planes, and the rectangle sums that normalisation needs."""
+    device = DeviceLimits()
+    for left_type, right_type, sum_type in types_of_sums:
+        if sum_type == "float":
+            for most, normalize in ((3, True), (8, False), (8, True), (16, True)):
+                types = {"left_type": left_type, "right_type": right_type}
+                yield peak_launch(window(512, most, lefts=256), normalize=normalize, device=device, **types)
+            moments = moment_launches(right_type, 1, 1)
+            yield from (moments.small, moments.sums, moments.table)
+    for normalize in (False, True):
+        yield plane_peak_launch(full(64), normalize=normalize, device=device)
+
+
+def narrow_launches():
+    """The tile of every narrow window: its width is the window's, its height what registers allow."""
+    for width in range(1, NARROW + 1):
+        yield launch_of("combined", Problem((512, 512), (512, 512), (-1, -1), (width, width), lefts=256))
+
+
+def distinct(launches) -> dict[str, Launch]:
+    """Launches by a name that shows the instantiation; those that compile the same source are one."""
+    found = {}
+    for launch in launches:
+        assert launch is not None
+        defines = " ".join(f"{name}={value}" for name, value in sorted(launch.defines.items()))
+        found[f"{launch.entry}: {defines}"] = launch
+    return found

@@ -1,0 +1,218 @@
+"""Kernels are compiled once, then taken from disk, unless what lies there is not what was written; no device needed."""
+
+from __future__ import annotations
+
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
+
+import pytest
+
+from xcorr_app.errors import DeviceError
+from xcorr_app.gpu import compile as compiling
+from xcorr_app.gpu import kernel_cache
+
+NAME = "correlation/warp_shuffle"
+
+
+class FakeCuPy:
+    """As much of CuPy as compiling needs; a cubin is its source backwards, a loaded function remembers its cubin."""
+
+    __version__ = "14.2.0"
+
+    def __init__(self, capability="90"):
+        self.compiled = []
+        device = SimpleNamespace(id=0, compute_capability=capability)
+        self.cuda = SimpleNamespace(
+            Device=lambda: device,
+            nvrtc=SimpleNamespace(getVersion=lambda: (13, 0)),
+            compiler=SimpleNamespace(compile_using_nvrtc=self.compile),
+            function=SimpleNamespace(Module=lambda: SimpleNamespace(load=self.load, get_function=self.get_function)),
+            driver=SimpleNamespace(
+                CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES=8, funcSetAttribute=lambda *a: self.set.append(a)
+            ),
+        )
+        self.loaded, self.set = None, []
+
+    def compile(self, source, options, *, cache_in_memory):
+        assert cache_in_memory
+        assert "-std=c++17" in options
+        self.compiled.append(source)
+        return source[::-1].encode(), None
+
+    def load(self, cubin):
+        self.loaded = cubin
+
+    def get_function(self, entry):
+        return SimpleNamespace(ptr=entry)
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def first_use(monkeypatch, cupy=None, **defines):
+    """Compile or load as a new process would; the stand-in for CuPy that was used."""
+    cupy = cupy or FakeCuPy()
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    compiling._kernel.cache_clear()
+    compiling.kernel_function(NAME, defines)
+    assert cupy.loaded == compiling.kernel_source(NAME, defines)[::-1].encode()
+    return cupy
+
+
+def test_a_second_use_does_not_compile(folder, monkeypatch):
+    assert len(first_use(monkeypatch).compiled) == 1
+    assert len(first_use(monkeypatch).compiled) == 0
+    assert len(list(folder.iterdir())) == 1
+
+
+def test_another_compiler_device_or_define_is_another_kernel(folder, monkeypatch):
+    newer = FakeCuPy()
+    newer.cuda.nvrtc.getVersion = lambda: (13, 1)
+    cases = [
+        (FakeCuPy(), {}),
+        (newer, {}),
+        (FakeCuPy("80"), {}),
+        (FakeCuPy(), {"WARPS": 2}),
+        (FakeCuPy(), {"WARPS": 3}),
+    ]
+    for number, (cupy, defines) in enumerate(cases, 1):
+        assert len(first_use(monkeypatch, cupy, **defines).compiled) == 1
+        assert len(list(folder.iterdir())) == number
+
+
+def halve(file, other):
+    file.write_bytes(file.read_bytes()[: file.stat().st_size // 2])
+
+
+def scramble(file, other):
+    file.write_bytes(bytes(byte ^ 0x5A for byte in file.read_bytes()))
+
+
+def change_one_byte(file, other):
+    file.write_bytes(file.read_bytes()[:-1] + b"?")
+
+
+def empty(file, other):
+    file.write_bytes(b"")
+
+
+def swap(file, other):
+    file.write_bytes(other.read_bytes())
+
+
+def make_folder(file, other):
+    file.unlink()
+    file.mkdir()
+
+
+@pytest.mark.parametrize("damage", [halve, scramble, change_one_byte, empty, swap])
+def test_a_damaged_file_is_compiled_anew_and_mended(folder, monkeypatch, damage):
+    first_use(monkeypatch, WARPS=2)
+    (other,) = folder.iterdir()
+    first_use(monkeypatch)
+    (file,) = set(folder.iterdir()) - {other}
+    whole = file.read_bytes()
+    damage(file, other)
+    assert len(first_use(monkeypatch).compiled) == 1
+    assert file.read_bytes() == whole
+    assert len(first_use(monkeypatch).compiled) == 0
+
+
+def test_what_cannot_be_mended_is_compiled_every_time(folder, monkeypatch):
+    first_use(monkeypatch)
+    (file,) = folder.iterdir()
+    make_folder(file, None)
+    assert len(first_use(monkeypatch).compiled) == 1
+    assert list(folder.iterdir()) == [file]  # no temporary file stays behind
+
+
+@pytest.mark.parametrize("place", ["a file", "below a file", "/proc/none"])
+def test_a_folder_that_cannot_be_made_is_passed_by(folder, monkeypatch, place):
+    folder.write_text("not a folder")
+    monkeypatch.setenv("CUPY_CACHE_DIR", {"a file": str(folder), "below a file": f"{folder}/x"}.get(place, place))
+    for _ in range(2):
+        assert len(first_use(monkeypatch).compiled) == 1
+
+
+def test_a_full_disk_leaves_nothing_behind(folder, monkeypatch):
+    class FullDisk:
+        def __init__(self, number, mode):
+            compiling_os.close(number)
+
+        def __enter__(self):
+            return self
+
+        def __exit__(self, *_):
+            return False
+
+        def write(self, content):
+            raise OSError(28, "No space left on device")
+
+    compiling_os = kernel_cache.os
+    monkeypatch.setattr(kernel_cache.os, "fdopen", FullDisk)
+    assert len(first_use(monkeypatch).compiled) == 1
+    assert list(folder.iterdir()) == []
+
+
+def test_many_writers_and_readers_at_once(folder):
+    contents = {f"key {i}": bytes([i]) * 100_000 for i in range(4)}
+
+    def work(number):
+        key = f"key {number % 4}"
+        for _ in range(20):
+            kernel_cache.save_kernel(key, contents[key])
+            assert kernel_cache.load_kernel(key) == contents[key]
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(work, range(8)))
+    assert len(list(folder.iterdir())) == 4
+
+
+def test_no_home_folder(monkeypatch):
+    monkeypatch.delenv("CUPY_CACHE_DIR", raising=False)
+    monkeypatch.delenv("HOME", raising=False)
+    assert kernel_cache.cache_folder().parts[-2:] == (".cupy", "kernel_cache")
+
+
+@pytest.mark.parametrize("writable", [True, False])
+def test_cupy_gets_a_folder_it_can_write(folder, monkeypatch, writable):
+    """CuPy raises on import where its folder cannot be made."""
+    if not writable:
+        folder.write_text("not a folder")
+    kernel_cache.provide_cache_folder()
+    provided = kernel_cache.cache_folder()
+    assert (provided == folder) == writable
+    assert provided.is_dir()
+    assert list(provided.iterdir()) == []
+
+
+def test_shared_memory_beyond_the_usual_is_allowed_once(folder, monkeypatch):
+    cupy = FakeCuPy()
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    compiling._kernel.cache_clear()
+    kernel = compiling.kernel_function(NAME, {}, 60_000)
+    assert compiling.kernel_function(NAME, {}, 60_000) is kernel
+    assert cupy.set == [("warp_shuffle", 8, 60_000)]
+
+
+def test_a_compile_error_names_the_kernel(folder, monkeypatch):
+    def refuse(*_, **__):
+        raise RuntimeError("expected a ';'")
+
+    cupy = FakeCuPy()
+    cupy.cuda.compiler.compile_using_nvrtc = refuse
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    with pytest.raises(DeviceError, match=r"multi_row\.cu does not compile.*expected a ';'"):
+        compiling.kernel_function("correlation/multi_row", {"BROKEN": 1})
+
+
+def test_the_source_carries_defines_and_the_digest_of_the_headers():
+    source = compiling.kernel_source("correlation/combined", {"TILE_X": 12, "LEFT_TYPE": "unsigned char"})
+    first, *rest = source.splitlines()
+    assert first.startswith("// headers ")
+    assert rest[:2] == ["#define LEFT_TYPE unsigned char", "#define TILE_X 12"]
+    assert "combined(const Left* lefts" in source

@@ -1,0 +1,104 @@
+"""Options of the kernels: what they turn into, and what is refused before anything is compiled."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.definition import planes_by_definition
+from tests.kernels.host_device import correlate_on_host
+from xcorr_app import KernelOptions
+from xcorr_app.correlation.engines import ENGINES, choose_engine
+from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.gpu.correlation_launch import VARIANTS, launch_of
+from xcorr_app.gpu.correlation_problem import Problem
+
+DISTRIBUTED = "warp-shuffle-distributed"
+
+EXTREMES = [
+    KernelOptions(DISTRIBUTED, distribution="none"),
+    KernelOptions(DISTRIBUTED, distribution="rectangle", rows_per_worker=1),
+    KernelOptions(DISTRIBUTED, distribution="triangle", rows_per_worker=65536),
+    KernelOptions("multi-right", rights=1),
+    KernelOptions("multi-right", rights=8),
+    KernelOptions("multi-left-right", lefts=1, rights=4),
+    KernelOptions("multi-left-right", lefts=4, rights=1),
+    KernelOptions("multi-row", shifts=8, left_rows=8),
+    KernelOptions("multi-row", shifts=1, left_rows=1),
+]
+
+
+@pytest.mark.parametrize(
+    ("options", "macros"),
+    [
+        (KernelOptions(), {}),
+        (KernelOptions("combined"), {}),
+        (KernelOptions(DISTRIBUTED, distribution="none"), {"DISTRIBUTION": 0}),
+        (KernelOptions(DISTRIBUTED, "rectangle", 3), {"DISTRIBUTION": 1, "MAX_ROWS": 3}),
+        (KernelOptions(DISTRIBUTED, distribution="triangle"), {"DISTRIBUTION": 2}),
+        (KernelOptions("multi-left-right", lefts=2, rights=np.int64(3)), {"LEFTS": 2, "RIGHTS": 3}),
+        (KernelOptions("multi-row", shifts=4, left_rows=2), {"SHIFTS": 4, "LEFT_ROWS": 2}),
+    ],
+)
+def test_options_become_macros(options, macros):
+    assert options.tuning() == macros
+    if options.variant != "auto":
+        launch = launch_of(options.variant, Problem.full_plane((9, 9), (9, 9)), tuning=options.tuning())
+        assert macros.items() <= launch.defines.items()
+
+
+def test_what_asks_for_nothing():
+    assert KernelOptions().asks_nothing
+    assert not KernelOptions("combined").asks_nothing
+    assert not any(options.asks_nothing for options in EXTREMES)
+
+
+@pytest.mark.parametrize("options", EXTREMES, ids=str)
+def test_extremes_compute_the_definition(options, tmp_path, rng):
+    problem = Problem.full_plane((11, 37), (9, 35), lefts=3, rights=5, rights_per_left=5)
+    lefts = rng.integers(0, 9, (3, 11, 37)).astype(np.float32)
+    rights = rng.integers(0, 9, (5, 9, 35)).astype(np.float32)
+    planes = correlate_on_host(tmp_path, lefts, rights, problem, options.variant, tuning=options.tuning())
+    np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ({"variant": "fft"}, "unknown kernel variant 'fft': use auto or one of overlap-wise"),
+        ({"variant": "combined", "rights": 4}, "rights belongs to kernel variant multi-right and multi-left-right"),
+        ({"rights": 4}, "rights belongs to kernel variant multi-right and multi-left-right, not to 'auto'"),
+        ({"variant": "multi-right", "lefts": 2}, "lefts belongs to kernel variant multi-left-right"),
+        ({"variant": "warp-shuffle", "distribution": "none"}, "distribution belongs to kernel variant warp-shuffle-d"),
+        ({"variant": "multi-row", "rows_per_worker": 2}, "rows_per_worker belongs to"),
+        ({"variant": DISTRIBUTED, "shifts": 2}, "shifts belongs to kernel variant multi-row"),
+        ({"variant": DISTRIBUTED, "distribution": "square"}, "unknown distribution 'square': use none, rectangle, tri"),
+        ({"variant": DISTRIBUTED, "distribution": "none", "rows_per_worker": 4}, "leave out rows_per_worker"),
+        ({"variant": DISTRIBUTED, "rows_per_worker": 0}, "takes 1 to 65536"),
+        ({"variant": "multi-right", "rights": 9}, "rights is 9: multi-right takes 1 to 8"),
+        ({"variant": "multi-left-right", "rights": 5}, "rights is 5: multi-left-right takes 1 to 4"),
+        ({"variant": "multi-left-right", "lefts": 5}, "takes 1 to 4"),
+        ({"variant": "multi-row", "shifts": 9}, "takes 1 to 8"),
+        ({"variant": "multi-row", "left_rows": 9}, "takes 1 to 8"),
+        ({"variant": "multi-row", "shifts": -1}, "takes 1 to 8"),
+        ({"variant": "multi-row", "shifts": 2.0}, "shifts is 2.0"),
+        ({"variant": "multi-row", "shifts": True}, "shifts is True"),
+    ],
+)
+def test_what_makes_no_sense_is_refused(arguments, message):
+    with pytest.raises(ArgumentError, match=message):
+        KernelOptions(**arguments)
+
+
+@pytest.mark.parametrize("name", ["fft", "definition"])
+def test_options_need_the_engine_that_has_them(name):
+    with pytest.raises(ArgumentError, match=f"belong to engine 'warp-shuffle', not to '{name}'"):
+        choose_engine(name, np, None, KernelOptions("combined"))
+    assert choose_engine(name, np, None, KernelOptions()) is ENGINES[name]
+
+
+@pytest.mark.parametrize("name", ["auto", "warp-shuffle"])
+@pytest.mark.parametrize("variant", VARIANTS)
+def test_asking_for_a_variant_asks_for_the_kernels(name, variant):
+    with pytest.raises(DeviceError, match="'warp-shuffle' cannot run on numpy arrays"):
+        choose_engine(name, np, None, KernelOptions(variant))

@@ -1,0 +1,143 @@
+"""The peak kernels' own source, run on the host in lock-step, against the definition in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.definition import planes_by_definition
+from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition
+from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
+from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.overlap_edges import OverlapEdges
+from xcorr_app.gpu.peak_launch import RECORD, moment_launches, peak_launch, plane_peak_launch
+
+DEVICE = DeviceLimits()
+LEAST = 12  # smaller overlaps score one at many shifts
+PROBLEMS = {
+    "one element": Problem((1, 1), (1, 1), (0, 0), (1, 1)),
+    "window inside": Problem((31, 33), (32, 40), (-4, -6), (9, 11), lefts=2, rights=2),
+    "window beyond the matrices": Problem((9, 7), (6, 8), (-12, -10), (24, 22)),
+    "one-to-many": Problem((40, 41), (37, 41), (-5, -5), (11, 11), rights=3, rights_per_left=3),
+    "n-to-m": Problem((12, 13), (14, 11), (-3, -2), (7, 8), lefts=2, rights=2, rights_per_left=2),
+}
+
+
+def tables_on_host(folder, images, row_edges, column_edges, *, small=True):
+    """Tables of rectangle sums by the kernel for small matrices or the two for large ones; outputs poisoned before."""
+    bands, cells = row_edges.size - 1, column_edges.size - 1
+    launches = moment_launches(str(images.dtype), images.shape[0], bands)
+    of_cells = guarded(np.full((images.shape[0], bands, cells, 2), np.nan))
+    tables = guarded(np.full((images.shape[0], bands + 1, cells + 1, 2), np.nan))
+    numbers = (*images.shape[1:], bands, cells)
+    if small:
+        edge_of_column = np.full(images.shape[2] + 1, -1, np.int32)
+        edge_of_column[column_edges] = np.arange(column_edges.size)
+        run_kernel(folder, launches.small, (guarded(images), row_edges, edge_of_column, tables), numbers)
+        assert guards_are_whole(tables)
+        return tables
+    run_kernel(folder, launches.sums, (guarded(images), row_edges, column_edges, of_cells), numbers)
+    assert guards_are_whole(of_cells)
+    run_kernel(folder, launches.table, (of_cells, tables), (bands, cells))
+    assert guards_are_whole(tables)
+    return tables
+
+
+def records_on_host(folder, lefts, rights, problem, launch, planes=None, *, normalize=True, least=1):
+    """Records of a batch by one of the two kernels that find peaks."""
+    edges = OverlapEdges.of(problem)
+    sides = ((lefts, edges.left_rows, edges.left_columns), (rights, edges.right_rows, edges.right_columns))
+    tables = [tables_on_host(folder, *side) for side in sides]
+    records = guarded(np.full((problem.pairs, RECORD), np.nan))
+    shifts = problem.plane_shape[0] * problem.plane_shape[1]
+    if planes is None:
+        workspace = np.full(problem.pairs * launch.segments * shifts, np.nan, np.float32)
+        sources = [guarded(lefts), guarded(rights), workspace, np.zeros(problem.pairs, np.int32)]
+    else:
+        sources = [guarded(planes)]
+    sizes = [axis.size for side in sides for axis in side[1:]]
+    arrays = (*sources, *tables, edges.rows, edges.columns, records)
+    run_kernel(folder, launch, arrays, (*problem.arguments(), *launch.extra, *sizes, least))
+    assert guards_are_whole(records)
+    return records
+
+
+def assert_same(records, expected):
+    np.testing.assert_array_equal(records[:, :2], expected[:, :2])
+    largest = max(1.0, np.nanmax(np.abs(expected[:, 2]), initial=0))
+    np.testing.assert_allclose(records[:, 2:], expected[:, 2:], rtol=2e-6, atol=2e-6 * largest)
+
+
+@pytest.mark.parametrize("small", [True, False])
+@pytest.mark.parametrize("dtype", INPUT_TYPES)
+def test_tables_hold_the_sums_of_all_rectangles(host_builds, dtype, small):
+    problem = Problem((70, 600), (70, 600), (-3, -9), (9, 30))
+    rng = np.random.default_rng(2)
+    images = rng.integers(0, 200, (2, 70, 600)).astype(dtype)
+    edges = OverlapEdges.of(problem)
+    tables = tables_on_host(host_builds, images, edges.right_rows, edges.right_columns, small=small)
+    for i, bottom in enumerate(edges.right_rows):
+        for j, last in enumerate(edges.right_columns):
+            part = images[:, :bottom, :last].astype(np.float64)
+            np.testing.assert_array_equal(tables[:, i, j, 0], part.sum(axis=(1, 2)))
+            np.testing.assert_array_equal(tables[:, i, j, 1], (part * part).sum(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_fused_launch_equals_the_definition(host_builds, name, normalize):
+    problem = PROBLEMS[name]
+    lefts, rights = pairs_with_a_peak(problem)
+    for segments in (1, 3):
+        types = {"left_type": "float32", "right_type": "float32"}
+        launch = peak_launch(problem, normalize=normalize, device=DEVICE, tuning={"SEGMENTS": segments}, **types)
+        assert launch is not None
+        records = records_on_host(host_builds, lefts, rights, problem, launch, normalize=normalize, least=LEAST)
+        assert_same(records, records_by_definition(lefts, rights, problem, normalize, LEAST))
+
+
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_peak_of_a_plane_equals_the_definition(host_builds, name, normalize):
+    problem = PROBLEMS[name]
+    lefts, rights = pairs_with_a_peak(problem, seed=8)
+    planes = planes_by_definition(lefts, rights, problem).astype(np.float32)
+    launch = plane_peak_launch(problem, normalize=normalize, device=DEVICE)
+    records = records_on_host(host_builds, lefts, rights, problem, launch, planes, normalize=normalize, least=LEAST)
+    assert_same(records, records_by_definition(lefts, rights, problem, normalize, LEAST))
+
+
+@pytest.mark.parametrize("dtype", [name for name in INPUT_TYPES if name != "float32"])
+def test_frames_of_integers_against_a_float_reference(host_builds, dtype):
+    problem = Problem((25, 30), (25, 30), (-4, -4), (9, 9), rights=2, rights_per_left=2)
+    lefts, rights = pairs_with_a_peak(problem, dtype)
+    launch = peak_launch(problem, normalize=True, left_type="float32", right_type=dtype, device=DEVICE)
+    records = records_on_host(host_builds, lefts, rights, problem, launch)
+    assert_same(records, records_by_definition(lefts, rights, problem, True, 1))
+
+
+def test_a_constant_matrix_has_no_peak(host_builds):
+    problem = Problem((9, 9), (9, 9), (-2, -2), (5, 5))
+    lefts, rights = np.ones((1, 9, 9), np.float32), pairs_with_a_peak(problem)[1]
+    launch = peak_launch(problem, normalize=True, left_type="float32", right_type="float32", device=DEVICE)
+    records = records_on_host(host_builds, lefts, rights, problem, launch)
+    assert_same(records, np.concatenate([[0, 0, np.nan, -np.inf], np.full(25, np.nan)])[None])
+
+
+def test_of_equal_values_the_first_is_the_peak(host_builds):
+    problem = Problem((8, 40), (8, 40), (-3, -20), (7, 41))
+    plane = np.zeros((1, 7, 41), np.float32)
+    plane[0, 3, [4, 30]] = plane[0, 5, 12] = 2
+    launch = plane_peak_launch(problem, normalize=False, device=DEVICE)
+    ones = np.ones((1, 8, 40), np.float32)
+    record = records_on_host(host_builds, ones, ones, problem, launch, plane, normalize=False)[0]
+    assert record[:4].tolist() == [3, 4, 2, 2]
+
+
+def test_windows_too_large_for_one_block_and_for_shared_memory_are_declined():
+    wide = Problem((64, 64), (64, 64), (-20, -20), (41, 41))
+    options = {"normalize": True, "device": DEVICE}
+    assert peak_launch(wide, left_type="float32", right_type="float32", **options) is None
+    assert plane_peak_launch(wide, **options) is not None
+    assert plane_peak_launch(Problem((64, 64), (64, 64), (-99, -99), (199, 199)), **options) is None

@@ -1,0 +1,137 @@
+"""A device whose memory runs out: shorter ranges of frames, then the CPU, and the same answer; no device needed."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import drifting
+from xcorr_app import estimate_shifts
+from xcorr_app.errors import DeviceMemoryError
+from xcorr_app.registration import measurement, passes
+from xcorr_app.registration.frames import ArrayFrames
+from xcorr_app.registration.host_fallback import NOTE
+from xcorr_app.registration.passes import Pass
+
+
+class OutOfMemoryError(MemoryError):
+    """Stands in for CuPy's."""
+
+    __module__ = "cupy.cuda.memory"
+
+
+class Device:
+    """As much of CuPy as dealing with its memory needs."""
+
+    def __init__(self, free=80 << 30):
+        self.released = 0
+        pool = SimpleNamespace(free_all_blocks=self.release, free_bytes=lambda: 0)
+        self.get_default_memory_pool = lambda: pool
+        self.fft = SimpleNamespace(config=SimpleNamespace(clear_plan_cache=lambda: None))
+        self.cuda = SimpleNamespace(Device=lambda: SimpleNamespace(mem_info=(free, 80 << 30)))
+
+    def release(self):
+        self.released += 1
+
+
+@pytest.fixture
+def device(monkeypatch):
+    device = Device()
+    monkeypatch.setitem(sys.modules, "cupy", device)
+    return device
+
+
+def ranges_where(job, count=20, pixels=1 << 22):
+    return list(Pass(count, pixels, on_device=True).over("any", job))
+
+
+def test_ranges_are_halved_once_and_for_all(device):
+    """From frame 8 on at most two frames fit: what was handed out before stays, and nothing grows again."""
+    tried = []
+
+    def job(start, stop):
+        tried.append((start, stop))
+        if stop > 8 and stop - start > 2:
+            raise OutOfMemoryError
+        return start, stop
+
+    assert ranges_where(job) == [(0, 8), *((start, start + 2) for start in range(8, 20, 2))]
+    assert tried[1:3] == [(8, 16), (8, 12)]
+    assert len(tried) == 9
+    assert device.released == 2
+
+
+def test_a_single_frame_is_tried_twice(device):
+    failures = iter([True] * 4 + [False] * 99)
+
+    def job(start, stop):
+        if next(failures):
+            raise OutOfMemoryError
+        return start, stop
+
+    assert ranges_where(job, count=8) == [(start, start + 1) for start in range(8)]
+    assert device.released == 4
+
+
+def test_a_frame_that_never_fits_is_an_error_with_numbers(device):
+    def job(start, stop):
+        raise OutOfMemoryError("allocating 5 bytes")
+
+    with pytest.raises(DeviceMemoryError, match=r"one image of 4194304 pixels.*85\.90 of 85\.9 GB.*--device cpu"):
+        ranges_where(job)
+
+
+def test_ranges_follow_the_free_memory(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", Device(free=3 * passes._DEVICE_BYTES_PER_PIXEL * 1000))
+    assert list(Pass(7, 1000, on_device=True).over("any", lambda start, stop: stop - start)) == [3, 3, 1]
+    assert list(Pass(3, 4000, on_device=True).over("any", lambda start, stop: stop - start)) == [1, 1, 1]
+
+
+@pytest.mark.parametrize("error", [MemoryError("of the host"), OSError("frame 4"), RuntimeError("CUDA_ERROR_LAUNCH")])
+def test_other_errors_end_the_pass(device, error):
+    def job(start, stop):
+        raise error
+
+    with pytest.raises(type(error), match=str(error)):
+        ranges_where(job)
+    assert device.released == 0
+
+
+@pytest.mark.parametrize("reference", ["first", "template", "image"])
+def test_what_no_device_holds_is_measured_on_the_cpu(monkeypatch, device, reference):
+    stack = drifting([(0, 0), (1.5, -2), (3, 1)]).astype(np.float32)
+    expected = estimate_shifts(stack, stack[1] if reference == "image" else reference, 8, verify="all")
+    real, calls = measurement.Measurement.run, []
+
+    def run(self, *arguments):
+        calls.append(self._frames)
+        if len(calls) == 1:
+            raise OutOfMemoryError
+        return real(self, *arguments)
+
+    monkeypatch.setattr(measurement.Measurement, "run", run)
+    result = estimate_shifts(stack, stack[1] if reference == "image" else reference, 8, verify="all")
+    assert result.notes == (*expected.notes, NOTE)
+    assert result.flags == expected.flags
+    np.testing.assert_array_equal(result.shifts, expected.shifts)
+    np.testing.assert_array_equal(result.score, expected.score)
+    assert device.released == 1
+    assert isinstance(calls[1], ArrayFrames)
+    assert calls[1] is not calls[0]
+
+
+def test_frames_of_a_device_array_are_copied_as_they_are_read(device):
+    class DeviceArray:
+        __module__ = "cupy"
+        __cuda_array_interface__: dict = {}  # noqa: RUF012
+        shape, ndim, size, dtype = (3, 1, 1), 3, 3, np.dtype("u1")
+
+        def __getitem__(self, part):
+            return SimpleNamespace(get=lambda: np.arange(3, dtype="u1")[part, None, None])
+
+    frames = ArrayFrames(DeviceArray()).on_host()
+    assert (frames.count, frames.shape) == (3, (1, 1))
+    np.testing.assert_array_equal(frames.read(1, 3).frames, [[[1]], [[2]]])

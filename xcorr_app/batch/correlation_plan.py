@@ -1,0 +1,128 @@
+"""What ``xcorr correlate`` is asked to do, and what it will do with two files; nothing is computed here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.batch.operands import blocks, operand_shapes
+from xcorr_app.correlation.engines import Task, choose_engine
+from xcorr_app.correlation.forms import FORMS, Form
+from xcorr_app.correlation.standardize import working_dtype
+from xcorr_app.correlation.window import ShiftWindow, as_window
+from xcorr_app.errors import ArgumentError, OutputError
+from xcorr_app.gpu.select import Device, select_device
+from xcorr_app.io import Limits
+from xcorr_app.io.matrices import MatrixFile, scan_matrices
+from xcorr_app.io.plane_file import check_plane_name
+from xcorr_app.registration.settings import Settings
+
+_ELEMENTS_AT_ONCE = 2**22
+"""Elements of planes, or of padded matrices, that are in work together: some 400 MB of work arrays."""
+
+
+@dataclass(frozen=True)
+class CorrelateOptions:
+    """What one run of ``xcorr correlate`` is asked to do.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is unknown or out of range.
+    """
+
+    settings: Settings = field(default_factory=Settings)
+    """Of these, what concerns a plane and its peak: window, normalisation, engine, overlap, sub-pixel, tolerance."""
+    form: Form = "one-to-one"
+    device: str = "auto"
+    verify: bool = True
+    channel: int = 0
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise ArgumentError(f"unknown form {self.form!r}: use one of {', '.join(FORMS)}")
+        if not math.isfinite(self.settings.tolerance):
+            raise ArgumentError("tolerance is infinite: give a number of pixels, or use --no-verify")
+
+
+@dataclass(frozen=True)
+class CorrelationPlan:
+    """Two files that were checked, and what will be made of them."""
+
+    left: MatrixFile
+    right: MatrixFile
+    left_shape: tuple[int, ...]
+    right_shape: tuple[int, ...]
+    window: ShiftWindow
+    dtype: np.dtype[Any]
+    """Of the planes."""
+    engine: str
+    """Name of the engine for all planes: what ``auto`` means here."""
+    pairs_at_once: int
+    """How many planes are in work together."""
+    device: Device
+    out: Path
+    options: CorrelateOptions
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array of planes, as :func:`xcorr_app.cross_correlate` says."""
+        leading = {"one-to-one": (), "one-to-many": (self.right_shape[0],)}
+        both = (self.left_shape[0], self.right_shape[-3])
+        return (*leading.get(self.options.form, both), *self.window.shape)
+
+
+def plan_correlation(
+    left: Path, right: Path, out: Path, options: CorrelateOptions, *, overwrite: bool = False
+) -> CorrelationPlan:
+    """Check both files and the output's name, and choose the device; no pixel is read, nothing is written.
+
+    Raises
+    ------
+    InputError, OutputError, DeviceError, ArgumentError, DataTypeError
+        If it cannot be done as asked.
+    """
+    settings = options.settings
+    _check_output(out, (left, right), overwrite=overwrite)
+    lefts, rights = (scan_matrices(path, options.channel, options.limits) for path in (left, right))
+    if options.channel > 0 and lefts.channels == rights.channels == 1:
+        raise ArgumentError(f"channel {options.channel} was asked for, and neither file has channels")
+    left_shape, right_shape = operand_shapes(lefts, rights, options.form)
+    left_size, right_size = (left_shape[-2], left_shape[-1]), (right_shape[-2], right_shape[-1])
+    window = as_window(settings.max_shift, left_size, right_size)
+    if settings.normalization == "phase" and left_size != right_size:
+        raise ArgumentError(f"normalization 'phase' needs images of one size, got {left_size} and {right_size}")
+    dtype = working_dtype(*(np.empty(0, file.dtype) for file in (lefts, rights)))
+    padded = (left_size[0] + right_size[0]) * (left_size[1] + right_size[1])
+    at_once = max(1, _ELEMENTS_AT_ONCE // max(math.prod(window.shape), padded))
+    device = select_device(options.device)
+    engine = "fft"
+    if settings.normalization != "phase":
+        some_lefts, some_rights = next(blocks(left_shape, right_shape, at_once))
+        left_count, per_left = (part.stop - part.start for part in (some_lefts, some_rights[-1]))
+        right_count = per_left * (left_count if len(some_rights) > 1 else 1)
+        task = Task(left_size, right_size, window, dtype, left_count, right_count, per_left)
+        engine = choose_engine(settings.engine, device.xp, task, settings.kernel_options).name
+    return CorrelationPlan(lefts, rights, left_shape, right_shape, window, dtype, engine, at_once, device, out, options)
+
+
+def _check_output(out: Path, inputs: tuple[Path, ...], *, overwrite: bool) -> None:
+    check_plane_name(out)
+    try:
+        if any(path.exists() and out.exists() and out.samefile(path) for path in inputs):
+            raise OutputError(f"{out}: is an input; write the planes to another file")
+        if out.is_dir():
+            raise OutputError(f"{out}: is a folder; -o names a file")
+        if out.exists() and not overwrite:
+            raise OutputError(f"{out}: exists; use --overwrite to replace it")
+        if not out.parent.is_dir():
+            raise OutputError(f"{out}: the folder {out.parent} does not exist; make it, or choose another")
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"{out}: cannot be used as a file ({error}); choose another with -o") from error

@@ -1,0 +1,85 @@
+"""Is a contender's answer right? Two pairs of every case against float64 on the host, before anything is timed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.signal import fftconvolve
+
+from xcorr_app.bench.cases import Case
+from xcorr_app.bench.data import Data
+from xcorr_app.correlation.definition import zncc_by_definition
+from xcorr_app.correlation.engines.task import window_of
+
+__all__ = ["TOLERANCE", "Expected"]
+
+TOLERANCE = 2e-3
+"""Largest relative error of a plane, and how far below the best a peak may lie; TF32 needs it."""
+
+
+class Expected:
+    """What the first and the last pair of a case should give.
+
+    Parameters
+    ----------
+    case : Case
+        Any.
+    data : Data
+        Its matrices, on the device or on the host.
+    """
+
+    def __init__(self, case: Case, data: Data) -> None:
+        problem = case.problem
+        self._case = case
+        self.pairs = sorted({0, problem.pairs - 1})
+        self._planes = {
+            pair: _plane(case, data.lefts[pair // problem.rights_per_left], data.rights[pair % problem.rights])
+            for pair in self.pairs
+        }
+
+    def error(self, pair: int, answer: Any) -> float:
+        """Say how wrong an answer is.
+
+        Parameters
+        ----------
+        pair : int
+            One of `pairs`.
+        answer : ndarray or int
+            The plane, or the flat index of the peak.
+
+        Returns
+        -------
+        float
+            Of a plane, the norm of the difference over that of the plane; of a peak, how far its value lies below the
+            highest, in units of the plane's range.
+        """
+        plane = self._planes[pair]
+        if self._case.task in ("plane", "call"):
+            if answer.shape != plane.shape or not np.isfinite(answer).all():
+                return float("inf")
+            return float(np.linalg.norm(answer - plane) / np.linalg.norm(plane))
+        return float((plane.max() - plane.flat[answer]) / np.ptp(plane))
+
+
+def _plane(case: Case, left: Any, right: Any) -> NDArray[np.float64]:
+    problem = case.problem
+    left, right = (_host(matrix).astype(np.float64) for matrix in (left, right))
+    if case.task == "zncc-peak":
+        return zncc_by_definition(left, right, window_of(problem))
+    (dy, dx), (rows, columns) = problem.first_shift, problem.plane_shape
+    full = fftconvolve(left, right[::-1, ::-1])
+    plane = np.zeros(problem.plane_shape)
+    y, x = dy + right.shape[0] - 1, dx + right.shape[1] - 1
+    inside = [
+        (max(0, start), min(length, start + count))
+        for start, length, count in zip((y, x), full.shape, (rows, columns), strict=True)
+    ]
+    (y0, y1), (x0, x1) = inside
+    plane[y0 - y : y1 - y, x0 - x : x1 - x] = full[y0:y1, x0:x1]
+    return plane
+
+
+def _host(matrix: Any) -> Any:
+    return matrix.get() if hasattr(matrix, "get") else np.asarray(matrix)

@@ -1,0 +1,101 @@
+"""Who takes part in a case, and how the answer of each is read: the common ground of the product and its peers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from xcorr_app.bench.cases import Case
+from xcorr_app.bench.data import Data
+
+__all__ = ["Attempt", "Clocking", "Contender", "index_at", "plane_at"]
+
+Clocking = Literal["cupy", "torch", "cupy call", "torch call"]
+"""Whose stream the work runs in, and whether a call is timed by the wall clock."""
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """One way of doing the work of a case, ready to be started any number of times.
+
+    Attributes
+    ----------
+    run : callable
+        Starts the work on the case's data and returns the result on the device.
+    read : callable
+        Takes the result and the number of a pair; returns on the host that pair's plane (ny, nx), or the flat index of
+        its peak in the plane.
+    clocking : str
+        How it is timed.
+    note : str
+        What sets this attempt apart from the contender's others.
+    registers, local_bytes : int
+        Of a thread of the kernel, where it is one of the product's own.
+    """
+
+    run: Callable[[], Any]
+    read: Callable[[Any, int], Any]
+    clocking: Clocking = "cupy"
+    note: str = ""
+    registers: int = 0
+    local_bytes: int = 0
+
+
+@dataclass(frozen=True)
+class Contender:
+    """Something that can do the work of a case, in one or several ways of which the fastest counts.
+
+    Attributes
+    ----------
+    name : str
+        What the tables call it.
+    attempts : callable
+        Yields its attempts for a case and its data.
+    choice : str
+        Under which name the product's own choice of engine knows it; empty for a peer.
+    """
+
+    name: str
+    attempts: Callable[[Case, Data], Iterator[Attempt]]
+    choice: str = ""
+
+    @property
+    def own(self) -> bool:
+        """Whether it belongs to the product."""
+        return bool(self.choice)
+
+
+def plane_at(result: Any, pair: int) -> Any:
+    """Read one plane of a result.
+
+    Parameters
+    ----------
+    result : array or list of arrays
+        (pairs, ny, nx), or chunks of it, of CuPy, PyTorch or NumPy.
+    pair : int
+        Its number in the whole batch.
+
+    Returns
+    -------
+    ndarray, shape (ny, nx)
+        On the host.
+    """
+    for chunk in result if isinstance(result, list) else [result]:
+        if pair < chunk.shape[0]:
+            return _to_host(chunk[pair])
+        pair -= chunk.shape[0]
+    raise IndexError(pair)
+
+
+def index_at(result: Any, pair: int) -> int:
+    """Read one peak's flat index from (pairs,) or a list of chunks of it; as `plane_at`."""
+    return int(plane_at(result, pair))
+
+
+def _to_host(array: Any) -> Any:
+    if hasattr(array, "get"):
+        return array.get()
+    return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)

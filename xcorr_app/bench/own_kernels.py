@@ -1,0 +1,194 @@
+"""The product's own contenders: every variant of the kernels, the FFT engine, the peak-only path, and whole calls."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.bench.cases import Case
+from xcorr_app.bench.contender import Attempt, Contender, index_at, plane_at
+from xcorr_app.bench.data import Data
+from xcorr_app.correlation.engines import ENGINES
+from xcorr_app.correlation.engines.task import window_of
+from xcorr_app.correlation.normalize import ZNCC
+from xcorr_app.correlation.plane import cross_correlate
+from xcorr_app.correlation.standardize import standardize
+from xcorr_app.gpu.compile import kernel_function
+from xcorr_app.gpu.correlation_launch import VARIANTS, computes, launch_of
+from xcorr_app.gpu.correlation_peaks import PeakFinder
+from xcorr_app.gpu.correlation_plan import device_limits
+from xcorr_app.gpu.correlation_run import correlate_on_device
+from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.placement import current_device
+
+__all__ = ["LEADING", "PEAK_ONLY", "own_contenders", "timed_variant", "variants_of"]
+
+LEADING = ("shift-per-warp", "row-per-warp", "combined", "row-product", "band-product")
+"""Variants that may be the fastest; the others show what each step of the design brings."""
+
+PEAK_ONLY = "kernels, peak only"
+
+
+def own_contenders(case: Case, *, quick: bool) -> Iterator[Contender]:
+    """Yield what the product can do a case with.
+
+    Parameters
+    ----------
+    case : Case
+        Any.
+    quick : bool
+        Only the variants that may be the fastest.
+
+    Yields
+    ------
+    Contender
+        Kernels first, then the FFT engine.
+    """
+    if case.task == "call":
+        for engine in ("warp-shuffle", "fft", "auto"):
+            yield Contender(f"cross_correlate, {engine}", _call(engine), choice=engine)
+        return
+    if case.task == "plane":
+        for variant in variants_of(case, device_limits(current_device())):
+            if variant in LEADING or not quick:
+                yield Contender(variant, _variant(variant), choice=variant)
+        yield Contender("engine fft", _fft_planes, choice="fft")
+        return
+    yield Contender(PEAK_ONLY, _peak_finder, choice="warp-shuffle")
+    yield Contender("engine fft, then its peak", _fft_peaks, choice="fft")
+
+
+def variants_of(case: Case, device: DeviceLimits | None = None) -> list[str]:
+    """Return the variants that compute a case.
+
+    Parameters
+    ----------
+    case : Case
+        Any.
+    device : DeviceLimits, optional
+        Whose shared memory counts.
+
+    Returns
+    -------
+    list of str
+        In the order of `VARIANTS`.
+    """
+    return [variant for variant in VARIANTS if computes(variant, case.problem, device)]
+
+
+def timed_variant(case: Case, data: Data, variant: str, tuning: dict[str, int] | None = None) -> Attempt:
+    """Make one variant of the kernels ready, with the table's tuning or another.
+
+    Parameters
+    ----------
+    case : Case
+        Any but a call.
+    data : Data
+        On the device.
+    variant : str
+        One of `VARIANTS`.
+    tuning : dict, optional
+        Macro values that replace the table's.
+
+    Returns
+    -------
+    Attempt
+        Which writes into one array over and over.
+    """
+    cupy = importlib.import_module("cupy")
+    problem = case.problem
+    out = cupy.empty((problem.pairs, *problem.plane_shape), np.float32)
+    launch = launch_of(
+        variant,
+        problem,
+        tuning=tuning,
+        left_type=case.left_type,
+        right_type=case.right_type,
+        device=device_limits(current_device()),
+    )
+    kernel = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
+    return Attempt(
+        lambda: correlate_on_device(data.lefts, data.rights, problem, variant, tuning=tuning, out=out),
+        plane_at,
+        registers=kernel.num_regs,
+        local_bytes=kernel.local_size_bytes,
+    )
+
+
+def _variant(variant: str) -> Callable[[Case, Data], Iterator[Attempt]]:
+    def attempts(case: Case, data: Data) -> Iterator[Attempt]:
+        yield timed_variant(case, data, variant)
+
+    return attempts
+
+
+def _peak_finder(case: Case, data: Data) -> Iterator[Attempt]:
+    """Sum, score and search in one launch where the window is narrow enough; the reference's sums are made once."""
+    scored = case.task == "zncc-peak"
+    finder = PeakFinder(case.problem, normalize=scored)
+    tables = finder.left_tables(data.lefts) if scored else None
+    width = case.problem.plane_shape[1]
+
+    def read(records: Any, pair: int) -> int:
+        row, column = (int(value) for value in records[pair, :2].get())
+        return row * width + column
+
+    yield Attempt(lambda: finder.find(data.lefts, data.rights, case.problem.rights_per_left, tables)[0], read)
+
+
+def _fft_planes(case: Case, data: Data) -> Iterator[Attempt]:
+    sums = _fft_sums(case, data)
+    yield Attempt(lambda: sums(data.lefts, data.rights), plane_at)
+
+
+def _fft_peaks(case: Case, data: Data) -> Iterator[Attempt]:
+    """The FFT engine, the exact normalisation and a search, as array operations."""
+    cupy = importlib.import_module("cupy")
+    problem, window = case.problem, window_of(case.problem)
+    sums = _fft_sums(case, data)
+    if case.task == "peak":
+
+        def peaks() -> Any:
+            planes = sums(data.lefts, data.rights.astype(np.float32, copy=False))
+            return planes.reshape(problem.pairs, -1).argmax(1)
+
+        yield Attempt(peaks, index_at)
+        return
+    zncc = ZNCC(problem.left_shape, problem.right_shape, window, 0.0, cupy)
+    reference = zncc.left(data.lefts)
+
+    def scores() -> Any:
+        frames = standardize(data.rights, np.float32).values
+        planes = zncc(sums(data.lefts, frames), reference, zncc.right(frames))
+        return cupy.nan_to_num(planes, nan=-2.0).reshape(problem.pairs, -1).argmax(1)
+
+    yield Attempt(scores, index_at)
+
+
+def _fft_sums(case: Case, data: Data) -> Callable[[Any, Any], Any]:
+    cupy = importlib.import_module("cupy")
+    problem = case.problem
+    correlator = ENGINES["fft"].bind(problem.left_shape, problem.right_shape, window_of(case.problem), cupy)
+    sets = 1 if problem.shared_rights else problem.lefts
+    of_left = correlator.left(data.lefts[:, None]) if problem.lefts == 1 else None
+
+    def sums(lefts: Any, rights: Any) -> Any:
+        left = of_left or correlator.left(lefts[:, None])
+        right = correlator.right(rights.reshape(sets, problem.rights_per_left, *problem.right_shape))
+        return correlator.sums(left, right).reshape(problem.pairs, *problem.plane_shape)
+
+    return sums
+
+
+def _call(engine: str) -> Callable[[Case, Data], Iterator[Attempt]]:
+    def attempts(_: Case, data: Data) -> Iterator[Attempt]:
+        left, right = data.lefts[0], data.rights[0]
+        options: dict[str, Any] = {"normalization": "none", "engine": engine, "check_finite": False}
+        yield Attempt(
+            lambda: cross_correlate(left, right, **options), lambda plane, _: plane.get(), clocking="cupy call"
+        )
+
+    return attempts

@@ -1,0 +1,94 @@
+"""Batches of correlations that device memory does not hold as a whole: cut in halves, pair by pair if need be."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.memory import attempt, release_unused, with_second_try
+
+PlanesOf = Callable[[Array, Array], Array]
+"""Computes planes (N, M, ny, nx) from lefts (N or 1, 1, H, W) and rights (1 or N, M, H', W')."""
+
+
+def planes_in_batches(
+    planes_of: PlanesOf, lefts: Array, rights: Array, window_shape: tuple[int, int], dtype: np.dtype[Any]
+) -> Array:
+    """Planes of a whole batch; where device memory runs out, of smaller and smaller parts of it.
+
+    Parameters
+    ----------
+    planes_of : callable
+        ``planes_of(lefts, rights)``, for which every pair is a matter of its own.
+    lefts : ndarray, shape (N or 1, 1, H, W)
+    rights : ndarray, shape (1 or N, M, H', W')
+    window_shape : (int, int)
+        Shifts along rows and columns.
+    dtype : dtype
+        Of the planes.
+
+    Returns
+    -------
+    ndarray, shape (N, M, ny, nx)
+
+    Raises
+    ------
+    DeviceMemoryError
+        If the planes, or one pair alone, do not fit into the device's memory.
+    """
+    if whole := attempt(planes_of, lefts, rights):
+        return whole.pop()
+    shape = (max(lefts.shape[0], rights.shape[0]), rights.shape[1], *window_shape)
+    needed = np.prod(shape, dtype=np.float64) * np.dtype(dtype).itemsize / 1e9
+    planes = with_second_try(
+        array_namespace(lefts).empty,
+        shape,
+        dtype,
+        what=f"planes of {shape[0] * shape[1]} pairs over {window_shape[0]} x {window_shape[1]} shifts take "
+        f"{needed:.2f} GB, give a smaller max_shift or fewer pairs at a time",
+    )
+    _fill(planes, planes_of, lefts, rights)
+    return planes
+
+
+def all_finite(array: Array) -> bool:
+    """Whether an array holds neither NaN nor infinite values, asked piece by piece where device memory is short.
+
+    Raises
+    ------
+    DeviceMemoryError
+        If even one matrix is too much.
+    """
+    xp: Any = array_namespace(array)
+
+    def finite(part: Array) -> bool:
+        return bool(xp.isfinite(part).all())
+
+    if results := attempt(finite, array):
+        return results[0]
+    release_unused()
+    if array.ndim > 2:
+        return all(all_finite(part) for part in array)
+    return with_second_try(finite, array, what="looking for NaN takes one byte for every element")
+
+
+def _fill(planes: Array, planes_of: PlanesOf, lefts: Array, rights: Array) -> None:
+    """Write the planes of a part of the batch into their place."""
+    if computed := attempt(planes_of, lefts, rights):
+        planes[...] = computed.pop()
+        return
+    release_unused()
+    n, m = planes.shape[:2]
+    if n * m == 1:
+        shapes = " with ".join(f"{height} x {width}" for height, width in (lefts.shape[-2:], rights.shape[-2:]))
+        what = f"one pair of matrices, {shapes}, does not fit, give a smaller max_shift"
+        planes[...] = with_second_try(planes_of, lefts, rights, what=what)
+        return
+    for part in (slice(0, max(n, m) // 2), slice(max(n, m) // 2, None)):
+        if n >= m:
+            _fill(planes[part], planes_of, lefts[part], rights if rights.shape[0] == 1 else rights[part])
+        else:
+            _fill(planes[:, part], planes_of, lefts, rights[:, part])

@@ -1,0 +1,203 @@
+"""Peaks of finished planes as shifts in pixels, and how far they lie from those of a reference.
+
+Works on planes as :func:`xcorr_app.cross_correlate` returns them, whoever computed them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.forms import Form
+from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
+from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization, cross_correlate
+from xcorr_app.correlation.subpixel import METHODS, radius_of, refine
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.arrays import Array, to_host
+
+_UPSAMPLE = 100
+"""Grid points per pixel of the sub-pixel method ``dft``."""
+
+VALUE_TOLERANCE = 1e-3
+"""Largest accepted difference between a plane and its reference at the peak, as a share of the reference's maximum."""
+
+
+@dataclass(frozen=True)
+class PlanePeaks:
+    """The highest element of every plane. NumPy arrays with one entry a plane."""
+
+    peak: NDArray[np.intp]
+    """(n, 2) whole shifts dy, dx in pixels; without meaning where `value` is NaN."""
+    shift: NDArray[np.float64]
+    """(n, 2) the same between whole pixels; NaN where the plane has no valid element."""
+    value: NDArray[np.float64]
+    """(n,) the plane at the whole shift; NaN where the plane has no valid element."""
+    on_edge: NDArray[np.bool_]
+    """(n,) the peak has no valid neighbour on one side: higher values may lie beyond."""
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """Planes held against reference planes. NumPy arrays with one entry a plane."""
+
+    reference: PlanePeaks
+    difference: NDArray[np.float64]
+    """(n,) distance of the two peaks between whole pixels, in pixels; NaN where one of them does not exist."""
+    value_error: NDArray[np.float64]
+    """(n,) difference of the two planes at the peak, as a share of the reference's largest magnitude; NaN likewise."""
+    lead: NDArray[np.float64]
+    """(n,) how much higher the reference is at its own peak than at the other, as the same share; NaN likewise."""
+
+    def holds(self, tolerance: float) -> NDArray[np.bool_]:
+        """(n,) whether the peaks lie within `tolerance` pixels and the planes are equally high there."""
+        held: NDArray[np.bool_] = (self.difference <= tolerance) & (self.value_error <= VALUE_TOLERANCE)
+        return held
+
+
+def peaks_of_planes(planes: Array, window: ShiftWindow, subpixel: str = "gaussian") -> PlanePeaks:
+    """Locate the peak of every plane.
+
+    Parameters
+    ----------
+    planes : ndarray, shape (..., ny, nx)
+        NumPy or CuPy; NaN marks shifts that are not valid.
+    window : ShiftWindow
+        The shifts that the planes cover, in pixels.
+    subpixel : str
+        One of :data:`xcorr_app.correlation.subpixel.METHODS`.
+
+    Returns
+    -------
+    PlanePeaks
+        Planes in the order of their memory, the last leading axis fastest.
+
+    Raises
+    ------
+    ShapeError
+        If the planes do not cover the window.
+    ArgumentError
+        If the method is unknown.
+
+    Examples
+    --------
+    >>> import numpy as np, xcorr_app as xc
+    >>> right = np.random.default_rng(0).normal(size=(48, 64))
+    >>> left = np.roll(right, (2, -3), axis=(0, 1))
+    >>> window = xc.ShiftWindow.symmetric(5, 5)
+    >>> peaks_of_planes(xc.cross_correlate(left, right, max_shift=window), window).peak.tolist()
+    [[2, -3]]
+    """
+    if planes.shape[-2:] != window.shape:
+        raise ShapeError(f"planes of shape {planes.shape} do not cover a window of {window.shape} shifts")
+    if subpixel not in METHODS:
+        raise ArgumentError(f"unknown subpixel method {subpixel!r}: use one of {', '.join(METHODS)}")
+    planes = planes.reshape(-1, *window.shape)
+    found = find_peaks(planes, (slice(None), slice(None)))
+    near = neighbourhoods(planes, found.row, found.column, radius_of(subpixel)).astype(np.float64)
+    offset, _ = refine(near, subpixel, _UPSAMPLE)
+    beside = to_host(neighbourhoods(planes, found.row, found.column, 1))
+    value = to_host(found.value).astype(np.float64)
+    peak = np.stack([to_host(found.row) + window.dy_min, to_host(found.column) + window.dx_min], axis=1)
+    exists = ~np.isnan(value)
+    shift = np.where(exists[:, None], peak + to_host(offset), np.nan)
+    return PlanePeaks(peak, shift, value, exists & lacks_neighbours(beside, window))
+
+
+def fft_reference(
+    left: Array,
+    right: Array,
+    form: Form,
+    window: ShiftWindow,
+    normalization: Normalization,
+    min_overlap: float = DEFAULT_MIN_OVERLAP,
+) -> Array:
+    """The same planes by the zero-padded FFT in float64: what other engines are compared with.
+
+    Parameters
+    ----------
+    left, right, form, window, normalization, min_overlap
+        As for :func:`xcorr_app.cross_correlate`; `window` for its ``max_shift``.
+
+    Returns
+    -------
+    ndarray of float64
+        Shape as :func:`xcorr_app.cross_correlate` says.
+
+    Raises
+    ------
+    ArgumentError, ShapeError, DataTypeError
+        As :func:`xcorr_app.cross_correlate`.
+    """
+    return cross_correlate(
+        left.astype(np.float64),
+        right.astype(np.float64),
+        form,
+        window,
+        normalization=normalization,
+        engine="fft",
+        min_overlap=min_overlap,
+    )
+
+
+def compare_peaks(
+    peaks: PlanePeaks, reference_planes: Array, window: ShiftWindow, subpixel: str = "gaussian"
+) -> Agreement:
+    """Hold the peaks of planes against reference planes over the same window.
+
+    Parameters
+    ----------
+    peaks : PlanePeaks
+        Of the planes in question.
+    reference_planes : ndarray, shape (..., ny, nx)
+        As many planes, in the same order.
+    window : ShiftWindow
+    subpixel : str
+        The method that located `peaks`.
+
+    Returns
+    -------
+    Agreement
+
+    Raises
+    ------
+    ShapeError
+        If the numbers of planes differ, or the planes do not cover the window.
+    """
+    reference = peaks_of_planes(reference_planes, window, subpixel)
+    if reference.value.size != peaks.value.size:
+        raise ShapeError(f"{reference.value.size} reference planes for {peaks.value.size} peaks")
+    planes = to_host(reference_planes).reshape(-1, *window.shape)
+    row, column = (peaks.peak - (window.dy_min, window.dx_min)).T
+    there = planes[np.arange(row.size), row, column]
+    largest = np.where(np.isnan(planes), 0.0, np.abs(planes)).max(axis=(1, 2))
+    scale = np.where(largest > 0, largest, 1.0)
+    error, lead = np.abs(peaks.value - there) / scale, (reference.value - there) / scale
+    lead[np.isnan(peaks.value)] = np.nan
+    return Agreement(reference, np.hypot(*(peaks.shift - reference.shift).T), error, lead)
+
+
+def lacks_neighbours(beside: NDArray[np.floating], window: ShiftWindow) -> NDArray[np.bool_]:
+    """Tell whether a peak may be one only because what lies beyond it is not known.
+
+    Parameters
+    ----------
+    beside : ndarray, shape (n, 3, 3)
+        Values around each peak; NaN where a shift is not valid or was not computed.
+    window : ShiftWindow
+        The shifts that were searched.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        No value before or after the centre, along an axis of several shifts.
+    """
+    rows, columns = window.shape
+    lacks = np.zeros(beside.shape[0], dtype=bool)
+    if rows > 1:
+        lacks |= np.isnan(beside[:, 0, 1]) | np.isnan(beside[:, 2, 1])
+    if columns > 1:
+        lacks |= np.isnan(beside[:, 1, 0]) | np.isnan(beside[:, 1, 2])
+    return lacks

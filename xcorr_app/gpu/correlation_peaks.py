@@ -1,0 +1,231 @@
+"""Peaks of correlations on the device: matrices in, 29 numbers a pair out; planes stay inside, if there are any."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.compile import kernel_function
+from xcorr_app.gpu.correlation_costs import fastest_variant
+from xcorr_app.gpu.correlation_launch import most_pairs
+from xcorr_app.gpu.correlation_options import KernelOptions
+from xcorr_app.gpu.correlation_plan import device_limits
+from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.correlation_run import correlate_on_device
+from xcorr_app.gpu.launch import Launch
+from xcorr_app.gpu.overlap_edges import OverlapEdges
+from xcorr_app.gpu.peak_launch import RECORD, SMALL, moment_launches, peak_launch, plane_peak_launch
+from xcorr_app.gpu.placement import current_device
+
+__all__ = ["PeakFinder", "PeakRecords", "finds_peaks"]
+
+_PLANE_BYTES = 256 << 20
+"""Planes made at a time where the launch that sums does not find the peak too."""
+_TABLE_BYTES = 256 << 20
+"""Tables of rectangle sums made at a time."""
+
+
+@dataclass(frozen=True)
+class PeakRecords:
+    """Peaks of n planes, on the host.
+
+    Attributes
+    ----------
+    row, column : ndarray of int, shape (n,)
+        Of the peak in its plane.
+    value : ndarray of float64, shape (n,)
+        Its height; NaN where no shift counts.
+    rival : ndarray of float64, shape (n,)
+        Height of the highest other local maximum at least 3 shifts away; -inf where there is none.
+    around : ndarray of float64, shape (n, 5, 5)
+        Values around the peak; NaN outside the plane and where a shift does not count.
+    """
+
+    row: NDArray[np.intp]
+    column: NDArray[np.intp]
+    value: NDArray[np.float64]
+    rival: NDArray[np.float64]
+    around: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, records: Any) -> PeakRecords:
+        """Bring what `PeakFinder.find` returned to the host."""
+        host: NDArray[np.float64] = records.get()
+        row, column = host[:, 0].astype(np.intp), host[:, 1].astype(np.intp)
+        return cls(row, column, host[:, 2], host[:, 3], host[:, 4:].reshape(-1, 5, 5))
+
+
+def finds_peaks(plane_shape: tuple[int, int]) -> bool:
+    """Whether the scores of a plane of this size fit the shared memory of the current device's blocks."""
+    problem = Problem((1, 1), (1, 1), (0, 0), plane_shape)
+    return plane_peak_launch(problem, normalize=True, device=device_limits(current_device())) is not None
+
+
+def _on_device(cupy: Any, row_edges: NDArray[np.int32], column_edges: NDArray[np.int32]) -> tuple[Any, Any, Any]:
+    """Row edges, column edges, and for every column from 0 to the width which edge it is, or -1."""
+    edge_of_column = np.full(column_edges[-1] + 1, -1, np.int32)
+    edge_of_column[column_edges] = np.arange(column_edges.size)
+    return cupy.asarray(row_edges), cupy.asarray(column_edges), cupy.asarray(edge_of_column)
+
+
+class PeakFinder:
+    """Finds peaks for matrices of fixed shapes within a fixed window of shifts.
+
+    Parameters
+    ----------
+    window : Problem
+        Shapes and window; its batch does not matter. `finds_peaks` must hold for its plane.
+    normalize : bool, optional
+        Whether scores are zero-mean normalised over each overlap (then the left matrices should have zero mean), or the
+        plain sums themselves.
+    least_overlap : int, optional
+        Shifts at which fewer elements overlap do not count.
+    options : KernelOptions, optional
+        A variant asked for here makes planes first, as no variant but one finds peaks itself.
+    """
+
+    def __init__(
+        self,
+        window: Problem,
+        *,
+        normalize: bool = True,
+        least_overlap: int = 1,
+        options: KernelOptions | None = None,
+    ) -> None:
+        self._cupy = cupy = importlib.import_module("cupy")
+        self._window, self._normalize, self._least = window, normalize, least_overlap
+        self._edges = edges = OverlapEdges.of(window)
+        self._left_edges = _on_device(cupy, edges.left_rows, edges.left_columns)
+        self._right_edges = _on_device(cupy, edges.right_rows, edges.right_columns)
+        self._rows, self._columns = cupy.asarray(edges.rows), cupy.asarray(edges.columns)
+        self._device = device_limits(current_device())
+        self._options = options or KernelOptions()
+        self._nothing = cupy.zeros(2)
+
+    def left_tables(self, lefts: Any) -> Any:
+        """Rectangle sums of left matrices (n, H, W), to be used any number of times."""
+        return self._tables(lefts, *self._left_edges)
+
+    def right_tables(self, rights: Any) -> Any:
+        """Rectangle sums of right matrices (n, H', W')."""
+        return self._tables(rights, *self._right_edges)
+
+    def find(self, lefts: Any, rights: Any, rights_per_left: int, left_tables: Any = None) -> tuple[Any, Any]:
+        """Sum, score and search every pair, without writing planes where one block covers the window.
+
+        Parameters
+        ----------
+        lefts, rights : cupy.ndarray
+            (n, H, W) and (m, H', W'), dense, each of a type that kernels read. Pairs as in `Problem`.
+        rights_per_left : int
+            Number of rights that each left meets.
+        left_tables : cupy.ndarray, optional
+            What `left_tables` made of `lefts`.
+
+        Returns
+        -------
+        records : cupy.ndarray of float64, shape (pairs, 29)
+            For `PeakRecords.of`; nothing has waited for the device.
+        moments : cupy.ndarray of float64, shape (m, 2)
+            Sum and sum of squares of every right matrix; zero where scores are plain sums.
+        """
+        cupy = self._cupy
+        window = self._window
+        batch = {"lefts": lefts.shape[0], "rights": rights.shape[0], "rights_per_left": rights_per_left}
+        problem = Problem(window.left_shape, window.right_shape, window.first_shift, window.plane_shape, **batch)
+        records = cupy.empty((problem.pairs, RECORD))
+        moments = cupy.zeros((problem.rights, 2))
+        if left_tables is None and self._normalize and lefts.shape[0] == 1:
+            left_tables = self.left_tables(lefts)
+        for part in problem.parts(self._pairs_at_once(problem)):
+            these = lefts[part.left : part.left + part.problem.lefts]
+            those = rights[part.right : part.right + part.problem.rights]
+            of_left = of_right = None
+            if self._normalize:
+                of_right = self.right_tables(those)
+                moments[part.right : part.right + part.problem.rights] = of_right[:, -1, -1]
+                if left_tables is None:
+                    of_left = self.left_tables(these)
+                else:
+                    of_left = left_tables[part.left : part.left + part.problem.lefts]
+            into = records[part.plane : part.plane + part.problem.pairs]
+            self._find_part(part.problem, these, those, of_left, of_right, into)
+        return records, moments
+
+    def _pairs_at_once(self, problem: Problem) -> int:
+        edges = self._edges
+        cells = edges.right_rows.size * edges.right_columns.size
+        if problem.lefts > 1:
+            cells += edges.left_rows.size * edges.left_columns.size
+        pairs = max(1, _TABLE_BYTES // (32 * cells)) if self._normalize else problem.pairs
+        if self._fused(problem, "float32", "float32") is None:
+            pairs = min(pairs, max(1, _PLANE_BYTES // (4 * problem.plane_shape[0] * problem.plane_shape[1])))
+        return min(pairs, most_pairs("combined", problem))
+
+    def _fused(self, problem: Problem, left_type: str, right_type: str) -> Launch | None:
+        if self._options.variant != "auto":
+            return None
+        return peak_launch(
+            problem, normalize=self._normalize, left_type=left_type, right_type=right_type, device=self._device
+        )
+
+    def _find_part(
+        self, problem: Problem, lefts: Any, rights: Any, left_tables: Any, right_tables: Any, records: Any
+    ) -> None:
+        cupy = self._cupy
+        launch = self._fused(problem, str(lefts.dtype), str(rights.dtype))
+        if launch is None:
+            variant = self._options.variant
+            if variant == "auto":
+                variant = fastest_variant(problem, self._device)
+            planes = correlate_on_device(lefts, rights, problem, variant, tuning=self._options.tuning())
+            self._search(planes, problem, left_tables, right_tables, records)
+            return
+        shifts = problem.plane_shape[0] * problem.plane_shape[1]
+        workspace, arrived = self._nothing, self._nothing
+        if launch.segments > 1:
+            workspace = cupy.empty(problem.pairs * launch.segments * shifts, np.float32)
+            arrived = cupy.zeros(problem.pairs, np.int32)
+        tables = self._table_arguments(left_tables, right_tables)
+        arrays = (lefts, rights, workspace, arrived, *tables, self._rows, self._columns, records)
+        numbers = (*problem.arguments(), *launch.extra, *self._normalizer_numbers())
+        self._start(launch, arrays, numbers)
+
+    def _search(self, planes: Any, problem: Problem, left_tables: Any, right_tables: Any, records: Any) -> None:
+        launch = plane_peak_launch(problem, normalize=self._normalize, device=self._device)
+        assert launch is not None, "finds_peaks() was not asked"  # noqa: S101 - a mistake of ours, not of the user
+        tables = self._table_arguments(left_tables, right_tables)
+        arrays = (planes, *tables, self._rows, self._columns, records)
+        self._start(launch, arrays, (*problem.arguments(), *self._normalizer_numbers()))
+
+    def _table_arguments(self, left_tables: Any, right_tables: Any) -> tuple[Any, Any]:
+        return (left_tables, right_tables) if self._normalize else (self._nothing, self._nothing)
+
+    def _normalizer_numbers(self) -> tuple[int, ...]:
+        edges = self._edges
+        sizes = (edges.left_rows, edges.left_columns, edges.right_rows, edges.right_columns)
+        return (*(axis.size for axis in sizes), self._least)
+
+    def _tables(self, images: Any, row_edges: Any, column_edges: Any, edge_of_column: Any) -> Any:
+        cupy = self._cupy
+        count, height, width = images.shape
+        bands, cells = row_edges.size - 1, column_edges.size - 1
+        launches = moment_launches(str(images.dtype), count, bands)
+        tables = cupy.empty((count, bands + 1, cells + 1, 2))
+        numbers = (height, width, bands, cells)
+        if height * width <= SMALL:
+            self._start(launches.small, (images, row_edges, edge_of_column, tables), numbers)
+            return tables
+        of_cells = cupy.empty((count, bands, cells, 2))
+        self._start(launches.sums, (images, row_edges, column_edges, of_cells), numbers)
+        self._start(launches.table, (of_cells, tables), (bands, cells))
+        return tables
+
+    def _start(self, launch: Launch, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> None:
+        function = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
+        arguments = (*arrays, *(np.int32(number) for number in numbers))
+        function((launch.blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)

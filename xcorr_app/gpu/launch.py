@@ -1,0 +1,85 @@
+"""What a launch is: a kernel, how it is compiled and started; and the limits of the device that it must keep."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from xcorr_app.gpu.correlation_problem import Problem
+
+__all__ = ["WARP", "DeviceLimits", "Launch", "Types", "ceil_div"]
+
+WARP = 32
+
+Types = Mapping[str, str | int]
+"""Macros of the element types."""
+
+
+def ceil_div(a: int, b: int) -> int:
+    """Return a / b, rounded up."""
+    return -(-a // b)
+
+
+@dataclass(frozen=True)
+class DeviceLimits:
+    """What launches need to know of a device; the defaults fit any from compute capability 8.0 on.
+
+    Attributes
+    ----------
+    multiprocessors : int
+        Number of multiprocessors.
+    shared_bytes : int
+        Most shared memory of one block.
+    """
+
+    multiprocessors: int = 132
+    shared_bytes: int = 99 * 1024
+
+
+@dataclass(frozen=True)
+class Launch:
+    """How one kernel is compiled and started for one problem.
+
+    Attributes
+    ----------
+    kernel : str
+        Path below the kernels' root without its ending.
+    defines : mapping
+        Macros to compile it with.
+    blocks, threads, shared_bytes : int
+        Grid (one axis), block (one axis) and dynamic shared memory in bytes.
+    extra : tuple of int
+        Kernel arguments that follow the problem's.
+    segments : int
+        Planes that a launch leaves in a workspace where more than one, to be added up by `sum_of_segments`.
+    zero_first : bool
+        The kernel adds into the plane, or leaves shifts without overlap alone: it must be zero before.
+    block_y : int
+        Shifts dy a block computes; the sum over segments needs it.
+    then : Launch or None
+        A second launch on the same arrays.
+    """
+
+    kernel: str
+    defines: Mapping[str, str | int]
+    blocks: int
+    threads: int
+    shared_bytes: int = 0
+    extra: tuple[int, ...] = ()
+    segments: int = 1
+    zero_first: bool = False
+    block_y: int = 1
+    then: Launch | None = None
+
+    @property
+    def entry(self) -> str:
+        """Name of the kernel."""
+        return self.kernel.rsplit("/", 1)[-1]
+
+    def sum_of_segments(self, problem: Problem) -> Launch:
+        """Return the launch that adds up the segments' planes."""
+        defines = {name: self.defines[name] for name in ("LEFT_TYPE", "RIGHT_TYPE", "SUM_TYPE")}
+        threads, (height, width) = 256, problem.plane_shape
+        blocks = problem.pairs * ceil_div(height * width, threads)
+        defines |= {"THREADS": threads, "BLOCK_Y": self.block_y}
+        return Launch("correlation/sum_segments", defines, blocks, threads, extra=self.extra)

@@ -1,0 +1,119 @@
+"""Device memory that runs out: how it is recognised, what can be given back, how much there is."""
+
+from __future__ import annotations
+
+import importlib
+import warnings
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from xcorr_app.errors import DeviceMemoryError
+
+__all__ = ["attempt", "free_bytes", "is_out_of_memory", "release_unused", "with_second_try"]
+
+T = TypeVar("T")
+
+_WORDS = ("OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "ALLOC_FAILED")
+"""What CUDA's runtime, its driver and cuFFT or cuBLAS call the same thing."""
+
+
+def is_out_of_memory(error: BaseException) -> bool:
+    """Whether an exception says that device memory has run out.
+
+    Parameters
+    ----------
+    error : BaseException
+        Any.
+
+    Returns
+    -------
+    bool
+        True for CuPy's own exception, for those of CUDA's libraries that mean the same, and for `DeviceMemoryError`;
+        never for the host's `MemoryError`.
+    """
+    kind = type(error)
+    if isinstance(error, DeviceMemoryError):
+        return True
+    from_cupy = kind.__module__.partition(".")[0] in ("cupy", "cupy_backends")
+    return from_cupy and (kind.__name__ == "OutOfMemoryError" or any(word in str(error) for word in _WORDS))
+
+
+def release_unused() -> None:
+    """Give back what CuPy keeps for later: free blocks of its pool, and plans of FFTs with their work areas."""
+    cupy = importlib.import_module("cupy")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # CuPy calls the function experimental
+        cupy.fft.config.clear_plan_cache()
+    cupy.get_default_memory_pool().free_all_blocks()
+
+
+def free_bytes() -> int:
+    """Bytes that arrays on the current device may still take, the pool's free blocks included.
+
+    Returns
+    -------
+    int
+        As of now; other processes may take them.
+    """
+    cupy = importlib.import_module("cupy")
+    free, _ = cupy.cuda.Device().mem_info
+    return int(free) + int(cupy.get_default_memory_pool().free_bytes())
+
+
+def attempt(job: Callable[..., T], *arguments: Any) -> list[T]:
+    """Run a job that device memory may be too small for.
+
+    Parameters
+    ----------
+    job : callable
+    *arguments
+        What it is called with.
+
+    Returns
+    -------
+    list
+        What the job returns, or nothing where device memory ran out. By then the exception is gone, and with it what
+        the job had allocated.
+    """
+    try:
+        return [job(*arguments)]
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        return []
+
+
+def with_second_try(job: Callable[..., T], *arguments: Any, what: str) -> T:
+    """Run a job; where device memory runs out, once more after `release_unused`.
+
+    Parameters
+    ----------
+    job : callable
+    *arguments
+        What it is called with.
+    what : str
+        Beginning of the error's message: what needs the memory, and how it could need less.
+
+    Returns
+    -------
+    object
+        What the job returns.
+
+    Raises
+    ------
+    DeviceMemoryError
+        If the memory does not suffice the second time either.
+    """
+    if results := attempt(job, *arguments):
+        return results[0]
+    release_unused()
+    try:
+        return job(*arguments)
+    except Exception as error:
+        if not is_out_of_memory(error):
+            raise
+        free, total = (number / 1e9 for number in importlib.import_module("cupy").cuda.Device().mem_info)
+        raise DeviceMemoryError(
+            f"{what}: {free:.2f} of {total:.1f} GB of device memory are free ({error}); "
+            "the CPU's memory may do (--device cpu, or NumPy arrays)"
+        ) from error

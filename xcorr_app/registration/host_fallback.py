@@ -1,0 +1,45 @@
+"""A stack whose frames do not fit into device memory, not even one at a time, is measured on the CPU."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.gpu.arrays import Array, is_device_array, to_host
+from xcorr_app.gpu.memory import attempt, release_unused
+from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.settings import Settings
+
+Measure = Callable[[Frames, str | int | Array, Settings, Any], ShiftResult]
+
+NOTE = "The device's memory did not suffice to measure even one frame at a time: the CPU measured the stack."
+
+
+def with_host_fallback(
+    measure: Measure, frames: Frames, reference: str | int | Array, settings: Settings, xp: Any
+) -> ShiftResult:
+    """Measure where the frames live; if the device's memory runs out there, all of them once more on the CPU.
+
+    Parameters
+    ----------
+    measure : callable
+        ``measure(frames, reference, settings, xp)``.
+    frames, reference, settings, xp
+        As in :func:`xcorr_app.registration.estimate.estimate_from`.
+
+    Returns
+    -------
+    ShiftResult
+        With a note where the CPU had to do it.
+    """
+    if results := attempt(measure, frames, reference, settings, xp):
+        return results[0]
+    release_unused()
+    if is_device_array(reference):
+        reference = to_host(reference)
+    result = measure(frames.on_host(), reference, replace(settings, engine="auto", kernel_options=None), np)
+    return replace(result, notes=(*result.notes, NOTE))

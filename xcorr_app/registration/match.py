@@ -1,0 +1,31 @@
+"""What is found of each frame when it is compared with its reference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True)
+class Match:
+    """Result for n frames, on the host. Shifts in pixels (row, column), to be added to the frame."""
+
+    peak: NDArray[np.intp]
+    """(n, 2) integer shifts at the highest value inside the window."""
+    shift: NDArray[np.float64]
+    """(n, 2) float64, refined; NaN where no shift is valid."""
+    score: NDArray[np.float64]
+    """(n,) zero-mean normalised correlation at the shift."""
+    ratio: NDArray[np.float64]
+    """(n,) first peak over the strongest other local maximum inside the window's rim; inf where there is none."""
+    climbs: NDArray[np.bool_]
+    """(n,) whether the correlation goes on rising beyond the window."""
+    around: NDArray[np.float64]
+    """(n, 5, 5) zero-mean normalised correlation around the integer peak; NaN where not computed."""
+
+    def replace(self, rows: NDArray[np.intp], other: Match) -> None:
+        """Write the result of `other` into these rows."""
+        for field in fields(self):
+            getattr(self, field.name)[rows] = getattr(other, field.name)
