@@ -10,7 +10,7 @@ demo: $(VENV)/.installed
 	$(BIN)/python sample_data/compare_with_truth.py demo_out
 
 test: $(VENV)/.test-installed
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check

@@ -2,6 +2,11 @@
 
 from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.filtering import named as filters
+from xcorr_app.filtering.convolve import convolve, filter_taps
+from xcorr_app.filtering.filter_bank import filter_bank
+from xcorr_app.filtering.stains import stain_matrix
+from xcorr_app.filtering.unmix import unmix
 from xcorr_app.gpu.correlation_options import KernelOptions
 from xcorr_app.io.source import StackMetadata
 from xcorr_app.io.stack import Stack, read_stack, write_stack
@@ -19,8 +24,14 @@ __all__ = [
     "StackMetadata",
     "__version__",
     "apply_shifts",
+    "convolve",
     "cross_correlate",
     "estimate_shifts",
+    "filter_bank",
+    "filter_taps",
+    "filters",
     "read_stack",
+    "stain_matrix",
+    "unmix",
     "write_stack",
 ]

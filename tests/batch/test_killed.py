@@ -3,28 +3,11 @@
 import json
 import shutil
 import signal
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 
 from tests.batch.movies import write_movie
-from tests.conftest import ROOT
-
-
-@pytest.fixture
-def forker():
-    command = [sys.executable, "-m", "tests.batch.forker"]
-    with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
-
-        def run(arguments, kill_after=None):
-            process.stdin.write(json.dumps([[str(argument) for argument in arguments], kill_after]) + "\n")
-            process.stdin.flush()
-            return json.loads(process.stdout.readline())
-
-        yield run
-        process.stdin.close()
 
 
 def content(out):

@@ -40,7 +40,7 @@ def test_defaults_and_values_are_shown_as_they_are_typed():
         assert words in " ".join(text.split()), words
 
 
-@pytest.mark.parametrize("name", ["align", "correlate"])
+@pytest.mark.parametrize("name", ["align", "correlate", "filter"])
 def test_every_default_is_shown(name):
     for option in main.commands[name].params:
         if isinstance(option, click.Option) and not option.is_flag:
@@ -72,6 +72,35 @@ def test_usage_of_correlate():
     assert set(usage.split()) <= known
 
 
+def test_options_of_one_name_take_the_same_values():
+    align, correlate = (
+        {option.name: option for option in main.commands[name].params} for name in ("align", "correlate")
+    )
+    # align verifies a number of frames, correlate every plane or none.
+    common = set(align) & set(correlate) - {"verify"}
+    assert {"max_shift", "normalization", "subpixel", "engine", "variant", "device", "tolerance"} <= common
+    for name in common:
+        ours, theirs = (
+            (option.opts, option.type.to_info_dict(), option.default, option.required)
+            for option in (align[name], correlate[name])
+        )
+        assert ours == theirs, name
+
+
+def test_usage_of_filter():
+    text = " ".join(xcorr("filter", "--help").stdout.split())
+    assert "filter [OPTIONS] INPUT..." in text
+    for words in ("SIGMA,AMOUNT", "reflect|constant|nearest|mirror|wrap", "same|float32", "auto|cpu", "Exit code"):
+        assert words in text, words
+    assert "reuse" not in text
+    known = {name for option in main.commands["filter"].params for name in [*option.opts, *option.secondary_opts]}
+    usage = (
+        "-o --gaussian --box --sobel --laplacian --log --dog --unsharp --taps --mode --cval --dtype --device --engine "
+        "--overwrite --resume --layout --max-pixels -q -v --debug"
+    )
+    assert set(usage.split()) <= known
+
+
 def test_version():
     assert xcorr("--version").stdout == f"xcorr, version {__version__}\n"
 
@@ -81,6 +110,7 @@ def test_unknown_command_and_option():
     assert xcorr("align", "--nonsense").code == 2
     assert xcorr("align").code == 2
     assert xcorr("correlate", "left.tif", "right.tif").code == 2
+    assert xcorr("filter", "m.tif", "--box", "3").code == 2
 
 
 def test_env_lists_device_versions_cache_and_engines():

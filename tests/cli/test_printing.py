@@ -8,10 +8,11 @@ import subprocess
 import sys
 
 import pytest
+from rich.console import Console
 
-from tests.batch.movies import align, start, write_movie
+from tests.batch.movies import align, start, write_movie, xcorr
 from tests.conftest import ROOT
-from xcorr_app.cli.progress import Lines
+from xcorr_app.cli.progress import Lines, display_for
 from xcorr_app.cli.tables import console_for
 
 
@@ -49,6 +50,27 @@ def test_progress_on_lines_is_told_every_ten_seconds(monkeypatch):
         "[cells]: measure 2/4, 0 frames/s, 11 s left",
         "[cells]: measure 4/4, 0 frames/s, 0 s left",
     ]
+
+
+@pytest.mark.parametrize(("command", "unit"), [("align", "frames/s"), ("correlate", "planes/s")])
+def test_progress_names_what_is_counted(tmp_path, stack, monkeypatch, command, unit):
+    monkeypatch.setattr("xcorr_app.cli.progress._SECONDS_BETWEEN_LINES", 0.0)
+    operands = (stack, stack, "--form", "n-to-m") if command == "correlate" else (stack,)
+    said = xcorr(command, "--device", "cpu", *operands, "-o", tmp_path / "out.npy").stdout.splitlines()
+    rates = [line.split(", ")[1].split()[1] for line in said if line.endswith(" s left")]
+    assert rates
+    assert set(rates) == {unit}
+
+
+def test_a_bar_names_what_is_counted():
+    stream = io.StringIO()
+    console = Console(file=stream, force_terminal=True, width=120)
+    with display_for(console, quiet=False, unit="planes") as display:
+        report = display.watch("p.npy")
+        for done in range(3):
+            report("correlate", done, 4)
+    assert "planes/s" in stream.getvalue()
+    assert "frames/s" not in stream.getvalue()
 
 
 def test_terminal_shows_a_bar_and_leaves_the_table(tmp_path, stack):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xcorr_app.correlation.standardize import standardize, working_dtype
+from xcorr_app.correlation.standardize import flat_images, standardize, working_dtype
 from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.arrays import to_host
 
@@ -81,6 +81,16 @@ def test_the_faintest_integer_structure_is_kept(xp):
     result = standardize(xp.asarray(images), np.float32)
     assert not to_host(result.flat)[0]
     assert to_host(result.values)[0, 100, 100] == pytest.approx(-1.0, abs=1e-2)
+
+
+@pytest.mark.parametrize("dtype", ["int64", "uint64"])
+@pytest.mark.parametrize(("step", "flat"), [(1, True), (256, True), (1 << 12, False)])
+def test_long_integers_are_as_flat_as_the_same_values_in_float64(xp, dtype, step, flat):
+    images = np.full((1, 6, 7), 1 << 60, dtype=dtype)
+    images[0, 2, 3] += step
+    for values in (images, images.astype(np.float64)):
+        assert to_host(flat_images(xp.asarray(values))).tolist() == [flat]
+        assert to_host(standardize(xp.asarray(values), np.float64).flat).tolist() == [flat]
 
 
 @pytest.mark.parametrize("mate", [1e20, 1e-20, 0.0])

@@ -6,7 +6,13 @@ import sys
 import pytest
 
 from xcorr_app.errors import DamagedFileError, OutputError
-from xcorr_app.io.atomic import atomic_path, atomic_write_bytes, atomic_write_text, remove_partials
+from xcorr_app.io.atomic import (
+    atomic_path,
+    atomic_write_bytes,
+    atomic_write_text,
+    remove_abandoned,
+    remove_partials,
+)
 
 
 def test_content_appears_under_the_final_name_alone(tmp_path):
@@ -70,6 +76,31 @@ def test_a_killed_process_leaves_only_what_remove_partials_removes(tmp_path):
     assert remove_partials(tmp_path) == [left]
     assert not list((tmp_path / "deep").iterdir())
     assert (tmp_path / "kept.xcorr-partial-name").exists()
+
+
+def test_what_is_abandoned_is_told_by_its_lock(tmp_path):
+    abandoned = tmp_path / ".a.tif.xcorr-partial-0123456789ab"
+    others = [tmp_path / f".{name}.xcorr-partial-0123456789ab" for name in ("b.tif", "aa.tif", "a.tif.png")]
+    for path in (abandoned, *others):
+        path.write_bytes(b"half")
+    with atomic_path(tmp_path / "a.tif") as partial:
+        partial.write_bytes(b"new")
+        remove_abandoned(tmp_path / "a.tif")
+        assert sorted(tmp_path.iterdir()) == sorted([partial, *others])
+    assert (tmp_path / "a.tif").read_bytes() == b"new"
+
+
+def test_what_cannot_be_locked_is_left(tmp_path, monkeypatch):
+    def unsupported(*_arguments):
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr("xcorr_app.io.atomic.fcntl.flock", unsupported)
+    abandoned = tmp_path / ".a.xcorr-partial-0123456789ab"
+    abandoned.write_bytes(b"half")
+    atomic_write_bytes(tmp_path / "a", b"1")
+    remove_abandoned(tmp_path / "a")
+    remove_abandoned(tmp_path / "missing" / "a")
+    assert sorted(tmp_path.iterdir()) == [abandoned, tmp_path / "a"]
 
 
 @pytest.mark.parametrize("name", ["é µm.tif", os.fsdecode(b"\xff\xe9.tif"), "é" * 120 + ".tif", "n" * 250, "日" * 80])

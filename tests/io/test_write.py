@@ -287,7 +287,7 @@ def test_disk_full_at_every_write(tmp_path, monkeypatch, kind):
     failures = 0
     for count in range(1000):
         with monkeypatch.context() as patch:
-            patch.setattr(write_module, "open_output", lambda path, count=count: _FullDisk(path.open("xb"), count))
+            patch.setattr(write_module, "open_output", lambda path, count=count: _FullDisk(path.open("wb"), count))
             try:
                 write_stack(tmp_path / "a.tif", data, metadata)
                 break

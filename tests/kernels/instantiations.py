@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.correlation_launch import VARIANTS, launch_of
+from xcorr_app.gpu.correlation_options import TUNABLES, KernelOptions
 from xcorr_app.gpu.correlation_problem import Problem
 from xcorr_app.gpu.correlation_tuning import NARROW
+from xcorr_app.gpu.filter_launch import FilterProblem, filter_launch
+from xcorr_app.gpu.im2win_launch import ABLATION, STEPS, TILES, basic_launch, convolve_launch, transform_launch
+from xcorr_app.gpu.im2win_problem import LAYERS
 from xcorr_app.gpu.launch import DeviceLimits, Launch
 from xcorr_app.gpu.peak_launch import moment_launches, peak_launch, plane_peak_launch
 
@@ -68,6 +72,55 @@ def narrow_launches():
     """The tile of every narrow window: its width is the window's, its height what registers allow."""
     for width in range(1, NARROW + 1):
         yield launch_of("combined", Problem((512, 512), (512, 512), (-1, -1), (width, width), lefts=256))
+
+
+def extreme_launches():
+    """Every tunable that a user may set at the largest value, all of a variant's together."""
+    for variant in VARIANTS:
+        largest = {name: most[variant] for name, (_, most) in TUNABLES.items() if variant in most}
+        if largest:
+            for left_type, right_type, sum_type in COMMON_TYPES:
+                types = {"left_type": left_type, "right_type": right_type, "sum_type": sum_type}
+                problem = full(256, lefts=16, rights=16, rights_per_left=16)
+                yield launch_of(variant, problem, tuning=KernelOptions(variant, **largest).tuning(), **types)
+
+
+def launches_of_im2win():
+    """The window transform, the basic form and the tile that is chosen, for each of the twelve layers."""
+    for layer in LAYERS.values():
+        yield from (transform_launch(layer), basic_launch(layer), convolve_launch(layer))
+
+
+def other_launches_of_im2win():
+    """Every tile, and every step of the ablation."""
+    yield transform_launch(LAYERS[8], vector=1)
+    tiles = [{"WARPS_M": m, "WARPS_N": n} for m, n in TILES]
+    for tuning in (*tiles, *STEPS.values(), *ABLATION.values()):
+        yield convolve_launch(LAYERS[8], tuning=tuning)
+
+
+def launches_of_filters():
+    """Every filter kernel: rolling sums from small to the largest that registers hold, loops for the rest."""
+    for side in (1, 3, 5, 7, 9, 15, 31, 63):
+        for element in ("float32", "uint16"):
+            problem = FilterProblem((1024, 1024), (side, side), 64)
+            yield filter_launch(problem, image_type=element, result_type=element)
+    for kernel, side in (("exchange_3", 3), ("exchange_5", 5)):
+        yield filter_launch(FilterProblem((1024, 1024), (side, side), 64), kernel)
+
+
+def other_launches_of_filters():
+    """Other types and boundaries, flat and tall filters, and every step of the ablation."""
+    shapes = [(1, 63), (5, 63), (10, 63), (19, 19), (25, 5), (26, 4), (8, 8), (6, 21), (21, 21), (63, 62)]
+    for shape in shapes:
+        for element in ("float32", "float64", "uint8", "int16"):
+            boundary = "reflect" if element == "float32" else "constant"
+            problem = FilterProblem((1024, 1024), shape, 64, boundary)
+            yield filter_launch(problem, image_type=element, result_type=element)
+    for side in (3, 5):
+        for columns, rows in ((0, 0), (0, 1), (1, 0)):
+            tuning = {"COLUMN_REUSE": columns, "ROW_REUSE": rows}
+            yield filter_launch(FilterProblem((1024, 1024), (side, side)), f"exchange_{side}", tuning=tuning)
 
 
 def distinct(launches) -> dict[str, Launch]:

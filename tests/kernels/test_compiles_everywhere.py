@@ -15,18 +15,25 @@ from tests.kernels.instantiations import (
     COMMON_TYPES,
     OTHER_TYPES,
     distinct,
+    extreme_launches,
+    launches_of_filters,
+    launches_of_im2win,
     launches_of_peaks,
     launches_of_variants,
     narrow_launches,
+    other_launches_of_filters,
+    other_launches_of_im2win,
 )
 from xcorr_app.gpu.compile import compiler_options, kernel_root, kernel_source
 from xcorr_app.registration.passes import worker_count
 
-EVERYWHERE = distinct([*launches_of_variants(COMMON_TYPES), *launches_of_peaks(COMMON_TYPES)])
+_COMMON = [*launches_of_variants(COMMON_TYPES), *launches_of_peaks(COMMON_TYPES)]
+EVERYWHERE = distinct([*_COMMON, *launches_of_im2win(), *launches_of_filters()])
 """Compiled for all the chosen architectures."""
-_OTHERS = [*launches_of_variants(OTHER_TYPES), *launches_of_peaks(OTHER_TYPES), *narrow_launches()]
+_OTHERS = [*launches_of_variants(OTHER_TYPES), *launches_of_peaks(OTHER_TYPES), *narrow_launches(), *extreme_launches()]
+_OTHERS += [*other_launches_of_im2win(), *other_launches_of_filters()]
 OTHERS = {name: launch for name, launch in distinct(_OTHERS).items() if name not in EVERYWHERE}
-"""Other types, and the tile of every narrow window: compiled for one."""
+"""Other types, the tile of every narrow window, and tunables at their largest: compiled for one."""
 
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")
 

@@ -66,6 +66,11 @@ def test_extremes_compute_the_definition(options, tmp_path, rng):
     ("arguments", "message"),
     [
         ({"variant": "fft"}, "unknown kernel variant 'fft': use auto or one of overlap-wise"),
+        ({"variant": []}, r"unknown kernel variant \[\]: use auto or"),
+        ({"variant": None}, "unknown kernel variant None"),
+        ({"variant": np.array(["auto", "combined"])}, "unknown kernel variant array"),
+        ({"variant": DISTRIBUTED, "distribution": []}, r"unknown distribution \[\]: use none, rectangle, tri"),
+        ({"variant": DISTRIBUTED, "distribution": np.array(["none", "none"])}, "unknown distribution array"),
         ({"variant": "combined", "rights": 4}, "rights belongs to kernel variant multi-right and multi-left-right"),
         ({"rights": 4}, "rights belongs to kernel variant multi-right and multi-left-right, not to 'auto'"),
         ({"variant": "multi-right", "lefts": 2}, "lefts belongs to kernel variant multi-left-right"),

@@ -168,6 +168,39 @@ def test_scores_around_a_peak_equal_the_definition(xp, rng, shape, min_overlap):
             np.testing.assert_allclose(scores[k], expected, atol=1e-9)
 
 
+@pytest.mark.parametrize("shape", [(1, 2), (2, 1), (2, 2), (2, 3), (3, 3)])
+@pytest.mark.parametrize("engine", ["fft", "definition"])
+@pytest.mark.parametrize("options", [{}, {"min_overlap": 0.0, "max_shift": 2}, {"normalization": "none"}], ids=str)
+def test_images_of_a_few_pixels_tie_and_agree(shape, engine, options):
+    rng = np.random.default_rng(5)
+    # Any two pixels correlate fully, wherever they are found again.
+    stack = rng.integers(0, 9, (40, *shape)).astype(np.float32)
+    result = estimate_shifts(stack, "first", engine=engine, verify="all", **options)
+    found = np.isfinite(result.shifts).all(axis=1)
+    assert found.any()
+    assert not any("disagrees" in flags for flags in result.flags)
+    np.testing.assert_array_equal(np.isfinite(result.difference), found)
+    assert result.difference[found].max() < 1e-3
+
+
+def test_a_peak_that_is_lower_in_the_reference_is_no_tie(monkeypatch):
+    monkeypatch.setitem(ENGINES, "planted", PlantedError(moved_by_one_column))
+    stack = np.zeros((2, 3, 5))
+    stack[:, 1, 2] = 1
+    result = estimate_shifts(stack, "first", 1, engine="planted", verify="all", subpixel="none")
+    assert all("disagrees" in flags for flags in result.flags)
+    np.testing.assert_array_equal(result.fft_shifts, 0)
+
+
+def test_an_overlap_without_variance_has_no_score():
+    left = np.array([[6.0, 2, 8], [4, 4, 4]]) / 3  # rounding is all that its second row varies by
+    right = np.array([[5.0, 4, 4], [8, 7, 7]])
+    left, right = (matrix - matrix.mean() for matrix in (left, right))
+    scores = scores_by_definition(left[None], right[None], np.array([(0, 0)]), 0.0)[0]
+    assert np.isnan(scores[3, :]).all()
+    assert np.isfinite(scores[2, 1:4]).all()
+
+
 def test_an_error_in_what_all_engines_share_is_found_out(monkeypatch, rng):
     stack = drifting([(0, 0), (3, -2)])
     stack = stack + noise(stack, 0.2)

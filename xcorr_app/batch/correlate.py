@@ -13,7 +13,7 @@ from xcorr_app.batch.correlation_plan import CorrelationPlan
 from xcorr_app.batch.environment import own_version, versions
 from xcorr_app.batch.operands import blocks
 from xcorr_app.correlation.forms import Form
-from xcorr_app.correlation.plane import cross_correlate
+from xcorr_app.correlation.plane import check_range, cross_correlate
 from xcorr_app.correlation.plane_peaks import Agreement, PlanePeaks, compare_peaks, fft_reference, peaks_of_planes
 from xcorr_app.errors import LimitError, XcorrError
 from xcorr_app.gpu.arrays import Array, to_host
@@ -95,14 +95,24 @@ def _correlate(
     """Planes (k, ny, nx) of a block on the host, their peaks, and how the reference agrees."""
     settings, form = plan.options.settings, _block_form(plan)
     operands: tuple[Array, Array] = (plan.device.xp.asarray(left), plan.device.xp.asarray(right))
-    how: dict[str, Any] = {"normalization": settings.normalization, "min_overlap": settings.min_overlap}
+    # What was read from the files is finite.
+    how: dict[str, Any] = {
+        "normalization": settings.normalization,
+        "min_overlap": settings.min_overlap,
+        "check_finite": False,
+    }
+    sums = settings.normalization == "none"
     planes = cross_correlate(
         *operands, form, plan.window, engine=plan.engine, kernel_options=settings.kernel_options, **how
     )
+    if sums:
+        check_range(planes, left, right)
     peaks = peaks_of_planes(planes, plan.window, settings.subpixel)
     agreement = None
     if plan.options.verify:
         reference = fft_reference(*operands, form, plan.window, **how)
+        if sums:
+            check_range(reference, left, right)
         agreement = compare_peaks(peaks, reference, plan.window, settings.subpixel)
     return to_host(planes).reshape(-1, *plan.window.shape), (peaks, agreement)
 

@@ -10,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.batch.operands import blocks, operand_shapes
+from xcorr_app.batch.output_file import check_output_file
 from xcorr_app.correlation.engines import Task, choose_engine
 from xcorr_app.correlation.forms import FORMS, Form
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.correlation.window import ShiftWindow, as_window
-from xcorr_app.errors import ArgumentError, OutputError
+from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.select import Device, select_device
 from xcorr_app.io import Limits
 from xcorr_app.io.matrices import MatrixFile, scan_matrices
@@ -88,7 +89,8 @@ def plan_correlation(
         If it cannot be done as asked.
     """
     settings = options.settings
-    _check_output(out, (left, right), overwrite=overwrite)
+    check_plane_name(out)
+    check_output_file(out, (left, right), overwrite=overwrite)
     lefts, rights = (scan_matrices(path, options.channel, options.limits) for path in (left, right))
     if options.channel > 0 and lefts.channels == rights.channels == 1:
         raise ArgumentError(f"channel {options.channel} was asked for, and neither file has channels")
@@ -109,20 +111,3 @@ def plan_correlation(
         task = Task(left_size, right_size, window, dtype, left_count, right_count, per_left)
         engine = choose_engine(settings.engine, device.xp, task, settings.kernel_options).name
     return CorrelationPlan(lefts, rights, left_shape, right_shape, window, dtype, engine, at_once, device, out, options)
-
-
-def _check_output(out: Path, inputs: tuple[Path, ...], *, overwrite: bool) -> None:
-    check_plane_name(out)
-    try:
-        if any(path.exists() and out.exists() and out.samefile(path) for path in inputs):
-            raise OutputError(f"{out}: is an input; write the planes to another file")
-        if out.is_dir():
-            raise OutputError(f"{out}: is a folder; -o names a file")
-        if out.exists() and not overwrite:
-            raise OutputError(f"{out}: exists; use --overwrite to replace it")
-        if not out.parent.is_dir():
-            raise OutputError(f"{out}: the folder {out.parent} does not exist; make it, or choose another")
-    except (OSError, RuntimeError) as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(f"{out}: cannot be used as a file ({error}); choose another with -o") from error

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.batch.options import INTERPOLATIONS, AlignOptions
 from xcorr_app.batch.projections import Projections
-from xcorr_app.batch.series import SourceFrames
+from xcorr_app.batch.series import SourceFrames, plane_positions
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.arrays import to_host
 from xcorr_app.io import StackWriter
@@ -108,15 +108,8 @@ def move_stack(
 
 def _planes(frames: SourceFrames, *, only_measured: bool) -> list[dict[str, int]]:
     """Positions of the planes in the order of the file."""
-    positions = list(_positions(frames))
+    positions = plane_positions(frames.source.metadata)
     return [p for p in positions if _is_shown(frames, p)] if only_measured else positions
-
-
-def _positions(frames: SourceFrames) -> Iterator[dict[str, int]]:
-    metadata = frames.source.metadata
-    for index in np.ndindex(metadata.shape[:-2]):
-        position = dict(zip(metadata.axes[:-2].lower(), map(int, index), strict=True))
-        yield {"t": 0, "z": 0, "c": 0} | position
 
 
 def _is_shown(frames: SourceFrames, position: dict[str, int]) -> bool:

@@ -55,7 +55,7 @@ def check_output(out: Path, discovery: Discovery, inputs: list[Path], *, resume:
     for parent in {path.parent.resolve() for series in discovery.series for path in series.paths}:
         if real in parent.parents and State(real).knows(parent.relative_to(real).parts[0]):
             raise OutputError(
-                f"{parent}: holds results of an earlier run, which would be aligned again into the same {out}; "
+                f"{parent}: holds results of an earlier run, which would be worked on again into the same {out}; "
                 "name the input so that it leaves them out, or choose another -o"
             )
     if filled and not (resume or overwrite):

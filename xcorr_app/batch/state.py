@@ -80,33 +80,58 @@ class State:
         make_folder(self._folder)
         if report.pictures is not None:
             report.pictures.save(self._pictures(report.name))
+        known = {
+            "description": report.description,
+            "reference": report.reference,
+            "max_shift": report.max_shift,
+            "pixel_size": report.pixel_size,
+            "unit": report.unit,
+            "tolerance": report.tolerance,
+            "notes": report.notes,
+            "left_in_place": sorted(report.left_in_place),
+            "pictures": report.pictures is not None,
+        }
+        self.save_record(report.name, fingerprint, outputs, facts, report=known)
+
+    def save_record(
+        self, name: str, fingerprint: str, outputs: list[Path], facts: dict[str, Any], **more: dict[str, Any]
+    ) -> None:
+        """Record that a stack is finished; `more` is kept beside the facts, as plain values.
+
+        Raises
+        ------
+        OutputError
+            If the record cannot be written.
+        """
+        make_folder(self._folder)
         record = {
             "fingerprint": fingerprint,
             "outputs": {str(path.relative_to(self._out)): path.stat().st_size for path in outputs},
             "facts": facts,
-            "report": {
-                "description": report.description,
-                "reference": report.reference,
-                "max_shift": report.max_shift,
-                "pixel_size": report.pixel_size,
-                "unit": report.unit,
-                "tolerance": report.tolerance,
-                "notes": report.notes,
-                "left_in_place": sorted(report.left_in_place),
-                "pictures": report.pictures is not None,
-            },
+            **more,
         }
-        atomic_write_text(self._record(report.name), json.dumps(record, indent=1))
+        atomic_write_text(self._record(name), json.dumps(record, indent=1))
 
-    def load(self, name: str, fingerprint: str) -> Finished | None:
-        """Return a stack's results if it is finished with this fingerprint and its outputs are still there."""
+    def load_record(self, name: str, fingerprint: str) -> dict[str, Any] | None:
+        """Return a stack's record if it is finished with this fingerprint and its outputs are still there."""
         try:
-            record = json.loads(self._record(name).read_text())
-            if record["fingerprint"] != fingerprint:
+            record: dict[str, Any] = json.loads(self._record(name).read_text())
+            if record["fingerprint"] != fingerprint or not isinstance(record["facts"], dict):
                 return None
             for path, size in record["outputs"].items():
                 if (self._out / path).stat().st_size != size:
                     return None
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
+            # An unusable record only means that the stack is done again.
+            return None
+        return record
+
+    def load(self, name: str, fingerprint: str) -> Finished | None:
+        """Return a stack's results if it is finished with this fingerprint and its outputs are still there."""
+        record = self.load_record(name, fingerprint)
+        if record is None:
+            return None
+        try:
             known = record["report"]
             report = StackReport(
                 name=name,

@@ -9,6 +9,8 @@ from xcorr_app.cli.align import align
 from xcorr_app.cli.bench import bench
 from xcorr_app.cli.correlate import correlate
 from xcorr_app.cli.env import env
+from xcorr_app.cli.filter import filter_command
+from xcorr_app.cli.unmix import unmix
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
@@ -20,6 +22,7 @@ def main() -> None:
     Examples:
       xcorr align FOLDER -o OUT
       xcorr correlate LEFT RIGHT -o plane.tif
+      xcorr filter FOLDER -o OUT --gaussian 1.5
     """
 
 
@@ -27,3 +30,5 @@ main.add_command(align)
 main.add_command(bench)
 main.add_command(correlate)
 main.add_command(env)
+main.add_command(filter_command)
+main.add_command(unmix)

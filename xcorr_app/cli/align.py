@@ -10,48 +10,29 @@ import click
 
 from xcorr_app.batch.options import BORDERS, INTERPOLATIONS, AlignOptions
 from xcorr_app.batch.run import plan_run, prepare_run, run_align
-from xcorr_app.cli import options as values
+from xcorr_app.cli import options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 from xcorr_app.cli.memory import keep_freed_memory
 from xcorr_app.cli.progress import display_for
 from xcorr_app.cli.tables import console_for, print_found, print_frames, print_plan, print_results
-from xcorr_app.correlation.engines import ENGINES
-from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
-from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.io import Limits
 from xcorr_app.registration.prefilter import Prefilter
-from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, DEFAULT_TOLERANCE, WEIGHTINGS, Settings
+from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, WEIGHTINGS, Settings
 
 
 @click.command()
-@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=values.PATH)
-@click.option("-o", "--output", required=True, type=values.PATH, help="Folder for the results.")
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
+@options.output("Folder for the results.")
 @click.option(
     "--reference",
-    type=values.REFERENCE,
+    type=options.REFERENCE,
     default="first",
     show_default=True,
     help="What frames are compared with; mean, median and template leave the measured frame out.",
 )
-@click.option(
-    "--max-shift",
-    type=values.MAX_SHIFT,
-    help="Largest shift in pixels, or rows,columns.  [default: a quarter of the frame]",
-)
-@click.option(
-    "--normalization",
-    type=click.Choice(NORMALIZATIONS),
-    default="zncc",
-    show_default=True,
-    help="zncc: zero-mean and normalised over the true overlap; none: plain sums; phase: phase correlation.",
-)
-@click.option(
-    "--subpixel",
-    type=click.Choice(METHODS),
-    default="gaussian",
-    show_default=True,
-    help="How the peak is located between whole pixels.",
-)
+@options.max_shift("a quarter of the frame")
+@options.normalization
+@options.subpixel("How the peak is located between whole pixels.")
 @click.option(
     "--upsample",
     type=click.IntRange(1, 10_000),
@@ -68,10 +49,10 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, DEFAULT_TOLERANCE
 )
 @click.option(
     "--prefilter",
-    type=values.PREFILTER,
+    type=options.PREFILTER,
     help="gaussian:S, highpass:S, dog:S1,S2, log:S, median:N or sobel; for measuring only.",
 )
-@click.option("--roi", type=values.ROI, help="Part of the frame that is measured.")
+@click.option("--roi", type=options.ROI, help="Part of the frame that is measured.")
 @click.option(
     "--axis", type=click.Choice(["T", "Z"]), help="Axis to align along.  [default: T, or Z where there is no T]"
 )
@@ -82,35 +63,17 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, DEFAULT_TOLERANCE
     show_default=True,
     help="Channel that is measured; all channels are moved.",
 )
-@click.option(
-    "--engine",
-    type=click.Choice(["auto", *ENGINES]),
-    default="auto",
-    show_default=True,
-    help="What computes the correlation; `xcorr env` says which can run.",
-)
-@values.kernel_options
-@click.option(
-    "--device",
-    default="auto",
-    show_default=True,
-    metavar="auto|cpu|cuda[:N]",
-    help="Where to compute; auto takes a GPU where there is one that works.",
-)
+@options.engine
+@options.kernel_options
+@options.device
 @click.option(
     "--verify",
-    type=values.VERIFY,
+    type=options.VERIFY,
     default="all",
     show_default=True,
     help="Frames to check against the float64 FFT and the definition.",
 )
-@click.option(
-    "--tolerance",
-    type=float,
-    default=DEFAULT_TOLERANCE,
-    show_default=True,
-    help="Largest accepted difference from that check, in pixels.",
-)
+@options.tolerance("Largest accepted difference from that check, in pixels.")
 @click.option(
     "--min-score",
     type=float,
@@ -118,13 +81,7 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, DEFAULT_TOLERANCE
     show_default=True,
     help="Doubtful below this fraction of the score that the noise allows.",
 )
-@click.option(
-    "--min-overlap",
-    type=float,
-    default=DEFAULT_MIN_OVERLAP,
-    show_default=True,
-    help="Smallest fraction of the frame that must overlap.",
-)
+@options.min_overlap("Smallest fraction of the frame that must overlap.")
 @click.option("--apply/--no-apply", default=True, help="Write the aligned stacks, or only measure.  [default: --apply]")
 @click.option(
     "--move-doubtful",
@@ -152,19 +109,13 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, DEFAULT_TOLERANCE
     show_default=True,
     help="Whether files of a folder are frames of one series or a stack each.",
 )
-@click.option(
-    "--max-pixels",
-    type=click.IntRange(1),
-    default=Limits().max_pixels,
-    show_default=True,
-    help="Refuse planes that declare more pixels.",
-)
+@options.max_pixels("Refuse planes that declare more pixels.")
 @click.option("--resume", is_flag=True, help="Go on with an interrupted run; what is finished is kept.")
-@click.option("--overwrite", is_flag=True, help="Replace results in a folder that is not empty.")
+@options.overwrite("Replace results in a folder that is not empty.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only the results.")
-@click.option("-v", "--verbose", is_flag=True, help="Print every frame.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@options.quiet
+@options.verbose("Print every frame.")
+@options.debug
 @click.pass_context
 def align(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
     """Align stacks: folders, files or globs of TIFF or PNG images.
@@ -191,7 +142,7 @@ def align(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None
         prepare_run(plan, **modes)
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
-            print_found(console, plan)
+            print_found(console, plan.discovery, plan.device.note)
         with display_for(console, quiet=given["quiet"]) as display:
             result = run_align(plan, resume=given["resume"], stop_at_defects=given["debug"], watcher=display.watch)
         if given["verbose"]:
@@ -211,7 +162,7 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         prefilter=given["prefilter"] or Prefilter(),
         roi=given["roi"],
         engine=given["engine"],
-        kernel_options=values.read_kernel_options(given),
+        kernel_options=options.read_kernel_options(given),
         min_overlap=given["min_overlap"],
         min_score=given["min_score"],
         tolerance=given["tolerance"],

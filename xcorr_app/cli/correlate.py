@@ -10,23 +10,20 @@ import click
 
 from xcorr_app.batch.correlate import run_correlation
 from xcorr_app.batch.correlation_plan import CorrelateOptions, plan_correlation
-from xcorr_app.cli import options as values
+from xcorr_app.cli import options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 from xcorr_app.cli.peak_table import print_operands, print_peaks, print_verdict
 from xcorr_app.cli.progress import display_for
 from xcorr_app.cli.tables import console_for
-from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.forms import FORMS
-from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
-from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.io import Limits
-from xcorr_app.registration.settings import DEFAULT_TOLERANCE, Settings
+from xcorr_app.registration.settings import Settings
 
 
 @click.command()
-@click.argument("left", metavar="LEFT", type=values.PATH)
-@click.argument("right", metavar="RIGHT", type=values.PATH)
-@click.option("-o", "--output", required=True, type=values.PATH, help="File for the planes: .tif (float32) or .npy.")
+@click.argument("left", metavar="LEFT", type=options.PATH)
+@click.argument("right", metavar="RIGHT", type=options.PATH)
+@options.output("File for the planes: .tif (float32) or .npy.")
 @click.option(
     "--form",
     type=click.Choice(FORMS),
@@ -34,30 +31,10 @@ from xcorr_app.registration.settings import DEFAULT_TOLERANCE, Settings
     show_default=True,
     help="Which left image meets which right one; n-to-mn gives each left its own share of the right ones.",
 )
-@click.option(
-    "--max-shift", type=values.MAX_SHIFT, help="Largest shift in pixels, or rows,columns.  [default: the full plane]"
-)
-@click.option(
-    "--normalization",
-    type=click.Choice(NORMALIZATIONS),
-    default="zncc",
-    show_default=True,
-    help="zncc: zero-mean and normalised over the true overlap; none: plain sums; phase: phase correlation.",
-)
-@click.option(
-    "--min-overlap",
-    type=float,
-    default=DEFAULT_MIN_OVERLAP,
-    show_default=True,
-    help="Smallest fraction of the smaller image that must overlap (zncc only); less is NaN.",
-)
-@click.option(
-    "--subpixel",
-    type=click.Choice(METHODS),
-    default="gaussian",
-    show_default=True,
-    help="How the printed peak is located between whole pixels.",
-)
+@options.max_shift("the full plane")
+@options.normalization
+@options.min_overlap("Smallest fraction of the smaller image that must overlap (zncc only); less is NaN.")
+@options.subpixel("How the printed peak is located between whole pixels.")
 @click.option(
     "--channel",
     type=click.IntRange(0),
@@ -65,44 +42,20 @@ from xcorr_app.registration.settings import DEFAULT_TOLERANCE, Settings
     show_default=True,
     help="Channel that is taken from files with several.",
 )
-@click.option(
-    "--engine",
-    type=click.Choice(["auto", *ENGINES]),
-    default="auto",
-    show_default=True,
-    help="What computes the correlation; `xcorr env` says which can run.",
-)
-@values.kernel_options
-@click.option(
-    "--device",
-    default="auto",
-    show_default=True,
-    metavar="auto|cpu|cuda[:N]",
-    help="Where to compute; auto takes a GPU where there is one that works.",
-)
+@options.engine
+@options.kernel_options
+@options.device
 @click.option(
     "--verify/--no-verify",
     default=True,
     help="Compare every plane's peak with that of the float64 FFT.  [default: --verify]",
 )
-@click.option(
-    "--tolerance",
-    type=float,
-    default=DEFAULT_TOLERANCE,
-    show_default=True,
-    help="Largest accepted difference of that comparison, in pixels.",
-)
-@click.option(
-    "--max-pixels",
-    type=click.IntRange(1),
-    default=Limits().max_pixels,
-    show_default=True,
-    help="Refuse images that declare more pixels.",
-)
-@click.option("--overwrite", is_flag=True, help="Replace the output file if it exists.")
-@click.option("-q", "--quiet", is_flag=True, help="Print only the results.")
-@click.option("-v", "--verbose", is_flag=True, help="Print every plane, not only the first 20.")
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@options.tolerance("Largest accepted difference of that comparison, in pixels.")
+@options.max_pixels("Refuse images that declare more pixels.")
+@options.overwrite("Replace the output file if it exists.")
+@options.quiet
+@options.verbose("Print every plane, not only the first 20.")
+@options.debug
 @click.pass_context
 def correlate(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> None:
     """Cross-correlate images: write the plane, print its peak.
@@ -131,7 +84,7 @@ def correlate(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> N
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_operands(console, plan)
-        with display_for(console, quiet=given["quiet"]) as display:
+        with display_for(console, quiet=given["quiet"], unit="planes") as display:
             result = run_correlation(plan, display.watch(plan.out.name))
         print_peaks(console, result, every=given["verbose"])
         print_verdict(console, plan, result)
@@ -143,7 +96,7 @@ def _options(given: dict[str, Any]) -> CorrelateOptions:
     same = ("form", "device", "verify", "channel")
     return CorrelateOptions(
         settings=Settings(
-            **{name: given[name] for name in of_settings}, kernel_options=values.read_kernel_options(given)
+            **{name: given[name] for name in of_settings}, kernel_options=options.read_kernel_options(given)
         ),
         limits=Limits(max_pixels=given["max_pixels"]),
         **{name: given[name] for name in same},

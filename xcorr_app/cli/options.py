@@ -1,4 +1,4 @@
-"""Kinds of option value that commands share."""
+"""Options that commands share, and how their values are read."""
 
 from __future__ import annotations
 
@@ -6,19 +6,23 @@ import os
 from collections.abc import Callable
 from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import click
 
+from xcorr_app.correlation.engines import ENGINES
+from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
+from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.correlation_launch import VARIANTS
 from xcorr_app.gpu.correlation_options import DISTRIBUTIONS, KernelOptions
+from xcorr_app.io import Limits
 from xcorr_app.registration.prefilter import Prefilter
-from xcorr_app.registration.settings import Roi
+from xcorr_app.registration.settings import DEFAULT_TOLERANCE, Roi
 from xcorr_app.registration.strategies import REFERENCES
 
-T = TypeVar("T")
 Command = TypeVar("Command", bound=Callable[..., Any])
+Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class Value(click.ParamType):  # type: ignore[type-arg]  # older releases of click know no argument
@@ -97,6 +101,75 @@ ROI = Value("Y0:Y1,X0:X1", _roi)
 REFERENCE = Value("first|last|mean|median|previous|template|INDEX|FILE", _reference)
 VERIFY = Value("all|none|N", _verify)
 PREFILTER = Value("NAME:ARGS", Prefilter.parse)
+
+normalization = click.option(
+    "--normalization",
+    type=click.Choice(NORMALIZATIONS),
+    default="zncc",
+    show_default=True,
+    help="zncc: zero-mean and normalised over the true overlap; none: plain sums; phase: phase correlation.",
+)
+engine = click.option(
+    "--engine",
+    type=click.Choice(["auto", *ENGINES]),
+    default="auto",
+    show_default=True,
+    help="What computes the correlation; `xcorr env` says which can run.",
+)
+device = click.option(
+    "--device",
+    default="auto",
+    show_default=True,
+    metavar="auto|cpu|cuda[:N]",
+    help="Where to compute; auto takes a GPU where there is one that works.",
+)
+quiet = click.option("-q", "--quiet", is_flag=True, help="Print only the results.")
+debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+
+
+def output(text: str) -> Decorator:
+    """Add the option that says where results go, explained by `text`."""
+    return click.option("-o", "--output", required=True, type=PATH, help=text)
+
+
+def max_shift(default: str) -> Decorator:
+    """Add the option for the window of shifts; `default` says in words what it is without."""
+    return click.option(
+        "--max-shift", type=MAX_SHIFT, help=f"Largest shift in pixels, or rows,columns.  [default: {default}]"
+    )
+
+
+def subpixel(text: str) -> Decorator:
+    """Add the option for the sub-pixel method, explained by `text`."""
+    return click.option("--subpixel", type=click.Choice(METHODS), default="gaussian", show_default=True, help=text)
+
+
+def min_overlap(text: str) -> Decorator:
+    """Add the option for the smallest overlap, explained by `text`."""
+    return click.option("--min-overlap", type=float, default=DEFAULT_MIN_OVERLAP, show_default=True, help=text)
+
+
+def tolerance(text: str) -> Decorator:
+    """Add the option for the largest accepted difference from a check, explained by `text`."""
+    return click.option("--tolerance", type=float, default=DEFAULT_TOLERANCE, show_default=True, help=text)
+
+
+def max_pixels(text: str) -> Decorator:
+    """Add the option that limits the size of an image, explained by `text`."""
+    return click.option(
+        "--max-pixels", type=click.IntRange(1), default=Limits().max_pixels, show_default=True, help=text
+    )
+
+
+def overwrite(text: str) -> Decorator:
+    """Add the option to replace results, explained by `text`."""
+    return click.option("--overwrite", is_flag=True, help=text)
+
+
+def verbose(text: str) -> Decorator:
+    """Add the option to print more, explained by `text`."""
+    return click.option("-v", "--verbose", is_flag=True, help=text)
+
 
 _KERNEL_OPTIONS = (
     click.option(

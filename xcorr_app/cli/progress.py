@@ -38,19 +38,23 @@ class Display(Protocol):
 
 
 class _Rate(ProgressColumn):
+    def __init__(self, unit: str) -> None:
+        super().__init__()
+        self._unit = unit
+
     def render(self, task: Task) -> Text:
-        return Text(f"{task.speed:.0f} frames/s" if task.speed else "")
+        return Text(f"{task.speed:.0f} {self._unit}/s" if task.speed else "")
 
 
 class Bar:
     """A bar a stage, with rate and time left; finished ones disappear."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Console, unit: str = "frames") -> None:
         columns = (
             TextColumn("{task.description}", markup=False),
             BarColumn(),
             MofNCompleteColumn(),
-            _Rate(),
+            _Rate(unit),
             TimeRemainingColumn(),
         )
         self._progress = Progress(*columns, console=console, transient=True)
@@ -81,8 +85,8 @@ class Bar:
 class Lines:
     """A line every few seconds, for stages that take that long."""
 
-    def __init__(self, console: Console) -> None:
-        self._console = console
+    def __init__(self, console: Console, unit: str = "frames") -> None:
+        self._console, self._unit = console, unit
 
     def watch(self, name: str) -> passes.Progress:
         """Begin a stack."""
@@ -98,7 +102,7 @@ class Lines:
                 told[stage] = now
                 rate = done / (now - begun[stage])
                 left = (total - done) / rate
-                line = f"{name}: {stage} {done}/{total}, {rate:.0f} frames/s, {left:.0f} s left"
+                line = f"{name}: {stage} {done}/{total}, {rate:.0f} {self._unit}/s, {left:.0f} s left"
                 self._console.print(line, markup=False, highlight=False, soft_wrap=True)
 
         return report
@@ -127,8 +131,8 @@ class Silent:
         """Nothing to tidy up."""
 
 
-def display_for(console: Console, *, quiet: bool) -> Display:
-    """Bar on a terminal, lines elsewhere, nothing when quiet."""
+def display_for(console: Console, *, quiet: bool, unit: str = "frames") -> Display:
+    """Bar on a terminal, lines elsewhere, nothing when quiet; `unit` is what is counted."""
     if quiet:
         return Silent()
-    return Bar(console) if console.is_terminal else Lines(console)
+    return Bar(console, unit) if console.is_terminal else Lines(console, unit)

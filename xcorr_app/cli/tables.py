@@ -11,6 +11,7 @@ from rich.text import Text
 
 from xcorr_app.batch.run import Plan, RunResult
 from xcorr_app.cli.failures import one_line
+from xcorr_app.io import Discovery
 from xcorr_app.report.records import FLAG_MEANINGS, StackReport
 from xcorr_app.report.summary import count, summarise, verdict
 
@@ -30,12 +31,12 @@ def console_for(stream: TextIO | None) -> Console:
     return Console(file=stream, width=None if stream.isatty() else _WIDTH_OF_FILES)
 
 
-def print_found(console: Console, plan: Plan) -> None:
-    """What a run is about to work on."""
-    if plan.device.note:
-        console.print(Text(one_line(plan.device.note)), soft_wrap=True)
-    files = sum(len(spec.paths) for spec in plan.discovery.series)
-    found = f"Found {len(plan.discovery.series)} series in {count(files, 'file')}, layout {plan.discovery.layout}."
+def print_found(console: Console, discovery: Discovery, note: str | None) -> None:
+    """What a run is about to work on; `note` is why it uses no GPU."""
+    if note:
+        console.print(Text(one_line(note)), soft_wrap=True)
+    files = sum(len(spec.paths) for spec in discovery.series)
+    found = f"Found {len(discovery.series)} series in {count(files, 'file')}, layout {discovery.layout}."
     console.print(Text(found), soft_wrap=True)
 
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.gpu.arrays import Array, array_namespace
 
 # A rival is a local maximum at least this many pixels away, so the flank of the peak itself does not count.
 _RIVAL_DISTANCE = 3
+
+_TIE = 1e-6
+"""Share of a plane's largest magnitude by which elements of one height may differ."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +71,32 @@ def find_peaks(planes: Array, search: tuple[slice, slice]) -> Peaks:
     )
     rival = xp.where(is_maximum & far & within, inside, -np.inf).max(axis=(1, 2))
     return Peaks(row, column, xp.where(xp.isneginf(value), np.nan, value), rival)
+
+
+def prefer(peaks: Peaks, planes: Array, elements: NDArray[np.integer]) -> Peaks:
+    """Move peaks to the elements given where the plane is as high there, up to rounding.
+
+    Parameters
+    ----------
+    peaks : Peaks
+        Of the planes.
+    planes : ndarray, shape (B, ny, nx)
+        NaN marks shifts that are not valid; none of them becomes a peak.
+    elements : ndarray of int, shape (B, 2)
+        Row and column in each plane.
+
+    Returns
+    -------
+    Peaks
+        With the value at the element; the rival stays that of the first peak.
+    """
+    xp = array_namespace(planes)
+    row, column = (xp.asarray(index) for index in elements.T)
+    there = planes[xp.arange(planes.shape[0]), row, column]
+    largest = xp.where(xp.isnan(planes), 0.0, abs(planes)).max(axis=(1, 2))
+    tied = peaks.value - there <= _TIE * largest
+    row, column = xp.where(tied, row, peaks.row), xp.where(tied, column, peaks.column)
+    return replace(peaks, row=row, column=column, value=xp.where(tied, there, peaks.value))
 
 
 def neighbourhoods(planes: Array, row: Array, column: Array, radius: int) -> Array:

@@ -11,6 +11,7 @@ from xcorr_app.correlation.arrangement import Arrangement, arrange
 from xcorr_app.correlation.batches import all_finite, planes_in_batches
 from xcorr_app.correlation.engines.base import Correlator
 from xcorr_app.correlation.engines.fft import FFTCorrelator
+from xcorr_app.correlation.engines.overlapping import over_overlaps
 from xcorr_app.correlation.forms import Form
 from xcorr_app.correlation.normalize import ZNCC
 from xcorr_app.correlation.standardize import standardize, working_dtype
@@ -21,7 +22,15 @@ from xcorr_app.gpu.correlation_options import KernelOptions
 from xcorr_app.gpu.memory import with_second_try
 from xcorr_app.gpu.placement import on_device_of
 
-__all__ = ["DEFAULT_MIN_OVERLAP", "NORMALIZATIONS", "Normalization", "as_window", "cross_correlate", "phase_planes"]
+__all__ = [
+    "DEFAULT_MIN_OVERLAP",
+    "NORMALIZATIONS",
+    "Normalization",
+    "as_window",
+    "check_range",
+    "cross_correlate",
+    "phase_planes",
+]
 
 Normalization = Literal["zncc", "none", "phase"]
 NORMALIZATIONS: tuple[str, ...] = get_args(Normalization)
@@ -130,8 +139,8 @@ def cross_correlate(
 
         lefts, rights = left.reshape(how.left_shape), right.reshape(how.right_shape)
         planes = planes_in_batches(planes_of, lefts, rights, how.window.shape, how.dtype)
-        if check_finite and normalization == "none" and "f" in (left.dtype.kind, right.dtype.kind):
-            _check_range(planes)
+        if check_finite and normalization == "none":
+            check_range(planes, left, right)
         return planes.reshape(how.shape)
 
 
@@ -141,8 +150,21 @@ def _check_finite(**arrays: Array) -> None:
             raise ArgumentError(f"{name} holds NaN or infinite values: replace them, for example by the mean")
 
 
-def _check_range(planes: Array) -> None:
-    if not all_finite(planes):
+def check_range(planes: Array, left: Array, right: Array) -> None:
+    """Refuse plain sums of finite values that left the range of their type; those of integers never do.
+
+    Parameters
+    ----------
+    planes : ndarray, shape (..., ny, nx)
+    left, right : ndarray
+        What was correlated; only the types are looked at.
+
+    Raises
+    ------
+    ArgumentError
+        If a sum is infinite or NaN.
+    """
+    if "f" in (left.dtype.kind, right.dtype.kind) and not all_finite(planes):
         wider = " convert them to float64," if planes.dtype == np.float32 else ""
         raise ArgumentError(
             f"sums of left times right do not fit {planes.dtype}: scale the values down,{wider} or use zncc"
@@ -154,7 +176,7 @@ def _plain_sums(lefts: Array, rights: Array, how: Arrangement, correlator: Corre
         lefts = lefts.astype(how.left_type)
     if rights.dtype != how.right_type:
         rights = rights.astype(how.right_type)
-    # NumPy would warn of sums that overflow; `_check_range` tells it in words.
+    # NumPy would warn of sums that overflow; `check_range` tells it in words.
     with np.errstate(over="ignore", invalid="ignore") if isinstance(lefts, np.ndarray) else _AS_IT_IS:
         sums = correlator.sums(correlator.left(lefts), correlator.right(rights))
         return sums if sums.dtype == how.dtype else sums.astype(how.dtype)
@@ -171,7 +193,7 @@ def phase_planes(lefts: Array, rights: Array, window: ShiftWindow, engine: str) 
     """Phase correlation of matrices ``(N, 1, H, W)`` and ``(1 or N, M, H, W)`` over a window.
 
     Each matrix loses its mean and is tapered by a Hann window, since the edges of a crop would otherwise dominate
-    the phases.
+    the phases. Shifts without overlap are zero.
     """
     xp: Any = array_namespace(lefts)
     if engine not in ("auto", "fft"):
@@ -183,7 +205,12 @@ def phase_planes(lefts: Array, rights: Array, window: ShiftWindow, engine: str) 
     dtype = working_dtype(lefts, rights)
     rows, columns = (xp.asarray(_hann(n), dtype=dtype) for n in lefts.shape[-2:])
     taper = rows[:, None] * columns[None, :]
-    correlator = FFTCorrelator(lefts.shape[-2:], rights.shape[-2:], window, xp, whiten=True)
+    shape = lefts.shape[-2:]
+
+    def make(computed: ShiftWindow) -> Correlator:
+        return FFTCorrelator(shape, shape, computed, xp, whiten=True)
+
+    correlator = over_overlaps(make, shape, shape, window, xp)
     left = correlator.left(standardize(lefts, dtype).values * taper)
     right = correlator.right(standardize(rights, dtype).values * taper)
     return correlator.sums(left, right)

@@ -113,12 +113,14 @@ def fft_reference(
     window: ShiftWindow,
     normalization: Normalization,
     min_overlap: float = DEFAULT_MIN_OVERLAP,
+    *,
+    check_finite: bool = True,
 ) -> Array:
     """The same planes by the zero-padded FFT in float64: what other engines are compared with.
 
     Parameters
     ----------
-    left, right, form, window, normalization, min_overlap
+    left, right, form, window, normalization, min_overlap, check_finite
         As for :func:`xcorr_app.cross_correlate`; `window` for its ``max_shift``.
 
     Returns
@@ -139,6 +141,7 @@ def fft_reference(
         normalization=normalization,
         engine="fft",
         min_overlap=min_overlap,
+        check_finite=check_finite,
     )
 
 

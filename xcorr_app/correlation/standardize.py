@@ -94,6 +94,7 @@ def flat_images(images: Array) -> Array:
 
 def _is_flat(low: Array, high: Array, dtype: np.dtype[Any]) -> Array:
     xp = array_namespace(low)
-    rounding = 4 * np.finfo(dtype).eps if dtype.kind == "f" else 0.0
+    # Integers are compared as float64, which matters from 50 bits on: below, the rounding is less than one.
+    rounding = 4 * np.finfo(dtype if dtype.kind == "f" else np.float64).eps
     # Halves, since the difference of the largest numbers of a type overflows.
     return high / 2 - low / 2 <= rounding * (xp.maximum(abs(low), abs(high)) / 2)

@@ -66,6 +66,15 @@ class ShiftWindow:
         """Return the window with `margin` more shifts on every side."""
         return ShiftWindow(self.dy_min - margin, self.dy_max + margin, self.dx_min - margin, self.dx_max + margin)
 
+    def overlapping(self, left_shape: tuple[int, int], right_shape: tuple[int, int]) -> ShiftWindow | None:
+        """Return the part of the window at which the two matrices overlap; None where there is none."""
+        full = ShiftWindow.full(left_shape, right_shape)
+        rows = max(self.dy_min, full.dy_min), min(self.dy_max, full.dy_max)
+        columns = max(self.dx_min, full.dx_min), min(self.dx_max, full.dx_max)
+        if rows[0] > rows[1] or columns[0] > columns[1]:
+            return None
+        return ShiftWindow(*rows, *columns)
+
     def inside(self, other: ShiftWindow) -> tuple[slice, slice]:
         """Slices that cut this window out of a plane over `other`, which must contain it."""
         rows = slice(self.dy_min - other.dy_min, self.dy_max - other.dy_min + 1)

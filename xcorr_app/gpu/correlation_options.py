@@ -9,14 +9,14 @@ import numpy as np
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.correlation_launch import VARIANTS
 
-__all__ = ["DISTRIBUTIONS", "KernelOptions"]
+__all__ = ["DISTRIBUTIONS", "TUNABLES", "KernelOptions"]
 
 DISTRIBUTIONS = ("none", "rectangle", "triangle")
 """How the rows of a shift are split among workers, in the order of the kernel's ``DISTRIBUTION`` macro."""
 
 _DISTRIBUTED = "warp-shuffle-distributed"
 
-_TUNABLES: dict[str, tuple[str, dict[str, int]]] = {
+TUNABLES: dict[str, tuple[str, dict[str, int]]] = {
     "rows_per_worker": ("MAX_ROWS", {_DISTRIBUTED: 65536}),
     "rights": ("RIGHTS", {"multi-right": 8, "multi-left-right": 4}),
     "lefts": ("LEFTS", {"multi-left-right": 4}),
@@ -71,15 +71,15 @@ class KernelOptions:
     left_rows: int | None = None
 
     def __post_init__(self) -> None:
-        if self.variant != "auto" and self.variant not in VARIANTS:
+        if not isinstance(self.variant, str) or (self.variant != "auto" and self.variant not in VARIANTS):
             raise ArgumentError(f"unknown kernel variant {self.variant!r}: use auto or one of {', '.join(VARIANTS)}")
         if self.distribution is not None:
             self._check_owner("distribution", (_DISTRIBUTED,))
-            if self.distribution not in DISTRIBUTIONS:
+            if not isinstance(self.distribution, str) or self.distribution not in DISTRIBUTIONS:
                 raise ArgumentError(f"unknown distribution {self.distribution!r}: use {', '.join(DISTRIBUTIONS)}")
             if self.distribution == "none" and self.rows_per_worker is not None:
                 raise ArgumentError("distribution 'none' gives a worker all rows of a shift: leave out rows_per_worker")
-        for name, (_, largest) in _TUNABLES.items():
+        for name, (_, largest) in TUNABLES.items():
             value = getattr(self, name)
             if value is not None:
                 self._check_owner(name, tuple(largest))
@@ -99,7 +99,7 @@ class KernelOptions:
     def tuning(self) -> dict[str, int]:
         """Macro values that replace the table's, for `xcorr_app.gpu.correlation_launch.launch_of`."""
         values = {
-            macro: int(getattr(self, name)) for name, (macro, _) in _TUNABLES.items() if getattr(self, name) is not None
+            macro: int(getattr(self, name)) for name, (macro, _) in TUNABLES.items() if getattr(self, name) is not None
         }
         if self.distribution is not None:
             values["DISTRIBUTION"] = DISTRIBUTIONS.index(self.distribution)

@@ -12,7 +12,8 @@ def smallest_size(left: int, right: int, lowest: int, highest: int) -> int:
 
     The linear correlation lives on shifts [1 - right, left - 1]; a transform of length N adds shift d to d + N and
     d - N, so N must exceed both left - 1 - lowest and right - 1 + highest. Both matrices must fit as well, and no
-    two shifts of the window may fall on the same element.
+    two shifts of the window may fall on the same element. Shifts without any overlap do not count: their sum is zero
+    without a transform.
 
     Parameters
     ----------
@@ -26,6 +27,7 @@ def smallest_size(left: int, right: int, lowest: int, highest: int) -> int:
     int
         The length.
     """
+    lowest, highest = max(lowest, 1 - right), min(highest, left - 1)
     return max(left - lowest, right + highest, left, right, highest - lowest + 1)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 import secrets
 from contextlib import contextmanager, suppress
@@ -21,7 +22,8 @@ def atomic_path(final: Path | str) -> Iterator[Path]:
     """Yield a temporary path beside `final`; a clean exit moves it there, an error removes it.
 
     The move is atomic (POSIX ``rename``), so whoever looks at `final` sees the old file or the whole new one,
-    whenever the process is killed. The caller creates the temporary file and closes it before the block ends.
+    whenever the process is killed. The temporary file is there, empty; the caller fills it and closes it before the
+    block ends. It is locked until then, which tells it from what a killed process left: see `remove_abandoned`.
 
     Parameters
     ----------
@@ -34,11 +36,13 @@ def atomic_path(final: Path | str) -> Iterator[Path]:
         When the operating system refuses to write (folder missing, disk full, read-only, ...).
     """
     final = Path(final)
-    # Long names are cut so that mark and random part still fit into 255 bytes. Of other alphabets, and of bytes that
-    # are no text, nothing is kept: a name that was cut within a character might not be allowed.
-    label = final.name.encode("ascii", errors="ignore")[:120].decode("ascii")
-    partial = final.with_name(f".{label}{_MARK}{secrets.token_hex(6)}")
+    partial = final.with_name(_prefix(final) + secrets.token_hex(6))
+    lock = None
     try:
+        lock = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+        # Some network file systems know no locks: what is left there stays.
+        with suppress(OSError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield partial
         _sync(partial)
         partial.replace(final)
@@ -54,6 +58,8 @@ def atomic_path(final: Path | str) -> Iterator[Path]:
         # After the move there is nothing of that name. A failure to tidy up must not hide the first error.
         with suppress(OSError):
             partial.unlink(missing_ok=True)
+        if lock is not None:
+            os.close(lock)
 
 
 def atomic_write_bytes(final: Path | str, content: bytes) -> None:
@@ -98,6 +104,44 @@ def remove_partials(folder: Path | str) -> list[Path]:
                     raise OutputError(f"{path}: left by a killed run, cannot be removed ({error.strerror})") from error
                 removed.append(path)
     return sorted(removed)
+
+
+def remove_abandoned(final: Path | str) -> None:
+    """Remove temporary files of `final` whose writer is gone; those of a process that still writes are kept.
+
+    The system frees the lock of a process that ends, however it ends, on whatever machine of a shared folder. A file
+    that cannot be removed is left: it is in nobody's way.
+
+    Parameters
+    ----------
+    final
+        The name that was given to `atomic_path`.
+    """
+    final = Path(final)
+    with suppress(OSError):
+        for path in list(final.parent.iterdir()):
+            if path.name.startswith(_prefix(final)):
+                _remove_unlocked(path)
+
+
+def _remove_unlocked(path: Path) -> None:
+    with suppress(OSError):
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            path.unlink()
+        finally:
+            os.close(descriptor)
+
+
+def _prefix(final: Path) -> str:
+    """What the names of a file's temporary files begin with.
+
+    Long names are cut so that mark and random part still fit into 255 bytes. Of other alphabets, and of bytes that
+    are no text, nothing is kept: a name that was cut within a character might not be allowed.
+    """
+    label = final.name.encode("ascii", errors="ignore")[:120].decode("ascii")
+    return f".{label}{_MARK}"
 
 
 def _sync(path: Path) -> None:

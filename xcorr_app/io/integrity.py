@@ -17,8 +17,10 @@ if TYPE_CHECKING:
 _FORMATS = {1: "uint", 2: "int", 3: "float", 4: "uint"}
 _WIDTH, _HEIGHT, _BITS, _COMPRESSION, _PHOTOMETRIC, _FILL_ORDER = 256, 257, 258, 259, 262, 266
 _STRIP_OFFSETS, _SAMPLES, _ROWS_PER_STRIP, _STRIP_BYTES = 273, 277, 278, 279
+_PLANAR = 284
 _PREDICTOR, _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_BYTES, _FORMAT, _DEPTH = 317, 322, 323, 324, 325, 339, 32997
-_GREY = (0, 1, 3)
+_GREY, _COLOUR = (0, 1, 3), (2, 6)
+_COLOURS = 3
 _PHOTOMETRIC_NAMES = {2: "RGB", 5: "CMYK", 6: "YCbCr", 8: "CIE L*a*b*"}
 
 
@@ -36,8 +38,14 @@ class Page(NamedTuple):
     data_offset: int
 
 
-def check_page(reader: DirectoryReader, directory: Directory, limits: Limits) -> Page:
-    """Check one page and say what it holds.
+def is_colour(reader: DirectoryReader, directory: Directory) -> bool:
+    """Tell whether a page has red, green and blue samples."""
+    samples, photometric = reader.numbers(directory, _SAMPLES), reader.numbers(directory, _PHOTOMETRIC)
+    return samples == (_COLOURS,) and photometric is not None and photometric[0] in _COLOUR
+
+
+def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *, colour: bool = False) -> Page:
+    """Check one page and say what it holds: grey values, or red, green and blue where `colour` is asked for.
 
     Every strip or tile must be there, lie inside the file, be longer than nothing, and, uncompressed, be as
     long as rows, columns and bits demand.
@@ -47,7 +55,7 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits) ->
     DamagedFileError
         The page promises more than the file holds.
     InputError
-        The page is sound but of a kind that is not read (colour, unusual bits).
+        The page is sound but of a kind that is not read (colour, or none, unusual bits).
     LimitError
         The page is larger than allowed.
     """
@@ -65,15 +73,18 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits) ->
     limits.check_plane(reader.path, height, width, dtype)
     photometric = number(_PHOTOMETRIC, 1)
     samples = number(_SAMPLES, 1)
-    if samples != 1 or photometric not in _GREY:
-        colour = _PHOTOMETRIC_NAMES.get(photometric, f"{samples} samples a pixel")
+    if colour and not is_colour(reader, directory):
+        raise InputError(f"{where} is not red, green and blue as the first page is; save pages of one kind together")
+    if not colour and (samples != 1 or photometric not in _GREY):
+        kind = _PHOTOMETRIC_NAMES.get(photometric, f"{samples} samples a pixel")
         raise InputError(
-            f"{where} is a colour image ({colour}), which cannot be measured; "
-            "pick one channel and save it as grey values"
+            f"{where} is a colour image ({kind}), which cannot be measured; pick one channel and save it as grey values"
         )
     if number(_DEPTH, 1) != 1:
         raise InputError(f"{where} is a volume (ImageDepth tag); save it with one page a plane")
 
+    # Samples stored apart have segments of their own.
+    layers = samples if number(_PLANAR, 1) == 2 else 1
     tiled = _TILE_OFFSETS in directory.tags
     offsets = reader.numbers(directory, _TILE_OFFSETS if tiled else _STRIP_OFFSETS)
     counts = reader.numbers(directory, _TILE_BYTES if tiled else _STRIP_BYTES)
@@ -85,22 +96,24 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits) ->
             raise DamagedFileError(f"{where} declares tiles of {rows} x {columns} pixels")
         # A tile is decoded whole, whatever part of it lies inside the plane.
         limits.check_plane(reader.path, rows, columns, dtype)
-        needed = math.ceil(height / rows) * math.ceil(width / columns)
+        in_layer = math.ceil(height / rows) * math.ceil(width / columns)
     else:
         rows, columns = min(number(_ROWS_PER_STRIP, height), height), width
         if rows < 1:
             raise DamagedFileError(f"{where} declares {rows} rows a strip")
-        needed = math.ceil(height / rows)
+        in_layer = math.ceil(height / rows)
+    needed = in_layer * layers
     if len(offsets) != needed or len(counts) != needed:
         raise DamagedFileError(
             f"{where} needs {needed} {'tiles' if tiled else 'strips'}, its tables list {len(offsets)} offsets and "
             f"{len(counts)} byte counts"
         )
     plain = number(_COMPRESSION, 1) == 1
-    full = rows * columns * dtype.itemsize
-    lengths = [full] * needed
+    row_bytes = columns * dtype.itemsize * samples // layers
+    lengths = [rows * row_bytes] * in_layer
     if not tiled:
-        lengths[-1] = (height - rows * (needed - 1)) * columns * dtype.itemsize
+        lengths[-1] = (height - rows * (in_layer - 1)) * row_bytes
+    lengths *= layers
     for segment, (offset, count, length) in enumerate(zip(offsets, counts, lengths, strict=True)):
         if count == 0 or offset == 0:
             raise DamagedFileError(f"{where} is incomplete: segment {segment} of {needed} was never written")
@@ -110,7 +123,7 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits) ->
             )
         if plain and count < length:
             raise DamagedFileError(f"{where}: segment {segment} needs {length} bytes, {count} are stored")
-    simple = plain and number(_PREDICTOR, 1) == 1 and number(_FILL_ORDER, 1) == 1
+    simple = plain and samples == 1 and number(_PREDICTOR, 1) == 1 and number(_FILL_ORDER, 1) == 1
     whole = not tiled or (rows, columns) == (height, width)
     joined = all(
         offset + length == following for offset, length, following in zip(offsets, lengths, offsets[1:], strict=False)

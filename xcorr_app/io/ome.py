@@ -116,7 +116,10 @@ def build_ome(metadata: StackMetadata, *, big_endian: bool) -> bytes:
     order = stored + "".join(axis for axis in "CZT" if axis not in stored)
     pixels.attrib.pop("Interleaved", None)
     pixels.set("DimensionOrder", "XY" + order)
-    pixels.set("Type", _TYPE_NAMES.get(metadata.dtype.name, metadata.dtype.name))
+    stored_type = _TYPE_NAMES.get(metadata.dtype.name, metadata.dtype.name)
+    if pixels.get("Type") != stored_type:
+        pixels.attrib.pop("SignificantBits", None)  # of a type that is no longer stored
+    pixels.set("Type", stored_type)
     pixels.set("BigEndian", "true" if big_endian else "false")
     for axis in "XYZCT":
         pixels.set(f"Size{axis}", str(sizes[axis]))

@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, OutputError
-from xcorr_app.io.atomic import atomic_path
+from xcorr_app.io.atomic import atomic_path, remove_abandoned
 from xcorr_app.io.source import StackMetadata, TiffTags, make_metadata
 from xcorr_app.io.write import StackWriter, open_output
 
@@ -42,6 +42,8 @@ def check_plane_name(path: Path) -> None:
 def plane_writer(path: Path, shape: tuple[int, ...], dtype: np.dtype, facts: dict[str, Any]) -> Iterator[Write]:
     """Open a file for planes; it appears under its name when the block ends without an error.
 
+    What a killed process left of the same file is removed.
+
     Parameters
     ----------
     path
@@ -66,6 +68,7 @@ def plane_writer(path: Path, shape: tuple[int, ...], dtype: np.dtype, facts: dic
         When the file cannot be written, values do not fit float32, or planes are missing at the end.
     """
     check_plane_name(path)
+    remove_abandoned(path)
     is_tiff = path.name.lower().endswith(_TIFF)
     with _tiff(path, shape, facts) if is_tiff else _npy(path, shape, dtype) as write:
         yield write

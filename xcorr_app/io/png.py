@@ -1,4 +1,4 @@
-"""PNG files of grey values, 8 or 16 bits.
+"""PNG files of grey values, or of red, green and blue where they are asked for; 8 or 16 bits.
 
 Source: PNG specification, third edition (W3C 2025), sections 5 and 11. Decoded by imagecodecs (libpng).
 """
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from xcorr_app.io.limits import Limits
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
+_GREY, _RGB = 0, 2
 _COLOURS = {2: "RGB", 3: "palette", 4: "grey with transparency", 6: "RGB with transparency"}
 
 
@@ -42,7 +43,7 @@ class PngImage:
         return 0
 
     def read(self, page: int) -> np.ndarray:
-        """Read the image, (Y, X) in native byte order.
+        """Read the image, (Y, X) or (3, Y, X) in native byte order.
 
         Raises
         ------
@@ -57,6 +58,7 @@ class PngImage:
             plane = imagecodecs.png_decode(content)
         except Exception as error:  # the codec has exceptions of its own
             raise DamagedFileError(f"{self.path}: cannot be decoded ({error})") from error
+        plane = np.moveaxis(plane, -1, 0) if plane.ndim == 3 else plane
         if plane.shape != self.metadata.shape or plane.dtype != self.metadata.dtype:
             raise DamagedFileError(
                 f"{self.path}: decodes to {plane.shape} {plane.dtype}, declared are {self.metadata.shape} "
@@ -65,15 +67,15 @@ class PngImage:
         return np.ascontiguousarray(plane)
 
 
-def scan_png(path: Path, limits: Limits) -> PngImage:
-    """Check header and chunks of a PNG file without decoding it.
+def scan_png(path: Path, limits: Limits, *, colour: bool = False) -> PngImage:
+    """Check header and chunks of a PNG file without decoding it; `colour` asks for red, green and blue.
 
     Raises
     ------
     DamagedFileError
         It is no PNG or is cut short.
     InputError
-        It is colour, an animation, or of less than eight bits.
+        It is of another kind than asked for, an animation, or of less than eight bits.
     LimitError
         It declares more pixels than allowed.
     """
@@ -85,20 +87,20 @@ def scan_png(path: Path, limits: Limits) -> PngImage:
         if len(header) < 33 or header[8:16] != b"\0\0\0\rIHDR":
             raise DamagedFileError(f"{path}: has no PNG header; it is cut short or damaged")
         _check_chunks(descriptor, path, mark[0])
-    width, height, bits, colour = struct.unpack(">IIBB", header[16:26])
+    width, height, bits, kind = struct.unpack(">IIBB", header[16:26])
     if height < 1 or width < 1:
         raise DamagedFileError(f"{path}: declares {height} x {width} pixels")
-    if colour != 0:
+    if kind != (_RGB if colour else _GREY):
         raise InputError(
-            f"{path}: is a colour image ({_COLOURS.get(colour, 'unknown')}), which cannot be measured; "
+            f"{path}: is a colour image ({_COLOURS.get(kind, 'unknown')}), which cannot be measured; "
             "pick one channel and save it as grey values"
         )
     if bits not in (8, 16):
         raise InputError(f"{path}: has {bits} bits a pixel; convert it to 8 or 16")
     dtype = np.dtype(f"uint{bits}")
     limits.check_plane(path, height, width, dtype)
-    sizes = {"T": 1, "Z": 1, "C": 1, "Y": height, "X": width}
-    return PngImage(path, make_metadata(sizes, "YX", dtype, "png"), mark)
+    sizes = {"T": 1, "Z": 1, "C": 3 if colour else 1, "Y": height, "X": width}
+    return PngImage(path, make_metadata(sizes, "CYX", dtype, "png"), mark)
 
 
 def _check_chunks(descriptor: int, path: Path, size: int) -> None:

@@ -76,6 +76,8 @@ class TiffImage:
         Of the pixels in the file.
     stamp
         Size and time of change when it was checked; a file that changes afterwards is refused.
+    samples
+        Values a pixel: 1, or 3 for red, green and blue, which are decoded together.
     """
 
     path: Path
@@ -85,6 +87,7 @@ class TiffImage:
     page_map: np.ndarray
     byteorder: Literal["<", ">"]
     stamp: tuple[int, int]
+    samples: int = 1
 
     @property
     def page_count(self) -> int:
@@ -96,7 +99,7 @@ class TiffImage:
         return int(self.page_map[t, z, c])
 
     def read(self, page: int) -> np.ndarray:
-        """Read a page, (Y, X) in native byte order.
+        """Read a page, (Y, X) or (3, Y, X) in native byte order.
 
         Raises
         ------
@@ -131,16 +134,19 @@ class TiffImage:
                     if directory.compression in _JPEG:
                         self._check_jpeg_ends(page, tif.filehandle, directory)
                     plane = directory.asarray(maxworkers=1)
+                    interleaved = self.samples > 1 and directory.planarconfig == 1
             except FileError:
                 raise
             except Exception as error:  # every codec has exceptions of its own
                 raise DamagedFileError(f"{self.path}: page {page} cannot be decoded ({error})") from error
         shape, dtype = self.metadata.shape[-2:], self.metadata.dtype
-        if plane.dtype != dtype or plane.size != shape[0] * shape[1]:
+        if plane.dtype != dtype or plane.size != shape[0] * shape[1] * self.samples:
             raise DamagedFileError(
                 f"{self.path}: page {page} decodes to {plane.shape} {plane.dtype}, declared are {shape} {dtype}"
             )
-        return np.ascontiguousarray(plane.reshape(shape), dtype)
+        if interleaved:
+            plane = np.moveaxis(plane.reshape(*shape, self.samples), -1, 0)
+        return np.ascontiguousarray(plane.reshape(shape if self.samples == 1 else (self.samples, *shape)), dtype)
 
     def _check_jpeg_ends(self, page: int, file: tifffile.FileHandle, directory: tifffile.TiffPage) -> None:
         """Refuse JPEG streams without their end mark: the codec fills what is missing with grey and says nothing."""

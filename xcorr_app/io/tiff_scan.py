@@ -31,7 +31,7 @@ _DESCRIPTION, _X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT, _COLORMAP = 270, 2
 _IMAGEJ_COUNTS, _IMAGEJ_BLOCK = 50838, 50839
 
 
-class _Pages(NamedTuple):
+class Pages(NamedTuple):
     """Pages in file order; `first` stands for all, since they agree in size and type."""
 
     path: Path
@@ -57,14 +57,9 @@ def scan_tiff(path: Path, limits: Limits) -> TiffImage:
         It declares more than `limits` allow.
     """
     with opened(path) as descriptor:
-        pages = _walk(DirectoryReader(descriptor, path), limits)
+        pages = walk_pages(DirectoryReader(descriptor, path), limits)
         mark = stamp(descriptor)
-    # tifffile has its own view of what is wrong with a file; it parses the first page only.
-    with logged_as_damage(path):
-        try:
-            tifffile.TiffFile(path).close()
-        except Exception as error:  # whatever a malformed tag makes it raise
-            raise DamagedFileError(f"{path}: cannot be parsed ({error})") from error
+    check_parses(path)
     if is_ome(pages.tags.description):
         metadata, page_map = _ome_stack(pages)
     elif is_imagej(pages.tags.description):
@@ -82,13 +77,23 @@ def scan_tiff(path: Path, limits: Limits) -> TiffImage:
     )
 
 
-def _walk(reader: DirectoryReader, limits: Limits) -> _Pages:
-    pages: _Pages | None = None
+def check_parses(path: Path) -> None:
+    """Let tifffile say what it finds wrong with a file; it parses the first page only."""
+    with logged_as_damage(path):
+        try:
+            tifffile.TiffFile(path).close()
+        except Exception as error:  # whatever a malformed tag makes it raise
+            raise DamagedFileError(f"{path}: cannot be parsed ({error})") from error
+
+
+def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False) -> Pages:
+    """Check every page; raises as `scan_tiff` does. With `colour`, pages hold red, green and blue."""
+    pages: Pages | None = None
     for directory in reader.directories(limits):
-        page = check_page(reader, directory, limits)
+        page = check_page(reader, directory, limits, colour=colour)
         if pages is None:
             tags = _tags_kept(reader, directory, page)
-            pages = _Pages(reader.path, reader.size, page, [], [], {}, tags)
+            pages = Pages(reader.path, reader.size, page, [], [], {}, tags)
         first = pages.first
         if (page.height, page.width, page.dtype) != (first.height, first.width, first.dtype):
             raise InputError(
@@ -142,7 +147,7 @@ def _check_palette(path: Path, page: Page, colormap: tuple[int, ...] | None, *, 
         )
 
 
-def _ome_stack(pages: _Pages) -> tuple[StackMetadata, np.ndarray]:
+def _ome_stack(pages: Pages) -> tuple[StackMetadata, np.ndarray]:
     info = parse_ome(pages.path, pages.tags.description, len(pages.data_offsets))
     first = pages.first
     if (info.sizes["Y"], info.sizes["X"]) != (first.height, first.width):
@@ -163,7 +168,7 @@ def _ome_stack(pages: _Pages) -> tuple[StackMetadata, np.ndarray]:
     return metadata, info.pages
 
 
-def _imagej_stack(pages: _Pages, limits: Limits) -> tuple[_Pages, StackMetadata, np.ndarray]:
+def _imagej_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np.ndarray]:
     info = parse_imagej(pages.path, pages.tags.description)
     count = info.sizes["T"] * info.sizes["Z"] * info.sizes["C"]
     found = len(pages.data_offsets)
@@ -188,7 +193,7 @@ def _imagej_stack(pages: _Pages, limits: Limits) -> tuple[_Pages, StackMetadata,
     return pages, metadata, np.arange(count).reshape([info.sizes[axis] for axis in "TZC"])
 
 
-def _plain_stack(pages: _Pages, limits: Limits) -> tuple[_Pages, StackMetadata, np.ndarray]:
+def _plain_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np.ndarray]:
     first, found = pages.first, len(pages.data_offsets)
     directory_offsets: list[int] = []
     data_offsets: list[int] = []
@@ -224,7 +229,7 @@ def _plain_stack(pages: _Pages, limits: Limits) -> tuple[_Pages, StackMetadata, 
     return pages, metadata, page_map.transpose([order.index(axis) for axis in "TZC"])
 
 
-def _following(pages: _Pages, index: int, count: int, limits: Limits) -> list[int]:
+def _following(pages: Pages, index: int, count: int, limits: Limits) -> list[int]:
     """Offsets of `count` planes of which the file describes only the one at `index`."""
     limits.check_pages(pages.path, count)
     start = pages.data_offsets[index]

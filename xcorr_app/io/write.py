@@ -39,8 +39,8 @@ _NO_UNIT = 1
 
 
 def open_output(path: Path) -> BinaryIO:
-    """Open a new file for writing."""
-    return path.open("xb")
+    """Open a temporary file of `atomic_path` for writing."""
+    return path.open("wb")
 
 
 class StackWriter:

@@ -155,7 +155,7 @@ def estimate_from(
     Returns
     -------
     ShiftResult
-        Measured on the CPU, with a note that says so, where a device's memory does not hold one frame.
+        Measured on the CPU, with a note that says so, where a device's memory does not suffice.
     """
 
     def measure(frames: Frames, reference: str | int | Array, settings: Settings, xp: Any) -> ShiftResult:

@@ -1,4 +1,4 @@
-"""A stack whose frames do not fit into device memory, not even one at a time, is measured on the CPU."""
+"""A stack for which device memory does not suffice, however few frames are taken at a time, is measured on the CPU."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from xcorr_app.registration.settings import Settings
 
 Measure = Callable[[Frames, str | int | Array, Settings, Any], ShiftResult]
 
-NOTE = "The device's memory did not suffice to measure even one frame at a time: the CPU measured the stack."
+NOTE = "The device's memory did not suffice to measure the stack: the CPU measured it."
 
 
 def with_host_fallback(

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from xcorr_app.correlation.engines import Operand, choose_engine
 from xcorr_app.correlation.normalize import ZNCC, Overlaps
-from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
+from xcorr_app.correlation.peaks import find_peaks, neighbourhoods, prefer
 from xcorr_app.correlation.plane import phase_planes
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import radius_of, refine
@@ -157,10 +157,19 @@ class Matcher:
             sought = self._xp.where(self.zncc.too_small[rim, rim], np.nan, sought)
         return Planes(values, sought, scores[:, rim, rim], overlap)
 
-    def match(self, planes: Planes) -> Match:
-        """Find the peak of each plane, refine it and rate it."""
+    def match(self, planes: Planes, tied: NDArray[np.intp] | None = None) -> Match:
+        """Find the peak of each plane, refine it and rate it.
+
+        Parameters
+        ----------
+        planes : Planes
+        tied : ndarray of int, shape (n, 2), optional
+            Shifts that are taken for the peaks of planes that are equally high there, up to rounding.
+        """
         settings = self._settings
         peaks = find_peaks(planes.sought, self._search)
+        if tied is not None:
+            peaks = prefer(peaks, planes.sought, tied - (self._sought.dy_min, self._sought.dx_min))
         near = neighbourhoods(planes.sought, peaks.row, peaks.column, radius_of(settings.subpixel))
         offset, height = refine(near, settings.subpixel, settings.upsample)
         around = to_host(neighbourhoods(planes.scores, peaks.row, peaks.column, 2))

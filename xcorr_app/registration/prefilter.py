@@ -40,10 +40,12 @@ class Prefilter:
         Raises
         ------
         ArgumentError
-            If the name is unknown, or the numbers are missing, too many or not positive.
+            If it is no text, the name is unknown, or the numbers are missing, too many or not positive.
         """
         if text is None or text == "none":
             return cls()
+        if not isinstance(text, str):
+            raise ArgumentError(f"prefilter is {text!r}: give its name and numbers as text, such as gaussian:1.5")
         name, _, numbers = text.partition(":")
         if name not in _ARGUMENTS:
             raise ArgumentError(f"unknown prefilter {name!r}: use one of {', '.join(_ARGUMENTS)}")

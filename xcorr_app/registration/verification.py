@@ -16,8 +16,8 @@ from xcorr_app.gpu.arrays import Array, array_namespace, to_host
 _PIECE = 8192
 """Elements that stay in cache; longer products would also be split over threads by BLAS, which are busy already."""
 
-_NO_VARIANCE = 1e-20
-"""Product of the variances of an overlap, as a share of that of the sums of squares, that is rounding."""
+_NO_VARIANCE = 1e-12
+"""Variance of an overlap, as a share of the largest sum of squares around the peak, that may be rounding."""
 
 SCORE_TOLERANCE = 1e-3
 """Largest accepted difference between an engine's normalised correlation and the definition's."""
@@ -63,8 +63,10 @@ def _scores_around(left: Array, right: Array, dy: int, dx: int, min_overlap: flo
     g, gg = _moments(right, tops, bottoms - tops, firsts, lasts - firsts)
     n = np.maximum((bottoms - tops)[:, None] * (lasts - firsts)[None, :], 0).astype(np.float64)
     pairs = np.maximum(n, 1.0)
-    variances = (ff - f * f / pairs) * (gg - g * g / pairs)
-    valid = (n >= max(1.0, min_overlap * rows * columns)) & (variances > _NO_VARIANCE * (ff * gg).max())
+    of_left, of_right = ff - f * f / pairs, gg - g * g / pairs
+    vary = (of_left > _NO_VARIANCE * ff.max()) & (of_right > _NO_VARIANCE * gg.max())
+    valid = (n >= max(1.0, min_overlap * rows * columns)) & vary
+    variances = of_left * of_right
     scores: NDArray[np.float64] = np.where(
         valid, (products - f * g / pairs) / np.sqrt(np.where(valid, variances, 1.0)), np.nan
     )

@@ -20,6 +20,7 @@
 #define __device__
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __grid_constant__
 #define __align__(n) alignas(n)
 #define SHARED_FLOATS(name) float* name = shim::shared.data()
 
@@ -176,6 +177,18 @@ inline float __int_as_float(unsigned bits) {
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
+inline float __uint_as_float(unsigned bits) { return __int_as_float(bits); }
+inline unsigned __float_as_uint(float value) {
+    unsigned bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+// Half to even; out of range becomes the nearest int, NaN zero.
+inline int __double2int_rn(double value) {
+    if (std::isnan(value)) return 0;
+    return (int)std::fmin(std::fmax(std::nearbyint(value), -2147483648.0), 2147483647.0);
+}
+inline int __float2int_rn(float value) { return __double2int_rn(value); }
 inline float rsqrtf(float value) { return 1.0f / std::sqrt(value); }
 template <typename T>
 inline T atomicAdd(T* address, T value) {

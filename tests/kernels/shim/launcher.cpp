@@ -13,6 +13,8 @@ template <typename T>
 static T next_argument() {
     if constexpr (std::is_pointer_v<T>)
         return (T)*pointers++;
+    else if constexpr (std::is_class_v<T>)  // a struct by value comes as an array that holds it
+        return *(const T*)*pointers++;
     else
         return (T)*numbers++;
 }

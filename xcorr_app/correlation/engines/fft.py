@@ -14,6 +14,7 @@ import numpy as np
 
 from xcorr_app.correlation.engines.base import Correlator, Operand
 from xcorr_app.correlation.engines.fft_device import DeviceFFTCorrelator
+from xcorr_app.correlation.engines.overlapping import over_overlaps
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.arrays import Array, array_namespace
 from xcorr_app.gpu.fft_size import smallest_size
@@ -36,9 +37,13 @@ class FFTEngine:
         self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
     ) -> Correlator:
         """Return a correlator that transforms at a good size for these shapes and this window."""
-        if xp is np:
-            return FFTCorrelator(left_shape, right_shape, window, xp)
-        return DeviceFFTCorrelator(left_shape, right_shape, window)
+
+        def make(computed: ShiftWindow) -> Correlator:
+            if xp is np:
+                return FFTCorrelator(left_shape, right_shape, computed, xp)
+            return DeviceFFTCorrelator(left_shape, right_shape, computed)
+
+        return over_overlaps(make, left_shape, right_shape, window, xp)
 
 
 class FFTCorrelator:

@@ -1,0 +1,33 @@
+// Basic Im2win convolution: a thread sums one output element straight from device memory.
+//
+// A block holds 32 columns (neighbouring elements of the output) x ROWS filters. The lanes of a warp take neighbouring
+// columns, where the document gives them neighbouring filters, so that their stores lie side by side.
+// Document: Im2win, Algorithm 2, with the indices in the filter's stored order.
+// Two loads for one FMA: the cache's rate bounds it. It is the first step of the ablation, and a check on the others, which
+// add the same products in the same order and so give the same bits.
+#include "im2win.cuh"
+
+#ifndef ROWS
+#define ROWS 32  // filters a block
+#endif
+
+extern "C" __global__ void __launch_bounds__(32 * ROWS)
+    im2win_basic(const float* window, const float* filter, float* output, IM2WIN_PARAMETERS) {
+    const Im2win p = IM2WIN_ARGUMENTS;
+    const int row_blocks = (p.filters + ROWS - 1) / ROWS;
+    const int m = (int)blockIdx.x % row_blocks * ROWS + (int)threadIdx.x / 32;
+    const int n = (int)blockIdx.x / row_blocks * 32 + (int)threadIdx.x % 32;
+    if (m >= p.filters || n >= p.columns()) return;
+    const float* value = window + column_start(p, n);
+    const float* own_filter = filter + m * p.depth();
+    float sum = 0.0f;
+#pragma unroll 1
+    for (int channel = 0; channel < p.channels; ++channel) {
+#pragma unroll 4
+        for (int tap = 0; tap < TAPS; ++tap) sum = fmaf(own_filter[tap], value[tap], sum);
+        own_filter += TAPS;
+        value += p.window_channel();
+    }
+    const int image = n / p.plane(), pixel = n - image * p.plane();
+    output[((long long)image * p.filters + m) * p.plane() + pixel] = sum;
+}

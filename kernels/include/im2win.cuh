@@ -1,0 +1,47 @@
+// What Im2win is asked for: sizes, and where an output element's values lie in the window tensor.
+//
+// No padding, stride s, images [images][channels][height][width]:
+//     output[i][j][m][n] = sum over r, v, u of image[i][r][m * s + u][n * s + v] * filter[j][r][v][u].
+// Filters are stored [filters][channels][FILTER_WIDTH][FILTER_HEIGHT], a filter's column after the other. The window tensor
+//     window[i][r][m][k * FILTER_HEIGHT + u] = image[i][r][m * s + u][k]
+// holds the values of one output element and one channel in TAPS neighbouring places, in the filter's order.
+//
+// As a matrix product: output[M x N] = filters[M x K] * window[K x N] with M = filters, N = images * out_height * out_width,
+// K = channels * TAPS. Offsets into the window tensor and the filters are 32 bits wide: a launcher hands larger batches over
+// in parts.
+#pragma once
+
+#ifndef FILTER_HEIGHT
+#define FILTER_HEIGHT 3
+#endif
+#ifndef FILTER_WIDTH
+#define FILTER_WIDTH 3
+#endif
+#define TAPS (FILTER_HEIGHT * FILTER_WIDTH)
+
+struct Im2win {
+    int images, channels, height, width, filters, out_height, out_width, stride;
+    __device__ __forceinline__ int plane() const { return out_height * out_width; }           // outputs of one filter
+    __device__ __forceinline__ int depth() const { return channels * TAPS; }                  // K
+    __device__ __forceinline__ int columns() const { return images * plane(); }               // N
+    __device__ __forceinline__ int window_row() const { return width * FILTER_HEIGHT; }       // elements
+    __device__ __forceinline__ int window_channel() const { return out_height * window_row(); }
+};
+
+// Kernels take the fields one by one (a launcher needs no struct layout) and gather them again.
+#define IM2WIN_PARAMETERS \
+    int images, int channels, int height, int width, int filters, int out_height, int out_width, int stride
+#define IM2WIN_ARGUMENTS {images, channels, height, width, filters, out_height, out_width, stride}
+
+// Where the values of output column `n` (image, row and column of the output) begin in the window tensor.
+__device__ __forceinline__ int column_start(const Im2win& p, int n) {
+    const int image = n / p.plane(), pixel = n - image * p.plane();
+    const int row = pixel / p.out_width, column = pixel - row * p.out_width;
+    return image * p.channels * p.window_channel() + row * p.window_row() + column * p.stride * FILTER_HEIGHT;
+}
+
+// How far from there the value lies that meets the filter's element `k`.
+__device__ __forceinline__ int depth_offset(const Im2win& p, int k) {
+    const int channel = k / TAPS;
+    return channel * p.window_channel() + (k - channel * TAPS);
+}

@@ -1,0 +1,188 @@
+"""What ``xcorr filter`` keeps of a stack, what it takes as input, and how it goes on past what it cannot use."""
+
+import re
+
+import imagecodecs
+import numpy as np
+import pytest
+import tifffile
+from scipy import ndimage
+
+from tests.batch.filter_runs import assert_rounded, expected, filtering, result
+from tests.batch.movies import files, movie, record, refused, write_movie
+from tests.batch.test_bad_input import BROKEN
+from tests.batch.test_layouts import hyperstack, write_pages
+from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
+from xcorr_app.io import scan_file
+
+
+def boxed(frames):
+    return expected(frames.reshape(-1, *frames.shape[-2:]), lambda frame: ndimage.uniform_filter(frame, 3)).reshape(
+        frames.shape
+    )
+
+
+@pytest.mark.parametrize("dtype", ["same", "float32"])
+@pytest.mark.parametrize(("write", "axes"), [(write_ome, "TCZYX"), (write_imagej, "TZCYX"), (write_shaped, "TCZYX")])
+def test_axes_calibration_and_channels_are_kept(tmp_path, write, axes, dtype):
+    data = hyperstack() if axes == "TCZYX" else np.ascontiguousarray(hyperstack().transpose(0, 2, 1, 3, 4))
+    write(tmp_path / "m.tif", data, axes)
+    assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3", "--dtype", dtype).code == 0
+    target = tmp_path / "out" / "m" / "m_filtered.tif"
+    before, after = scan_file(tmp_path / "m.tif").metadata, scan_file(target).metadata
+    assert after.dtype == (before.dtype if dtype == "same" else np.float32)
+    for name in ("axes", "shape", "kind", "pixel_size", "unit", "z_step", "z_unit", "time_increment", "time_unit"):
+        assert getattr(after, name) == getattr(before, name), name
+    assert after.channel_names == before.channel_names
+    if write is not write_shaped:
+        assert after.time_increment == 2.5
+    # Read by tifffile alone, with the axes it finds.
+    with tifffile.TiffFile(target) as tif:
+        assert tif.series[0].axes == axes
+        found = tif.series[0].asarray()
+        assert (tif.is_ome, tif.is_imagej) == (write is write_ome, write is write_imagej)
+    if dtype == "same":
+        assert_rounded(found, boxed(data))
+    else:
+        np.testing.assert_allclose(found, boxed(data), rtol=2e-6)
+
+
+def test_significant_bits_of_integers_are_not_said_of_float(tmp_path):
+    write_ome(tmp_path / "m.tif", movie(), "TYX")
+    with tifffile.TiffFile(tmp_path / "m.tif", mode="r+b") as tif:
+        description = tif.pages[0].description
+        tif.pages[0].tags["ImageDescription"].overwrite(
+            description.replace("<Pixels ", '<Pixels SignificantBits="12" ').encode()
+        )
+    for dtype, kept in (("same", True), ("float32", False)):
+        out = tmp_path / dtype
+        assert filtering(tmp_path / "m.tif", "-o", out, "--box", "3", "--dtype", dtype).code == 0
+        written = tifffile.TiffFile(out / "m" / "m_filtered.tif")
+        with written:
+            assert ("SignificantBits" in written.pages[0].description) == kept
+
+
+def test_palette_is_not_kept_for_float(tmp_path):
+    colours = np.zeros((3, 256), np.uint16)
+    tifffile.imwrite(tmp_path / "m.tif", movie(dtype="uint8")[0], photometric="palette", colormap=colours)
+    assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3", "--dtype", "float32").code == 0
+    with tifffile.TiffFile(tmp_path / "out" / "m" / "m_filtered.tif") as tif:
+        assert tif.pages[0].photometric == tifffile.PHOTOMETRIC.MINISBLACK
+        assert "ColorMap" not in tif.pages[0].tags
+
+
+@pytest.mark.parametrize("suffix", ["tif", "png"])
+def test_folder_of_single_pages_is_one_series_in_human_order(tmp_path, suffix):
+    run = filtering(write_pages(tmp_path / "series", movie(), suffix), "-o", tmp_path / "out", "--box", "3")
+    assert run.code == 0
+    assert_rounded(result(tmp_path / "out", "series"), boxed(movie()))
+    assert "1 series in 4 files, layout frames" in run.stdout
+    assert files(tmp_path / "out") == {"series/series_filtered.tif", "run.json"}
+
+
+def test_folder_of_stacks_globs_and_layout(tmp_path):
+    for seed, name in enumerate("ab"):
+        write_movie(tmp_path / "in" / f"{name}.tif", seed=seed)
+    for place, given in (("folder", tmp_path / "in"), ("glob", tmp_path / "in" / "*.tif")):
+        assert filtering(given, "-o", tmp_path / place, "--box", "3").code == 0
+        for seed, name in enumerate("ab"):
+            assert_rounded(result(tmp_path / place, name), boxed(movie(seed=seed)))
+    pages = write_pages(tmp_path / "pages", movie())
+    assert filtering(pages, "-o", tmp_path / "apart", "--box", "3", "--layout", "stacks").code == 0
+    assert len(files(tmp_path / "apart")) == 5
+
+
+def test_many_planes_come_out_in_order(tmp_path):
+    frames = noise((40, 300, 310), "uint16")
+    write_plain(tmp_path / "m.tif", frames)
+    assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3").code == 0
+    assert_rounded(result(tmp_path / "out"), boxed(frames))
+
+
+def test_every_broken_file_has_its_line_and_the_others_go_on(tmp_path):
+    for name, content in BROKEN.items():
+        (tmp_path / f"{name}.tif").write_bytes(content)
+    write_movie(tmp_path / "good.tif")
+    run = filtering(*sorted(tmp_path.glob("*.tif")), "-o", tmp_path / "out", "--box", "3")
+    assert run.code == 1
+    assert run.stderr == ""
+    failures = record(tmp_path / "out")["failures"]
+    for name in BROKEN:
+        assert len([line for line in run.stdout.splitlines() if line.strip().startswith(f"{name}.tif: ")]) == 1
+        assert str(tmp_path / f"{name}.tif") in failures
+    assert "--max-pixels 10000000000" in run.stdout
+    assert f"{len(BROKEN)} of {len(BROKEN) + 1} stacks failed" in run.stdout
+    assert list(record(tmp_path / "out")["stacks"]) == ["good"]
+    assert record(tmp_path / "out")["failed"] is True
+    assert_rounded(result(tmp_path / "out", "good"), boxed(movie()))
+
+
+def test_broken_frame_of_a_series_is_zero_and_named(tmp_path):
+    folder = write_pages(tmp_path / "series", movie(dtype="uint8"))
+    (folder / "t9.tif").write_bytes(BROKEN["cut-short"])
+    options = ["--box", "3", "--mode", "constant", "--cval", "90"]
+    run = filtering(folder, "-o", tmp_path / "out", *options)
+    assert run.code == 1
+    found = result(tmp_path / "out", "series")
+    assert not found[1].any()
+    sound = movie(dtype="uint8")[[0, 2, 3]]
+    edge = {"mode": "constant", "cval": 90}
+    assert_rounded(found[[0, 2, 3]], expected(sound, lambda frame: ndimage.uniform_filter(frame, 3, **edge)))
+    assert "plane 1 is unreadable and was written as zeros" in run.stdout
+    unreadable = record(tmp_path / "out")["stacks"]["series"]["unreadable"]
+    assert list(unreadable) == ["1"]
+    assert "t9.tif" in unreadable["1"]
+    again = filtering(folder, "-o", tmp_path / "out", *options, "--resume")
+    assert "Finished before: series" in again.stdout
+    assert again.code == 1
+    assert "plane 1 is unreadable" in again.stdout
+
+
+def test_verbose_names_every_unreadable_plane(tmp_path):
+    folder = tmp_path / "series"
+    write_pages(folder, np.concatenate([movie(dtype="uint8")] * 2))
+    for number in range(9, 16):
+        (folder / f"t{number}.tif").write_bytes(b"broken")
+    counts = {}
+    for flag in ("-q", "-v"):
+        run = filtering(folder, "-o", tmp_path / f"out{flag}", "--box", "3", flag)
+        counts[flag] = len(re.findall("plane . is unreadable", run.stdout))
+        assert ("and 2 more planes" in run.stdout) == (flag == "-q")
+    assert counts == {"-q": 5, "-v": 7}
+
+
+def test_stack_of_which_nothing_can_be_read_fails(tmp_path):
+    # The directories are sound, the compressed pixels are not.
+    tifffile.imwrite(tmp_path / "m.tif", movie()[:2], compression="zlib", photometric="minisblack")
+    content = bytearray((tmp_path / "m.tif").read_bytes())
+    with tifffile.TiffFile(tmp_path / "m.tif") as tif:
+        for page in tif.pages:
+            for offset, count in zip(page.dataoffsets, page.databytecounts, strict=True):
+                content[offset : offset + count] = b"\xff" * count
+    (tmp_path / "m.tif").write_bytes(content)
+    write_movie(tmp_path / "good.tif")
+    run = filtering(tmp_path / "m.tif", tmp_path / "good.tif", "-o", tmp_path / "out", "--box", "3")
+    assert run.code == 1
+    assert "failure" in record(tmp_path / "out")["stacks"]["m"]
+    assert files(tmp_path / "out") == {"good/good_filtered.tif", "run.json"}
+
+
+def test_type_of_pixel_that_cannot_be_filtered(tmp_path):
+    write_plain(tmp_path / "m.tif", noise((2, 9, 9), "uint32"))
+    run = filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3")
+    assert run.code == 1
+    assert "m: images of uint32 cannot be filtered" in run.stdout
+    assert files(tmp_path / "out") == {"run.json"}
+
+
+def test_missing_and_empty(tmp_path):
+    (tmp_path / "empty").mkdir()
+    refused(filtering(tmp_path / "nowhere", "-o", tmp_path / "out", "--box", "3"), "nowhere: does not exist")
+    refused(filtering(tmp_path / "empty", "-o", tmp_path / "out", "--box", "3"), "holds no TIFF or PNG file")
+    assert not (tmp_path / "out").exists()
+
+
+def test_png_of_sixteen_bits(tmp_path):
+    (tmp_path / "m.png").write_bytes(imagecodecs.png_encode(movie()[0]))
+    assert filtering(tmp_path / "m.png", "-o", tmp_path / "out", "--box", "3").code == 0
+    assert_rounded(result(tmp_path / "out"), boxed(movie()[:1])[0])

@@ -1,0 +1,205 @@
+"""Where results of ``xcorr filter`` may go, how a run is resumed, and what a kill or a full disk leaves behind."""
+
+import json
+import shutil
+import signal
+
+import numpy as np
+import pytest
+
+from tests.batch.filter_runs import filtering
+from tests.batch.movies import align, files, record, refused, write_movie
+from tests.batch.test_disk_full import Disk
+from tests.batch.test_killed import content
+from tests.batch.test_output_folder import content as stored
+
+
+@pytest.fixture
+def folder(tmp_path):
+    write_movie(tmp_path / "in" / "a.tif")
+    write_movie(tmp_path / "in" / "b.tif", seed=1)
+    return tmp_path / "in"
+
+
+@pytest.mark.parametrize("place", ["", "inside/deeper"])
+def test_inside_or_equal_to_the_input_is_refused(folder, place):
+    before = stored(folder)
+    for more in ([], ["--overwrite"], ["--resume"]):
+        refused(filtering(folder, "-o", folder / place, "--box", "3", *more), "lies in the input folder", "-o")
+    assert stored(folder) == before
+
+
+def test_not_empty_is_refused_without_resume_or_overwrite(tmp_path, folder):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "notes.txt").write_text("precious")
+    refused(filtering(folder, "-o", tmp_path / "out", "--box", "3"), "is not empty", "--resume", "--overwrite")
+    assert files(tmp_path / "out") == {"notes.txt"}
+    assert filtering(folder, "-o", tmp_path / "out", "--box", "3", "--overwrite").code == 0
+    assert files(tmp_path / "out") == {"notes.txt", "run.json", "a/a_filtered.tif", "b/b_filtered.tif"}
+    assert (tmp_path / "out" / "notes.txt").read_text() == "precious"
+
+
+def test_overwriting_leaves_no_result_of_the_run_before(tmp_path, folder):
+    assert filtering(folder, "-o", tmp_path / "out", "--box", "3").code == 0
+    assert filtering(folder / "b.tif", "-o", tmp_path / "out", "--box", "3", "--overwrite").code == 0
+    assert files(tmp_path / "out") == {"run.json", "b/b_filtered.tif"}
+
+
+def test_resume_keeps_what_is_finished(tmp_path, folder):
+    assert filtering(folder, "-o", tmp_path / "out", "--box", "3").code == 0
+    before, known = stored(tmp_path / "out"), record(tmp_path / "out")
+    stamps = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*/*")}
+    run = filtering(folder, "-o", tmp_path / "out", "--box", "3", "--resume")
+    assert run.code == 0
+    assert "Finished before: a, b" in run.stdout
+    assert {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*/*")} == stamps
+    after = stored(tmp_path / "out")
+    assert after.pop("run.json") != before.pop("run.json")
+    assert after == before
+    assert record(tmp_path / "out")["resumed"] == ["a", "b"]
+    assert record(tmp_path / "out")["stacks"] == known["stacks"]
+
+
+@pytest.mark.parametrize("change", ["filter", "value", "mode", "dtype", "input", "taps", "output", "record", "facts"])
+def test_resume_does_anew_what_no_longer_holds(tmp_path, folder, change):
+    taps = tmp_path / "taps.csv"
+    taps.write_text("1,2,1\n")
+    options = ["--taps", taps] if change == "taps" else ["--gaussian", "1"]
+    assert filtering(folder, "-o", tmp_path / "out", *options).code == 0
+    anew = ["a", "b"]
+    if change == "filter":
+        options = ["--log", "1"]
+    elif change == "value":
+        options = ["--gaussian", "2"]
+    elif change == "mode":
+        options += ["--mode", "wrap"]
+    elif change == "dtype":
+        options += ["--dtype", "float32"]
+    elif change == "taps":
+        taps.write_text("1,3,1\n")
+    else:
+        anew = ["a"]
+        if change == "input":
+            write_movie(folder / "a.tif", seed=7)
+        elif change == "output":
+            (tmp_path / "out" / "a" / "a_filtered.tif").write_bytes(b"II*\0")
+        else:
+            path = tmp_path / "out" / ".xcorr" / "a.json"
+            whole = json.loads(path.read_text())
+            path.write_text(json.dumps(whole | {"facts": None}) if change == "facts" else "\0")
+    filtering(folder, "-o", tmp_path / "out", *options, "--resume")
+    assert record(tmp_path / "out")["resumed"] == [name for name in "ab" if name not in anew]
+    filtering(folder, "-o", tmp_path / "fresh", *options)
+    ours, fresh = stored(tmp_path / "out"), stored(tmp_path / "fresh")
+    for name in ("a/a_filtered.tif", "b/b_filtered.tif"):
+        assert ours[name] == fresh[name]
+
+
+def test_stack_that_fails_anew_leaves_no_result_of_the_run_before(tmp_path, folder):
+    assert filtering(folder, "-o", tmp_path / "out", "--box", "3").code == 0
+    options = ["--box", "1,45", "--mode", "valid"]
+    write_movie(folder / "b.tif", shape=(40, 30))
+    assert filtering(folder, "-o", tmp_path / "out", *options, "--resume").code == 1
+    assert files(tmp_path / "out") == {"run.json", "a/a_filtered.tif"}
+    assert "smaller than the filter" in record(tmp_path / "out")["stacks"]["b"]["failure"]
+
+
+def test_resume_does_not_go_on_with_another_command(tmp_path, folder):
+    assert align(folder, "-o", tmp_path / "out", "--no-apply").code == 0
+    before = stored(tmp_path / "out")
+    refused(filtering(folder, "-o", tmp_path / "out", "--box", "3", "--resume"), "results of `xcorr align`")
+    assert stored(tmp_path / "out") == before
+    assert filtering(folder, "-o", tmp_path / "out", "--box", "3", "--overwrite").code == 0
+    assert files(tmp_path / "out") == {"run.json", "a/a_filtered.tif", "b/b_filtered.tif"}
+
+
+def test_results_are_not_taken_for_input_of_the_same_place(tmp_path, folder):
+    assert filtering(folder / "*.tif", "-o", tmp_path / "all" / "out", "--box", "3").code == 0
+    run = filtering(tmp_path / "all" / "*", "-o", tmp_path / "all" / "out", "--box", "3", "--resume")
+    refused(run, "holds results of an earlier run", "choose another -o")
+    assert filtering(tmp_path / "all" / "out" / "a", "-o", tmp_path / "again", "--box", "3").code == 0
+
+
+def test_record_of_a_run(tmp_path, folder):
+    (tmp_path / "taps.csv").write_text("1,2,1\n")
+    options = ["--taps", tmp_path / "taps.csv", "--mode", "constant", "--cval", "5"]
+    assert filtering(folder, "-o", tmp_path / "out", *options).code == 0
+    known = record(tmp_path / "out")
+    assert json.dumps(known, allow_nan=False)
+    assert known["program"] == "xcorr filter"
+    assert known["parameters"] == {
+        "filter": "taps",
+        "argument": str(tmp_path / "taps.csv"),
+        "mode": "constant",
+        "cval": 5.0,
+        "dtype": "same",
+        "engine": "auto",
+        "device": "cpu",
+        "layout": "auto",
+    }
+    assert known["device"] == "CPU"
+    assert known["inputs"] == [str(folder)]
+    assert {"python", "numpy", "scipy", "tifffile", "xcorr-app"} <= set(known["versions"])
+    assert any(name.startswith("opencv") for name in known["versions"])
+    assert known["failed"] is False
+    assert [len(sum_) for sum_ in known["taps_file"].values()] == [64]
+    for name in "ab":
+        facts = known["stacks"][name]
+        assert [len(sum_) for sum_ in facts["inputs"].values()] == [64]
+        assert facts["seconds"]["filter"] >= 0
+        assert (facts["planes"], facts["shape"], facts["axes"]) == (4, [4, 40, 48], "TYX")
+
+
+@pytest.mark.parametrize("lasting", [False, True])
+def test_any_write_may_fail(tmp_path, folder, lasting):
+    def run(out, fails_at, *more):
+        with pytest.MonkeyPatch.context() as patch:
+            disk = Disk(patch, fails_at, lasting=lasting)
+            return filtering(folder, "-o", out, "--box", "3", *more), disk.writes
+
+    ended, total = run(tmp_path / "counted", 0)
+    assert ended.code == 0
+    assert total > 20
+    whole = files(tmp_path / "counted")
+    for n in sorted({1, 2, total, *range(3, total, total // 9)}):
+        out = tmp_path / f"out{n}"
+        ended, _ = run(out, n)
+        assert ended.code == (2 if n == 1 else 1), (n, ended)
+        assert len(ended.lines_of_error) <= 1
+        assert "No space left on device" in ended.stdout + ended.stderr, (n, ended)
+        left = files(out) if out.exists() else set()
+        assert not [name for name in left if "partial" in name], (n, left)
+        for name in left - {"run.json"}:
+            assert (out / name).read_bytes() == (tmp_path / "counted" / name).read_bytes(), (n, name)
+        if n in (2, total):
+            assert filtering(folder, "-o", out, "--box", "3", "--resume").code == 0
+            assert files(out) == whole
+
+
+@pytest.mark.parametrize("kills", [8, pytest.param(50, marks=pytest.mark.slow)])
+def test_killed_run_resumes_to_the_same_bytes(tmp_path, forker, kills):
+    for number in range(4):
+        write_movie(tmp_path / "in" / f"m{number}.tif", seed=number, shape=(200, 220))
+    expected = tmp_path / "out"
+    command = ["filter", tmp_path / "in", "-o", expected, "--gaussian", "3", "--engine", "scipy"]
+    duration, code = forker(command)
+    assert code == 0
+    whole = content(expected)
+    assert len(whole) == 4 * 2 + 1
+    moments = np.random.default_rng(5)
+    finished_before = set()
+    for kill in range(kills):
+        shutil.rmtree(expected, ignore_errors=True)
+        _, code = forker(command, moments.uniform(0, duration))
+        assert code in (-signal.SIGKILL, 0)
+        if expected.exists():
+            left = content(expected)
+            names = {name for name in left if "partial" not in name}
+            assert {name: left[name] for name in names} == {name: whole[name] for name in names}, kill
+        else:
+            expected.mkdir()
+        _, code = forker([*command, "--resume"])
+        assert code == 0
+        assert content(expected) == whole, kill
+        finished_before.add(len(record(expected)["resumed"]))
+    assert len(finished_before) > 1, "the kills came at the same stage every time"

@@ -1,0 +1,176 @@
+"""``xcorr filter`` as it is typed: what it refuses and how it says so, and what it prints."""
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from tests.batch.filter_runs import filtering
+from tests.batch.movies import refused, write_movie, xcorr
+from tests.io.samples import noise, write_plain
+from xcorr_app.batch import filter_run
+from xcorr_app.cli import main
+from xcorr_app.io.series import StackSource
+from xcorr_app.io.write import StackWriter
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory):
+    return write_movie(tmp_path_factory.mktemp("filter") / "m.tif", dtype="uint8")
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ([], "no filter was given: give one of --gaussian, --box, --sobel, --laplacian, --log, --dog"),
+        (["--gaussian", "1", "--box", "3"], "--gaussian, --box: give one filter"),
+        (["--laplacian", "--taps", "taps.csv"], "--laplacian, --taps: give one filter"),
+        (["--gaussian", "x"], "gaussian 'x': write SIGMA or ROWS,COLUMNS"),
+        (["--gaussian", "1,2,3"], "write SIGMA or ROWS,COLUMNS"),
+        (["--gaussian", ""], "write SIGMA"),
+        (["--gaussian", "0"], "gaussian '0': sigma must be"),
+        (["--gaussian", "-1"], "sigma must be"),
+        (["--gaussian", "nan"], "sigma must be"),
+        (["--gaussian", "251"], "sigma must be"),
+        (["--log", "inf"], "log 'inf': sigma must be"),
+        (["--box", "2.5"], "box '2.5': write SIZE or ROWS,COLUMNS, whole numbers"),
+        (["--box", "0"], "box '0': the size of a box"),
+        (["--sobel", "z"], "sobel 'z': write y (down the rows) or x"),
+        (["--dog", "1"], "dog '1': write SIGMA,SIGMA"),
+        (["--unsharp", "2"], "unsharp '2': write SIGMA,AMOUNT"),
+        (["--unsharp", "2,inf"], "unsharp '2,inf': the amount"),
+        (["--box", "3", "--mode", "edge"], "--mode"),
+        (["--box", "3", "--mode", "constant", "--cval", "nan"], "cval is nan"),
+        (["--box", "3", "--cval", "5"], "only used by mode constant, not by mode reflect"),
+        (["--box", "3", "--dtype", "uint8"], "--dtype"),
+        (["--box", "3", "--engine", "reuse"], "--engine"),
+        (["--box", "3", "--device", "cuda"], "device cuda: filters run on the CPU so far"),
+        (["--box", "3", "--device", "cuda:1"], "device cuda:1: filters run on the CPU so far"),
+        (["--box", "3", "--device", "tpu"], "device 'tpu' is not known: use auto or cpu"),
+        (["--box", "3", "--layout", "heap"], "--layout"),
+        (["--box", "3", "--max-pixels", "0"], "--max-pixels"),
+        (["--box", "3", "--resume", "--overwrite"], "give one of them"),
+        (["--taps", "nowhere.npy"], "nowhere.npy: cannot be read (No such file"),
+        (["--taps", ""], "the name of the file is empty"),
+    ],
+)
+def test_what_makes_no_sense_is_wrong_usage(tmp_path, stack, options, words):
+    run = xcorr("filter", stack, "-o", tmp_path / "out", *options)
+    assert run.code == 2
+    assert words in run.stderr
+    assert run.lines_of_error[-1].startswith(("Error: ", "xcorr: "))
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "words"),
+    [
+        ("taps.csv", b"1,2\n3\n", "line 2 has 1 numbers, the lines before have 2"),
+        ("taps.csv", b"1,x\n", "line 1 holds something that is no number: 1,x"),
+        ("taps.csv", b"1,,2\n", "line 1 holds something that is no number"),
+        ("taps.csv", b"# nothing\n\n", "holds no numbers"),
+        ("taps.txt", b"1 nan\n", "holds NaN or infinite values"),
+        ("taps.txt", b"\xff\xfe\x00", "is no text"),
+        ("taps.npy", b"", "is no array that can be read"),
+        ("taps.npy", b"1,2,3", "is no array that can be read"),
+        ("taps.npy", np.zeros((2, 2, 2)), "shape (2, 2, 2); taps are a rectangle"),
+        ("taps.npy", np.zeros((0, 3)), "shape (0, 3); taps are a rectangle"),
+        ("taps.npy", np.float64(3), "shape (); taps are a rectangle"),
+        ("taps.npy", np.array([[1, np.inf]]), "holds NaN or infinite values"),
+        ("taps.npy", np.array([[1j]]), "holds complex128; taps are real"),
+        ("taps.npy", np.array([["a"]]), "taps are real"),
+        ("taps.npy", np.array([[None]]), "is no array that can be read"),
+        ("taps.tif", b"II*\0", "taps are read from .npy, .csv or .txt"),
+    ],
+)
+def test_file_that_holds_no_taps(tmp_path, stack, name, content, words):
+    if isinstance(content, bytes):
+        (tmp_path / name).write_bytes(content)
+    else:
+        np.save(tmp_path / name, content, allow_pickle=True)
+    refused(filtering(stack, "-o", tmp_path / "out", "--taps", tmp_path / name), name, words)
+    assert not (tmp_path / "out").exists()
+
+
+def test_array_cut_short_or_too_large_is_no_taps(tmp_path, stack):
+    np.save(tmp_path / "taps.npy", np.ones((50, 50)))
+    content = (tmp_path / "taps.npy").read_bytes()
+    (tmp_path / "taps.npy").write_bytes(content[:-8])
+    refused(filtering(stack, "-o", tmp_path / "out", "--taps", tmp_path / "taps.npy"), "is no array that can be read")
+    with (tmp_path / "taps.npy").open("r+b") as file:
+        file.truncate(2**26 + 1)
+    refused(filtering(stack, "-o", tmp_path / "out", "--taps", tmp_path / "taps.npy"), "too much for the taps")
+
+
+def test_engine_that_cannot_run_the_taps_is_known_at_once(tmp_path, stack):
+    np.save(tmp_path / "taps.npy", np.eye(7))
+    run = filtering(stack, "-o", tmp_path / "out", "--taps", tmp_path / "taps.npy", "--engine", "separable")
+    refused(run, "rank")
+    assert not (tmp_path / "out").exists()
+
+
+def test_quiet_and_normal(tmp_path, stack):
+    quiet = filtering(stack, "-o", tmp_path / "q", "--box", "3", "-q").stdout
+    normal = filtering(stack, "-o", tmp_path / "n", "--box", "3").stdout
+    assert quiet.startswith("stack ")
+    assert quiet.splitlines()[1].split()[:7] == ["m", "4", "4", "x", "40", "x", "48"]
+    assert quiet.splitlines()[1].split()[-1] == "good"
+    assert quiet.splitlines()[-2:] == ["1 stack filtered.", f"Record: {tmp_path / 'q' / 'run.json'}"]
+    assert normal.splitlines()[0] == "Found 1 series in 1 file, layout stacks."
+    assert len(normal.splitlines()) == len(quiet.splitlines()) + 1
+
+
+def test_auto_is_the_cpu_and_says_nothing_of_a_gpu(tmp_path, stack):
+    run = xcorr("filter", stack, "-o", tmp_path / "out", "--box", "3")
+    assert run.code == 0
+    assert "GPU" not in run.stdout
+    assert run.stderr == ""
+
+
+def test_limit_on_pixels_fails_the_stack(tmp_path, stack):
+    run = filtering(stack, "-o", tmp_path / "out", "--box", "3", "--max-pixels", "5")
+    assert run.code == 1
+    assert "allow it with --max-pixels 1920" in run.stdout
+
+
+@pytest.mark.parametrize("error", [RuntimeError("odd"), MemoryError()])
+def test_failure_that_nobody_foresaw_is_one_line(tmp_path, stack, monkeypatch, error):
+    other = write_movie(tmp_path / "other.tif")
+    real = filter_run.filter_stack
+
+    def failing(spec, *rest):
+        if spec.name == "m":
+            raise error
+        return real(spec, *rest)
+
+    monkeypatch.setattr(filter_run, "filter_stack", failing)
+    words = "needs more memory" if isinstance(error, MemoryError) else "the program failed with RuntimeError: odd"
+    arguments = ["filter", str(stack), str(other), "--box", "3"]
+    run = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "out")])
+    assert run.exit_code == 1
+    assert words in run.stdout
+    assert (tmp_path / "out" / "other" / "other_filtered.tif").exists()
+    if isinstance(error, RuntimeError):
+        debugged = CliRunner().invoke(main, [*arguments, "-o", str(tmp_path / "debug"), "--debug"])
+        assert debugged.exception is error
+
+
+def test_few_planes_are_in_memory_at_once(tmp_path, monkeypatch):
+    write_plain(tmp_path / "m.tif", noise((64, 512, 512), "uint8"))
+    read, written, most = [], [], [0]
+    real_plane, real_write = StackSource.plane, StackWriter.write
+
+    def plane(self, *args, **options):
+        read.append(1)
+        most[0] = max(most[0], len(read) - len(written))
+        return real_plane(self, *args, **options)
+
+    def write(self, image):
+        written.append(1)
+        return real_write(self, image)
+
+    monkeypatch.setattr(StackSource, "plane", plane)
+    monkeypatch.setattr(StackWriter, "write", write)
+    monkeypatch.setattr("xcorr_app.registration.passes.worker_count", lambda: 2)
+    assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3").code == 0
+    assert len(written) == 64
+    assert most[0] <= 24

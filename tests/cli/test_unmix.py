@@ -1,0 +1,279 @@
+"""``xcorr unmix``: pixels against the function, and what becomes of everything else in a file."""
+
+from __future__ import annotations
+
+import json
+
+import imagecodecs
+import numpy as np
+import pytest
+import tifffile
+
+from tests.batch.movies import refused, xcorr
+from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
+from xcorr_app import read_stack, stain_matrix, unmix
+
+MATRIX = np.array([[1, -0.25, 0], [-0.5, 1, 0.125]])
+
+
+@pytest.fixture
+def matrix_file(tmp_path):
+    (tmp_path / "m.csv").write_text("# two dyes\nDAPI, 1, -0.25, 0\nGFP, -0.5, 1, 0.125\n")
+    return tmp_path / "m.csv"
+
+
+def run_unmix(path, out, *options):
+    return xcorr("unmix", path, "-o", out, *options)
+
+
+def colours(shape=(20, 30), dtype="uint8"):
+    return noise((*shape, 3), dtype, seed=3)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "uint32", "float32", "float64"])
+@pytest.mark.parametrize("wanted", ["same", "float32"])
+def test_pixels_are_those_of_the_function(tmp_path, matrix_file, dtype, wanted):
+    data = noise((2, 3, 9, 11), dtype)
+    write_ome(tmp_path / "in.ome.tif", data, "TCYX")
+    out = tmp_path / "out.ome.tif"
+    run = run_unmix(tmp_path / "in.ome.tif", out, "--matrix", matrix_file, "--dtype", wanted)
+    assert (run.code, run.stderr) == (0, "")
+    stack = read_stack(out)
+    assert (stack.metadata.axes, stack.metadata.shape) == ("TCYX", (2, 2, 9, 11))
+    np.testing.assert_array_equal(stack.data, unmix(data, MATRIX, dtype=wanted), strict=True)
+
+
+@pytest.mark.parametrize(("axes", "shape", "kept"), [("CTYX", (3, 4, 6, 7), "TCYX"), ("ZCYX", (2, 3, 6, 7), "ZCYX")])
+def test_metadata_of_ome_is_kept_but_for_the_channels(tmp_path, matrix_file, axes, shape, kept):
+    data = noise(shape)
+    write_ome(tmp_path / "in.ome.tif", data, axes)
+    out = tmp_path / "out.ome.tif"
+    assert run_unmix(tmp_path / "in.ome.tif", out, "--matrix", matrix_file).code == 0
+    old, new = read_stack(tmp_path / "in.ome.tif"), read_stack(out)
+    assert new.metadata.axes == kept
+    expected = unmix(data, MATRIX, channel_axis=axes.index("C"))
+    np.testing.assert_array_equal(new.data, np.moveaxis(expected, axes.index("C"), kept.index("C")))
+    for name in ("pixel_size", "unit", "z_step", "z_unit", "time_increment", "time_unit", "kind"):
+        assert getattr(new.metadata, name) == getattr(old.metadata, name), name
+    assert old.metadata.channel_names == ("dye 0", "dye 1", "dye 2")
+    assert new.metadata.channel_names == ("DAPI", "GFP")
+
+
+def test_old_channels_names_and_colours_do_not_live_on(tmp_path):
+    write_ome(tmp_path / "in.ome.tif", noise((3, 6, 7)), "CYX")
+    comment = tifffile.tiffcomment(tmp_path / "in.ome.tif")
+    microscope = '<Instrument ID="Instrument:0"><Microscope Model="Own" /></Instrument>'
+    comment = comment.replace("<Image ", microscope + "<Image ", 1).replace(
+        'Name="dye 0"', 'Name="dye 0" Color="-16776961"'
+    )
+    tifffile.tiffcomment(tmp_path / "in.ome.tif", comment.encode())
+    np.save(tmp_path / "m.npy", MATRIX)
+    assert run_unmix(tmp_path / "in.ome.tif", tmp_path / "o.ome.tif", "--matrix", tmp_path / "m.npy").code == 0
+    found = tifffile.tiffcomment(tmp_path / "o.ome.tif")
+    assert "dye 0" in comment
+    assert "dye" not in found
+    assert "Color" not in found
+    assert microscope in found
+
+    data = noise((2, 3, 6, 7))
+    tables = [np.stack([np.arange(256, dtype=np.uint8)] * 3)] * 3
+    write_imagej(tmp_path / "in.tif", data, "TCYX", Labels=["old"] * 6, LUTs=tables, min=3.0, max=9.0)
+    with tifffile.TiffFile(tmp_path / "in.tif") as tif:
+        assert {"Labels", "LUTs", "min", "max"} <= set(tif.imagej_metadata)
+    square = np.vstack([MATRIX, [[0, 0, 1]]])
+    np.save(tmp_path / "m.npy", square)
+    assert run_unmix(tmp_path / "in.tif", tmp_path / "o.tif", "--matrix", tmp_path / "m.npy").code == 0
+    with tifffile.TiffFile(tmp_path / "o.tif") as tif:
+        assert not {"Labels", "LUTs", "min", "max"} & set(tif.imagej_metadata)
+        assert (tif.imagej_metadata["channels"], tif.imagej_metadata["frames"]) == (3, 2)
+        assert tif.imagej_metadata["finterval"] == 2.5
+    stack = read_stack(tmp_path / "o.tif")
+    assert stack.metadata.pixel_size == read_stack(tmp_path / "in.tif").metadata.pixel_size
+    np.testing.assert_array_equal(stack.data, unmix(data, square))
+
+
+def test_channels_along_time_and_a_single_channel_out(tmp_path):
+    data = noise((3, 6, 7), "float32")
+    data[1, 2, 3] = np.nan
+    write_plain(tmp_path / "in.tif", data)
+    (tmp_path / "m.txt").write_text("0.5 0.25 0.25\n")
+    options = ("--matrix", tmp_path / "m.txt", "--channel-axis", "T")
+    assert run_unmix(tmp_path / "in.tif", tmp_path / "o.tif", *options).code == 0
+    stack = read_stack(tmp_path / "o.tif")
+    assert stack.metadata.axes == "YX"
+    np.testing.assert_array_equal(stack.data, unmix(data, [[0.5, 0.25, 0.25]])[0])
+    assert np.isnan(stack.data).sum() == 1
+
+
+def write_colours(path, data):
+    if path.suffix == ".png":
+        path.write_bytes(imagecodecs.png_encode(data))
+    elif "planar" in path.name:
+        tifffile.imwrite(path, np.moveaxis(data, -1, 0), photometric="rgb", planarconfig="separate")
+    elif "tiled" in path.name:
+        tifffile.imwrite(path, data, photometric="rgb", tile=(16, 16), compression="zlib")
+    elif "big" in path.name:
+        tifffile.imwrite(path, data, photometric="rgb", byteorder=">", metadata=None, rowsperstrip=7)
+    else:
+        tifffile.imwrite(path, data, photometric="rgb", resolution=(4, 2))
+
+
+@pytest.mark.parametrize("name", ["a.tif", "planar.tif", "tiled.tif", "big.tif", "a.png"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_stains_of_colour_images(tmp_path, name, dtype):
+    data = colours(dtype=dtype)
+    write_colours(tmp_path / name, data)
+    run = run_unmix(tmp_path / name, tmp_path / "o.tif", "--stain", "he")
+    assert run.code == 0
+    assert "hematoxylin = " in run.stdout
+    stack = read_stack(tmp_path / "o.tif")
+    assert (stack.metadata.axes, stack.metadata.dtype) == ("CYX", np.float32)
+    expected = unmix(np.moveaxis(data, -1, 0), stain_matrix("he").matrix, from_log=True)
+    np.testing.assert_allclose(stack.data, expected, atol=1e-6)
+    old = {"a.tif": (2.0, 4.0)}.get(name)
+    with tifffile.TiffFile(tmp_path / "o.tif") as tif:
+        assert tif.pages[0].photometric.name == "MINISBLACK"
+        if old is not None:
+            assert [tif.pages[0].tags[f"{axis}Resolution"].value[0] for axis in "YX"] == list(old)
+
+
+def test_jpeg_colours_are_decoded_to_red_green_blue(tmp_path):
+    # tifffile stores what it is given as Y, Cb, Cr.
+    y, cb, cr = 200, 80, 120
+    data = np.broadcast_to(np.array([y, cb, cr], np.uint8), (32, 48, 3))
+    tifffile.imwrite(tmp_path / "a.tif", data, photometric="ycbcr", compression="jpeg", subsampling=(2, 2))
+    (tmp_path / "eye.csv").write_text("1,0,0\n0,1,0\n0,0,1\n")
+    assert run_unmix(tmp_path / "a.tif", tmp_path / "o.tif", "--matrix", tmp_path / "eye.csv").code == 0
+    found = read_stack(tmp_path / "o.tif").data.reshape(3, -1).astype(int)
+    blue_lack, red_lack = 128 - cb, 128 - cr
+    expected = [[y - 1.402 * red_lack], [y + 0.344 * blue_lack + 0.714 * red_lack], [y - 1.772 * blue_lack]]
+    assert np.abs(found - expected).max() <= 3
+
+
+def test_series_of_colour_pages_and_ome_out(tmp_path):
+    data = noise((4, 8, 9, 3), "uint8")
+    tifffile.imwrite(tmp_path / "a.tif", data, photometric="rgb")
+    assert run_unmix(tmp_path / "a.tif", tmp_path / "o.ome.tif", "--stain", "hed").code == 0
+    stack = read_stack(tmp_path / "o.ome.tif")
+    assert (stack.metadata.axes, stack.metadata.kind) == ("TCYX", "ome")
+    assert stack.metadata.channel_names == ("hematoxylin", "eosin", "DAB")
+    np.testing.assert_allclose(
+        stack.data, unmix(np.moveaxis(data, -1, 1), stain_matrix("hed").matrix, from_log=True), atol=1e-6
+    )
+
+
+def test_options_reach_the_function_and_the_record(tmp_path, matrix_file):
+    data = noise((3, 6, 7), "uint16")
+    write_shaped(tmp_path / "in.tif", data, "CYX")
+    options = ("--matrix", matrix_file, "--from-log", "--white", "4000", "--clip")
+    assert run_unmix(tmp_path / "in.tif", tmp_path / "o.tif", *options).code == 0
+    expected = unmix(data, MATRIX, from_log=True, white=4000, clip=True)
+    assert (expected == 0).any()
+    np.testing.assert_array_equal(read_stack(tmp_path / "o.tif").data, expected, strict=True)
+    record = json.loads((tmp_path / "o.tif.json").read_text())
+    assert record["matrix"] == MATRIX.tolist()
+    assert (record["channels"], record["from_log"], record["white"], record["clip"]) == (
+        ["DAPI", "GFP"],
+        True,
+        4000,
+        True,
+    )
+    assert record["program"].startswith("xcorr unmix ")
+
+
+def test_clipped_values_are_counted(tmp_path):
+    write_shaped(tmp_path / "in.tif", np.array([[[200, 1]], [[0, 9]]], np.uint8), "CYX")
+    (tmp_path / "m.csv").write_text("2;0\n0;1\n")
+    run = run_unmix(tmp_path / "in.tif", tmp_path / "o.tif", "--matrix", tmp_path / "m.csv")
+    assert "1 of 4 values did not fit uint8 and were clipped" in run.stdout
+    assert json.loads((tmp_path / "o.tif.json").read_text())["clipped_values"] == 1
+    quiet = run_unmix(
+        tmp_path / "in.tif", tmp_path / "p.tif", "--matrix", tmp_path / "m.csv", "-q", "--dtype", "float32"
+    )
+    assert quiet.stdout == f"Mixed channels: {tmp_path / 'p.tif'}\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ((), ("either --matrix FILE or --stain NAME",)),
+        (("--matrix", "m.csv", "--stain", "he"), ("either --matrix",)),
+        (("--matrix", "m.csv", "--white", "9"), ("--from-log",)),
+        (("--stain", "he", "--white", "0"), ("above 0",)),
+        (("--matrix", "m.csv", "--channel-axis", "Z"), ("axes CYX and no axis Z", "--channel-axis C")),
+        (("--matrix", "wide.csv"), ("3 channels along C", "wide.csv needs 4")),
+        (("--matrix", "ragged.csv"), ("line 2 has 2 numbers, the rows before 3",)),
+        (("--matrix", "word.csv"), ("line 2 holds 'x', which is no number",)),
+        (("--matrix", "empty.csv"), ("holds no numbers",)),
+        (("--matrix", "nan.csv"), ("nan.csv: matrix holds values that are not finite",)),
+        (("--matrix", "cube.npy"), ("(2, 2, 2) float64",)),
+        (("--matrix", "bad.npy"), ("no array that can be read",)),
+        (("--matrix", "m.xls"), (".csv, .txt and .npy",)),
+        (("--matrix", "none.csv"), ("none.csv", "cannot be read")),
+        (("--matrix", "m.csv", "--max-pixels", "5"), ("--max-pixels 42",)),
+    ],
+)
+def test_what_is_refused(tmp_path, monkeypatch, matrix_file, options, words):
+    monkeypatch.chdir(tmp_path)
+    write_shaped(tmp_path / "in.tif", noise((3, 6, 7)), "CYX")
+    texts = {"wide": "1,2,3,4", "ragged": "1,2,3\n1,2", "word": "1,2,3\n1,x,3", "empty": "# no\n", "nan": "1,nan,2"}
+    for name, text in texts.items():
+        (tmp_path / f"{name}.csv").write_text(text)
+    np.save(tmp_path / "cube.npy", np.ones((2, 2, 2)))
+    (tmp_path / "bad.npy").write_bytes(b"no array")
+    (tmp_path / "m.xls").write_text("1")
+    refused(run_unmix("in.tif", "o.tif", *options), *words)
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith("o.")]
+
+
+def test_files_without_channels(tmp_path, matrix_file):
+    write_plain(tmp_path / "movie.tif", noise((4, 6, 7)))
+    refused(
+        run_unmix(tmp_path / "movie.tif", tmp_path / "o.tif", "--matrix", matrix_file), "axes TYX", "--channel-axis T"
+    )
+    write_plain(tmp_path / "one.tif", noise((1, 6, 7)))
+    refused(
+        run_unmix(tmp_path / "one.tif", tmp_path / "o.tif", "--matrix", matrix_file),
+        "no axis C of channels; it is a single image",
+    )
+    write_ome(tmp_path / "tc.ome.tif", noise((3, 2, 6, 7)), "TCYX")
+    options = ("--matrix", matrix_file, "--channel-axis", "T")
+    refused(run_unmix(tmp_path / "tc.ome.tif", tmp_path / "o.tif", *options), "two axes of channels")
+    tifffile.imwrite(tmp_path / "rgba.tif", noise((6, 7, 4), "uint8"), photometric="rgb", extrasamples=["unassalpha"])
+    refused(run_unmix(tmp_path / "rgba.tif", tmp_path / "o.tif", "--stain", "he"), "colour image")
+
+
+def test_outputs_that_must_not_be_written(tmp_path, matrix_file):
+    source = tmp_path / "in.tif"
+    write_shaped(source, noise((3, 6, 7)), "CYX")
+    before = source.read_bytes()
+    refused(run_unmix(source, tmp_path / "o.png", "--matrix", matrix_file), "choose one by the ending")
+    refused(run_unmix(source, source, "--matrix", matrix_file, "--overwrite"), "is an input")
+    refused(run_unmix(source, tmp_path / "a" / "o.tif", "--matrix", matrix_file), "does not exist; make it")
+    (tmp_path / "o.tif.json").write_text("mine")
+    refused(run_unmix(source, tmp_path / "o.tif", "--matrix", matrix_file), "o.tif.json: exists; use --overwrite")
+    assert not (tmp_path / "o.tif").exists()
+    assert run_unmix(source, tmp_path / "o.tif", "--matrix", matrix_file, "--overwrite").code == 0
+    content = (tmp_path / "o.tif").read_bytes()
+    refused(run_unmix(source, tmp_path / "o.tif", "--matrix", matrix_file), "o.tif: exists; use --overwrite")
+    assert run_unmix(source, tmp_path / "o.tif", "--matrix", matrix_file, "--overwrite").code == 0
+    assert (tmp_path / "o.tif").read_bytes() == content
+    assert source.read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "page"])
+def test_damaged_colour_files_leave_nothing(tmp_path, damage):
+    tifffile.imwrite(
+        tmp_path / "a.tif", noise((3, 40, 50, 3), "uint8"), photometric="rgb", compression="zlib", metadata=None
+    )
+    content = bytearray((tmp_path / "a.tif").read_bytes())
+    if damage == "cut":
+        content = content[:-100]
+    else:
+        content[-400:-200] = bytes(200)
+    (tmp_path / "a.tif").write_bytes(content)
+    run = run_unmix(tmp_path / "a.tif", tmp_path / "o.tif", "--stain", "he", "-q")
+    assert run.code == (2 if damage == "cut" else 1)
+    assert len(run.lines_of_error) == 1
+    assert "a.tif" in run.stderr
+    assert {path.name for path in tmp_path.iterdir()} == {"a.tif"}

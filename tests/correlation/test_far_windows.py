@@ -1,0 +1,106 @@
+"""Windows far outside the matrices: zeros, in memory for the plane alone; by both ways of transforming."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import scipy.fft
+
+from tests.correlation import plain
+from xcorr_app import ShiftWindow, cross_correlate
+from xcorr_app.correlation.engines import fft_device, overlapping
+from xcorr_app.correlation.engines.fft import FFTCorrelator
+from xcorr_app.correlation.engines.fft_device import DeviceFFTCorrelator
+from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.fft_size import smallest_size
+
+FAR = 10**6
+
+OUTSIDE = [
+    ShiftWindow(FAR, FAR + 3, FAR, FAR + 3),
+    ShiftWindow(-FAR - 3, -FAR, -2, 2),
+    ShiftWindow(-2, 2, FAR, FAR + 3),
+    ShiftWindow(9, 9, 0, 3),  # touches the matrices from outside
+]
+PARTLY = [
+    ShiftWindow(-20_000, 3, -1, 1),
+    ShiftWindow(0, 2, 3, 20_000),
+    ShiftWindow(-9, 11, -10, 10),
+    ShiftWindow(8, 12, -9, -5),
+]
+
+
+class OnHost:
+    """The correlator of devices, computed by NumPy and SciPy."""
+
+    def __init__(self, monkeypatch):
+        libraries = {"cupy": np, "cupyx.scipy.fft": scipy.fft}
+        monkeypatch.setattr(fft_device, "importlib", SimpleNamespace(import_module=libraries.__getitem__))
+        monkeypatch.setattr(fft_device, "_product", lambda: lambda left, right, scale: left * right.conj() * scale)
+
+    def __call__(self, left_shape, right_shape, window):
+        return DeviceFFTCorrelator(left_shape, right_shape, window)
+
+
+@pytest.fixture(params=["host", "device"])
+def bound(request, monkeypatch):
+    """Makes a correlator over any window."""
+    if request.param == "device":
+        make = OnHost(monkeypatch)
+    else:
+
+        def make(left_shape, right_shape, window):
+            return FFTCorrelator(left_shape, right_shape, window, np)
+
+    def bind(left_shape, right_shape, window):
+        return overlapping.over_overlaps(
+            lambda part: make(left_shape, right_shape, part), left_shape, right_shape, window, np
+        )
+
+    return bind
+
+
+def by_definition(left, right, window):
+    """Loops over the few shifts of the window that overlap."""
+    plane = np.zeros(window.shape)
+    near = ShiftWindow(max(window.dy_min, -12), min(window.dy_max, 12), max(window.dx_min, -12), min(window.dx_max, 12))
+    plane[near.inside(window)] = plain.sums_in_loops(left, right, near)
+    return plane
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("window", OUTSIDE, ids=str)
+def test_outside_there_are_zeros(bound, rng, window, dtype):
+    lefts, rights = rng.normal(size=(2, 1, 9, 8)).astype(dtype), rng.normal(size=(2, 3, 7, 6)).astype(dtype)
+    correlator = bound((9, 8), (7, 6), window)
+    planes = correlator.sums(correlator.left(lefts), correlator.right(rights))
+    assert planes.shape == (2, 3, *window.shape)
+    assert planes.dtype == dtype
+    assert not planes.any()
+
+
+@pytest.mark.parametrize("window", PARTLY, ids=str)
+def test_a_window_that_reaches_far_out_is_right_within(bound, rng, window):
+    left, right = rng.normal(size=(9, 8)), rng.normal(size=(7, 6))
+    correlator = bound((9, 8), (7, 6), window)
+    plane = correlator.sums(correlator.left(left[None, None]), correlator.right(right[None, None]))[0, 0]
+    expected = by_definition(left, right, window)
+    assert expected.any()
+    np.testing.assert_allclose(plane, expected, atol=1e-12)
+    np.testing.assert_array_equal(plane[expected == 0], 0)
+
+
+@pytest.mark.parametrize("form", ["one-to-one", "n-to-m"])
+@pytest.mark.parametrize(("normalization", "value"), [("none", 0), ("phase", 0), ("zncc", np.nan)])
+def test_the_public_call(xp, rng, form, normalization, value):
+    batch = (2,) if form == "n-to-m" else ()
+    image = xp.asarray(rng.normal(size=(*batch, 16, 12)))
+    planes = cross_correlate(image, image, form, OUTSIDE[0], normalization=normalization, engine="fft")
+    np.testing.assert_array_equal(to_host(planes), np.full((*batch, *batch, 4, 4), value))
+
+
+@pytest.mark.parametrize("shifts", [(FAR, FAR + 3), (-FAR - 3, -FAR), (-FAR, FAR), (8, 9)])
+def test_a_transform_is_never_longer_than_both_matrices(shifts):
+    assert smallest_size(8, 6, *shifts) <= 8 + 6 - 1

@@ -1,0 +1,166 @@
+"""`convolve` and `filter_taps` against ``scipy.ndimage`` in float64: widths, modes, types, origins, small images."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xcorr_app as xc
+from tests.filtering.oracle import (
+    BOUNDARIES,
+    TYPES,
+    assert_same_pixels,
+    convolved,
+    correlated,
+    largest_sum,
+    random_image,
+)
+from xcorr_app.filtering.convolve import filter_frames
+
+ODD_SIZES = (1, 2, 31, 32, 33, 50, 127, 129)
+CVAL = 3.0
+
+
+def taps_of(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
+    """Taps of full rank and of both signs whose results fill about the range of the image."""
+    taps = rng.standard_normal(shape)
+    return taps / np.abs(taps).sum() * 2
+
+
+@pytest.mark.parametrize("width", range(1, 64))
+def test_every_width_with_some_height_mode_and_type(width: int) -> None:
+    rng = np.random.default_rng(width)
+    for trial in range(2):
+        height = int(rng.integers(1, 64)) if trial else width
+        shape = (int(rng.choice(ODD_SIZES)), int(rng.choice(ODD_SIZES)))
+        mode, dtype = BOUNDARIES[(width + trial) % 5], TYPES[(width // 5 + 2 * trial) % 5]
+        images, taps = random_image(rng, shape, dtype), taps_of(rng, (height, width))
+        exact = correlated(images, taps, mode, cval=CVAL)
+        actual = xc.filter_taps(images, taps, mode, cval=CVAL)
+        assert actual.dtype == images.dtype
+        assert_same_pixels(actual, exact, largest_sum(images, taps, mode, CVAL))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("mode", BOUNDARIES)
+@pytest.mark.parametrize("shape", [(3, 3), (4, 2), (5, 5), (6, 11), (12, 12)])
+def test_every_mode_and_type(mode: Any, dtype: str, shape: tuple[int, int], rng: np.random.Generator) -> None:
+    images, taps = random_image(rng, (2, 41, 67), dtype), taps_of(rng, shape)
+    unit = largest_sum(images, taps, mode, CVAL)
+    assert_same_pixels(xc.convolve(images, taps, mode, cval=CVAL), convolved(images, taps, mode, cval=CVAL), unit)
+    assert_same_pixels(xc.filter_taps(images, taps, mode, cval=CVAL), correlated(images, taps, mode, cval=CVAL), unit)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("mode", BOUNDARIES)
+def test_low_rank_taps_in_every_mode_and_type(mode: Any, rank: int, dtype: str, rng: np.random.Generator) -> None:
+    images = random_image(rng, (33, 58), dtype)
+    taps = rng.standard_normal((12, rank)) @ rng.standard_normal((rank, 15))
+    taps /= np.abs(taps).sum()
+    exact = convolved(images, taps, mode, cval=CVAL)
+    assert_same_pixels(xc.convolve(images, taps, mode, cval=CVAL), exact, largest_sum(images, taps, mode, CVAL))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_a_float32_result_is_not_rounded(dtype: str, rng: np.random.Generator) -> None:
+    images, taps = random_image(rng, (30, 40), dtype), taps_of(rng, (7, 7))
+    actual = xc.convolve(images, taps, dtype="float32")
+    assert actual.dtype == np.float32
+    assert_same_pixels(actual, convolved(images, taps), largest_sum(images, taps))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (4, 4), (5, 8), (16, 16)])
+@pytest.mark.parametrize("engine", ["auto", "scipy", "fft"])
+def test_every_origin(shape: tuple[int, int], engine: Any, rng: np.random.Generator) -> None:
+    image, taps = random_image(rng, (13, 17), "float64"), taps_of(rng, shape)
+    rows, columns = ({-(size // 2), 0, (size - 1) // 2} for size in shape)
+    for origin in [(down, across) for down in rows for across in columns]:
+        actual = xc.filter_taps(image, taps, "mirror", origin=origin, engine=engine)
+        np.testing.assert_allclose(actual, correlated(image, taps, "mirror", origin=origin), atol=1e-12)
+    rows, columns = ({-((size - 1) // 2), 0, (size - 1) // 2} for size in shape)
+    for origin in [(down, across) for down in rows for across in columns]:
+        actual = xc.convolve(image, taps, "wrap", origin=origin, engine=engine)
+        np.testing.assert_allclose(actual, convolved(image, taps, "wrap", origin=origin), atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (2, 2), (5, 3)])
+@pytest.mark.parametrize("mode", BOUNDARIES)
+@pytest.mark.parametrize("taps_shape", [(31, 31), (63, 2)])
+def test_images_smaller_than_the_filter(
+    shape: tuple[int, int], mode: Any, taps_shape: tuple[int, int], rng: np.random.Generator
+) -> None:
+    image, taps = random_image(rng, shape, "float64"), taps_of(rng, taps_shape)
+    np.testing.assert_allclose(xc.convolve(image, taps, mode), convolved(image, taps, mode), atol=1e-12)
+    smooth = xc.filters.gaussian(4)
+    np.testing.assert_allclose(xc.convolve(image, smooth, mode), convolved(image, smooth.taps, mode), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (4, 6), (13, 14), (30, 40)])
+def test_valid_keeps_what_needs_nothing_from_outside(
+    dtype: str, shape: tuple[int, int], rng: np.random.Generator
+) -> None:
+    images, taps = random_image(rng, (2, 30, 40), dtype), taps_of(rng, shape)
+    (top, left), (down, across) = (shape[0] // 2, shape[1] // 2), (31 - shape[0], 41 - shape[1])
+    exact = correlated(images, taps, "constant")[:, top : top + down, left : left + across]
+    unit = largest_sum(images, taps)
+    assert_same_pixels(xc.filter_taps(images, taps, "valid"), exact, unit)
+    assert_same_pixels(xc.convolve(images, taps[::-1, ::-1], "valid"), exact, unit)
+
+
+def test_any_number_of_leading_axes(rng: np.random.Generator) -> None:
+    images, taps = random_image(rng, (2, 3, 1, 9, 12), "uint8"), taps_of(rng, (3, 4))
+    actual = xc.convolve(images, taps)
+    assert_same_pixels(actual, convolved(images, taps), largest_sum(images, taps))
+    np.testing.assert_array_equal(actual[1, 2, 0], xc.convolve(images[1, 2, 0], taps))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_read_only_and_scattered_images_and_taps(dtype: str, rng: np.random.Generator) -> None:
+    images = random_image(rng, (40, 30, 2), dtype)
+    scattered = images.transpose(2, 1, 0)[:, ::-2, ::3]
+    taps = taps_of(rng, (18, 6))[::3, ::-1]
+    before = images.copy(), taps.copy()
+    images.setflags(write=False)
+    taps.setflags(write=False)
+    plain = xc.convolve(np.ascontiguousarray(scattered), np.ascontiguousarray(taps))
+    np.testing.assert_array_equal(xc.convolve(scattered, taps), plain)
+    np.testing.assert_array_equal(images, before[0])
+    np.testing.assert_array_equal(taps, before[1])
+
+
+@pytest.mark.parametrize("dtype", [">u2", ">i2", ">f4", ">f8"])
+def test_the_other_byte_order(dtype: str, rng: np.random.Generator) -> None:
+    images, taps = random_image(rng, (20, 21), dtype[1:].replace("u2", "uint16")), taps_of(rng, (5, 4))
+    actual = xc.convolve(images.astype(dtype), taps)
+    assert actual.dtype == np.dtype(dtype)
+    np.testing.assert_array_equal(actual, xc.convolve(images, taps))
+
+
+def test_taps_of_integers_and_lists(rng: np.random.Generator) -> None:
+    image = random_image(rng, (8, 9), "float32")
+    np.testing.assert_array_equal(xc.convolve(image, [[1, 0, -1]]), xc.convolve(image, np.array([[1.0, 0.0, -1.0]])))
+
+
+@pytest.mark.parametrize("taps", [np.ones((3, 3)), np.ones((12, 12)), np.eye(12), np.eye(65)])
+def test_an_array_given_for_the_result_is_filled_wholly(taps: Any, rng: np.random.Generator) -> None:
+    images = random_image(rng, (3, 25, 31), "float32")
+    out = np.full((3, 2, 25, 31), np.nan, np.float32)
+    filled, clipped = filter_frames(images, taps, out=out[:, 1])
+    assert clipped == 0
+    assert np.shares_memory(filled, out)
+    np.testing.assert_array_equal(out[:, 1], xc.convolve(images, taps))
+    assert np.isnan(out[:, 0]).all()
+
+
+def test_frames_do_not_see_one_another(rng: np.random.Generator) -> None:
+    images = random_image(rng, (3, 20, 20), "float32")
+    poisoned = images.copy()
+    poisoned[1] = np.nan
+    for made in (xc.filters.gaussian(2), np.eye(3), np.eye(15), np.eye(64)):
+        actual, clean = xc.convolve(poisoned, made), xc.convolve(images, made)
+        np.testing.assert_array_equal(actual[[0, 2]], clean[[0, 2]])
+        assert np.isnan(actual[1]).all()

@@ -1,0 +1,127 @@
+"""The filter kernels on the device against scipy.ndimage in float64; outputs poisoned, every type and boundary."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.filter_definition import TYPES, assert_filtered, random_images, random_taps
+from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu.device import cuda_status
+from xcorr_app.gpu.filter_launch import BOUNDARIES, FILTER_KERNELS
+from xcorr_app.gpu.filter_run import filter_on_device
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
+]
+
+SHAPES = {"reuse": (5, 7), "reuse_wide": (12, 30), "exchange_3": (3, 3), "exchange_5": (5, 5)}
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+def filtered(cupy, images, taps, **options):
+    return filter_on_device(cupy.asarray(images), taps, **options).get()
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+@pytest.mark.parametrize("kernel", FILTER_KERNELS)
+def test_every_boundary(cupy, kernel, boundary):
+    taps = random_taps(SHAPES[kernel])
+    for shape in ((2, 3, 131, 260), (1, 77, 1029)):
+        images = random_images(shape, "float32")
+        result = filtered(cupy, images, taps, boundary=boundary, outside=0.5, kernel=kernel)
+        assert_filtered(result, images, taps, boundary, 0.5)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("result", ["same", "float32"])
+@pytest.mark.parametrize("shape", [(3, 3), (9, 9), (21, 22), (31, 31), (63, 63)])
+def test_every_type(cupy, dtype, result, shape):
+    images, taps = random_images((3, 200, 301), dtype), random_taps(shape)
+    chosen = None if result == "same" else "float32"
+    assert_filtered(filtered(cupy, images, taps, dtype=chosen), images, taps)
+
+
+@pytest.mark.parametrize("width", range(1, 64))
+def test_every_width_of_a_filter(cupy, width):
+    images, taps = random_images((1, 70, 500), "float32"), random_taps((1 + width * 5 % 63, width))
+    assert_filtered(filtered(cupy, images, taps), images, taps)
+
+
+@pytest.mark.parametrize("width", [1, 31, 32, 33, 127, 128, 129, 1000])
+@pytest.mark.parametrize("kernel", FILTER_KERNELS)
+def test_widths_of_images(cupy, kernel, width):
+    images, taps = random_images((2, 67, width), "float32"), random_taps(SHAPES[kernel])
+    assert_filtered(filtered(cupy, images, taps, kernel=kernel), images, taps)
+
+
+@pytest.mark.parametrize("columns", [0, 1])
+@pytest.mark.parametrize("rows", [0, 1])
+@pytest.mark.parametrize("kernel", ["exchange_3", "exchange_5"])
+def test_every_step_of_the_ablation(cupy, kernel, columns, rows):
+    images, taps = random_images((2, 200, 333), "float32"), random_taps(SHAPES[kernel])
+    tuning = {"COLUMN_REUSE": columns, "ROW_REUSE": rows}
+    assert_filtered(filtered(cupy, images, taps, kernel=kernel, tuning=tuning), images, taps)
+
+
+@pytest.mark.parametrize("kernel", FILTER_KERNELS)
+def test_every_result_is_written_and_nothing_else(cupy, kernel):
+    images, taps = cupy.asarray(random_images((2, 65, 131), "float32")), random_taps(SHAPES[kernel])
+    buffer = cupy.full(2 * 65 * 131 + 512, cupy.nan, "float32")
+    out = buffer[256:-256].reshape(2, 65, 131)
+    assert filter_on_device(images, taps, kernel=kernel, out=out) is out
+    assert cupy.isfinite(out).all()
+    assert cupy.isnan(buffer[:256]).all()
+    assert cupy.isnan(buffer[-256:]).all()
+
+
+def test_images_that_are_not_dense(cupy):
+    images, taps = random_images((2, 60, 90), "uint16"), random_taps((3, 5))
+    result = filter_on_device(cupy.asarray(images)[:, ::2, 1::3], taps).get()
+    assert_filtered(result, np.ascontiguousarray(images[:, ::2, 1::3]), taps)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("kernel", ["reuse", "reuse_wide"])
+def test_arrays_that_begin_off_a_16_byte_boundary(cupy, kernel, dtype):
+    images, taps = random_images((2, 60, 256), dtype), random_taps((4, 5))
+    both = []
+    for content in (images.ravel(), np.zeros(images.size, dtype)):
+        buffer = cupy.empty(images.size + 1, dtype)
+        buffer[1:] = cupy.asarray(content)
+        both.append(buffer[1:].reshape(images.shape))
+    assert_filtered(filter_on_device(both[0], taps, kernel=kernel, out=both[1]).get(), images, taps)
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (31, 31)])
+def test_a_stack_beyond_two_to_the_31_elements(cupy, shape):
+    side, count = 1024, 2100  # 2.2e9 elements
+    images = cupy.zeros((count, side, side), "uint8")
+    images[-1, -1, -1] = 200
+    taps = np.zeros(shape, "float32")
+    taps[shape[0] // 2, shape[1] // 2] = 0.5
+    result = filter_on_device(images, taps)
+    assert int(result[-1, -1, -1]) == 100
+    assert int(cupy.count_nonzero(result)) == 1
+
+
+def test_the_same_bits_every_run(cupy):
+    images, taps = cupy.asarray(random_images((4, 333, 444), "float32")), random_taps((31, 31))
+    first = filter_on_device(images, taps).get()
+    for _ in range(3):
+        np.testing.assert_array_equal(first, filter_on_device(images, taps).get())
+
+
+def test_what_does_not_fit_is_refused(cupy):
+    images = cupy.zeros((2, 9, 9), "float32")
+    with pytest.raises(ShapeError, match="two axes"):
+        filter_on_device(images, np.ones(3))
+    with pytest.raises(ShapeError, match="dense float32 array"):
+        filter_on_device(images, np.ones((3, 3)), out=cupy.empty((2, 9, 8), "float32"))
+    with pytest.raises(DataTypeError, match="int32"):
+        filter_on_device(images.astype("int32"), np.ones((3, 3)))

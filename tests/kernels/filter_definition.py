@@ -1,0 +1,56 @@
+"""Filters by definition: `scipy.ndimage` in float64, and what may differ from it."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import ndimage
+
+from xcorr_app.gpu.filter_launch import FilterProblem
+
+INTEGERS = ("uint8", "uint16", "int16")
+TYPES = (*INTEGERS, "float32", "float64")
+
+
+def filtered_by_definition(images, taps, boundary="reflect", outside=0.0, origin=(0, 0)):
+    """Correlation of every image with the taps, in float64."""
+    stack, taps = images.reshape(-1, *images.shape[-2:]).astype(np.float64), np.asarray(taps, np.float64)
+    if boundary == "valid":
+        windows = np.lib.stride_tricks.sliding_window_view(stack, taps.shape, axis=(1, 2))
+        result = np.einsum("nyxfe,fe->nyx", windows, taps)
+    else:
+        options = {"mode": boundary, "cval": outside, "origin": origin}
+        result = np.stack([ndimage.correlate(image, taps, **options) for image in stack])
+    return result.reshape(*images.shape[:-2], *result.shape[-2:])
+
+
+def random_images(shape, dtype, seed=1):
+    """Noise over the whole range of an integer type, or -1 to 1."""
+    rng = np.random.default_rng(seed)
+    if dtype in INTEGERS:
+        limits = np.iinfo(dtype)
+        return rng.integers(limits.min, limits.max, shape, dtype, endpoint=True)
+    return (2 * rng.random(shape) - 1).astype(dtype)
+
+
+def random_taps(shape, seed=2):
+    """Taps of both signs whose results stay mostly within the images' range; exact in float32."""
+    taps = np.random.default_rng(seed).random(shape, np.float32) - np.float32(0.3)
+    return taps / np.abs(taps).sum()
+
+
+def assert_filtered(result, images, taps, boundary="reflect", outside=0.0, origin=(0, 0)):
+    """Fail unless a result is the definition's: float32 to 2e-6 of the largest sum, integers but at rounding's edge."""
+    problem = FilterProblem(images.shape[-2:], taps.shape, 1, boundary, origin)
+    expected = filtered_by_definition(images, taps, boundary, outside, origin)
+    assert result.shape == (*images.shape[:-2], *problem.result_shape)
+    if result.dtype.kind == "f":
+        largest = max(np.abs(images.astype(np.float64)).max(), abs(outside)) * np.abs(taps).sum()
+        tolerance = (1e-14 if images.dtype == result.dtype == np.float64 else 2e-6) * largest
+        np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance)
+        return
+    limits = np.iinfo(result.dtype)
+    rounded = np.clip(np.rint(expected), limits.min, limits.max)
+    off = np.abs(result.astype(np.float64) - rounded)
+    at_the_edge = np.abs(expected - np.floor(expected) - 0.5) < 1e-2
+    assert (off[~at_the_edge] == 0).all()
+    assert off.max() <= 1

@@ -1,0 +1,115 @@
+"""Launch parameters of the filter kernels: pure, without a device."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.filter_launch import FILTER_KERNELS, FilterProblem, filter_launch, taps_argument
+from xcorr_app.gpu.launch import DeviceLimits
+
+
+@pytest.mark.parametrize(
+    ("shape", "element", "kernel"),
+    [
+        ((3, 3), "uint8", "reuse"),
+        ((1, 63), "float32", "reuse"),
+        ((19, 19), "uint16", "reuse"),
+        ((63, 1), "float32", "reuse_wide"),
+        ((31, 31), "float32", "reuse_wide"),
+        ((9, 9), "float64", "reuse"),
+        ((15, 15), "float64", "reuse_wide"),
+    ],
+)
+def test_rolling_sums_where_registers_hold_them(shape, element, kernel):
+    launch = filter_launch(FilterProblem((512, 512), shape), image_type=element, result_type=element)
+    assert launch.kernel == f"filtering/{kernel}"
+
+
+def test_taps_are_the_struct_of_the_kernels():
+    packed = taps_argument([[1, 2, 3], [4, 5, 6]], 7.5, "uint16")
+    assert packed.size == 1
+    assert packed.tobytes() == np.array([1, 2, 3, 4, 5, 6, 7.5], "float32").tobytes()
+    assert taps_argument([[0.1]], 0.2, "float64").tobytes() == np.array([0.1, 0.2]).tobytes()
+
+
+def test_the_largest_taps_fit_the_arguments_of_a_kernel():
+    """32764 bytes, since CUDA 12.1; three pointers' and six integers' worth besides."""
+    assert taps_argument(np.ones((63, 63)), 0.0, "float64").nbytes + 2 * 8 + 6 * 4 <= 32764
+
+
+def test_few_images_are_cut_finely_and_many_coarsely():
+    def rows(count, **device):
+        problem = FilterProblem((1024, 1024), (3, 3), count)
+        return filter_launch(problem, device=DeviceLimits(**device)).extra[-1]
+
+    assert rows(64) == 64
+    assert rows(1) == 8
+    assert rows(1, multiprocessors=1) == 64
+
+
+@pytest.mark.parametrize("kernel", FILTER_KERNELS)
+def test_warps_cover_every_result(kernel):
+    shape = {"exchange_3": (3, 3), "exchange_5": (5, 5)}.get(kernel, (4, 6))
+    launch = filter_launch(FilterProblem((1000, 1029), shape, 3), kernel)
+    columns = 32 if kernel.startswith("exchange") else 128
+    warps = 3 * -(-1029 // columns) * -(-1000 // launch.extra[-1])
+    assert launch.blocks == -(-warps // launch.defines["WARPS"])
+    assert launch.threads == 32 * launch.defines["WARPS"]
+
+
+@pytest.mark.parametrize("kernel", FILTER_KERNELS)
+def test_parts_are_the_stack_in_order_and_fit_a_grid(kernel):
+    shape = {"exchange_3": (3, 3), "exchange_5": (5, 5)}.get(kernel, (4, 6))
+    problem = FilterProblem((3, 3), shape, 70_000_001 * 3)
+    parts = list(problem.parts(kernel))
+    assert len(parts) > 1
+    assert [start for start, _ in parts] == np.cumsum([0, *(part.count for _, part in parts[:-1])]).tolist()
+    assert sum(part.count for _, part in parts) == problem.count
+    for _, part in (parts[0], parts[-1]):
+        launch = filter_launch(part, kernel)
+        assert launch.blocks * launch.threads < 2**31
+
+
+def test_origin_moves_the_tap_that_meets_the_own_pixel():
+    assert FilterProblem((9, 9), (4, 5)).first == (2, 2)
+    assert FilterProblem((9, 9), (4, 5), origin=(-2, 2)).first == (0, 4)
+    assert FilterProblem((9, 9), (4, 5), boundary="valid").first == (0, 0)
+    assert FilterProblem((9, 9), (4, 5), boundary="valid").result_shape == (6, 5)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        (((9, 9), (64, 3)), ShapeError, "1 to 63"),
+        (((9, 9), (0, 3)), ShapeError, "1 to 63"),
+        (((0, 9), (3, 3)), ShapeError, "pixels a side"),
+        (((9, 9), (3, 3), 0), ShapeError, "a stack one image"),
+        (((9, 9), (3, 3), 1, "symmetric"), ArgumentError, "choose from reflect, mirror"),
+        (((9, 9), (10, 3), 1, "valid"), ShapeError, "do not fit"),
+        (((9, 9), (3, 3), 1, "valid", (1, 0)), ArgumentError, "leave it out"),
+        (((9, 9), (4, 3), 1, "wrap", (2, 0)), ArgumentError, "outside taps"),
+        (((9, 9), (3, 3), 1, "wrap", (0, -2)), ArgumentError, "outside taps"),
+    ],
+)
+def test_what_no_kernel_computes_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        FilterProblem(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "shape", "types", "message"),
+    [
+        ("fastest", (3, 3), {}, "choose from auto, reuse"),
+        ("reuse", (31, 31), {}, "use reuse_wide"),
+        ("exchange_3", (3, 5), {}, "3 columns and up to 9 rows"),
+        ("exchange_5", (11, 5), {}, "5 columns and up to 9 rows"),
+        ("exchange_3", (3, 3), {"image_type": "float64"}, "of float64"),
+        ("reuse", (3, 3), {"image_type": "int32"}, "convert the images first"),
+        ("reuse", (3, 3), {"result_type": "float16"}, "not float16"),
+    ],
+)
+def test_a_kernel_refuses_what_it_does_not_compute(kernel, shape, types, message):
+    with pytest.raises(ArgumentError, match=message):
+        filter_launch(FilterProblem((99, 99), shape), kernel, **types)

@@ -1,0 +1,80 @@
+"""Arrays in, arrays out: the caller of the filter kernels, with NumPy's arrays and the kernels' source on the host."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.kernels.filter_definition import assert_filtered, random_images, random_taps
+from tests.kernels.host_device import run_kernel
+from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu import filter_launch, filter_run
+from xcorr_app.gpu.launch import DeviceLimits
+
+
+@pytest.fixture
+def host(monkeypatch, host_builds):
+    """A device whose arrays are NumPy's; the list of the launches that it ran."""
+    ran = []
+
+    def kernel_function(kernel, defines):
+        def start(grid, block, arguments):
+            assert all(isinstance(number, np.int32) for number in arguments[3:])
+            launch = SimpleNamespace(
+                kernel=kernel,
+                entry=kernel.rsplit("/", 1)[-1],
+                defines=defines,
+                blocks=grid[0],
+                threads=block[0],
+                shared_bytes=0,
+            )
+            run_kernel(host_builds, launch, arguments[:3], arguments[3:])
+            ran.append(launch)
+
+        return start
+
+    filter_run._starts.cache_clear()
+    monkeypatch.setitem(sys.modules, "cupy", np)
+    monkeypatch.setattr(filter_run, "kernel_function", kernel_function)
+    monkeypatch.setattr(filter_run, "current_device", lambda: 0)
+    monkeypatch.setattr(filter_run, "device_limits", lambda _: DeviceLimits())
+    yield ran
+    filter_run._starts.cache_clear()
+
+
+@pytest.mark.parametrize("shape", [(9, 40), (3, 9, 40), (2, 3, 9, 40)])
+@pytest.mark.parametrize("boundary", ["mirror", "valid", "constant"])
+def test_stacks_of_any_number_of_axes(host, shape, boundary):
+    images, taps = random_images(shape, "float32"), random_taps((2, 3))
+    result = filter_run.filter_on_device(images, taps, boundary=boundary, outside=0.5)
+    assert_filtered(result, images, taps, boundary, 0.5)
+    assert len(host) == 1
+
+
+def test_a_stack_in_several_launches(host, monkeypatch):
+    monkeypatch.setattr(filter_launch, "_LARGEST_INDEX", 2 * 2 * 32)  # two images of two warps
+    images, taps = random_images((5, 9, 40), "uint16"), random_taps((3, 3))
+    assert_filtered(filter_run.filter_on_device(images, taps, dtype="float32"), images, taps)
+    assert len(host) == 3
+
+
+@pytest.mark.usefixtures("host")
+def test_images_that_are_not_dense_and_a_given_result():
+    images, taps = random_images((2, 30, 45), "float32")[:, ::2, 1::3], random_taps((2, 3))
+    out = np.full(images.shape, np.nan, "float32")
+    assert filter_run.filter_on_device(images, taps, origin=(0, 1), out=out) is out
+    assert_filtered(out, np.ascontiguousarray(images), taps, origin=(0, 1))
+
+
+@pytest.mark.usefixtures("host")
+def test_what_does_not_fit_is_refused():
+    images = np.zeros((2, 9, 9), "float32")
+    with pytest.raises(ShapeError, match="two axes"):
+        filter_run.filter_on_device(images, np.ones(3))
+    with pytest.raises(ShapeError, match="dense float32 array"):
+        filter_run.filter_on_device(images, np.ones((3, 3)), out=np.empty((2, 9, 8), "float32"))
+    with pytest.raises(DataTypeError, match="int32"):
+        filter_run.filter_on_device(images.astype("int32"), np.ones((3, 3)))

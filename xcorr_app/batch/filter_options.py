@@ -1,0 +1,62 @@
+"""What one run of ``xcorr filter`` is asked to do."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from xcorr_app.batch.filter_choice import FilterChoice
+from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.filtering.boundary import Mode
+from xcorr_app.filtering.engines.choice import EngineName
+from xcorr_app.filtering.rounding import ResultType
+from xcorr_app.io import Limits
+
+DEVICES = ("auto", "cpu")
+
+
+@dataclass(frozen=True)
+class FilterOptions:
+    """Filter, boundary, type of the result, and how it is computed.
+
+    Raises
+    ------
+    ArgumentError
+        If an option is unknown or out of range.
+    DeviceError
+        If a GPU is asked for.
+    """
+
+    choice: FilterChoice
+    mode: Mode = "reflect"
+    cval: float = 0.0
+    """Value beyond the edge; only where `mode` is constant."""
+    dtype: ResultType = "same"
+    engine: EngineName = "auto"
+    device: str = "auto"
+    layout: Literal["auto", "frames", "stacks"] = "auto"
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if self.device.partition(":")[0] == "cuda":
+            raise DeviceError(f"device {self.device}: filters run on the CPU so far; leave --device out, or give cpu")
+        if self.device not in DEVICES:
+            raise ArgumentError(f"device {self.device!r} is not known: use {' or '.join(DEVICES)}")
+        if not math.isfinite(self.cval):
+            raise ArgumentError(f"cval is {self.cval}: give the value beyond the edge as a finite number")
+        if self.cval != 0 and self.mode != "constant":
+            raise ArgumentError(f"cval {self.cval:g} is only used by mode constant, not by mode {self.mode}")
+
+    def parameters(self) -> dict[str, Any]:
+        """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
+        return {
+            "filter": self.choice.name,
+            "argument": self.choice.argument,
+            "mode": self.mode,
+            "cval": self.cval,
+            "dtype": self.dtype,
+            "engine": self.engine,
+            "device": self.device,
+            "layout": self.layout,
+        }

@@ -1,0 +1,125 @@
+"""``xcorr filter``: a folder of stacks in, the same stacks filtered out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from xcorr_app.batch.filter_choice import FILTERS, FilterChoice
+from xcorr_app.batch.filter_options import FilterOptions
+from xcorr_app.batch.filter_run import plan_filter, prepare_filter, run_filter
+from xcorr_app.cli import options
+from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.filter_table import print_filtered
+from xcorr_app.cli.memory import keep_freed_memory
+from xcorr_app.cli.progress import display_for
+from xcorr_app.cli.tables import console_for, print_found
+from xcorr_app.filtering.boundary import MODES
+from xcorr_app.filtering.engines.choice import ENGINES
+from xcorr_app.filtering.rounding import RESULT_TYPES
+from xcorr_app.io import Limits
+
+
+@click.command("filter")
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
+@options.output("Folder for the results.")
+@click.option("--gaussian", metavar="SIGMA", help="Smooth with a Gaussian; two numbers are for rows,columns.")
+@click.option("--box", metavar="SIZE", help="Mean over SIZE x SIZE pixels; two numbers are for rows,columns.")
+@click.option("--sobel", metavar="y|x", help="Slope down the rows (y) or along the columns (x).")
+@click.option("--laplacian", is_flag=True, help="Sum of the second differences along both axes.")
+@click.option("--log", metavar="SIGMA", help="Laplacian of a Gaussian: blobs and edges of that size.")
+@click.option("--dog", metavar="SIGMA,SIGMA", help="Difference of two Gaussians: the first less the second.")
+@click.option("--unsharp", metavar="SIGMA,AMOUNT", help="Sharpen: add AMOUNT of what a Gaussian takes away.")
+@click.option("--taps", metavar="FILE", help="Convolve with the numbers in a .npy, .csv or .txt file.")
+@click.option(
+    "--mode",
+    type=click.Choice(MODES),
+    default="reflect",
+    show_default=True,
+    help="What lies beyond the edge, as scipy.ndimage names it; valid leaves out the pixels that need it.",
+)
+@click.option("--cval", type=float, default=0.0, show_default=True, help="Value beyond the edge of --mode constant.")
+@click.option(
+    "--dtype",
+    type=click.Choice(RESULT_TYPES),
+    default="same",
+    show_default=True,
+    help="Type of the result; integers are rounded and clipped to their range.",
+)
+@click.option(
+    "--engine",
+    type=click.Choice(ENGINES),
+    default="auto",
+    show_default=True,
+    help="What computes; auto takes the fastest that is exact enough.",
+)
+@click.option(
+    "--device", default="auto", show_default=True, metavar="auto|cpu", help="Where to compute: on the CPU so far."
+)
+@click.option(
+    "--layout",
+    type=click.Choice(["auto", "frames", "stacks"]),
+    default="auto",
+    show_default=True,
+    help="Whether files of a folder are frames of one series or a stack each.",
+)
+@options.max_pixels("Refuse planes that declare more pixels.")
+@click.option("--resume", is_flag=True, help="Go on with an interrupted run; what is finished is kept.")
+@options.overwrite("Replace results in a folder that is not empty.")
+@options.quiet
+@options.verbose("Name every plane that cannot be read.")
+@options.debug
+@click.pass_context
+def filter_command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
+    """Filter every plane of stacks: folders, files or globs of TIFF or PNG images.
+
+    Give one of the filters --gaussian, --box, --sobel, --laplacian, --log, --dog, --unsharp, --taps; lengths are in
+    pixels. Each stack gets OUT/NAME/NAME_filtered.tif with its axes, calibration and channels; the run gets
+    OUT/run.json. Exit code: 0 all good, 1 something failed, 2 wrong usage.
+
+    \b
+    Examples:
+      xcorr filter movie.ome.tif -o out --gaussian 1.5
+      xcorr filter FOLDER -o out --sobel y --dtype float32
+      xcorr filter 'FOLDER/*.tif' -o out --taps taps.csv --mode constant --cval 100
+    """
+    if given["resume"] and given["overwrite"]:
+        raise click.UsageError("--resume keeps what is finished, --overwrite replaces it: give one of them")
+    name, argument = _chosen(given)
+    console = console_for(sys.stdout)
+    keep_freed_memory()
+    modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
+    with one_line_failures(WRONG_USAGE, debug=given["debug"]):
+        plan = plan_filter(list(inputs), given["output"], _options(name, argument, given), **modes)
+        prepare_filter(plan, **modes)
+    with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
+        if not given["quiet"]:
+            print_found(console, plan.discovery, None)
+        with display_for(console, quiet=given["quiet"]) as display:
+            result = run_filter(plan, resume=given["resume"], stop_at_defects=given["debug"], watcher=display.watch)
+        print_filtered(console, result, every=given["verbose"])
+    ctx.exit(SOMETHING_FAILED if result.failed else 0)
+
+
+def _chosen(given: dict[str, Any]) -> tuple[str, str]:
+    """Name of the one filter that was asked for, and its value as written."""
+    chosen = [name for name in FILTERS if given[name] not in (None, False)]
+    listed = ", ".join(f"--{name}" for name in (chosen or FILTERS))
+    if not chosen:
+        raise click.UsageError(f"no filter was given: give one of {listed}")
+    if len(chosen) > 1:
+        raise click.UsageError(f"{listed}: give one filter; run the command again on its results for another")
+    (name,) = chosen
+    return name, "" if given[name] is True else given[name]
+
+
+def _options(name: str, argument: str, given: dict[str, Any]) -> FilterOptions:
+    same = ("mode", "cval", "dtype", "engine", "device", "layout")
+    return FilterOptions(
+        choice=FilterChoice.parse(name, argument),
+        limits=Limits(max_pixels=given["max_pixels"]),
+        **{option: given[option] for option in same},
+    )

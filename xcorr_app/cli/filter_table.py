@@ -1,0 +1,75 @@
+"""Results of ``xcorr filter`` on the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from xcorr_app.batch.filter_run import FilterOutcome, FilterResult
+from xcorr_app.cli.failures import one_line
+from xcorr_app.report.summary import count
+
+_SHOWN = 5
+
+
+def print_filtered(console: Console, result: FilterResult, *, every: bool) -> None:
+    """One line a stack, what is wrong or worth knowing, and where the record lies.
+
+    Of planes that cannot be read, the first few are named, or all of them if `every` is set.
+    """
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("stack", overflow="fold", min_width=14)
+    for heading in ("planes", "shape", "type", "clipped", "seconds"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("result", no_wrap=True)
+    for outcome in result.outcomes:
+        verdict = Text("failed", style="red") if outcome.failed else Text("good", style="green")
+        table.add_row(Text(one_line(outcome.name)), *_numbers(outcome), verdict)
+    console.print(table)
+    for outcome in result.outcomes:
+        for line in _remarks(outcome, every=every):
+            console.print(Text(f"  {one_line(outcome.name)}: {one_line(line)}"), soft_wrap=True)
+    resumed = [outcome.name for outcome in result.outcomes if outcome.resumed]
+    if resumed:
+        console.print(Text(f"Finished before: {one_line(', '.join(resumed))}"), soft_wrap=True)
+    failed = sum(outcome.failed for outcome in result.outcomes)
+    total = count(len(result.outcomes), "stack")
+    sentence = f"{failed} of {total} failed." if failed else f"{total} filtered."
+    console.print(Text(sentence, style="red" if failed else "green"), soft_wrap=True)
+    console.print(Text(f"Record: {one_line(str(result.record))}"), soft_wrap=True)
+
+
+def _numbers(outcome: FilterOutcome) -> list[str]:
+    facts = outcome.facts
+    if not facts:
+        return [""] * 5
+    shape = " x ".join(map(str, facts["shape"]))
+    return [
+        str(facts["planes"]),
+        shape,
+        facts["dtype"],
+        str(facts["clipped_pixels"]),
+        f"{facts['seconds']['filter']:.2f}",
+    ]
+
+
+def _remarks(outcome: FilterOutcome, *, every: bool) -> list[str]:
+    if outcome.failure is not None:
+        return [outcome.failure]
+    facts = outcome.facts
+    lines = []
+    if clipped := facts["clipped_pixels"]:
+        what = "pixel did" if clipped == 1 else "pixels did"
+        lines.append(
+            f"{clipped} {what} not fit {facts['dtype']} and took the nearest end of its range; "
+            "--dtype float32 keeps their values"
+        )
+    if unusual := facts["non_finite_pixels"]:
+        lines.append(f"{unusual} {'pixel is' if unusual == 1 else 'pixels are'} NaN or infinite")
+    unreadable = list(facts["unreadable"].items())
+    shown = unreadable if every else unreadable[:_SHOWN]
+    lines += [f"plane {plane} is unreadable and was written as zeros: {reason}" for plane, reason in shown]
+    if len(shown) < len(unreadable):
+        lines.append(f"... and {len(unreadable) - len(shown)} more planes; -v names them all")
+    return lines

@@ -1,0 +1,81 @@
+"""Shifts at which two matrices do not overlap are zero by definition: they are written, not computed.
+
+A transform must be as long as its farthest shift; without this a window far outside the matrices would take memory
+for that distance, not for its own size.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.correlation.engines.base import Correlator, Operand
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.arrays import Array
+
+
+def over_overlaps(
+    make: Callable[[ShiftWindow], Correlator],
+    left_shape: tuple[int, int],
+    right_shape: tuple[int, int],
+    window: ShiftWindow,
+    xp: Any,
+) -> Correlator:
+    """Make a correlator that computes only the shifts of a window at which the matrices overlap.
+
+    Parameters
+    ----------
+    make : callable
+        ``make(window)`` returns a correlator for a window without other shifts.
+    left_shape, right_shape : (int, int)
+        Rows and columns of the matrices.
+    window : ShiftWindow
+        Any rectangle of shifts, in pixels.
+    xp : module
+        numpy or cupy.
+
+    Returns
+    -------
+    Correlator
+        Over the whole window; zero at the other shifts.
+    """
+    computed = window.overlapping(left_shape, right_shape)
+    if computed == window:
+        return make(window)
+    if computed is None:
+        return _NoOverlap(window, xp)
+    return _Surrounded(make(computed), computed, window, xp)
+
+
+class _Surrounded:
+    """Lays the planes of another correlator into zeros."""
+
+    def __init__(self, correlator: Correlator, computed: ShiftWindow, window: ShiftWindow, xp: Any) -> None:
+        self.left, self.right = correlator.left, correlator.right
+        self._correlator, self._xp = correlator, xp
+        self._shape, self._place = window.shape, computed.inside(window)
+
+    def sums(self, left: Operand, right: Operand) -> Array:
+        computed = self._correlator.sums(left, right)
+        planes = self._xp.zeros((*computed.shape[:-2], *self._shape), computed.dtype)
+        planes[..., *self._place] = computed
+        return planes
+
+
+class _NoOverlap:
+    """Nothing to compute: zeros for every pair."""
+
+    def __init__(self, window: ShiftWindow, xp: Any) -> None:
+        self._shape, self._xp = window.shape, xp
+
+    def left(self, matrices: Array) -> Operand:
+        return Operand(matrices, matrices.shape[-2:])
+
+    def right(self, matrices: Array) -> Operand:
+        return Operand(matrices, matrices.shape[-2:])
+
+    def sums(self, left: Operand, right: Operand) -> Array:
+        batch = np.broadcast_shapes(left.values.shape[:-2], right.values.shape[:-2])
+        return self._xp.zeros((*batch, *self._shape), left.values.dtype)

@@ -1,0 +1,112 @@
+"""What lies outside an image: the five boundary modes of ``scipy.ndimage``, and ``valid``.
+
+Padding is written once, here, so every engine that works on a padded frame knows every mode, every origin and
+frames smaller than the filter. The outside of a row ``a b c d``, mode by mode:
+
+======== ===========================
+reflect  ``d c b a | a b c d | d c b a``
+constant ``k k k k | a b c d | k k k k``
+nearest  ``a a a a | a b c d | d d d d``
+mirror   ``a d c b | a b c d | c b a d``
+wrap     ``a b c d | a b c d | a b c d``
+valid    no outside: only outputs whose footprint lies inside the image
+======== ===========================
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+Mode: TypeAlias = Literal["reflect", "constant", "nearest", "mirror", "wrap", "valid"]
+MODES: tuple[Mode, ...] = get_args(Mode)
+
+
+def source_indices(length: int, before: int, after: int, mode: Mode) -> npt.NDArray[np.intp]:
+    """Say which pixel of a line each position of the padded line takes its value from.
+
+    Parameters
+    ----------
+    length : int
+        Pixels of the line, at least 1.
+    before, after : int
+        Positions added on either side; may exceed ``length``.
+    mode : {"reflect", "nearest", "mirror", "wrap"}
+        The boundary mode; ``"constant"`` and ``"valid"`` take nothing from the line.
+
+    Returns
+    -------
+    (before + length + after,) array of intp
+        Indices from 0 to ``length - 1``.
+
+    Examples
+    --------
+    >>> source_indices(3, 2, 2, "reflect").tolist()
+    [1, 0, 0, 1, 2, 2, 1]
+    >>> source_indices(3, 2, 2, "mirror").tolist()
+    [2, 1, 0, 1, 2, 1, 0]
+    """
+    position = np.arange(-before, length + after)
+    if mode == "nearest":
+        return np.clip(position, 0, length - 1)
+    if mode == "wrap":
+        return position % length
+    period = 2 * length if mode == "reflect" else max(1, 2 * length - 2)
+    folded = position % period
+    return np.minimum(folded, period - folded - 1 if mode == "reflect" else period - folded) % length
+
+
+def padded(
+    frame: npt.NDArray[Any],
+    rows: tuple[int, int],
+    columns: tuple[int, int],
+    mode: Mode,
+    cval: float,
+    dtype: npt.DTypeLike,
+) -> npt.NDArray[Any]:
+    """Copy a frame into a larger one whose margin continues it as the mode says.
+
+    Parameters
+    ----------
+    frame : (H, W) array
+        Neither side is empty.
+    rows, columns : tuple of int
+        Pixels added before and after along each axis; ignored by ``"valid"``.
+    mode : str
+        One of `MODES`.
+    cval : float
+        The margin's value under ``"constant"``, in the units of ``frame``.
+    dtype : dtype
+        Type of the result.
+
+    Returns
+    -------
+    (rows[0] + H + rows[1], columns[0] + W + columns[1]) array
+        New memory; ``(H, W)`` under ``"valid"``.
+
+    Examples
+    --------
+    >>> padded(np.array([[1, 2]]), (0, 1), (1, 0), "constant", 9, float)
+    array([[9., 1., 2.],
+           [9., 9., 9.]])
+    """
+    if mode == "valid":
+        return np.array(frame, dtype=dtype, order="C")
+    height, width = frame.shape
+    (top, bottom), (left, right) = rows, columns
+    whole = np.empty((top + height + bottom, left + width + right), dtype)
+    if mode == "constant":
+        whole.fill(cval)
+        whole[top : top + height, left : left + width] = frame
+        return whole
+    band = whole[top : top + height]
+    band[:, left : left + width] = frame
+    across = left + source_indices(width, left, right, mode)
+    band[:, :left] = band[:, across[:left]]
+    band[:, left + width :] = band[:, across[left + width :]]
+    down = top + source_indices(height, top, bottom, mode)
+    whole[:top] = whole[down[:top]]
+    whole[top + height :] = whole[down[top + height :]]
+    return whole

@@ -1,0 +1,1 @@
+"""Ways to compute the same sums on the CPU: OpenCV, separable passes, the Fourier transform, SciPy."""

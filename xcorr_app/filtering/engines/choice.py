@@ -1,0 +1,67 @@
+"""Which engine computes a frame: the one asked for, or the fastest that is exact enough.
+
+Products a pixel decide. Separable passes win from 5 x 5 on at rank 1 and from 8 x 8 on at rank 2; other taps go to
+OpenCV, which changes to block-wise spectra by itself, and beyond 63 x 63 to one transform of the whole frame. A frame
+with NaN or infinity never meets a transform.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.filtering.engines import fourier, ndimage, opencv, separable
+from xcorr_app.filtering.engines.task import Task
+from xcorr_app.filtering.taps import DENSE_LIMIT, Kernel
+
+EngineName: TypeAlias = Literal["auto", "opencv", "separable", "fft", "scipy"]
+ENGINES: tuple[EngineName, ...] = get_args(EngineName)
+_RUN = {"opencv": opencv.run, "separable": separable.run, "fft": fourier.run, "scipy": ndimage.run}
+
+
+def chosen_engine(kernel: Kernel, *, finite: bool) -> EngineName:
+    """Say which engine ``"auto"`` means for these taps.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The taps.
+    finite : bool
+        Whether the frame holds neither NaN nor infinity.
+
+    Returns
+    -------
+    str
+        A name from `ENGINES`, not ``"auto"``.
+    """
+    height, width = kernel.shape
+    if kernel.dense is None or (kernel.terms and 2 * len(kernel.terms) * (height + width) <= height * width):
+        return "separable"
+    return "fft" if finite and height * width > DENSE_LIMIT else "opencv"
+
+
+def run_engine(name: EngineName, task: Task) -> npt.NDArray[np.floating[Any]]:
+    """Correlate the frame of a task with its kernel.
+
+    Parameters
+    ----------
+    name : str
+        From `ENGINES`.
+    task : Task
+        The frame, the taps and the outside.
+
+    Returns
+    -------
+    (H, W) array
+        float32 or float64 sums, which lack the kernel's power of two; smaller under ``"valid"``.
+
+    Raises
+    ------
+    ArgumentError
+        The engine cannot run these taps or this frame; the message names one that can.
+    """
+    if name == "auto":
+        name = chosen_engine(task.kernel, finite=task.finite)
+    return _RUN[name](task)

@@ -1,0 +1,102 @@
+"""Every pixel's channel vector times a matrix: the arithmetic, strip by strip.
+
+A strip is a run of pixels with all their channels. Each is converted, multiplied by one matrix product of the library
+and written where it belongs, so that work arrays stay small however large the stack is. A pixel's result depends on
+that pixel alone: NaN and infinity stay where they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from xcorr_app.gpu.arrays import Array, array_namespace
+
+_ELEMENTS_PER_STRIP = 1 << 20
+"""Most elements of a strip, on the side with more channels: 8 MB a work array in float64."""
+
+
+def working_type(source: np.dtype, target: np.dtype) -> np.dtype:
+    """Type in which channels are multiplied and added.
+
+    float64 where the result is rounded to integers, so that the rounding is that of the exact sum, and for types that
+    float32 does not hold; float32 otherwise.
+    """
+    narrow = source == np.float32 or (source.kind in "iu" and source.itemsize <= 2)
+    return np.dtype(np.float32 if narrow and target == np.float32 else np.float64)
+
+
+def mix(
+    stack: Array,
+    matrix: np.ndarray,
+    axis: int,
+    target: np.dtype,
+    convert: Callable[[Array, np.dtype], Array],
+    *,
+    clip: bool,
+) -> tuple[Array, int]:
+    """Multiply the channel vector of every pixel by a matrix.
+
+    Parameters
+    ----------
+    stack : (..., C_in, ...) array
+        NumPy or CuPy. Read in place where it is contiguous, else copied once.
+    matrix : (C_out, C_in) array of float64
+        In host memory.
+    axis : int
+        Of the channels, counted from 0.
+    target : dtype
+        Of the result; integers are rounded half to even and clipped to their range.
+    convert : callable
+        Gives a strip in the working type, whatever is made of its values on the way.
+    clip : bool
+        Replace negative results by zero.
+
+    Returns
+    -------
+    mixed : (..., C_out, ...) array
+        New, the channels where they were.
+    clipped : int
+        Values that did not fit the integer type and were set to its nearest limit.
+    """
+    xp = array_namespace(stack)
+    clipped: Array | int = 0
+    before, channels, after = stack.shape[:axis], stack.shape[axis], stack.shape[axis + 1 :]
+    outer, inner, mixed = math.prod(before), math.prod(after), matrix.shape[0]
+    view = stack.reshape(outer, channels, inner)
+    result = xp.empty((outer, mixed, inner), dtype=target)
+    work = working_type(np.dtype(stack.dtype), target)
+    factors = xp.asarray(matrix, dtype=work)
+    # NaN and infinity in the data are the caller's own: no warning for their sums.
+    with np.errstate(invalid="ignore", over="ignore"):
+        for some in _strips(outer, inner, max(channels, mixed)):
+            strip = convert(view[some[0], :, some[1]], work)
+            # Interleaved channels are multiplied from the right: one product for the strip, not one a pixel.
+            product = (strip[..., 0] @ factors.T)[..., None] if inner == 1 else xp.matmul(factors, strip)
+            if clip:
+                xp.maximum(product, 0, out=product)
+            if target.kind != "f":
+                clipped = clipped + _round(product, target)
+            result[some[0], :, some[1]] = product.astype(target, copy=False)
+    return result.reshape(*before, mixed, *after), int(clipped)
+
+
+def _strips(outer: int, inner: int, channels: int) -> Iterator[tuple[slice, slice]]:
+    """Cut the pixels before and after the channels' axis into strips of bounded size."""
+    pixels = max(1, _ELEMENTS_PER_STRIP // channels)
+    rows, columns = max(1, pixels // inner), min(inner, pixels)
+    for row in range(0, outer, rows):
+        for column in range(0, inner, columns):
+            yield slice(row, min(row + rows, outer)), slice(column, min(column + columns, inner))
+
+
+def _round(product: Array, target: np.dtype) -> Array:
+    """Round in place to what an integer type holds; returns how many values lay beyond it."""
+    xp = array_namespace(product)
+    limits = np.iinfo(target)
+    xp.rint(product, out=product)
+    beyond = xp.count_nonzero((product < limits.min) | (product > limits.max))
+    xp.clip(product, limits.min, limits.max, out=product)
+    return beyond

@@ -1,0 +1,63 @@
+"""From sums in floating point to the pixels of a result: scaling, rounding, clipping, counting."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.errors import ArgumentError
+
+ResultType: TypeAlias = Literal["same", "float32"]
+RESULT_TYPES: tuple[ResultType, ...] = get_args(ResultType)
+
+
+def result_type(images: np.dtype[Any], wanted: ResultType) -> np.dtype[Any]:
+    """Return the type of a result for images of a type.
+
+    Raises
+    ------
+    ArgumentError
+        ``wanted`` is not one of `RESULT_TYPES`.
+    """
+    if wanted not in RESULT_TYPES:
+        raise ArgumentError(f"dtype {wanted!r} is unknown: take one of {', '.join(RESULT_TYPES)}")
+    return images if wanted == "same" else np.dtype(np.float32)
+
+
+def store(sums: npt.NDArray[np.floating[Any]], exponent: int, out: npt.NDArray[Any]) -> int:
+    """Write ``sums * 2**exponent`` as pixels: integers rounded half to even, then clipped.
+
+    Parameters
+    ----------
+    sums : (H, W) array
+        float32 or float64; finite where ``out`` holds integers. Overwritten.
+    exponent : int
+        Of the power of two that the sums still lack.
+    out : (H, W) array
+        Takes the pixels.
+
+    Returns
+    -------
+    int
+        Pixels that were clipped; 0 for floating point.
+
+    Examples
+    --------
+    >>> pixels = np.empty((1, 4), np.uint8)
+    >>> store(np.array([[0.5, 1.5, 255.6, -0.4]]), 0, pixels), pixels.tolist()
+    (1, [[0, 2, 255, 0]])
+    """
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        np.ldexp(sums, exponent, out=sums)
+        if out.dtype.kind == "f":
+            out[...] = sums
+            return 0
+    limits = np.iinfo(out.dtype)
+    np.rint(sums, out=sums)
+    clipped = np.count_nonzero((sums < limits.min) | (sums > limits.max))
+    if clipped:
+        np.clip(sums, limits.min, limits.max, out=sums)
+    out[...] = sums
+    return int(clipped)

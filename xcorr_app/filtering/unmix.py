@@ -1,0 +1,158 @@
+"""Channel mixing: spectral unmixing, colour deconvolution and channel weighting in one function."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.filtering.mixing import mix
+from xcorr_app.filtering.stains import optical_density
+from xcorr_app.gpu.arrays import Array, array_namespace, is_device_array
+
+MixedType = Literal["same", "float32"]
+
+_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
+
+
+def unmix(
+    stack: Array,
+    matrix: npt.ArrayLike,
+    *,
+    channel_axis: int = -3,
+    from_log: bool = False,
+    white: float | None = None,
+    clip: bool = False,
+    dtype: MixedType | None = None,
+) -> Array:
+    """Multiply the channel vector of every pixel by a matrix.
+
+    ``out[k] = sum over c of matrix[k, c] * stack[c]``, where both are taken along the axis of the channels. For
+    spectral unmixing, `matrix` is the inverse (or pseudo-inverse) of the matrix whose columns are the spectra of the
+    dyes.
+
+    Parameters
+    ----------
+    stack : (..., C_in, ...) array
+        NumPy or CuPy; integers of up to 32 bits, float32 or float64.
+    matrix : (C_out, C_in) array of float
+        In host memory; `stain_matrix` gives those of common stains. ``skimage.color`` has them transposed.
+    channel_axis : int
+        Where the channels are: -3 for planes (..., C, H, W), -1 for interleaved colour (H, W, C).
+    from_log : bool
+        Take the optical density ``-log10(max(stack / white, 1e-6))`` first.
+    white : float, optional
+        Intensity of an empty field, in the units of `stack`, for `from_log`. By default the largest value of an
+        integer type, and 1 for floating point.
+    clip : bool
+        Replace negative results by zero.
+    dtype : {"same", "float32"}, optional
+        Of the result. ``same`` keeps the type; integers are rounded half to even and clipped to their range. By
+        default ``same``; with `from_log`, densities being small fractions, integers give float32.
+
+    Returns
+    -------
+    (..., C_out, ...) array
+        New, of the kind of `stack`, with the channels on the same axis. Computed in float64 where it is rounded to
+        integers and for types of more than 16 bits other than float32, else in float32.
+
+    Raises
+    ------
+    ShapeError
+        `matrix` is not two-dimensional or has not one column a channel; `stack` has no such axis or no element.
+    ArgumentError
+        `matrix` holds values that are not finite or beyond float32; `white` is not positive, or given without
+        `from_log`; `dtype` is unknown.
+    DataTypeError
+        `stack` is not an array of a supported type, or `matrix` is in device memory.
+
+    Examples
+    --------
+    The second channel holds a tenth of the first one's light:
+
+    >>> import numpy as np
+    >>> both = np.array([[[100, 50]], [[12, 200]]], np.uint16)
+    >>> unmix(both, [[1, 0], [-0.1, 1]])[1]
+    array([[  2, 195]], dtype=uint16)
+    """
+    mixed, _ = unmix_counted(
+        stack, matrix, channel_axis=channel_axis, from_log=from_log, white=white, clip=clip, dtype=dtype
+    )
+    return mixed
+
+
+def unmix_counted(
+    stack: Array,
+    matrix: npt.ArrayLike,
+    *,
+    channel_axis: int = -3,
+    from_log: bool = False,
+    white: float | None = None,
+    clip: bool = False,
+    dtype: MixedType | None = None,
+) -> tuple[Array, int]:
+    """Mix channels as `unmix` does, and count the values that did not fit the integer type of the result."""
+    array_namespace(stack)
+    source = np.dtype(stack.dtype).newbyteorder("=")
+    if source.name not in _TYPES:
+        raise DataTypeError(f"stack has dtype {stack.dtype}: convert it to one of {', '.join(_TYPES)}")
+    if not -stack.ndim <= channel_axis < stack.ndim:
+        raise ShapeError(f"stack has shape {stack.shape}: it has no axis {channel_axis}; give channel_axis")
+    if 0 in stack.shape:
+        raise ShapeError(f"stack has shape {stack.shape}: there is no pixel to unmix")
+    axis = channel_axis % stack.ndim
+    factors = checked_matrix(matrix)
+    if factors.shape[1] != stack.shape[axis]:
+        raise ShapeError(
+            f"matrix has {factors.shape[1]} columns, stack has {stack.shape[axis]} channels along axis {channel_axis} "
+            f"of {stack.shape}: give one column a channel, or another channel_axis"
+        )
+    level = _checked_white(white, source, from_log=from_log)
+    target = mixed_type(source, dtype, from_log=from_log)
+
+    def convert(strip: Array, work: np.dtype) -> Array:
+        return optical_density(strip, level, work) if from_log else strip.astype(work, copy=False)
+
+    return mix(stack, factors, axis, target, convert, clip=clip)
+
+
+def mixed_type(source: np.dtype, dtype: MixedType | None, *, from_log: bool) -> np.dtype:
+    """Type of the result of `unmix` for a stack of type `source`.
+
+    Raises
+    ------
+    ArgumentError
+        `dtype` is unknown.
+    """
+    if dtype not in (None, "same", "float32"):
+        raise ArgumentError(f"dtype={dtype!r} is unknown: use 'same' or 'float32'")
+    by_itself = "float32" if from_log and source.kind in "iu" else "same"
+    return source if (dtype or by_itself) == "same" else np.dtype(np.float32)
+
+
+def checked_matrix(matrix: npt.ArrayLike) -> np.ndarray:
+    """`matrix` as (C_out, C_in) float64; raises as `unmix` does."""
+    if is_device_array(matrix):
+        raise DataTypeError("matrix is in device memory: pass matrix.get(), it is small")
+    try:
+        factors = np.asarray(matrix, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError("matrix: expected rows of numbers, all of one length") from error
+    if factors.ndim != 2 or factors.size == 0:
+        raise ShapeError(f"matrix has shape {factors.shape}: expected (channels out, channels in)")
+    if not (np.abs(factors) <= np.finfo(np.float32).max).all():
+        raise ArgumentError("matrix holds values that are not finite, or too large for float32")
+    return factors
+
+
+def _checked_white(white: float | None, source: np.dtype, *, from_log: bool) -> float:
+    if white is None:
+        return float(np.iinfo(source).max) if source.kind in "iu" else 1.0
+    if not from_log:
+        raise ArgumentError("white is for optical density: use it with from_log")
+    if not (math.isfinite(white) and white > 0):
+        raise ArgumentError(f"white={white}: give the intensity of an empty field, above 0")
+    return float(white)

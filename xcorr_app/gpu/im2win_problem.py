@@ -1,0 +1,149 @@
+"""What an Im2win convolution is asked for; the Python side of ``kernels/include/im2win.cuh``."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, replace
+
+from xcorr_app.errors import ArgumentError, ShapeError
+
+__all__ = ["LAYERS", "MOST_ELEMENTS", "Im2winProblem"]
+
+MOST_ELEMENTS = 2**31 - 2**17
+"""Elements of a window tensor or of all filters that one launch can address; the last blocks reach beyond them."""
+
+
+@dataclass(frozen=True)
+class Im2winProblem:
+    """Sizes of a convolution (no flip) of a batch of images with a bank of filters, without padding.
+
+    ``output[i, j, m, n] = sum over r, u, v of image[i, r, m * stride + u, n * stride + v] * filter[j, r, u, v]``.
+
+    Attributes
+    ----------
+    images, channels, height, width : int
+        Shape of the images.
+    filters, filter_height, filter_width : int
+        Number and size of the filters, which have as many channels as the images.
+    stride : int
+        Step between neighbouring outputs, in pixels, along both axes.
+
+    Raises
+    ------
+    ShapeError
+        Where a size is below one, or a filter larger than an image.
+    ArgumentError
+        Where the window tensor of one image, or the filters, have more elements than a launch can address.
+    """
+
+    images: int
+    channels: int
+    height: int
+    width: int
+    filters: int
+    filter_height: int
+    filter_width: int
+    stride: int = 1
+
+    def __post_init__(self) -> None:
+        if min(astuple(self)) < 1:
+            raise ShapeError(f"images, filters and stride need sizes of at least one: {self}")
+        if self.filter_height > self.height or self.filter_width > self.width:
+            raise ShapeError(
+                f"filters of {self.filter_height} x {self.filter_width} do not fit into images of "
+                f"{self.height} x {self.width}: pad the images, or take smaller filters"
+            )
+        largest = max(self.window_elements // self.images, self.filters * self.depth, self.stride)
+        if largest > MOST_ELEMENTS:
+            raise ArgumentError(
+                f"one image's window tensor or the filters have more than {MOST_ELEMENTS} elements: "
+                f"cut the images or the bank into parts ({self})"
+            )
+
+    @property
+    def out_height(self) -> int:
+        """Rows of an output plane."""
+        return (self.height - self.filter_height) // self.stride + 1
+
+    @property
+    def out_width(self) -> int:
+        """Columns of an output plane."""
+        return (self.width - self.filter_width) // self.stride + 1
+
+    @property
+    def out_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the output: images, filters, rows, columns."""
+        return (self.images, self.filters, self.out_height, self.out_width)
+
+    @property
+    def columns(self) -> int:
+        """Columns of the matrix product: output elements of one filter over all images."""
+        return self.images * self.out_height * self.out_width
+
+    @property
+    def depth(self) -> int:
+        """Products in an output element."""
+        return self.channels * self.filter_height * self.filter_width
+
+    @property
+    def window_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the window tensor: images, channels, output rows, elements of a row."""
+        return (self.images, self.channels, self.out_height, self.width * self.filter_height)
+
+    @property
+    def window_elements(self) -> int:
+        """Elements of the window tensor."""
+        images, channels, rows, row = self.window_shape
+        return images * channels * rows * row
+
+    @property
+    def products(self) -> int:
+        """Multiply-adds of the whole convolution."""
+        return self.filters * self.columns * self.depth
+
+    def arguments(self) -> tuple[int, ...]:
+        """Return what the kernels take after their arrays."""
+        sizes = (self.images, self.channels, self.height, self.width)
+        return (*sizes, self.filters, self.out_height, self.out_width, self.stride)
+
+    def with_images(self, images: int) -> Im2winProblem:
+        """Return the same problem for another number of images."""
+        return replace(self, images=images)
+
+    def images_per_part(self, window_bytes: int) -> int:
+        """How many images to take at a time, so that the window tensor of a part keeps a limit.
+
+        Parameters
+        ----------
+        window_bytes : int
+            Memory that the float32 window tensor may take, in bytes; one image is always taken.
+
+        Returns
+        -------
+        int
+            At least 1; the parts that follow from it are as equal as can be.
+        """
+        of_one = self.window_elements // self.images
+        most = max(1, min(window_bytes // 4, MOST_ELEMENTS) // of_one)
+        parts = -(-self.images // most)
+        return -(-self.images // parts)
+
+
+def _square(channels: int, size: int, filters: int, filter_size: int, stride: int) -> Im2winProblem:
+    return Im2winProblem(128, channels, size, size, filters, filter_size, filter_size, stride)
+
+
+LAYERS = {
+    1: _square(3, 227, 96, 11, 4),
+    2: _square(3, 231, 96, 11, 4),
+    3: _square(3, 227, 64, 7, 2),
+    4: _square(64, 224, 64, 7, 2),
+    5: _square(96, 24, 256, 5, 1),
+    6: _square(256, 12, 512, 3, 1),
+    7: _square(3, 224, 64, 3, 1),
+    8: _square(64, 112, 128, 3, 1),
+    9: _square(64, 56, 64, 3, 1),
+    10: _square(128, 28, 128, 3, 1),
+    11: _square(256, 14, 256, 3, 1),
+    12: _square(512, 7, 512, 3, 1),
+}
+"""The twelve layers that Im2win is measured on, by the number that the document gives them (batch 128)."""

@@ -1,0 +1,175 @@
+"""Files with channels for mixing: stacks with an axis of channels, and colour images, whose channels are R, G and B."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.discover import scan_file
+from xcorr_app.io.imagej import is_imagej, parse_imagej, pixel_size
+from xcorr_app.io.integrity import is_colour
+from xcorr_app.io.ome import is_ome
+from xcorr_app.io.png import SIGNATURE, scan_png
+from xcorr_app.io.source import ImageFile, StackMetadata, make_metadata
+from xcorr_app.io.tiff import TiffImage, opened, stamp
+from xcorr_app.io.tiff_directory import DirectoryReader
+from xcorr_app.io.tiff_scan import Pages, check_parses, walk_pages
+from xcorr_app.io.tifffile_shape import is_shaped, parse_shaped
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from xcorr_app.io.limits import Limits
+
+COLOUR_NAMES = ("red", "green", "blue")
+_PNG_KIND, _PNG_RGB = 25, 2
+
+
+@dataclass(frozen=True)
+class ChannelFile:
+    """A file that was checked, and the axis that holds its channels.
+
+    Attributes
+    ----------
+    file
+        For reading; a colour file gives all three channels of a page at once.
+    axis
+        T, Z or C.
+    colour
+        Whether it is a colour image.
+    """
+
+    file: ImageFile
+    axis: str
+    colour: bool
+
+    @property
+    def path(self) -> Path:
+        """The file."""
+        return self.file.path
+
+    @property
+    def metadata(self) -> StackMetadata:
+        """Axes, type and calibration; a colour file has an axis C of size three."""
+        return self.file.metadata
+
+    @property
+    def channels(self) -> int:
+        """Number of channels."""
+        return self.metadata.sizes[self.axis]
+
+    def read(self, at: dict[str, int]) -> np.ndarray:
+        """Read all channels at one place of the other axes, (C, Y, X) in native byte order.
+
+        Raises
+        ------
+        DamagedFileError
+            When a page cannot be read or decoded.
+        """
+        place = {"T": 0, "Z": 0, "C": 0} | at
+        if self.colour:
+            return self.file.read(self.file.page_at(place["T"], place["Z"], 0))
+        planes = np.empty((self.channels, *self.metadata.shape[-2:]), self.metadata.dtype)
+        for channel in range(self.channels):
+            place[self.axis] = channel
+            planes[channel] = self.file.read(self.file.page_at(place["T"], place["Z"], place["C"]))
+        return planes
+
+
+def scan_channels(path: Path, axis: str, limits: Limits) -> ChannelFile:
+    """Check a TIFF or PNG file without reading pixels.
+
+    Parameters
+    ----------
+    path
+        Its kind is told by its content.
+    axis
+        T, Z or C: which axis holds the channels.
+    limits
+        On pixels of a plane and number of planes.
+
+    Raises
+    ------
+    InputError
+        When it has no such axis, or is of a kind that is not read.
+    DamagedFileError, LimitError
+        As `scan_file`.
+    """
+    with opened(path) as descriptor:
+        head = os.pread(descriptor, _PNG_KIND + 1, 0)
+        if head[:8] == SIGNATURE:
+            colour = head[_PNG_KIND:] == bytes([_PNG_RGB])
+        else:
+            reader = DirectoryReader(descriptor, path)
+            colour = is_colour(reader, next(iter(reader.directories(limits))))
+    file: ImageFile
+    if colour:
+        file = scan_png(path, limits, colour=True) if head[:8] == SIGNATURE else _scan_colour_tiff(path, limits)
+    else:
+        file = scan_file(path, limits)
+    axes = file.metadata.axes
+    if axis not in axes:
+        others = [other for other in axes[:-2] if other in "TZC"]
+        choice = (
+            f"choose the one that holds them with --channel-axis {' or '.join(others)}"
+            if others
+            else "it is a single image"
+        )
+        raise InputError(f"{path}: has axes {axes} and no axis {axis} of channels; {choice}")
+    if colour and axis != "C":
+        raise InputError(f"{path}: is a colour image, whose channels are its colours; use --channel-axis C")
+    return ChannelFile(file, axis, colour)
+
+
+def _scan_colour_tiff(path: Path, limits: Limits) -> TiffImage:
+    with opened(path) as descriptor:
+        pages = walk_pages(DirectoryReader(descriptor, path), limits, colour=True)
+        mark = stamp(descriptor)
+    check_parses(path)
+    metadata = _metadata(pages)
+    sizes = metadata.sizes
+    return TiffImage(
+        path=path,
+        metadata=replace(metadata, channel_names=COLOUR_NAMES, tiff=replace(pages.tags, photometric=1)),
+        directory_offsets=np.array(pages.directory_offsets, np.int64),
+        data_offsets=np.array(pages.data_offsets, np.int64),
+        page_map=np.arange(len(pages.data_offsets)).reshape(sizes["T"], sizes["Z"], 1),
+        byteorder=pages.tags.byteorder,
+        stamp=mark,
+        samples=len(COLOUR_NAMES),
+    )
+
+
+def _metadata(pages: Pages) -> StackMetadata:
+    """Axes and calibration of colour pages; they follow each other along T unless ImageJ says otherwise."""
+    first, found, description = pages.first, len(pages.data_offsets), pages.tags.description
+    sizes = {"T": found, "Z": 1, "C": len(COLOUR_NAMES), "Y": first.height, "X": first.width}
+    if is_ome(description):
+        raise InputError(f"{pages.path}: is a colour OME-TIFF, which is not read; save it with one plane a channel")
+    if not is_imagej(description):
+        if is_shaped(description):
+            declared = parse_shaped(pages.path, description, first.height, first.width)
+            _check_count(pages, declared.planes // len(COLOUR_NAMES))
+        return make_metadata(sizes, "TCYX", first.dtype, "tiff")
+    info = parse_imagej(pages.path, description)
+    _check_count(pages, info.sizes["T"] * info.sizes["Z"])
+    sizes |= {"T": info.sizes["T"], "Z": info.sizes["Z"]}
+    return replace(
+        make_metadata(sizes, "TZCYX", first.dtype, "imagej"),
+        pixel_size=pixel_size(pages.tags.resolution) if info.unit else None,
+        unit=info.unit,
+        z_step=info.z_step,
+        z_unit=info.unit if info.z_step else None,
+        time_increment=info.time_increment,
+        time_unit=info.time_unit if info.time_increment else None,
+    )
+
+
+def _check_count(pages: Pages, declared: int) -> None:
+    found = len(pages.data_offsets)
+    if declared > found:
+        raise DamagedFileError(f"{pages.path}: declares {declared} colour images, the file has {found} pages")

@@ -1,0 +1,101 @@
+"""Matrices for mixing channels, from ``.csv``, ``.txt`` and ``.npy`` files."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from xcorr_app.errors import DamagedFileError, InputError, LimitError
+from xcorr_app.io.tiff import opened, stamp
+
+_LARGEST_FILE = 1 << 29
+"""Bytes; a matrix of 4096 x 4096 numbers of 17 digits takes less."""
+
+
+class MatrixTable(NamedTuple):
+    """A matrix and the names of its rows."""
+
+    matrix: np.ndarray
+    """(rows, columns) float64."""
+    names: tuple[str, ...]
+    """One a row, or empty."""
+
+
+def read_matrix(path: Path) -> MatrixTable:
+    """Read a matrix: one row a channel of the result, one column a channel of the input.
+
+    A text has one row a line; commas, semicolons, tabs or spaces part the numbers, ``#`` begins a comment. Where every
+    row begins with something that is no number, these are the rows' names; a name with spaces needs one of the other
+    separators.
+
+    Raises
+    ------
+    InputError
+        When the file is missing, of another kind, or its rows are not numbers of one length.
+    DamagedFileError
+        When an ``.npy`` cannot be read.
+    LimitError
+        When it is far too large for a matrix of channels.
+    """
+    if path.suffix.lower() not in (".csv", ".txt", ".npy"):
+        raise InputError(f"{path}: matrices are read from .csv, .txt and .npy; choose one by the ending")
+    with opened(path) as descriptor:
+        size = stamp(descriptor)[0]
+    if size > _LARGEST_FILE:
+        raise LimitError(f"{path}: has {size} bytes, more than a matrix of channels needs; was another file meant?")
+    return _read_npy(path) if path.suffix.lower() == ".npy" else _read_text(path)
+
+
+def _read_npy(path: Path) -> MatrixTable:
+    try:
+        matrix = np.load(path, allow_pickle=False)
+    except (ValueError, EOFError, SyntaxError, TypeError, OverflowError, MemoryError) as error:
+        raise DamagedFileError(f"{path}: is no array that can be read ({error})") from error
+    if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or matrix.size == 0:
+        found = f"{matrix.shape} {matrix.dtype}" if isinstance(matrix, np.ndarray) else "several arrays"
+        raise InputError(f"{path}: holds {found}; a matrix has numbers in rows and columns")
+    return MatrixTable(matrix.astype(np.float64), ())
+
+
+def _read_text(path: Path) -> MatrixTable:
+    try:
+        lines = path.read_text(encoding="utf-8-sig").splitlines()
+    except UnicodeDecodeError as error:
+        raise InputError(f"{path}: is no text in UTF-8 ({error.reason})") from error
+    rows = [(number, _cells(line)) for number, line in enumerate(lines, 1)]
+    rows = [(number, cells) for number, cells in rows if cells]
+    if not rows:
+        raise InputError(f"{path}: holds no numbers")
+    named = all(_number(cells[0]) is None for _, cells in rows)
+    matrix: list[list[float]] = []
+    for number, cells in rows:
+        values = [_number(cell) for cell in (cells[1:] if named else cells)]
+        known = [value for value in values if value is not None]
+        if len(known) != len(values) or not known:
+            wrong = next((cell for cell in cells[named:] if _number(cell) is None), "")
+            raise InputError(f"{path}: line {number} holds {wrong!r}, which is no number")
+        if matrix and len(known) != len(matrix[0]):
+            raise InputError(
+                f"{path}: line {number} has {len(known)} numbers, the rows before {len(matrix[0])}; give every row one "
+                "number a channel"
+            )
+        matrix.append(known)
+    return MatrixTable(np.array(matrix), tuple(cells[0] for _, cells in rows) if named else ())
+
+
+def _cells(line: str) -> list[str]:
+    text = line.partition("#")[0].strip()
+    if not text:
+        return []
+    cells = re.split(r"[,;\t]", text) if re.search(r"[,;\t]", text) else text.split()
+    return [cell.strip().strip('"') for cell in cells]
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
