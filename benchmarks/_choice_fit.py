@@ -80,5 +80,5 @@ def behind_best(rows: list[dict[str, Any]], table: CostTable) -> list[tuple[floa
         expected = table.costs(unflattened(row["problem"]))
         times = {name: time for name, time in row["us"].items() if name in expected}
         choice = min(times, key=expected.__getitem__)
-        found.append((times[choice] / min(times.values()), choice, row))
+        found.append((times[choice] / min(row["us"].values()), choice, row))
     return sorted(found, key=lambda item: -item[0])

@@ -15,6 +15,7 @@ from xcorr_app.batch.environment import processor, versions
 from xcorr_app.batch.filter_options import FilterOptions
 from xcorr_app.batch.filter_stack import filter_stack
 from xcorr_app.batch.output import check_output, prepare_output
+from xcorr_app.batch.reason import reason_of
 from xcorr_app.batch.state import State, checksums, fingerprint
 from xcorr_app.errors import OutputError, XcorrError
 from xcorr_app.filtering.convolve import filter_frames
@@ -130,7 +131,7 @@ def run_filter(
             except Exception as error:
                 if stop_at_defects and not isinstance(error, XcorrError | MemoryError):
                     raise
-                outcome = FilterOutcome(spec.name, {}, _reason(error))
+                outcome = FilterOutcome(spec.name, {}, reason_of(error, "use a machine with more"))
         outcomes.append(outcome)
         failure = {} if outcome.failure is None else {"failure": outcome.failure}
         records[spec.name] = {"inputs": inputs} | outcome.facts | failure
@@ -186,12 +187,3 @@ def _check_record(out: Path) -> None:
         return
     if program != PROGRAM:
         raise OutputError(f"{out}: holds results of `{program}`, which --resume cannot go on with; choose another -o")
-
-
-def _reason(error: Exception) -> str:
-    """Why a stack failed, in words."""
-    if isinstance(error, XcorrError):
-        return str(error)
-    if isinstance(error, MemoryError):
-        return "needs more memory than there is; use a machine with more"
-    return f"the program failed with {type(error).__name__}: {error}; this is a defect, --debug shows where it is"

@@ -12,6 +12,7 @@ from typing import Any
 from xcorr_app.batch.environment import own_version, processor, versions
 from xcorr_app.batch.options import AlignOptions
 from xcorr_app.batch.output import check_output, prepare_output
+from xcorr_app.batch.reason import reason_of
 from xcorr_app.batch.stack import AlignedStack, align_stack
 from xcorr_app.batch.state import State, checksums, fingerprint
 from xcorr_app.correlation.engines import choose_engine
@@ -118,7 +119,7 @@ def run_align(
         except Exception as error:
             if stop_at_defects and not isinstance(error, XcorrError | MemoryError):
                 raise
-            reason = _reason(error)
+            reason = reason_of(error, "measure a part with --roi, or use a machine with more")
             stacks.append(_failure(spec.name, reason, options))
             records[spec.name] = {"inputs": inputs, "failure": reason}
             continue
@@ -160,15 +161,6 @@ def _align_anew(plan: Plan, spec: SeriesSpec, state: State, mark: str, watcher: 
     aligned = align_stack(spec, plan.options, plan.device, folder, progress)
     state.save(aligned.report, mark, aligned.outputs, aligned.facts)
     return aligned
-
-
-def _reason(error: Exception) -> str:
-    """Why a stack failed, in words."""
-    if isinstance(error, XcorrError):
-        return str(error)
-    if isinstance(error, MemoryError):
-        return "needs more memory than there is; measure a part with --roi, or use a machine with more"
-    return f"the program failed with {type(error).__name__}: {error}; this is a defect, --debug shows where it is"
 
 
 def _has_failed(stack: StackReport) -> bool:

@@ -102,15 +102,9 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, WEIGHTINGS, Setti
     show_default=True,
     help="What lies beyond the edge: zero, the edge pixel, or cropped away.",
 )
-@click.option(
-    "--layout",
-    type=click.Choice(["auto", "frames", "stacks"]),
-    default="auto",
-    show_default=True,
-    help="Whether files of a folder are frames of one series or a stack each.",
-)
+@options.layout
 @options.max_pixels("Refuse planes that declare more pixels.")
-@click.option("--resume", is_flag=True, help="Go on with an interrupted run; what is finished is kept.")
+@options.resume
 @options.overwrite("Replace results in a folder that is not empty.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
 @options.quiet

@@ -59,15 +59,9 @@ from xcorr_app.io import Limits
 @click.option(
     "--device", default="auto", show_default=True, metavar="auto|cpu", help="Where to compute: on the CPU so far."
 )
-@click.option(
-    "--layout",
-    type=click.Choice(["auto", "frames", "stacks"]),
-    default="auto",
-    show_default=True,
-    help="Whether files of a folder are frames of one series or a stack each.",
-)
+@options.layout
 @options.max_pixels("Refuse planes that declare more pixels.")
-@click.option("--resume", is_flag=True, help="Go on with an interrupted run; what is finished is kept.")
+@options.resume
 @options.overwrite("Replace results in a folder that is not empty.")
 @options.quiet
 @options.verbose("Name every plane that cannot be read.")

@@ -123,6 +123,14 @@ device = click.option(
     metavar="auto|cpu|cuda[:N]",
     help="Where to compute; auto takes a GPU where there is one that works.",
 )
+layout = click.option(
+    "--layout",
+    type=click.Choice(["auto", "frames", "stacks"]),
+    default="auto",
+    show_default=True,
+    help="Whether files of a folder are frames of one series or a stack each.",
+)
+resume = click.option("--resume", is_flag=True, help="Go on with an interrupted run; what is finished is kept.")
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print only the results.")
 debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 
