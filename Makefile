@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test lint gpu-test clean
+.PHONY: demo test compile-test lint gpu-test clean
 
 demo: $(VENV)/.installed
 	$(BIN)/xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite
@@ -11,6 +11,10 @@ demo: $(VENV)/.installed
 
 test: $(VENV)/.test-installed
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+
+# Every instantiation of every kernel for every architecture; `make test` compiles a share.
+compile-test: $(VENV)/.test-installed
+	XCORR_COMPILE_ALL=1 $(BIN)/python -m pytest tests/kernels/test_compiles_everywhere.py
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check

@@ -117,7 +117,7 @@ def draw(steps: list[Step]) -> Figure:
 def main() -> None:
     """Read, draw, write."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    default = ROOT / "benchmarks" / "results" / "correlation_kernels.json"
+    default = ROOT / "benchmarks" / "results" / "correlation_bench.json"
     parser.add_argument("results", type=Path, nargs="?", default=default, metavar="RESULTS.json")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "docs" / "correlation_ablation.png")
     options = parser.parse_args()

@@ -20,7 +20,8 @@ __device__ __forceinline__ void exchange_columns(Window& window, const Image* ro
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS* WARP)
-    exchange_5(const Image* images, Result* results, const __grid_constant__ Taps taps, FILTER_PARAMETERS) {
+    exchange_5(const Image* images, Result* results, unsigned long long* clipped, const __grid_constant__ Taps taps,
+               FILTER_PARAMETERS) {
     const FilterProblem p = FILTER_ARGUMENTS;
-    filter_sub_block(p, images, results, taps);
+    filter_sub_block(p, images, results, clipped, taps);
 }

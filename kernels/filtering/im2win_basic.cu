@@ -19,15 +19,15 @@ extern "C" __global__ void __launch_bounds__(32 * ROWS)
     const int n = (int)blockIdx.x / row_blocks * 32 + (int)threadIdx.x % 32;
     if (m >= p.filters || n >= p.columns()) return;
     const float* value = window + column_start(p, n);
-    const float* own_filter = filter + m * p.depth();
+    const float* own_filter = filter + m;
     float sum = 0.0f;
 #pragma unroll 1
     for (int channel = 0; channel < p.channels; ++channel) {
 #pragma unroll 4
-        for (int tap = 0; tap < TAPS; ++tap) sum = fmaf(own_filter[tap], value[tap], sum);
-        own_filter += TAPS;
+        for (int tap = 0; tap < TAPS; ++tap) sum = fmaf(own_filter[tap * p.filter_pitch()], value[tap], sum);
+        own_filter += TAPS * p.filter_pitch();
         value += p.window_channel();
     }
     const int image = n / p.plane(), pixel = n - image * p.plane();
-    output[((long long)image * p.filters + m) * p.plane() + pixel] = sum;
+    output[((long long)image * p.filters + m) * p.plane_pitch + pixel] = sum;
 }

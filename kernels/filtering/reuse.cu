@@ -1,13 +1,13 @@
-// Column and row reuse: a warp owns 128 columns, four a lane, and every input row is loaded once.
-// Columns: a lane loads its own four; the FILTER_WIDTH - 1 others that it needs come from its neighbours by shuffles, one
-// shuffle for each. The halo on both sides of the warp is a second load, by the lanes that the shuffle would wrap to.
+// Column and row reuse: a warp owns GROUPS times 32 * COLUMNS columns and loads every input row once.
+// Columns: the row lies in shared memory, where a lane reads the columns that it shares with its neighbours 16 bytes at a
+// time. (The exchange by shuffles of the document, one element each, is in exchange_3.cu and exchange_5.cu.)
 // Rows: a row is multiplied with every filter row it meets, into FILTER_HEIGHT rolling sums: sum[f] = sum[f - 1] + row .
 // filter[f] from the last f to the first rolls them without a move, and sum[FILTER_HEIGHT - 1] is complete.
-// Documents: "Column Reuse", "Row Reuse", "Putting Together"; edge and inner elements differ in their loads alone.
-// FMA : shuffles = 4 * FILTER_WIDTH * FILTER_HEIGHT : FILTER_WIDTH - 1. Floor: the larger of one read and one write of
-// every element at the copy rate, and FILTER_WIDTH * FILTER_HEIGHT multiply-adds an element at the FMA rate.
+// Documents: "Column Reuse", "Row Reuse", "Putting Together"; edge and inner elements differ in what fills their row alone.
+// FMA : shared reads = COLUMNS * FILTER_WIDTH * FILTER_HEIGHT : FILTER_WIDTH / COLUMNS + 2. Floor: the larger of one read
+// and one write of every element at the copy rate, and FILTER_WIDTH * FILTER_HEIGHT multiply-adds an element at the FMA rate.
 #include "filter.cuh"
-#include "quad.cuh"
+#include "row_ring.cuh"
 
 #ifndef WARPS
 #define WARPS 4
@@ -15,93 +15,72 @@
 #ifndef BLOCKS  // of a multiprocessor at once: bounds the registers
 #define BLOCKS 2
 #endif
-#ifndef ROWS_AHEAD  // rows in flight
-#define ROWS_AHEAD 1
-#endif
-#ifndef SUM_BY_ROWS  // 1: a filter row's products are summed on their own first, which keeps the rounding small
-#define SUM_BY_ROWS 0
-#endif
-#ifndef TALL  // filter height from which products that no result needs are skipped, not computed
-#define TALL 7
-#endif
 
 #define WINDOW (FILTER_WIDTH + COLUMNS - 1)
-#define LEFT_QUADS ((LEFT + COLUMNS - 1) / COLUMNS)
-#define RIGHT_QUADS ((FILTER_WIDTH - 1 - LEFT + COLUMNS - 1) / COLUMNS)
-
-struct RawRow {
-    Quad<Image> own, halo;
-};
 
 extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
-    reuse(const Image* images, Result* results, const __grid_constant__ Taps taps, FILTER_PARAMETERS) {
+    reuse(const Image* images, Result* results, unsigned long long* clipped, const __grid_constant__ Taps taps,
+          FILTER_PARAMETERS) {
     const FilterProblem p = FILTER_ARGUMENTS;
-    const int lane = threadIdx.x % WARP;
-    const SubBlock block = sub_block_of<COLUMNS>(p, images, results, (int)blockIdx.x * WARPS + threadIdx.x / WARP);
+    SHARED_FLOATS(rings);  // of each warp
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const SubBlock block = sub_block_of<GROUPS * COLUMNS>(p, images, results, (int)blockIdx.x * WARPS + warp);
     if (block.rows == 0) return;
 
-    const int column = block.x + COLUMNS * lane;
-    const bool aligned = is_aligned(images) && p.width % COLUMNS == 0;
-    const bool result_aligned = is_aligned(results) && p.result_width % COLUMNS == 0;
-    const bool right = lane < WARP / 2;
-    const bool has_halo = right ? lane < RIGHT_QUADS : lane >= WARP - LEFT_QUADS;
-    const QuadSource own = quad_source(column, p.width, aligned);
-    const QuadSource halo = quad_source(column + (right ? WARP_COLUMNS : -WARP_COLUMNS), p.width, aligned);
+    const Centre centre = centre_of(p, block, taps, WARP_COLUMNS, lane);
+    RowRing ring = row_ring(reinterpret_cast<char*>(rings) + warp * RING_BYTES, p, images, block, centre.value, lane);
+    const int column = block.x + COLUMNS * lane;  // of the first group
+    bool whole[GROUPS];
+#pragma unroll
+    for (int g = 0; g < GROUPS; ++g) whole[g] = stores_whole(results, p, column + g * GROUP_COLUMNS);
+    Result* result = block.result + (long long)block.y * p.result_width + column;
+    const int rows = block.rows + FILTER_HEIGHT - 1;
 
-    const int first = block.y - TOP, rows = block.rows + FILTER_HEIGHT - 1;
-    auto load = [&](int r) {
-        const Image* row = block.image + (long long)source_index(first + least(r, rows - 1), p.height) * p.width;
-        RawRow raw;
-        raw.own = load_quad(row, own);
-        if (has_halo) raw.halo = load_quad(row, halo);
-        return raw;
-    };
-    RawRow ahead[ROWS_AHEAD];
+    const bool counts = clipped != nullptr;
+    int mine = 0;
+    Sum sum[GROUPS][FILTER_HEIGHT][COLUMNS];
 #pragma unroll
-    for (int j = 0; j < ROWS_AHEAD; ++j) ahead[j] = load(j);
-
-    Quad<Sum> sum[FILTER_HEIGHT];
+    for (int g = 0; g < GROUPS; ++g)
 #pragma unroll
-    for (int f = 0; f < FILTER_HEIGHT; ++f)
+        for (int f = 0; f < FILTER_HEIGHT; ++f)
 #pragma unroll
-        for (int k = 0; k < COLUMNS; ++k) sum[f].at[k] = 0;
+            for (int k = 0; k < COLUMNS; ++k) sum[g][f][k] = 0;
 
 #pragma unroll 1
-    for (int start = 0; start < rows; start += ROWS_AHEAD) {
+    for (int r = 0; r < rows; ++r) {
+        const Image* row = ring.advance(r);
+        Sum window[GROUPS][WINDOW];
 #pragma unroll
-        for (int j = 0; j < ROWS_AHEAD; ++j) {
-            const int r = start + j;
-            const bool row_outside = !is_inside(first + r, p.height);
-            const Quad<Sum> here = sums_of(ahead[j].own, own.outside, row_outside, taps.outside);
-            const Quad<Sum> beyond = sums_of(ahead[j].halo, halo.outside, row_outside, taps.outside);
-            ahead[j] = load(r + ROWS_AHEAD);
-
-            Sum window[WINDOW];
+        for (int g = 0; g < GROUPS; ++g) {
+            const int offset = g * GROUP_COLUMNS;
+            ring.read<0, WINDOW>(window[g], row + offset, column + offset - LEFT, ring.is_outside(r), taps.outside);
+        }
 #pragma unroll
-            for (int e = 0; e < WINDOW; ++e) {
-                const int padded = e - LEFT + LEFT_QUADS * COLUMNS;
-                const int distance = padded / COLUMNS - LEFT_QUADS, k = padded % COLUMNS;
-                window[e] = distance == 0 ? here.at[k] : neighbour(here.at[k], beyond.at[k], distance, lane);
+        for (int f = FILTER_HEIGHT - 1; f >= 0; --f) {
+            // A tap is taken once for all groups.
+            Sum total[GROUPS][COLUMNS];
+#pragma unroll
+            for (int e = 0; e < FILTER_WIDTH; ++e)
+#pragma unroll
+                for (int g = 0; g < GROUPS; ++g)
+#pragma unroll
+                    for (int k = 0; k < COLUMNS; ++k) {
+                        const Sum before = e > 0 ? total[g][k] : f > 0 ? sum[g][f - 1][k] : 0;
+                        total[g][k] = multiply_add(window[g][e + k], taps.at[f * FILTER_WIDTH + e], before);
+                    }
+#pragma unroll
+            for (int g = 0; g < GROUPS; ++g)
+#pragma unroll
+                for (int k = 0; k < COLUMNS; ++k) sum[g][f][k] = total[g][k];
+        }
+        if (r >= FILTER_HEIGHT - 1) {
+#pragma unroll
+            for (int g = 0; g < GROUPS; ++g) {
+                const int offset = g * GROUP_COLUMNS, inside = p.result_width - column - offset;
+                mine += store_results(result + offset, sum[g][FILTER_HEIGHT - 1], centre, whole[g], inside, counts);
             }
-#pragma unroll
-            for (int f = FILTER_HEIGHT - 1; f >= 0; --f) {
-                // The first and last rows meet fewer results: the sums of others are not needed (same for the whole warp).
-                if (FILTER_HEIGHT >= TALL && (f > r || f <= r - block.rows)) continue;
-#pragma unroll
-                for (int k = 0; k < COLUMNS; ++k) {
-                    const Sum before = f > 0 ? sum[f - 1].at[k] : 0;
-                    Sum total = SUM_BY_ROWS ? (Sum)0 : before;
-#pragma unroll
-                    for (int e = 0; e < FILTER_WIDTH; ++e)
-                        total = multiply_add(window[e + k], taps.at[f * FILTER_WIDTH + e], total);
-                    sum[f].at[k] = SUM_BY_ROWS ? before + total : total;
-                }
-            }
-            const int o = r - (FILTER_HEIGHT - 1);
-            if (o >= 0 && o < block.rows) {
-                Result* row = block.result + (long long)(block.y + o) * p.result_width;
-                store_quad(row, column, p.result_width, result_aligned, sum[FILTER_HEIGHT - 1]);
-            }
+            result += p.result_width;
         }
     }
+    add_clipped(clipped, mine);
 }

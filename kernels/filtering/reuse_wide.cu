@@ -1,98 +1,139 @@
-// Column and row reuse for large filters: a warp owns ROWS rows of 128 columns, four a lane, and keeps all their sums.
-// As in reuse.cu an input row is loaded once and its columns are exchanged by shuffles, one quad of columns for every four
-// taps of a filter row; but the loops over filter rows and columns stay loops, so that neither registers nor code grow
-// with the filter. The row is multiplied with every filter row it meets; a filter row's products are summed on their own
-// first, which keeps the rounding of thousands of products small.
+// Column and row reuse for large filters: a warp owns ROWS rows of 32 * COLUMNS columns and keeps all their sums.
+// As in reuse.cu a warp loads an input row once, reads its columns from shared memory, and multiplies it with every filter
+// row it meets; but the loops over the input rows and along the filter's rows stay loops, CHUNK taps a turn, so that neither
+// registers nor code grow with the filter. The taps lie in shared memory, four to a read that all lanes share: constant
+// memory would deliver two at a time, through a longer path.
+// FLUSH_ROWS: the sums of so many input rows move to sums in shared memory, which keeps the rounding of long sums small.
 // Documents: "Column Reuse", "Row Reuse".
-// FMA : shuffles = 4 * ROWS : 1. Floor: FILTER_WIDTH * FILTER_HEIGHT multiply-adds an element at the FMA rate.
+// FMA : shared reads = ROWS * COLUMNS * CHUNK : (ROWS + 1) * CHUNK / 4. Floor: FILTER_WIDTH * FILTER_HEIGHT multiply-adds an
+// element at the FMA rate.
 #include "filter.cuh"
-#include "quad.cuh"
+#ifndef COLUMNS
+#define COLUMNS 8
+#endif
+#ifndef ROWS_AHEAD
+#define ROWS_AHEAD 1
+#endif
+#include "row_ring.cuh"
 
 #ifndef WARPS
 #define WARPS 4
 #endif
+#ifndef BLOCKS  // of a multiprocessor at once: bounds the registers
+#define BLOCKS 4
+#endif
 #ifndef ROWS
 #define ROWS 8
 #endif
+#ifndef CHUNK  // taps a turn, a multiple of COLUMNS
+#define CHUNK 8
+#endif
+#ifndef FLUSH_ROWS  // 0: never
+#define FLUSH_ROWS 0
+#endif
 
-#define FULL_QUADS (FILTER_WIDTH / COLUMNS)
-#define REST (FILTER_WIDTH % COLUMNS)
-#define HALO_QUADS ((FILTER_WIDTH - 1 + COLUMNS - 1) / COLUMNS)
+#define THREADS (WARPS * WARP)
+#define PITCH ((FILTER_WIDTH + 3) / 4 * 4)   // of a row of taps
+#define TURNS ((FILTER_WIDTH - 1) / CHUNK)  // whole ones, the last left out
+#define REST (FILTER_WIDTH - TURNS * CHUNK)
 
-// Adds to each result row's sum the products of `taps_used` taps, from `first_tap` on, of the filter row it meets.
+struct alignas(16) FourTaps {
+    Sum at[4];
+};
+
+// Adds the products of TAPS_USED taps of a filter row to the sums of each result row that the input row meets; bit o of
+// `meets`: result row o, with the filter row that lies o rows before `taps`.
 template <int TAPS_USED>
-__device__ __forceinline__ void add_products(Quad<Sum> (&row_sum)[ROWS], const Quad<Sum>& here, const Quad<Sum>& next,
-                                             const Taps& taps, int r, int first_tap) {
-    const Sum window[2 * COLUMNS] = {here.at[0], here.at[1], here.at[2], here.at[3],
-                                     next.at[0], next.at[1], next.at[2], next.at[3]};
+__device__ __forceinline__ void add_products(Sum (&sum)[ROWS][COLUMNS], const Sum* window, const Sum* taps,
+                                             unsigned meets) {
 #pragma unroll
     for (int o = 0; o < ROWS; ++o) {
-        const int f = r - o;
-        if (!is_inside(f, FILTER_HEIGHT)) continue;  // the same for the whole warp
-        const Sum* row = taps.at + f * FILTER_WIDTH + first_tap;
+        if (!(meets >> o & 1)) continue;  // the same for the whole warp
+        const Sum* row = taps - o * PITCH;
 #pragma unroll
-        for (int e = 0; e < TAPS_USED; ++e)
+        for (int q = 0; q < TAPS_USED; q += 4) {
+            const FourTaps four = *reinterpret_cast<const FourTaps*>(row + q);
 #pragma unroll
-            for (int k = 0; k < COLUMNS; ++k) row_sum[o].at[k] = multiply_add(window[e + k], row[e], row_sum[o].at[k]);
+            for (int e = 0; e < 4 && q + e < TAPS_USED; ++e)
+#pragma unroll
+                for (int k = 0; k < COLUMNS; ++k)
+                    sum[o][k] = multiply_add(window[q + e + k], four.at[e], sum[o][k]);
+        }
     }
 }
 
-extern "C" __global__ void __launch_bounds__(WARPS* WARP)
-    reuse_wide(const Image* images, Result* results, const __grid_constant__ Taps taps, FILTER_PARAMETERS) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    reuse_wide(const Image* images, Result* results, unsigned long long* clipped, const __grid_constant__ Taps taps,
+               FILTER_PARAMETERS) {
     const FilterProblem p = FILTER_ARGUMENTS;  // block_rows is ROWS
-    const int lane = threadIdx.x % WARP;
-    const SubBlock block = sub_block_of<COLUMNS>(p, images, results, (int)blockIdx.x * WARPS + threadIdx.x / WARP);
+    // The warps' rings, [FILTER_HEIGHT][PITCH] taps and, with FLUSH_ROWS, sums [ROWS * COLUMNS][THREADS].
+    SHARED_FLOATS(shared);
+    Sum* filter = reinterpret_cast<Sum*>(shared + WARPS * RING_BYTES / 4);
+    Sum* large = filter + FILTER_HEIGHT * PITCH + threadIdx.x;
+    for (int i = threadIdx.x; i < FILTER_HEIGHT * PITCH; i += THREADS)
+        filter[i] = i % PITCH < FILTER_WIDTH ? taps.at[i / PITCH * FILTER_WIDTH + i % PITCH] : (Sum)0;
+    __syncthreads();
+    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const SubBlock block = sub_block_of<COLUMNS>(p, images, results, (int)blockIdx.x * WARPS + warp);
     if (block.rows == 0) return;
 
+    const Centre centre = centre_of(p, block, taps, WARP_COLUMNS, lane);
+    RowRing ring = row_ring(reinterpret_cast<char*>(shared) + warp * RING_BYTES, p, images, block, centre.value, lane);
     const int column = block.x + COLUMNS * lane;
-    const bool aligned = is_aligned(images) && p.width % COLUMNS == 0;
-    const bool result_aligned = is_aligned(results) && p.result_width % COLUMNS == 0;
-    const QuadSource own = quad_source(column - LEFT, p.width, aligned);
-    const QuadSource halo = quad_source(column - LEFT + WARP_COLUMNS, p.width, aligned);
-    const int first = block.y - TOP, rows = block.rows + FILTER_HEIGHT - 1;
+    const bool whole = stores_whole(results, p, column);
+    const int rows = block.rows + FILTER_HEIGHT - 1;
 
-    Quad<Sum> sum[ROWS];
+    Sum sum[ROWS][COLUMNS];
 #pragma unroll
     for (int o = 0; o < ROWS; ++o)
 #pragma unroll
-        for (int k = 0; k < COLUMNS; ++k) sum[o].at[k] = 0;
+        for (int k = 0; k < COLUMNS; ++k) {
+            sum[o][k] = 0;
+            if (FLUSH_ROWS) large[(o * COLUMNS + k) * THREADS] = 0;
+        }
 
 #pragma unroll 1
     for (int r = 0; r < rows; ++r) {
-        const Image* row = block.image + (long long)source_index(first + r, p.height) * p.width;
-        const bool row_outside = !is_inside(first + r, p.height);
-        Quad<Sum> here = sums_of(load_quad(row, own), own.outside, row_outside, taps.outside);
-        const Quad<Sum> start = here;
-        Quad<Sum> beyond = here;
-        if (lane < HALO_QUADS) beyond = sums_of(load_quad(row, halo), halo.outside, row_outside, taps.outside);
-        auto quad_at = [&](int distance) {
-            Quad<Sum> quad;
-#pragma unroll
-            for (int k = 0; k < COLUMNS; ++k) quad.at[k] = neighbour(start.at[k], beyond.at[k], distance, lane);
-            return quad;
-        };
-
-        Quad<Sum> row_sum[ROWS];
-#pragma unroll
-        for (int o = 0; o < ROWS; ++o)
-#pragma unroll
-            for (int k = 0; k < COLUMNS; ++k) row_sum[o].at[k] = 0;
+        const Image* row = ring.advance(r);
+        const bool row_outside = ring.is_outside(r);
+        // Bit o: the row meets result row o, with filter row r - o.
+        const unsigned meets = (2u << least(r, ROWS - 1)) - (r >= FILTER_HEIGHT ? 1u << (r - FILTER_HEIGHT + 1) : 1u);
+        const Sum* filter_row = filter + r * PITCH;
+        Sum window[COLUMNS + CHUNK - 1];
+        ring.read<0, COLUMNS - 1>(window, row, column - LEFT, row_outside, taps.outside);
 #pragma unroll 1
-        for (int quad = 0; quad < FULL_QUADS; ++quad) {
-            const Quad<Sum> next = quad_at(quad + 1);
-            add_products<COLUMNS>(row_sum, here, next, taps, r, quad * COLUMNS);
-            here = next;
+        for (int turn = 0; turn < TURNS; ++turn) {
+            const int first = turn * CHUNK;
+            ring.read<COLUMNS - 1, COLUMNS + CHUNK - 1>(window, row + first, column - LEFT + first, row_outside, taps.outside);
+            add_products<CHUNK>(sum, window, filter_row + first, meets);
+#pragma unroll
+            for (int e = 0; e < COLUMNS - 1; ++e) window[e] = window[e + CHUNK];
         }
-        if (REST > 0) add_products<REST>(row_sum, here, quad_at(FULL_QUADS + 1), taps, r, FULL_QUADS * COLUMNS);
+        ring.read<COLUMNS - 1, COLUMNS - 1 + REST>(window, row + TURNS * CHUNK, column - LEFT + TURNS * CHUNK, row_outside,
+                                                   taps.outside);
+        add_products<REST>(sum, window, filter_row + TURNS * CHUNK, meets);
+        if (FLUSH_ROWS && (r + 1) % (FLUSH_ROWS + !FLUSH_ROWS) == 0) {
 #pragma unroll
-        for (int o = 0; o < ROWS; ++o)
+            for (int o = 0; o < ROWS; ++o)
 #pragma unroll
-            for (int k = 0; k < COLUMNS; ++k) sum[o].at[k] += row_sum[o].at[k];
+                for (int k = 0; k < COLUMNS; ++k) {
+                    large[(o * COLUMNS + k) * THREADS] += sum[o][k];
+                    sum[o][k] = 0;
+                }
+        }
     }
+    const bool counts = clipped != nullptr;
+    int mine = 0;
+    Result* result = block.result + (long long)block.y * p.result_width + column;
 #pragma unroll
     for (int o = 0; o < ROWS; ++o) {
         if (o >= block.rows) continue;
-        Result* row = block.result + (long long)(block.y + o) * p.result_width;
-        store_quad(row, column, p.result_width, result_aligned, sum[o]);
+        if (FLUSH_ROWS) {
+#pragma unroll
+            for (int k = 0; k < COLUMNS; ++k) sum[o][k] += large[(o * COLUMNS + k) * THREADS];
+        }
+        mine += store_results(result + (long long)o * p.result_width, sum[o], centre, whole, p.result_width - column,
+                              counts);
     }
+    add_clipped(clipped, mine);
 }

@@ -52,7 +52,7 @@ __device__ __forceinline__ float row_product(const Window& window, const Taps& t
 }
 
 __device__ __forceinline__ void filter_sub_block(const FilterProblem& p, const Image* images, Result* results,
-                                                 const Taps& taps) {
+                                                 unsigned long long* clipped, const Taps& taps) {
     const int lane = threadIdx.x % WARP;
     const SubBlock block = sub_block_of<1>(p, images, results, (int)blockIdx.x * WARPS + threadIdx.x / WARP);
     if (block.rows == 0) return;
@@ -61,6 +61,7 @@ __device__ __forceinline__ void filter_sub_block(const FilterProblem& p, const I
     const bool inner = block.x >= LEFT && block.x - LEFT + WARP - 1 + FILTER_WIDTH <= p.width;
     const bool has_column = column < p.result_width;
     Result* result = block.result + (long long)block.y * p.result_width + column;
+    int mine = 0;
 #if ROW_REUSE
     float sum[FILTER_HEIGHT];
 #pragma unroll
@@ -71,7 +72,7 @@ __device__ __forceinline__ void filter_sub_block(const FilterProblem& p, const I
 #pragma unroll
         for (int f = FILTER_HEIGHT - 1; f >= 0; --f) sum[f] = row_product(window, taps, f, f > 0 ? sum[f - 1] : 0);
         const int o = r - (FILTER_HEIGHT - 1);
-        if (o >= 0 && has_column) put(result + (long long)o * p.result_width, sum[FILTER_HEIGHT - 1]);
+        if (o >= 0 && has_column) mine += put(result + (long long)o * p.result_width, sum[FILTER_HEIGHT - 1]);
     }
 #else
 #pragma unroll 1
@@ -80,7 +81,8 @@ __device__ __forceinline__ void filter_sub_block(const FilterProblem& p, const I
 #pragma unroll
         for (int f = 0; f < FILTER_HEIGHT; ++f)
             sum = row_product(window_of(p, block.image, block.y + o + f - TOP, x, inner, taps.outside, lane), taps, f, sum);
-        if (has_column) put(result + (long long)o * p.result_width, sum);
+        if (has_column) mine += put(result + (long long)o * p.result_width, sum);
     }
 #endif
+    add_clipped(clipped, mine);
 }

@@ -4,6 +4,7 @@
 // Images are dense (row after row), a stack is dense too. What lies outside an image follows from BOUNDARY, with the names
 // of scipy.ndimage; no padded copy exists. A result may be smaller than its image ("valid": LEFT = TOP = 0).
 // The taps are an argument of the kernel: constant memory of that launch, so other taps need no other kernel.
+// Integer results that did not fit their type are counted: a thread adds its own to `*clipped` once (null: to nothing).
 #pragma once
 
 #ifndef IMAGE_TYPE
@@ -41,11 +42,12 @@
 
 typedef IMAGE_TYPE Image;    // unsigned char, unsigned short, short, float or double
 typedef RESULT_TYPE Result;  // one of the same; integers are rounded half to even and clipped
-typedef SUM_TYPE Sum;        // accumulator: float, or double for images of double
+typedef SUM_TYPE Sum;        // accumulator: float, or double for images of double and where float is not exact enough
 
 struct Taps {
     Sum at[FILTER_HEIGHT * FILTER_WIDTH];
-    Sum outside;  // value outside the image, for BOUNDARY_CONSTANT
+    Sum outside;   // value outside the image, for BOUNDARY_CONSTANT
+    Sum total[2];  // sum of all taps: rounded, and what that leaves
 };
 
 struct FilterProblem {
@@ -70,13 +72,15 @@ __device__ __forceinline__ int source_index(int index, int size) {
     if (is_inside(index, size)) return index;
 #if BOUNDARY == BOUNDARY_REFLECT || BOUNDARY == BOUNDARY_MIRROR
     const int twice = BOUNDARY == BOUNDARY_MIRROR;  // 1: the elements at the rim do not occur twice
-    const int period = most(1, 2 * (size - twice));
-    index %= period;
-    if (index < 0) index += period;
-    return index < size ? index : period - 1 + twice - index;
+    if (twice && size == 1) return 0;
+    // Once, but for filters larger than the image: no division.
+    do index = index < 0 ? twice - 1 - index : 2 * size - 1 - twice - index;
+    while (!is_inside(index, size));
+    return index;
 #elif BOUNDARY == BOUNDARY_WRAP
-    index %= size;
-    return index < 0 ? index + size : index;
+    do index += index < 0 ? size : -size;
+    while (!is_inside(index, size));
+    return index;
 #else
     return index < 0 ? 0 : size - 1;
 #endif
@@ -88,26 +92,64 @@ struct SubBlock {
     Result* result;
     int x, y, rows;  // first column, first row and number of rows of the result; no rows: nothing to do
 };
-template <int COLUMNS>
+template <int COLUMNS_A_LANE>
 __device__ __forceinline__ SubBlock sub_block_of(const FilterProblem& p, const Image* images, Result* results, int warp) {
-    const int across = ceil_div(p.result_width, COLUMNS * WARP);
+    const int across = ceil_div(p.result_width, COLUMNS_A_LANE * WARP);
     const int blocks = across * ceil_div(p.result_height, p.block_rows);
     const int number = warp / blocks, block = warp % blocks;
     const int y = block / across * p.block_rows;
     SubBlock found = {images + (long long)number * p.height * p.width,
                       results + (long long)number * p.result_height * p.result_width,
-                      block % across * (COLUMNS * WARP), y,
+                      block % across * (COLUMNS_A_LANE * WARP), y,
                       number < p.count ? least(p.block_rows, p.result_height - y) : 0};
     return found;
 }
 
-// Sums become results; a value out of range becomes the nearest that is in range.
+// Sums become results: integers are rounded half to even, and a value out of range becomes the nearest that is in range.
 __device__ __forceinline__ int nearest_int(float value) { return __float2int_rn(value); }
 __device__ __forceinline__ int nearest_int(double value) { return __double2int_rn(value); }
-__device__ __forceinline__ void put(float* to, Sum value) { *to = (float)value; }
-__device__ __forceinline__ void put(double* to, Sum value) { *to = (double)value; }
-__device__ __forceinline__ void put(unsigned char* to, Sum value) { *to = (unsigned char)most(0, least(255, nearest_int(value))); }
-__device__ __forceinline__ void put(unsigned short* to, Sum value) {
-    *to = (unsigned short)most(0, least(65535, nearest_int(value)));
+template <typename T>
+__device__ __forceinline__ void fit_between(T* to, int lowest, int highest, Sum value) {
+    *to = (T)most(lowest, least(highest, nearest_int(value)));
 }
-__device__ __forceinline__ void put(short* to, Sum value) { *to = (short)most(-32768, least(32767, nearest_int(value))); }
+#if defined(__CUDA_ARCH__)  // one instruction for a float
+__device__ __forceinline__ void fit(unsigned char* to, float value) {
+    unsigned fitting;
+    asm("cvt.rni.u8.f32 %0, %1;" : "=r"(fitting) : "f"(value));
+    *to = (unsigned char)fitting;
+}
+__device__ __forceinline__ void fit(unsigned short* to, float value) {
+    asm("cvt.rni.u16.f32 %0, %1;" : "=h"(*to) : "f"(value));
+}
+__device__ __forceinline__ void fit(short* to, float value) { asm("cvt.rni.s16.f32 %0, %1;" : "=h"(*to) : "f"(value)); }
+#else
+__device__ __forceinline__ void fit(unsigned char* to, float value) { fit_between(to, 0, 255, (Sum)value); }
+__device__ __forceinline__ void fit(unsigned short* to, float value) { fit_between(to, 0, 65535, (Sum)value); }
+__device__ __forceinline__ void fit(short* to, float value) { fit_between(to, -32768, 32767, (Sum)value); }
+#endif
+__device__ __forceinline__ void fit(unsigned char* to, double value) { fit_between(to, 0, 255, (Sum)value); }
+__device__ __forceinline__ void fit(unsigned short* to, double value) { fit_between(to, 0, 65535, (Sum)value); }
+__device__ __forceinline__ void fit(short* to, double value) { fit_between(to, -32768, 32767, (Sum)value); }
+__device__ __forceinline__ void fit(float* to, Sum value) { *to = (float)value; }
+__device__ __forceinline__ void fit(double* to, Sum value) { *to = (double)value; }
+
+// Whether `result` is what was left of a sum that did not fit. Of floating point nothing is ever clipped.
+template <typename T>
+__device__ __forceinline__ int is_clipped(T result, Sum value) {
+    return fabs(rint(value) - (Sum)result) > 0;
+}
+__device__ __forceinline__ int is_clipped(float, Sum) { return 0; }
+__device__ __forceinline__ int is_clipped(double, Sum) { return 0; }
+
+template <typename T>
+__device__ __forceinline__ int put(T* to, Sum value) {
+    T result;
+    fit(&result, value);
+    *to = result;
+    return is_clipped(result, value);
+}
+
+// Adds what a thread has clipped to the count of the whole run.
+__device__ __forceinline__ void add_clipped(unsigned long long* clipped, int mine) {
+    if (clipped && mine) atomicAdd(clipped, (unsigned long long)mine);
+}

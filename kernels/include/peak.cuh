@@ -40,20 +40,33 @@ __device__ __forceinline__ Candidate best_of_block(Candidate own, float* scratch
 
 __device__ __forceinline__ bool on_rim(int at, int size) { return size > 1 && (at == 0 || at == size - 1); }
 
-// Warps take rows and lanes columns, so that no index is divided. `sums` are the plain sums, `scores` room for as many
-// floats; both of this plane. Every thread of the block calls it.
+// A thread's way through a plane, `step` elements at a time: no index is divided but the first.
+struct Walk {
+    int index, y, x, width, step, step_y, step_x;
+    __device__ __forceinline__ Walk(int first, int step, int width)
+        : index(first), y(first / width), x(first - y * width), width(width), step(step), step_y(step / width),
+          step_x(step - step_y * width) {}
+    __device__ __forceinline__ void advance() {
+        index += step;
+        y += step_y;
+        x += step_x;
+        if (x >= width) {
+            x -= width;
+            ++y;
+        }
+    }
+};
+
+// `sums` are the plain sums, `scores` room for as many floats; both of this plane. Every thread of the block calls it.
 template <int WARP_COUNT, typename Score>
 __device__ __forceinline__ void find_peak(const Score& score, const Sum* sums, float* scores, int height, int width,
                                           float* scratch, double* record) {
-    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int count = height * width;
     Candidate own = {MINUS_INFINITY, 0x7fffffff};
-    for (int y = warp; y < height; y += WARP_COUNT) {
-        const auto line = score.line(y);
-        for (int x = lane; x < width; x += 32) {
-            Candidate here = {line.quick(sums[y * width + x], x), y * width + x};
-            scores[here.index] = here.value;
-            if (here.value > own.value) own = here;  // of equal ones a lane sees the first first
-        }
+    for (Walk at((int)threadIdx.x, WARP_COUNT * 32, width); at.index < count; at.advance()) {
+        const Candidate here = {score.line(at.y).quick(sums[at.index], at.x), at.index};
+        scores[at.index] = here.value;
+        if (here.value > own.value) own = here;  // of equal ones a thread sees the first first
     }
     const Candidate best = best_of_block<WARP_COUNT>(own, scratch);
     const bool found = best.value > MINUS_INFINITY;
@@ -61,18 +74,15 @@ __device__ __forceinline__ void find_peak(const Score& score, const Sum* sums, f
     // Without a rim along an axis of one element, its neighbours are the element itself.
     const int down = height > 1 ? width : 0, right = width > 1 ? 1 : 0;
     Candidate rival = {MINUS_INFINITY, 0x7fffffff};
-    for (int y = warp; y < height; y += WARP_COUNT) {
-        if (on_rim(y, height)) continue;
-        const bool far_row = y - iy >= RIVAL_DISTANCE || iy - y >= RIVAL_DISTANCE;
-        for (int x = lane; x < width; x += 32) {
-            const bool far = far_row || x - ix >= RIVAL_DISTANCE || ix - x >= RIVAL_DISTANCE;
-            if (!far || on_rim(x, width)) continue;
-            const float* at = scores + y * width + x;
-            const float above = fmaxf(fmaxf(at[-down - right], at[-down]), at[right - down]);
-            const float below = fmaxf(fmaxf(at[down - right], at[down]), at[down + right]);
-            const float highest = fmaxf(fmaxf(above, below), fmaxf(at[-right], at[right]));
-            if (at[0] >= highest) rival.value = fmaxf(rival.value, at[0]);
-        }
+    for (Walk at((int)threadIdx.x, WARP_COUNT * 32, width); at.index < count; at.advance()) {
+        const int away_y = at.y > iy ? at.y - iy : iy - at.y, away_x = at.x > ix ? at.x - ix : ix - at.x;
+        const bool far = away_y >= RIVAL_DISTANCE || away_x >= RIVAL_DISTANCE;
+        if (!far || on_rim(at.y, height) || on_rim(at.x, width)) continue;
+        const float* here = scores + at.index;
+        const float above = fmaxf(fmaxf(here[-down - right], here[-down]), here[right - down]);
+        const float below = fmaxf(fmaxf(here[down - right], here[down]), here[down + right]);
+        const float highest = fmaxf(fmaxf(above, below), fmaxf(here[-right], here[right]));
+        if (here[0] >= highest) rival.value = fmaxf(rival.value, here[0]);
     }
     rival = best_of_block<WARP_COUNT>(rival, scratch);
     if (threadIdx.x == 0) {

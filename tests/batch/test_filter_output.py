@@ -176,7 +176,7 @@ def test_any_write_may_fail(tmp_path, folder, lasting):
             assert files(out) == whole
 
 
-@pytest.mark.parametrize("kills", [8, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("kills", [8])
 def test_killed_run_resumes_to_the_same_bytes(tmp_path, forker, kills):
     for number in range(4):
         write_movie(tmp_path / "in" / f"m{number}.tif", seed=number, shape=(200, 220))

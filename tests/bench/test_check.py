@@ -23,8 +23,8 @@ def right_plane(case, data, pair):
 def test_planes(case):
     data = random_data(case, np)
     expected = Expected(case, data)
-    assert set(expected.pairs) == {0, case.problem.pairs - 1}
-    for pair in expected.pairs:
+    assert set(expected.parts) == {0, case.problem.pairs - 1}
+    for pair in expected.parts:
         plane = right_plane(case, data, pair)
         assert expected.error(pair, plane) < 1e-12
         assert expected.error(pair, plane[::-1]) > TOLERANCE
@@ -36,7 +36,7 @@ def test_planes(case):
 def test_peaks(case):
     data = random_data(case, np)
     expected = Expected(case, data)
-    for pair in expected.pairs:
+    for pair in expected.parts:
         plane = right_plane(case, data, pair)
         assert expected.error(pair, plane.argmax()) == 0
         assert expected.error(pair, plane.argmax() - 1) > TOLERANCE

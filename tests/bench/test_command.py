@@ -3,21 +3,25 @@
 import pytest
 
 from tests.batch.movies import xcorr
-from xcorr_app.bench import correlation
+from xcorr_app.bench import record
 from xcorr_app.cli import main
 from xcorr_app.gpu.device import DeviceStatus
 
 
 @pytest.fixture
 def no_gpu(monkeypatch):
-    monkeypatch.setattr(correlation, "cuda_status", lambda: DeviceStatus(available=False, reason="no driver here"))
+    monkeypatch.setattr(record, "cuda_status", lambda: DeviceStatus(available=False, reason="no driver here"))
+
+
+COMMANDS = ("correlation", "filter", "im2win", "pointwise")
 
 
 @pytest.mark.usefixtures("no_gpu")
-@pytest.mark.parametrize("options", [(), ("--quick",), ("--device", "cuda:1"), ("--only", "one-to-one")])
-def test_without_a_gpu_one_line_says_so(options, tmp_path):
+@pytest.mark.parametrize("options", [(), ("--quick",), ("--device", "cuda:1"), ("--only", "1")])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_without_a_gpu_one_line_says_so(command, options, tmp_path):
     path = tmp_path / "results.json"
-    run = xcorr("bench", "correlation", "--json", path, *options)
+    run = xcorr("bench", command, "--json", path, *options)
     assert run.code == 1
     assert run.lines_of_error == ["xcorr: the benchmark measures a GPU and there is none: no driver here"]
     assert run.stdout == ""
@@ -35,15 +39,16 @@ def test_without_a_gpu_one_line_says_so(options, tmp_path):
         (("--json", "nowhere/results.json"), "is no file in a folder that exists"),
     ],
 )
-def test_wrong_values_are_wrong_usage(options, words):
-    run = xcorr("bench", "correlation", *options)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_wrong_values_are_wrong_usage(command, options, words):
+    run = xcorr("bench", command, *options)
     assert run.code == 2
     assert words in " ".join(run.stderr.split())
 
 
 def test_every_benchmark_is_documented():
     commands = main.commands["bench"].commands
-    assert "correlation" in commands
+    assert set(commands) == set(COMMANDS)
     for name in commands:
         text = xcorr("bench", name, "--help").stdout
         assert f"xcorr bench {name}" in text.partition("Example")[2]

@@ -13,8 +13,9 @@ from xcorr_app.bench.cases import Case
 from xcorr_app.bench.check import Expected
 from xcorr_app.bench.contender import Attempt, Contender, plane_at
 from xcorr_app.bench.contenders import contenders_of
-from xcorr_app.bench.correlation import QUICK, CorrelationBenchmark
+from xcorr_app.bench.correlation import CorrelationBenchmark
 from xcorr_app.bench.data import random_data
+from xcorr_app.bench.effort import QUICK, THOROUGH
 from xcorr_app.gpu.correlation_problem import Problem
 from xcorr_app.gpu.device import cuda_status
 
@@ -46,7 +47,7 @@ def test_every_attempt_of_every_contender_is_right(cupy, case):
         assert attempts, contender.name
         for attempt in attempts:
             result = attempt.run()
-            for pair in expected.pairs:
+            for pair in expected.parts:
                 error = expected.error(pair, attempt.read(result, pair))
                 limit = 1e-5 if case.task in ("plane", "call") else 2e-3
                 assert error < limit, (contender.name, attempt.note, pair, error)
@@ -60,12 +61,12 @@ def test_the_ceilings_are_those_of_a_gpu(benchmark_run):
 
 
 def test_twice_the_work_takes_longer(cupy, benchmark_run):
-    clock = correlation.THOROUGH.clock
+    clock = THOROUGH.clock
     problem = Problem.full_plane((64, 64), (64, 64), lefts=512, rights=512)
     seconds = []
     for pairs in (256, 512):
         case = Case("work", replace(problem, lefts=pairs, rights=pairs))
-        attempt = next(correlation.Contender("", _combined).attempts(case, random_data(case, cupy)))
+        attempt = next(Contender("", _combined).attempts(case, random_data(case, cupy)))
         measured = clock.on_device(attempt.run)
         assert measured.how == "replay"
         assert case.fma / measured.seconds < 1.05 * benchmark_run.rates.fma
@@ -75,8 +76,8 @@ def test_twice_the_work_takes_longer(cupy, benchmark_run):
 
 def test_work_that_no_graph_holds_is_timed_by_events(cupy):
     array = cupy.arange(1000.0)
-    assert correlation.QUICK.clock.on_device(lambda: float(array.sum())).how == "events"
-    assert correlation.QUICK.clock.on_device(lambda: array + 1).how == "replay"
+    assert QUICK.clock.on_device(lambda: float(array.sum())).how == "events"
+    assert QUICK.clock.on_device(lambda: array + 1).how == "replay"
 
 
 def test_a_wrong_or_failing_contender_is_a_line_of_the_table(cupy, benchmark_run, monkeypatch):

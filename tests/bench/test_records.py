@@ -6,8 +6,8 @@ import json
 import pytest
 from rich.console import Console
 
-from xcorr_app.bench.correlation import write_json
 from xcorr_app.bench.device_rates import DeviceRates
+from xcorr_app.bench.record import write_json
 from xcorr_app.bench.records import CaseResult, Timing, as_dict
 from xcorr_app.cli.bench_tables import print_case, print_ceilings, print_summary
 from xcorr_app.errors import OutputError

@@ -1,11 +1,13 @@
 """``xcorr filter`` as it is typed: what it refuses and how it says so, and what it prints."""
 
+import sys
+
 import numpy as np
 import pytest
 from click.testing import CliRunner
 
 from tests.batch.filter_runs import filtering
-from tests.batch.movies import refused, write_movie, xcorr
+from tests.batch.movies import files, record, refused, write_movie, xcorr
 from tests.io.samples import noise, write_plain
 from xcorr_app.batch import filter_run
 from xcorr_app.cli import main
@@ -42,10 +44,22 @@ def stack(tmp_path_factory):
         (["--box", "3", "--mode", "constant", "--cval", "nan"], "cval is nan"),
         (["--box", "3", "--cval", "5"], "only used by mode constant, not by mode reflect"),
         (["--box", "3", "--dtype", "uint8"], "--dtype"),
-        (["--box", "3", "--engine", "reuse"], "--engine"),
-        (["--box", "3", "--device", "cuda"], "device cuda: filters run on the CPU so far"),
-        (["--box", "3", "--device", "cuda:1"], "device cuda:1: filters run on the CPU so far"),
-        (["--box", "3", "--device", "tpu"], "device 'tpu' is not known: use auto or cpu"),
+        (["--box", "3", "--engine", "cuda"], "--engine"),
+        (
+            ["--box", "3", "--engine", "reuse", "--device", "cpu"],
+            "runs on a GPU (--device cpu was given)",
+        ),
+        (["--box", "3", "--device", "tpu"], "device 'tpu' is not known: use auto, cpu, cuda or cuda:N"),
+        (["--bank", "gabor:8,4", "--box", "3"], "--box, --bank: give one filter"),
+        (["--bank", "gabor"], "bank 'gabor': write gabor:ORIENTATIONS,SCALES"),
+        (["--bank", "gabor:8"], "bank 'gabor:8': write gabor:ORIENTATIONS,SCALES"),
+        (["--bank", "gabor:8,x"], "bank 'gabor:8,x': write gabor:ORIENTATIONS,SCALES"),
+        (["--bank", "gabor:0,4"], "1 to 64 orientations, 1 to 9 scales"),
+        (["--bank", "schmid:3"], "bank 'schmid:3': write schmid: it takes no numbers"),
+        (["--bank", "derivatives:0.1"], "at least 0.5 px each"),
+        (["--bank", "wavelet:3"], "bank 'wavelet:3' is not known: write gabor:ORIENTATIONS,SCALES, derivatives:"),
+        (["--bank", "nowhere.npy"], "nowhere.npy: is no array that can be read"),
+        (["--bank", "schmid", "--engine", "fft"], "a bank is computed as a whole: leave --engine fft out"),
         (["--box", "3", "--layout", "heap"], "--layout"),
         (["--box", "3", "--max-pixels", "0"], "--max-pixels"),
         (["--box", "3", "--resume", "--overwrite"], "give one of them"),
@@ -119,11 +133,30 @@ def test_quiet_and_normal(tmp_path, stack):
     assert len(normal.splitlines()) == len(quiet.splitlines()) + 1
 
 
-def test_auto_is_the_cpu_and_says_nothing_of_a_gpu(tmp_path, stack):
+def test_auto_without_a_gpu_is_the_cpu_and_says_so_once(tmp_path, stack, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
     run = xcorr("filter", stack, "-o", tmp_path / "out", "--box", "3")
     assert run.code == 0
-    assert "GPU" not in run.stdout
+    assert run.stdout.count("no GPU is used: CuPy cannot be imported") == 1
     assert run.stderr == ""
+    assert record(tmp_path / "out")["device"] == "CPU"
+    quiet = xcorr("filter", stack, "-o", tmp_path / "cpu", "--box", "3", "--engine", "opencv")
+    assert "GPU" not in quiet.stdout
+
+
+@pytest.mark.parametrize("options", [["--device", "cuda"], ["--device", "cuda:1"], ["--engine", "reuse"]])
+def test_a_gpu_that_is_needed_and_not_there(tmp_path, stack, monkeypatch, options):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    refused(xcorr("filter", stack, "-o", tmp_path / "out", "--box", "3", *options), "CuPy cannot be imported")
+    assert not (tmp_path / "out").exists()
+
+
+def test_images_of_32_bits_are_refused_in_words(tmp_path):
+    write_plain(tmp_path / "m.tif", noise((2, 9, 9), "uint32"))
+    run = filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3")
+    assert run.code == 1
+    assert "images of uint32 cannot be filtered: convert them to one of uint8, uint16, int16, float32" in run.stdout
+    assert files(tmp_path / "out") == {"run.json"}
 
 
 def test_limit_on_pixels_fails_the_stack(tmp_path, stack):

@@ -90,13 +90,14 @@ def test_options_of_one_name_take_the_same_values():
 def test_usage_of_filter():
     text = " ".join(xcorr("filter", "--help").stdout.split())
     assert "filter [OPTIONS] INPUT..." in text
-    for words in ("SIGMA,AMOUNT", "reflect|constant|nearest|mirror|wrap", "same|float32", "auto|cpu", "Exit code"):
+    for words in ("SIGMA,AMOUNT", "reflect|constant|nearest|mirror|wrap", "same|float32", "auto|cpu|cuda", "Exit code"):
         assert words in text, words
-    assert "reuse" not in text
+    for words in ("auto|opencv|separable|fft|scipy|reuse", "gabor:ORIENTATIONS,SCALES", "uint32 is refused"):
+        assert words in text, words
     known = {name for option in main.commands["filter"].params for name in [*option.opts, *option.secondary_opts]}
     usage = (
-        "-o --gaussian --box --sobel --laplacian --log --dog --unsharp --taps --mode --cval --dtype --device --engine "
-        "--overwrite --resume --layout --max-pixels -q -v --debug"
+        "-o --gaussian --box --sobel --laplacian --log --dog --unsharp --taps --bank --mode --cval --dtype --device "
+        "--engine --overwrite --resume --layout --max-pixels -q -v --debug"
     )
     assert set(usage.split()) <= known
 

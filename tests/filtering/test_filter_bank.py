@@ -118,5 +118,5 @@ def test_what_is_refused(shape, bank, options, error, words):
 
 def test_types_that_are_refused():
     for images in ([[1]], np.ones((4, 4), complex)):
-        with pytest.raises(DataTypeError, match="NumPy array"):
+        with pytest.raises(DataTypeError, match="NumPy or CuPy array"):
             filter_bank(images, np.ones((1, 1, 1)))

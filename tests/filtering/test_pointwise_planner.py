@@ -10,8 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.filtering import pointwise_planner
-from xcorr_app.filtering.pointwise_planner import MultiprocessorLimits, candidates, plan_pointwise
+from xcorr_app.gpu import pointwise_planner
+from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits, candidates, plan_pointwise
 
 H200 = MultiprocessorLimits(132, 65536, 255, 233472, 232448, 1024)
 T4 = MultiprocessorLimits(40, 65536, 255, 65536, 65536, 0)
@@ -130,9 +130,9 @@ def test_the_order_of_candidates_makes_no_difference(shape):
 
 def test_limits_decide():
     roomy = plan_pointwise(256, 256, 10**6, H200)
-    tight = replace(H200, registers_per_thread=64)
-    assert roomy.registers > 64
-    assert plan_pointwise(256, 256, 10**6, tight).registers <= 64
+    tight = replace(H200, registers_per_thread=120)
+    assert roomy.registers > 120
+    assert plan_pointwise(256, 256, 10**6, tight).registers <= 120
     little = replace(H200, shared_bytes_per_block=5000)
     assert roomy.shared_bytes > 5000
     assert plan_pointwise(256, 256, 10**6, little).shared_bytes <= 5000

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import xcorr_app as xc
-from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError, ShapeError, XcorrError
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError, XcorrError
 from xcorr_app.filtering.convolve import filter_frames
 
 IMAGE = np.ones((6, 7))
@@ -82,7 +82,8 @@ def test_a_result_on_top_of_the_images() -> None:
 
 
 @pytest.mark.gpu
-def test_images_in_device_memory_are_refused() -> None:
+def test_taps_in_device_memory_are_refused() -> None:
     cupy = pytest.importorskip("cupy")
-    with pytest.raises(DeviceError, match="asnumpy"):
-        xc.convolve(cupy.ones((4, 4)), np.ones((3, 3)))
+    for images in (np.ones((4, 4)), cupy.ones((4, 4))):
+        with pytest.raises(DataTypeError, match=r"taps\.get\(\)"):
+            xc.convolve(images, cupy.ones((3, 3)))

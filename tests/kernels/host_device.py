@@ -14,6 +14,7 @@ from xcorr_app.gpu.compile import kernel_root
 from xcorr_app.gpu.correlation_launch import launch_of
 
 SHIM = Path(__file__).parent / "shim"
+_OPTIONS = ("-std=c++17", "-O1", "-w", "-U_FORTIFY_SOURCE", "-fPIC")
 GUARD = 512  # elements before and after every array that no kernel may read (NaN) or write
 
 
@@ -25,11 +26,19 @@ def build(folder: Path, source: Path, defines: dict[str, str | int]) -> ctypes.C
     if not library.exists():
         compiler = shutil.which("g++")
         assert compiler, "these tests need g++"
-        command = [compiler, "-std=c++17", "-O1", "-w", "-U_FORTIFY_SOURCE", "-shared", "-fPIC", f"-I{SHIM}"]
-        command += [f"-I{kernel_root() / 'include'}", *arguments, str(source), "-o", str(library)]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        assert done.returncode == 0, done.stderr
+        headers = folder / "headers.h"
+        if not headers.exists():
+            shutil.copy(SHIM / headers.name, headers)
+            run_compiler([compiler, *_OPTIONS, "-x", "c++-header", str(headers), "-o", f"{headers}.gch"])
+        command = [compiler, *_OPTIONS, "-shared", "-include", str(headers), f"-I{SHIM}"]
+        run_compiler([*command, f"-I{kernel_root() / 'include'}", *arguments, str(source), "-o", str(library)])
     return ctypes.CDLL(str(library))
+
+
+def run_compiler(command: list[str]) -> None:
+    """Run a compiler; what it says is the failure."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def run_launch(folder, launch, problem, arrays):

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, transform_launch
+from xcorr_app.gpu import im2win_run
+from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, sum_launch, transform_launch
+from xcorr_app.gpu.im2win_problem import stored_filters
+from xcorr_app.gpu.launch import DeviceLimits, Launch
 
 
 def windows_of(images, problem):
@@ -39,6 +44,27 @@ def integers(problem, seed=3):
     return images.astype(np.float32), filters.astype(np.float32)
 
 
+def start_on_host(folder, monkeypatch, names):
+    """Make the device's entries run the kernels' source on NumPy arrays; what is started is added to `names`."""
+
+    def kernel_function(name, defines, shared_bytes):
+        def start(grid, block, arguments, shared_mem):
+            assert shared_mem == shared_bytes
+            names.append(name.rsplit("/", 1)[-1])
+            arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
+            assert all(array.flags.c_contiguous for array in arrays)
+            numbers = arguments[len(arrays) :]
+            assert all(isinstance(number, np.int32) for number in numbers)
+            run_kernel(folder, Launch(name, defines, *grid, *block, shared_mem), arrays, numbers)
+
+        return start
+
+    monkeypatch.setitem(sys.modules, "cupy", np)
+    monkeypatch.setattr(im2win_run, "kernel_function", kernel_function)
+    monkeypatch.setattr(im2win_run, "current_device", lambda: 0)
+    monkeypatch.setattr(im2win_run, "device_limits", lambda device: DeviceLimits())
+
+
 def transform_on_host(folder, images, problem, vector=4):
     """The window tensor, computed by the kernel's source on the host, poisoned beforehand."""
     window = guarded(np.full(problem.window_shape, np.nan, np.float32))
@@ -47,12 +73,20 @@ def transform_on_host(folder, images, problem, vector=4):
     return window
 
 
-def convolve_on_host(folder, images, filters, problem, *, tuning=None, basic_rows=0):
-    """Output of the kernels' source on the host, poisoned beforehand: transform, then either form."""
-    window = transform_on_host(folder, images, problem)
-    stored = guarded(np.ascontiguousarray(filters.transpose(0, 1, 3, 2)))
+def convolve_on_host(folder, images, filters, problem, *, implicit=False, segments=1, tuning=None, basic_rows=0):
+    """Output of the kernels' source on the host, poisoned beforehand; `implicit`: without the transform."""
+    source = guarded(images) if implicit else transform_on_host(folder, images, problem)
+    stored = guarded(stored_filters(filters))
     output = guarded(np.full(problem.out_shape, np.nan, np.float32))
-    launch = basic_launch(problem, basic_rows) if basic_rows else convolve_launch(problem, tuning=tuning)
-    run_kernel(folder, launch, (window, stored, output), problem.arguments())
+    if basic_rows:
+        run_kernel(folder, basic_launch(problem, basic_rows), (source, stored, output), problem.arguments())
+    else:
+        launch = convolve_launch(problem, implicit=implicit, segments=segments, tuning=tuning)
+        workspace = guarded(np.full((launch.segments - 1, *problem.out_shape), np.nan, np.float32))
+        run_kernel(folder, launch, (source, stored, output, workspace), (*problem.arguments(), *launch.extra))
+        assert guards_are_whole(workspace)
+        if launch.segments > 1:
+            add = sum_launch(problem, launch.segments)
+            run_kernel(folder, add, (output, workspace), add.extra)
     assert guards_are_whole(output)
     return output

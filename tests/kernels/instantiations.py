@@ -3,15 +3,26 @@
 from __future__ import annotations
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.bank_launch import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.correlation_launch import VARIANTS, launch_of
 from xcorr_app.gpu.correlation_options import TUNABLES, KernelOptions
 from xcorr_app.gpu.correlation_problem import Problem
 from xcorr_app.gpu.correlation_tuning import NARROW
 from xcorr_app.gpu.filter_launch import FilterProblem, filter_launch
-from xcorr_app.gpu.im2win_launch import ABLATION, STEPS, TILES, basic_launch, convolve_launch, transform_launch
-from xcorr_app.gpu.im2win_problem import LAYERS
+from xcorr_app.gpu.im2win_launch import (
+    ABLATION,
+    STEPS,
+    basic_launch,
+    convolve_launch,
+    filters_launch,
+    sum_launch,
+    transform_launch,
+)
+from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem
+from xcorr_app.gpu.im2win_tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.launch import DeviceLimits, Launch
 from xcorr_app.gpu.peak_launch import moment_launches, peak_launch, plane_peak_launch
+from xcorr_app.gpu.separable_launch import SeparableProblem, separable_launch
 
 COMMON_TYPES = [("float32", "float32", "float"), ("uint16", "uint16", "float")]
 """Types of left, right and sums: read as they are, and converted on load."""
@@ -86,22 +97,38 @@ def extreme_launches():
 
 
 def launches_of_im2win():
-    """The window transform, the basic form and the tile that is chosen, for each of the twelve layers."""
+    """The kernels of each of the twelve layers, with the tile that is chosen, and the padding of banks."""
     for layer in LAYERS.values():
-        yield from (transform_launch(layer), basic_launch(layer), convolve_launch(layer))
+        yield from (transform_launch(layer), basic_launch(layer), filters_launch(layer))
+        yield from (convolve_launch(layer), convolve_launch(layer, implicit=True))
+    yield sum_launch(LAYERS[12], 2)
+    yield _padding("reflect", "float32")
 
 
 def other_launches_of_im2win():
-    """Every tile, and every step of the ablation."""
+    """Every tile with every depth, every step of the ablation, every boundary and type of a bank's images."""
     yield transform_launch(LAYERS[8], vector=1)
-    tiles = [{"WARPS_M": m, "WARPS_N": n} for m, n in TILES]
-    for tuning in (*tiles, *STEPS.values(), *ABLATION.values()):
-        yield convolve_launch(LAYERS[8], tuning=tuning)
+    yield sum_launch(Im2winProblem(1, 1, 3, 3, 1, 3, 3), 2)
+    for tile in TILES:
+        for depth in TILE_DEPTHS:
+            yield convolve_launch(LAYERS[8], implicit=True, tuning={**tile.defines(), "TILE_K": depth})
+        yield convolve_launch(LAYERS[8], tuning=tile.defines())
+    for tuning in (*STEPS.values(), *ABLATION.values()):
+        for implicit in (False, True):
+            yield convolve_launch(LAYERS[8], implicit=implicit, tuning=tuning)
+    for boundary in ("mirror", "nearest", "wrap", "constant", "valid"):
+        yield _padding(boundary, "float32")
+    for image_type in ("uint8", "uint16", "int16"):
+        yield _padding("reflect", image_type)
+
+
+def _padding(boundary, image_type):
+    return pad_launch(BankProblem(1, 3, 64, 64, 16, 5, 5, boundary), BankPart(0, 1, 0, 60), image_type=image_type)
 
 
 def launches_of_filters():
     """Every filter kernel: rolling sums from small to the largest that registers hold, loops for the rest."""
-    for side in (1, 3, 5, 7, 9, 15, 31, 63):
+    for side in (1, 3, 5, 7, 9, 11, 13, 15, 31, 63):
         for element in ("float32", "uint16"):
             problem = FilterProblem((1024, 1024), (side, side), 64)
             yield filter_launch(problem, image_type=element, result_type=element)
@@ -111,16 +138,46 @@ def launches_of_filters():
 
 def other_launches_of_filters():
     """Other types and boundaries, flat and tall filters, and every step of the ablation."""
-    shapes = [(1, 63), (5, 63), (10, 63), (19, 19), (25, 5), (26, 4), (8, 8), (6, 21), (21, 21), (63, 62)]
+    shapes = [(1, 63), (2, 63), (13, 13), (9, 18), (7, 7), (8, 8), (6, 21), (21, 21), (25, 17), (63, 62)]
     for shape in shapes:
         for element in ("float32", "float64", "uint8", "int16"):
-            boundary = "reflect" if element == "float32" else "constant"
-            problem = FilterProblem((1024, 1024), shape, 64, boundary)
-            yield filter_launch(problem, image_type=element, result_type=element)
+            for width, count in ((1024, 64), (1003, 64), (512, 1)):
+                boundary = "reflect" if element == "float32" else "constant"
+                problem = FilterProblem((1024, width), shape, count, boundary)
+                yield filter_launch(problem, image_type=element, result_type=element)
+    for side in (3, 9, 31):
+        problem = FilterProblem((1024, 1024), (side, side), 64)
+        yield filter_launch(problem, image_type="uint16", result_type="uint16", double_sums=True)
+        yield filter_launch(problem, image_type="uint16", result_type="float32")
     for side in (3, 5):
         for columns, rows in ((0, 0), (0, 1), (1, 0)):
             tuning = {"COLUMN_REUSE": columns, "ROW_REUSE": rows}
             yield filter_launch(FilterProblem((1024, 1024), (side, side)), f"exchange_{side}", tuning=tuning)
+
+
+def launches_of_separable():
+    """Gaussians of 1, 2, 4 and 8 px, and differences of two."""
+    for taps in (9, 17, 33, 65):
+        for element in ("float32", "uint16"):
+            for terms in (1, 2):
+                problem = SeparableProblem((1024, 1024), (taps, taps), terms, 64)
+                yield separable_launch(problem, image_type=element, result_type=element, clips=terms > 1)
+
+
+def other_launches_of_separable():
+    """Every tile at the most rolling sums that it takes, all types, narrow images, and a constant outside."""
+    shapes = [(1, 1), (5, 129), (9, 9), (14, 14), (18, 18), (34, 34), (68, 68), (129, 129), (128, 6)]
+    for shape in shapes:
+        for terms in (1, 2):
+            for element, result in (("float32", "float32"), ("uint8", "uint8"), ("int16", "float32")):
+                problem = SeparableProblem((1024, 1024), shape, terms, 64, "constant")
+                yield separable_launch(problem, image_type=element, result_type=result)
+    for shape in [(3, 3), (17, 17), (34, 9), (68, 129)]:
+        for terms in (1, 2):
+            problem = SeparableProblem((1024, 1024), shape, terms)
+            yield separable_launch(problem, image_type="float64", result_type="float64")
+    for width in (64, 32):
+        yield separable_launch(SeparableProblem((1024, width), (9, 9)), image_type="uint8", result_type="int16")
 
 
 def distinct(launches) -> dict[str, Launch]:

@@ -1,11 +1,15 @@
 """Every instantiation that ships, compiled as at run time but without a device: no stack frame, no spills, anywhere.
 
-The compiler is CUDA 13's, whose oldest architecture is sm_75 (that of CUDA 12 is sm_50).
+The compiler is CUDA 13's, whose oldest architecture is sm_75 (that of CUDA 12 is sm_50). All of it takes some minutes
+(``make compile-test``, which sets ``XCORR_COMPILE_ALL=1``); otherwise each common instantiation is compiled for one of
+the architectures, in turn, and a quarter of the others for one.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
+import zlib
 from concurrent.futures import ProcessPoolExecutor
 
 import pytest
@@ -19,19 +23,25 @@ from tests.kernels.instantiations import (
     launches_of_filters,
     launches_of_im2win,
     launches_of_peaks,
+    launches_of_separable,
     launches_of_variants,
     narrow_launches,
     other_launches_of_filters,
     other_launches_of_im2win,
+    other_launches_of_separable,
 )
+from tests.kernels.pointwise_instantiations import launches_of_pointwise, other_launches_of_pointwise
+from tests.kernels.sliding_instantiations import launches_of_sliding, other_launches_of_sliding
 from xcorr_app.gpu.compile import compiler_options, kernel_root, kernel_source
 from xcorr_app.registration.passes import worker_count
 
 _COMMON = [*launches_of_variants(COMMON_TYPES), *launches_of_peaks(COMMON_TYPES)]
+_COMMON += [*launches_of_separable(), *launches_of_pointwise(), *launches_of_sliding()]
 EVERYWHERE = distinct([*_COMMON, *launches_of_im2win(), *launches_of_filters()])
 """Compiled for all the chosen architectures."""
 _OTHERS = [*launches_of_variants(OTHER_TYPES), *launches_of_peaks(OTHER_TYPES), *narrow_launches(), *extreme_launches()]
-_OTHERS += [*other_launches_of_im2win(), *other_launches_of_filters()]
+_OTHERS += [*other_launches_of_im2win(), *other_launches_of_filters(), *other_launches_of_pointwise()]
+_OTHERS += [*other_launches_of_separable(), *other_launches_of_sliding()]
 OTHERS = {name: launch for name, launch in distinct(_OTHERS).items() if name not in EVERYWHERE}
 """Other types, the tile of every narrow window, and tunables at their largest: compiled for one."""
 
@@ -56,11 +66,21 @@ def processes():
         yield pool
 
 
+def chosen_jobs():
+    """Launches, each with an architecture: all of them, or a share that is the same in every run."""
+    architectures = chosen_architectures()
+    if os.environ.get("XCORR_COMPILE_ALL"):
+        everywhere = [(launch, sm) for launch in EVERYWHERE.values() for sm in architectures]
+        return [*everywhere, *((launch, 90) for launch in OTHERS.values())]
+    shares = {name: zlib.crc32(name.encode()) for name in (*EVERYWHERE, *OTHERS)}
+    common = [(launch, architectures[shares[name] % len(architectures)]) for name, launch in EVERYWHERE.items()]
+    return [*common, *((launch, 90) for name, launch in OTHERS.items() if shares[name] % 4 == 0)]
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("kernel", sorted({launch.kernel for launch in EVERYWHERE.values()}))
 def test_stays_in_registers(processes, kernel):
-    jobs = [(launch, sm) for launch in EVERYWHERE.values() for sm in chosen_architectures()]
-    jobs = [job for job in [*jobs, *((launch, 90) for launch in OTHERS.values())] if job[0].kernel == kernel]
+    jobs = [job for job in chosen_jobs() if job[0].kernel == kernel]
     sources = [kernel_source(launch.kernel, launch.defines) for launch, _ in jobs]
     logs = processes.map(nvrtc.outside_registers, sources, [options(sm) for _, sm in jobs])
     wrong = [f"sm_{sm} {launch.defines}: {log}" for (launch, sm), log in zip(jobs, logs, strict=True) if log]

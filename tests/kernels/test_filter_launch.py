@@ -15,11 +15,12 @@ from xcorr_app.gpu.launch import DeviceLimits
     [
         ((3, 3), "uint8", "reuse"),
         ((1, 63), "float32", "reuse"),
-        ((19, 19), "uint16", "reuse"),
-        ((63, 1), "float32", "reuse_wide"),
+        ((12, 12), "float32", "reuse"),
+        ((13, 2), "float32", "reuse_wide"),
+        ((12, 13), "uint16", "reuse_wide"),
         ((31, 31), "float32", "reuse_wide"),
-        ((9, 9), "float64", "reuse"),
-        ((15, 15), "float64", "reuse_wide"),
+        ((7, 7), "float64", "reuse"),
+        ((8, 3), "float64", "reuse_wide"),
     ],
 )
 def test_rolling_sums_where_registers_hold_them(shape, element, kernel):
@@ -30,33 +31,67 @@ def test_rolling_sums_where_registers_hold_them(shape, element, kernel):
 def test_taps_are_the_struct_of_the_kernels():
     packed = taps_argument([[1, 2, 3], [4, 5, 6]], 7.5, "uint16")
     assert packed.size == 1
-    assert packed.tobytes() == np.array([1, 2, 3, 4, 5, 6, 7.5], "float32").tobytes()
-    assert taps_argument([[0.1]], 0.2, "float64").tobytes() == np.array([0.1, 0.2]).tobytes()
+    assert packed.tobytes() == np.array([1, 2, 3, 4, 5, 6, 7.5, 21, 0], "float32").tobytes()
+    assert taps_argument([[0.1]], 0.2, "float64").tobytes() == np.array([0.1, 0.2, 0.1, 0]).tobytes()
+    high, low = taps_argument([[0.1, 0.2]], 0, "uint16")["total"].astype(float)
+    assert high + low == pytest.approx(0.1 + 0.2, rel=1e-14)
 
 
 def test_the_largest_taps_fit_the_arguments_of_a_kernel():
-    """32764 bytes, since CUDA 12.1; three pointers' and six integers' worth besides."""
-    assert taps_argument(np.ones((63, 63)), 0.0, "float64").nbytes + 2 * 8 + 6 * 4 <= 32764
+    """32764 bytes, since CUDA 12.1; three pointers and six integers besides."""
+    assert taps_argument(np.ones((63, 63)), 0.0, "float64").nbytes + 3 * 8 + 6 * 4 <= 32764
+
+
+def test_sums_in_double_precision_where_they_are_asked_for():
+    problem = FilterProblem((512, 512), (15, 15))
+    launch = filter_launch(problem, image_type="uint16", result_type="uint16", double_sums=True)
+    assert launch.kernel == "filtering/reuse_wide"
+    assert launch.defines["SUM_TYPE"] == "double"
+    assert launch.defines["CENTRE"] == 0
+    assert taps_argument([[0.1]], 0.2, "uint16", double_sums=True).tobytes() == np.array([0.1, 0.2, 0.1, 0]).tobytes()
+    assert filter_launch(problem, image_type="uint16", result_type="uint16").defines["CENTRE"] == 1
 
 
 def test_few_images_are_cut_finely_and_many_coarsely():
-    def rows(count, **device):
-        problem = FilterProblem((1024, 1024), (3, 3), count)
-        return filter_launch(problem, device=DeviceLimits(**device)).extra[-1]
+    def shape(count, **device):
+        launch = filter_launch(FilterProblem((1024, 1024), (3, 3), count), device=DeviceLimits(**device))
+        return launch.defines["GROUPS"], launch.extra[-1]
 
-    assert rows(64) == 64
-    assert rows(1) == 8
-    assert rows(1, multiprocessors=1) == 64
+    assert shape(64) == (4, 64)
+    assert shape(16) == (2, 32)
+    assert shape(1) == (1, 8)
+    assert shape(1, multiprocessors=1) == (4, 128)
 
 
 @pytest.mark.parametrize("kernel", FILTER_KERNELS)
 def test_warps_cover_every_result(kernel):
     shape = {"exchange_3": (3, 3), "exchange_5": (5, 5)}.get(kernel, (4, 6))
     launch = filter_launch(FilterProblem((1000, 1029), shape, 3), kernel)
-    columns = 32 if kernel.startswith("exchange") else 128
+    columns = 32 * launch.defines.get("COLUMNS", 1) * launch.defines.get("GROUPS", 1)
     warps = 3 * -(-1029 // columns) * -(-1000 // launch.extra[-1])
     assert launch.blocks == -(-warps // launch.defines["WARPS"])
     assert launch.threads == 32 * launch.defines["WARPS"]
+
+
+@pytest.mark.parametrize("element", ["uint8", "uint16", "float32", "float64"])
+@pytest.mark.parametrize("width", [2047, 2048])
+def test_copies_of_a_lane_are_bits_of_a_mask(element, width):
+    """Most columns a lane where the filter has one row; an unaligned float32 row is copied element by element."""
+    for taps in range(1, 9):
+        problem = FilterProblem((1280, width), (1, taps), 20)
+        defines = filter_launch(problem, "reuse", image_type=element, result_type=element).defines
+        columns = 32 * defines["COLUMNS"] * defines["GROUPS"] + 2 * taps + 16
+        assert -(-columns * np.dtype(element).itemsize // defines["GRAIN"]) <= 32 * 32
+
+
+def test_rows_are_copied_in_chunks_where_they_begin_at_multiples_of_them():
+    def copied(width, element):
+        defines = filter_launch(FilterProblem((9, width), (3, 3)), image_type=element, result_type=element).defines
+        return defines["GRAIN"], defines["ALIGNED"]
+
+    assert [copied(width, "float32") for width in (128, 127)] == [(16, 1), (4, 0)]
+    assert [copied(width, "uint16") for width in (128, 124)] == [(16, 1), (16, 0)]
+    assert copied(128, "float64") == (8, 1)
 
 
 @pytest.mark.parametrize("kernel", FILTER_KERNELS)

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
-from tests.kernels.filter_definition import TYPES, assert_filtered, random_images, random_taps
+from tests.kernels.filter_definition import TYPES, assert_filtered, filtered_by_definition, random_images, random_taps
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.filter_launch import BOUNDARIES, FilterProblem, filter_launch, taps_argument
 from xcorr_app.gpu.launch import DeviceLimits
 
 SHAPES = {"reuse": (3, 5), "reuse_wide": (6, 9), "exchange_3": (3, 3), "exchange_5": (5, 5)}
 """A filter for every kernel."""
+
+NO_COUNT = SimpleNamespace(ctypes=SimpleNamespace(data=None))
+"""Null pointer."""
 
 
 def filtered(
@@ -25,16 +30,19 @@ def filtered(
     origin=(0, 0),
     result_type=None,
     guard=True,
+    clipped=NO_COUNT,
+    double_sums=False,
     **options,
 ):
     """What `filter_on_device` does, without a device."""
     problem = FilterProblem(images.shape[-2:], taps.shape, len(images), boundary, origin)
     types = {"image_type": images.dtype.name, "result_type": result_type or images.dtype.name}
-    launch = filter_launch(problem, kernel, **types, **options)
+    launch = filter_launch(problem, kernel, **types, double_sums=double_sums, **options)
     poison = np.nan if np.dtype(types["result_type"]).kind == "f" else 99
     results = guarded(np.full((len(images), *problem.result_shape), poison, types["result_type"]))
     inputs = guarded(images) if guard else images
-    run_kernel(folder, launch, (inputs, results, taps_argument(taps, outside, images.dtype.name)), launch.extra)
+    values = taps_argument(taps, outside, images.dtype.name, double_sums=double_sums)
+    run_kernel(folder, launch, (inputs, results, clipped, values), launch.extra)
     assert guards_are_whole(results)
     return results
 
@@ -110,12 +118,32 @@ def test_nan_and_infinity_stay_within_their_footprint(host_builds, kernel):
     np.testing.assert_array_equal(~np.isfinite(result[0]), reached)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
 @pytest.mark.parametrize("kernel", ["reuse", "reuse_wide"])
-def test_an_image_that_begins_off_a_16_byte_boundary(host_builds, kernel):
-    whole, taps = guarded(random_images((1, 1, 8 * 256 + 1), "float32")), random_taps((3, 3))
-    images = whole[0, 0, 1:].reshape(1, 8, 256)
-    assert images.ctypes.data % 16 == 4
-    assert_filtered(filtered(host_builds, images, taps, kernel=kernel, guard=False), images, taps)
+def test_rows_that_begin_at_any_address(host_builds, kernel, dtype):
+    """The last row of the last image ends where memory ends; rows begin at every offset to multiples of 16 bytes."""
+    for width in (131, 134, 140):
+        images, taps = random_images((3, 9, width), dtype), random_taps((3, 6))
+        for boundary in ("reflect", "wrap"):
+            assert_filtered(filtered(host_builds, images, taps, boundary, kernel=kernel), images, taps, boundary)
+
+
+@pytest.mark.parametrize(("groups", "columns"), [(1, 4), (2, 4), (4, 4), (1, 8), (2, 8)])
+@pytest.mark.parametrize("width", [1, 100, 129, 530])
+def test_columns_of_a_lane(host_builds, groups, columns, width):
+    images, taps = random_images((1, 9, width), "uint16"), random_taps((3, 9))
+    tuning = {"GROUPS": groups, "COLUMNS": columns}
+    for boundary in ("mirror", "constant", "valid")[: 2 + (width > 9)]:
+        result = filtered(host_builds, images, taps, boundary, kernel="reuse", tuning=tuning, outside=9.5)
+        assert_filtered(result, images, taps, boundary, 9.5)
+
+
+@pytest.mark.parametrize(("rows", "columns", "chunk"), [(6, 8, 8), (8, 8, 16), (10, 4, 8), (5, 4, 4)])
+def test_shapes_of_the_wide_kernel(host_builds, rows, columns, chunk):
+    for shape in ((9, 17), (20, 16), (2, 37)):
+        images, taps = random_images((2, 23, 150), "float32"), random_taps(shape)
+        tuning = {"ROWS": rows, "COLUMNS": columns, "CHUNK": chunk}
+        assert_filtered(filtered(host_builds, images, taps, kernel="reuse_wide", tuning=tuning), images, taps)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
@@ -126,8 +154,70 @@ def test_integers_are_rounded_half_to_even_and_clipped(host_builds, kernel, dtyp
     for gain in (0.5, 1.5, -1.0, 3e9):
         taps = np.zeros(SHAPES[kernel], "float32")
         taps[taps.shape[0] // 2, taps.shape[1] // 2] = gain
-        expected = np.clip(np.rint(images * np.float64(gain)), limits.min, limits.max)
-        np.testing.assert_array_equal(filtered(host_builds, images, taps, kernel=kernel), expected)
+        exact = np.rint(images * np.float64(gain))
+        expected, clipped = np.clip(exact, limits.min, limits.max), guarded(np.array([1000], np.uint64))
+        result = filtered(host_builds, images, taps, kernel=kernel, clipped=clipped)
+        np.testing.assert_array_equal(result, expected)
+        assert clipped[0] == 1000 + np.count_nonzero(exact != expected)
+        assert guards_are_whole(clipped)
+
+
+@pytest.mark.parametrize("kernel", SHAPES)
+@pytest.mark.parametrize("boundary", ["reflect", "valid"])
+@pytest.mark.parametrize("width", [131, 132])
+def test_every_clipped_result_is_counted_once(host_builds, kernel, boundary, width):
+    """Stored four at a time and one by one; what lanes beyond the image would clip does not count."""
+    images, taps = random_images((3, 23, width), "uint8"), 3 * random_taps(SHAPES[kernel])
+    exact, clipped = np.rint(filtered_by_definition(images, taps, boundary)), np.zeros(1, np.uint64)
+    result = filtered(host_builds, images, taps, boundary, kernel=kernel, clipped=clipped)
+    assert_filtered(result, images, taps, boundary)
+    expected = np.count_nonzero((exact < 0) | (exact > 255))
+    assert expected > 1000
+    assert abs(int(clipped[0]) - expected) <= 5  # those at the edge of rounding
+
+
+@pytest.mark.parametrize("kernel", SHAPES)
+def test_of_floating_point_nothing_is_clipped(host_builds, kernel):
+    images, clipped = random_images((1, 9, 40), "uint16"), np.zeros(1, np.uint64)
+    filtered(
+        host_builds, images, 9 * random_taps(SHAPES[kernel]), kernel=kernel, result_type="float32", clipped=clipped
+    )
+    assert clipped[0] == 0
+
+
+@pytest.mark.parametrize("kernel", ["reuse", "reuse_wide"])
+@pytest.mark.parametrize("boundary", ["constant", "wrap"])
+def test_sums_in_double_precision_are_exact_for_large_sixteen_bit_sums(host_builds, kernel, boundary):
+    images = random_images((2, 11, 133), "uint16")
+    taps = np.random.default_rng(8).standard_normal((5, 5))
+    options = {"kernel": kernel, "outside": 1e5, "double_sums": True}
+    result = filtered(host_builds, images, taps, boundary, **options)
+    exact = filtered_by_definition(images, taps, boundary, 1e5)
+    sure = np.abs(exact - np.floor(exact) - 0.5) > 1e-9
+    np.testing.assert_array_equal(result[sure], np.clip(np.rint(exact), 0, 65535)[sure])
+
+
+@pytest.mark.parametrize("kernel", ["reuse", "reuse_wide"])
+def test_sixteen_bits_are_counted_from_the_mean_of_a_block(host_builds, kernel):
+    """Bright images: without it the rounding of large sums shows in every other result."""
+    rng = np.random.default_rng(4)
+    images, taps = rng.integers(60000, 65536, (1, 9, 140)).astype("uint16"), rng.random((13, 9), "float32") + 0.5
+    taps = taps / taps.sum(dtype=np.float64)
+    exact, errors = filtered_by_definition(images, taps), []
+    for centre in (0, 1):
+        options = {"kernel": kernel, "result_type": "float32", "tuning": {"CENTRE": centre}}
+        errors.append(np.sqrt(np.mean((filtered(host_builds, images, taps, **options) - exact) ** 2)))
+    assert errors[1] < errors[0] / 2
+    assert errors[1] < 2e-3
+
+
+def test_flushing_keeps_the_rounding_of_long_sums_small(host_builds):
+    images, taps = np.random.default_rng(5).random((1, 9, 140), "float32") + 9, np.full((63, 21), 1 / 1323, "float32")
+    exact, errors = filtered_by_definition(images, taps), []
+    for rows in (0, 8):
+        options = {"kernel": "reuse_wide", "tuning": {"FLUSH_ROWS": rows}}
+        errors.append(np.sqrt(np.mean((filtered(host_builds, images, taps, **options) - exact) ** 2)))
+    assert errors[1] < errors[0] / 2
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])

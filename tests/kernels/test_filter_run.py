@@ -2,46 +2,19 @@
 
 from __future__ import annotations
 
-import sys
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 
-from tests.kernels.filter_definition import assert_filtered, random_images, random_taps
-from tests.kernels.host_device import run_kernel
+from tests.kernels.filter_definition import assert_filtered, filtered_by_definition, random_images, random_taps
+from tests.kernels.filter_host import numpy_as_device
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu import filter_launch, filter_run
-from xcorr_app.gpu.launch import DeviceLimits
 
 
 @pytest.fixture
 def host(monkeypatch, host_builds):
     """A device whose arrays are NumPy's; the list of the launches that it ran."""
-    ran = []
-
-    def kernel_function(kernel, defines):
-        def start(grid, block, arguments):
-            assert all(isinstance(number, np.int32) for number in arguments[3:])
-            launch = SimpleNamespace(
-                kernel=kernel,
-                entry=kernel.rsplit("/", 1)[-1],
-                defines=defines,
-                blocks=grid[0],
-                threads=block[0],
-                shared_bytes=0,
-            )
-            run_kernel(host_builds, launch, arguments[:3], arguments[3:])
-            ran.append(launch)
-
-        return start
-
-    filter_run._starts.cache_clear()
-    monkeypatch.setitem(sys.modules, "cupy", np)
-    monkeypatch.setattr(filter_run, "kernel_function", kernel_function)
-    monkeypatch.setattr(filter_run, "current_device", lambda: 0)
-    monkeypatch.setattr(filter_run, "device_limits", lambda _: DeviceLimits())
-    yield ran
+    yield numpy_as_device(monkeypatch, host_builds)
     filter_run._starts.cache_clear()
 
 
@@ -59,6 +32,22 @@ def test_a_stack_in_several_launches(host, monkeypatch):
     images, taps = random_images((5, 9, 40), "uint16"), random_taps((3, 3))
     assert_filtered(filter_run.filter_on_device(images, taps, dtype="float32"), images, taps)
     assert len(host) == 3
+
+
+def test_clipped_results_of_all_launches_are_counted(host, monkeypatch):
+    monkeypatch.setattr(filter_launch, "_LARGEST_INDEX", 2 * 2 * 32)
+    images, clipped = np.full((5, 9, 40), 200, "uint8"), np.full(1, 7, np.uint64)
+    filter_run.filter_on_device(images, [[2.0]], clipped=clipped)
+    assert len(host) == 3
+    assert clipped[0] == 7 + images.size
+
+
+@pytest.mark.usefixtures("host")
+def test_sums_in_double_precision():
+    images, taps = random_images((2, 9, 40), "uint16"), 40 * random_taps((3, 3))
+    exact = filtered_by_definition(images, taps)
+    result = filter_run.filter_on_device(images, taps, double_sums=True)
+    np.testing.assert_array_equal(result, np.clip(np.rint(exact), 0, 65535))
 
 
 @pytest.mark.usefixtures("host")

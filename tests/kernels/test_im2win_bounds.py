@@ -5,18 +5,27 @@ from __future__ import annotations
 import ctypes
 import mmap
 import multiprocessing
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from tests.kernels.host_device import run_kernel
 from tests.kernels.im2win_definition import convolution_by_definition, integers
-from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, transform_launch
-from xcorr_app.gpu.im2win_problem import Im2winProblem
+from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, sum_launch, transform_launch
+from xcorr_app.gpu.im2win_problem import Im2winProblem, stored_filters
+from xcorr_app.gpu.im2win_tiles import TILES
 
 # No size is a multiple of a tile's; the window tensor is whole vectors, whose stores need an aligned end.
 PROBLEM = Im2winProblem(2, 3, 9, 12, 37, 3, 3)
-LAUNCHES = {"tiled": convolve_launch(PROBLEM), "basic": basic_launch(PROBLEM, 4)}
+ONE_FILTER = replace(PROBLEM, filters=1)
+TALL = {**TILES[0].defines(), "TILE_K": 16}
+LAUNCHES = {
+    "tiled": (PROBLEM, convolve_launch(PROBLEM, segments=1)),
+    "implicit": (PROBLEM, convolve_launch(PROBLEM, implicit=True, segments=2)),
+    "basic": (PROBLEM, basic_launch(PROBLEM, 4)),
+    "implicit, one filter": (ONE_FILTER, convolve_launch(ONE_FILTER, implicit=True, segments=1, tuning=TALL)),
+}
 
 
 def fenced(array, side):
@@ -35,14 +44,25 @@ def fenced(array, side):
 
 def compute(folder, form, side, outside=0):
     """Transform and convolve between fences, and compare; `outside`: an element that is read after that."""
-    images, filters = integers(PROBLEM)
-    image, stored = fenced(images, side), fenced(np.ascontiguousarray(filters.transpose(0, 1, 3, 2)), side)
-    window = fenced(np.full(PROBLEM.window_shape, np.nan, np.float32), side)
-    output = fenced(np.full(PROBLEM.out_shape, np.nan, np.float32), side)
+    problem, launch = LAUNCHES[form]
+    images, filters = integers(problem)
+    image, stored = fenced(images, side), fenced(stored_filters(filters), side)
+    window = fenced(np.full(problem.window_shape, np.nan, np.float32), side)
+    output = fenced(np.full(problem.out_shape, np.nan, np.float32), side)
     for vector in (1, 4):
-        run_kernel(folder, transform_launch(PROBLEM, vector=vector), (image, window), PROBLEM.arguments())
-    run_kernel(folder, LAUNCHES[form], (window, stored, output), PROBLEM.arguments())
-    np.testing.assert_array_equal(output, convolution_by_definition(images, filters, PROBLEM))
+        run_kernel(folder, transform_launch(problem, vector=vector), (image, window), problem.arguments())
+    workspace = fenced(np.full((launch.segments - 1 or 1, *problem.out_shape), np.nan, np.float32), side)
+    arrays = (
+        image if launch.defines.get("IMPLICIT") else window,
+        stored,
+        output,
+        *([] if form == "basic" else [workspace]),
+    )
+    run_kernel(folder, launch, arrays, (*problem.arguments(), *launch.extra))
+    if launch.segments > 1:
+        add = sum_launch(problem, launch.segments)
+        run_kernel(folder, add, (output, workspace), add.extra)
+    np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
     if outside:
         ctypes.c_float.from_address(output.ctypes.data + 4 * outside).value  # noqa: B018 - the reading is the point
 

@@ -2,21 +2,24 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.im2win_launch import (
     ABLATION,
     STEPS,
-    TILES,
     basic_launch,
     convolve_launch,
-    tile_for,
+    sum_launch,
     transform_launch,
 )
-from xcorr_app.gpu.im2win_problem import LAYERS, MOST_ELEMENTS, Im2winProblem
+from xcorr_app.gpu.im2win_problem import LAYERS, MOST_ELEMENTS, MOST_TILE_DEPTH, Im2winProblem, stored_filters
 from xcorr_app.gpu.im2win_run import WINDOW_BYTES
+from xcorr_app.gpu.im2win_tiles import TILE_DEPTHS, TILES, plan_for, tile_depth
 from xcorr_app.gpu.launch import DeviceLimits
+
+DEVICE = DeviceLimits()
 
 
 def test_sizes_of_a_strided_problem():
@@ -40,6 +43,7 @@ def test_launches_of_the_layers_keep_the_limits(number, window_bytes):
     assert part.images == 1 or 4 * part.window_elements <= max(window_bytes, 4 * layer.window_elements // layer.images)
     assert part.window_elements <= MOST_ELEMENTS
     launches = [convolve_launch(part, tuning=tuning) for tuning in (*STEPS.values(), *ABLATION.values())]
+    launches += [convolve_launch(part, implicit=True), sum_launch(part, 2)]
     for launch in [*launches, basic_launch(part), transform_launch(part), transform_launch(part, vector=1)]:
         assert 32 <= launch.threads <= 1024
         assert launch.threads % 32 == 0
@@ -50,28 +54,75 @@ def test_launches_of_the_layers_keep_the_limits(number, window_bytes):
 @pytest.mark.parametrize("number", LAYERS)
 def test_tiles_cover_the_layers(number):
     layer = LAYERS[number]
-    launch = convolve_launch(layer)
-    tile_m, tile_n = launch.defines["WARPS_M"] * 32, launch.defines["WARPS_N"] * 64
-    covered = launch.blocks * tile_m * tile_n
+    plan, launch = plan_for(layer, DEVICE), convolve_launch(layer)
+    covered = launch.blocks // launch.segments * plan.tile.filters * plan.tile.columns
     assert layer.filters * layer.columns <= covered
     assert covered <= 1.05 * layer.filters * layer.columns  # little of the work is thrown away
+    assert layer.depth <= launch.defines["TILE_K"] * -(-layer.depth // launch.defines["TILE_K"]) <= 1.05 * layer.depth
+
+
+@pytest.mark.parametrize("number", LAYERS)
+def test_the_model_expects_the_target_of_every_layer(number):
+    """0.55 of the rate of multiply-adds: 128 a cycle on each multiprocessor."""
+    layer = LAYERS[number]
+    share = layer.products / (128 * DEVICE.multiprocessors) / plan_for(layer, DEVICE).cycles
+    assert 0.55 <= share <= 1
+
+
+def test_k_is_shared_where_tiles_do_not_fill_the_device():
+    layer = LAYERS[12]
+    shared, alone = plan_for(layer, DEVICE), plan_for(layer, DEVICE, segments=1)
+    assert shared.segments > 1 == alone.segments
+    assert shared.cycles < 0.9 * alone.cycles
+    assert plan_for(LAYERS[4], DEVICE).segments == 1
+
+
+@pytest.mark.parametrize("segments", [1, 2, 3, 5, 16, 1000])
+def test_segments_share_all_of_k(segments):
+    layer = LAYERS[11]
+    launch = convolve_launch(layer, segments=segments)
+    tiles, of_segment = -(-layer.depth // launch.defines["TILE_K"]), launch.extra[0]
+    assert (launch.segments - 1) * of_segment < tiles <= launch.segments * of_segment
+    assert launch.segments <= segments
+    assert sum_launch(layer, launch.segments).extra == (layer.filters * layer.columns, launch.segments)
 
 
 def test_tiles_by_number_of_filters():
-    def tile(filters, images=128):
-        return tile_for(Im2winProblem(images, 8, 114, 114, filters, 3, 3), DeviceLimits())
+    def filters_of_tile(filters, images=128):
+        return plan_for(Im2winProblem(images, 8, 114, 114, filters, 3, 3), DEVICE).tile.filters
 
-    assert tile(128)[0] * 32 == 128
-    assert tile(96)[0] * 32 == 96
-    assert tile(64)[0] * 32 == 64
-    assert tile(7)[0] * 32 == 32
-    assert tile(32, images=1) in TILES
+    assert filters_of_tile(96) in (32, 96)
+    assert filters_of_tile(64) in (32, 64)
+    assert filters_of_tile(30) == 32
+    assert filters_of_tile(13) == 16
+    assert filters_of_tile(7) == 8
 
 
 def test_a_device_that_large_tiles_do_not_fill_gets_small_ones():
-    few = Im2winProblem(1, 64, 34, 34, 128, 3, 3)
-    small, large = tile_for(few, DeviceLimits(multiprocessors=132)), tile_for(few, DeviceLimits(multiprocessors=1))
-    assert small[0] * small[1] < large[0] * large[1]
+    few = Im2winProblem(1, 2, 34, 34, 128, 3, 3)
+    small, large = plan_for(few, DEVICE).tile, plan_for(few, DeviceLimits(multiprocessors=1)).tile
+    assert small.filters * small.columns < large.filters * large.columns
+    assert {small, large} <= set(TILES)
+
+
+def test_depth_of_a_tile_wastes_little():
+    for depth in (1, 9, 25, 27, 49, 121, 147, 363, 576, 4608):
+        assert tile_depth(depth) in TILE_DEPTHS
+    assert tile_depth(9) == 9
+    assert tile_depth(576) == 16
+    assert -(-27 // tile_depth(27)) * tile_depth(27) <= 28
+    assert max(TILE_DEPTHS) <= MOST_TILE_DEPTH
+
+
+def test_filters_are_stored_by_element():
+    filters = np.arange(2 * 3 * 2 * 4, dtype=np.float64).reshape(2, 3, 2, 4)
+    stored = stored_filters(filters)
+    assert stored.dtype == np.float32
+    assert stored.shape == (24 + MOST_TILE_DEPTH, 4)
+    for j, r, u, v in np.ndindex(filters.shape):
+        assert stored[(r * 4 + v) * 2 + u, j] == filters[j, r, u, v]
+    assert not stored[24:].any()
+    assert not stored[:, 2:].any()
 
 
 def test_parts_are_as_equal_as_can_be():
@@ -95,11 +146,15 @@ def test_what_does_not_fit_is_refused():
     with pytest.raises(ShapeError, match="at least one"):
         Im2winProblem(1, 1, 5, 5, 1, 3, 3, 0)
     with pytest.raises(ArgumentError, match="cut the images"):
-        Im2winProblem(1, 16, 4096, 4096, 1, 31, 31)
+        Im2winProblem(1, 129, 4096, 4096, 1, 3, 3)
+    large = Im2winProblem(3, 16, 4096, 4096, 1, 31, 31)
+    with pytest.raises(ArgumentError, match="take the implicit form"):
+        large.images_per_part(2**40)
+    assert large.images_per_part() == 3
     problem = Im2winProblem(1, 1, 9, 9, 1, 3, 3)
     with pytest.raises(ArgumentError, match="no tunable PITCH"):
         convolve_launch(problem, tuning={"PITCH": 3})
     with pytest.raises(ArgumentError, match="no block can hold"):
-        convolve_launch(problem, tuning={"TILE_K": 512})
+        convolve_launch(problem, tuning={"TILE_K": 33})
     with pytest.raises(ArgumentError, match="1 or 4"):
         transform_launch(problem, vector=2)

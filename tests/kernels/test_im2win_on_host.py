@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.im2win_definition import (
     convolution_by_definition,
     convolve_on_host,
@@ -12,8 +13,9 @@ from tests.kernels.im2win_definition import (
     transform_on_host,
     window_tensor_by_definition,
 )
-from xcorr_app.gpu.im2win_launch import ABLATION, STEPS, TILES
-from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem
+from xcorr_app.gpu.im2win_launch import ABLATION, STEPS, convolve_launch, filters_launch
+from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem, stored_filters
+from xcorr_app.gpu.im2win_tiles import TILES
 
 PROBLEMS = {
     "one element": Im2winProblem(1, 1, 1, 1, 1, 1, 1),
@@ -52,63 +54,133 @@ def test_window_tensor_equals_the_definition(host_builds, name, vector):
     np.testing.assert_array_equal(window, window_tensor_by_definition(images, problem))
 
 
-@pytest.mark.parametrize("basic_rows", [0, 4])
 @pytest.mark.parametrize("name", PROBLEMS)
-def test_both_forms_equal_the_definition(host_builds, name, basic_rows):
+def test_filters_are_stored_as_on_the_host(host_builds, name):
+    problem = PROBLEMS[name]
+    _, filters = integers(problem)
+    stored = guarded(np.full(problem.stored_shape, np.nan, np.float32))
+    launch = filters_launch(problem)
+    run_kernel(host_builds, launch, (guarded(filters), stored), launch.extra)
+    assert guards_are_whole(stored)
+    np.testing.assert_array_equal(stored, stored_filters(filters))
+
+
+FORMS = {"basic": {"basic_rows": 4}, "tiled": {}, "implicit": {"implicit": True}}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_all_forms_equal_the_definition(host_builds, name, form):
     problem = PROBLEMS[name]
     images, filters = integers(problem)
-    output = convolve_on_host(host_builds, images, filters, problem, basic_rows=basic_rows)
+    output = convolve_on_host(host_builds, images, filters, problem, **FORMS[form])
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
 
 
+@pytest.mark.parametrize("segments", [1, 3])
+@pytest.mark.parametrize("implicit", [False, True])
 @pytest.mark.parametrize("seed", range(12))
-def test_random_shapes_equal_the_definition(host_builds, seed):
+def test_random_shapes_equal_the_definition(host_builds, seed, implicit, segments):
     problem = random_problem(seed)
     images, filters = integers(problem)
-    output = convolve_on_host(host_builds, images, filters, problem)
+    output = convolve_on_host(host_builds, images, filters, problem, implicit=implicit, segments=segments)
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
 
 
+@pytest.mark.parametrize("implicit", [False, True])
 @pytest.mark.parametrize("number", LAYERS)
-def test_a_small_version_of_each_layer(host_builds, number):
+def test_a_small_version_of_each_layer(host_builds, number, implicit):
     problem = scaled_down(LAYERS[number])
     images, filters = integers(problem)
-    output = convolve_on_host(host_builds, images, filters, problem)
+    output = convolve_on_host(host_builds, images, filters, problem, implicit=implicit)
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
 
 
 TUNINGS = {
     **ABLATION,
     **STEPS,
-    **{f"{m} x {n} warps": {"WARPS_M": m, "WARPS_N": n} for m, n in TILES},
+    **{f"{tile.filters} x {tile.columns}, {tile.micro_n} columns a thread": tile.defines() for tile in TILES},
     "tall lanes, deep tiles": {"LANES_M": 8, "TILE_K": 16, "WARPS_M": 1, "WARPS_N": 3, "MICRO_M": 4},
-    "copies of uneven tiles": {"LANES_M": 1, "TILE_K": 4, "WARPS_M": 3, "WARPS_N": 1, "MICRO_M": 4, "MICRO_N": 4},
+    "twelve filters a thread": {"LANES_M": 8, "WARPS_M": 1, "WARPS_N": 4, "MICRO_M": 12},
+    "all of K in one tile": {"TILE_K": 27, "BUFFERS": 1, "PREFETCH": 0, "WARPS_M": 2, "WARPS_N": 2},
+    "copies of uneven tiles": {"LANES_M": 1, "TILE_K": 5, "WARPS_M": 3, "WARPS_N": 1, "MICRO_M": 4, "MICRO_N": 4},
     "scalars, no buffer": {"VECTOR": 1, "MICRO_M": 3, "MICRO_N": 5, "LANES_M": 4, "BUFFERS": 1, "PREFETCH": 0},
 }
 TUNINGS["scalars, no buffer"] |= {"WARPS_M": 1, "WARPS_N": 1}
 
 
+TWO_PLANES = {"of whole vectors": (14, 18), "of odd ones": (13, 17)}
+
+
+@pytest.mark.parametrize("planes", TWO_PLANES)
+@pytest.mark.parametrize("implicit", [False, True])
 @pytest.mark.parametrize("name", TUNINGS)
-def test_every_tile_and_step_gives_the_same_bits(host_builds, name):
-    problem = Im2winProblem(3, 5, 12, 15, 45, 3, 3)
-    rng = np.random.default_rng(7)
-    images = rng.normal(size=(3, 5, 12, 15)).astype(np.float32)
-    filters = rng.normal(size=(45, 5, 3, 3)).astype(np.float32)
+def test_every_tile_and_step_gives_the_same_bits(host_builds, name, implicit, planes):
+    problem = Im2winProblem(3, 5, *TWO_PLANES[planes], 45, 3, 3)
+    images, filters = noise(problem)
     basic = convolve_on_host(host_builds, images, filters, problem, basic_rows=32)
-    products = convolution_by_definition(np.abs(images), np.abs(filters), problem)
-    errors = np.abs(basic - convolution_by_definition(images, filters, problem))
-    assert (errors <= problem.depth * 2.0**-24 * products).all()
-    output = convolve_on_host(host_builds, images, filters, problem, tuning=TUNINGS[name])
+    keeps_the_bound(basic, images, filters, problem)
+    output = convolve_on_host(host_builds, images, filters, problem, implicit=implicit, tuning=TUNINGS[name])
     np.testing.assert_array_equal(output, basic)
 
 
-def test_what_is_not_finite_stays_in_its_windows(host_builds):
+@pytest.mark.parametrize("planes", TWO_PLANES)
+@pytest.mark.parametrize("segments", [2, 3, 7, 100])
+def test_segments_are_added_in_order(host_builds, segments, planes):
+    """Both forms give the same bits for the same number of segments, and as good ones as a single sum."""
+    problem = Im2winProblem(2, 6, *TWO_PLANES[planes], 21, 3, 3)
+    images, filters = noise(problem)
+    tiled, implicit = (
+        convolve_on_host(host_builds, images, filters, problem, implicit=implicit, segments=segments)
+        for implicit in (False, True)
+    )
+    np.testing.assert_array_equal(tiled, implicit)
+    keeps_the_bound(tiled, images, filters, problem)
+
+
+def noise(problem):
+    rng = np.random.default_rng(7)
+    images = rng.normal(size=(problem.images, problem.channels, problem.height, problem.width))
+    filters = rng.normal(size=(problem.filters, problem.channels, problem.filter_height, problem.filter_width))
+    return images.astype(np.float32), filters.astype(np.float32)
+
+
+def keeps_the_bound(output, images, filters, problem):
+    """Products added one after the other: an error of at most their number times 2^-24 of the sum of their sizes."""
+    products = convolution_by_definition(np.abs(images), np.abs(filters), problem)
+    errors = np.abs(output - convolution_by_definition(images, filters, problem))
+    assert (errors <= problem.depth * 2.0**-24 * products).all()
+
+
+@pytest.mark.parametrize("implicit", [False, True])
+def test_planes_that_lie_apart(host_builds, implicit):
+    """A band of rows is written into larger planes, and nothing else is."""
+    problem = Im2winProblem(1, 2, 9, 12, 5, 3, 2)
+    for pitch in (problem.columns + 7, problem.columns + 20):
+        images, filters = integers(problem)
+        source = guarded(images) if implicit else transform_on_host(host_builds, images, problem)
+        planes = guarded(np.full((5, pitch), np.nan, np.float32))
+        launch = convolve_launch(problem, implicit=implicit, segments=1)
+        arrays = (source, guarded(stored_filters(filters)), planes, planes[:0])
+        run_kernel(host_builds, launch, arrays, (*problem.arguments(pitch), *launch.extra))
+        assert guards_are_whole(planes)
+        assert np.isnan(planes[:, problem.columns :]).all()
+        expected = convolution_by_definition(images, filters, problem).reshape(5, -1)
+        np.testing.assert_array_equal(planes[:, : problem.columns], expected)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("implicit", [False, True])
+def test_what_is_not_finite_stays_in_its_windows(host_builds, implicit, bad):
     problem = Im2winProblem(2, 3, 9, 11, 5, 3, 3)
     images, filters = integers(problem)
-    expected = convolution_by_definition(images, filters, problem)
-    images[1, 2, 4, 5] = np.nan
-    output = convolve_on_host(host_builds, images, filters, problem)
+    filters = np.abs(filters) + 1
+    images[1, 0, 4, 5] = bad
+    tuning = {"TILE_K": 8}  # whose last tile reaches beyond K: infinity must not meet a zero there
+    output = convolve_on_host(host_builds, images, filters, problem, implicit=implicit, tuning=tuning)
     touched = np.zeros(problem.out_shape, bool)
     touched[1, :, 2:5, 3:6] = True
-    assert np.isnan(output[touched]).all()
+    np.testing.assert_array_equal(output[touched], bad)
+    images[1, 0, 4, 5] = 0
+    expected = convolution_by_definition(images, filters, problem)
     np.testing.assert_array_equal(output[~touched], expected[~touched])

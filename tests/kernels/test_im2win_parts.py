@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
-from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from tests.kernels.im2win_definition import convolution_by_definition, integers
+from tests.kernels.host_device import guarded, guards_are_whole
+from tests.kernels.im2win_definition import convolution_by_definition, integers, start_on_host
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu import im2win_run
-from xcorr_app.gpu.im2win_problem import Im2winProblem
-from xcorr_app.gpu.launch import DeviceLimits, Launch
+from xcorr_app.gpu import im2win_problem, im2win_run
+from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem
 
 PROBLEM = Im2winProblem(7, 2, 9, 12, 5, 3, 2, 2)
 
@@ -21,23 +18,17 @@ PROBLEM = Im2winProblem(7, 2, 9, 12, 5, 3, 2, 2)
 def started(host_builds, monkeypatch):
     """Names of the kernels that were started, in order."""
     names = []
-
-    def kernel_function(name, defines, shared_bytes):
-        def start(grid, block, arguments, shared_mem):
-            assert shared_mem == shared_bytes
-            names.append(name.rsplit("/", 1)[-1])
-            launch = Launch(name, defines, *grid, *block, shared_mem)
-            run_kernel(host_builds, launch, arguments[:-8], arguments[-8:])
-
-        return start
-
-    monkeypatch.setitem(sys.modules, "cupy", np)
-    monkeypatch.setattr(im2win_run, "kernel_function", kernel_function)
-    monkeypatch.setattr(im2win_run, "device_limits", DeviceLimits)
+    start_on_host(host_builds, monkeypatch, names)
     return names
 
 
-@pytest.mark.parametrize("form", ["tiled", "basic"])
+KERNELS = {
+    "tiled": ["im2win_transform", "im2win_convolve"],
+    "basic": ["im2win_transform", "im2win_basic"],
+}
+
+
+@pytest.mark.parametrize("form", KERNELS)
 @pytest.mark.parametrize(("images_at_once", "parts"), [(7, 1), (3, 3), (0, 7)])
 def test_parts_make_the_whole(started, form, images_at_once, parts):
     images, filters = integers(PROBLEM)
@@ -47,8 +38,34 @@ def test_parts_make_the_whole(started, form, images_at_once, parts):
     assert im2win_run.im2win_on_device(images, filters, PROBLEM.stride, **options) is out
     assert guards_are_whole(out)
     np.testing.assert_array_equal(out, convolution_by_definition(images, filters, PROBLEM))
-    convolution = "im2win_convolve" if form == "tiled" else "im2win_basic"
-    assert started == ["im2win_transform", convolution] * parts
+    assert started == ["im2win_filters", *KERNELS[form] * parts]
+
+
+@pytest.mark.parametrize("form", ["auto", "implicit"])
+def test_images_are_read_as_they_are(started, monkeypatch, form):
+    images, filters = integers(PROBLEM)
+    expected = convolution_by_definition(images, filters, PROBLEM)
+    np.testing.assert_array_equal(im2win_run.im2win_on_device(images, filters, PROBLEM.stride, form=form), expected)
+    assert started == ["im2win_filters", "im2win_convolve"]
+    # Where a launch can address three images, there are three.
+    monkeypatch.setattr(im2win_problem, "MOST_ELEMENTS", 3 * PROBLEM.channels * PROBLEM.height * PROBLEM.width)
+    np.testing.assert_array_equal(im2win_run.im2win_on_device(images, filters, PROBLEM.stride, form=form), expected)
+    assert started == ["im2win_filters", "im2win_convolve", "im2win_filters", *["im2win_convolve"] * 3]
+
+
+@pytest.mark.parametrize("form", ["tiled", "implicit"])
+def test_segments_of_k_are_added(started, form):
+    problem = Im2winProblem(2, 9, 7, 8, 6, 3, 3)
+    images, filters = integers(problem)
+    output = im2win_run.im2win_on_device(images, filters, form=form, segments=4)
+    np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
+    assert started[-2:] == ["im2win_convolve", "im2win_sum"]
+
+
+def test_the_form_follows_from_stride_and_filter():
+    assert {im2win_run.form_for(layer) for layer in LAYERS.values()} == {"implicit"}
+    assert im2win_run.form_for(Im2winProblem(1, 1, 99, 99, 1, 5, 5, 12)) == "tiled"
+    assert im2win_run.form_for(Im2winProblem(1, 1, 99, 99, 1, 25, 5, 12)) == "implicit"
 
 
 def test_views_and_a_new_output(started):
@@ -57,7 +74,7 @@ def test_views_and_a_new_output(started):
     output = im2win_run.im2win_on_device(*views, PROBLEM.stride, vector=1)
     assert output.dtype == np.float32
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, PROBLEM))
-    assert len(started) == 2
+    assert started == ["im2win_filters", "im2win_convolve"]
 
 
 def test_what_does_not_belong_together_is_refused(started):
@@ -68,7 +85,7 @@ def test_what_does_not_belong_together_is_refused(started):
         im2win_run.im2win_on_device(images[0], filters)
     with pytest.raises(DataTypeError, match="float32"):
         im2win_run.im2win_on_device(images.astype("float64"), filters)
-    with pytest.raises(ArgumentError, match="tiled or basic"):
+    with pytest.raises(ArgumentError, match="auto, implicit, tiled, basic"):
         im2win_run.im2win_on_device(images, filters, form="fast")
     with pytest.raises(ShapeError, match="out must be"):
         im2win_run.im2win_on_device(images, filters, out=np.empty((7, 5, 7, 11), "float32")[..., ::-1])

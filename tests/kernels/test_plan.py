@@ -32,7 +32,7 @@ def started(monkeypatch):
         return lambda *given: starts.append((name.rsplit("/", 1)[-1], *given))
 
     monkeypatch.setattr(correlation_plan, "kernel_function", kernel_function)
-    cached = (correlation_plan._plan, correlation_plan.device_limits, correlation_plan._argument_type)
+    cached = (correlation_plan._plan, correlation_plan.device_limits, correlation_plan.argument_type)
     for function in (*cached, placement._number_of_current):
         function.cache_clear()
     yield starts, compiled

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.arrays import to_host
+from xcorr_app.registration import prefilter
 from xcorr_app.registration.prefilter import Prefilter
 
 
@@ -59,6 +61,9 @@ DEFINITIONS = {
     "log:1.5": lambda frame: -smooth(frame, 1.5, (2, 0)) - smooth(frame, 1.5, (0, 2)),
     "median:3": lambda frame: median(frame, 3),
     "sobel": sobel,
+    "box:3": lambda frame: along(along(frame, np.full(3, 1 / 3), 0), np.full(3, 1 / 3), 1),
+    "laplacian": lambda frame: along(frame, np.array([1.0, -2, 1]), 0) + along(frame, np.array([1.0, -2, 1]), 1),
+    "unsharp:1.5,0.7": lambda frame: 1.7 * frame - 0.7 * smooth(frame, 1.5),
 }
 
 
@@ -88,3 +93,35 @@ def test_huge_and_tiny_values_are_filtered_alike(xp, rng, text, dtype, scale):
     expected = filtered(xp, frames, text)
     result = filtered(xp, (frames * scale).astype(dtype), text).astype(float) / scale
     np.testing.assert_allclose(result, expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("text", [text for text in DEFINITIONS if text != "none"])
+@pytest.mark.parametrize("dtype", ["uint8", "int32", "float16", "uint32"])
+def test_frames_of_every_type_are_filtered_in_float32(xp, rng, text, dtype):
+    frames = (200 * rng.random((2, 25, 31))).astype(dtype)
+    result = Prefilter.parse(text)(xp.asarray(frames))
+    assert result.dtype == np.float32
+    expected = filtered(np, frames.astype(np.float64), text)
+    np.testing.assert_allclose(to_host(result), expected, rtol=0, atol=2e-6 * 200 * 16)
+
+
+@pytest.mark.parametrize("text", ["gaussian:251", "log:0.01", "box:2.5", "unsharp:300,1"])
+def test_numbers_that_the_filter_does_not_take(text):
+    with pytest.raises(ArgumentError, match=f"prefilter '{text}': (sigma|the size)"):
+        Prefilter.parse(text)
+
+
+def test_a_filter_is_made_once(monkeypatch):
+    """A device keeps plans by filter: another object every time would be planned anew for every chunk."""
+    seen = []
+    real = prefilter.filter_frames
+
+    def filter_frames(frames, taps, **how):
+        seen.append(taps)
+        return real(frames, taps, **how)
+
+    monkeypatch.setattr(prefilter, "filter_frames", filter_frames)
+    for _ in range(2):
+        Prefilter.parse("highpass:2")(np.ones((1, 9, 9), np.float32))
+    assert len(seen) == 2
+    assert seen[0] is seen[1]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.batch.filter_banks import FilterBank, parse_bank
 from xcorr_app.batch.filter_taps import read_taps
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering import named
@@ -25,20 +26,22 @@ class FilterChoice:
     argument: str
     """Numbers, axis or file, as written; empty where the filter has none."""
     taps: Filter | NDArray[np.float64] = field(repr=False, compare=False)
-    """What :func:`xcorr_app.filtering.convolve.convolve` takes."""
+    """What :func:`xcorr_app.filtering.convolve.convolve` takes; for a bank, one of its filters."""
     file: Path | None = None
     """Where the taps were read from."""
+    bank: FilterBank | None = field(default=None, repr=False, compare=False)
+    """Many filters at once, where they were asked for."""
 
     @classmethod
     def parse(cls, name: str, argument: str) -> FilterChoice:
-        """Make the filter `name` of its argument, as in ``("dog", "1,3")``; the file of ``taps`` is read here.
+        """Make the filter `name` of its argument, as in ``("dog", "1,3")``; a file that it names is read here.
 
         Raises
         ------
         ArgumentError
             If the name is unknown, or the argument is not of the filter's form or out of range.
         InputError
-            If the file of taps cannot be used.
+            If the file of taps or of a bank cannot be used.
         """
         if name not in FILTERS:
             raise ArgumentError(f"unknown filter {name!r}: use one of {', '.join(FILTERS)}")
@@ -47,6 +50,9 @@ class FilterChoice:
                 raise ArgumentError("taps: the name of the file is empty")
             path = Path(argument)
             return cls(name, argument, read_taps(path), path)
+        if name == "bank":
+            bank = parse_bank(argument)
+            return cls(name, argument, bank.filters[0], bank.file, bank)
         try:
             return cls(name, argument, _MAKERS[name](argument))
         except ArgumentError as error:
@@ -92,5 +98,5 @@ _MAKERS: dict[str, Callable[[str], Filter]] = {
     "unsharp": lambda text: named.unsharp(*_numbers(text, "SIGMA,AMOUNT")),
 }
 
-FILTERS = (*_MAKERS, "taps")
-"""Names of filters: those with numbers, then ``taps`` for a file."""
+FILTERS = (*_MAKERS, "taps", "bank")
+"""Names of filters: those with numbers, then ``taps`` for a file and ``bank`` for many at once."""

@@ -7,13 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from xcorr_app.batch.filter_choice import FilterChoice
-from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.boundary import Mode
 from xcorr_app.filtering.engines.choice import EngineName
 from xcorr_app.filtering.rounding import ResultType
 from xcorr_app.io import Limits
-
-DEVICES = ("auto", "cpu")
 
 
 @dataclass(frozen=True)
@@ -24,8 +22,6 @@ class FilterOptions:
     ------
     ArgumentError
         If an option is unknown or out of range.
-    DeviceError
-        If a GPU is asked for.
     """
 
     choice: FilterChoice
@@ -39,10 +35,6 @@ class FilterOptions:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        if self.device.partition(":")[0] == "cuda":
-            raise DeviceError(f"device {self.device}: filters run on the CPU so far; leave --device out, or give cpu")
-        if self.device not in DEVICES:
-            raise ArgumentError(f"device {self.device!r} is not known: use {' or '.join(DEVICES)}")
         if not math.isfinite(self.cval):
             raise ArgumentError(f"cval is {self.cval}: give the value beyond the edge as a finite number")
         if self.cval != 0 and self.mode != "constant":

@@ -9,21 +9,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from xcorr_app.batch.environment import processor, versions
+from xcorr_app.batch.filter_device import filter_device
 from xcorr_app.batch.filter_options import FilterOptions
 from xcorr_app.batch.filter_stack import filter_stack
 from xcorr_app.batch.output import check_output, prepare_output
 from xcorr_app.batch.reason import reason_of
 from xcorr_app.batch.state import State, checksums, fingerprint
 from xcorr_app.errors import OutputError, XcorrError
-from xcorr_app.filtering.convolve import filter_frames
+from xcorr_app.gpu.select import Device
 from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text, discover
 from xcorr_app.registration.passes import Progress
 
 PROGRAM = "xcorr filter"
-DEVICE = "CPU"
 _RECORD = "run.json"
 
 Watcher = Callable[[str], Progress | None]
@@ -32,9 +30,10 @@ Watcher = Callable[[str], Progress | None]
 
 @dataclass(frozen=True)
 class FilterPlan:
-    """What a run would do: series, output folder."""
+    """What a run would do: series, device, output folder."""
 
     discovery: Discovery
+    device: Device
     inputs: tuple[Path, ...]
     out: Path
     options: FilterOptions
@@ -73,19 +72,19 @@ class FilterResult:
 def plan_filter(
     inputs: list[Path], out: Path, options: FilterOptions, *, resume: bool = False, overwrite: bool = False
 ) -> FilterPlan:
-    """Find the series and check the output folder; nothing is written.
+    """Find the series, choose the device and check the output folder; nothing is written.
 
     Raises
     ------
-    InputError, OutputError, ArgumentError
+    InputError, OutputError, ArgumentError, DeviceError
         If there is nothing to do, or it cannot be done as asked.
     """
-    _check_engine(options)
+    device = filter_device(options)
     discovery = discover(inputs, options.layout, options.limits)
     check_output(out, discovery, inputs, resume=resume, overwrite=overwrite)
     if resume:
         _check_record(out)
-    return FilterPlan(discovery, tuple(inputs), out, options)
+    return FilterPlan(discovery, device, tuple(inputs), out, options)
 
 
 def prepare_filter(plan: FilterPlan, *, resume: bool = False, overwrite: bool = False) -> None:
@@ -121,7 +120,7 @@ def run_filter(
     records: dict[str, Any] = {}
     for spec in plan.discovery.series:
         inputs = checksums(spec.paths)
-        mark = fingerprint(decisive, inputs | taps_file, found | {"device": DEVICE})
+        mark = fingerprint(decisive, inputs | taps_file, found | {"device": plan.device.description})
         done = state.load_record(spec.name, mark) if resume else None
         if done is not None:
             outcome = FilterOutcome(spec.name, done["facts"], resumed=True)
@@ -144,7 +143,7 @@ def run_filter(
     record = {
         "program": PROGRAM,
         "versions": found,
-        "device": DEVICE,
+        "device": plan.device.description,
         "processor": processor(),
         "parameters": options.parameters(),
         "inputs": [str(path) for path in plan.inputs],
@@ -168,15 +167,9 @@ def _filter_anew(
     target = plan.out / spec.name / f"{spec.name}_filtered.tif"
     state.discard(spec.name, [target])
     progress = watcher(spec.name) if watcher is not None else None
-    facts = filter_stack(spec, plan.options, target, progress)
+    facts = filter_stack(spec, plan.options, plan.device, target, progress)
     state.save_record(spec.name, mark, [target], facts)
     return facts
-
-
-def _check_engine(options: FilterOptions) -> None:
-    """Refuse an engine that cannot run the taps of the filter, whatever the images are, before any is read."""
-    if options.engine != "auto":
-        filter_frames(np.zeros((1, 1), np.float32), options.choice.taps, engine=options.engine)
 
 
 def _check_record(out: Path) -> None:

@@ -9,31 +9,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.batch.filter_device import over_planes
+from xcorr_app.batch.filter_metadata import bank_metadata, bank_positions
 from xcorr_app.batch.filter_options import FilterOptions
 from xcorr_app.batch.series import plane_positions
 from xcorr_app.batch.stack import Stopwatch
 from xcorr_app.errors import DamagedFileError, InputError, ShapeError
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.io import SeriesSpec, StackMetadata, StackWriter, make_folder
-from xcorr_app.registration.passes import Pass, Progress
+from xcorr_app.filtering.device import planned_engine
+from xcorr_app.filtering.engines.choice import chosen_engine
+from xcorr_app.filtering.filter_bank import filter_bank
+from xcorr_app.filtering.request import checked_request
+from xcorr_app.gpu.arrays import Array, is_device_array, to_host
+from xcorr_app.gpu.select import Device
+from xcorr_app.io import SeriesSpec, Source, StackMetadata, StackWriter, make_folder
+from xcorr_app.registration.passes import Progress
 
 
-def filter_stack(spec: SeriesSpec, options: FilterOptions, target: Path, progress: Progress | None) -> dict[str, Any]:
+def filter_stack(
+    spec: SeriesSpec, options: FilterOptions, device: Device, target: Path, progress: Progress | None
+) -> dict[str, Any]:
     """Filter all planes of a series of images into the file `target`, whose folder is made.
 
-    A plane that cannot be read is written as zeros and named in the result; the others are filtered.
+    A plane that cannot be read is written as zeros and named in the result; the others are filtered. Where the memory
+    of a device does not suffice for one plane, the CPU filters the rest.
 
     Parameters
     ----------
     spec : SeriesSpec
     options : FilterOptions
+    device : Device
+        Where to compute.
     target : Path
     progress : callable or None
 
     Returns
     -------
     dict
-        Counts and times for ``run.json``, as plain values.
+        Counts, times and engine for ``run.json``, as plain values.
 
     Raises
     ------
@@ -46,37 +59,38 @@ def filter_stack(spec: SeriesSpec, options: FilterOptions, target: Path, progres
     """
     watch = Stopwatch()
     unreadable: dict[str, str] = {}
+    engines: dict[str, None] = {}
+    notes: list[str] = []
     clipped = non_finite = 0
+    bank = options.choice.bank
     with spec.open() as source:
-        positions = plane_positions(source.metadata)
-        metadata = written_metadata(source.metadata, options)
-        how: Any = {name: getattr(options, name) for name in ("mode", "cval", "dtype", "engine")}
+        if bank is None:
+            positions, metadata = plane_positions(source.metadata), written_metadata(source.metadata, options)
+            _check_types(source.metadata, options)
+        else:
+            positions, metadata = bank_positions(source.metadata), bank_metadata(source.metadata, bank, options)
 
-        def job(start: int, stop: int) -> tuple[NDArray[Any], int, dict[int, str]]:
-            before = np.zeros((stop - start, *source.metadata.shape[-2:]), source.metadata.dtype)
-            damaged: dict[int, str] = {}
-            for i, position in enumerate(positions[start:stop]):
-                try:
-                    before[i] = source.plane(**position)
-                except InputError as error:
-                    damaged[start + i] = str(error)
-            after, count = filter_frames(before, options.choice.taps, **how)
+        def job(start: int, stop: int, xp: Any) -> tuple[NDArray[Any], int, dict[int, str], str]:
+            before, damaged = _read(source, positions[start:stop])
+            after, count, engine = _filtered(xp.asarray(before), options)
+            after = to_host(after).astype(metadata.dtype, copy=False)
             for plane in damaged:
-                after[plane - start] = 0
-            return after, count, damaged
+                after[plane] = 0
+            return after, count, {start + plane: reason for plane, reason in damaged.items()}, engine
 
         make_folder(target.parent)
         with watch.stage("filter"), StackWriter(target, metadata) as writer:
             rows, columns = source.metadata.shape[-2:]
-            walk = Pass(len(positions), rows * columns, on_device=False, progress=progress)
-            for after, count, damaged in walk.over("filter", job):
+            pixels = rows * columns * (1 if bank is None else len(bank.filters))
+            for after, count, damaged, engine in over_planes(device, len(positions), pixels, job, progress, notes):
                 clipped += count
+                engines[engine] = None
                 if after.dtype.kind == "f":
                     non_finite += after.size - int(np.count_nonzero(np.isfinite(after)))
                 unreadable |= {str(plane): reason for plane, reason in damaged.items()}
                 if len(unreadable) == len(positions):
                     raise DamagedFileError(next(iter(unreadable.values())))
-                for plane in after:
+                for plane in after.reshape(-1, *after.shape[-2:]):
                     writer.write(plane)
     return {
         "seconds": watch.seconds,
@@ -84,10 +98,55 @@ def filter_stack(spec: SeriesSpec, options: FilterOptions, target: Path, progres
         "shape": list(metadata.shape),
         "axes": metadata.axes,
         "dtype": metadata.dtype.name,
+        "engine": ", ".join(engines),
         "clipped_pixels": clipped,
         "non_finite_pixels": non_finite,
         "unreadable": unreadable,
+        "notes": notes,
     }
+
+
+def _read(source: Source, positions: list[dict[str, int]]) -> tuple[NDArray[Any], dict[int, str]]:
+    """Planes at some positions; one that cannot be read is zero and named with the reason."""
+    planes = np.zeros((len(positions), *source.metadata.shape[-2:]), source.metadata.dtype)
+    damaged: dict[int, str] = {}
+    for i, position in enumerate(positions):
+        try:
+            planes[i] = source.plane(**position)
+        except InputError as error:
+            damaged[i] = str(error)
+    return planes, damaged
+
+
+def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
+    """Filtered images, number of clipped pixels, and what computed them."""
+    if options.choice.bank is not None:
+        maps = filter_bank(images, options.choice.bank.filters, mode=options.mode, cval=options.cval)
+        return maps, 0, "bank"
+    taps = options.choice.taps
+    how: Any = {name: getattr(options, name) for name in ("mode", "cval", "dtype", "engine")}
+    after, count = filter_frames(images, taps, **how)
+    if is_device_array(images):
+        return after, count, planned_engine(images, taps, **how)
+    if options.engine != "auto":
+        return after, count, options.engine
+    request = checked_request(images.shape, images.dtype, taps, origin=0, flip=True, **how)
+    return after, count, chosen_engine(request.kernel, finite=True)
+
+
+def _check_types(metadata: StackMetadata, options: FilterOptions) -> None:
+    """Refuse images that no filter takes, before the output is begun."""
+    checked_request(
+        metadata.shape,
+        metadata.dtype,
+        np.ones((1, 1)),
+        "reflect",
+        cval=0.0,
+        origin=0,
+        dtype=options.dtype,
+        engine="auto",
+        flip=True,
+    )
 
 
 def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMetadata:

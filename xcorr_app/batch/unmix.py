@@ -16,10 +16,15 @@ from xcorr_app.batch.unmix_metadata import mixed_metadata
 from xcorr_app.errors import ArgumentError, InputError, LimitError, XcorrError
 from xcorr_app.filtering.stains import stain_matrix
 from xcorr_app.filtering.unmix import MixedType, checked_matrix, mixed_type, unmix_counted
+from xcorr_app.gpu.arrays import Array, to_host
+from xcorr_app.gpu.memory import attempt, release_unused
+from xcorr_app.gpu.select import Device, select_device
 from xcorr_app.io import Limits, StackMetadata, StackWriter, atomic_write_text
 from xcorr_app.io.channels import ChannelFile, scan_channels
 from xcorr_app.io.mixing_matrix import read_matrix
 from xcorr_app.registration.passes import Progress
+
+NOTE = "The device's memory did not suffice for the channels of one image: the CPU mixed them, and those after it."
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,7 @@ class UnmixOptions:
     white: float | None = None
     clip: bool = False
     dtype: MixedType | None = None
+    device: str = "auto"
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -68,6 +74,7 @@ class UnmixPlan:
     metadata: StackMetadata
     """Of the result."""
     out: Path
+    device: Device
     options: UnmixOptions
 
     @property
@@ -84,16 +91,19 @@ class UnmixResult:
     """Written."""
     clipped: int
     """Of these, set to the nearest limit of the integer type."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of how it went."""
 
 
 def plan_unmix(path: Path, out: Path, options: UnmixOptions, *, overwrite: bool = False) -> UnmixPlan:
-    """Check the file, the matrix and the output's name; no pixel is read, nothing is written.
+    """Check the file, the matrix, the output's name and the device; no pixel is read, nothing is written.
 
     Raises
     ------
-    InputError, OutputError, ArgumentError
+    InputError, OutputError, ArgumentError, DeviceError
         If it cannot be done as asked.
     """
+    device = select_device(options.device)
     if not out.name.lower().endswith((".tif", ".tiff")):
         raise ArgumentError(f"{out}: mixed channels are written as .tif or .ome.tif; choose one by the ending")
     inputs = (path,) if options.matrix is None else (path, options.matrix)
@@ -118,13 +128,15 @@ def plan_unmix(path: Path, out: Path, options: UnmixOptions, *, overwrite: bool 
     metadata = mixed_metadata(file, len(matrix), names, dtype)
     if out.name.lower().endswith((".ome.tif", ".ome.tiff")):
         metadata = replace(metadata, kind="ome")
-    plan = UnmixPlan(file, matrix, names, metadata, out, options)
+    plan = UnmixPlan(file, matrix, names, metadata, out, device, options)
     check_output_file(plan.record, inputs, overwrite=overwrite)
     return plan
 
 
 def run_unmix(plan: UnmixPlan, progress: Progress | None = None) -> UnmixResult:
     """Read, mix and write a plan's channels, all those of one place at a time.
+
+    Where the device's memory does not suffice for a place, the CPU mixes it and those after it.
 
     Raises
     ------
@@ -138,19 +150,12 @@ def run_unmix(plan: UnmixPlan, progress: Progress | None = None) -> UnmixResult:
     tell = progress or (lambda _stage, _done, _total: None)
     axes = plan.metadata.axes[:-2].removesuffix("C")
     sizes = [plan.metadata.sizes[axis] for axis in axes]
-    options, total, clipped = plan.options, math.prod(sizes), 0
+    total, clipped, mixer = math.prod(sizes), 0, _Mixer(plan)
     tell("unmix", 0, total)
     try:
         with StackWriter(plan.out, plan.metadata) as writer:
             for done, place in enumerate(np.ndindex(*sizes), 1):
-                planes, beyond = unmix_counted(
-                    plan.file.read(dict(zip(axes, place, strict=True))),
-                    plan.matrix,
-                    from_log=options.by_density,
-                    white=options.white,
-                    clip=options.clip,
-                    dtype=options.dtype,
-                )
+                planes, beyond = mixer.mix(plan.file.read(dict(zip(axes, place, strict=True))))
                 for plane in planes:
                     writer.write(plane)
                 clipped += beyond
@@ -162,9 +167,34 @@ def run_unmix(plan: UnmixPlan, progress: Progress | None = None) -> UnmixResult:
             f"{plan.file.path}: its {plan.file.channels} channels of {plan.metadata.shape[-2:]} pixels need more "
             "memory than there is; cut the image into parts, or use a machine with more"
         ) from None
-    result = UnmixResult(math.prod(plan.metadata.shape), clipped)
+    result = UnmixResult(math.prod(plan.metadata.shape), clipped, mixer.notes)
     atomic_write_text(plan.record, json.dumps(_facts(plan, result), indent=1) + "\n")
     return result
+
+
+class _Mixer:
+    """Mixes the channels of one place after another: on the plan's device, or on the CPU once its memory ran out."""
+
+    def __init__(self, plan: UnmixPlan) -> None:
+        self._plan = plan
+        self._xp: Any = plan.device.xp
+        self.notes: tuple[str, ...] = ()
+
+    def mix(self, channels: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return the mixed channels, in host memory, and the number of values that were clipped."""
+        if self._xp is not np:
+            if results := attempt(self._on, self._xp, channels):
+                return results[0]
+            release_unused()
+            self._xp, self.notes = np, (NOTE,)
+        return self._on(np, channels)
+
+    def _on(self, xp: Any, channels: np.ndarray) -> tuple[np.ndarray, int]:
+        options = self._plan.options
+        stack: Array = xp.asarray(channels)
+        how: Any = {"white": options.white, "clip": options.clip, "dtype": options.dtype}
+        planes, beyond = unmix_counted(stack, self._plan.matrix, from_log=options.by_density, **how)
+        return to_host(planes), beyond
 
 
 def _facts(plan: UnmixPlan, result: UnmixResult) -> dict[str, Any]:
@@ -180,6 +210,8 @@ def _facts(plan: UnmixPlan, result: UnmixResult) -> dict[str, Any]:
         "white": options.white,
         "clip": options.clip,
         "dtype": plan.metadata.dtype.name,
+        "device": plan.device.description,
+        "notes": list(result.notes),
         "clipped_values": result.clipped,
         "versions": versions(),
     }

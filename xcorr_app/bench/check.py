@@ -9,7 +9,9 @@ from numpy.typing import NDArray
 from scipy.signal import fftconvolve
 
 from xcorr_app.bench.cases import Case
+from xcorr_app.bench.contender import to_host
 from xcorr_app.bench.data import Data
+from xcorr_app.bench.relative_error import relative_error
 from xcorr_app.correlation.definition import zncc_by_definition
 from xcorr_app.correlation.engines.task import window_of
 
@@ -28,15 +30,24 @@ class Expected:
         Any.
     data : Data
         Its matrices, on the device or on the host.
+
+    Attributes
+    ----------
+    tolerance : float
+        `TOLERANCE`.
+    parts : list of int
+        The pairs that are looked at.
     """
+
+    tolerance = TOLERANCE
 
     def __init__(self, case: Case, data: Data) -> None:
         problem = case.problem
         self._case = case
-        self.pairs = sorted({0, problem.pairs - 1})
+        self.parts = sorted({0, problem.pairs - 1})
         self._planes = {
             pair: _plane(case, data.lefts[pair // problem.rights_per_left], data.rights[pair % problem.rights])
-            for pair in self.pairs
+            for pair in self.parts
         }
 
     def error(self, pair: int, answer: Any) -> float:
@@ -45,7 +56,7 @@ class Expected:
         Parameters
         ----------
         pair : int
-            One of `pairs`.
+            One of `parts`, the pairs that are looked at.
         answer : ndarray or int
             The plane, or the flat index of the peak.
 
@@ -57,15 +68,13 @@ class Expected:
         """
         plane = self._planes[pair]
         if self._case.task in ("plane", "call"):
-            if answer.shape != plane.shape or not np.isfinite(answer).all():
-                return float("inf")
-            return float(np.linalg.norm(answer - plane) / np.linalg.norm(plane))
+            return relative_error(answer, plane)
         return float((plane.max() - plane.flat[answer]) / np.ptp(plane))
 
 
 def _plane(case: Case, left: Any, right: Any) -> NDArray[np.float64]:
     problem = case.problem
-    left, right = (_host(matrix).astype(np.float64) for matrix in (left, right))
+    left, right = (to_host(matrix).astype(np.float64) for matrix in (left, right))
     if case.task == "zncc-peak":
         return zncc_by_definition(left, right, window_of(problem))
     (dy, dx), (rows, columns) = problem.first_shift, problem.plane_shape
@@ -79,7 +88,3 @@ def _plane(case: Case, left: Any, right: Any) -> NDArray[np.float64]:
     (y0, y1), (x0, x1) = inside
     plane[y0 - y : y1 - y, x0 - x : x1 - x] = full[y0:y1, x0:x1]
     return plane
-
-
-def _host(matrix: Any) -> Any:
-    return matrix.get() if hasattr(matrix, "get") else np.asarray(matrix)

@@ -1,8 +1,9 @@
 """How long work takes: on the device alone, or from a Python call to the finished result. Medians, never means.
 
 Work on the device is replayed as a graph that holds several calls, so that no host time is in it. Long work, and work
-that a graph cannot hold, is timed between events with several calls in a row. The calls repeat on the same inputs:
-inputs smaller than the device's cache stay there, for the product and for its peers alike.
+that a graph cannot hold, is timed between events with several calls in a row. The calls repeat on the same inputs, or
+go in turn through copies of them: inputs smaller than the device's cache stay there unless there are copies enough, for
+the product and for its peers alike.
 """
 
 from __future__ import annotations
@@ -58,13 +59,15 @@ class Clock:
     least_seconds: float = 0.02
     calls: int = 300
 
-    def on_device(self, run: Run) -> Measured:
+    def on_device(self, run: Run, cycle: int = 1) -> Measured:
         """Time work that CuPy starts in its current stream.
 
         Parameters
         ----------
         run : callable
             Starts the work; need not wait for it.
+        cycle : int, optional
+            Calls after which `run` begins again with the same inputs: whole cycles are timed.
 
         Returns
         -------
@@ -94,9 +97,9 @@ class Clock:
             return lambda: graph.launch(stream)
 
         with stream:
-            return self._steady(run, timed, recorded)
+            return self._steady(run, timed, recorded, cycle)
 
-    def on_device_by_torch(self, run: Run) -> Measured:
+    def on_device_by_torch(self, run: Run, cycle: int = 1) -> Measured:
         """Time work that PyTorch starts in its current stream; as `on_device`."""
         torch = importlib.import_module("torch")
         torch.cuda.synchronize()
@@ -118,7 +121,7 @@ class Clock:
             return replay
 
         with torch.cuda.stream(side):
-            return self._steady(run, timed, recorded)
+            return self._steady(run, timed, recorded, cycle)
 
     def by_call(self, run: Run, wait: Run) -> Measured:
         """Time single calls by the wall clock, each until the device has finished.
@@ -146,11 +149,12 @@ class Clock:
             times.append(time.perf_counter() - began)
         return Measured(statistics.median(times), "call")
 
-    def _steady(self, run: Run, timed: Callable[[Run], float], recorded: Callable[[int], Run]) -> Measured:
+    def _steady(self, run: Run, timed: Callable[[Run], float], recorded: Callable[[int], Run], cycle: int) -> Measured:
         """Compile and warm up, choose how many calls lie between two readings, and take the median."""
         timed(run)
         once = timed(run)
         calls = max(1, min(_MOST_CALLS, int(self.least_seconds / max(once, 1e-7))))
+        calls = -(-calls // cycle) * cycle
         work: Run = lambda: _repeat(run, calls)  # noqa: E731 - replaced by the graph where there is one
         how = "events"
         if once < _LONG:

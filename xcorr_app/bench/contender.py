@@ -8,10 +8,7 @@ from typing import Any, Literal
 
 import numpy as np
 
-from xcorr_app.bench.cases import Case
-from xcorr_app.bench.data import Data
-
-__all__ = ["Attempt", "Clocking", "Contender", "index_at", "plane_at"]
+__all__ = ["Attempt", "Clocking", "Contender", "index_at", "plane_at", "to_host"]
 
 Clocking = Literal["cupy", "torch", "cupy call", "torch call"]
 """Whose stream the work runs in, and whether a call is timed by the wall clock."""
@@ -26,22 +23,28 @@ class Attempt:
     run : callable
         Starts the work on the case's data and returns the result on the device.
     read : callable
-        Takes the result and the number of a pair; returns on the host that pair's plane (ny, nx), or the flat index of
-        its peak in the plane.
+        Takes the result and which part of it to read, as the case's check names it (of a correlation, the number of a
+        pair); returns that part on the host: a plane (ny, nx), the flat index of its peak, some of an image.
     clocking : str
         How it is timed.
     note : str
         What sets this attempt apart from the contender's others.
     registers, local_bytes : int
         Of a thread of the kernel, where it is one of the product's own.
+    cycle : int
+        Calls of `run` after which it begins again with the same copy of the inputs.
+    remark : callable, optional
+        Says, once the fastest attempt is known, what it did: for the note.
     """
 
     run: Callable[[], Any]
-    read: Callable[[Any, int], Any]
+    read: Callable[[Any, Any], Any]
     clocking: Clocking = "cupy"
     note: str = ""
     registers: int = 0
     local_bytes: int = 0
+    cycle: int = 1
+    remark: Callable[[], str] | None = None
 
 
 @dataclass(frozen=True)
@@ -59,7 +62,7 @@ class Contender:
     """
 
     name: str
-    attempts: Callable[[Case, Data], Iterator[Attempt]]
+    attempts: Callable[[Any, Any], Iterator[Attempt]]
     choice: str = ""
 
     @property
@@ -85,7 +88,7 @@ def plane_at(result: Any, pair: int) -> Any:
     """
     for chunk in result if isinstance(result, list) else [result]:
         if pair < chunk.shape[0]:
-            return _to_host(chunk[pair])
+            return to_host(chunk[pair])
         pair -= chunk.shape[0]
     raise IndexError(pair)
 
@@ -95,7 +98,8 @@ def index_at(result: Any, pair: int) -> int:
     return int(plane_at(result, pair))
 
 
-def _to_host(array: Any) -> Any:
+def to_host(array: Any) -> Any:
+    """Copy an array of CuPy, PyTorch or NumPy to the host, as NumPy's."""
     if hasattr(array, "get"):
         return array.get()
     return array.cpu().numpy() if hasattr(array, "cpu") else np.asarray(array)

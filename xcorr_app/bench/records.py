@@ -1,9 +1,11 @@
-"""Times of a case, who wins, and how far the product's own choice is from its best."""
+"""Times of a case of the correlation benchmark."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from typing import Any
+
+from xcorr_app.bench.ranking import Ranked
 
 __all__ = ["CaseResult", "Timing", "as_dict"]
 
@@ -50,9 +52,14 @@ class Timing:
     registers: int = 0
     local_bytes: int = 0
 
+    @property
+    def microseconds(self) -> float:
+        """What timings of a case are ranked by."""
+        return self.microseconds_a_pair
+
 
 @dataclass(frozen=True)
-class CaseResult:
+class CaseResult(Ranked[Timing]):
     """All times of one case.
 
     Attributes
@@ -81,40 +88,6 @@ class CaseResult:
     timings: tuple[Timing, ...]
     auto: str
 
-    @property
-    def winner(self) -> Timing | None:
-        """The fastest of all; None where nothing could be timed."""
-        return _fastest([timing for timing in self.timings if not timing.failure])
-
-    @property
-    def best_own(self) -> Timing | None:
-        """The fastest of the product's own."""
-        return _fastest([timing for timing in self.timings if timing.own and not timing.failure])
-
-    @property
-    def best_peer(self) -> Timing | None:
-        """The fastest of the others."""
-        return _fastest([timing for timing in self.timings if not timing.own and not timing.failure])
-
-    @property
-    def of_auto(self) -> Timing | None:
-        """What ``auto`` takes; None where that was not timed."""
-        return next((timing for timing in self.timings if timing.choice == self.auto and not timing.failure), None)
-
-    @property
-    def auto_behind_percent(self) -> float | None:
-        """How much longer ``auto`` takes than the product's best engine and variant."""
-        if self.of_auto is None or self.best_own is None:
-            return None
-        return 100 * (self.of_auto.microseconds_a_pair / self.best_own.microseconds_a_pair - 1)
-
-    @property
-    def speed_over_peer(self) -> float | None:
-        """Time of the best peer over that of the product's best."""
-        if self.best_own is None or self.best_peer is None:
-            return None
-        return self.best_peer.microseconds_a_pair / self.best_own.microseconds_a_pair
-
 
 def as_dict(result: CaseResult) -> dict[str, Any]:
     """Turn a result into what JSON can hold; its timings are kept elsewhere.
@@ -138,7 +111,3 @@ def as_dict(result: CaseResult) -> dict[str, Any]:
         "auto_behind_percent": result.auto_behind_percent,
         "speed_over_peer": result.speed_over_peer,
     }
-
-
-def _fastest(timings: list[Timing]) -> Timing | None:
-    return min(timings, key=lambda timing: timing.microseconds_a_pair, default=None)

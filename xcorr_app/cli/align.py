@@ -50,7 +50,8 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, WEIGHTINGS, Setti
 @click.option(
     "--prefilter",
     type=options.PREFILTER,
-    help="gaussian:S, highpass:S, dog:S1,S2, log:S, median:N or sobel; for measuring only.",
+    help="gaussian:S, highpass:S, dog:S1,S2, log:S, median:N, box:N, unsharp:S,AMOUNT, sobel or laplacian; for "
+    "measuring only.",
 )
 @click.option("--roi", type=options.ROI, help="Part of the frame that is measured.")
 @click.option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,11 @@ import click
 
 from xcorr_app.bench.cases import cases_named
 from xcorr_app.bench.contenders import has_torch
-from xcorr_app.bench.correlation import QUICK, THOROUGH, CorrelationBenchmark, require_device, write_json
+from xcorr_app.bench.correlation import CorrelationBenchmark
+from xcorr_app.bench.effort import QUICK, THOROUGH
+from xcorr_app.bench.record import require_device, write_json
 from xcorr_app.cli.bench_tables import print_case, print_ceilings, print_summary
+from xcorr_app.cli.bench_work import check_request, run_suite
 from xcorr_app.cli.failures import SOMETHING_FAILED, one_line_failures
 from xcorr_app.cli.options import PATH, Value
 from xcorr_app.cli.tables import console_for
@@ -36,14 +40,32 @@ def bench() -> None:
     """
 
 
+def _options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that every benchmark has."""
+    options = (
+        click.option(
+            "--quick", is_flag=True, help="Fewer repetitions, and only the cases and variants that matter most."
+        ),
+        click.option(
+            "--only", default="", metavar="TEXT", help="Cases whose name contains this text.  [default: all of them]"
+        ),
+        click.option("--json", "json_path", type=PATH, metavar="FILE", help="Also write every number to this file."),
+        click.option(
+            "--device",
+            type=Value("cuda[:N]", _cuda_device),
+            default="cuda",
+            show_default=True,
+            help="The GPU to measure.",
+        ),
+        click.option("--debug", is_flag=True, help="Show the traceback of an error."),
+    )
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
 @bench.command()
-@click.option("--quick", is_flag=True, help="Fewer repetitions, and only the variants that may be the fastest.")
-@click.option("--only", default="", metavar="TEXT", help="Cases whose name contains this text.  [default: all of them]")
-@click.option("--json", "json_path", type=PATH, metavar="FILE", help="Also write every number to this file.")
-@click.option(
-    "--device", type=Value("cuda[:N]", _cuda_device), default="cuda", show_default=True, help="The GPU to measure."
-)
-@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@_options
 def correlation(quick: bool, only: str, json_path: Path | None, device: str, debug: bool) -> None:
     """Time every correlation kernel, the FFT engine, and FFTs through CuPy and PyTorch.
 
@@ -56,11 +78,7 @@ def correlation(quick: bool, only: str, json_path: Path | None, device: str, deb
     """
     console = console_for(sys.stdout)
     cases = list(cases_named(only))
-    if not cases:
-        raise click.BadParameter(f"no case's name contains {only!r}", param_hint="--only")
-    if json_path is not None and (json_path.is_dir() or not json_path.parent.is_dir()):
-        # Known before minutes of measuring, not after.
-        raise click.BadParameter(f"{str(json_path)!r} is no file in a folder that exists", param_hint="--json")
+    check_request(cases, only, json_path)
     with one_line_failures(SOMETHING_FAILED, debug=debug):
         require_device()
         select_device(device)
@@ -75,3 +93,54 @@ def correlation(quick: bool, only: str, json_path: Path | None, device: str, deb
         if json_path is not None:
             write_json(benchmark.record(results), json_path)
             console.print(f"Written: {json_path}", soft_wrap=True, markup=False, highlight=False)
+
+
+@bench.command("filter")
+@_options
+def filter_bench(**options: Any) -> None:
+    """Time the filter kernels, CuPy's ndimage and PyTorch's conv2d (cuDNN).
+
+    Square filters of every width from 1 to 63, Gaussians, float32 and uint16, stacks and single images, one Python
+    call, and what column and row reuse bring each. Every answer is checked against float64 before it is timed. PyTorch
+    runs in fresh processes, without TF32, with and without cuDNN's search for its fastest algorithm; the better counts.
+
+    \b
+    Examples:
+      xcorr bench filter --json results.json
+      xcorr bench filter --quick --only gaussian
+    """
+    run_suite("filter", **options)
+
+
+@bench.command()
+@_options
+def im2win(**options: Any) -> None:
+    """Time Im2win and cuDNN on the twelve published layers, with the device memory that each takes.
+
+    The window transform is part of every time. Every answer is checked against float64 before it is timed. PyTorch runs
+    in fresh processes, without TF32, with and without cuDNN's search for its fastest algorithm; the better counts, and
+    the note says which kind of algorithm it ran. The ablation times every step of the kernel.
+
+    \b
+    Examples:
+      xcorr bench im2win --json results.json
+      xcorr bench im2win --only "layer 04"
+    """
+    run_suite("im2win", **options)
+
+
+@bench.command()
+@_options
+def pointwise(**options: Any) -> None:
+    """Time channel mixing and the pointwise layers of three networks beside matrix products.
+
+    Unmixing of 2 to 32 channels, and the 41 different layers of MobileNetV1, MobileNetV2 and EfficientNet-B0 at batch
+    1, 32 and 128 with their geometric means. Every answer is checked against float64 before it is timed. Peers are
+    matmul of CuPy and PyTorch and conv2d in both layouts, without TF32, in fresh processes as for the filters.
+
+    \b
+    Examples:
+      xcorr bench pointwise --json results.json
+      xcorr bench pointwise --quick --only "batch 32"
+    """
+    run_suite("pointwise", **options)

@@ -13,17 +13,21 @@ from xcorr_app.bench.records import CaseResult, Timing
 from xcorr_app.cli.failures import one_line
 from xcorr_app.gpu.device import DeviceStatus
 
-_FASTEST = "bold green"
+FASTEST = "bold green"
+_IN_CACHE = "inputs that fit the cache stay there, for all"
+_IN_TURN = "inputs that fit the cache are copied and taken in turn, so that none stays there"
 
 
-def print_ceilings(console: Console, status: DeviceStatus, rates: DeviceRates, *, has_torch: bool) -> None:
-    """Print what is measured, and what the columns mean."""
+def print_ceilings(
+    console: Console, status: DeviceStatus, rates: DeviceRates, *, has_torch: bool, in_turn: bool = False
+) -> None:
+    """Print what is measured, and what the columns mean; `in_turn`: inputs that fit the cache are not found in it."""
     copying = f"copy {rates.copy / 1e12:.2f} TB/s, an empty kernel {rates.empty * 1e6:.2f} us"
     lines = [
         f"{status.name}, {status.multiprocessors} multiprocessors, driver for CUDA {status.driver}",
         f"ceilings measured now: {rates.fma / 1e12:.1f} T multiply-adds/s (F), {copying}",
         "floor: the direct method's multiply-adds at F, or its bytes at the copy rate, whichever takes longer",
-        "medians on the device without host time (calls: wall clock); inputs that fit the cache stay there, for all",
+        f"medians on the device without host time (calls: wall clock); {_IN_TURN if in_turn else _IN_CACHE}",
     ]
     if not has_torch:
         lines.append("PyTorch is not installed: its rows are left out")
@@ -33,14 +37,14 @@ def print_ceilings(console: Console, status: DeviceStatus, rates: DeviceRates, *
 
 def print_case(console: Console, result: CaseResult) -> None:
     """Print every contender of a case, the fastest first."""
-    title = f"{result.name}  (floor {_us(result.floor_microseconds_a_pair)} us a pair)"
+    title = f"{result.name}  (floor {in_microseconds(result.floor_microseconds_a_pair)} us a pair)"
     table = Table(title=Text(title), title_justify="left", box=None, pad_edge=False, header_style="bold")
     table.add_column("", no_wrap=True)
     for heading in ("us a pair", "of floor", "of F", "registers", "error"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
     for timing in sorted(result.timings, key=lambda timing: (bool(timing.failure), timing.microseconds_a_pair)):
-        table.add_row(*_row(timing, result), style=_FASTEST if timing is result.winner else "")
+        table.add_row(*_row(timing, result), style=FASTEST if timing is result.winner else "")
     console.print(table)
     console.print(Text(_verdict(result)), soft_wrap=True)
     console.print()
@@ -61,7 +65,7 @@ def print_summary(console: Console, results: Sequence[CaseResult]) -> None:
         table.add_row(
             Text(result.name),
             Text(winner.what if winner else "nobody"),
-            _us(winner.microseconds_a_pair) if winner else "",
+            in_microseconds(winner.microseconds_a_pair) if winner else "",
             f"{winner.fraction_of_floor:.3f}" if winner else "",
             "" if result.speed_over_peer is None else f"{result.speed_over_peer:.2f}x",
             Text(result.of_auto.what if result.of_auto else result.auto),
@@ -82,7 +86,7 @@ def _row(timing: Timing, result: CaseResult) -> tuple[str | Text, ...]:
     marks = ["<- auto"] if timing is result.of_auto else []
     return (
         Text(timing.what),
-        _us(timing.microseconds_a_pair),
+        in_microseconds(timing.microseconds_a_pair),
         f"{timing.fraction_of_floor:.3f}",
         f"{timing.fraction_of_fma_rate:.3f}",
         f"{timing.registers}" if timing.registers else "",
@@ -102,7 +106,7 @@ def _verdict(result: CaseResult) -> str:
     return "; ".join(parts)
 
 
-def _us(microseconds: float) -> str:
+def in_microseconds(microseconds: float) -> str:
     """Three or four digits that count, whatever the size."""
     digits = 1 if microseconds >= 100 else 2 if microseconds >= 10 else 3 if microseconds >= 1 else 4
     return f"{microseconds:.{digits}f}"

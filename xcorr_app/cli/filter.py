@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from xcorr_app.batch.filter_banks import BANKS
 from xcorr_app.batch.filter_choice import FILTERS, FilterChoice
 from xcorr_app.batch.filter_options import FilterOptions
 from xcorr_app.batch.filter_run import plan_filter, prepare_filter, run_filter
@@ -18,7 +19,7 @@ from xcorr_app.cli.memory import keep_freed_memory
 from xcorr_app.cli.progress import display_for
 from xcorr_app.cli.tables import console_for, print_found
 from xcorr_app.filtering.boundary import MODES
-from xcorr_app.filtering.engines.choice import ENGINES
+from xcorr_app.filtering.engines.choice import EVERY_ENGINE
 from xcorr_app.filtering.rounding import RESULT_TYPES
 from xcorr_app.io import Limits
 
@@ -34,6 +35,13 @@ from xcorr_app.io import Limits
 @click.option("--dog", metavar="SIGMA,SIGMA", help="Difference of two Gaussians: the first less the second.")
 @click.option("--unsharp", metavar="SIGMA,AMOUNT", help="Sharpen: add AMOUNT of what a Gaussian takes away.")
 @click.option("--taps", metavar="FILE", help="Convolve with the numbers in a .npy, .csv or .txt file.")
+@click.option(
+    "--bank",
+    metavar="NAME:ARGS",
+    help=f"Correlate with many filters, a channel each, in floating point: {', '.join(BANKS.values())} (lengths in "
+    "pixels; gabor's waves are 4 px long at the first scale and longer by sqrt(2) at each further one), or a .npy file "
+    "of (filters, rows, columns).",
+)
 @click.option(
     "--mode",
     type=click.Choice(MODES),
@@ -51,14 +59,12 @@ from xcorr_app.io import Limits
 )
 @click.option(
     "--engine",
-    type=click.Choice(ENGINES),
+    type=click.Choice(EVERY_ENGINE),
     default="auto",
     show_default=True,
-    help="What computes; auto takes the fastest that is exact enough.",
+    help="What computes; auto takes the fastest that is exact enough. reuse takes a GPU, opencv and scipy the CPU.",
 )
-@click.option(
-    "--device", default="auto", show_default=True, metavar="auto|cpu", help="Where to compute: on the CPU so far."
-)
+@options.device
 @options.layout
 @options.max_pixels("Refuse planes that declare more pixels.")
 @options.resume
@@ -70,15 +76,17 @@ from xcorr_app.io import Limits
 def filter_command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
     """Filter every plane of stacks: folders, files or globs of TIFF or PNG images.
 
-    Give one of the filters --gaussian, --box, --sobel, --laplacian, --log, --dog, --unsharp, --taps; lengths are in
-    pixels. Each stack gets OUT/NAME/NAME_filtered.tif with its axes, calibration and channels; the run gets
-    OUT/run.json. Exit code: 0 all good, 1 something failed, 2 wrong usage.
+    Give one of the filters --gaussian, --box, --sobel, --laplacian, --log, --dog, --unsharp, --taps, --bank; lengths
+    are in pixels. Images are uint8, uint16, int16, float32 or float64 (uint32 is refused: convert it before). Each
+    stack gets OUT/NAME/NAME_filtered.tif with its axes, calibration and channels; the run gets OUT/run.json. Exit code:
+    0 all good, 1 something failed, 2 wrong usage.
 
     \b
     Examples:
       xcorr filter movie.ome.tif -o out --gaussian 1.5
       xcorr filter FOLDER -o out --sobel y --dtype float32
       xcorr filter 'FOLDER/*.tif' -o out --taps taps.csv --mode constant --cval 100
+      xcorr filter cells.tif -o out --bank gabor:8,4 --device cuda
     """
     if given["resume"] and given["overwrite"]:
         raise click.UsageError("--resume keeps what is finished, --overwrite replaces it: give one of them")
@@ -91,7 +99,7 @@ def filter_command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any
         prepare_filter(plan, **modes)
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
-            print_found(console, plan.discovery, None)
+            print_found(console, plan.discovery, plan.device.note)
         with display_for(console, quiet=given["quiet"]) as display:
             result = run_filter(plan, resume=given["resume"], stop_at_defects=given["debug"], watcher=display.watch)
         print_filtered(console, result, every=given["verbose"])

@@ -58,7 +58,7 @@ def _remarks(outcome: FilterOutcome, *, every: bool) -> list[str]:
     if outcome.failure is not None:
         return [outcome.failure]
     facts = outcome.facts
-    lines = []
+    lines = list(facts["notes"])
     if clipped := facts["clipped_pixels"]:
         what = "pixel did" if clipped == 1 else "pixels did"
         lines.append(

@@ -15,10 +15,12 @@ valid    no outside: only outputs whose footprint lies inside the image
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
+
+from xcorr_app.gpu.arrays import Array, array_namespace
 
 Mode: TypeAlias = Literal["reflect", "constant", "nearest", "mirror", "wrap", "valid"]
 MODES: tuple[Mode, ...] = get_args(Mode)
@@ -59,19 +61,19 @@ def source_indices(length: int, before: int, after: int, mode: Mode) -> npt.NDAr
 
 
 def padded(
-    frame: npt.NDArray[Any],
+    frame: Array,
     rows: tuple[int, int],
     columns: tuple[int, int],
     mode: Mode,
     cval: float,
     dtype: npt.DTypeLike,
-) -> npt.NDArray[Any]:
+) -> Array:
     """Copy a frame into a larger one whose margin continues it as the mode says.
 
     Parameters
     ----------
     frame : (H, W) array
-        Neither side is empty.
+        NumPy or CuPy; neither side is empty.
     rows, columns : tuple of int
         Pixels added before and after along each axis; ignored by ``"valid"``.
     mode : str
@@ -92,21 +94,22 @@ def padded(
     array([[9., 1., 2.],
            [9., 9., 9.]])
     """
+    xp = array_namespace(frame)
     if mode == "valid":
-        return np.array(frame, dtype=dtype, order="C")
+        return xp.array(frame, dtype=dtype, order="C")
     height, width = frame.shape
     (top, bottom), (left, right) = rows, columns
-    whole = np.empty((top + height + bottom, left + width + right), dtype)
+    whole = xp.empty((top + height + bottom, left + width + right), dtype)
     if mode == "constant":
         whole.fill(cval)
         whole[top : top + height, left : left + width] = frame
         return whole
     band = whole[top : top + height]
     band[:, left : left + width] = frame
-    across = left + source_indices(width, left, right, mode)
+    across = xp.asarray(left + source_indices(width, left, right, mode))
     band[:, :left] = band[:, across[:left]]
     band[:, left + width :] = band[:, across[left + width :]]
-    down = top + source_indices(height, top, bottom, mode)
+    down = xp.asarray(top + source_indices(height, top, bottom, mode))
     whole[:top] = whole[down[:top]]
     whole[top + height :] = whole[down[top + height :]]
     return whole

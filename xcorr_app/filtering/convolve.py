@@ -14,22 +14,21 @@ NaN and infinity
 
 from __future__ import annotations
 
-import math
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError, ShapeError
-from xcorr_app.filtering.boundary import MODES, Mode
-from xcorr_app.filtering.engines.choice import ENGINES, EngineName, run_engine
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.filtering.boundary import Mode
+from xcorr_app.filtering.device import filter_device_frames
+from xcorr_app.filtering.engines.choice import EngineName, run_engine
 from xcorr_app.filtering.engines.task import Task
-from xcorr_app.filtering.rounding import ResultType, result_type, store
-from xcorr_app.filtering.taps import Filter, Kernel, Origin, correlation_kernel
+from xcorr_app.filtering.request import Request, checked_request
+from xcorr_app.filtering.rounding import ResultType, store
+from xcorr_app.filtering.taps import Filter, Origin
+from xcorr_app.filtering.transfer import filter_through_device
 from xcorr_app.gpu.arrays import Array, array_namespace, is_device_array
-
-IMAGE_TYPES = tuple(np.dtype(name) for name in ("uint8", "uint16", "int16", "float32", "float64"))
-"""Types of pixels that can be filtered."""
 
 
 def convolve(
@@ -47,7 +46,8 @@ def convolve(
     Parameters
     ----------
     images : (..., H, W) array
-        NumPy; uint8, uint16, int16, float32 or float64. Not modified.
+        NumPy or CuPy; uint8, uint16, int16, float32 or float64. Not modified. The result of a CuPy array is on its
+        device, where the project's own kernels compute it.
     taps : (F_H, F_W) array_like or Filter
         Any sizes, odd or even; a `Filter` comes from ``xcorr_app.filters``. Not modified.
     mode : {"reflect", "constant", "nearest", "mirror", "wrap", "valid"}
@@ -59,9 +59,11 @@ def convolve(
         Moves the filter by so many pixels (rows, columns), as in ``scipy.ndimage``; 0 for ``mode="valid"``.
     dtype : {"same", "float32"}
         Type of the result: that of ``images``, or float32 without rounding.
-    engine : {"auto", "opencv", "separable", "fft", "scipy"}
-        How to compute it. ``"auto"`` takes the fastest that is exact enough; ``"separable"`` needs taps of rank 1 or
-        2, ``"fft"`` finite images; ``"scipy"`` is the slow float64 reference.
+    engine : {"auto", "opencv", "separable", "fft", "scipy", "reuse"}
+        How to compute it. ``"auto"`` takes the fastest that is exact enough, where the array lives; ``"separable"``
+        needs taps of rank 1 or 2, ``"fft"`` finite images; ``"scipy"``, the slow float64 reference, and ``"opencv"``
+        run on the CPU. ``"reuse"`` is the GPU's kernel for up to 63 x 63 taps: NumPy arrays go there and come back,
+        in parts that its memory holds.
 
     Returns
     -------
@@ -78,7 +80,9 @@ def convolve(
     ArgumentError
         An option is unknown or out of range, or the engine cannot run these taps or images.
     DeviceError
-        ``images`` is in device memory.
+        ``engine="reuse"`` and no GPU can be used.
+    DeviceMemoryError
+        The memory of the device that holds ``images`` does not suffice.
 
     Examples
     --------
@@ -86,7 +90,7 @@ def convolve(
     >>> convolve(np.array([[0, 0, 9, 0]], dtype=np.uint8), [[1, 2, 3]])
     array([[ 0,  9, 18, 27]], dtype=uint8)
     """
-    return filter_frames(images, taps, mode, cval=cval, origin=origin, dtype=dtype, engine=engine)[0]
+    return filter_frames(images, taps, mode, cval=cval, origin=origin, dtype=dtype, engine=engine, count=False)[0]
 
 
 def filter_taps(
@@ -122,7 +126,8 @@ def filter_taps(
     >>> filter_taps(np.array([[0, 0, 9, 0]], dtype=np.uint8), [[1, 2, 3]])
     array([[ 0, 27, 18,  9]], dtype=uint8)
     """
-    return filter_frames(images, taps, mode, cval=cval, origin=origin, dtype=dtype, engine=engine, flip=False)[0]
+    options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "engine": engine}
+    return filter_frames(images, taps, mode, **options, flip=False, count=False)[0]
 
 
 def filter_frames(
@@ -135,7 +140,8 @@ def filter_frames(
     dtype: ResultType = "same",
     engine: EngineName = "auto",
     flip: bool = True,
-    out: npt.NDArray[Any] | None = None,
+    out: Array | None = None,
+    count: bool = True,
 ) -> tuple[Array, int]:
     """Filter as `convolve` does and count the pixels that were clipped; can fill an existing array.
 
@@ -146,7 +152,9 @@ def filter_frames(
     flip : bool
         Convolution; ``False`` is correlation, as in `filter_taps`.
     out : array, optional
-        Takes the result: of its shape and type, not overlapping with ``images`` in memory.
+        Takes the result: of its kind, shape and type, not overlapping with ``images`` in memory.
+    count : bool
+        Whether ``clipped`` is wanted; on a device the count waits for the result.
 
     Returns
     -------
@@ -166,47 +174,29 @@ def filter_frames(
     >>> filter_frames(np.array([[0, 100, 200]], dtype=np.uint8), [[2]])
     (array([[  0, 200, 255]], dtype=uint8), 1)
     """
-    _check_images(images)
-    if mode not in MODES:
-        raise ArgumentError(f"mode {mode!r} is unknown: take one of {', '.join(MODES)}")
-    if engine not in ENGINES:
-        raise ArgumentError(f"engine {engine!r} is unknown: take one of {', '.join(ENGINES)}")
-    if images.dtype.kind != "f" and not math.isfinite(cval):
-        raise ArgumentError(f"cval must be finite for images of {images.dtype}, not {cval}")
-    target = result_type(images.dtype, dtype)
-    # Half an ulp of a float32 sum; everything else is held to float64.
-    kernel = correlation_kernel(taps, origin, flip=flip, tolerance=6e-8 if target == np.float32 else 1e-12)
-    shape = images.shape[:-2] + _result_shape(images.shape[-2:], kernel, mode, origin)
-    if out is None:
-        out = np.empty(shape, target)
-    elif out.shape != shape or out.dtype != target:
-        raise ShapeError(f"out must be {target} of shape {shape}, not {out.dtype} of shape {out.shape}")
-    elif np.may_share_memory(out, images):
-        raise ArgumentError("out must not overlap with the images in memory")
-    clipped = 0
-    for index in np.ndindex(images.shape[:-2]):
-        task = Task(images[index], kernel, mode, cval, integer_result=target.kind != "f")
-        clipped += store(run_engine(engine, task), kernel.exponent, out[index])
-    return out, clipped
-
-
-def _check_images(images: Array) -> None:
     array_namespace(images)
     if is_device_array(images):
-        raise DeviceError("filtering runs on the CPU: pass cupy.asnumpy(images)")
-    if images.dtype.newbyteorder("=") not in IMAGE_TYPES:
-        known = ", ".join(map(str, IMAGE_TYPES))
-        raise DataTypeError(f"images of {images.dtype} cannot be filtered: convert them to one of {known}")
-    if images.ndim < 2 or not images.size:
-        raise ShapeError(f"images must be of shape (..., H, W) and not empty, not {images.shape}")
+        options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "engine": engine, "flip": flip}
+        return filter_device_frames(images, taps, mode, **options, out=out, count=count)
+    request = checked_request(
+        images.shape, images.dtype, taps, mode, cval=cval, origin=origin, dtype=dtype, engine=engine, flip=flip
+    )
+    if out is None:
+        out = np.empty(request.shape, request.target)
+    elif out.shape != request.shape or out.dtype != request.target:
+        raise ShapeError(f"out must be {request.target} of shape {request.shape}, not {out.dtype} of shape {out.shape}")
+    elif np.may_share_memory(out, images):
+        raise ArgumentError("out must not overlap with the images in memory")
+    if engine == "reuse":
+        how: Any = {"mode": mode, "cval": cval, "origin": origin, "dtype": dtype, "flip": flip}
+        return out, filter_through_device(images, taps, out, how, lambda some, to: _on_host(request, "auto", some, to))
+    return out, _on_host(request, engine, images, out)
 
 
-def _result_shape(frame: tuple[int, int], kernel: Kernel, mode: Mode, origin: Origin) -> tuple[int, int]:
-    if mode != "valid":
-        return frame
-    if np.any(np.asarray(origin)):
-        raise ArgumentError("mode 'valid' has no outside to move into: origin must be 0")
-    height, width = (size - taps + 1 for size, taps in zip(frame, kernel.shape, strict=True))
-    if height < 1 or width < 1:
-        raise ShapeError(f"mode 'valid' needs images of at least {kernel.shape}, the size of the taps, not {frame}")
-    return height, width
+def _on_host(request: Request, engine: EngineName, images: npt.NDArray[Any], out: npt.NDArray[Any]) -> int:
+    """Fill ``out``; return how many pixels were clipped."""
+    clipped, is_integer = 0, request.target.kind != "f"
+    for index in np.ndindex(images.shape[:-2]):
+        task = Task(images[index], request.kernel, request.mode, request.cval, is_integer)
+        clipped += store(run_engine(engine, task), request.kernel.exponent, out[index])
+    return clipped

@@ -55,7 +55,7 @@ def gaussian(sigma: Sigma) -> Filter:
            [0.   , 0.   , 0.   , 0.   , 0.   ]])
     """
     rows, columns = _sigmas(sigma)
-    return Filter(f"gaussian({_shown(rows, columns)})", (_gaussian_term(rows, columns),))
+    return Filter(f"gaussian({_shown(rows, columns)})", (_gaussian_term(rows, columns),), (rows, columns))
 
 
 def box(size: int | Sequence[int]) -> Filter:

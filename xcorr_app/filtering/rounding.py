@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.arrays import Array, array_namespace
 
 ResultType: TypeAlias = Literal["same", "float32"]
 RESULT_TYPES: tuple[ResultType, ...] = get_args(ResultType)
@@ -26,13 +26,13 @@ def result_type(images: np.dtype[Any], wanted: ResultType) -> np.dtype[Any]:
     return images if wanted == "same" else np.dtype(np.float32)
 
 
-def store(sums: npt.NDArray[np.floating[Any]], exponent: int, out: npt.NDArray[Any]) -> int:
+def store(sums: Array, exponent: int, out: Array) -> int:
     """Write ``sums * 2**exponent`` as pixels: integers rounded half to even, then clipped.
 
     Parameters
     ----------
     sums : (H, W) array
-        float32 or float64; finite where ``out`` holds integers. Overwritten.
+        NumPy or CuPy, float32 or float64; finite where ``out`` holds integers. Overwritten.
     exponent : int
         Of the power of two that the sums still lack.
     out : (H, W) array
@@ -49,15 +49,17 @@ def store(sums: npt.NDArray[np.floating[Any]], exponent: int, out: npt.NDArray[A
     >>> store(np.array([[0.5, 1.5, 255.6, -0.4]]), 0, pixels), pixels.tolist()
     (1, [[0, 2, 255, 0]])
     """
+    xp = array_namespace(sums)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        np.ldexp(sums, exponent, out=sums)
+        if exponent:
+            xp.ldexp(sums, exponent, out=sums)
         if out.dtype.kind == "f":
             out[...] = sums
             return 0
     limits = np.iinfo(out.dtype)
-    np.rint(sums, out=sums)
-    clipped = np.count_nonzero((sums < limits.min) | (sums > limits.max))
+    xp.rint(sums, out=sums)
+    clipped = int(xp.count_nonzero((sums < limits.min) | (sums > limits.max)))
     if clipped:
-        np.clip(sums, limits.min, limits.max, out=sums)
+        xp.clip(sums, limits.min, limits.max, out=sums)
     out[...] = sums
-    return int(clipped)
+    return clipped

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.gpu.arrays import is_device_array
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 Term: TypeAlias = tuple[Matrix, Matrix]
@@ -38,6 +39,8 @@ class Filter:
     terms : tuple of (column, row)
         One-dimensional float64 arrays, copied and read-only; the filter is the sum of their outer products. All
         columns are of one length, and all rows.
+    sigmas : pair of float or None
+        Standard deviations (rows, columns) of a plain Gaussian, which can be computed in constant time a pixel.
 
     Raises
     ------
@@ -52,6 +55,7 @@ class Filter:
 
     name: str
     terms: tuple[Term, ...]
+    sigmas: tuple[float, float] | None = None
 
     def __post_init__(self) -> None:
         copies = tuple((_vector(column), _vector(row)) for column, row in self.terms)
@@ -95,6 +99,16 @@ class Kernel:
         """Rows above and below, columns left and right of a pixel that its footprint covers."""
         (height, width), (top, left) = self.shape, self.centre
         return (top, height - 1 - top), (left, width - 1 - left)
+
+    @property
+    def unscaled_taps(self) -> Matrix:
+        """The dense taps with their power of two, multiplied out where there are terms only."""
+        return np.asarray(np.ldexp(multiplied_out(self.terms) if self.dense is None else self.dense, self.exponent))
+
+    @property
+    def unscaled_terms(self) -> tuple[Term, ...]:
+        """The terms with the power of two in their columns."""
+        return tuple((np.asarray(np.ldexp(column, self.exponent)), row) for column, row in self.terms)
 
 
 def multiplied_out(terms: tuple[Term, ...]) -> Matrix:
@@ -200,6 +214,8 @@ def _vector(taps: Matrix) -> Matrix:
 
 
 def _checked(taps: npt.ArrayLike) -> Matrix:
+    if is_device_array(taps):
+        raise DataTypeError("taps are in device memory: pass taps.get(), they are few")
     values = np.asarray(taps)
     if values.dtype.kind not in "biuf":
         raise DataTypeError(f"taps must be real numbers, not {values.dtype}")

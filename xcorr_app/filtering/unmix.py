@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +13,12 @@ from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering.mixing import mix
 from xcorr_app.filtering.stains import optical_density
 from xcorr_app.gpu.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.memory import with_second_try
+from xcorr_app.gpu.placement import on_device_of
+from xcorr_app.gpu.pointwise_mix import MIX_CHANNELS
+from xcorr_app.gpu.pointwise_problem import MOST_CHANNELS, POINTWISE_TYPES
+from xcorr_app.gpu.pointwise_run import COUNTERS, pointwise_on_device
+from xcorr_app.gpu.pointwise_tiles import MOST_ELEMENTS
 
 MixedType = Literal["same", "float32"]
 
@@ -57,7 +64,8 @@ def unmix(
     -------
     (..., C_out, ...) array
         New, of the kind of `stack`, with the channels on the same axis. Computed in float64 where it is rounded to
-        integers and for types of more than 16 bits other than float32, else in float32.
+        integers and for types of more than 16 bits other than float32, else in float32. On a device, integers of 9 to
+        32 channels are summed in float32: a sum that close to a half may be rounded to its other neighbour.
 
     Raises
     ------
@@ -68,6 +76,8 @@ def unmix(
         `from_log`; `dtype` is unknown.
     DataTypeError
         `stack` is not an array of a supported type, or `matrix` is in device memory.
+    DeviceMemoryError
+        `stack` is in device memory, and the result does not fit beside it.
 
     Examples
     --------
@@ -78,10 +88,9 @@ def unmix(
     >>> unmix(both, [[1, 0], [-0.1, 1]])[1]
     array([[  2, 195]], dtype=uint16)
     """
-    mixed, _ = unmix_counted(
-        stack, matrix, channel_axis=channel_axis, from_log=from_log, white=white, clip=clip, dtype=dtype
-    )
-    return mixed
+    task = _checked(stack, matrix, channel_axis, from_log=from_log, white=white, clip=clip, dtype=dtype)
+    # Counting would wait for the device.
+    return _by_kernel(stack, task, None) if task.by_kernel else _by_strips(stack, task)[0]
 
 
 def unmix_counted(
@@ -95,6 +104,40 @@ def unmix_counted(
     dtype: MixedType | None = None,
 ) -> tuple[Array, int]:
     """Mix channels as `unmix` does, and count the values that did not fit the integer type of the result."""
+    task = _checked(stack, matrix, channel_axis, from_log=from_log, white=white, clip=clip, dtype=dtype)
+    if not task.by_kernel:
+        return _by_strips(stack, task)
+    if task.target.kind == "f":
+        return _by_kernel(stack, task, None), 0
+    with on_device_of(stack):
+        clipped = array_namespace(stack).zeros(COUNTERS, np.uint64)
+        return _by_kernel(stack, task, clipped), int(clipped.sum())
+
+
+@dataclass(frozen=True)
+class _Task:
+    """What is asked of one stack, checked."""
+
+    matrix: np.ndarray
+    axis: int
+    target: np.dtype
+    white: float | None
+    """Of the optical density, where that is mixed."""
+    clip: bool
+    by_kernel: bool
+    """The stack is on a device, and of a type that the kernels read."""
+
+
+def _checked(
+    stack: Array,
+    matrix: npt.ArrayLike,
+    channel_axis: int,
+    *,
+    from_log: bool,
+    white: float | None,
+    clip: bool,
+    dtype: MixedType | None,
+) -> _Task:
     array_namespace(stack)
     source = np.dtype(stack.dtype).newbyteorder("=")
     if source.name not in _TYPES:
@@ -112,11 +155,43 @@ def unmix_counted(
         )
     level = _checked_white(white, source, from_log=from_log)
     target = mixed_type(source, dtype, from_log=from_log)
+    by_kernel = is_device_array(stack) and has_kernel(source, target, factors.shape, math.prod(stack.shape[axis + 1 :]))
+    return _Task(factors, axis, target, level if from_log else None, clip, by_kernel)
 
+
+def has_kernel(source: np.dtype, target: np.dtype, shape: tuple[int, ...], pixels: int) -> bool:
+    """Whether the kernels mix channels of one type into another on a device; CuPy's matrix product does it else.
+
+    Integer results of many channels are left to it, since it sums them in float64.
+
+    Parameters
+    ----------
+    source, target : dtype
+        Of the stack and of the result.
+    shape : tuple of int
+        Of the matrix.
+    pixels : int
+        Of a plane.
+    """
+    if source.name not in POINTWISE_TYPES or target.name not in POINTWISE_TYPES:
+        return False
+    few, most = MIX_CHANNELS, MOST_CHANNELS
+    return max(shape) <= few or (target == np.float32 and max(shape) <= most and max(shape) * pixels <= MOST_ELEMENTS)
+
+
+def _by_kernel(stack: Array, task: _Task, clipped: Array | None) -> Array:
+    how: Any = {"target": task.target, "log_white": task.white, "clip": task.clip, "clipped": clipped}
+    return with_second_try(
+        lambda: pointwise_on_device(stack, task.matrix, task.axis, **how), what=f"channels of {stack.shape} pixels"
+    )
+
+
+def _by_strips(stack: Array, task: _Task) -> tuple[Array, int]:
     def convert(strip: Array, work: np.dtype) -> Array:
-        return optical_density(strip, level, work) if from_log else strip.astype(work, copy=False)
+        return strip.astype(work, copy=False) if task.white is None else optical_density(strip, task.white, work)
 
-    return mix(stack, factors, axis, target, convert, clip=clip)
+    with on_device_of(stack):
+        return mix(stack, task.matrix, task.axis, task.target, convert, clip=task.clip)
 
 
 def mixed_type(source: np.dtype, dtype: MixedType | None, *, from_log: bool) -> np.dtype:

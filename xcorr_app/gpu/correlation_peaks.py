@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.compile import kernel_function
-from xcorr_app.gpu.correlation_costs import fastest_variant
+from xcorr_app.gpu.correlation_costs import costs, fastest_variant
 from xcorr_app.gpu.correlation_launch import most_pairs
 from xcorr_app.gpu.correlation_options import KernelOptions
 from xcorr_app.gpu.correlation_plan import device_limits
 from xcorr_app.gpu.correlation_problem import Problem
 from xcorr_app.gpu.correlation_run import correlate_on_device
-from xcorr_app.gpu.launch import Launch
+from xcorr_app.gpu.launch import DeviceLimits, Launch
 from xcorr_app.gpu.overlap_edges import OverlapEdges
 from xcorr_app.gpu.peak_launch import RECORD, SMALL, moment_launches, peak_launch, plane_peak_launch
 from xcorr_app.gpu.placement import current_device
@@ -27,6 +29,8 @@ _PLANE_BYTES = 256 << 20
 """Planes made at a time where the launch that sums does not find the peak too."""
 _TABLE_BYTES = 256 << 20
 """Tables of rectangle sums made at a time."""
+_SEARCH = 1e-5
+"""What searching a plane in memory costs beside making it, in microseconds a shift (measured on an H200)."""
 
 
 @dataclass(frozen=True)
@@ -167,7 +171,7 @@ class PeakFinder:
         return min(pairs, most_pairs("combined", problem))
 
     def _fused(self, problem: Problem, left_type: str, right_type: str) -> Launch | None:
-        if self._options.variant != "auto":
+        if self._options.variant != "auto" or _planes_are_cheaper(problem, self._device):
             return None
         return peak_launch(
             problem, normalize=self._normalize, left_type=left_type, right_type=right_type, device=self._device
@@ -229,3 +233,13 @@ class PeakFinder:
         function = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
         arguments = (*arrays, *(np.int32(number) for number in numbers))
         function((launch.blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)
+
+
+@functools.lru_cache(maxsize=256)
+def _planes_are_cheaper(problem: Problem, device: DeviceLimits) -> bool:
+    """Whether another variant makes planes, and their peaks are searched, in less time than `combined_peak` takes."""
+    expected = costs(problem, device)
+    expected.pop("fft", None)
+    fused = expected.pop("combined", math.inf)
+    shifts = problem.pairs * math.prod(problem.plane_shape)
+    return min(expected.values(), default=math.inf) + _SEARCH * shifts < fused < math.inf

@@ -20,7 +20,7 @@ from xcorr_app.gpu.correlation_problem import Part, Problem
 from xcorr_app.gpu.launch import DeviceLimits, Launch
 from xcorr_app.gpu.placement import current_device
 
-__all__ = ["Plan", "device_limits", "plan_of"]
+__all__ = ["Plan", "argument_type", "device_limits", "plan_of"]
 
 
 @dataclass(frozen=True)
@@ -36,7 +36,7 @@ class _Start:
     @classmethod
     def of(cls, launch: Launch, problem: Problem) -> _Start:
         function = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
-        as_argument = _argument_type()
+        as_argument = argument_type()
         numbers = tuple(as_argument(np.int32(value)) for value in (*problem.arguments(), *launch.extra))
         return cls(function, (launch.blocks,), (launch.threads,), numbers, launch.shared_bytes)
 
@@ -177,14 +177,14 @@ def _plan(
 
 
 @functools.cache
-def _argument_type() -> Callable[[np.int32], Any]:
+def argument_type() -> Callable[[np.generic], Any]:
     """What turns a number into a kernel argument.
 
     CuPy does it for every number of every launch, which takes a third of the launch's time; so it is done beforehand
     where CuPy lends its own way (an internal class), and left to CuPy where it does not.
     """
     try:
-        found: Callable[[np.int32], Any] = importlib.import_module("cupy._core._scalar").CScalar
+        found: Callable[[np.generic], Any] = importlib.import_module("cupy._core._scalar").CScalar
         found(np.int32(1))
     except (ImportError, AttributeError, TypeError):
         return lambda number: number

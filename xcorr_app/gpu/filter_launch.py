@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -26,21 +27,36 @@ FILTER_KERNELS = ("reuse", "reuse_wide", "exchange_3", "exchange_5")
 
 LARGEST_FILTER = 63
 _LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus warps
-_LANE_COLUMNS = {"reuse": 4, "reuse_wide": 4, "exchange_3": 1, "exchange_5": 1}
+_FEWEST_COLUMNS = {"reuse": 4, "reuse_wide": 4, "exchange_3": 1, "exchange_5": 1}
+"""Of a lane, whatever the tuning."""
 _EXCHANGE_COLUMNS = {"exchange_3": 3, "exchange_5": 5}
 _EXCHANGE_ROWS = 9
 
-_ROLLING_REGISTERS = 112
-"""Most registers for rolling sums and window that `reuse` may take: four sums a filter row, one value a column."""
+_ROLLING_ROWS, _ROLLING_TAPS = 12, 144
+"""Largest filters that `reuse` takes by itself: its code grows with the taps, its registers with the rows."""
+
+_REGISTERS_OF_BLOCKS = {4: 104, 3: 122, 2: 200}
+"""Registers for sums and window that leave room for so many blocks of four warps on a multiprocessor."""
+_LANE_COLUMNS = 16
+"""Most columns of a lane; twice as many would need more copies of an unaligned row than its mask has bits."""
+_UNALIGNED = 12
+"""Registers besides, where rows begin off multiples of 16 bytes."""
+_FOUR_BLOCKS_ROWS = 9
+"""Rows of a filter up to which four blocks are wanted: larger ones compute more for each access to memory."""
 
 _TUNING: dict[str, dict[str, int]] = {
-    "reuse": {"WARPS": 4, "BLOCKS": 2},
-    "reuse_wide": {"WARPS": 4, "ROWS": 8},
+    "reuse": {"WARPS": 4, "ROWS_AHEAD": 2},
+    "reuse_wide": {"WARPS": 4},
     "exchange_3": {"WARPS": 4, "COLUMN_REUSE": 1, "ROW_REUSE": 1},
     "exchange_5": {"WARPS": 4, "COLUMN_REUSE": 1, "ROW_REUSE": 1},
 }
-_MOST_ROWS, _FEWEST_ROWS = 64, 8
-_WARPS_TO_FILL = 16  # on each multiprocessor
+_BLOCK_ROWS = (128, 64, 32)
+_FEWEST_ROWS = 8
+_FEWEST_SUMS = 6
+"""Rows of results of a warp, whatever the tuning."""
+_FLUSHED_TAPS = 256
+"""Sums of more products are flushed: their rounding would show."""
+_WARPS_TO_FILL = 12  # on each multiprocessor
 
 
 @dataclass(frozen=True)
@@ -68,8 +84,8 @@ class FilterProblem:
     origin: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
-        if min(*self.image_shape, self.count) < 1 or max(self.image_shape) >= 2**30:
-            raise ShapeError(f"images need 1 to 2^30 - 1 pixels a side, and a stack one image: {self}")
+        if min(*self.image_shape, self.count) < 1 or max(self.image_shape) >= 2**27:
+            raise ShapeError(f"images need 1 to 2^27 - 1 pixels a side, and a stack one image: {self}")
         if min(self.filter_shape) < 1 or max(self.filter_shape) > LARGEST_FILTER:
             raise ShapeError(f"taps of shape {self.filter_shape}: 1 to {LARGEST_FILTER} rows and columns are computed")
         if self.boundary not in BOUNDARIES:
@@ -109,7 +125,7 @@ class FilterProblem:
             Number of the part's first image, and the part's problem.
         """
         height, width = self.result_shape
-        warps = ceil_div(width, _LANE_COLUMNS[kernel] * WARP) * ceil_div(height, _FEWEST_ROWS)
+        warps = ceil_div(width, _FEWEST_COLUMNS[kernel] * WARP) * ceil_div(height, _FEWEST_SUMS)
         most = max(1, _LARGEST_INDEX // (warps * WARP))
         for start in range(0, self.count, most):
             yield start, replace(self, count=min(most, self.count - start))
@@ -121,6 +137,7 @@ def filter_launch(
     *,
     image_type: str = "float32",
     result_type: str = "float32",
+    double_sums: bool = False,
     device: DeviceLimits | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
@@ -134,6 +151,8 @@ def filter_launch(
         One of `FILTER_KERNELS`, or ``"auto"``: ``reuse`` where its sums fit into registers, else ``reuse_wide``.
     image_type, result_type : str, optional
         NumPy names of the types, of `FILTER_TYPES`. Images of float64 are summed in float64, all others in float32.
+    double_sums : bool, optional
+        Sum in float64 whatever the images are.
     device : DeviceLimits, optional
         Decides how finely few images are cut.
     tuning : mapping, optional
@@ -159,11 +178,13 @@ def filter_launch(
             raise ArgumentError(
                 f"filters read and write {', '.join(FILTER_TYPES)}, not {name}; convert the images first"
             )
-    is_double = image_type == "float64"
+    is_double = double_sums or image_type == "float64"
     if kernel == "auto":
-        kernel = "reuse" if _fits_registers(problem.filter_shape, is_double) else "reuse_wide"
+        kernel = "reuse" if _rolls(problem.filter_shape, is_double) else "reuse_wide"
     _check_kernel(kernel, problem, is_double)
-    chosen = {**_TUNING[kernel], **_tuning_of(kernel, problem, image_type), **(tuning or {})}
+    shape = _shape_of(kernel, problem, image_type, is_double, device or DeviceLimits())
+    chosen = {**_TUNING[kernel], **shape, **(tuning or {})}
+    rows = chosen["ROWS"] if kernel == "reuse_wide" else chosen.pop("BLOCK_ROWS")
     boundary = "nearest" if problem.boundary == "valid" else problem.boundary
     defines: dict[str, str | int] = {
         "IMAGE_TYPE": FILTER_TYPES[image_type],
@@ -177,15 +198,17 @@ def filter_launch(
     }
     if kernel not in _EXCHANGE_COLUMNS:
         defines["FILTER_WIDTH"] = problem.filter_shape[1]
-    across = ceil_div(problem.result_shape[1], _LANE_COLUMNS[kernel] * WARP)
-    rows = chosen["ROWS"] if kernel == "reuse_wide" else _block_rows(problem, across, device or DeviceLimits())
-    warps = problem.count * across * ceil_div(problem.result_shape[0], rows)
+    columns = WARP * chosen.get("GROUPS", 1) * chosen.get("COLUMNS", 1)
+    warps = problem.count * ceil_div(problem.result_shape[1], columns) * ceil_div(problem.result_shape[0], rows)
     numbers = (*problem.image_shape, *problem.result_shape, problem.count, rows)
     blocks, threads = ceil_div(warps, chosen["WARPS"]), chosen["WARPS"] * WARP
-    return Launch(f"filtering/{kernel}", defines, blocks, threads, extra=numbers)
+    shared = 0 if kernel in _EXCHANGE_COLUMNS else _shared_bytes(problem, chosen, image_type, is_double)
+    return Launch(f"filtering/{kernel}", defines, blocks, threads, shared, extra=numbers)
 
 
-def taps_argument(taps: npt.ArrayLike, outside: float, image_type: str) -> npt.NDArray[Any]:
+def taps_argument(
+    taps: npt.ArrayLike, outside: float, image_type: str, *, double_sums: bool = False
+) -> npt.NDArray[Any]:
     """Pack taps as the kernels take them: a struct by value.
 
     Parameters
@@ -196,29 +219,36 @@ def taps_argument(taps: npt.ArrayLike, outside: float, image_type: str) -> npt.N
         Value outside the image, for boundary ``constant``.
     image_type : str
         NumPy name of the images' type, which decides the type of the sums.
+    double_sums : bool, optional
+        As in `filter_launch`.
 
     Returns
     -------
     ndarray
-        One structured element, of the sums' type: the taps row by row, then `outside`.
+        One structured element, of the sums' type: the taps row by row, `outside`, and the sum of all taps in two parts.
     """
-    sums = np.dtype(np.float64 if image_type == "float64" else np.float32)
+    sums = np.dtype(np.float64 if double_sums or image_type == "float64" else np.float32)
     flat = np.asarray(taps, sums).ravel()
-    packed = np.zeros((), np.dtype([("at", sums, (flat.size,)), ("outside", sums)]))
+    packed = np.zeros((), np.dtype([("at", sums, (flat.size,)), ("outside", sums), ("total", sums, (2,))]))
     packed["at"], packed["outside"] = flat, outside
+    total = np.asarray(taps, np.float64).sum()
+    packed["total"][0] = total
+    packed["total"][1] = total - np.float64(packed["total"][0])
     return packed
 
 
-def _fits_registers(filter_shape: tuple[int, int], is_double: bool) -> bool:
+def _rolls(filter_shape: tuple[int, int], is_double: bool) -> bool:
     rows, columns = filter_shape
-    return (4 * rows + columns + 3) * (2 if is_double else 1) <= _ROLLING_REGISTERS
+    if is_double:
+        return rows * columns <= 49 and rows <= 7
+    return rows <= _ROLLING_ROWS and rows * columns <= _ROLLING_TAPS
 
 
 def _check_kernel(kernel: str, problem: FilterProblem, is_double: bool) -> None:
     if kernel not in FILTER_KERNELS:
         raise ArgumentError(f"unknown filter kernel {kernel!r}; choose from auto, {', '.join(FILTER_KERNELS)}")
     rows, columns = problem.filter_shape
-    if kernel == "reuse" and not _fits_registers(problem.filter_shape, is_double):
+    if kernel == "reuse" and (5 * rows + columns) * (2 if is_double else 1) > _REGISTERS_OF_BLOCKS[3]:
         raise ArgumentError(f"the sums of a {rows} x {columns} filter do not fit into registers: use reuse_wide")
     if kernel in _EXCHANGE_COLUMNS and (columns != _EXCHANGE_COLUMNS[kernel] or rows > _EXCHANGE_ROWS or is_double):
         raise ArgumentError(
@@ -227,20 +257,102 @@ def _check_kernel(kernel: str, problem: FilterProblem, is_double: bool) -> None:
         )
 
 
-def _tuning_of(kernel: str, problem: FilterProblem, image_type: str) -> dict[str, int]:
-    """Return the values that depend on the filter: rows in flight where little work hides a load, and order of sums."""
-    if kernel != "reuse":
-        return {}
-    taps = problem.filter_shape[0] * problem.filter_shape[1]
-    # Sixteen bits take two thirds of what float32 can hold, and each rounding of a large sum shows in the result.
-    careful = image_type in ("uint16", "int16") or (image_type != "float64" and taps > 128)
-    return {"ROWS_AHEAD": 2 if taps <= 9 and image_type != "float64" else 1, "SUM_BY_ROWS": int(careful)}
+def _shape_of(
+    kernel: str, problem: FilterProblem, image_type: str, is_double: bool, device: DeviceLimits
+) -> dict[str, int]:
+    """Return what a warp works on: how rows reach it, columns of a lane, rows of a sub-block, order of the sums."""
+    if kernel in _EXCHANGE_COLUMNS:
+        return {"BLOCK_ROWS": _block_rows(problem, WARP, device)}
+    element = np.dtype(image_type).itemsize
+    aligned = problem.image_shape[1] * element % 16 == 0
+    chosen = {"GRAIN": 16 if element < 4 or (element == 4 and aligned) else element, "ALIGNED": int(aligned)}
+    chosen["CENTRE"] = int(image_type in ("uint16", "int16") and not is_double)
+    if kernel == "reuse_wide":
+        return chosen | _wide(problem, is_double)
+    return chosen | _rolling(problem, element, is_double, device)
 
 
-def _block_rows(problem: FilterProblem, across: int, device: DeviceLimits) -> int:
-    """Rows of a sub-block: many, since each loads its filter's rows once more; fewer where warps would be missing."""
-    rows = _MOST_ROWS
+def _rolling(problem: FilterProblem, element: int, is_double: bool, device: DeviceLimits) -> dict[str, int]:
+    """As many columns a lane as registers hold; fewer, and fewer rows, where warps would be missing."""
+    rows, taps = problem.filter_shape
+    width, height = problem.result_shape[1], problem.result_shape[0]
+
+    def registers(columns: int, groups: int) -> int:
+        return groups * (columns * rows + columns + taps - 1) * (2 if is_double else 1)
+
+    widths = {1: (16, 8, 4), 2: (8, 4), 4: (4, 8)}.get(element, (4,))
+    shapes = [(columns, groups) for columns in widths for groups in (4, 2, 1)]
+    most = _REGISTERS_OF_BLOCKS[3 if rows > _FOUR_BLOCKS_ROWS else 4] - (
+        0 if problem.image_shape[1] * element % 16 == 0 else _UNALIGNED
+    )
+    shapes = [shape for shape in shapes if registers(*shape) <= most and math.prod(shape) <= _LANE_COLUMNS] or [(4, 1)]
+
+    def least_work(shape: tuple[int, int]) -> tuple[int, int]:
+        columns = math.prod(shape) * WARP
+        return ceil_div(width, columns) * columns, -columns
+
     wanted = _WARPS_TO_FILL * device.multiprocessors
-    while rows > _FEWEST_ROWS and problem.count * across * ceil_div(problem.result_shape[0], rows) < wanted:
+    for columns, groups in sorted(shapes, key=least_work):
+        across = problem.count * ceil_div(width, columns * groups * WARP)
+        for block_rows in _BLOCK_ROWS:
+            if across * ceil_div(height, block_rows) >= wanted:
+                return _blocks(columns, groups, registers(columns, groups), most) | {"BLOCK_ROWS": block_rows}
+    columns, groups = min(shapes, key=math.prod)
+    block_rows = _block_rows(problem, columns * groups * WARP, device)
+    return _blocks(columns, groups, registers(columns, groups), most) | {"BLOCK_ROWS": block_rows}
+
+
+def _blocks(columns: int, groups: int, registers: int, allowed: int) -> dict[str, int]:
+    blocks = next((blocks for blocks, most in _REGISTERS_OF_BLOCKS.items() if max(registers, allowed) <= most), 1)
+    return {"COLUMNS": columns, "GROUPS": groups, "BLOCKS": blocks}
+
+
+def _wide(problem: FilterProblem, is_double: bool) -> dict[str, int]:
+    rows, columns = problem.filter_shape
+    if is_double:
+        return {"COLUMNS": 4, "ROWS": 6, "CHUNK": 8, "ROWS_AHEAD": 1, "BLOCKS": 3, "FLUSH_ROWS": 0}
+    many = rows * columns > _FLUSHED_TAPS
+    return {
+        "COLUMNS": 8,
+        "ROWS": 6 if columns > 16 and columns % 16 else 8,
+        "CHUNK": 16,
+        "ROWS_AHEAD": 1,
+        "BLOCKS": 4,
+        "FLUSH_ROWS": 16 if many else 0,
+    }
+
+
+def _shared_bytes(problem: FilterProblem, chosen: Mapping[str, int], image_type: str, is_double: bool) -> int:
+    """Rings of the warps (see `row_ring.cuh`) and, for `reuse_wide`, taps and, where they are flushed, sums."""
+    rows, taps = problem.filter_shape
+    element, grain, lane_columns = np.dtype(image_type).itemsize, chosen["GRAIN"], chosen["COLUMNS"]
+    exact, left = grain == element, problem.first[1]
+    step = max(lane_columns, grain // element)
+    columns = (
+        (left if exact else ceil_div(left, step) * step)
+        + lane_columns * chosen.get("GROUPS", 1) * WARP
+        + taps
+        - 1
+        - left
+    )
+    grains = ceil_div(columns, grain // element) + (not exact and not chosen["ALIGNED"])
+    unit = max(16, lane_columns * element)
+    ring = (chosen["ROWS_AHEAD"] + 1) * ceil_div(grains * grain, unit) * unit
+    if "ROWS" not in chosen:
+        return chosen["WARPS"] * ring
+    sums = rows * ceil_div(taps, 4) * 4
+    if chosen["FLUSH_ROWS"]:
+        sums += chosen["ROWS"] * lane_columns * chosen["WARPS"] * WARP
+    return chosen["WARPS"] * ring + sums * (8 if is_double else 4)
+
+
+def _block_rows(problem: FilterProblem, columns: int, device: DeviceLimits) -> int:
+    """Rows of a sub-block: many, since each loads its filter's rows once more; fewer where warps would be missing."""
+    rows = _BLOCK_ROWS[1]
+    across = problem.count * ceil_div(problem.result_shape[1], columns)
+    while (
+        rows > _FEWEST_ROWS
+        and across * ceil_div(problem.result_shape[0], rows) < _WARPS_TO_FILL * device.multiprocessors
+    ):
         rows //= 2
     return rows

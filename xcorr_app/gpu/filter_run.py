@@ -13,11 +13,11 @@ import numpy.typing as npt
 
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.compile import Kernel, kernel_function
-from xcorr_app.gpu.correlation_plan import device_limits
+from xcorr_app.gpu.correlation_plan import argument_type, device_limits
 from xcorr_app.gpu.filter_launch import FILTER_TYPES, FilterProblem, filter_launch, taps_argument
 from xcorr_app.gpu.placement import current_device, on_device_of
 
-__all__ = ["filter_on_device"]
+__all__ = ["PreparedFilter", "filter_on_device", "prepare_filter"]
 
 
 def filter_on_device(
@@ -29,8 +29,10 @@ def filter_on_device(
     origin: tuple[int, int] = (0, 0),
     dtype: npt.DTypeLike | None = None,
     kernel: str = "auto",
+    double_sums: bool = False,
     tuning: Mapping[str, int] | None = None,
     out: Any = None,
+    clipped: Any = None,
 ) -> Any:
     """Correlate every image of a stack with the same taps (they are not flipped).
 
@@ -50,10 +52,14 @@ def filter_on_device(
         Of the result: the images' own, where integers are rounded half to even and clipped, or another of their types.
     kernel : str, optional
         ``"auto"`` or one of `xcorr_app.gpu.filter_launch.FILTER_KERNELS`.
+    double_sums : bool, optional
+        Sum in float64 whatever the images are.
     tuning : mapping, optional
         Macro values that replace the table's.
     out : cupy.ndarray, optional
         Dense array to write into.
+    clipped : cupy.ndarray, optional
+        uint64, one element: the number of integer results that did not fit their type is added to it.
 
     Returns
     -------
@@ -69,29 +75,30 @@ def filter_on_device(
     ArgumentError
         For what `filter_launch` refuses.
     DeviceError
-        Where a kernel does not compile.
+        Where a kernel does not compile, or arrays are on two devices.
     """
-    cupy = sys.modules["cupy"]  # whose array this is
     taps = np.asarray(taps)
     if images.ndim < 2 or taps.ndim != 2:
         raise ShapeError(f"images {images.shape} and taps {taps.shape} must have at least, and just, two axes")
-    result_type = np.dtype(dtype or images.dtype)
-    if images.dtype.name not in FILTER_TYPES or result_type.name not in FILTER_TYPES:
-        raise DataTypeError(f"images ({images.dtype}) and result ({result_type}) must be of {', '.join(FILTER_TYPES)}")
     stack, image_shape = images.shape[:-2], images.shape[-2:]
     problem = FilterProblem(image_shape, taps.shape, int(np.prod(stack)), boundary, origin)
-    shape = (*stack, *problem.result_shape)
     with on_device_of(images, out):
-        images = cupy.ascontiguousarray(images).reshape(-1, *image_shape)
+        prepared = prepare_filter(
+            problem,
+            taps,
+            image_type=images.dtype.name,
+            result_type=np.dtype(dtype or images.dtype).name,
+            outside=outside,
+            kernel=kernel,
+            double_sums=double_sums,
+            tuning=tuning,
+        )
+        shape, dense = (*stack, *problem.result_shape), prepared.dtype
         if out is None:
-            out = cupy.empty(shape, result_type)
-        elif out.shape != shape or out.dtype != result_type or not out.flags.c_contiguous:
-            raise ShapeError(f"out must be a dense {result_type} array of shape {shape}, not {out.dtype} {out.shape}")
-        values = taps_argument(taps, outside, images.dtype.name)
-        results, macros = out.reshape(-1, *problem.result_shape), tuple(sorted((tuning or {}).items()))
-        for start in _starts(current_device(), problem, kernel, images.dtype.name, result_type.name, macros):
-            arrays = (images[start.image :], results[start.image :]) if start.image else (images, results)
-            start.function(start.grid, start.block, (*arrays, values, *start.numbers))
+            out = sys.modules["cupy"].empty(shape, dense)
+        elif out.shape != shape or out.dtype != dense or not out.flags.c_contiguous:
+            raise ShapeError(f"out must be a dense {dense} array of shape {shape}, not {out.dtype} {out.shape}")
+        prepared.run(images, out, clipped)
     return out
 
 
@@ -103,7 +110,97 @@ class _Start:
     function: Kernel
     grid: tuple[int]
     block: tuple[int]
-    numbers: tuple[np.int32, ...]
+    numbers: tuple[Any, ...]
+    shared_bytes: int
+
+
+@dataclass(frozen=True)
+class PreparedFilter:
+    """One filter over stacks of one shape and type on one device: everything but the arrays.
+
+    Attributes
+    ----------
+    problem : FilterProblem
+        Sizes, boundary and origin.
+    dtype : dtype
+        Of the result.
+    """
+
+    problem: FilterProblem
+    dtype: np.dtype[Any]
+    _starts: tuple[_Start, ...]
+    _taps: npt.NDArray[Any]
+    _uncounted: Any
+    """Null pointer in place of a count."""
+
+    def run(self, images: Any, out: Any, clipped: Any = None) -> None:
+        """Start the kernels; returns before they have finished.
+
+        Parameters
+        ----------
+        images : cupy.ndarray
+            On the current device, of as many images as the problem has; copied first where it is not dense.
+        out : cupy.ndarray
+            Dense; takes the result.
+        clipped : cupy.ndarray, optional
+            As in `filter_on_device`.
+        """
+        if not images.flags.c_contiguous or _address(images) % 16:
+            images = images.copy()
+        count = self._uncounted if clipped is None else clipped
+        if len(self._starts) == 1:
+            (start,) = self._starts
+            start.function(
+                start.grid, start.block, (images, out, count, self._taps, *start.numbers), start.shared_bytes
+            )
+            return
+        images = images.reshape(-1, *self.problem.image_shape)
+        out = out.reshape(-1, *self.problem.result_shape)
+        for start in self._starts:
+            arrays = images[start.image :], out[start.image :]
+            start.function(start.grid, start.block, (*arrays, count, self._taps, *start.numbers), start.shared_bytes)
+
+
+def prepare_filter(
+    problem: FilterProblem,
+    taps: npt.ArrayLike,
+    *,
+    image_type: str,
+    result_type: str,
+    outside: float = 0.0,
+    kernel: str = "auto",
+    double_sums: bool = False,
+    tuning: Mapping[str, int] | None = None,
+) -> PreparedFilter:
+    """Choose and compile for the current device, so that every further call costs a launch.
+
+    Parameters
+    ----------
+    problem : FilterProblem
+        Sizes, boundary and origin.
+    taps : array_like
+        Of the problem's filter shape.
+    image_type, result_type : str
+        NumPy names of types.
+    outside, kernel, double_sums, tuning
+        As in `filter_on_device`.
+
+    Returns
+    -------
+    PreparedFilter
+        For this device only.
+
+    Raises
+    ------
+    DataTypeError, ArgumentError, DeviceError
+        As in `filter_on_device`.
+    """
+    if image_type not in FILTER_TYPES or result_type not in FILTER_TYPES:
+        raise DataTypeError(f"images ({image_type}) and result ({result_type}) must be of {', '.join(FILTER_TYPES)}")
+    macros = tuple(sorted((tuning or {}).items()))
+    starts = _starts(current_device(), problem, kernel, image_type, result_type, double_sums, macros)
+    values = taps_argument(taps, outside, image_type, double_sums=double_sums)
+    return PreparedFilter(problem, np.dtype(result_type), starts, values, argument_type()(np.uint64(0)))
 
 
 @functools.lru_cache(maxsize=256)
@@ -113,16 +210,27 @@ def _starts(
     kernel: str,
     image_type: str,
     result_type: str,
+    double_sums: bool,
     macros: tuple[tuple[str, int], ...],
 ) -> tuple[_Start, ...]:
     """Choose and compile once for a problem: that takes longer than a launch."""
-    options: dict[str, Any] = {"image_type": image_type, "result_type": result_type, "tuning": dict(macros)}
-    limits = device_limits(device)
-    chosen = filter_launch(problem, kernel, **options, device=limits).entry
+    options: dict[str, Any] = {
+        "image_type": image_type,
+        "result_type": result_type,
+        "double_sums": double_sums,
+        "tuning": dict(macros),
+        "device": device_limits(device),
+    }
+    chosen = filter_launch(problem, kernel, **options).entry
+    as_argument = argument_type()
     starts = []
     for image, part in problem.parts(chosen):
-        launch = filter_launch(part, chosen, **options, device=limits)
-        numbers = tuple(np.int32(number) for number in launch.extra)
-        function = kernel_function(launch.kernel, launch.defines)
-        starts.append(_Start(image, function, (launch.blocks,), (launch.threads,), numbers))
+        launch = filter_launch(part, chosen, **options)
+        numbers = tuple(as_argument(np.int32(number)) for number in launch.extra)
+        function = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
+        starts.append(_Start(image, function, (launch.blocks,), (launch.threads,), numbers, launch.shared_bytes))
     return tuple(starts)
+
+
+def _address(images: Any) -> int:
+    return int(images.data.ptr)

@@ -1,31 +1,30 @@
-"""How the Im2win kernels are compiled and started: tiles, the steps of the ablation, grids."""
+"""How the Im2win kernels are compiled and started: macros, the steps of the ablation, grids."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.im2win_problem import Im2winProblem
+from xcorr_app.gpu.im2win_problem import MOST_TILE_DEPTH, Im2winProblem
+from xcorr_app.gpu.im2win_tiles import plan_for
 from xcorr_app.gpu.launch import WARP, DeviceLimits, Launch, ceil_div
 
-__all__ = ["ABLATION", "DEFAULTS", "STEPS", "TILES", "basic_launch", "convolve_launch", "tile_for", "transform_launch"]
+__all__ = [
+    "ABLATION",
+    "DEFAULTS",
+    "STEPS",
+    "basic_launch",
+    "convolve_launch",
+    "filters_launch",
+    "sum_launch",
+    "transform_launch",
+]
 
-DEFAULTS: Mapping[str, int] = {
-    "LANES_M": 4,
-    "MICRO_M": 8,
-    "MICRO_N": 8,
-    "TILE_K": 8,
-    "VECTOR": 4,
-    "BUFFERS": 2,
-    "PREFETCH": 1,
-    "FRAGMENTS": 2,
-}
-"""Macros of the high-performance form, all its steps on."""
+DEFAULTS: Mapping[str, int] = {"MICRO_M": 8, "VECTOR": 4, "BUFFERS": 2, "PREFETCH": 1, "FRAGMENTS": 2}
+"""Macros of the high-performance form that no problem changes, all its steps on."""
 
-TILES = ((4, 2), (2, 4), (3, 2), (2, 2), (1, 4), (2, 1), (1, 2), (1, 1))
-"""Warps of a block along the filters (32 filters each) and along the columns (64 columns each)."""
-
-_ONE_SUM = {"MICRO_M": 1, "MICRO_N": 1, "VECTOR": 1, "WARPS_M": 8, "WARPS_N": 4, "MIN_BLOCKS": 1}
+_ONE_SUM = {"MICRO_M": 1, "MICRO_N": 1, "VECTOR": 1, "LANES_M": 4, "WARPS_M": 8, "WARPS_N": 4, "MIN_BLOCKS": 1}
 _ONE_BUFFER = {"BUFFERS": 1, "PREFETCH": 0}
 
 STEPS: Mapping[str, Mapping[str, int]] = {
@@ -46,12 +45,9 @@ ABLATION: Mapping[str, Mapping[str, int]] = {
 }
 """One step left out at a time: macros that replace those of the full kernel."""
 
-_STAGING = 8
-"""What copying an element into a tile costs, in multiply-adds: an estimate, for the choice of a tile alone."""
-_REGISTERS_FOR = 512
-"""Threads of a multiprocessor at the 128 registers that a thread of 8 x 8 sums needs."""
 _BASIC_ROWS = 32
-_TRANSFORM_THREADS = 256
+_THREADS = 256
+"""Of a block of the kernels that stream: the window transform, the sum over segments."""
 
 
 def transform_launch(problem: Im2winProblem, *, vector: int = 4) -> Launch:
@@ -76,9 +72,30 @@ def transform_launch(problem: Im2winProblem, *, vector: int = 4) -> Launch:
     """
     if vector not in (1, 4):
         raise ArgumentError(f"a thread writes 1 or 4 elements at once, not {vector}")
-    defines = {**_filter_size(problem), "VECTOR": vector, "THREADS": _TRANSFORM_THREADS}
-    blocks = ceil_div(problem.window_elements, vector * _TRANSFORM_THREADS)
-    return Launch("filtering/im2win_transform", defines, blocks, _TRANSFORM_THREADS)
+    defines = {**_filter_size(problem), "VECTOR": vector, "THREADS": _THREADS}
+    blocks = ceil_div(problem.window_elements, vector * _THREADS)
+    return Launch("filtering/im2win_transform", defines, blocks, _THREADS)
+
+
+def filters_launch(problem: Im2winProblem) -> Launch:
+    """Return the launch that stores filters as the kernels read them, what `stored_filters` does on the host.
+
+    Parameters
+    ----------
+    problem : Im2winProblem
+        Any part of it.
+
+    Returns
+    -------
+    Launch
+        Takes the filters and an array of the problem's `stored_shape`, and no sizes but its own.
+    """
+    side = 32
+    depth, pitch = problem.stored_shape
+    defines = {**_filter_size(problem), "TAIL": MOST_TILE_DEPTH}
+    blocks = ceil_div(depth, side) * ceil_div(pitch, side)
+    numbers = (problem.filters, problem.depth)
+    return Launch("filtering/im2win_filters", defines, blocks, 8 * side, 4 * side * (side + 1), extra=numbers)
 
 
 def basic_launch(problem: Im2winProblem, rows: int = _BASIC_ROWS) -> Launch:
@@ -101,7 +118,12 @@ def basic_launch(problem: Im2winProblem, rows: int = _BASIC_ROWS) -> Launch:
 
 
 def convolve_launch(
-    problem: Im2winProblem, *, tuning: Mapping[str, int] | None = None, device: DeviceLimits | None = None
+    problem: Im2winProblem,
+    *,
+    implicit: bool = False,
+    segments: int | None = None,
+    tuning: Mapping[str, int] | None = None,
+    device: DeviceLimits | None = None,
 ) -> Launch:
     """Return the launch of the high-performance form.
 
@@ -109,15 +131,20 @@ def convolve_launch(
     ----------
     problem : Im2winProblem
         Of the part.
+    implicit : bool, optional
+        Whether the window tensor's elements are taken from the images.
+    segments : int, optional
+        Blocks that share K; without it as many as `plan_for` chooses.
     tuning : mapping, optional
-        Macros that replace the table's, such as an entry of `ABLATION`.
+        Macros that replace those of the plan, such as an entry of `ABLATION`.
     device : DeviceLimits, optional
         Limits to keep; without it those that every device has.
 
     Returns
     -------
     Launch
-        Takes window tensor, filters and output.
+        Takes window tensor or images, filters, output and workspace. With more than one segment, the workspace takes
+        the sums of all but the first, in the output's shape, and `sum_launch` ends the work.
 
     Raises
     ------
@@ -125,44 +152,49 @@ def convolve_launch(
         For a name that the kernel does not have, or a tile that no block can hold.
     """
     device = device or DeviceLimits()
-    warps = dict(zip(("WARPS_M", "WARPS_N"), tile_for(problem, device), strict=True))
-    unknown = set(tuning or ()) - {*DEFAULTS, *warps, "MIN_BLOCKS"}
+    plan = plan_for(problem, device, segments=segments)
+    chosen = {**plan.tile.defines(), **DEFAULTS, "TILE_K": plan.depth}
+    unknown = set(tuning or ()) - set(chosen)
     if unknown:
         raise ArgumentError(f"the Im2win convolution has no tunable {', '.join(sorted(unknown))}")
-    chosen = {**DEFAULTS, **warps, **(tuning or {})}
-    threads = WARP * chosen["WARPS_M"] * chosen["WARPS_N"]
-    chosen.setdefault("MIN_BLOCKS", max(1, _REGISTERS_FOR // threads))
+    chosen |= tuning or {}
+    threads, depth = WARP * chosen["WARPS_M"] * chosen["WARPS_N"], chosen["TILE_K"]
     tile_m = chosen["WARPS_M"] * chosen["LANES_M"] * chosen["MICRO_M"]
     tile_n = chosen["WARPS_N"] * (WARP // chosen["LANES_M"]) * chosen["MICRO_N"]
-    shared_bytes = 4 * (chosen["BUFFERS"] * chosen["TILE_K"] * (tile_m + 4 + tile_n + 4) + tile_n)
-    if threads > 1024 or threads % chosen["TILE_K"] or shared_bytes > device.shared_bytes:
+    # Tiles, or where sums pass through on their way out; offsets of two tiles; where columns start.
+    floats = max(chosen["BUFFERS"] * depth * (tile_m + 4 + tile_n + 4), threads * chosen["MICRO_N"])
+    shared_bytes = 4 * (floats + 2 * ceil_div(depth, 4) * 4 + tile_n)
+    if threads > 1024 or threads < depth or depth > MOST_TILE_DEPTH or shared_bytes > device.shared_bytes:
         raise ArgumentError(f"no block can hold {threads} threads with {shared_bytes} bytes of shared memory: {chosen}")
-    blocks = ceil_div(problem.filters, tile_m) * ceil_div(problem.columns, tile_n)
-    return Launch("filtering/im2win_convolve", {**_filter_size(problem), **chosen}, blocks, threads, shared_bytes)
+    tiles = ceil_div(problem.depth, depth)
+    of_segment = ceil_div(tiles, plan.segments)
+    parts = ceil_div(tiles, of_segment)  # none is empty
+    blocks = ceil_div(problem.filters, tile_m) * ceil_div(problem.columns, tile_n) * parts
+    defines = {**_filter_size(problem), "IMPLICIT": int(implicit), **chosen}
+    options: dict[str, Any] = {"extra": (of_segment,), "segments": parts}
+    return Launch("filtering/im2win_convolve", defines, blocks, threads, shared_bytes, **options)
 
 
-def tile_for(problem: Im2winProblem, device: DeviceLimits) -> tuple[int, int]:
-    """Choose the block's warps: the least work for the multiprocessor that has most blocks to do.
+def sum_launch(problem: Im2winProblem, segments: int) -> Launch:
+    """Return the launch that adds the workspace's sums to the output.
 
     Parameters
     ----------
     problem : Im2winProblem
         Of the part.
-    device : DeviceLimits
-        Whose multiprocessors share the blocks.
+    segments : int
+        Of the convolution's launch.
 
     Returns
     -------
-    tuple of int
-        An entry of `TILES`; the first of equals.
+    Launch
+        Takes output and workspace, and no sizes but its own.
     """
-
-    def cost(tile: tuple[int, int]) -> int:
-        tile_m, tile_n = tile[0] * 32, tile[1] * 64
-        blocks = ceil_div(problem.filters, tile_m) * ceil_div(problem.columns, tile_n)
-        return ceil_div(blocks, device.multiprocessors) * (tile_m * tile_n + _STAGING * (tile_m + tile_n))
-
-    return min(TILES, key=cost)
+    outputs = problem.filters * problem.columns
+    vector = 1 if outputs % 4 else 4
+    blocks = ceil_div(outputs, vector * _THREADS)
+    defines = {"VECTOR": vector, "THREADS": _THREADS}
+    return Launch("filtering/im2win_sum", defines, blocks, _THREADS, extra=(outputs, segments))
 
 
 def _filter_size(problem: Im2winProblem) -> dict[str, int]:

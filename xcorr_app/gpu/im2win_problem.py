@@ -5,11 +5,15 @@ from __future__ import annotations
 from dataclasses import astuple, dataclass, replace
 
 from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.arrays import Array, array_namespace
 
-__all__ = ["LAYERS", "MOST_ELEMENTS", "Im2winProblem"]
+__all__ = ["LAYERS", "MOST_ELEMENTS", "MOST_TILE_DEPTH", "Im2winProblem", "stored_filters"]
 
 MOST_ELEMENTS = 2**31 - 2**17
-"""Elements of a window tensor or of all filters that one launch can address; the last blocks reach beyond them."""
+"""Elements of images, a window tensor or all filters that one launch can address; the last blocks reach beyond them."""
+
+MOST_TILE_DEPTH = 32
+"""Most elements of K in a tile: the filters end with as many rows of zeros."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +36,7 @@ class Im2winProblem:
     ShapeError
         Where a size is below one, or a filter larger than an image.
     ArgumentError
-        Where the window tensor of one image, or the filters, have more elements than a launch can address.
+        Where one image, one image's outputs of a filter, or the filters have more elements than a launch can address.
     """
 
     images: int
@@ -52,10 +56,10 @@ class Im2winProblem:
                 f"filters of {self.filter_height} x {self.filter_width} do not fit into images of "
                 f"{self.height} x {self.width}: pad the images, or take smaller filters"
             )
-        largest = max(self.window_elements // self.images, self.filters * self.depth, self.stride)
-        if largest > MOST_ELEMENTS:
+        stored, padded_depth = self.stored_shape[1], self.stored_shape[0]
+        if max(self.channels * self.height * self.width, stored * padded_depth, self.stride) > MOST_ELEMENTS:
             raise ArgumentError(
-                f"one image's window tensor or the filters have more than {MOST_ELEMENTS} elements: "
+                f"one image or the filters have more than {MOST_ELEMENTS} elements: "
                 f"cut the images or the bank into parts ({self})"
             )
 
@@ -85,6 +89,11 @@ class Im2winProblem:
         return self.channels * self.filter_height * self.filter_width
 
     @property
+    def stored_shape(self) -> tuple[int, int]:
+        """Shape of the filters as kernels read them: elements and zeros that a tile may reach, filters and zeros."""
+        return (self.depth + MOST_TILE_DEPTH, -(-self.filters // 4) * 4)
+
+    @property
     def window_shape(self) -> tuple[int, int, int, int]:
         """Shape of the window tensor: images, channels, output rows, elements of a row."""
         return (self.images, self.channels, self.out_height, self.width * self.filter_height)
@@ -100,32 +109,78 @@ class Im2winProblem:
         """Multiply-adds of the whole convolution."""
         return self.filters * self.columns * self.depth
 
-    def arguments(self) -> tuple[int, ...]:
-        """Return what the kernels take after their arrays."""
+    def arguments(self, plane_pitch: int | None = None) -> tuple[int, ...]:
+        """Return what the kernels take after their arrays.
+
+        Parameters
+        ----------
+        plane_pitch : int, optional
+            Elements from one output plane to the next; without it they lie side by side.
+
+        Returns
+        -------
+        tuple of int
+            The fields of the kernels' problem, in order.
+        """
         sizes = (self.images, self.channels, self.height, self.width)
-        return (*sizes, self.filters, self.out_height, self.out_width, self.stride)
+        pitch = self.out_height * self.out_width if plane_pitch is None else plane_pitch
+        return (*sizes, self.filters, self.out_height, self.out_width, self.stride, pitch)
 
     def with_images(self, images: int) -> Im2winProblem:
         """Return the same problem for another number of images."""
         return replace(self, images=images)
 
-    def images_per_part(self, window_bytes: int) -> int:
-        """How many images to take at a time, so that the window tensor of a part keeps a limit.
+    def images_per_part(self, window_bytes: int | None = None) -> int:
+        """How many images to take at a time.
 
         Parameters
         ----------
-        window_bytes : int
-            Memory that the float32 window tensor may take, in bytes; one image is always taken.
+        window_bytes : int, optional
+            Memory that the float32 window tensor of a part may take, in bytes; one image is always taken. Without it no
+            window tensor is made, and the images are read as they are.
 
         Returns
         -------
         int
             At least 1; the parts that follow from it are as equal as can be.
+
+        Raises
+        ------
+        ArgumentError
+            Where the window tensor of one image has more elements than a launch can address.
         """
-        of_one = self.window_elements // self.images
-        most = max(1, min(window_bytes // 4, MOST_ELEMENTS) // of_one)
-        parts = -(-self.images // most)
+        of_one = max(self.channels * self.height * self.width, self.out_height * self.out_width)
+        if window_bytes is not None:
+            of_one = self.window_elements // self.images
+            if of_one > MOST_ELEMENTS:
+                raise ArgumentError(
+                    f"one image's window tensor has more than {MOST_ELEMENTS} elements: cut the images, or take the "
+                    f"implicit form ({self})"
+                )
+        limit = MOST_ELEMENTS if window_bytes is None else min(window_bytes // 4, MOST_ELEMENTS)
+        parts = -(-self.images // max(1, limit // of_one))
         return -(-self.images // parts)
+
+
+def stored_filters(filters: Array) -> Array:
+    """Return filters as the kernels read them.
+
+    Parameters
+    ----------
+    filters : (filters, channels, height, width) array
+        NumPy or CuPy.
+
+    Returns
+    -------
+    array
+        Float32, of the problem's `stored_shape`: element of K by filter, a filter's column after the other, zeros
+        around.
+    """
+    count, channels, height, width = filters.shape
+    problem = Im2winProblem(1, channels, height, width, count, height, width)
+    stored = array_namespace(filters).zeros(problem.stored_shape, "float32")
+    stored[: problem.depth, :count] = filters.transpose(1, 3, 2, 0).reshape(problem.depth, count)
+    return stored
 
 
 def _square(channels: int, size: int, filters: int, filter_size: int, stride: int) -> Im2winProblem:

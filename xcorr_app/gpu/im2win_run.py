@@ -1,4 +1,4 @@
-"""Im2win on the device: images and filters in, output out, the window tensor made part by part."""
+"""Im2win on the device: images and filters in, output out, the window tensor (where one is made) part by part."""
 
 from __future__ import annotations
 
@@ -11,16 +11,44 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.compile import kernel_function
 from xcorr_app.gpu.correlation_plan import device_limits
-from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, transform_launch
+from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, filters_launch, sum_launch, transform_launch
 from xcorr_app.gpu.im2win_problem import Im2winProblem
 from xcorr_app.gpu.launch import Launch
 from xcorr_app.gpu.memory import with_second_try
-from xcorr_app.gpu.placement import on_device_of
+from xcorr_app.gpu.placement import current_device, on_device_of
 
-__all__ = ["WINDOW_BYTES", "im2win_on_device"]
+__all__ = ["FORMS", "WINDOW_BYTES", "convolve_part", "form_for", "im2win_on_device", "start"]
+
+FORMS = ("implicit", "tiled", "basic")
+"""The high-performance kernel on the images and on the window tensor, and the kernel of one output element a thread."""
 
 WINDOW_BYTES = 2**30
 """Memory of the window tensor of a part, in bytes: enough blocks to fill a device, for most problems."""
+
+
+_STRIDE_FOR_WINDOW = 9
+"""Strides from which the window tensor's neighbouring elements save more than writing them costs: an estimate."""
+
+
+def form_for(problem: Im2winProblem) -> str:
+    """Choose between the kernels that take a window tensor and the images.
+
+    The lanes of a warp read neighbouring columns of the output from the images, `stride` pixels apart, and the same
+    lines of the cache again for the next element of the filter. The window tensor costs a pass over it, as many times
+    the images as the filters have rows, divided by the stride, and is read in pieces of 32 bytes at any stride.
+
+    Parameters
+    ----------
+    problem : Im2winProblem
+        Of all images.
+
+    Returns
+    -------
+    str
+        An entry of `FORMS`.
+    """
+    tensor_is_small = problem.filter_height <= problem.stride
+    return "tiled" if problem.stride >= _STRIDE_FOR_WINDOW and tensor_is_small else "implicit"
 
 
 def im2win_on_device(
@@ -28,7 +56,8 @@ def im2win_on_device(
     filters: Any,
     stride: int = 1,
     *,
-    form: str = "tiled",
+    form: str = "auto",
+    segments: int | None = None,
     tuning: Mapping[str, int] | None = None,
     vector: int = 4,
     window_bytes: int = WINDOW_BYTES,
@@ -45,9 +74,11 @@ def im2win_on_device(
     stride : int, optional
         Pixels between neighbouring outputs along both axes.
     form : str, optional
-        ``"tiled"``, the high-performance kernel, or ``"basic"``.
+        One of `FORMS`, or ``"auto"`` for what `form_for` chooses.
+    segments : int, optional
+        Blocks that share K in the high-performance kernel; without it as many as fill the device.
     tuning : mapping, optional
-        Macros of the tiled kernel that replace the table's.
+        Macros of the high-performance kernel that replace the plan's.
     vector : int, optional
         Elements that a thread of the window transform writes at once, 4 or 1.
     window_bytes : int, optional
@@ -58,7 +89,8 @@ def im2win_on_device(
     Returns
     -------
     cupy.ndarray
-        (images, filters, output rows, output columns), float32; the same bits for every form, tuning and part.
+        (images, filters, output rows, output columns), float32; with the same number of segments the same bits for
+        every form, tuning and part. A sum of n products is off by at most n * 2^-24 of the sum of their sizes.
 
     Raises
     ------
@@ -74,32 +106,84 @@ def im2win_on_device(
         Where a kernel does not compile, or the arrays live on two devices.
     """
     problem = _checked_problem(images, filters, stride, out)
-    if form not in ("tiled", "basic"):
-        raise ArgumentError(f"form must be tiled or basic, not {form!r}")
+    if form not in ("auto", *FORMS):
+        raise ArgumentError(f"form must be auto, {', '.join(FORMS)}, not {form!r}")
+    form = form_for(problem) if form == "auto" else form
+    step = problem.images_per_part(None if form == "implicit" else window_bytes)
     cupy = sys.modules["cupy"]  # whose arrays these are
 
     def run() -> Any:
         result = cupy.empty(problem.out_shape, cupy.float32) if out is None else out
-        dense = cupy.ascontiguousarray(images)
-        stored = cupy.ascontiguousarray(filters.transpose(0, 1, 3, 2))  # columns of a filter side by side
-        step = problem.images_per_part(window_bytes)
-        window = cupy.empty(problem.with_images(step).window_shape, cupy.float32)
+        dense, stored = cupy.ascontiguousarray(images), cupy.empty(problem.stored_shape, cupy.float32)
+        store = filters_launch(problem)
+        start(store, (cupy.ascontiguousarray(filters), stored), store.extra)
+        window = None if form == "implicit" else cupy.empty(problem.with_images(step).window_shape, cupy.float32)
         for first in range(0, problem.images, step):
-            part = problem.with_images(min(step, problem.images - first))
-            _start(transform_launch(part, vector=vector), part, dense[first:], window)
-            tiled = form == "tiled"
-            launch = convolve_launch(part, tuning=tuning, device=device_limits()) if tiled else basic_launch(part)
-            _start(launch, part, window, stored, result[first:])
+            part, source = problem.with_images(min(step, problem.images - first)), dense[first:]
+            if window is not None:
+                start(transform_launch(part, vector=vector), (source, window), part.arguments())
+                source = window
+            if form == "basic":
+                start(basic_launch(part), (source, stored, result[first:]), part.arguments())
+            else:
+                options: dict[str, Any] = {"implicit": form == "implicit", "segments": segments, "tuning": tuning}
+                convolve_part(part, source, stored, result[first:], **options)
         return result
 
     with on_device_of(images, filters):
-        return with_second_try(run, what="Im2win's window tensor and output (a smaller window_bytes takes less)")
+        return with_second_try(run, what="Im2win's workspace and output (a smaller window_bytes may take less)")
 
 
-def _start(launch: Launch, part: Im2winProblem, *arrays: Any) -> None:
+def convolve_part(
+    part: Im2winProblem,
+    source: Any,
+    stored: Any,
+    output: Any,
+    *,
+    plane_pitch: int | None = None,
+    implicit: bool = True,
+    segments: int | None = None,
+    tuning: Mapping[str, int] | None = None,
+) -> None:
+    """Start the high-performance kernel on the current device.
+
+    Parameters
+    ----------
+    part : Im2winProblem
+        One that a launch can address.
+    source, stored, output : cupy.ndarray
+        Images or window tensor, filters from `stored_filters`, and where the first output plane begins.
+    plane_pitch : int, optional
+        Elements from one output plane to the next; K is not shared where it is given.
+    implicit, segments, tuning
+        As for `convolve_launch`.
+    """
+    number = 1 if plane_pitch is not None else segments
+    launch = convolve_launch(
+        part, implicit=implicit, segments=number, tuning=tuning, device=device_limits(current_device())
+    )
+    workspace = sys.modules["cupy"].empty((launch.segments - 1) * part.filters * part.columns, "float32")
+    arrays = (source, stored, output, workspace)
+    start(launch, arrays, (*part.arguments(plane_pitch), *launch.extra))
+    if launch.segments > 1:
+        add = sum_launch(part, launch.segments)
+        start(add, (output, workspace), add.extra)
+
+
+def start(launch: Launch, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> None:
+    """Compile a kernel, if need be, and start it on the current device.
+
+    Parameters
+    ----------
+    launch : Launch
+        How.
+    arrays : tuple of cupy.ndarray
+        Its first arguments.
+    numbers : tuple of int
+        The others.
+    """
     function = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
-    numbers = tuple(map(np.int32, part.arguments()))
-    function((launch.blocks,), (launch.threads,), (*arrays, *numbers), launch.shared_bytes)
+    function((launch.blocks,), (launch.threads,), (*arrays, *map(np.int32, numbers)), launch.shared_bytes)
 
 
 def _checked_problem(images: Any, filters: Any, stride: int, out: Any) -> Im2winProblem:

@@ -66,7 +66,8 @@ def estimate_shifts(
         ``auto``: where an image is noisy, weight frequencies by their signal-to-noise ratio; see
         :mod:`xcorr_app.correlation.weighting`. For ``zncc`` on images of more than 32 x 32 pixels.
     prefilter : str, optional
-        ``gaussian:S``, ``highpass:S``, ``dog:S1,S2``, ``log:S``, ``median:N`` or ``sobel``, for measuring only.
+        ``gaussian:S``, ``highpass:S``, ``dog:S1,S2``, ``log:S``, ``median:N``, ``box:N``, ``unsharp:S,AMOUNT``,
+        ``sobel`` or ``laplacian``, for measuring only.
     roi : (slice, slice), optional
         Rows and columns that are measured.
     engine : str

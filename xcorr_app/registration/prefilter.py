@@ -6,13 +6,20 @@ Filtering both images weights their cross-spectrum; the weighting by signal and 
 
 from __future__ import annotations
 
+import functools
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.filtering import named
+from xcorr_app.filtering.convolve import filter_frames
+from xcorr_app.filtering.request import IMAGE_TYPES
+from xcorr_app.filtering.rounding import ResultType
+from xcorr_app.filtering.taps import Filter
 from xcorr_app.gpu.arrays import Array, array_namespace
 
 # name -> what its numbers mean
@@ -23,6 +30,9 @@ _ARGUMENTS: dict[str, tuple[str, ...]] = {
     "log": ("sigma",),
     "median": ("size",),
     "sobel": (),
+    "box": ("size",),
+    "laplacian": (),
+    "unsharp": ("sigma", "amount"),
 }
 
 
@@ -35,7 +45,10 @@ class Prefilter:
 
     @classmethod
     def parse(cls, text: str | None) -> Prefilter:
-        """Read ``NAME:ARGS``: gaussian:S, highpass:S, dog:S1,S2, log:S, median:N, sobel; None or "none" for no filter.
+        """Read ``NAME:ARGS``, as in dog:1,3; None or "none" for no filter.
+
+        gaussian:S, dog:S1,S2, unsharp:S,AMOUNT, box:N and laplacian are those of ``xcorr filter``; highpass:S is the
+        image less its Gaussian, log:S is positive on bright blobs, sobel is the slope's size, median:N is of N x N.
 
         Raises
         ------
@@ -59,6 +72,11 @@ class Prefilter:
             raise ArgumentError(f"prefilter {text!r} is not understood: write {example}, in pixels, above 0")
         if name == "dog" and arguments[0] >= arguments[1]:
             raise ArgumentError(f"prefilter {text!r}: the first sigma must be smaller than the second")
+        if name != "median":
+            try:
+                _taps(name, arguments)
+            except ArgumentError as error:
+                raise ArgumentError(f"prefilter {text!r}: {error}") from None
         return cls(name, arguments)
 
     def __str__(self) -> str:
@@ -67,31 +85,56 @@ class Prefilter:
         return self.name + (":" + ",".join(f"{a:g}" for a in self.arguments) if self.arguments else "")
 
     def __call__(self, frames: Array) -> Array:
-        """Filter every frame of a stack (n, Y, X) of finite values; the result is float32, or float64 for float64."""
+        """Filter every frame of a stack (n, Y, X) of finite values; the result is float32, or float64 for float64.
+
+        Where the frames are on a device, so is everything; but for the median, no more is made of them than the result
+        (and, for the size of the slope, its second part).
+        """
         if self.name is None:
             return frames
-        xp = array_namespace(frames)
-        ndimage: Any = importlib.import_module("scipy.ndimage" if xp is np else "cupyx.scipy.ndimage")
-        values = frames.astype(np.float64 if frames.dtype == np.float64 else np.float32)
-        if self.name == "sobel":
-            # Axis by axis: ndimage.sobel would smooth along the frames too.
-            difference, smoothing = xp.asarray([-1.0, 0.0, 1.0]), xp.asarray([1.0, 2.0, 1.0])
-            slopes = []
-            for along, across in ((1, 2), (2, 1)):
-                slope = ndimage.correlate1d(values, difference, axis=along)
-                slopes.append(ndimage.correlate1d(slope, smoothing, axis=across))
-            return xp.hypot(*slopes)
+        is_wide = frames.dtype == np.float64
         if self.name == "median":
-            return ndimage.median_filter(values, size=(1, *(max(1, round(self.arguments[0])),) * 2))
-        smooth = [ndimage.gaussian_filter(values, (0, sigma, sigma)) for sigma in self.arguments]
-        if self.name == "gaussian":
-            return smooth[0]
-        if self.name == "highpass":
-            return values - smooth[0]
-        if self.name == "dog":
-            return smooth[0] - smooth[1]
-        sigma = self.arguments[0]
-        return -(
-            ndimage.gaussian_filter(values, (0, sigma, sigma), order=(0, 2, 0))
-            + ndimage.gaussian_filter(values, (0, sigma, sigma), order=(0, 0, 2))
-        )
+            library = "scipy.ndimage" if array_namespace(frames) is np else "cupyx.scipy.ndimage"
+            ndimage: Any = importlib.import_module(library)
+            size = (1, *(max(1, round(self.arguments[0])),) * 2)
+            return ndimage.median_filter(frames.astype(np.float64 if is_wide else np.float32), size=size)
+        if frames.dtype not in IMAGE_TYPES:
+            frames = frames.astype(np.float32)
+        wanted: ResultType = "same" if is_wide else "float32"
+        parts = [filter_frames(frames, taps, dtype=wanted, count=False)[0] for taps in _taps(self.name, self.arguments)]
+        if len(parts) == 1:
+            return parts[0]
+        return array_namespace(frames).hypot(*parts, out=parts[0])
+
+
+@functools.lru_cache(maxsize=32)
+def _taps(name: str, arguments: tuple[float, ...]) -> tuple[Filter, ...]:
+    """Filters of a prefilter, the same objects in every call; the root of the squares of two of them is taken.
+
+    Raises
+    ------
+    ArgumentError
+        For numbers that the filter does not take.
+    """
+    if name == "sobel":
+        return named.sobel("y"), named.sobel("x")
+    if name == "box":
+        size = round(arguments[0])
+        if size != arguments[0]:
+            raise ArgumentError("the size of a box is a whole number")
+        return (named.box(size),)
+    if name == "highpass":
+        ((column, row),) = named.gaussian(arguments[0]).terms
+        here = np.zeros(len(column))
+        here[len(column) // 2] = 1.0
+        return (Filter(name, ((here, here), (-column, row))),)
+    if name == "log":
+        bright = tuple((-column, row) for column, row in named.log(arguments[0]).terms)
+        return (Filter(name, bright),)
+    made: dict[str, Callable[..., Filter]] = {
+        "gaussian": named.gaussian,
+        "dog": named.dog,
+        "laplacian": named.laplacian,
+        "unsharp": named.unsharp,
+    }
+    return (made[name](*arguments),)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.kernels.filter_definition import TYPES, assert_filtered, random_images, random_taps
+from tests.kernels.filter_definition import TYPES, assert_filtered, filtered_by_definition, random_images, random_taps
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.device import cuda_status
 from xcorr_app.gpu.filter_launch import BOUNDARIES, FILTER_KERNELS
@@ -78,6 +78,45 @@ def test_every_result_is_written_and_nothing_else(cupy, kernel):
     assert cupy.isfinite(out).all()
     assert cupy.isnan(buffer[:256]).all()
     assert cupy.isnan(buffer[-256:]).all()
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+@pytest.mark.parametrize("kernel", FILTER_KERNELS)
+def test_clipped_results_are_counted(cupy, kernel, dtype):
+    images, taps = random_images((3, 77, 261), dtype), 3 * random_taps(SHAPES[kernel])
+    clipped = cupy.full(1, 2**40, "uint64")
+    result = filter_on_device(
+        cupy.asarray(images), taps, kernel=kernel, double_sums=kernel.startswith("reuse"), clipped=clipped
+    )
+    exact, limits = np.rint(filtered_by_definition(images, taps)), np.iinfo(dtype)
+    assert result.dtype == images.dtype
+    beyond = np.count_nonzero((exact < limits.min) | (exact > limits.max))
+    assert beyond > 1000
+    assert abs(int(clipped[0]) - 2**40 - beyond) <= 20
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+@pytest.mark.parametrize("shape", [(3, 3), (9, 9), (31, 31)])
+def test_sums_in_double_precision(cupy, dtype, shape):
+    images, taps = random_images((2, 70, 301), dtype), 5 * random_taps(shape).astype("float64")
+    result = filtered(cupy, images, taps, double_sums=True)
+    exact = filtered_by_definition(images, taps)
+    if dtype == "float32":
+        np.testing.assert_allclose(result, exact, rtol=1e-7, atol=1e-12)
+        return
+    sure = np.abs(exact - np.floor(exact) - 0.5) > 1e-9
+    limits = np.iinfo(dtype)
+    np.testing.assert_array_equal(result[sure], np.clip(np.rint(exact), limits.min, limits.max)[sure])
+
+
+@pytest.mark.parametrize("shape", [(3, 3), (12, 12), (13, 13), (31, 31), (63, 63)])
+@pytest.mark.parametrize("dtype", ["uint16", "int16"])
+def test_bright_images_of_sixteen_bits(cupy, shape, dtype):
+    """The largest sums that there are: every addition rounds."""
+    rng, top = np.random.default_rng(3), np.iinfo(dtype).max
+    images, taps = rng.integers(top - 5000, top, (2, 150, 400)).astype(dtype), rng.random(shape, "float32") + 0.5
+    taps = (taps / taps.sum()).astype("float32")
+    assert_filtered(filtered(cupy, images, taps), images, taps)
 
 
 def test_images_that_are_not_dense(cupy):

@@ -10,7 +10,8 @@ from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.device import cuda_status
 from xcorr_app.gpu.im2win_launch import ABLATION, STEPS
 from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem
-from xcorr_app.gpu.im2win_run import im2win_on_device
+from xcorr_app.gpu.im2win_run import FORMS, im2win_on_device
+from xcorr_app.gpu.im2win_tiles import TILE_DEPTHS, TILES
 
 pytestmark = [
     pytest.mark.gpu,
@@ -36,33 +37,80 @@ def test_random_shapes_equal_the_definition(cupy, seed):
     problem = Im2winProblem(images, channels, *size, int(rng.integers(1, 300)), filter_height, filter_width, stride)
     batch, filters = integers(problem)
     expected = convolution_by_definition(batch, filters, problem)
-    for form in ("tiled", "basic"):
+    for form in FORMS:
         np.testing.assert_array_equal(computed(cupy, batch, filters, problem, form=form), expected)
-    in_parts = computed(cupy, batch, filters, problem, window_bytes=1)
+    in_parts = computed(cupy, batch, filters, problem, form="tiled", window_bytes=1)
     np.testing.assert_array_equal(in_parts, expected)
+    for form in ("tiled", "implicit"):
+        shared = computed(cupy, batch, filters, problem, form=form, segments=int(rng.integers(2, 9)))
+        np.testing.assert_array_equal(shared, expected)
 
 
+@pytest.mark.parametrize("form", ["implicit", "tiled"])
 @pytest.mark.parametrize("number", LAYERS)
-def test_layers_keep_the_bound(cupy, number):
+def test_layers_keep_the_bound(cupy, number, form):
     """Three images of each layer: n products, added in order: error at most n * 2^-24 of the sum of their sizes."""
     problem = LAYERS[number].with_images(3)
     rng = np.random.default_rng(number)
     images = rng.normal(size=(3, problem.channels, problem.height, problem.width)).astype(np.float32)
     shape = (problem.filters, problem.channels, problem.filter_height, problem.filter_width)
     filters = rng.normal(size=shape).astype(np.float32)
-    errors = computed(cupy, images, filters, problem) - convolution_by_definition(images, filters, problem)
+    errors = computed(cupy, images, filters, problem, form=form) - convolution_by_definition(images, filters, problem)
     products = convolution_by_definition(np.abs(images), np.abs(filters), problem)
     assert (np.abs(errors) <= problem.depth * 2.0**-24 * products).all()
 
 
-def test_every_step_gives_the_same_bits(cupy):
-    problem = Im2winProblem(5, 7, 61, 67, 100, 5, 3, 2)
+@pytest.mark.parametrize("number", LAYERS)
+def test_a_whole_layer(cupy, number):
+    """All 128 images, whose first, some and last are compared; the plan is that of the whole layer."""
+    problem = LAYERS[number]
+    few = problem.with_images(1)
+    random = cupy.random.default_rng(number)
+    images = random.standard_normal((problem.images, problem.channels, problem.height, problem.width), dtype="float32")
+    shape = (problem.filters, problem.channels, problem.filter_height, problem.filter_width)
+    filters = random.standard_normal(shape, dtype="float32")
+    output = im2win_on_device(images, filters, problem.stride)
+    assert output.shape == problem.out_shape
+    for i in (0, 41, 127):
+        image, bank = images[i : i + 1].get(), filters.get()
+        errors = output[i : i + 1].get() - convolution_by_definition(image, bank, few)
+        products = convolution_by_definition(np.abs(image), np.abs(bank), few)
+        assert (np.abs(errors) <= problem.depth * 2.0**-24 * products).all()
+    one = output[77].get()
+    del output
+    np.testing.assert_array_equal(im2win_on_device(images, filters, problem.stride)[77].get(), one)
+
+
+@pytest.mark.parametrize("size", [(61, 67), (63, 65)])
+def test_every_step_gives_the_same_bits(cupy, size):
+    problem = Im2winProblem(5, 7, *size, 100, 5, 3, 2)
     rng = np.random.default_rng(7)
-    images = rng.normal(size=(5, 7, 61, 67)).astype(np.float32)
+    images = rng.normal(size=(5, 7, *size)).astype(np.float32)
     filters = rng.normal(size=(100, 7, 5, 3)).astype(np.float32)
     basic = computed(cupy, images, filters, problem, form="basic", vector=1)
-    for tuning in (*STEPS.values(), *ABLATION.values()):
-        np.testing.assert_array_equal(computed(cupy, images, filters, problem, tuning=tuning), basic)
+    tilings = [tile.defines() for tile in TILES]
+    deep = [{"TILE_K": depth} for depth in TILE_DEPTHS]
+    for tuning in (*STEPS.values(), *ABLATION.values(), *tilings, *deep):
+        for form in ("tiled", "implicit"):
+            output = computed(cupy, images, filters, problem, form=form, segments=1, tuning=tuning)
+            np.testing.assert_array_equal(output, basic)
+
+
+def test_the_implicit_form_makes_no_window_tensor(cupy):
+    """It takes memory for the output and the filters alone."""
+    problem = LAYERS[4].with_images(4)
+    images = cupy.ones((4, problem.channels, problem.height, problem.width), "float32")
+    filters = cupy.ones((problem.filters, problem.channels, problem.filter_height, problem.filter_width), "float32")
+    taken = []
+
+    def allocator(size):
+        taken.append(size)
+        return cupy.get_default_memory_pool().malloc(size)
+
+    with cupy.cuda.using_allocator(allocator):
+        im2win_on_device(images, filters, problem.stride, segments=1)
+    outputs = 4 * problem.filters * problem.columns
+    assert outputs <= sum(taken) <= 1.1 * outputs + 4 * filters.nbytes
 
 
 def test_arrays_that_are_not_dense(cupy):
@@ -79,7 +127,7 @@ def test_what_does_not_belong_together_is_refused(cupy):
         im2win_on_device(images, filters[:, :1])
     with pytest.raises(DataTypeError, match="float32"):
         im2win_on_device(images.astype("float64"), filters)
-    with pytest.raises(ArgumentError, match="tiled or basic"):
+    with pytest.raises(ArgumentError, match="auto, implicit, tiled, basic"):
         im2win_on_device(images, filters, form="fast")
     with pytest.raises(ShapeError, match="out must be"):
         im2win_on_device(images, filters, out=cupy.empty((1, 4, 8, 8), "float32"))

@@ -13,6 +13,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <limits>
+#include <memory>
 #include <type_traits>
 #include <vector>
 
@@ -34,11 +35,12 @@ static ShimIndex threadIdx, blockIdx;
 
 namespace shim {
 
+constexpr size_t stack_bytes = 256 * 1024;
 struct Fibre {
     ucontext_t start;
     jmp_buf resume;
     bool started = false, finished = false;
-    std::vector<char> stack = std::vector<char>(256 * 1024);
+    std::unique_ptr<char[]> stack{new char[stack_bytes]};  // not cleared: pages that no thread reaches cost nothing
 };
 struct Barrier {
     int waiting = 0, generation = 0;
@@ -139,15 +141,17 @@ inline const char* launch(int blocks, int threads, size_t shared_bytes, void (*k
         for (Fibre& fibre : fibres) {
             fibre.started = fibre.finished = false;
             getcontext(&fibre.start);
-            fibre.start.uc_stack.ss_sp = fibre.stack.data();
-            fibre.start.uc_stack.ss_size = fibre.stack.size();
+            fibre.start.uc_stack.ss_sp = fibre.stack.get();
+            fibre.start.uc_stack.ss_size = stack_bytes;
             fibre.start.uc_link = nullptr;
             makecontext(&fibre.start, run_fibre, 0);
         }
         if (_setjmp(main_context) == 0) switch_to(0);
-        if (failure) return failure;
+        if (failure) break;
     }
-    return nullptr;
+    fibres.clear();  // the library stays loaded; its stacks would add up over the tests of a process
+    fibres.shrink_to_fit();
+    return failure;
 }
 
 }  // namespace shim

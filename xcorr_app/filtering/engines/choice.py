@@ -7,6 +7,7 @@ with NaN or infinity never meets a transform.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -16,9 +17,17 @@ from xcorr_app.filtering.engines import fourier, ndimage, opencv, separable
 from xcorr_app.filtering.engines.task import Task
 from xcorr_app.filtering.taps import DENSE_LIMIT, Kernel
 
-EngineName: TypeAlias = Literal["auto", "opencv", "separable", "fft", "scipy"]
-ENGINES: tuple[EngineName, ...] = get_args(EngineName)
-_RUN = {"opencv": opencv.run, "separable": separable.run, "fft": fourier.run, "scipy": ndimage.run}
+EngineName: TypeAlias = Literal["auto", "opencv", "separable", "fft", "scipy", "reuse"]
+EVERY_ENGINE: tuple[EngineName, ...] = get_args(EngineName)
+"""All names; ``"reuse"`` needs a GPU."""
+ENGINES: tuple[EngineName, ...] = EVERY_ENGINE[:-1]
+"""Those that run on the CPU."""
+_RUN: dict[str, Callable[[Task], npt.NDArray[np.floating[Any]]]] = {
+    "opencv": opencv.run,
+    "separable": separable.run,
+    "fft": fourier.run,
+    "scipy": ndimage.run,
+}
 
 
 def chosen_engine(kernel: Kernel, *, finite: bool) -> EngineName:

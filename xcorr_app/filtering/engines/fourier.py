@@ -15,9 +15,10 @@ import scipy.fft
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.engines.task import Task
 from xcorr_app.filtering.taps import multiplied_out
+from xcorr_app.gpu.arrays import Array, array_namespace, fft_namespace
 
 
-def run(task: Task) -> npt.NDArray[np.float64]:
+def run(task: Task) -> Array:
     """Correlate a finite frame with taps.
 
     Parameters
@@ -42,15 +43,15 @@ def run(task: Task) -> npt.NDArray[np.float64]:
     return correlated_along(task.padded(np.float64), taps, (0, 1))
 
 
-def correlated_along(frame: npt.NDArray[Any], taps: npt.NDArray[Any], axes: tuple[int, ...]) -> npt.NDArray[np.float64]:
+def correlated_along(frame: Array, taps: npt.NDArray[Any], axes: tuple[int, ...]) -> Array:
     """Correlate along axes, keeping the outputs that need nothing from outside.
 
     Parameters
     ----------
     frame : (H, W) array of float64
-        Finite.
+        NumPy or CuPy; finite.
     taps : (F_H, F_W) array of float64
-        Of length 1 along axes not named; not larger than the frame.
+        In host memory; of length 1 along axes not named; not larger than the frame.
     axes : tuple of int
         To transform.
 
@@ -64,8 +65,9 @@ def correlated_along(frame: npt.NDArray[Any], taps: npt.NDArray[Any], axes: tupl
     >>> correlated_along(np.array([[1.0, 2.0, 4.0]]), np.array([[1.0, 3.0]]), (1,)).round(9)
     array([[ 7., 14.]])
     """
+    fft = fft_namespace(frame)
     lengths = [scipy.fft.next_fast_len(frame.shape[axis], real=True) for axis in axes]
-    spectrum = scipy.fft.rfftn(frame, lengths, axes=axes)
-    spectrum *= scipy.fft.rfftn(taps, lengths, axes=axes).conj()
+    spectrum = fft.rfftn(frame, lengths, axes=axes)
+    spectrum *= fft.rfftn(array_namespace(frame).asarray(taps), lengths, axes=axes).conj()
     height, width = frame.shape[0] - taps.shape[0] + 1, frame.shape[1] - taps.shape[1] + 1
-    return np.asarray(scipy.fft.irfftn(spectrum, lengths, axes=axes)[:height, :width])
+    return fft.irfftn(spectrum, lengths, axes=axes)[:height, :width]

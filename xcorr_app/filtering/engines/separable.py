@@ -63,7 +63,7 @@ def _term(task: Task, column: npt.NDArray[Any], row: npt.NDArray[Any], work: npt
 def _pass(frame: npt.NDArray[Any], taps: npt.NDArray[Any], *, finite: bool) -> npt.NDArray[Any]:
     axis = int(taps.shape[1] > 1)
     if finite and taps.size > FOURIER_LENGTH:
-        return correlated_along(frame.astype(np.float64, copy=False), taps, (axis,))
+        return np.asarray(correlated_along(frame.astype(np.float64, copy=False), taps, (axis,)))
     line, here = taps.ravel().astype(frame.dtype), np.ones(1, frame.dtype)
     across, down = (line, here) if axis else (here, line)
     whole = np.asarray(cv2.sepFilter2D(frame, -1, across, down, borderType=cv2.BORDER_CONSTANT))

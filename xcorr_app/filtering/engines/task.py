@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.filtering.boundary import Mode, padded
 from xcorr_app.filtering.taps import Kernel
+from xcorr_app.gpu.arrays import Array
 
 SINGLE_LENGTH = 129
 """Longest chain of float32 additions that stays within 2e-6 of the sum of magnitudes."""
@@ -30,7 +30,7 @@ class Task:
     Attributes
     ----------
     frame : (H, W) array
-        Of any type of pixels; not modified.
+        NumPy or, for the engine ``fft``, CuPy; of any type of pixels; not modified.
     kernel : Kernel
         In correlation form.
     mode : str
@@ -41,7 +41,7 @@ class Task:
         Whether the sums will be rounded to integers.
     """
 
-    frame: npt.NDArray[Any]
+    frame: Array
     kernel: Kernel
     mode: Mode
     cval: float
@@ -70,7 +70,7 @@ class Task:
             single = single and SINGLE_RANGE[0] <= self.largest <= SINGLE_RANGE[1]
         return np.float32 if single else np.float64
 
-    def padded(self, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    def padded(self, dtype: npt.DTypeLike) -> Array:
         """Return the frame with the margins of the kernel, in a type of floating point."""
         rows, columns = self.kernel.margins
         return padded(self.frame, rows, columns, self.mode, self.cval, dtype)

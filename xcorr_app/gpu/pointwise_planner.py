@@ -40,8 +40,8 @@ FILTERS_FOR_L1 = 48
 HALVED_FROM = {"L1": 512, "L2": 24}
 """Filters from which a block takes half of them."""
 MOST_PIXELS = 32
-REGISTERS_BESIDES = 40
-"""For addresses, counters and masks: an estimate, to be compared with what the compiler reports."""
+REGISTERS_BESIDES = 72
+"""For addresses, counters and masks, and for reading fours of values: by what the compiler reports of the kernel."""
 CLOSE = 0.01
 _REGISTER_UNIT = 8
 _VALUE_BYTES = 4
@@ -174,7 +174,9 @@ class PointwisePlan:
         return "\n".join(lines)
 
 
-def plan_pointwise(filters: int, channels: int, pixels: int, limits: MultiprocessorLimits) -> PointwisePlan:
+def plan_pointwise(
+    filters: int, channels: int, pixels: int, limits: MultiprocessorLimits, channel_count: int | None = None
+) -> PointwisePlan:
     """Choose tiles for a pointwise convolution.
 
     Parameters
@@ -185,6 +187,8 @@ def plan_pointwise(filters: int, channels: int, pixels: int, limits: Multiproces
         Of all images together, at least 1.
     limits : MultiprocessorLimits
         Of the device.
+    channel_count : int, optional
+        Leave only this one to choose from.
 
     Raises
     ------
@@ -203,7 +207,8 @@ def plan_pointwise(filters: int, channels: int, pixels: int, limits: Multiproces
             f"{filters} filters, {channels} channels, {pixels} pixels: filters and channels are 1 to {MOST_CHANNELS}, "
             "pixels at least 1"
         )
-    fitting = list(candidates(filters, channels, pixels, limits))
+    every = candidates(filters, channels, pixels, limits)
+    fitting = [plan for plan in every if channel_count in (None, plan.channel_count)]
     if not fitting:
         raise ArgumentError(f"no tiles for {filters} filters fit this device: {limits}")
     largest = max(plan.intensity for plan in fitting)

@@ -1,0 +1,204 @@
+// Taps of rank 1 or 2 in one pass: every element is read once and every result written once, no intermediate image.
+// A warp owns a strip of columns and marches down its rows, STEP_ROWS at once. It stages the rows in shared memory of its
+// own; a lane forms ROW_SUMS neighbouring sums of one row from 16-byte loads of the window (taps are operands from constant
+// memory); the sums go back to shared memory and come out again as the lane's own columns, where FILTER_HEIGHT rolling sums
+// a column stay in registers: sum[f] = sum[f - 1] + passed row * column tap f, from the last f to the first, no moves.
+// The next rows are on their way from memory meanwhile. Two terms share the rows, the window and the rolling sums.
+// Documents: "Row Reuse" for the rolling sums; column reuse is by shared memory, (FILTER_WIDTH + 7) / 4 loads for 8 columns
+// where shuffles would be 2 * (FILTER_WIDTH - 1). The taps' sums cost TERMS * (FILTER_WIDTH + FILTER_HEIGHT) multiply-adds an
+// element instead of FILTER_WIDTH * FILTER_HEIGHT.
+// Floor: the larger of one read and one write of every element at the copy rate, and those multiply-adds at the FMA rate.
+#include "filter.cuh"
+#include "separable.cuh"
+
+#ifndef WARPS
+#define WARPS 4
+#endif
+#ifndef BLOCKS  // of a multiprocessor at once: bounds the registers
+#define BLOCKS 2
+#endif
+#ifndef HALVES  // 2: the two halves of a row's taps are summed apart, which halves what integer images lose to rounding
+#define HALVES (CENTRED && FILTER_WIDTH > 4 ? 2 : 1)
+#endif
+#ifndef ROWS_UNROLLED  // 1 where sums are many: the compiler mixes unrolled rows, and runs out of registers
+#define ROWS_UNROLLED (FILTER_HEIGHT * LANE_COLUMNS <= 64 ? STEP_ROWS : 1)
+#endif
+
+extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
+    separable(const Image* images, Result* results, unsigned long long* clipped, const __grid_constant__ Terms terms,
+              int height, int width, int result_height, int result_width, int count, int block_rows) {
+    SHARED_FLOATS(shared);
+    const FilterProblem p = {height, width, result_height, result_width, count, block_rows};
+    const int lane = threadIdx.x % WARP;
+    WarpMemory& memory = reinterpret_cast<WarpMemory*>(shared)[threadIdx.x / WARP];
+    const SubBlock block = sub_block_of<LANE_COLUMNS>(p, images, results, (int)blockIdx.x * WARPS + threadIdx.x / WARP);
+    if (block.rows == 0) return;
+
+    const int left = block.x - LEFT_PAD;
+    for (int c = lane; c < STAGED_COLUMNS; c += WARP)
+        memory.source[c] = source_index(left + c, width) - (left + c / QUAD * QUAD);
+    __syncwarp();
+
+    const bool aligned = is_aligned_to<QUAD>(images) && width % QUAD == 0;
+    auto column_of = [&](int i) { return left + quad_of_load(i, lane) * QUAD; };
+    auto is_inside_row = [&](int i) { return column_of(i) >= 0 && column_of(i) + QUAD <= width; };
+    const Image* own = in_register(block.image + column_of(0));  // of row 0, as if columns outside were there
+    const Image* rest = in_register(block.image + column_of(STEP_ROWS));
+    const bool own_whole = aligned && is_inside_row(0), rest_whole = aligned && is_inside_row(STEP_ROWS);
+
+    int whole_warp = (own_whole || lane >= STAGED_QUADS) && (rest_whole || !is_load_needed(STEP_ROWS, lane));
+#pragma unroll
+    for (int distance = WARP / 2; distance > 0; distance /= 2) whole_warp &= __shfl_xor_sync(ALL_LANES, whole_warp, distance);
+    const int pitch = in_register(width * (int)sizeof(Image));
+
+    Group<Image, QUAD> ahead[LOADS];
+    auto load = [&](int y) {
+        if (whole_warp && y >= 0 && y + STEP_ROWS <= height) {  // away from the rim, in one load a quad
+#pragma unroll
+            for (int i = 0; i < LOADS; ++i)
+                if (is_load_needed(i, lane))
+                    ahead[i] = group_at<QUAD>(rows_on(i < STEP_ROWS ? own : rest, y + row_of_load(i, lane), pitch));
+            return;
+        }
+        const int source_row = source_index(y + lane % STEP_ROWS, height);
+#pragma unroll
+        for (int i = 0; i < LOADS; ++i) {
+            const int row = __shfl_sync(ALL_LANES, source_row, row_of_load(i, lane) % STEP_ROWS);
+            if (!is_load_needed(i, lane)) continue;
+            const Image* from = rows_on(i < STEP_ROWS ? own : rest, row, pitch);
+            if (i < STEP_ROWS ? own_whole : rest_whole) {
+                ahead[i] = group_at<QUAD>(from);
+            } else {
+                const Group<int, QUAD> source = group_at<QUAD>(memory.source + quad_of_load(i, lane) * QUAD);
+#pragma unroll
+                for (int k = 0; k < QUAD; ++k) ahead[i].at[k] = from[source.at[k]];
+            }
+        }
+    };
+    const int first = block.y - TOP, rows = block.rows + FILTER_HEIGHT - 1;
+    load(first);
+
+    int mean = 0;
+    if (CENTRED) {  // of 32 elements spread over the strip
+        const int y = block.y + (int)((long long)block.rows * lane / WARP);
+        const int x = least(block.x + lane * 13 % WARP * LANE_COLUMNS, width - 1);
+        mean = (int)block.image[(long long)y * width + x];
+#pragma unroll
+        for (int distance = WARP / 2; distance > 0; distance /= 2) mean += __shfl_xor_sync(ALL_LANES, mean, distance);
+        mean /= WARP;
+    }
+    const Level level = level_of(mean, terms);
+
+    Sum sum[FILTER_HEIGHT][LANE_COLUMNS];
+#pragma unroll
+    for (int f = 0; f < FILTER_HEIGHT; ++f)
+#pragma unroll
+        for (int k = 0; k < LANE_COLUMNS; ++k) sum[f][k] = level.fraction;
+
+    const int column = block.x + LANE_COLUMNS * lane;
+    const int whole_result = in_register((int)(is_aligned_to<LANE_COLUMNS>(results) && result_width % LANE_COLUMNS == 0 &&
+                                        column + LANE_COLUMNS <= result_width));
+    Result* const result = in_register(block.result + (long long)block.y * result_width + column);
+    const int result_pitch = in_register(result_width * (int)sizeof(Result));
+    const Sum* window = memory.staged + in_register(row_of_sums(lane) * STAGED_PITCH + column_of_sums(lane));
+    Sum* passed = memory.passed + in_register(row_of_sums(lane) * PASSED_PITCH + column_of_sums(lane));
+    constexpr int rows_unrolled = ROWS_UNROLLED;
+    unsigned lost = 0;
+
+#pragma unroll 1
+    for (int r = 0; r < rows; r += STEP_ROWS) {
+#pragma unroll
+        for (int i = 0; i < LOADS; ++i) {
+            if (!is_load_needed(i, lane)) continue;
+            Group<Sum, QUAD> quad;
+#pragma unroll
+            for (int k = 0; k < QUAD; ++k) quad.at[k] = lifted(ahead[i].at[k], level.zero);
+            if (BOUNDARY == BOUNDARY_CONSTANT) {
+                const bool row_inside = is_inside(first + r + row_of_load(i, lane), height);
+                if (!row_inside || !is_inside_row(i)) {
+#pragma unroll
+                    for (int k = 0; k < QUAD; ++k)
+                        if (!row_inside || !is_inside(column_of(i) + k, width)) quad.at[k] = terms.outside - level.base;
+                }
+            }
+            Sum* to = memory.staged + row_of_load(i, lane) * STAGED_PITCH + quad_of_load(i, lane) * QUAD;
+            *reinterpret_cast<Group<Sum, QUAD>*>(to) = quad;
+        }
+        __syncwarp();  // rows are staged, and those passed before have been read
+        if (r + STEP_ROWS < rows) load(first + r + STEP_ROWS);
+
+        Sum across[TERMS][HALVES][ROW_SUMS];
+#pragma unroll
+        for (int i = 0; i < TERMS * HALVES * ROW_SUMS; ++i) (&across[0][0][0])[i] = 0;
+#pragma unroll
+        for (int q = 0; q < WINDOW_QUADS; ++q) {
+            const Group<Sum, QUAD> quad = group_at<QUAD>(window + q * QUAD);
+#pragma unroll
+            for (int k = 0; k < QUAD; ++k)
+#pragma unroll
+                for (int o = 0; o < ROW_SUMS; ++o) {
+                    const int e = q * QUAD + k - SKIP - o;
+                    if (e < 0 || e >= FILTER_WIDTH) continue;
+#pragma unroll
+                    for (int t = 0; t < TERMS; ++t) {
+                        Sum& half = across[t][HALVES > 1 && e > FILTER_WIDTH / 2][o];
+                        half = multiply_add(quad.at[k], terms.row[t][e], half);
+                    }
+                }
+        }
+#pragma unroll
+        for (int t = 0; t < TERMS; ++t)
+#pragma unroll
+            for (int o = 0; o < ROW_SUMS; o += QUAD) {
+                Group<Sum, QUAD> quad;
+#pragma unroll
+                for (int k = 0; k < QUAD; ++k) {
+                    quad.at[k] = across[t][0][o + k];
+                    if (HALVES > 1) quad.at[k] += across[t][HALVES - 1][o + k];
+                }
+                *reinterpret_cast<Group<Sum, QUAD>*>(passed + t * STEP_ROWS * PASSED_PITCH + o) = quad;
+            }
+        __syncwarp();  // rows are passed, and the staged ones have been read
+
+#pragma unroll rows_unrolled
+        for (int s = 0; s < STEP_ROWS; ++s) {
+            Group<Sum, LANE_COLUMNS> down[TERMS];
+#pragma unroll
+            for (int t = 0; t < TERMS; ++t)
+                down[t] = group_at<LANE_COLUMNS>(memory.passed + (t * STEP_ROWS + s) * PASSED_PITCH + LANE_COLUMNS * lane);
+#pragma unroll
+            for (int f = FILTER_HEIGHT - 1; f >= 0; --f)
+#pragma unroll
+                for (int k = 0; k < LANE_COLUMNS; ++k) {
+                    Sum total = f > 0 ? sum[f - 1][k] : level.fraction;
+#pragma unroll
+                    for (int t = 0; t < TERMS; ++t) total = multiply_add(down[t].at[k], terms.column[t][f], total);
+                    sum[f][k] = total;
+                }
+            const int o = r + s - (FILTER_HEIGHT - 1);
+            if (o < 0 || o >= block.rows) continue;
+            Result* to = rows_on(result, o, result_pitch);
+            Group<Result, LANE_COLUMNS> group;
+            unsigned out_of_range = 0;
+#pragma unroll
+            for (int k = 0; k < LANE_COLUMNS; ++k)
+                out_of_range |= (unsigned)finish(&group.at[k], sum[FILTER_HEIGHT - 1][k], level) << k;
+            if (whole_result) {
+                *reinterpret_cast<Group<Result, LANE_COLUMNS>*>(to) = group;
+            } else {
+#pragma unroll
+                for (int k = 0; k < LANE_COLUMNS; ++k)
+                    if (column + k < result_width) to[k] = group.at[k];
+            }
+            if (IsInteger<Result>::VALUE && CLIPS && out_of_range) {
+#pragma unroll
+                for (int k = 0; k < LANE_COLUMNS; ++k) lost += (out_of_range >> k & 1) && column + k < result_width;
+            }
+        }
+    }
+    if (IsInteger<Result>::VALUE && CLIPS && clipped) {
+#pragma unroll
+        for (int distance = WARP / 2; distance > 0; distance /= 2) lost += __shfl_xor_sync(ALL_LANES, lost, distance);
+        if (lane == 0 && lost) atomicAdd(clipped, (unsigned long long)lost);
+    }
+}

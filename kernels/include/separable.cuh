@@ -1,0 +1,189 @@
+// Taps of low rank: what a warp of the fused pass stages, where it lies in shared memory, and how its sums become results.
+//
+// result[y][x] = sum over t of (sum over f of column[t][f] * (sum over e of row[t][e] * image[y + f - TOP][x + e - LEFT]))
+//
+// A warp owns a strip of STRIP columns and takes STEP_ROWS rows at once, so that a lane forms ROW_SUMS neighbouring sums
+// of one row. Shared memory is the warp's own: no barrier of the block is ever needed.
+#pragma once
+
+#ifndef TERMS  // 1 or 2
+#define TERMS 1
+#endif
+#ifndef LANE_COLUMNS  // 4, 2 or 1: columns whose rolling sums a lane holds
+#define LANE_COLUMNS 4
+#endif
+#ifndef CLIPS  // 0: no result can leave the range of its type (taps of one sign, with a sum of at most one)
+#define CLIPS 1
+#endif
+
+#ifndef ROW_SUMS  // 8 or 4: neighbouring sums that a lane forms of one row
+#define ROW_SUMS 8
+#endif
+
+#define QUAD 4
+#define STRIP (LANE_COLUMNS * WARP)
+#define STEP_ROWS (ROW_SUMS * WARP / STRIP)
+
+// The staged row begins at a column that is a multiple of four, `SKIP` elements before the first that is needed.
+#define LEFT_PAD ((LEFT + QUAD - 1) / QUAD * QUAD)
+#define SKIP (LEFT_PAD - LEFT)
+#define WINDOW_QUADS ((SKIP + FILTER_WIDTH + ROW_SUMS - 1 + QUAD - 1) / QUAD)
+#define STAGED_QUADS ((STRIP - ROW_SUMS) / QUAD + WINDOW_QUADS)
+#define STAGED_COLUMNS (STAGED_QUADS * QUAD)
+
+// A lane loads one quad of every row; those beyond the 32nd are shared out, of REST_ROWS rows at a time.
+#define REST (STAGED_QUADS - WARP)
+#define REST_LANES (REST <= 4 ? 4 : REST <= 8 ? 8 : REST <= 16 ? 16 : WARP)
+#define REST_ROWS (WARP / REST_LANES)
+#define LOADS (REST > 0 ? STEP_ROWS + (STEP_ROWS + REST_ROWS - 1) / REST_ROWS : STEP_ROWS)
+
+// An odd number of quads from row to row: the eight lanes of a 16-byte access, four of each of two rows, meet all banks.
+#define STAGED_PITCH ((STAGED_QUADS | 1) * QUAD)
+#define PASSED_PITCH ((STRIP / QUAD | 1) * QUAD)
+
+// Dynamic shared memory of the block as floats. A host build defines its own.
+#ifndef SHARED_FLOATS
+#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
+#endif
+
+struct WarpMemory {
+    Sum staged[STEP_ROWS * STAGED_PITCH];         // rows of the image, converted, with what the row taps reach
+    Sum passed[TERMS * STEP_ROWS * PASSED_PITCH];  // the same rows behind the row taps
+    int source[STAGED_COLUMNS];  // where a staged column is read, counted from the first of its quad
+};
+#ifdef WARP_BYTES  // what the launch asks for
+static_assert(sizeof(WarpMemory) == WARP_BYTES, "the launch and the kernel disagree about shared memory");
+#endif
+
+struct Terms {
+    double weight;  // sum of all taps multiplied out
+    Sum column[TERMS][FILTER_HEIGHT], row[TERMS][FILTER_WIDTH];
+    Sum outside;  // value outside the image, for BOUNDARY_CONSTANT
+};
+
+template <typename T, int N>
+struct alignas(sizeof(T) * N > 16 ? 16 : sizeof(T) * N) Group {
+    T at[N];
+};
+template <int N, typename T>
+__device__ __forceinline__ Group<T, N> group_at(const T* address) {
+    return *reinterpret_cast<const Group<T, N>*>(address);
+}
+template <int N, typename T>
+__device__ __forceinline__ bool is_aligned_to(const T* address) {
+    return ((unsigned long long)address & (alignof(Group<T, N>) - 1)) == 0;
+}
+
+// Load i of a lane: the row of the step and the staged quad that it brings.
+__device__ __forceinline__ int row_of_load(int i, int lane) {
+    return i < STEP_ROWS ? i : (i - STEP_ROWS) * REST_ROWS + lane / REST_LANES;
+}
+__device__ __forceinline__ int quad_of_load(int i, int lane) { return i < STEP_ROWS ? lane : WARP + lane % REST_LANES; }
+__device__ __forceinline__ bool is_load_needed(int i, int lane) {
+    return quad_of_load(i, lane) < STAGED_QUADS && row_of_load(i, lane) < STEP_ROWS;
+}
+
+// What the compiler shall keep in registers, not work out anew in every step.
+__device__ __forceinline__ int in_register(int value) {
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(value));
+#endif
+    return value;
+}
+template <typename T>
+__device__ __forceinline__ T* in_register(T* address) {  // of device memory, which the compiler forgets and is told again
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+l"(address));
+    __builtin_assume(__isGlobal(address));
+#endif
+    return address;
+}
+
+// An element some rows further on (not back), of rows of `pitch` bytes: one multiply-add.
+template <typename T>
+__device__ __forceinline__ T* rows_on(T* address, int rows, int pitch) {
+    return (T*)((char*)address + (unsigned long long)(unsigned)rows * (unsigned)pitch);
+}
+
+// Row and first column of a lane's row sums. Eight sums are two quads: lanes 0 to 3 and 4 to 7 lie in two rows then.
+__device__ __forceinline__ int row_of_sums(int lane) {
+    return ROW_SUMS == QUAD ? lane / (STRIP / QUAD) : (lane >> 2 & 1) + 2 * (lane / (STRIP / QUAD));
+}
+__device__ __forceinline__ int column_of_sums(int lane) {
+    return ROW_SUMS * (ROW_SUMS == QUAD ? lane % (STRIP / QUAD) : (lane & 3) + 4 * ((lane >> 3) % (STRIP / WARP)));
+}
+
+template <typename T>
+struct IsInteger {
+    enum { VALUE = 1 };
+};
+template <>
+struct IsInteger<float> {
+    enum { VALUE = 0 };
+};
+template <>
+struct IsInteger<double> {
+    enum { VALUE = 0 };
+};
+#define CENTRED (int)IsInteger<Image>::VALUE
+
+// Integers are filtered as differences from a level near the strip's mean, and what the level adds is added last: float32
+// sums of bright pixels would round more coarsely than a result of 16 bits allows. All of it is exact for integers.
+struct Level {
+    float zero;     // bits of an integer with this exponent, less `zero`, are its difference from the level
+    Sum base;       // the level
+    Sum fraction;   // what the level adds to a result: a fraction, where every rolling sum begins,
+    float whole;    // and a whole number
+};
+
+#define LIFT 8388608.0f        // 2^23: the bits of LIFT + i are those of LIFT | i
+#define ROUNDING 12582912.0f   // 1.5 * 2^23: adding it rounds half to even, and the low bits are the integer
+#define LARGEST_WEIGHT 16.0    // taps of a larger sum amplify: the level stays zero, and `whole` small
+
+__device__ __forceinline__ Level level_of(int mean, const Terms& terms) {
+    const int base = CENTRED && terms.weight <= LARGEST_WEIGHT && terms.weight >= -LARGEST_WEIGHT ? mean : 0;
+    const double added = base * terms.weight;
+    const int whole = __double2int_rn(added);
+    const float lowest = (Image)-1 < (Image)0 ? 32768.0f : 0.0f;
+    Level level = {LIFT + lowest + (float)base, (Sum)base, CENTRED ? (Sum)(added - whole) : (Sum)0, (float)whole};
+    return level;
+}
+
+__device__ __forceinline__ Sum lifted(unsigned char value, float zero) { return __uint_as_float(0x4b000000u | value) - zero; }
+__device__ __forceinline__ Sum lifted(unsigned short value, float zero) { return __uint_as_float(0x4b000000u | value) - zero; }
+__device__ __forceinline__ Sum lifted(short value, float zero) {
+    return __uint_as_float(0x4b000000u | (unsigned short)(value ^ 0x8000)) - zero;
+}
+__device__ __forceinline__ Sum lifted(float value, float) { return value; }
+__device__ __forceinline__ Sum lifted(double value, float) { return (Sum)value; }
+
+__device__ __forceinline__ float lowest_of(unsigned char*) { return 0.0f; }
+__device__ __forceinline__ float lowest_of(unsigned short*) { return 0.0f; }
+__device__ __forceinline__ float lowest_of(short*) { return -32768.0f; }
+__device__ __forceinline__ float highest_of(unsigned char*) { return 255.0f; }
+__device__ __forceinline__ float highest_of(unsigned short*) { return 65535.0f; }
+__device__ __forceinline__ float highest_of(short*) { return 32767.0f; }
+
+// A sum as a result; true where it was clipped.
+__device__ __forceinline__ bool finish(float* to, Sum sum, const Level& level) {
+    *to = (float)(CENTRED ? sum + level.whole : sum);
+    return false;
+}
+__device__ __forceinline__ bool finish(double* to, Sum sum, const Level& level) {
+    *to = CENTRED ? (double)sum + level.whole : (double)sum;
+    return false;
+}
+template <typename Integer>
+__device__ __forceinline__ bool finish(Integer* to, Sum sum, const Level& level) {
+    if (CENTRED) {
+        const float rounded = (float)sum + (ROUNDING + level.whole);
+        float kept = rounded;
+        if (CLIPS) kept = fminf(fmaxf(rounded, ROUNDING + lowest_of(to)), ROUNDING + highest_of(to));
+        *to = (Integer)__float_as_uint(kept);
+        return CLIPS && kept != rounded;
+    }
+    const int rounded = nearest_int(sum);
+    const int kept = most((int)lowest_of(to), least((int)highest_of(to), rounded));
+    *to = (Integer)kept;
+    return kept != rounded;
+}

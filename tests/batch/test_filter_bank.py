@@ -1,0 +1,122 @@
+"""``xcorr filter --bank``: a channel for every filter, whatever axes the images have."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tifffile
+from scipy import ndimage
+
+from tests.batch.filter_runs import filtering, result
+from tests.batch.movies import record
+from tests.io.samples import noise, write_imagej, write_ome, write_plain
+from xcorr_app.batch.filter_banks import BANKS, parse_bank
+from xcorr_app.errors import ArgumentError
+from xcorr_app.filtering import banks
+from xcorr_app.io import read_stack
+
+
+def maps(frame, filters, **edge):
+    """Correlation with every filter, in float64."""
+    return np.stack([ndimage.correlate(frame.astype(float), taps, **edge) for taps in filters])
+
+
+def axes_of(path):
+    with tifffile.TiffFile(path) as file:
+        return file.series[0].axes
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [("gabor:8,4", 64), ("gabor:1,1", 2), ("derivatives:1,2.5", 10), ("schmid", 13), ("leung-malik", 48)],
+)
+def test_every_bank(text, count):
+    bank = parse_bank(text)
+    assert bank.filters.shape[0] == len(bank.names) == len(set(bank.names)) == count
+    assert text.partition(":")[0] in BANKS
+
+
+def test_gabor_is_orientations_then_scales():
+    bank = parse_bank("gabor:3,2")
+    np.testing.assert_array_equal(bank.filters, banks.gabor([0.25, 0.25 / np.sqrt(2)], 3))
+    assert bank.names[:3] == ("gabor cos 4 px 0 deg", "gabor sin 4 px 0 deg", "gabor cos 4 px 60 deg")
+    assert bank.names[-1] == "gabor sin 5.66 px 120 deg"
+
+
+@pytest.mark.parametrize(
+    "text", ["gabor:8,10", "gabor:1.5,2", "gabor:", "derivatives", "derivatives:nan", "schmid:", ""]
+)
+def test_what_is_no_bank(text):
+    with pytest.raises(ArgumentError, match=r"bank .*write"):
+        parse_bank(text)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
+def test_a_plain_stack_gets_channels(tmp_path, dtype):
+    frames = noise((3, 30, 34), dtype)
+    write_plain(tmp_path / "m.tif", frames)
+    run = filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--bank", "derivatives:1", "--mode", "mirror")
+    assert run.code == 0
+    found, bank = result(tmp_path / "out"), parse_bank("derivatives:1")
+    assert found.dtype == (np.float64 if dtype == "float64" else np.float32)
+    assert found.shape == (3, 5, 30, 34)
+    assert axes_of(tmp_path / "out" / "m" / "m_filtered.tif").endswith("CYX")
+    exact = np.stack([maps(frame, bank.filters, mode="mirror") for frame in frames])
+    np.testing.assert_allclose(found, exact, rtol=0, atol=2e-6 * 5 * np.abs(frames.astype(float)).max())
+    facts = record(tmp_path / "out")["stacks"]["m"]
+    assert facts["axes"] == "TCYX"
+    assert facts["engine"] == "bank"
+
+
+def test_a_bank_from_a_file_and_valid(tmp_path):
+    frames, filters = noise((2, 20, 24), "float32"), np.random.default_rng(3).standard_normal((3, 4, 5))
+    write_plain(tmp_path / "m.tif", frames)
+    np.save(tmp_path / "my.npy", filters)
+    options = ["--bank", tmp_path / "my.npy", "--mode", "valid"]
+    assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", *options).code == 0
+    exact = np.stack([maps(frame, filters)[:, 2:-1, 2:-2] for frame in frames])
+    np.testing.assert_allclose(result(tmp_path / "out"), exact, rtol=0, atol=1e-5 * np.abs(frames).max())
+    assert str(tmp_path / "my.npy") in record(tmp_path / "out")["taps_file"]
+    write_plain(tmp_path / "tiny.tif", noise((2, 3, 24)))
+    small = filtering(tmp_path / "tiny.tif", "-o", tmp_path / "small", *options)
+    assert small.code == 1
+    assert "planes of 3 x 24 are smaller than the filters of 4 x 5" in small.stdout
+
+
+@pytest.mark.parametrize("axes", ["TCYX", "CZYX", "CYX"])
+def test_channels_become_channels_of_every_filter(tmp_path, axes):
+    sizes = {"T": 3, "Z": 3, "C": 2, "Y": 20, "X": 24}
+    data = noise(tuple(sizes[axis] for axis in axes), "uint16")
+    write_ome(tmp_path / "m.ome.tif", data, axes)
+    assert filtering(tmp_path / "m.ome.tif", "-o", tmp_path / "out", "--bank", "gabor:1,1").code == 0
+    (path,) = (tmp_path / "out").glob("*/*_filtered.tif")
+    stack = read_stack(path)
+    others = axes.replace("C", "").removesuffix("YX")
+    assert stack.metadata.axes == others + "CYX"
+    assert stack.metadata.sizes["C"] == 4
+    assert len(set(stack.metadata.channel_names)) == 4
+    assert all("gabor" in name for name in stack.metadata.channel_names)
+    filters = parse_bank("gabor:1,1").filters
+    planes = np.moveaxis(data, axes.index("C"), -3)
+    exact = np.stack([maps(plane, filters) for plane in planes.reshape(-1, 20, 24)]).reshape(stack.data.shape)
+    np.testing.assert_allclose(stack.data, exact, rtol=0, atol=1e-5 * 65535)
+
+
+def test_imagej_gets_its_axis_of_channels(tmp_path):
+    data = noise((2, 3, 20, 24), "uint8")
+    write_imagej(tmp_path / "m.tif", data, "TZYX")
+    assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--bank", "gabor:1,1").code == 0
+    stack = read_stack(tmp_path / "out" / "m" / "m_filtered.tif")
+    assert (stack.metadata.kind, stack.metadata.axes, stack.metadata.shape[:3]) == ("imagej", "TZCYX", (2, 3, 2))
+    filters = parse_bank("gabor:1,1").filters
+    exact = np.stack([maps(plane, filters) for plane in data.reshape(-1, 20, 24)]).reshape(stack.data.shape)
+    np.testing.assert_allclose(stack.data, exact, rtol=0, atol=1e-5 * 255)
+
+
+@pytest.mark.parametrize("shape", [(3,), (0, 2, 2), (2, 2)])
+def test_a_file_that_holds_no_bank(tmp_path, shape):
+    np.save(tmp_path / "my.npy", np.zeros(shape))
+    write_plain(tmp_path / "m.tif", noise((2, 9, 9)))
+    run = filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--bank", tmp_path / "my.npy")
+    assert run.code == 2
+    assert "a bank is numbers of shape (filters, rows, columns)" in run.stderr

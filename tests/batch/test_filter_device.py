@@ -1,0 +1,137 @@
+"""``xcorr filter`` on a device, with NumPy in CuPy's place: records, and memory that runs out on the way."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from tests.batch.filter_runs import assert_rounded, expected, result
+from tests.batch.movies import record, xcorr
+from tests.io.samples import noise, write_plain
+from xcorr_app.batch import filter_device, filter_stack
+from xcorr_app.gpu.select import Device
+from xcorr_app.registration import passes
+
+
+class OutOfMemoryError(MemoryError):
+    """Stands in for CuPy's."""
+
+    __module__ = "cupy.cuda.memory"
+
+
+@pytest.fixture
+def gpu(monkeypatch):
+    """A device whose arrays are NumPy's, in ranges of four planes; lists what was filtered there."""
+    xp = SimpleNamespace(asarray=lambda images: images.view(OnDevice))
+    told = SimpleNamespace(ranges=[], most=99, dies=99)
+    real = filter_stack.filter_frames
+
+    def filter_frames(images, taps, **how):
+        if not isinstance(images, OnDevice):
+            return real(images, taps, **how)
+        if len(images) > told.most or len(told.ranges) >= told.dies:
+            raise OutOfMemoryError
+        told.ranges.append(len(images))
+        after, count = real(np.asarray(images), taps, **how)
+        return after.view(OnDevice), count
+
+    class OnDevice(np.ndarray):
+        pass
+
+    monkeypatch.setattr(filter_device, "select_device", lambda _: Device(xp, "a GPU that is none"))
+    monkeypatch.setattr(filter_device, "release_unused", lambda: None)
+    monkeypatch.setattr(filter_stack, "filter_frames", filter_frames)
+    monkeypatch.setattr(filter_stack, "is_device_array", lambda images: isinstance(images, OnDevice))
+    monkeypatch.setattr(filter_stack, "planned_engine", lambda *_, **__: "reuse")
+    monkeypatch.setattr(passes, "_PIXELS_PER_DEVICE_CHUNK", 4 * 30 * 31)
+    monkeypatch.setattr(passes, "free_bytes", lambda: 1 << 34)
+    monkeypatch.setattr(passes, "release_unused", lambda: None)
+
+    def with_second_try(job, *arguments, what):
+        try:
+            return job(*arguments)
+        except OutOfMemoryError as error:
+            raise filter_device.DeviceMemoryError(what) from error
+
+    monkeypatch.setattr(passes, "with_second_try", with_second_try)
+    return told
+
+
+@pytest.fixture
+def stack(tmp_path):
+    frames = noise((10, 30, 31), "uint8", seed=3)
+    write_plain(tmp_path / "m.tif", frames)
+    return tmp_path / "m.tif", frames
+
+
+def filtering(stack, out):
+    run = xcorr("filter", stack, "-o", out, "--sobel", "y", "--device", "cuda")
+    assert run.code == 0
+    return run, record(out)
+
+
+def check(out, frames):
+    clipped = assert_rounded(result(out), expected(frames, lambda frame: ndimage.sobel(frame, 0)))
+    assert record(out)["stacks"]["m"]["clipped_pixels"] == clipped > 1000
+
+
+def test_the_record_says_device_and_engine(tmp_path, stack, gpu):
+    run, found = filtering(stack[0], tmp_path / "out")
+    check(tmp_path / "out", stack[1])
+    assert gpu.ranges == [4, 4, 2]
+    assert found["device"] == "a GPU that is none"
+    assert found["stacks"]["m"]["engine"] == "reuse"
+    assert found["stacks"]["m"]["notes"] == []
+    assert "memory" not in run.stdout
+
+
+def test_ranges_are_halved_where_memory_runs_out(tmp_path, stack, gpu):
+    gpu.most = 1
+    _, found = filtering(stack[0], tmp_path / "out")
+    check(tmp_path / "out", stack[1])
+    assert gpu.ranges == [1] * 10
+    assert found["stacks"]["m"]["notes"] == []
+
+
+@pytest.mark.parametrize("dies", [0, 2])
+def test_the_cpu_goes_on_where_no_plane_fits_and_that_is_said_once(tmp_path, stack, gpu, dies):
+    gpu.dies = dies
+    run, found = filtering(stack[0], tmp_path / "out")
+    check(tmp_path / "out", stack[1])
+    done = 4 * dies
+    note = f"The device's memory did not suffice for the stack: the CPU filtered it from plane {done} on."
+    assert found["stacks"]["m"]["notes"] == [note]
+    assert run.stdout.count(note) == 1
+    assert found["stacks"]["m"]["engine"] == ("reuse, opencv" if dies else "opencv")
+
+
+def test_a_run_on_another_device_is_not_resumed(tmp_path, stack, gpu, monkeypatch):
+    filtering(stack[0], tmp_path / "out")
+    arguments = ("filter", stack[0], "-o", tmp_path / "out", "--sobel", "y", "--resume", "--device")
+    assert xcorr(*arguments, "cuda").stdout.count("Finished before: m") == 1
+    monkeypatch.setattr(filter_device, "select_device", lambda _: Device(np, "CPU"))
+    assert "Finished before" not in xcorr(*arguments, "cuda").stdout
+    assert len(gpu.ranges) == 3
+
+
+@pytest.mark.parametrize("engine", ["opencv", "scipy"])
+def test_engines_of_the_cpu_do_not_go_with_a_gpu(tmp_path, stack, gpu, engine):
+    run = xcorr("filter", stack[0], "-o", tmp_path / "out", "--box", "3", "--device", "cuda", "--engine", engine)
+    assert run.code == 2
+    assert f"engine '{engine}' runs on the CPU: leave --device cuda out" in run.stderr
+    assert xcorr("filter", stack[0], "-o", tmp_path / "out", "--box", "3", "--engine", engine).code == 0
+    assert gpu.ranges == []
+
+
+def test_taps_that_the_engine_cannot_run_there_are_known_at_once(tmp_path, stack, gpu):
+    np.save(tmp_path / "taps.npy", np.eye(64))
+    for engine, words in (("reuse", "up to 63 x 63 taps"), ("separable", "rank 1 or 2")):
+        options = ["--taps", tmp_path / "taps.npy", "--device", "cuda", "--engine", engine]
+        run = xcorr("filter", stack[0], "-o", tmp_path / "out", *options)
+        assert run.code == 2
+        assert words in run.stderr
+    assert not (tmp_path / "out").exists()
+    assert gpu.ranges == []

@@ -1,0 +1,70 @@
+"""``xcorr unmix`` on a folder: each file for itself, and what an interrupted run left."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tifffile
+
+from tests.batch.movies import refused
+from tests.cli.test_unmix import run_unmix
+from tests.io.samples import noise
+from xcorr_app import read_stack, stain_matrix, unmix
+
+
+@pytest.fixture
+def slides(tmp_path):
+    """A folder of colour images, one of them cut off, and something that is no image."""
+    folder = tmp_path / "slides"
+    folder.mkdir()
+    for number in (1, 2, 10):
+        data = noise((20, 30, 3), "uint8", seed=number)
+        tifffile.imwrite(folder / f"s{number}.tif", data, photometric="rgb", compression="zlib")
+    whole = (folder / "s2.tif").read_bytes()
+    (folder / "s2.tif").write_bytes(whole[:-60])
+    (folder / "notes.txt").write_text("mine")
+    return folder
+
+
+def test_a_folder_of_files_of_which_one_is_damaged(tmp_path, slides):
+    out = tmp_path / "out"
+    run = run_unmix(slides, out, "--stain", "he")
+    assert run.code == 1
+    lines = run.stdout.splitlines()
+    assert next(line for line in lines if line.startswith("failed: ")).startswith(f"failed: {slides / 's2.tif'}")
+    assert lines[-1] == f"2 of 3 files mixed: {out}"
+    assert {path.name for path in out.glob("*.tif")} == {"s1_unmixed.tif", "s10_unmixed.tif"}
+    for number in (1, 10):
+        data = np.moveaxis(tifffile.imread(slides / f"s{number}.tif"), -1, 0)
+        expected = unmix(data, stain_matrix("he").matrix, from_log=True)
+        np.testing.assert_allclose(read_stack(out / f"s{number}_unmixed.tif").data, expected, atol=1e-6)
+
+
+def test_an_interrupted_folder_is_gone_on_with(tmp_path, slides):
+    out = tmp_path / "out"
+    assert run_unmix(slides, out, "--stain", "he").code == 1
+    contents = {path.name: path.read_bytes() for path in out.glob("*.tif")}
+    (out / "s10_unmixed.tif").unlink()
+    tifffile.imwrite(slides / "s2.tif", noise((20, 30, 3), "uint8"), photometric="rgb")
+    before = (out / "s1_unmixed.tif").stat().st_mtime_ns
+    refused(run_unmix(slides, out, "--stain", "he"), "is not empty; use --resume")
+    run = run_unmix(slides, out, "--stain", "he", "--resume")
+    assert run.code == 0
+    assert [line.endswith("finished before") for line in run.stdout.splitlines()[-4:-1]] == [True, False, False]
+    assert (out / "s1_unmixed.tif").stat().st_mtime_ns == before
+    assert (out / "s10_unmixed.tif").read_bytes() == contents["s10_unmixed.tif"]
+    assert (out / "s2_unmixed.tif").exists()
+    again = run_unmix(slides, out, "--stain", "he", "--resume", "--clip")
+    assert "finished before" not in again.stdout
+    assert run_unmix(slides, out, "--stain", "he", "--overwrite").code == 0
+
+
+def test_folders_that_are_refused(tmp_path, slides):
+    (tmp_path / "empty").mkdir()
+    refused(run_unmix(tmp_path / "empty", tmp_path / "o", "--stain", "he"), "holds no TIFF or PNG file")
+    refused(run_unmix(slides, slides / "o", "--stain", "he"), "lies in the input folder")
+    refused(run_unmix(slides, slides / "notes.txt", "--stain", "he"), "is a file")
+    for options in (("--resume", "--overwrite"), ("--explain",)):
+        assert run_unmix(slides, tmp_path / "o", "--stain", "he", *options).code == 2
+    assert run_unmix(slides / "s1.tif", tmp_path / "o.tif", "--stain", "he", "--resume").code == 2
+    assert not (tmp_path / "o").exists()

@@ -1,0 +1,69 @@
+"""A device that is none: its arrays are NumPy's, its kernels run on the host."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.kernels.filter_host import numpy_as_device
+from xcorr_app.filtering import device, device_runs
+from xcorr_app.filtering.boundary import padded
+from xcorr_app.gpu import filter_run, memory
+
+
+class OutOfMemoryError(MemoryError):
+    """Stands in for CuPy's."""
+
+    __module__ = "cupy.cuda.memory"
+
+
+def separable_by_definition(
+    images: Any, terms: Any, *, boundary: str, outside: float, origin: Any, dtype: Any, out: Any, clipped: Any
+) -> Any:
+    """What ``separable_on_device`` is asked to do, in float64."""
+    taps = sum(np.outer(column, row) for column, row in terms)
+    first = [0 if boundary == "valid" else size // 2 + shift for size, shift in zip(taps.shape, origin, strict=True)]
+    margins = [(before, size - 1 - before) for before, size in zip(first, taps.shape, strict=True)]
+
+    def filtered(frame: Any) -> Any:
+        mode: Any = boundary
+        windows = np.lib.stride_tricks.sliding_window_view(
+            padded(frame, margins[0], margins[1], mode, outside, np.float64), taps.shape
+        )
+        return np.einsum("yxfe,fe->yx", windows, taps)
+
+    flat = images.reshape(-1, *images.shape[-2:])
+    sums = np.stack([filtered(frame) for frame in flat]).reshape(out.shape)
+    if np.dtype(dtype).kind != "f":
+        limits = np.iinfo(dtype)
+        rounded = np.rint(sums)
+        sums = np.clip(rounded, limits.min, limits.max)
+        if clipped is not None:
+            clipped += np.uint64(np.count_nonzero(sums != rounded))
+    out[...] = sums
+    return out
+
+
+@pytest.fixture(scope="session")
+def device_builds(tmp_path_factory: pytest.TempPathFactory) -> Any:
+    """Folder of the kernels' builds for the host."""
+    if shutil.which("g++") is None:
+        pytest.skip("g++ is not installed")
+    return tmp_path_factory.mktemp("device_builds")
+
+
+@pytest.fixture
+def stand_in(monkeypatch: pytest.MonkeyPatch, device_builds: Any) -> Iterator[list[Any]]:
+    """A device whose arrays are NumPy's; the list of launches of the dense kernels."""
+    monkeypatch.setattr(device_runs, "separable_on_device", separable_by_definition)
+    monkeypatch.setattr(device, "current_device", lambda: 0)
+    monkeypatch.setattr(memory, "release_unused", lambda: None)
+    monkeypatch.setattr(device, "release_unused", lambda: None)
+    device._plan.cache_clear()
+    yield numpy_as_device(monkeypatch, device_builds)
+    device._plan.cache_clear()
+    filter_run._starts.cache_clear()

@@ -1,0 +1,123 @@
+"""Banks of filters over device arrays, with NumPy in CuPy's place: rules, types, values, memory that runs out."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.filtering.conftest import OutOfMemoryError
+from tests.filtering.test_filter_bank import agree, noise
+from tests.kernels.im2win_definition import start_on_host
+from xcorr_app import filter_bank
+from xcorr_app.errors import ArgumentError, DeviceMemoryError, ShapeError
+from xcorr_app.filtering import bank_device
+from xcorr_app.filtering.bank_device import FEWEST_AT_ONCE, runs_at_once
+from xcorr_app.filtering.boundary import MODES
+from xcorr_app.gpu import bank_run
+
+TYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64"]
+
+
+class DeviceArray(np.ndarray[Any, Any]):
+    """A NumPy array that can be fetched and set as a CuPy array is."""
+
+    def get(self) -> Any:
+        return np.array(self)
+
+    def set(self, values: Any) -> None:
+        self[...] = values
+
+
+@pytest.fixture
+def kernels(stand_in: list[Any], device_builds: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the kernels of all filters at once that were started; NumPy arrays pass for those of a device."""
+    names: list[str] = []
+    start_on_host(device_builds, monkeypatch, names)
+    monkeypatch.setattr(bank_run, "release_unused", lambda: None)
+    monkeypatch.setattr(bank_device, "release_unused", lambda: None)
+    monkeypatch.setattr(sys.modules["xcorr_app.filtering.filter_bank"], "is_device_array", lambda x: True)
+    return names
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("count", [2, FEWEST_AT_ONCE])
+def test_modes_with_few_and_many_filters(rng: Any, kernels: list[str], mode: Any, count: int) -> None:
+    images, bank = noise(rng, (2, 11, 13), "float32"), rng.normal(size=(count, 5, 4))
+    found = filter_bank(images, bank, mode=mode, cval=7)
+    agree(found, images[:, None], bank[:, None], mode, 7)
+    assert kernels == (["im2win_pad", "im2win_convolve"] if count == FEWEST_AT_ONCE else [])
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_every_type_with_channels(rng: Any, kernels: list[str], dtype: str) -> None:
+    images, bank = noise(rng, (2, 2, 9, 12), dtype), rng.normal(size=(3, 2, 3, 5))
+    found = filter_bank(images, bank, mode="mirror")
+    wide = dtype in ("int32", "uint32", "float64")
+    assert found.dtype == (np.float64 if wide else np.float32)
+    agree(found, images, bank, "mirror")
+    assert bool(kernels) != wide
+
+
+@pytest.mark.parametrize("count", [2, FEWEST_AT_ONCE])
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_bad_value_stays_in_its_footprint(rng: Any, kernels: list[str], count: int, bad: float) -> None:
+    images, bank = noise(rng, (1, 12, 15), "float32"), rng.normal(size=(count, 3, 3))
+    bank[0, 1, 1] = 0  # times infinity
+    images[0, 7, 4] = bad
+    found = filter_bank(images, bank)
+    reached = np.zeros(found.shape, bool)
+    reached[..., 6:9, 3:6] = True
+    np.testing.assert_array_equal(np.isnan(found), reached)
+    images[0, 7, 4] = 0
+    np.testing.assert_allclose(found[~reached], filter_bank(images, bank)[~reached], atol=1e-3)
+
+
+def test_the_host_computes_what_does_not_fit(rng: Any, kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    images, bank = noise(rng, (3, 2, 9, 8), "uint16"), rng.normal(size=(4, 2, 3, 3))
+    on_device = filter_bank(images, bank)
+    calls: list[int] = []
+
+    def no_room(source: Any, *_: Any) -> bool:
+        calls.append(len(source))
+        raise DeviceMemoryError("none")
+
+    monkeypatch.setattr(bank_device, "_at_once", no_room)
+    monkeypatch.setattr(bank_device, "with_second_try", lambda make, *a, what: make(*a).view(DeviceArray))
+    found = filter_bank(images.view(DeviceArray), bank)
+    agree(found, images, bank, "reflect")
+    np.testing.assert_allclose(found, on_device, atol=0.05)
+    assert calls == [3, 1, 1, 1]
+
+
+def test_memory_that_is_short_once(rng: Any, kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    images, bank = noise(rng, (3, 2, 9, 8), "uint16"), rng.normal(size=(4, 2, 3, 3))
+    taken, at_once = [], bank_device._at_once
+
+    def short_once(source: Any, *rest: Any) -> bool:
+        taken.append(len(source))
+        if len(source) > 1:
+            raise OutOfMemoryError
+        return at_once(source, *rest)
+
+    monkeypatch.setattr(bank_device, "_at_once", short_once)
+    agree(filter_bank(images, bank), images, bank, "reflect")
+    assert taken == [3, 1, 1, 1]
+
+
+def test_what_runs_at_once() -> None:
+    single, double = np.dtype(np.uint16), np.dtype(np.float64)
+    assert runs_at_once(single, (FEWEST_AT_ONCE, 1, 9, 9))
+    assert not runs_at_once(single, (FEWEST_AT_ONCE - 1, 1, 9, 9))
+    assert runs_at_once(single, (2, 3, 9, 9))
+    assert not runs_at_once(double, (64, 3, 9, 9))
+
+
+@pytest.mark.usefixtures("kernels")
+def test_what_is_refused_is_refused_here_too() -> None:
+    with pytest.raises(ShapeError, match="do not fit"):
+        filter_bank(np.ones((8, 8)), np.ones((1, 9, 3)), mode="valid")
+    with pytest.raises(ArgumentError, match="take one of reflect"):
+        filter_bank(np.ones((8, 8)), np.ones((1, 3, 3)), mode="edge")  # type: ignore[arg-type]

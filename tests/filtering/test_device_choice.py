@@ -1,0 +1,136 @@
+"""What runs where on a device, and in which precision: rules without a device."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import xcorr_app as xc
+from xcorr_app.errors import ArgumentError
+from xcorr_app.filtering.device_choice import device_engine, is_cheaper_apart, needs_double, slides
+from xcorr_app.filtering.request import Request, checked_request
+from xcorr_app.filtering.taps import Filter
+
+
+def request(taps: Any, image_type: str = "float32", **options: Any) -> Request:
+    asked = {"cval": 0.0, "origin": 0, "dtype": "same", "engine": "auto", "flip": False, **options}
+    mode = asked.pop("mode", "reflect")
+    return checked_request((200, 200), np.dtype(image_type), taps, mode, **asked)
+
+
+def full_rank(*shape: int) -> Any:
+    return np.random.default_rng(shape[0]).standard_normal(shape)
+
+
+@pytest.mark.parametrize(
+    ("taps", "engine"),
+    [
+        (np.ones((3, 3)), "reuse"),
+        (np.ones((7, 7)), "reuse"),
+        (np.ones((7, 8)), "separable"),
+        (np.ones((1, 63)), "reuse"),
+        (np.ones((1, 64)), "separable"),
+        (np.ones((300, 300)), "separable"),
+        (xc.filters.sobel("x"), "reuse"),
+        (xc.filters.log(1.0), "separable"),
+        (xc.filters.gaussian(1), "separable"),
+        (xc.filters.gaussian(100), "separable"),
+        (full_rank(9, 9), "reuse"),
+        (full_rank(63, 63), "reuse"),
+        (full_rank(64, 5), "fft"),
+        (full_rank(70, 70), "fft"),
+        (Filter("three", tuple((np.arange(70.0) ** n, np.ones(70) / (n + 1)) for n in range(3))), "fft"),
+    ],
+)
+def test_what_auto_takes(taps: Any, engine: str) -> None:
+    assert device_engine(request(taps).kernel, "auto") == engine
+
+
+def test_the_rule_counts_products_where_the_copy_does_not_hide_them() -> None:
+    assert not is_cheaper_apart((7, 7), 1)
+    assert is_cheaper_apart((8, 7), 1)
+    assert is_cheaper_apart((8, 7), 2)
+    assert not is_cheaper_apart((2, 30), 2)
+    assert not is_cheaper_apart((1, 63), 1)
+
+
+@pytest.mark.parametrize("engine", ["opencv", "scipy"])
+def test_engines_of_the_cpu_are_refused(engine: Any) -> None:
+    with pytest.raises(ArgumentError, match=r"runs on the CPU.*cupy\.asnumpy"):
+        device_engine(request(np.ones((3, 3))).kernel, engine)
+
+
+def test_engines_that_cannot_run_the_taps_are_refused() -> None:
+    with pytest.raises(ArgumentError, match="rank 1 or 2"):
+        device_engine(request(np.eye(5)).kernel, "separable")
+    with pytest.raises(ArgumentError, match="up to 63 x 63 taps"):
+        device_engine(request(np.ones((64, 2))).kernel, "reuse")
+    assert device_engine(request(np.eye(5)).kernel, "fft") == "fft"
+    assert device_engine(request(np.ones((3, 3))).kernel, "separable") == "separable"
+
+
+@pytest.mark.parametrize(
+    ("made", "image_type", "options", "sliding"),
+    [
+        (xc.filters.gaussian(64), "float32", {}, True),
+        (xc.filters.gaussian((64, 3)), "uint8", {}, True),
+        (xc.filters.gaussian(64), "uint16", {"dtype": "float32"}, True),
+        (xc.filters.gaussian(64), "uint16", {}, False),
+        (xc.filters.gaussian(64), "float64", {"dtype": "float32"}, False),
+        (xc.filters.gaussian(64), "float32", {"origin": (0, 1)}, False),
+        (xc.filters.gaussian(4), "float32", {"mode": "valid"}, False),
+        (xc.filters.gaussian(8), "float32", {}, False),
+        (xc.filters.gaussian((64, 1)), "float32", {}, False),
+        (xc.filters.log(64), "float32", {}, False),
+    ],
+)
+def test_wide_gaussians_slide_where_that_is_exact_enough(
+    made: Filter, image_type: str, options: dict[str, Any], sliding: bool
+) -> None:
+    assert slides(made, request(made, image_type, **options), np.dtype(image_type)) is sliding
+    assert not slides(made.taps, request(made, image_type, **options), np.dtype(image_type))
+
+
+SMOOTH = np.full((3, 3), 1 / 9)
+
+
+@pytest.mark.parametrize(
+    ("taps", "image_type", "options", "double"),
+    [
+        (SMOOTH, "uint8", {}, False),
+        (SMOOTH, "uint16", {}, False),
+        (2 * SMOOTH, "uint16", {}, True),
+        (2 * SMOOTH, "int16", {}, False),
+        (3 * SMOOTH, "int16", {}, True),
+        (2 * SMOOTH, "uint16", {"dtype": "float32"}, False),
+        (300 * SMOOTH, "uint8", {}, False),
+        (400 * SMOOTH, "uint8", {}, True),
+        (9 * SMOOTH, "float32", {}, False),
+        (2 * SMOOTH, "float64", {}, False),
+        (xc.filters.sobel("y"), "uint16", {}, False),  # whole numbers: nothing rounds
+        (xc.filters.sobel("y").taps / 8, "uint16", {}, False),
+        (100 * xc.filters.sobel("y").taps, "uint16", {}, True),
+        (np.full((3, 3), 1 / 3.0), "uint8", {"mode": "constant", "cval": 1e6}, True),
+        (1e35 * SMOOTH, "float32", {}, True),
+        (1e-35 * SMOOTH, "float32", {}, True),
+        (np.zeros((3, 3)), "uint16", {}, False),
+        (1e300 * SMOOTH, "uint16", {}, True),
+    ],
+)
+def test_where_float32_sums_are_not_exact_enough(taps: Any, image_type: str, options: Any, double: bool) -> None:
+    asked = request(taps, image_type, **options)
+    assert needs_double(asked, np.dtype(image_type), device_engine(asked.kernel, "auto")) is double
+
+
+def test_terms_that_cancel_are_summed_in_float64() -> None:
+    """Terms that were given; those that are found in dense taps do not cancel."""
+    for made, double in (
+        (xc.filters.dog(2, 30), False),
+        (xc.filters.dog(20, 20.5), True),
+        (xc.filters.dog(2, 2.05), False),
+    ):
+        asked = request(made)
+        assert device_engine(asked.kernel, "auto") == "separable"
+        assert needs_double(asked, np.dtype("float32"), "separable") is double

@@ -1,0 +1,156 @@
+"""The pointwise kernels on the device against the definition in float64; outputs poisoned, every type, sizes odd."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.kernels.pointwise_definition import assert_mixed, is_exact, random_matrix, random_stack
+from tests.kernels.pointwise_instantiations import LAYERS
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.gpu import pointwise_run
+from xcorr_app.gpu.device import cuda_status
+from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES, multiprocessor_limits
+from xcorr_app.gpu.pointwise_run import COUNTERS, pointwise_on_device
+from xcorr_app.gpu.pointwise_tiles import stored_matrix
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
+]
+
+BOTH = ("pointwise", "pointwise_tiled")
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+def check(cupy, shape, axis, filters, dtype="float32", *, white=None, clip=False, target=None, **options):
+    """Mix a random stack into a poisoned array, and compare."""
+    stack, matrix = random_stack(shape, dtype), random_matrix(filters, shape[axis])
+    result_type = np.dtype(target or dtype)
+    result_shape = list(shape)
+    result_shape[axis] = filters
+    buffer = cupy.full(int(np.prod(result_shape)) + 64, np.nan if result_type.kind == "f" else 99, result_type)
+    out = buffer[32:-32].reshape(result_shape)
+    clipped = cupy.zeros(COUNTERS, cupy.uint64)
+    how = {"target": target, "log_white": white, "clip": clip, "clipped": clipped, "out": out, **options}
+    assert pointwise_on_device(cupy.asarray(stack), matrix, axis, **how) is out
+    counted = int(clipped.sum())
+    exact = is_exact(stack, matrix, result_type, white) and options.get("kernel", "auto") in ("auto", "mix")
+    assert_mixed(out.get(), stack, matrix, axis, white=white, clip=clip, exact=exact, counted=counted)
+    rims = np.concatenate([buffer[:32].get(), buffer[-32:].get()])
+    assert (np.isnan(rims) if result_type.kind == "f" else rims == 99).all()
+    return out
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+@pytest.mark.parametrize("target", [None, "float32"])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((3, 5, 130, 257), -3), ((2, 5, 64, 128), -3), ((131, 77, 5), -1), ((5, 9973), 0)]
+)
+def test_every_type_and_place_of_the_channels(cupy, dtype, target, shape, axis):
+    for options in ({}, {"clip": True}, {"white": 150.0}):
+        check(cupy, shape, axis, 4, dtype, target=target, **options)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 3, 4, 8, 9, 16, 31, 32])
+@pytest.mark.parametrize("filters", [1, 2, 3, 4, 8, 15, 16, 32])
+def test_few_channels(cupy, channels, filters):
+    for dtype in ("float32", "uint16"):
+        check(cupy, (2, channels, 100, 132), 1, filters, dtype)
+        check(cupy, (2000, channels), 1, filters, dtype)
+
+
+@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("kernel", BOTH)
+def test_random_sizes(cupy, kernel, seed):
+    rng = np.random.default_rng(seed)
+    channels, filters = (int(rng.integers(1, rng.choice([40, 200, 1200]))) for _ in range(2))
+    outer, inner = int(rng.integers(1, 9)), int(rng.integers(1, 700))
+    check(cupy, (outer, channels, inner), 1, filters, kernel=kernel)
+    check(cupy, (outer * inner, channels), 1, filters, kernel=kernel)
+
+
+@pytest.mark.parametrize("sizes", [(4096, 3, 50), (3, 4096, 50), (4096, 4096, 33)], ids=str)
+@pytest.mark.parametrize("kernel", BOTH)
+def test_very_many_channels(cupy, kernel, sizes):
+    channels, filters, pixels = sizes
+    check(cupy, (channels, pixels), 0, filters, kernel=kernel)
+
+
+@pytest.mark.parametrize("layer", LAYERS, ids=str)
+@pytest.mark.parametrize("kernel", [*BOTH, "auto"])
+def test_layers(cupy, kernel, layer):
+    channels, filters, side = layer
+    check(cupy, (3, channels, side, side), 1, filters, kernel=kernel)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+def test_integers_by_dynamic_blocking(cupy, dtype):
+    for options in ({}, {"clip": True}, {"white": 99.0, "target": "float32"}):
+        check(cupy, (3, 70, 33, 35), 1, 60, dtype, kernel="pointwise", **options)
+
+
+@pytest.mark.parametrize("kernel", ["mix", *BOTH])
+def test_the_same_bits_every_run_and_for_a_stored_matrix(cupy, kernel):
+    stack, matrix = cupy.asarray(random_stack((2, 32, 7, 7), "float32")), random_matrix(32, 32)
+    first = pointwise_on_device(stack, matrix, kernel=kernel).get()
+    stored = stored_matrix(matrix, cupy)
+    for factors in (matrix, cupy.asarray(matrix), stored, stored):
+        found = pointwise_on_device(stack, factors, kernel=kernel).get()
+        np.testing.assert_array_equal(found, first)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+@pytest.mark.parametrize("kernel", ["mix", "pointwise", "pointwise_tiled"])
+def test_arrays_that_begin_off_a_16_byte_boundary(cupy, kernel, dtype):
+    if kernel == "pointwise_tiled" and dtype != "float32":
+        return
+    for shape, axis in (((2, 6, 32, 32), 1), ((1024, 6), 1)):
+        stack, matrix = random_stack(shape, dtype), random_matrix(5, 6)
+        buffer = cupy.empty(stack.size + 1, dtype)
+        buffer[1:] = cupy.asarray(stack.ravel())
+        found = pointwise_on_device(buffer[1:].reshape(shape), matrix, axis, kernel=kernel).get()
+        assert_mixed(found, stack, matrix, axis)
+
+
+def test_a_stack_beyond_two_to_the_31_elements(cupy):
+    stack = cupy.zeros((140, 4, 2048, 2048), "uint8")  # 2.3e9 elements
+    stack[-1, 3, -1, -1] = 200
+    matrix = np.zeros((4, 4))
+    matrix[2, 3] = 0.5
+    found = pointwise_on_device(stack, matrix, 1)
+    assert int(found[-1, 2, -1, -1]) == 100
+    assert int(cupy.count_nonzero(found)) == 1
+
+
+def test_many_channels_in_parts(cupy, monkeypatch):
+    monkeypatch.setattr("xcorr_app.gpu.pointwise_launch.MOST_ELEMENTS", 3 * 50 * 90)
+    pointwise_run._starts.cache_clear()
+    check(cupy, (8, 50, 90), 1, 40)
+    pointwise_run._starts.cache_clear()
+
+
+def test_the_devices_limits_are_those_that_are_known_by_name(cupy):
+    found = multiprocessor_limits(cupy.cuda.Device().id)
+    assert found.registers == 65536
+    assert found.shared_bytes_per_block + found.shared_bytes_reserved <= found.shared_bytes
+    if cuda_status().name.startswith("NVIDIA H200"):
+        assert found == replace(KNOWN_DEVICES["h200"])
+
+
+def test_what_does_not_fit_is_refused(cupy):
+    stack = cupy.zeros((3, 4, 8), "float32")
+    with pytest.raises(ShapeError, match="as many columns"):
+        pointwise_on_device(stack, np.eye(2))
+    with pytest.raises(ShapeError, match="dense float32 array"):
+        pointwise_on_device(stack, np.eye(3), out=cupy.empty((3, 4, 9), "float32"))
+    with pytest.raises(DataTypeError, match="int32"):
+        pointwise_on_device(stack.astype("int32"), np.eye(3))
+    with pytest.raises(ArgumentError, match="unknown pointwise kernel"):
+        pointwise_on_device(stack, np.eye(3), kernel="fast")

@@ -1,0 +1,414 @@
+"""`convolve` and what is built on it with arrays in device memory, against ``scipy.ndimage`` in float64."""
+
+from __future__ import annotations
+
+import importlib
+import statistics
+import time
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+import xcorr_app as xc
+from tests.batch.filter_runs import NAMED, assert_rounded, expected, result
+from tests.batch.movies import record, xcorr
+from tests.filtering.oracle import (
+    BOUNDARIES,
+    TYPES,
+    assert_same_pixels,
+    convolved,
+    correlated,
+    largest_sum,
+    random_image,
+)
+from tests.gpu.test_memory import Allocator, allocations
+from tests.io.samples import noise, write_plain
+from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError, DeviceMemoryError, ShapeError
+from xcorr_app.filtering.convolve import filter_frames
+from xcorr_app.filtering.device import planned_engine
+from xcorr_app.gpu.memory import release_unused
+from xcorr_app.registration import passes
+from xcorr_app.registration.prefilter import Prefilter
+
+pytestmark = pytest.mark.gpu
+
+CVAL = 3.0
+SHAPES = [(1, 1), (3, 3), (4, 2), (6, 11), (12, 12)]
+LARGE = [(31, 30), (63, 63), (70, 65)]
+
+
+@pytest.fixture
+def cupy():
+    return importlib.import_module("cupy")
+
+
+@pytest.fixture
+def little_memory(cupy):
+    """Limits what arrays take beyond what they take now; gives back first whatever can be given back."""
+    pool = cupy.get_default_memory_pool()
+
+    def limit(extra):
+        release_unused()
+        pool.set_limit(size=pool.used_bytes() + extra)
+
+    yield limit
+    pool.set_limit(size=0)
+
+
+def taps_of(rng, shape):
+    taps = rng.standard_normal(shape)
+    return taps / np.abs(taps).sum()
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("mode", BOUNDARIES)
+@pytest.mark.parametrize("shape", SHAPES)
+def test_every_mode_and_type(cupy, rng, mode, dtype, shape):
+    images, taps = random_image(rng, (2, 41, 167), dtype), taps_of(rng, shape)
+    on_device, unit = cupy.asarray(images), largest_sum(images, taps, mode, CVAL)
+    filtered = xc.convolve(on_device, taps, mode, cval=CVAL)
+    assert isinstance(filtered, cupy.ndarray)
+    assert filtered.dtype == images.dtype
+    assert_same_pixels(filtered.get(), convolved(images, taps, mode, CVAL), unit)
+    single = xc.filter_taps(on_device, taps, mode, cval=CVAL, dtype="float32")
+    assert single.dtype == np.float32
+    assert_same_pixels(single.get(), correlated(images, taps, mode, CVAL), unit)
+    np.testing.assert_array_equal(on_device.get(), images)
+
+
+@pytest.mark.parametrize("shape", LARGE)
+@pytest.mark.parametrize("number", range(5))
+def test_large_taps_in_some_mode_and_type(cupy, rng, number, shape):
+    mode, dtype = BOUNDARIES[number], TYPES[(2 * number + shape[0]) % 5]
+    images, taps = random_image(rng, (2, 23, 140), dtype), taps_of(rng, shape)
+    filtered = xc.convolve(cupy.asarray(images), taps, mode, cval=CVAL).get()
+    assert_same_pixels(filtered, convolved(images, taps, mode, CVAL), largest_sum(images, taps, mode, CVAL))
+
+
+@pytest.mark.parametrize("width", range(1, 64))
+def test_every_width_with_some_height_mode_and_type(cupy, width):
+    rng = np.random.default_rng(width)
+    height, shape = int(rng.integers(1, 64)), (int(rng.integers(1, 140)), int(rng.integers(1, 300)))
+    mode, dtype = BOUNDARIES[width % 5], TYPES[width // 5 % 5]
+    images, taps = random_image(rng, shape, dtype), taps_of(rng, (height, width))
+    filtered = xc.filter_taps(cupy.asarray(images), taps, mode, cval=CVAL).get()
+    assert_same_pixels(filtered, correlated(images, taps, mode, CVAL), largest_sum(images, taps, mode, CVAL))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("rank", [1, 2])
+@pytest.mark.parametrize("mode", [*BOUNDARIES, "valid"])
+@pytest.mark.parametrize("shape", [(12, 15), (33, 65)])
+def test_low_rank_taps(cupy, rng, mode, rank, dtype, shape):
+    images = random_image(rng, (2, 83, 158), dtype)
+    taps = rng.standard_normal((shape[0], rank)) @ rng.standard_normal((rank, shape[1]))
+    taps /= np.abs(taps).sum()
+    on_device = cupy.asarray(images)
+    assert planned_engine(on_device, taps, mode, cval=CVAL) == "separable"
+    exact = xc.convolve(images.astype(np.float64), taps, mode, cval=CVAL, engine="scipy")
+    unit = largest_sum(images, taps, "constant" if mode == "valid" else mode, CVAL)
+    assert_same_pixels(xc.convolve(on_device, taps, mode, cval=CVAL).get(), exact, unit)
+
+
+@pytest.mark.parametrize("engine", ["auto", "reuse", "separable", "fft"])
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+def test_engines_agree(cupy, rng, engine, dtype):
+    images, taps = random_image(rng, (3, 60, 71), dtype), np.outer(rng.random(9), rng.random(8))
+    taps /= taps.sum()
+    on_device = cupy.asarray(images)
+    assert planned_engine(on_device, taps, engine=engine) == ("separable" if engine == "auto" else engine)
+    assert_same_pixels(
+        xc.convolve(on_device, taps, engine=engine).get(), convolved(images, taps), largest_sum(images, taps)
+    )
+
+
+FILTERS = [
+    xc.filters.gaussian(1),
+    xc.filters.gaussian((0.7, 4)),
+    xc.filters.box(5),
+    xc.filters.box((2, 12)),
+    xc.filters.sobel("y"),
+    xc.filters.laplacian(),
+    xc.filters.log(2),
+    xc.filters.dog(1, 3),
+    xc.filters.unsharp(1.5, 0.7),
+]
+
+
+@pytest.mark.parametrize("taps", FILTERS, ids=lambda made: made.name)
+@pytest.mark.parametrize("mode", BOUNDARIES)
+def test_named_filters(cupy, rng, taps, mode):
+    image = random_image(rng, (91, 130), "float32")
+    exact = convolved(image, taps.taps, mode, CVAL)
+    unit = largest_sum(image, taps.taps, mode, CVAL)
+    assert_same_pixels(xc.convolve(cupy.asarray(image), taps, mode, cval=CVAL).get(), exact, unit)
+
+
+@pytest.mark.parametrize("sigma", [0.3, 1, 2, 4, 8, 15, 40, 100, 250])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
+def test_gaussians_of_any_width(cupy, rng, sigma, dtype):
+    image = random_image(rng, (200, 300), dtype)
+    smooth = xc.convolve(cupy.asarray(image), xc.filters.gaussian(sigma), dtype="float32").get()
+    exact = ndimage.gaussian_filter(image.astype(np.float64), sigma)
+    np.testing.assert_allclose(smooth, exact, rtol=0, atol=1e-5 * np.abs(image.astype(float)).max())
+    same = xc.convolve(cupy.asarray(image), xc.filters.gaussian(sigma)).get()
+    if same.dtype.kind != "f":
+        assert_same_pixels(same, exact, 1.0)
+
+
+@pytest.mark.parametrize("made", [xc.filters.log(30), xc.filters.dog(20, 20.5), xc.filters.unsharp(25, 2.0)])
+def test_wide_filters_of_two_terms(cupy, rng, made):
+    image = random_image(rng, (150, 170), "float32")
+    exact = xc.convolve(image.astype(np.float64), made)
+    unit = largest_sum(image, made.taps)
+    np.testing.assert_allclose(xc.convolve(cupy.asarray(image), made).get(), exact, rtol=0, atol=2e-6 * unit)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (4, 4), (9, 8), (70, 64)])
+def test_every_origin(cupy, rng, shape):
+    image, taps = random_image(rng, (33, 77), "float64"), taps_of(rng, shape)
+    on_device = cupy.asarray(image)
+    rows, columns = ({-(size // 2), 0, (size - 1) // 2} for size in shape)
+    for origin in [(down, across) for down in rows for across in columns]:
+        filtered = xc.filter_taps(on_device, taps, "mirror", origin=origin).get()
+        np.testing.assert_allclose(filtered, correlated(image, taps, "mirror", origin=origin), atol=1e-12)
+    rows, columns = ({-((size - 1) // 2), 0, (size - 1) // 2} for size in shape)
+    for origin in [(down, across) for down in rows for across in columns]:
+        filtered = xc.convolve(on_device, taps, "wrap", origin=origin).get()
+        np.testing.assert_allclose(filtered, convolved(image, taps, "wrap", origin=origin), atol=1e-12)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (3, 3), (30, 40), (13, 14)])
+@pytest.mark.parametrize("dtype", TYPES)
+def test_valid_keeps_what_needs_nothing_from_outside(cupy, rng, dtype, shape):
+    images, taps = random_image(rng, (2, 30, 40), dtype), taps_of(rng, shape)
+    exact = xc.filter_taps(images.astype(np.float64), taps, "valid", engine="scipy")
+    filtered = xc.filter_taps(cupy.asarray(images), taps, "valid").get()
+    assert_same_pixels(filtered, exact, largest_sum(images, taps))
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (1, 40), (40, 1), (2, 2), (5, 3)])
+@pytest.mark.parametrize("mode", BOUNDARIES)
+def test_images_smaller_than_the_filter(cupy, rng, shape, mode):
+    image = random_image(rng, shape, "float64")
+    for taps in (taps_of(rng, (31, 30)), xc.filters.gaussian(4), taps_of(rng, (66, 3))):
+        dense = getattr(taps, "taps", taps)
+        filtered = xc.convolve(cupy.asarray(image), taps, mode, cval=CVAL).get()
+        np.testing.assert_allclose(filtered, convolved(image, dense, mode, CVAL), atol=1e-12)
+
+
+@pytest.mark.parametrize("made", [np.ones((3, 3)), np.eye(20), np.eye(66), xc.filters.gaussian(2), xc.filters.box(21)])
+@pytest.mark.parametrize("value", [np.nan, np.inf])
+def test_what_is_not_finite_stays_within_its_footprint(cupy, rng, made, value):
+    images = random_image(rng, (2, 90, 150), "float32")
+    images[1, 40, 70] = value
+    filtered = xc.convolve(cupy.asarray(images), made).get()
+    clean = xc.convolve(cupy.asarray(np.where(np.isfinite(images), images, 0)), made).get()
+    dense = getattr(made, "taps", made)
+    footprint = convolved(~np.isfinite(images), np.ones(dense.shape), "constant") > 0.5
+    assert np.isfinite(filtered[~footprint]).all()
+    assert not np.isfinite(filtered[1, 40, 70])
+    np.testing.assert_allclose(filtered[~footprint], clean[~footprint], rtol=0, atol=2e-6 * largest_sum(clean, dense))
+
+
+@pytest.mark.parametrize("gain", [0.9, 1.2, 3.0, 40.0])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+def test_clipped_pixels_are_counted(cupy, rng, gain, dtype):
+    images, limits = random_image(rng, (3, 70, 133), dtype), np.iinfo(dtype)
+    for taps in (taps_of(rng, (3, 5)), np.outer(taps_of(rng, (1, 9)), taps_of(rng, (1, 9))), taps_of(rng, (65, 3))):
+        exact = np.rint(convolved(images, gain * taps))
+        filtered, clipped = filter_frames(cupy.asarray(images), gain * taps)
+        assert_same_pixels(filtered.get(), convolved(images, gain * taps), 1.0)
+        assert abs(clipped - np.count_nonzero((exact < limits.min) | (exact > limits.max))) <= 20
+
+
+LAYOUTS = {
+    "reversed": lambda a: a[..., ::-1, ::-1],
+    "every other": lambda a: a[:, ::2, 1::3],
+    "transposed": lambda a: a.transpose(2, 1, 0),
+    "no leading axis": lambda a: a[1],
+    "more axes": lambda a: a[None, :, None],
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+def test_layouts_and_given_results(cupy, rng, layout, dtype):
+    view = LAYOUTS[layout](random_image(rng, (3, 50, 61), dtype))
+    on_device = LAYOUTS[layout](cupy.asarray(np.ascontiguousarray(random_image(rng, (3, 50, 61), dtype))))
+    on_device[...] = cupy.asarray(np.ascontiguousarray(view))
+    for taps in (taps_of(rng, (3, 4)), xc.filters.gaussian(2), np.eye(65)):
+        wanted = xc.convolve(view, taps, engine="auto")
+        out, strided = cupy.empty(view.shape, dtype), cupy.empty((*view.shape, 2), dtype)[..., 0]
+        for given in (None, out, strided):
+            filtered, _ = filter_frames(on_device, taps, out=given)
+            assert given is None or filtered is given
+            tolerance = 1 if dtype == "uint16" else 1e-4
+            np.testing.assert_allclose(filtered.get().astype(float), wanted.astype(float), rtol=0, atol=tolerance)
+
+
+def test_what_makes_no_sense_is_refused(cupy):
+    images = cupy.ones((2, 9, 9), "float32")
+    with pytest.raises(ShapeError, match="not empty"):
+        xc.convolve(images[:0], np.ones((3, 3)))
+    with pytest.raises(DataTypeError, match="convert them to one of uint8"):
+        xc.convolve(images.astype("uint32"), np.ones((3, 3)))
+    for engine in ("opencv", "scipy"):
+        with pytest.raises(ArgumentError, match="runs on the CPU"):
+            xc.convolve(images, np.ones((3, 3)), engine=engine)
+    with pytest.raises(DataTypeError, match="both be in device memory"):
+        filter_frames(images, np.ones((3, 3)), out=np.empty((2, 9, 9), "float32"))
+    with pytest.raises(ArgumentError, match="overlap"):
+        filter_frames(images, np.ones((3, 3)), out=images)
+
+
+def test_the_arrays_device_does_the_work(cupy, rng):
+    if cupy.cuda.runtime.getDeviceCount() < 2:
+        pytest.skip("there is only one device")
+    image = random_image(rng, (40, 50), "float32")
+    for taps in (taps_of(rng, (3, 3)), xc.filters.gaussian(2), taps_of(rng, (65, 3))):
+        here = xc.convolve(cupy.asarray(image), taps)
+        with cupy.cuda.Device(1):
+            there = cupy.asarray(image)
+        filtered = xc.convolve(there, taps)
+        assert filtered.device.id == 1
+        assert cupy.cuda.Device().id == 0
+        with cupy.cuda.Device(1):
+            np.testing.assert_array_equal(filtered.get(), here.get())
+        with pytest.raises(DeviceError):
+            filter_frames(there, taps, out=cupy.empty((40, 50), "float32"))
+
+
+@pytest.mark.parametrize("made", [np.ones((3, 3)) / 2, np.eye(65), xc.filters.gaussian(2), xc.filters.gaussian(30)])
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+def test_where_the_nth_allocation_fails(cupy, rng, made, dtype):
+    stack = cupy.asarray(random_image(rng, (5, 66, 70), dtype))[:, ::-1]
+
+    def filtered():
+        return filter_frames(stack, made)
+
+    wanted, clipped = filtered()
+    wanted = wanted.get()
+    count, atol = allocations(cupy, filtered), 1 if dtype == "uint16" else 1e-5
+    for n in range(1, count + 1):
+        with cupy.cuda.using_allocator(Allocator(cupy, lambda call, n=n: call == n)):
+            again, number = filtered()
+            found, what = again.get().astype(float), f"allocation {n} of {count}"
+            np.testing.assert_allclose(found, wanted, rtol=0, atol=atol, err_msg=what)
+        assert number == clipped, what
+    with (
+        cupy.cuda.using_allocator(Allocator(cupy, lambda call: True)),
+        pytest.raises(DeviceMemoryError, match=r"GB of device memory are free.*NumPy arrays"),
+    ):
+        filtered()
+
+
+def test_a_stack_whose_work_does_not_fit(cupy, rng, little_memory):
+    """The copy of a view and the transforms of large taps take room besides the result."""
+    stack = cupy.asarray(random_image(rng, (16, 512, 512), "float32"))[:, ::-1]
+    for made, extra in ((np.eye(3), stack.nbytes * 4 // 3), (np.eye(65), stack.nbytes + (40 << 20))):
+        wanted = xc.convolve(stack, made).get()
+        little_memory(extra)
+        np.testing.assert_allclose(xc.convolve(stack, made).get(), wanted, rtol=1e-6)
+        cupy.get_default_memory_pool().set_limit(size=0)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", ">u2", "float32"])
+def test_host_arrays_go_to_the_device_and_back(rng, little_memory, dtype):
+    images = random_image(rng, (24, 300, 310), dtype.replace(">u2", "uint16")).astype(dtype)[::-1]
+    taps = taps_of(rng, (5, 5))
+    exact = convolved(images[:3], taps)
+    for extra in (1 << 30, 1 << 22, 1 << 10):  # whole, in parts, and on the CPU
+        little_memory(extra)
+        filtered, _ = filter_frames(images, taps, engine="reuse")
+        assert isinstance(filtered, np.ndarray)
+        assert filtered.dtype == images.dtype
+        native = filtered[:3].astype(filtered.dtype.newbyteorder("="))
+        assert_same_pixels(native, exact, largest_sum(images[:3], taps))
+
+
+def test_a_call_neither_waits_nor_takes_long(cupy, rng):
+    image, taps = cupy.asarray(random_image(rng, (512, 512), "float32")), taps_of(rng, (3, 3))
+    before = xc.convolve(image, taps).get()
+    stream = cupy.cuda.Stream(non_blocking=True)
+    with stream:
+        xc.convolve(image, taps)
+        stream.synchronize()
+        stream.begin_capture()  # nothing that waits for the device can be recorded
+        filtered = xc.convolve(image, taps)
+        graph = stream.end_capture()
+        filtered.fill(np.nan)
+        graph.launch(stream)
+        stream.synchronize()
+    np.testing.assert_array_equal(filtered.get(), before)
+    times = []
+    for _ in range(300):
+        began = time.perf_counter()
+        xc.convolve(image, taps)
+        times.append(time.perf_counter() - began)
+        cupy.cuda.get_current_stream().synchronize()
+    print(f"{statistics.median(times) * 1e6:.1f} us a call")
+    assert statistics.median(times) < 60e-6
+
+
+PREFILTERS = ["gaussian:1.5", "highpass:3", "dog:1,3", "log:2", "sobel", "box:5", "laplacian", "unsharp:2,0.7"]
+
+
+@pytest.mark.parametrize("text", PREFILTERS)
+@pytest.mark.parametrize("dtype", ["uint16", "float32", "float64", "int32"])
+def test_prefilters_are_those_of_the_cpu(cupy, rng, text, dtype):
+    frames = (1000 * rng.random((3, 60, 70))).astype(dtype)
+    filtered = Prefilter.parse(text)(cupy.asarray(frames))
+    assert isinstance(filtered, cupy.ndarray)
+    np.testing.assert_allclose(filtered.get(), Prefilter.parse(text)(frames), rtol=0, atol=2e-6 * 1000 * 16)
+
+
+@pytest.mark.parametrize("text", PREFILTERS)
+def test_prefilters_make_one_intermediate_stack(cupy, rng, text):
+    frames, kept = cupy.asarray(rng.random((8, 256, 256)), "float32"), []
+
+    def malloc(size):
+        kept.append(size)
+        return cupy.get_default_memory_pool().malloc(size)
+
+    Prefilter.parse(text)(frames)
+    with cupy.cuda.using_allocator(malloc):
+        Prefilter.parse(text)(frames)
+    assert sum(size >= frames.nbytes for size in kept) <= (2 if text == "sobel" else 1)
+
+
+@pytest.mark.parametrize("chosen", NAMED, ids=" ".join)
+def test_the_command_on_the_device(tmp_path, chosen):
+    frames = noise((3, 31, 33), "uint8", seed=3)
+    write_plain(tmp_path / "m.tif", frames)
+    run = xcorr("filter", tmp_path / "m.tif", "-o", tmp_path / "out", "--device", "cuda", *chosen)
+    assert run.code == 0, run
+    clipped = assert_rounded(result(tmp_path / "out"), expected(frames, NAMED[chosen]))
+    found = record(tmp_path / "out")
+    assert found["stacks"]["m"]["clipped_pixels"] == pytest.approx(clipped, abs=5)
+    assert found["stacks"]["m"]["engine"] in ("reuse", "separable", "sliding")
+    assert "cuda:0" in found["device"]
+
+
+def test_the_command_where_memory_runs_out(tmp_path, monkeypatch, little_memory):
+    frames = noise((6, 300, 310), "uint16", seed=3)
+    write_plain(tmp_path / "m.tif", frames)
+    monkeypatch.setattr(passes, "free_bytes", lambda: 1 << 34)
+    exact = expected(frames, lambda frame: ndimage.sobel(frame, 0))
+    for extra, falls_back in ((2 * 2 * frames[0].nbytes + (1 << 20), False), (frames[0].nbytes // 2, True)):
+        little_memory(extra)
+        out = tmp_path / f"out{falls_back}"
+        run = xcorr("filter", tmp_path / "m.tif", "-o", out, "--device", "cuda", "--sobel", "y")
+        assert run.code == 0, run
+        assert_rounded(result(out), exact)
+        assert bool(record(out)["stacks"]["m"]["notes"]) == falls_back
+        assert run.stdout.count("the CPU filtered it from plane 0 on") == falls_back
+
+
+def test_a_bank_on_the_device(tmp_path):
+    write_plain(tmp_path / "m.tif", noise((3, 61, 63), "uint16", seed=3))
+    for device in ("cuda", "cpu"):
+        run = xcorr("filter", tmp_path / "m.tif", "-o", tmp_path / device, "--device", device, "--bank", "gabor:4,2")
+        assert run.code == 0, run
+    np.testing.assert_allclose(result(tmp_path / "cuda"), result(tmp_path / "cpu"), rtol=0, atol=1e-5 * 65535)

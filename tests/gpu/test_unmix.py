@@ -1,0 +1,114 @@
+"""Unmixing on the device: the answer of the CPU for arrays of any kind, without waiting, and where memory runs out."""
+
+from __future__ import annotations
+
+import importlib
+import json
+
+import numpy as np
+import pytest
+
+from tests.batch.movies import xcorr
+from tests.gpu.test_memory import Allocator
+from tests.io.samples import noise, write_ome
+from tests.kernels.pointwise_definition import assert_mixed, random_matrix, random_stack
+from xcorr_app import read_stack, unmix
+from xcorr_app.batch.unmix import NOTE
+from xcorr_app.errors import DeviceMemoryError
+from xcorr_app.filtering.unmix import unmix_counted
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture
+def cupy():
+    return importlib.import_module("cupy")
+
+
+def same(found, expected):
+    assert (found.shape, found.dtype) == (expected.shape, expected.dtype)
+    if found.dtype.kind == "f":
+        np.testing.assert_allclose(found, expected, rtol=0, atol=4e-6 * max(1, np.abs(expected).max()))
+    else:
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64"])
+@pytest.mark.parametrize("options", [{}, {"clip": True}, {"from_log": True}, {"dtype": "float32"}], ids=str)
+@pytest.mark.parametrize(("shape", "axis"), [((2, 4, 33, 64), -3), ((33, 35, 4), -1)])
+def test_the_answer_is_that_of_the_cpu(cupy, dtype, options, shape, axis):
+    """Up to eight channels exactly: sums that are rounded are float64 in both."""
+    stack, matrix = random_stack(shape, dtype), random_matrix(3, 4)
+    expected, number = unmix_counted(stack, matrix, channel_axis=axis, **options)
+    found, counted = unmix_counted(cupy.asarray(stack), matrix, channel_axis=axis, **options)
+    assert isinstance(found, cupy.ndarray)
+    same(found.get(), expected)
+    assert counted == number
+    same(unmix(cupy.asarray(stack), matrix, channel_axis=axis, **options).get(), expected)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+@pytest.mark.parametrize(("channels", "mixed"), [(12, 9), (32, 32), (33, 4), (100, 70), (4, 300)])
+def test_more_channels(cupy, dtype, channels, mixed):
+    stack, matrix = random_stack((2, channels, 20, 33), dtype), random_matrix(mixed, channels)
+    found = unmix(cupy.asarray(stack), matrix, channel_axis=1)
+    assert_mixed(found.get(), stack, matrix, 1, exact=dtype == "uint16" and max(channels, mixed) > 32)
+    mixed_floats = unmix(cupy.asarray(stack), matrix, channel_axis=1, dtype="float32", from_log=True, white=300)
+    assert_mixed(mixed_floats.get(), stack, matrix, 1, white=300)
+
+
+def test_views(cupy):
+    stack, matrix = random_stack((6, 40, 60), "uint16"), random_matrix(2, 3)
+    there = cupy.asarray(stack)
+    for cut in (np.s_[::2, ::-1, 1::3], np.s_[:3], np.s_[3:, 1:, 3:]):
+        same(unmix(there[cut], matrix).get(), unmix(stack[cut], matrix))
+    moved = unmix(cupy.moveaxis(there[..., :3], -1, 0), matrix)
+    same(moved.get(), unmix(np.moveaxis(stack[..., :3], -1, 0), matrix))
+
+
+def test_the_call_does_not_wait_for_the_device(cupy):
+    stack, matrix = cupy.zeros((16, 8, 2048, 2048), "uint16"), random_matrix(8, 8)
+    unmix(stack, matrix)
+    cupy.cuda.Device().synchronize()
+    for _ in range(10):
+        unmix(stack, matrix)
+    event = cupy.cuda.Event()
+    event.record()
+    assert not event.done
+    event.synchronize()
+
+
+def test_where_the_nth_allocation_fails(cupy):
+    stack, matrix = cupy.asarray(random_stack((3, 64, 64), "uint16")), random_matrix(3, 3)
+    expected = unmix(stack, matrix).get()
+    with cupy.cuda.using_allocator(Allocator(cupy, lambda call: call == 1)):
+        same(unmix(stack, matrix).get(), expected)
+    with (
+        cupy.cuda.using_allocator(Allocator(cupy, lambda call: True)),
+        pytest.raises(DeviceMemoryError, match=r"GB of device memory are free"),
+    ):
+        unmix(stack, matrix)
+
+
+def test_the_command_gives_the_file_of_the_cpu_even_where_memory_runs_out(cupy, tmp_path):
+    write_ome(tmp_path / "in.ome.tif", noise((3, 4, 50, 60), "uint16"), "TCYX")
+    np.save(tmp_path / "m.npy", random_matrix(3, 4))
+    options = ("--matrix", tmp_path / "m.npy", "--explain")
+    for name, device in (("cpu", "cpu"), ("gpu", "cuda")):
+        run = xcorr("unmix", tmp_path / "in.ome.tif", "-o", tmp_path / f"{name}.ome.tif", *options, "--device", device)
+        assert (run.code, run.stderr) == (0, "")
+        assert ("by name" in run.stdout) == (name == "cpu")
+
+    def small_only(size):
+        """Room for the check that the device works, not for an image."""
+        if size > 4096:
+            raise cupy.cuda.memory.OutOfMemoryError(size, 0, 0)
+        return cupy.get_default_memory_pool().malloc(size)
+
+    with cupy.cuda.using_allocator(small_only):
+        run = xcorr("unmix", tmp_path / "in.ome.tif", "-o", tmp_path / "full.ome.tif", *options, "--device", "cuda")
+    assert run.code == 0
+    assert json.loads((tmp_path / "full.ome.tif.json").read_text())["notes"] == [NOTE]
+    expected = read_stack(tmp_path / "cpu.ome.tif").data
+    for name in ("gpu", "full"):
+        np.testing.assert_array_equal(read_stack(tmp_path / f"{name}.ome.tif").data, expected)

@@ -1,0 +1,62 @@
+"""Sliding sums by definition: `scipy.ndimage` in float64; and one pass of the kernel's own source on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import ndimage
+
+from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from xcorr_app.gpu.sliding_launch import SlidingPass, packed_table, segment_rows, series_argument, sliding_launch
+from xcorr_app.gpu.sliding_series import start_table
+
+
+def gaussian_by_definition(images, sigma, boundary="reflect", outside=0.0):
+    """Every image smoothed in float64; sigma for rows and columns."""
+    stack = images.reshape(-1, *images.shape[-2:]).astype(np.float64)
+    done = [ndimage.gaussian_filter(image, sigma, mode=boundary, cval=outside) for image in stack]
+    return np.stack(done).reshape(images.shape)
+
+
+def assert_smoothed(result, expected, largest, tolerance=3e-6):
+    """Fail unless a result is the definition's to `tolerance` of the largest magnitude; integers rounded, clipped."""
+    assert result.shape == expected.shape
+    if result.dtype.kind == "f":
+        np.testing.assert_allclose(result, expected, rtol=0, atol=tolerance * largest)
+        return
+    limits = np.iinfo(result.dtype)
+    rounded = np.clip(np.rint(expected), limits.min, limits.max)
+    off = np.abs(result.astype(np.float64) - rounded)
+    at_the_edge = np.abs(expected - np.floor(expected) - 0.5) < tolerance * largest
+    assert (off[~at_the_edge] == 0).all()
+    assert off.max() <= 1
+
+
+def pass_on_host(
+    folder,
+    images,
+    series,
+    boundary="reflect",
+    *,
+    outside=0.0,
+    rows=None,
+    result_type=None,
+    sum_type="double",
+    start_type=None,
+    tuning=None,
+    device=None,
+):
+    """Transposed result of one pass over (count, height, width) images, and the number of clipped results."""
+    count, height, width = images.shape
+    problem, result = SlidingPass((height, width), count, boundary), np.dtype(result_type or images.dtype)
+    rows = rows or segment_rows(problem, series, sum_type=sum_type, device=device)
+    table = start_table(series, height, rows, boundary)
+    start_type = start_type or ("double" if images.dtype == np.float64 else "float")
+    types = {"image_type": images.dtype.name, "result_type": result.name}
+    types |= {"sum_type": sum_type, "start_type": start_type}
+    launch = sliding_launch(problem, series, table, rows, **types, tuning=tuning)
+    results = guarded(np.full((count, width, height), np.nan if result.kind == "f" else 99, result))
+    tables = packed_table(table, start_type), table.first, table.outside
+    clipped, values = np.zeros(1, np.uint64), series_argument(series, outside, sum_type)
+    run_kernel(folder, launch, (guarded(images), results, clipped, *map(guarded, tables), values), launch.extra)
+    assert guards_are_whole(results)
+    return results, int(clipped[0])

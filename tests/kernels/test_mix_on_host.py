@@ -1,0 +1,119 @@
+"""The streaming kernel of channel mixing, its own source run on the host, against the definition in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.pointwise_definition import (
+    assert_mixed,
+    is_exact,
+    mixed_on_host,
+    random_matrix,
+    random_stack,
+)
+
+TYPES = ("uint8", "uint16", "int16", "float32")
+
+
+def check(folder, shape, axis, filters, dtype="float32", *, white=None, clip=False, target=None, **options):
+    stack, matrix = random_stack(shape, dtype), random_matrix(filters, shape[axis])
+    result, counted = mixed_on_host(folder, stack, matrix, axis, target=target, white=white, clip=clip, **options)
+    exact = is_exact(stack, matrix, result.dtype, white)
+    assert_mixed(result, stack, matrix, axis, white=white, clip=clip, exact=exact, counted=counted)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("target", ["same", "float32"])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((2, 3, 9, 16), -3), ((2, 3, 7, 9), -3), ((13, 11, 3), -1), ((5, 4, 6), 1)]
+)
+def test_every_type_and_place_of_the_channels(host_builds, dtype, target, shape, axis):
+    check(host_builds, shape, axis, 4, dtype, target=None if target == "same" else target)
+
+
+@pytest.mark.parametrize("channels", [1, 2, 5, 8, 9, 16, 31, 32])
+@pytest.mark.parametrize("filters", [1, 3, 8, 17, 32])
+def test_numbers_of_channels(host_builds, channels, filters):
+    dtype = "uint16" if (channels + filters) % 2 else "float32"
+    check(host_builds, (2, channels, 5, 28), -3, filters, dtype)
+    check(host_builds, (37, channels), -1, filters, dtype)
+
+
+@pytest.mark.parametrize("inner", [1, 2, 3, 4, 8, 15, 16, 127, 128, 129, 511, 512, 514, 1300])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_sizes_of_planes(host_builds, inner, dtype):
+    """Vectors as wide as divide the plane; whole tiles, and tails of every kind."""
+    check(host_builds, (3, 2, inner), 1, 3, dtype)
+    check(host_builds, (1, 2, inner), 1, 3, dtype)
+    check(host_builds, (inner, 3), -1, 2, dtype)
+
+
+@pytest.mark.parametrize("offset", [1, 2, 4])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_arrays_that_begin_off_a_16_byte_boundary(host_builds, dtype, offset):
+    check(host_builds, (2, 3, 16, 16), 1, 3, dtype, offset=offset)
+    check(host_builds, (64, 3), 1, 3, dtype, offset=offset)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(3, 16, 16), (150, 3)])
+def test_optical_density(host_builds, dtype, shape):
+    axis, white = (0, 1)[len(shape) == 2], {"uint8": 255.0, "uint16": 4000.0, "int16": 32767.0, "float32": 80.0}[dtype]
+    check(host_builds, shape, axis, 3, dtype, white=white, target="float32")
+    check(host_builds, shape, axis, 3, dtype, white=white, clip=True)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("shape", [(3, 16, 16), (150, 3)])
+def test_negative_results_become_zero_on_demand(host_builds, dtype, shape):
+    check(host_builds, shape, (0, 1)[len(shape) == 2], 3, dtype, clip=True)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+@pytest.mark.parametrize("channels", [1, 12])
+def test_halves_to_even_ends_and_their_number(host_builds, dtype, channels):
+    """In double for few channels and in float for more: sums of halves are exact in both."""
+    limits = np.iinfo(dtype)
+    values = np.array([limits.min, limits.max, 1, 2, 3, 5, 254], dtype)
+    for gain in (0.5, 1.5, -1.0, 3e9):
+        for shape, axis in (((channels, 7), 0), ((7, channels), 1)):
+            stack = np.zeros(shape, dtype)
+            np.moveaxis(stack, axis, 0)[0] = values
+            matrix = np.zeros((2, channels))
+            matrix[1, 0] = gain
+            result, counted = mixed_on_host(host_builds, stack, matrix, axis)
+            exact = np.rint(values * gain)
+            expected = np.clip(exact, limits.min, limits.max)
+            np.testing.assert_array_equal(np.moveaxis(result, axis, 0), [0 * expected, expected])
+            assert counted == (expected != exact).sum()
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize(("shape", "axis"), [((8, 31, 32), 0), ((31, 32, 8), 2)])
+@pytest.mark.parametrize("clip", [False, True])
+def test_a_bad_value_stays_in_its_pixel(host_builds, bad, shape, axis, clip):
+    stack, matrix = random_stack(shape, "float32"), np.abs(random_matrix(5, 8))
+    np.moveaxis(stack, axis, 0)[3, 15, 16] = bad
+    result, _ = mixed_on_host(host_builds, stack, matrix, axis, clip=clip)
+    wrong = ~np.isfinite(np.moveaxis(result, axis, 0))
+    assert wrong[:, 15, 16].all()
+    assert wrong.sum() == 5
+
+
+TUNINGS = [
+    {"VECTOR": 1, "PIXELS": 3},
+    {"VECTOR": 2, "PIXELS": 6, "FILTERS": 2, "LOADS": 3, "THREADS": 32},
+    {"FILTERS": 4, "LOADS": 5, "UNROLL": 2},
+    {"FILTERS": 7, "LOADS": 1, "THREADS": 256},
+    {"VECTOR": 4, "PIXELS": 16, "FILTERS": 1, "LOADS": 10},
+]
+
+
+@pytest.mark.parametrize("tuning", TUNINGS, ids=str)
+def test_every_tuning_gives_the_same_bits(host_builds, tuning):
+    stack, matrix = random_stack((2, 10, 9, 36), "float32"), random_matrix(7, 10)
+    expected, _ = mixed_on_host(host_builds, stack, matrix, 1)
+    assert_mixed(expected, stack, matrix, 1)
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, tuning=tuning)
+    np.testing.assert_array_equal(result, expected)

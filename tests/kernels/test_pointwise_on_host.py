@@ -1,0 +1,141 @@
+"""Dynamic blocking and the tiled product, their own source run on the host, against the definition in float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, random_matrix, random_stack
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.pointwise_launch import pointwise_launch
+from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
+from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+from xcorr_app.gpu.pointwise_tiles import tiled_launch
+
+H200 = KNOWN_DEVICES["h200"]
+ONE = replace(H200, multiprocessors=1)
+"""A device on which blocks get large tiles, and several of them, from few pixels."""
+BOTH = ("pointwise", "pointwise_tiled")
+
+
+def check(folder, shape, axis, filters, dtype="float32", *, white=None, clip=False, **options):
+    stack, matrix = random_stack(shape, dtype), random_matrix(filters, shape[axis])
+    result, counted = mixed_on_host(folder, stack, matrix, axis, white=white, clip=clip, **options)
+    assert_mixed(result, stack, matrix, axis, white=white, clip=clip, counted=counted)
+    return result
+
+
+SIZES = [
+    (1, 1, 1),
+    (1, 5, 3),
+    (3, 1, 200),
+    (7, 9, 49),
+    (16, 47, 130),
+    (17, 48, 64),
+    (33, 50, 36),
+    (64, 24, 98),
+    (20, 23, 300),
+    (130, 100, 25),
+    (9, 513, 20),
+]
+"""Channels, filters, pixels: both layouts, block tiles of half the filters, tails of everything."""
+
+
+@pytest.mark.parametrize("limits", [H200, ONE], ids=["many tiles", "large tiles"])
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+@pytest.mark.parametrize("kernel", BOTH)
+def test_sizes(host_builds, kernel, sizes, limits):
+    channels, filters, pixels = sizes
+    check(host_builds, (2, channels, pixels), 1, filters, kernel=kernel, limits=limits)
+
+
+@pytest.mark.parametrize("sizes", [(1, 3, 70), (5, 9, 33), (70, 60, 41), (19, 30, 130)], ids=str)
+@pytest.mark.parametrize("kernel", BOTH)
+def test_interleaved_channels(host_builds, kernel, sizes):
+    channels, filters, pixels = sizes
+    check(host_builds, (pixels, channels), 1, filters, kernel=kernel, limits=ONE)
+
+
+@pytest.mark.parametrize("sizes", [(4096, 2, 3), (2, 4096, 5), (1025, 49, 7)], ids=str)
+@pytest.mark.parametrize("kernel", BOTH)
+def test_very_many_channels(host_builds, kernel, sizes):
+    channels, filters, pixels = sizes
+    check(host_builds, (channels, pixels), 0, filters, kernel=kernel)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4, 8, 16, 32])
+@pytest.mark.parametrize("filters", [11, 50])
+def test_every_number_of_lanes_that_share_channels(host_builds, monkeypatch, count, filters):
+    """The reduction over all of them; the planner is made to choose each."""
+    monkeypatch.setattr("xcorr_app.gpu.pointwise_planner.CHANNEL_COUNTS", (count,))
+    result = check(host_builds, (2, 37, 45), 1, filters, kernel="pointwise", limits=ONE)
+    again = check(host_builds, (2, 37, 45), 1, filters, kernel="pointwise", limits=ONE, tuning={"ROUNDS": 3})
+    np.testing.assert_array_equal(again, result)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+@pytest.mark.parametrize("target", [None, "float32"])
+@pytest.mark.parametrize("shape", [(35, 6, 11), (66, 35)])
+def test_types_of_dynamic_blocking(host_builds, dtype, target, shape):
+    axis = len(shape) - 1 if len(shape) == 2 else 0
+    for options in ({}, {"clip": True}, {"white": 200.0}):
+        check(host_builds, shape, axis, 34, dtype, kernel="pointwise", limits=ONE, target=target, **options)
+
+
+@pytest.mark.parametrize("offset", [1, 2])
+@pytest.mark.parametrize("kernel", BOTH)
+def test_arrays_that_begin_off_a_16_byte_boundary(host_builds, kernel, offset):
+    check(host_builds, (2, 20, 64), 1, 40, kernel=kernel, offset=offset)
+
+
+@pytest.mark.parametrize("segments", [2, 3, 7])
+@pytest.mark.parametrize("inner", [12, 15])
+def test_channels_shared_by_blocks(host_builds, monkeypatch, segments, inner):
+    def with_segments(problem, limits, **options):
+        return tiled_launch(problem, limits, segments=segments, **options)
+
+    monkeypatch.setattr("xcorr_app.gpu.pointwise_launch.tiled_launch", with_segments)
+    check(host_builds, (3, 90, inner), 1, 21, kernel="pointwise_tiled")
+
+
+TUNINGS = [
+    {"LANES_M": 4, "WARPS_M": 1, "WARPS_N": 1, "MICRO_M": 8, "MICRO_N": 4},
+    {"LANES_M": 4, "WARPS_M": 1, "WARPS_N": 4, "MICRO_M": 8, "MICRO_N": 8, "TILE_K": 5},
+    {"LANES_M": 8, "WARPS_M": 3, "WARPS_N": 1, "MICRO_M": 4, "MICRO_N": 4, "TILE_K": 12},
+    {"LANES_M": 2, "WARPS_M": 1, "WARPS_N": 2, "MICRO_M": 8, "MICRO_N": 8, "BUFFERS": 1, "PREFETCH": 0},
+]
+
+
+@pytest.mark.parametrize("tuning", TUNINGS, ids=str)
+@pytest.mark.parametrize("shape", [(2, 21, 36), (2, 21, 35), (75, 21)])
+def test_every_tile_gives_the_same_bits(host_builds, tuning, shape):
+    stack, matrix = random_stack(shape, "float32"), random_matrix(45, 21)
+    expected, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="pointwise_tiled")
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="pointwise_tiled", tuning=tuning)
+    np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("shape", [(2, 40, 36), (72, 40)])
+@pytest.mark.parametrize("kernel", BOTH)
+def test_a_bad_value_stays_in_its_pixel(host_builds, kernel, bad, shape):
+    stack, matrix = random_stack(shape, "float32"), np.abs(random_matrix(50, 40))
+    np.moveaxis(stack, 1, 0)[3].flat[17] = bad
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel=kernel, limits=ONE)
+    wrong = ~np.isfinite(np.moveaxis(result, 1, 0).reshape(50, -1))
+    assert wrong[:, 17].all()
+    assert wrong.sum() == 50
+
+
+def test_what_a_kernel_does_not_compute_is_refused():
+    with pytest.raises(ArgumentError, match="multiplies float32 alone"):
+        pointwise_launch(PointwiseProblem(1, 40, 40, 9, clip=True), "pointwise_tiled")
+    for kernel in BOTH:
+        with pytest.raises(ArgumentError, match="in parts"):
+            pointwise_launch(PointwiseProblem(2**10, 1024, 40, 2**12), kernel)
+    with pytest.raises(ArgumentError, match="up to 32 channels"):
+        pointwise_launch(PointwiseProblem(1, 33, 1, 9), "mix")
+    with pytest.raises(ArgumentError, match="no block can hold"):
+        pointwise_launch(PointwiseProblem(1, 40, 40, 9), "pointwise_tiled", tuning={"WARPS_M": 40})

@@ -1,0 +1,156 @@
+"""Arrays in, arrays out: the caller of the fused pass, with NumPy's arrays and the kernel's source on the host."""
+
+from __future__ import annotations
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from tests.kernels.filter_definition import random_images
+from tests.kernels.host_device import run_kernel
+from tests.kernels.separable_definition import assert_separable, gaussian, random_terms, separable_by_definition
+from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu import separable_launch, separable_run
+from xcorr_app.gpu.launch import DeviceLimits
+
+
+@pytest.fixture
+def host(monkeypatch, host_builds):
+    """A device whose arrays are NumPy's; the list of the launches that it ran."""
+    ran = []
+
+    def kernel_function(kernel, defines, shared_bytes):
+        def start(grid, block, arguments, shared_mem):
+            assert shared_mem == shared_bytes > 0
+            launch = SimpleNamespace(
+                kernel=kernel,
+                entry=kernel.rsplit("/", 1)[-1],
+                defines=defines,
+                blocks=grid[0],
+                threads=block[0],
+                shared_bytes=shared_mem,
+            )
+            images, results, clipped, terms, *numbers = arguments
+            assert all(isinstance(number, np.int32) for number in numbers)
+            if not isinstance(clipped, np.ndarray):  # the null pointer, as a number
+                clipped = SimpleNamespace(ctypes=SimpleNamespace(data=int(clipped)))
+            run_kernel(host_builds, launch, (images, results, clipped, terms), numbers)
+            ran.append(launch)
+
+        return start
+
+    def clear():
+        separable_run._starts.cache_clear()
+        separable_run._null.cache_clear()
+
+    clear()
+    monkeypatch.setitem(sys.modules, "cupy", np)
+    monkeypatch.setitem(sys.modules, "cupyx.scipy.ndimage", ndimage)
+    monkeypatch.setattr(separable_run, "kernel_function", kernel_function)
+    monkeypatch.setattr(separable_run, "current_device", lambda: 0)
+    monkeypatch.setattr(separable_run, "argument_type", lambda: lambda number: number)
+    monkeypatch.setattr(separable_run, "device_limits", lambda _: DeviceLimits())
+    yield ran
+    clear()
+
+
+@pytest.mark.parametrize("shape", [(9, 40), (3, 9, 40), (2, 3, 9, 40)])
+@pytest.mark.parametrize("boundary", ["mirror", "valid", "constant"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_stacks_of_any_number_of_axes(host, shape, boundary, count):
+    images, terms = random_images(shape, "float32"), random_terms((2, 3), count)
+    result = separable_run.separable_on_device(images, terms, boundary=boundary, outside=0.5)
+    assert_separable(result, images, terms, boundary, 0.5)
+    assert len(host) == 1
+
+
+def test_a_stack_in_several_launches(host, monkeypatch):
+    monkeypatch.setattr(separable_launch, "_LARGEST_INDEX", 2 * 2 * 9 * 32)  # two images of two narrow strips
+    images, terms, clipped = random_images((5, 9, 40), "uint16"), random_terms((3, 3)), np.full(1, 7, np.uint64)
+    result = separable_run.separable_on_device(images, terms, dtype="float32", clipped=clipped)
+    assert_separable(result, images, terms)
+    assert len(host) == 3
+    assert clipped[0] == 7
+    separable_run.separable_on_device(
+        np.full_like(images, 40000), [(np.array([2.0]), np.array([1.0]))], clipped=clipped
+    )
+    assert clipped[0] == 7 + images.size
+
+
+@pytest.mark.usefixtures("host")
+def test_images_that_are_not_dense_and_a_given_result():
+    images, terms = random_images((2, 30, 45), "float32")[:, ::2, 1::3], random_terms((2, 3))
+    out = np.full(images.shape, np.nan, "float32")
+    assert separable_run.separable_on_device(images, terms, origin=(0, 1), out=out) is out
+    assert_separable(out, np.ascontiguousarray(images), terms, origin=(0, 1))
+
+
+def test_other_taps_start_the_same_kernel(host):
+    images = random_images((2, 9, 40), "uint8")
+    for seed in (3, 4):
+        terms = random_terms((3, 3), seed=seed)
+        assert_separable(separable_run.separable_on_device(images, terms, tuning={"WARPS": 1}), images, terms)
+    assert separable_run._starts.cache_info().hits == 1
+    assert [launch.threads for launch in host] == [32, 32]
+
+
+def test_means_are_compiled_without_clipping(host):
+    images = random_images((1, 9, 40), "uint8")
+    separable_run.separable_on_device(images, gaussian(0.5), boundary="constant", outside=300.0)
+    separable_run.separable_on_device(images, gaussian(0.5), boundary="reflect", outside=300.0)
+    assert [launch.defines["CLIPS"] for launch in host] == [1, 0]
+
+
+def test_a_stack_without_images(host):
+    result = separable_run.separable_on_device(np.empty((0, 9, 9), "uint8"), gaussian(0.5), boundary="valid")
+    assert result.shape == (0, 5, 5)
+    assert result.dtype == np.uint8
+    assert not host
+
+
+@pytest.mark.parametrize("boundary", ["reflect", "wrap", "constant", "valid"])
+@pytest.mark.parametrize("shape", [(130, 3), (2, 131)])
+@pytest.mark.parametrize("dtype", ["float32", "uint16", "float64"])
+def test_taps_too_long_for_one_pass(host, boundary, shape, dtype):
+    images, terms = random_images((2, 140, 150), dtype), random_terms(shape, 2)
+    origin = (0, 0) if boundary == "valid" else (-1, 1)
+    result = separable_run.separable_on_device(images, terms, boundary=boundary, outside=0.5, origin=origin)
+    assert_separable(result, images, terms, boundary, 0.5, origin)
+    assert not host
+
+
+@pytest.mark.usefixtures("host")
+def test_long_taps_clip_and_count():
+    images, clipped = random_images((2, 20, 30), "uint8"), np.full(1, 5, np.uint64)
+    column = np.zeros(131)
+    column[65] = 1.7
+    terms = [(column, np.array([1.0]))]
+    expected = np.rint(separable_by_definition(images, terms))
+    result = separable_run.separable_on_device(images, terms, clipped=clipped)
+    np.testing.assert_array_equal(result, np.clip(expected, 0, 255))
+    assert clipped[0] == 5 + np.count_nonzero(expected > 255)
+
+
+@pytest.mark.usefixtures("host")
+def test_what_does_not_fit_is_refused():
+    images, ones = np.zeros((2, 9, 9), "float32"), np.ones(3)
+    call = separable_run.separable_on_device
+    with pytest.raises(ShapeError, match="two axes"):
+        call(images[0, 0], [(ones, ones)])
+    with pytest.raises(ShapeError, match="two vectors"):
+        call(images, [(np.ones((3, 3)), ones)])
+    with pytest.raises(ShapeError, match="one or two pairs"):
+        call(images, [])
+    with pytest.raises(ShapeError, match="columns of one length"):
+        call(images, [(ones, ones), (ones[:2], ones)])
+    with pytest.raises(ShapeError, match="1 or 2 terms"):
+        call(images, [(ones, ones)] * 3)
+    with pytest.raises(ShapeError, match="dense float32 array"):
+        call(images, [(ones, ones)], out=np.empty((2, 9, 8), "float32"))
+    with pytest.raises(DataTypeError, match="int32"):
+        call(images.astype("int32"), [(ones, ones)])
+    with pytest.raises(DataTypeError, match="float16"):
+        call(images, [(ones, ones)], dtype="float16")

@@ -1,0 +1,78 @@
+"""How the kernels would mix the channels of a file: what ``xcorr unmix --explain`` prints, with or without a GPU."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from xcorr_app.batch.unmix import UnmixPlan
+from xcorr_app.filtering.unmix import has_kernel
+from xcorr_app.gpu.launch import Launch
+from xcorr_app.gpu.placement import current_device
+from xcorr_app.gpu.pointwise_launch import pointwise_launch
+from xcorr_app.gpu.pointwise_limits import limits_by_name, multiprocessor_limits
+from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits, plan_pointwise
+from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+
+_WITHOUT_A_DEVICE = "h200"
+
+
+def explain_unmix(plan: UnmixPlan, device: str | None = None) -> list[str]:
+    """Say how the kernels cut the work of one place of a file, all its channels.
+
+    Parameters
+    ----------
+    plan : UnmixPlan
+        Of a file.
+    device : str, optional
+        A name that `limits_by_name` knows; without one the device that computes, or an H200 where the CPU does.
+
+    Returns
+    -------
+    list of str
+        Lines; the first says whose limits were used.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown name.
+    """
+    on_device = plan.device.xp is not np
+    limits, whose = _limits(plan, device, on_device=on_device)
+    filters, channels = plan.matrix.shape
+    pixels, source, target = math.prod(plan.metadata.shape[-2:]), plan.file.metadata.dtype, plan.metadata.dtype
+    where = "" if on_device else "; this run computes on the CPU"
+    lines = [f"Plan by the limits of {whose}{where}:"]
+    if has_kernel(source, target, plan.matrix.shape, pixels):
+        problem = PointwiseProblem(
+            1, channels, filters, pixels, source.name, target.name, plan.options.by_density, plan.options.clip
+        )
+        lines += _explained(pointwise_launch(problem, limits=limits))
+    else:
+        lines.append(f"no kernel mixes {channels} channels of {source} into {filters} of {target}: the library does")
+    tiles = plan_pointwise(filters, channels, pixels, limits).explain().splitlines()
+    return [lines[0], *(f"  {line}" for line in [*lines[1:], "dynamic blocking (kernel pointwise):", *tiles])]
+
+
+def _limits(plan: UnmixPlan, name: str | None, *, on_device: bool) -> tuple[MultiprocessorLimits, str]:
+    if name or not on_device:
+        name = name or _WITHOUT_A_DEVICE
+        return limits_by_name(name), f"{name.upper()}, by name"
+    return multiprocessor_limits(current_device()), plan.device.description
+
+
+def _explained(launch: Launch) -> list[str]:
+    macros = launch.defines
+    size = f"{launch.threads} threads a block, {launch.blocks} blocks"
+    if launch.entry == "pointwise":
+        return ["kernel pointwise", size]
+    if launch.entry == "pointwise_tiled":
+        tile = f"{macros['MICRO_M']} filters x {macros['MICRO_N']} pixels a thread, {macros['TILE_K']} channels a tile"
+        return [f"kernel pointwise_tiled: {tile}, channels shared by {launch.segments} blocks", size]
+    share = f"{macros['PIXELS']} pixels x {macros['FILTERS']} results a thread"
+    loads = f"{macros['VECTOR']} pixels a load, {macros['LOADS']} channels in flight"
+    return [
+        f"kernel {launch.entry}: {share}, {loads}, sums in {macros['SUM_TYPE']}",
+        size,
+    ]

@@ -1,0 +1,1 @@
+"""``xcorr bench filter``: the filter kernels beside CuPy's ndimage and PyTorch's convolutions."""

@@ -1,0 +1,1 @@
+"""``xcorr bench pointwise``: channel mixing and the pointwise layers of networks, beside matrix products."""

@@ -1,0 +1,110 @@
+"""The product's own contenders in ``xcorr bench pointwise``: its choice, and for the ablation every other."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.bench.contender import Attempt, Contender
+from xcorr_app.bench.pointwise.cases import PointwiseCase
+from xcorr_app.bench.pointwise.data import Expected, MixingData
+from xcorr_app.bench.work.rotation import rotating
+from xcorr_app.gpu.pointwise_launch import POINTWISE_KERNELS, kernel_for
+from xcorr_app.gpu.pointwise_mix import MIX_CHANNELS
+from xcorr_app.gpu.pointwise_planner import CHANNEL_COUNTS
+from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+from xcorr_app.gpu.pointwise_run import pointwise_on_device
+from xcorr_app.gpu.pointwise_tiles import stored_matrix
+
+__all__ = ["mixing_attempts", "own_contenders", "tunings"]
+
+
+def own_contenders(case: PointwiseCase) -> Iterator[Contender]:
+    """Yield what the product can do a case with.
+
+    Parameters
+    ----------
+    case : PointwiseCase
+        Any.
+
+    Yields
+    ------
+    Contender
+        The product's choice; for an ablation also every kernel, and every tuning of `tunings`.
+    """
+    yield Contender("pointwise_on_device", mixing_attempts("auto", {}), choice="auto")
+    if case.task == "ablation":
+        for kernel in POINTWISE_KERNELS:
+            yield Contender(f"kernel {kernel}", mixing_attempts(kernel, {}), choice=kernel)
+        for name, (kernel, tuning) in tunings(case).items():
+            yield Contender(name, mixing_attempts(kernel, tuning), choice=name)
+
+
+def tunings(case: PointwiseCase) -> dict[str, tuple[str, dict[str, int]]]:
+    """Return fixed channel counts and tiles to set beside what is chosen for a case.
+
+    Parameters
+    ----------
+    case : PointwiseCase
+        Any.
+
+    Returns
+    -------
+    dict
+        Kernel and macros by name; what a kernel refuses is a line of the table that says so.
+    """
+    counts = [count for count in CHANNEL_COUNTS if count < 2 * case.channels]
+    found = {f"pointwise, {n} lanes share channels": ("pointwise", {"CHANNEL_COUNT": n}) for n in counts}
+    for warps_m, warps_n in ((1, 1), (2, 2), (4, 2)):
+        tile = {"WARPS_M": warps_m, "WARPS_N": warps_n}
+        found[f"pointwise_tiled, {warps_m} x {warps_n} warps"] = ("pointwise_tiled", tile)
+    if max(case.channels, case.filters) <= MIX_CHANNELS:
+        for pixels in (1, 4, 8):
+            found[f"mix, {pixels} pixels a thread"] = ("mix", {"PIXELS": pixels, "VECTOR": min(4, pixels)})
+    return found
+
+
+def mixing_attempts(kernel: str, tuning: Mapping[str, int]) -> Callable[[PointwiseCase, MixingData], Iterator[Attempt]]:
+    """Make attempts of a kernel.
+
+    Parameters
+    ----------
+    kernel : str
+        ``"auto"`` or one of `POINTWISE_KERNELS`.
+    tuning : mapping
+        Macros that replace those of the table.
+
+    Returns
+    -------
+    callable
+        As `Contender.attempts`.
+    """
+
+    def attempts(case: PointwiseCase, data: MixingData) -> Iterator[Attempt]:
+        cupy = importlib.import_module("cupy")
+        shape = (case.images, case.filters, case.side, case.side)
+        nonsense: Any = np.nan if case.result == "float32" else 0xABAB
+        options: dict[str, Any] = {"target": np.dtype(case.result), "kernel": kernel, "tuning": dict(tuning) or None}
+        matrices: list[Any] = [data.matrix] * len(data.stacks)
+        if not _takes_argument(case, kernel):
+            # As a network would: its weights are brought into the kernels' order once.
+            matrices = [stored_matrix(matrix, cupy) for matrix in data.matrices]
+        works = [
+            partial(pointwise_on_device, stack, matrix, 1, out=cupy.full(shape, nonsense, case.result), **options)
+            for stack, matrix in zip(data.stacks, matrices, strict=True)
+        ]
+        yield rotating(works, Expected.read_planar)
+
+    return attempts
+
+
+def _takes_argument(case: PointwiseCase, kernel: str) -> bool:
+    """Whether the matrix is an argument of the kernel, from host memory."""
+    problem = PointwiseProblem(
+        case.images, case.channels, case.filters, case.pixels, image_type=case.element, result_type=case.result
+    )
+    return (kernel_for(problem) if kernel == "auto" else kernel) == "mix"

@@ -1,0 +1,227 @@
+"""Filters of arrays in device memory: a plan a problem, kept; and stacks whose work the memory does not hold at once.
+
+Choosing an engine, taking taps apart and compiling costs milliseconds, a launch microseconds: everything that does not
+depend on the pixels is done once for images of one shape and type. Nothing waits for the device, unless clipped pixels
+are counted or a transform has to know whether a frame is finite.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.filtering.boundary import Mode
+from xcorr_app.filtering.device_choice import DeviceEngine, device_engine, slides
+from xcorr_app.filtering.device_runs import Run, made_run
+from xcorr_app.filtering.engines.choice import EngineName
+from xcorr_app.filtering.request import checked_request
+from xcorr_app.filtering.rounding import ResultType
+from xcorr_app.filtering.taps import Filter, Origin
+from xcorr_app.gpu.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.memory import attempt, release_unused, with_second_try
+from xcorr_app.gpu.placement import current_device, on_device_of
+
+_NO_ROOM = "the result of a filter does not fit"
+
+
+@dataclass(frozen=True, eq=False)
+class DevicePlan:
+    """How one filter runs over images of one shape and type on one device.
+
+    Attributes
+    ----------
+    engine : str
+        What computes.
+    shape : tuple of int
+        Of the result.
+    target : dtype
+        Of the result.
+    run : callable
+        ``run(images, out, clipped)``.
+    """
+
+    engine: DeviceEngine
+    shape: tuple[int, ...]
+    target: np.dtype[Any]
+    run: Run
+
+
+class _Taps(NamedTuple):
+    """Taps of an array, as a key of plans."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    content: bytes
+
+
+class _How(NamedTuple):
+    """Everything that is asked for besides the images, as a key of plans."""
+
+    taps: Filter | _Taps
+    mode: Mode
+    cval: float
+    origin: Origin
+    dtype: ResultType
+    engine: EngineName
+    flip: bool
+
+
+def filter_device_frames(
+    images: Array,
+    taps: npt.ArrayLike | Filter,
+    mode: Mode,
+    *,
+    cval: float,
+    origin: Origin,
+    dtype: ResultType,
+    engine: EngineName,
+    flip: bool,
+    out: Array | None = None,
+    count: bool = True,
+) -> tuple[Array, int]:
+    """Filter images in device memory, as `xcorr_app.filtering.convolve.filter_frames` does.
+
+    Parameters
+    ----------
+    images, taps, mode, cval, origin, dtype, engine, flip, out
+        As in `filter_frames`; ``images`` and ``out`` are CuPy arrays.
+    count : bool
+        Whether to count clipped pixels, which waits for the device.
+
+    Returns
+    -------
+    filtered : array
+        ``out`` or a new array on the device.
+    clipped : int
+        0 where it is not counted.
+
+    Raises
+    ------
+    ShapeError, DataTypeError, ArgumentError
+        As in `filter_frames`.
+    DeviceError
+        The arrays are on two devices, or a kernel does not compile.
+    DeviceMemoryError
+        The device's memory does not suffice for the result, or for the work on one image.
+    """
+    xp = array_namespace(images)
+    how = _How(_key_of(taps), mode, cval, _hashable(origin), dtype, engine, flip)
+    with on_device_of(images, out):
+        plan = device_plan(images, how)
+        if out is not None:
+            _check_out(out, images, plan)
+        if out is not None and out.flags.c_contiguous:
+            result = out
+        else:
+            result = with_second_try(xp.empty, plan.shape, plan.target, what=_NO_ROOM)
+        counts = count and plan.target.kind != "f"
+        clipped = with_second_try(xp.zeros, 1, np.uint64, what=_NO_ROOM) if counts else None
+        if not attempt(_ran, plan.run, images, result, clipped):
+            release_unused()
+            if clipped is not None:
+                clipped.fill(0)
+            _in_halves(images, result, clipped, how)
+        if out is not None and result is not out:
+            out[...] = result
+            result = out
+        return result, 0 if clipped is None else int(clipped[0])
+
+
+def device_plan(images: Array, how: _How) -> DevicePlan:
+    """Make the plan for images on the current device, or take the one that was made before."""
+    return _plan(current_device(), images.shape, images.dtype, how)
+
+
+def planned_engine(
+    images: Array,
+    taps: npt.ArrayLike | Filter,
+    mode: Mode = "reflect",
+    *,
+    cval: float = 0.0,
+    dtype: ResultType = "same",
+    engine: EngineName = "auto",
+) -> DeviceEngine:
+    """Say what computes a convolution of images in device memory."""
+    with on_device_of(images):
+        return device_plan(images, _How(_key_of(taps), mode, cval, 0, dtype, engine, flip=True)).engine
+
+
+@functools.lru_cache(maxsize=256)
+def _plan(_device: int, shape: tuple[int, ...], image_type: np.dtype[Any], how: _How) -> DevicePlan:
+    taps = how.taps if isinstance(how.taps, Filter) else _values(how.taps)
+    request = checked_request(
+        shape,
+        image_type,
+        taps,
+        how.mode,
+        cval=how.cval,
+        origin=how.origin,
+        dtype=how.dtype,
+        engine=how.engine,
+        flip=how.flip,
+    )
+    engine = device_engine(request.kernel, how.engine)
+    if how.engine == "auto" and slides(taps, request, image_type):
+        engine = "sliding"
+    run = made_run(engine, request, taps, shape, image_type)
+    return DevicePlan(engine, request.shape, request.target, run)
+
+
+def _in_halves(images: Array, out: Array, clipped: Array | None, how: _How) -> None:
+    """Filter an image, or halves of a stack, each in as many parts as the memory asks for."""
+    xp = array_namespace(images)
+    if images.ndim == 2:
+        what = f"the work on one image of {images.shape} does not fit"
+        with_second_try(device_plan(images, how).run, images, out, clipped, what=what)
+        return
+    if len(images) == 1:
+        _in_halves(images[0], out[0], clipped, how)
+        return
+    middle = len(images) // 2
+    for part in (slice(middle), slice(middle, None)):
+        # Of a try that fails nothing may stay in the count.
+        count = None if clipped is None else with_second_try(xp.zeros, 1, np.uint64, what=_NO_ROOM)
+        if attempt(_ran, device_plan(images[part], how).run, images[part], out[part], count):
+            if clipped is not None:
+                clipped += count
+        else:
+            release_unused()
+            _in_halves(images[part], out[part], clipped, how)
+
+
+def _ran(run: Run, images: Array, out: Array, clipped: Array | None) -> bool:
+    run(images, out, clipped)
+    return True
+
+
+def _check_out(out: Array, images: Array, plan: DevicePlan) -> None:
+    if is_device_array(out) != is_device_array(images):
+        raise DataTypeError("out and images must both be in device memory")
+    if out.shape != plan.shape or out.dtype != plan.target:
+        raise ShapeError(f"out must be {plan.target} of shape {plan.shape}, not {out.dtype} of shape {out.shape}")
+    if array_namespace(out).may_share_memory(out, images):
+        raise ArgumentError("out must not overlap with the images in memory")
+
+
+def _key_of(taps: npt.ArrayLike | Filter) -> Filter | _Taps:
+    if isinstance(taps, Filter):
+        return taps
+    if is_device_array(taps):
+        raise DataTypeError("taps are in device memory: pass taps.get(), they are few")
+    values = np.asarray(taps)
+    if values.dtype.kind not in "biuf":
+        raise DataTypeError(f"taps must be real numbers, not {values.dtype}")
+    return _Taps(values.shape, values.dtype.str, values.tobytes())
+
+
+def _values(key: _Taps) -> npt.NDArray[Any]:
+    return np.frombuffer(key.content, key.dtype).reshape(key.shape)
+
+
+def _hashable(origin: Any) -> Any:
+    return tuple(origin) if np.ndim(origin) else origin

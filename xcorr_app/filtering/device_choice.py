@@ -1,0 +1,171 @@
+"""Which kernel of the device runs taps, and whether float32 sums are exact enough for its result: pure rules."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.filtering.engines.choice import EngineName
+from xcorr_app.filtering.engines.task import SINGLE_RANGE
+from xcorr_app.filtering.request import Request
+from xcorr_app.filtering.taps import MOST_TERMS, Filter, Kernel
+from xcorr_app.gpu.filter_launch import LARGEST_FILTER
+
+DeviceEngine: TypeAlias = Literal["reuse", "separable", "sliding", "fft"]
+
+DENSE_AREA = 49
+"""Up to so many taps the copy of the image takes as long as the products, and the dense kernel is the simpler one."""
+SLIDING_SIGMA = 12.0
+"""From here on a Gaussian by sliding sums, in constant time a pixel, takes no longer than its taps."""
+SMALLEST_SLIDING_SIGMA = 2.0
+"""Of the other axis: its taps must reach eight pixels."""
+SINGLE_ROUNDING = 2.0**-24
+"""Rounding of a float32 addition, as a fraction of the sum."""
+LARGEST_ROUNDING = 5e-3
+"""Largest rounding of one addition on the way to an integer; a result that is off by more than 1e-2 would show."""
+MOST_CANCELLATION = 3.0
+"""How much larger the terms may be than their sum before float32 loses too much of it."""
+_EXACT_FRACTION = 16
+"""Taps that are multiples of 1/16 make exact sums below ``2**24 / 16``."""
+
+
+def device_engine(kernel: Kernel, engine: EngineName) -> DeviceEngine:
+    """Say what computes on the device.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The taps.
+    engine : str
+        As asked for.
+
+    Returns
+    -------
+    str
+        ``"separable"`` for taps of low rank where one pass for each axis costs less than all taps; else ``"reuse"`` up
+        to 63 x 63 taps; else ``"fft"``.
+
+    Raises
+    ------
+    ArgumentError
+        The engine runs on the CPU only, or cannot run these taps; the message names one that can.
+    """
+    has_terms, fits = 0 < len(kernel.terms) <= MOST_TERMS, max(kernel.shape) <= LARGEST_FILTER
+    if engine in ("opencv", "scipy"):
+        raise ArgumentError(f"engine {engine!r} runs on the CPU: use 'auto', or images in host memory (cupy.asnumpy)")
+    if engine == "separable" and not has_terms:
+        raise ArgumentError("engine 'separable' needs taps of rank 1 or 2; these have more: use engine 'auto'")
+    if engine == "reuse" and not fits:
+        raise ArgumentError(
+            f"engine 'reuse' takes up to {LARGEST_FILTER} x {LARGEST_FILTER} taps, not {kernel.shape}: use 'auto'"
+        )
+    if engine in ("separable", "reuse", "fft"):
+        return engine
+    if has_terms and (not fits or is_cheaper_apart(kernel.shape, len(kernel.terms))):
+        return "separable"
+    return "reuse" if fits else "fft"
+
+
+def slides(taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype[Any]) -> bool:
+    """Whether sliding sums are made for these taps and exact enough: to 4e-6 of the largest magnitude, they say.
+
+    Parameters
+    ----------
+    taps : (F_H, F_W) array_like or Filter
+        As they were given.
+    request : Request
+        What was asked for.
+    image_type : dtype
+        Of the images.
+
+    Returns
+    -------
+    bool
+        True for wide Gaussians, centred, whose result is float32 or of 8 bits.
+    """
+    if not isinstance(taps, Filter) or taps.sigmas is None or request.mode == "valid":
+        return False
+    if image_type == np.float64 or request.target not in (np.float32, np.uint8):
+        return False
+    centred = request.kernel.centre == (taps.shape[0] // 2, taps.shape[1] // 2)
+    return centred and max(taps.sigmas) >= SLIDING_SIGMA and min(taps.sigmas) >= SMALLEST_SLIDING_SIGMA
+
+
+def is_cheaper_apart(shape: tuple[int, int], rank: int) -> bool:
+    """Whether passes along either axis cost less than all taps: products a pixel, where the copy does not hide them.
+
+    Parameters
+    ----------
+    shape : tuple of int
+        Rows and columns of the taps.
+    rank : int
+        Number of separable terms.
+
+    Returns
+    -------
+    bool
+        False up to `DENSE_AREA` taps.
+    """
+    height, width = shape
+    return height * width > DENSE_AREA and rank * (height + width) < height * width
+
+
+def needs_double(request: Request, image_type: np.dtype[Any], engine: DeviceEngine) -> bool:
+    """Whether float32 sums are not exact enough for the result that is asked for.
+
+    Parameters
+    ----------
+    request : Request
+        Taps, boundary and type of the result.
+    image_type : dtype
+        Of the images.
+    engine : str
+        From `device_engine`.
+
+    Returns
+    -------
+    bool
+        False for float64 images, which are summed in float64 anyway.
+    """
+    kernel = request.kernel
+    if image_type == np.float64:
+        return False
+    weight, terms = _scaled(kernel.weight, kernel.exponent), _scaled(_weight_of_terms(kernel), kernel.exponent)
+    if not SINGLE_RANGE[0] <= weight <= SINGLE_RANGE[1]:
+        return weight > 0
+    if engine == "sliding":
+        return False
+    if engine == "separable" and len(kernel.terms) > 1:
+        # Of taps that are terms only, the kernel's weight is that of the terms.
+        of_taps = weight if kernel.dense is not None else float(np.abs(kernel.unscaled_taps).sum())
+        if terms > MOST_CANCELLATION * of_taps:
+            return True
+    if request.target.kind == "f":
+        return False
+    limits = np.iinfo(request.target)
+    largest = float(max(limits.max, -limits.min))
+    if request.mode == "constant":
+        largest = max(largest, abs(request.cval))
+    if engine == "reuse" and _is_exact(kernel, largest * weight) and float(request.cval).is_integer():
+        return False
+    return SINGLE_ROUNDING * largest * (terms if engine == "separable" else weight) > LARGEST_ROUNDING
+
+
+def _is_exact(kernel: Kernel, largest_sum: float) -> bool:
+    """Whether no sum of products with whole numbers rounds at all."""
+    if _EXACT_FRACTION * largest_sum >= 1 / SINGLE_ROUNDING:
+        return False
+    parts = kernel.unscaled_taps * _EXACT_FRACTION
+    return bool((parts == np.rint(parts)).all())
+
+
+def _weight_of_terms(kernel: Kernel) -> float:
+    return sum(float(np.abs(column).sum() * np.abs(row).sum()) for column, row in kernel.terms)
+
+
+def _scaled(weight: float, exponent: int) -> float:
+    return math.ldexp(weight, min(exponent, 900)) if weight else 0.0

@@ -1,0 +1,130 @@
+"""What computes on a device: a kernel for dense taps, one for separable terms, sliding sums, or a transform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.filtering.device_choice import DeviceEngine, needs_double
+from xcorr_app.filtering.engines import fourier
+from xcorr_app.filtering.engines.task import Task
+from xcorr_app.filtering.named import TRUNCATE
+from xcorr_app.filtering.request import Request
+from xcorr_app.filtering.rounding import store
+from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.filter_launch import LARGEST_FILTER, FilterProblem
+from xcorr_app.gpu.filter_run import filter_on_device, prepare_filter
+from xcorr_app.gpu.separable_run import separable_on_device
+from xcorr_app.gpu.sliding_run import sliding_gaussian_on_device
+
+Run: TypeAlias = Callable[[Array, Array, Array | None], None]
+"""Called with images, dense result and count of clipped pixels or None."""
+
+
+def made_run(
+    engine: DeviceEngine, request: Request, taps: Any, shape: tuple[int, ...], image_type: np.dtype[Any]
+) -> Run:
+    """Prepare an engine for images of one shape and type on the current device.
+
+    Parameters
+    ----------
+    engine : str
+        What computes.
+    request : Request
+        Taps, boundary and type of the result.
+    taps : array or Filter
+        As they were given.
+    shape : tuple of int
+        Of the images.
+    image_type : dtype
+        Of the images.
+
+    Returns
+    -------
+    callable
+        ``run(images, out, clipped)``.
+    """
+    if engine == "sliding":
+        return _sliding(request, taps)
+    if engine == "fft":
+        return _fourier(request)
+    double = needs_double(request, image_type, engine)
+    if engine == "separable":
+        return _separable(request, double=double)
+    problem = FilterProblem(
+        (shape[-2], shape[-1]), request.kernel.shape, int(np.prod(shape[:-2])), request.mode, _origin_of(request)
+    )
+    return prepare_filter(
+        problem,
+        request.kernel.unscaled_taps,
+        image_type=image_type.name,
+        result_type=request.target.name,
+        outside=request.cval,
+        double_sums=double,
+    ).run
+
+
+def _separable(request: Request, *, double: bool) -> Run:
+    terms = request.kernel.unscaled_terms
+    options: dict[str, Any] = {
+        "boundary": request.mode,
+        "outside": request.cval,
+        "origin": _origin_of(request),
+        "dtype": request.target,
+    }
+
+    def run(images: Array, out: Array, clipped: Array | None) -> None:
+        # The kernels sum in the type of the images.
+        source = images.astype(np.float64) if double else images
+        separable_on_device(source, terms, out=out, clipped=clipped, **options)
+
+    return run
+
+
+def _sliding(request: Request, taps: Any) -> Run:
+    options: dict[str, Any] = {"boundary": request.mode, "outside": request.cval, "dtype": request.target}
+
+    def run(images: Array, out: Array, clipped: Array | None) -> None:
+        sliding_gaussian_on_device(images, *taps.sigmas, truncate=TRUNCATE, out=out, clipped=clipped, **options)
+
+    return run
+
+
+def _fourier(request: Request) -> Run:
+    taps = request.kernel.unscaled_taps
+    kernel = replace(request.kernel, dense=taps, exponent=0)
+    is_integer = request.target.kind != "f"
+
+    def run(images: Array, out: Array, clipped: Array | None) -> None:
+        beyond = 0
+        for index in np.ndindex(images.shape[:-2]):
+            task = Task(images[index], kernel, request.mode, request.cval, is_integer)
+            sums = fourier.run(task) if task.finite else _by_pieces(task.padded(np.float64), taps)
+            beyond += store(sums, 0, out[index])
+        if clipped is not None:
+            clipped += np.uint64(beyond)
+
+    return run
+
+
+def _by_pieces(frame: Array, taps: npt.NDArray[np.float64]) -> Array:
+    """Sum directly over pieces of the taps: a transform would spread what is not finite over the whole frame."""
+    height, width = (size - reach + 1 for size, reach in zip(frame.shape, taps.shape, strict=True))
+    sums = array_namespace(frame).zeros((height, width), np.float64)
+    for u in range(0, taps.shape[0], LARGEST_FILTER):
+        for v in range(0, taps.shape[1], LARGEST_FILTER):
+            piece = taps[u : u + LARGEST_FILTER, v : v + LARGEST_FILTER]
+            window = frame[u : u + height + piece.shape[0] - 1, v : v + width + piece.shape[1] - 1]
+            sums += filter_on_device(window, piece, boundary="valid")
+    return sums
+
+
+def _origin_of(request: Request) -> tuple[int, int]:
+    if request.mode == "valid":
+        return 0, 0
+    rows, columns = (at - size // 2 for at, size in zip(request.kernel.centre, request.kernel.shape, strict=True))
+    return rows, columns

@@ -1,0 +1,83 @@
+"""Images in host memory that a GPU filters: there and back in parts that fit, and on the CPU where none does."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.filtering.device import filter_device_frames
+from xcorr_app.filtering.taps import Filter
+from xcorr_app.gpu.device import require_cuda
+from xcorr_app.gpu.memory import attempt, free_bytes, release_unused
+
+_MOST_PIXELS = 1 << 25
+"""Of a part: enough to keep a device busy."""
+_BYTES_PER_PIXEL = 48
+"""What a part takes at most as a rule: images, result, and both once more in float64."""
+
+OnHost = Callable[[npt.NDArray[Any], npt.NDArray[Any]], int]
+"""Fills its second argument with its first one filtered; returns the number of clipped pixels."""
+
+
+def filter_through_device(
+    images: npt.NDArray[Any], taps: npt.ArrayLike | Filter, out: npt.NDArray[Any], how: dict[str, Any], on_host: OnHost
+) -> int:
+    """Filter images by the kernel ``reuse`` of the current GPU.
+
+    From where its memory runs out, parts are half as long; an image that does not fit alone, and all after it, are
+    filtered on the CPU.
+
+    Parameters
+    ----------
+    images : (..., H, W) array
+        NumPy.
+    taps : (F_H, F_W) array_like or Filter
+        As in `xcorr_app.filtering.convolve.convolve`.
+    out : array
+        NumPy; takes the result.
+    how : dict
+        Other options of `filter_device_frames`.
+    on_host : callable
+        What takes over.
+
+    Returns
+    -------
+    int
+        Results that were clipped.
+
+    Raises
+    ------
+    DeviceError
+        No GPU can be used.
+    """
+    require_cuda()
+    xp = importlib.import_module("cupy")
+    frames = list(np.ndindex(images.shape[:-2]))
+    pixels = images.shape[-2] * images.shape[-1]
+    size = max(1, min(_MOST_PIXELS, free_bytes() // _BYTES_PER_PIXEL) // pixels)
+
+    def filtered(start: int, stop: int) -> tuple[npt.NDArray[Any], int]:
+        part = np.stack([images[index] for index in frames[start:stop]])
+        on_device = xp.asarray(part.astype(part.dtype.newbyteorder("="), copy=False))
+        result, count = filter_device_frames(on_device, taps, **how, engine="reuse")
+        return xp.asnumpy(result), count
+
+    start = clipped = 0
+    while start < len(frames):
+        stop = min(start + size, len(frames))
+        results = attempt(filtered, start, stop)
+        if results:
+            planes, count = results.pop()
+            for index, plane in zip(frames[start:stop], planes, strict=True):
+                out[index] = plane
+            start, clipped = stop, clipped + count
+            continue
+        release_unused()
+        if stop - start == 1:
+            return clipped + sum(on_host(images[index], out[index]) for index in frames[start:])
+        size = (stop - start) // 2
+    return clipped

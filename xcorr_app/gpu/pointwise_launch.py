@@ -1,0 +1,114 @@
+"""Which kernel mixes channels, and how it is started: a problem in; grid and defines out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.launch import Launch, ceil_div
+from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
+from xcorr_app.gpu.pointwise_mix import MIX_CHANNELS, mix_launch
+from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits
+from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+from xcorr_app.gpu.pointwise_tiles import MOST_ELEMENTS, dynamic_launch, tiled_launch
+
+__all__ = ["POINTWISE_KERNELS", "kernel_for", "parts_of", "pointwise_launch"]
+
+POINTWISE_KERNELS = ("mix", "pointwise", "pointwise_tiled")
+"""Every kernel by name: streaming for few channels, dynamic blocking, and the plain tiled product."""
+
+_MOST_PIXELS = 2**36
+"""Of a launch of `mix`, each counted once for four of its results: blocks are at most 2^31, of 64 pixels or more."""
+
+
+def kernel_for(problem: PointwiseProblem) -> str:
+    """Choose the kernel: the rule that measurements set.
+
+    Parameters
+    ----------
+    problem : PointwiseProblem
+        Any.
+
+    Returns
+    -------
+    str
+        One of `POINTWISE_KERNELS`.
+
+    Examples
+    --------
+    >>> kernel_for(PointwiseProblem(16, 8, 8, 2048 * 2048))
+    'mix'
+    >>> kernel_for(PointwiseProblem(32, 512, 512, 14 * 14))
+    'pointwise_tiled'
+    """
+    if max(problem.channels, problem.filters) <= MIX_CHANNELS:
+        return "mix"
+    plain = problem.image_type == problem.result_type == "float32" and not (problem.density or problem.clip)
+    return "pointwise_tiled" if plain else "pointwise"
+
+
+def parts_of(problem: PointwiseProblem, kernel: str = "auto") -> Iterator[tuple[int, PointwiseProblem]]:
+    """Cut a stack into launches whose grids and offsets keep their limits.
+
+    Parameters
+    ----------
+    problem : PointwiseProblem
+        Any.
+    kernel : str, optional
+        As for `pointwise_launch`.
+
+    Yields
+    ------
+    tuple
+        Where the part begins on the outer axis, and its problem.
+    """
+    if (kernel_for(problem) if kernel == "auto" else kernel) == "mix":
+        most = _MOST_PIXELS // (problem.inner * ceil_div(problem.filters, 4))
+    else:
+        most = MOST_ELEMENTS // (problem.inner * max(problem.channels, problem.filters))
+    yield from problem.in_parts_of(max(1, most))
+
+
+def pointwise_launch(
+    problem: PointwiseProblem,
+    kernel: str = "auto",
+    *,
+    alignment: int = 16,
+    limits: MultiprocessorLimits | None = None,
+    tuning: Mapping[str, int] | None = None,
+) -> Launch:
+    """Choose grid and defines of a kernel.
+
+    Parameters
+    ----------
+    problem : PointwiseProblem
+        Of a part.
+    kernel : str, optional
+        One of `POINTWISE_KERNELS`, or ``"auto"`` for `kernel_for`.
+    alignment : int, optional
+        Power of two that divides the addresses of stack and result, in bytes.
+    limits : MultiprocessorLimits, optional
+        Of the device; without it those of an H200.
+    tuning : mapping, optional
+        Macros that replace those of the table.
+
+    Returns
+    -------
+    Launch
+        Its `extra` holds all numbers that the kernel takes.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown kernel, and for a problem that it does not compute.
+    """
+    if kernel == "auto":
+        kernel = kernel_for(problem)
+    limits = limits or KNOWN_DEVICES["h200"]
+    if kernel == "mix":
+        return mix_launch(problem, alignment=alignment, tuning=tuning)
+    if kernel == "pointwise":
+        return dynamic_launch(problem, limits, tuning=tuning)
+    if kernel == "pointwise_tiled":
+        return tiled_launch(problem, limits, alignment=alignment, tuning=tuning)
+    raise ArgumentError(f"unknown pointwise kernel {kernel!r}; choose from auto, {', '.join(POINTWISE_KERNELS)}")

@@ -1,0 +1,187 @@
+"""Taps of low rank on the device: a stack and terms in, filtered stack out, one read and one write."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu.compile import Kernel, kernel_function
+from xcorr_app.gpu.correlation_plan import argument_type, device_limits
+from xcorr_app.gpu.filter_launch import FILTER_TYPES
+from xcorr_app.gpu.placement import current_device, on_device_of
+from xcorr_app.gpu.separable_launch import (
+    SeparableProblem,
+    Vector,
+    fits_one_pass,
+    never_clips,
+    separable_launch,
+    terms_argument,
+)
+from xcorr_app.gpu.separable_passes import two_passes
+
+__all__ = ["separable_on_device"]
+
+_Terms = tuple[tuple[Vector, Vector], ...]
+_problem = functools.lru_cache(maxsize=256)(SeparableProblem)  # its checks take longer than a launch
+
+
+def separable_on_device(
+    images: Any,
+    terms: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
+    *,
+    boundary: str = "reflect",
+    outside: float = 0.0,
+    origin: tuple[int, int] = (0, 0),
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    clipped: Any = None,
+    tuning: Mapping[str, int] | None = None,
+) -> Any:
+    """Correlate every image of a stack with a sum of separable terms (they are not flipped).
+
+    Parameters
+    ----------
+    images : cupy.ndarray
+        (..., height, width) of uint8, uint16, int16, float32 or float64; on the device that does the work.
+    terms : sequence of (column, row)
+        One or two pairs of vectors of taps, in host memory: the filter is the sum of their outer products. Columns are
+        of one length, and rows. Up to 129 taps each (68 rows for float64) make one pass; longer ones a pass an axis,
+        with intermediate images. Other taps of the same lengths need no other kernel.
+    boundary : str, optional
+        One of `xcorr_app.gpu.filter_launch.BOUNDARIES`.
+    outside : float, optional
+        Value outside the image, for boundary ``constant``.
+    origin : tuple of int, optional
+        Rows and columns as in `scipy.ndimage.correlate`.
+    dtype : data-type, optional
+        Of the result: the images' own, where integers are rounded half to even and clipped, or another of their types.
+    out : cupy.ndarray, optional
+        Dense array to write into.
+    clipped : cupy.ndarray, optional
+        uint64, one element: the number of integer results that did not fit their type is added to it.
+    tuning : mapping, optional
+        Macro values that replace the table's.
+
+    Returns
+    -------
+    cupy.ndarray
+        (..., height, width), smaller by the taps' lengths less one for boundary ``valid``.
+
+    Raises
+    ------
+    ShapeError
+        Where shapes do not fit.
+    DataTypeError
+        For types that no kernel reads or writes.
+    ArgumentError
+        For an unknown boundary, and an origin outside the taps.
+    DeviceError
+        Where a kernel does not compile, or arrays are on two devices.
+    """
+    result_dtype = np.dtype(dtype or images.dtype)
+    image_type, result_type = images.dtype.name, result_dtype.name
+    if image_type not in FILTER_TYPES or result_type not in FILTER_TYPES:
+        raise DataTypeError(f"images ({image_type}) and result ({result_type}) must be of {', '.join(FILTER_TYPES)}")
+    if images.ndim < 2:
+        raise ShapeError(f"images {images.shape} must have at least two axes")
+    vectors = _checked(terms)
+    filter_shape = (len(vectors[0][0]), len(vectors[0][1]))
+    stack, image_shape = images.shape[:-2], images.shape[-2:]
+    # A stack without images has a result without images, of the shape that one would have.
+    count = math.prod(stack)
+    problem = _problem(image_shape, filter_shape, len(vectors), max(1, count), boundary, tuple(origin))
+    shape = (*stack, *problem.result_shape)
+    with on_device_of(images, out):
+        if out is None:
+            out = sys.modules["cupy"].empty(shape, result_dtype)
+        elif out.shape != shape or out.dtype != result_dtype or not out.flags.c_contiguous:
+            raise ShapeError(f"out must be a dense {result_type} array of shape {shape}, not {out.dtype} {out.shape}")
+        if count == 0:
+            return out
+        if not images.flags.c_contiguous:
+            images = sys.modules["cupy"].ascontiguousarray(images)
+        if not fits_one_pass(filter_shape, image_type):
+            two_passes(images, vectors, problem, outside, out, clipped)
+            return out
+        key = tuple((column.tobytes(), row.tobytes()) for column, row in vectors)
+        value = outside if boundary == "constant" else None
+        values, clips = _argument(key, value, image_type, result_type)
+        macros = tuple(sorted(tuning.items())) if tuning else ()
+        starts = _starts(current_device(), problem, image_type, result_type, clips, macros)
+        _run(starts, problem, images, out, _null() if clipped is None else clipped, values)
+    return out
+
+
+def _checked(terms: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> _Terms:
+    vectors = tuple((np.asarray(column, np.float64), np.asarray(row, np.float64)) for column, row in terms)
+    if any(vector.ndim != 1 for term in vectors for vector in term):
+        raise ShapeError("the taps of a term must be two vectors: a column and a row")
+    if not vectors or len({(len(column), len(row)) for column, row in vectors}) > 1:
+        raise ShapeError("terms must be one or two pairs, with columns of one length and rows of one length")
+    return vectors
+
+
+@functools.lru_cache(maxsize=256)
+def _argument(
+    key: tuple[tuple[bytes, bytes], ...], outside: float | None, image_type: str, result_type: str
+) -> tuple[npt.NDArray[Any], bool]:
+    """Pack terms once, and find out whether their results can leave the range of their type."""
+    terms = [(np.frombuffer(column), np.frombuffer(row)) for column, row in key]
+    return terms_argument(terms, outside or 0.0, image_type), not never_clips(terms, image_type, result_type, outside)
+
+
+@dataclass(frozen=True)
+class _Start:
+    """One launch, ready for arrays: its part of the stack begins at `image`."""
+
+    image: int
+    function: Kernel
+    grid: tuple[int]
+    block: tuple[int]
+    numbers: tuple[Any, ...]
+    shared_bytes: int
+
+
+def _run(
+    starts: tuple[_Start, ...], problem: SeparableProblem, images: Any, out: Any, clipped: Any, values: Any
+) -> None:
+    if len(starts) > 1:
+        images, out = images.reshape(-1, *problem.image_shape), out.reshape(-1, *problem.result_shape)
+    for start in starts:
+        arrays = (images[start.image :], out[start.image :]) if start.image else (images, out)
+        start.function(start.grid, start.block, (*arrays, clipped, values, *start.numbers), start.shared_bytes)
+
+
+@functools.lru_cache(maxsize=256)
+def _starts(
+    device: int,
+    problem: SeparableProblem,
+    image_type: str,
+    result_type: str,
+    clips: bool,
+    macros: tuple[tuple[str, int], ...],
+) -> tuple[_Start, ...]:
+    """Choose and compile once for a problem: that takes longer than a launch."""
+    limits, as_argument = device_limits(device), argument_type()
+    options: dict[str, Any] = {"image_type": image_type, "result_type": result_type, "clips": clips}
+    starts = []
+    for image, part in problem.parts():
+        launch = separable_launch(part, **options, device=limits, tuning=dict(macros))
+        function = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
+        numbers = tuple(as_argument(np.int32(number)) for number in launch.extra)
+        starts.append(_Start(image, function, (launch.blocks,), (launch.threads,), numbers, launch.shared_bytes))
+    return tuple(starts)
+
+
+@functools.cache
+def _null() -> Any:
+    """Null pointer in place of a count."""
+    return argument_type()(np.uint64(0))

@@ -1,0 +1,266 @@
+"""Long windows as short cosine series: what the sliding sums of ``kernels/filtering/sliding.cu`` are made from.
+
+A window of 2 R + 1 taps is ``sum over k of amplitude_k * cos(angle_k * x)`` for ``|x| <= R`` and ends there, as
+SciPy's Gaussians do. With the window's own length as the period of the series, as Sugimoto and Kamata have it (2013,
+doi 10.1109/ICIP.2013.6738106), a Gaussian that ends at 4 sigma has a kink there, and eight terms leave an error of
+3e-5. Here the period is longer than the window and the amplitudes are fitted inside it: eight terms leave 1e-7.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.errors import ArgumentError
+
+__all__ = [
+    "EXACT_TOLERANCE",
+    "LEAST_RADIUS",
+    "MOST_TERMS",
+    "TOLERANCE",
+    "CosineSeries",
+    "StartTable",
+    "box_series",
+    "gaussian_radius",
+    "gaussian_series",
+    "source_rows",
+    "start_table",
+]
+
+Vector = npt.NDArray[np.float64]
+Indices = npt.NDArray[np.int64]
+
+TOLERANCE = 2e-6
+"""Most that a series may differ from the taps, summed over the window: what a result can be off along one axis, where
+the largest magnitude in the image is one."""
+
+EXACT_TOLERANCE = 2e-8
+"""The same for results that are 16-bit integers: a thousandth of a pixel's unit."""
+
+LEAST_RADIUS = 8
+"""Shorter windows need fewer multiplications tap by tap than term by term."""
+
+MOST_TERMS = 12
+"""Terms whose sums fit into registers."""
+
+_PERIODS = np.arange(1.04, 1.33, 0.01)
+"""Periods that are tried, in lengths of the window."""
+
+_PADDED_ROWS = 32
+"""A start table has a multiple of so many rows."""
+
+
+@dataclass(frozen=True, eq=False)
+class CosineSeries:
+    """Taps from ``-radius`` to ``radius`` as a sum of cosines; they sum to one.
+
+    Attributes
+    ----------
+    radius : int
+        In pixels.
+    angles, amplitudes : (terms,) array
+        Radians per pixel, the first zero; and factors.
+    error : float
+        Sum of the magnitudes of the differences from the taps that were asked for: with images between -1 and 1 no
+        result differs by more, rounding apart.
+    """
+
+    radius: int
+    angles: Vector
+    amplitudes: Vector
+    error: float
+
+    @property
+    def terms(self) -> int:
+        """Number of cosines."""
+        return len(self.angles)
+
+    @property
+    def taps(self) -> Vector:
+        """The window, ``(2 * radius + 1,)``."""
+        return np.asarray(self.weights(np.arange(-self.radius, self.radius + 1)).sum(axis=1))
+
+    def weights(self, offsets: Indices) -> Vector:
+        """Return every term's part of the taps at some offsets, zero outside the window: ``(offsets, terms)``."""
+        inside = np.abs(offsets) <= self.radius
+        return np.asarray(inside[:, None] * self.amplitudes * np.cos(np.multiply.outer(offsets, self.angles)))
+
+
+@dataclass(frozen=True, eq=False)
+class StartTable:
+    """Weights of an image's rows in the sums of the first row of every segment, the boundary folded in.
+
+    Attributes
+    ----------
+    first : (segments,) array of int32
+        Image row that the first row of a segment's weights belongs to.
+    weights : (segments, rows, 2 * terms) array
+        Of the sums, then of their steps (sum less the sum one row before); ``rows`` is a multiple of 32, and those
+        beyond the window hold zeros.
+    outside : (segments, 2 * terms) array
+        What the outside weighs, for boundary ``constant``.
+    """
+
+    first: npt.NDArray[np.int32]
+    weights: Vector
+    outside: Vector
+
+
+def gaussian_radius(sigma: float, truncate: float = 4.0) -> int:
+    """Return the radius at which `scipy.ndimage.gaussian_filter` ends, in pixels."""
+    return int(truncate * sigma + 0.5)
+
+
+@functools.lru_cache(maxsize=64)
+def gaussian_series(sigma: float, truncate: float = 4.0, tolerance: float = TOLERANCE) -> CosineSeries:
+    """Fit the fewest cosines to the taps of `scipy.ndimage.gaussian_filter`.
+
+    Parameters
+    ----------
+    sigma : float
+        Standard deviation, in pixels; its radius must be at least `LEAST_RADIUS`.
+    truncate : float, optional
+        Radius in sigmas.
+    tolerance : float, optional
+        Most that the sum of differences may be.
+
+    Returns
+    -------
+    CosineSeries
+        Of at most `MOST_TERMS` terms.
+
+    Raises
+    ------
+    ArgumentError
+        The window is too short, or so many cosines do not suffice.
+
+    Examples
+    --------
+    >>> series = gaussian_series(64.0)
+    >>> series.radius, series.terms, series.error < 1e-6
+    (256, 8, True)
+    """
+    if not (np.isfinite(sigma) and np.isfinite(truncate) and sigma > 0 and truncate > 0):
+        raise ArgumentError(f"sigma and truncate must be positive numbers, not {sigma} and {truncate}")
+    radius = gaussian_radius(sigma, truncate)
+    if radius < LEAST_RADIUS:
+        raise ArgumentError(
+            f"sigma {sigma} at truncate {truncate} ends {radius} pixels from its centre; sliding sums are for "
+            f"{LEAST_RADIUS} and more: filter with the taps themselves"
+        )
+    offsets = np.arange(-radius, radius + 1)
+    taps = np.exp(-0.5 * (offsets / sigma) ** 2)
+    taps /= taps.sum()
+    for terms in range(1, MOST_TERMS + 1):
+        best = min((_fitted(taps, radius, terms, period) for period in _PERIODS), key=lambda series: series.error)
+        if best.error <= tolerance:
+            return best
+    raise ArgumentError(f"{MOST_TERMS} cosines leave an error of {best.error:.1e} of sigma {sigma}: truncate at 4 to 5")
+
+
+@functools.lru_cache(maxsize=64)
+def box_series(size: int) -> CosineSeries:
+    """Return the running mean of an odd number of pixels: one term, no error.
+
+    Raises
+    ------
+    ArgumentError
+        The size is even, or below one.
+
+    Examples
+    --------
+    >>> box_series(5).taps.round(3).tolist()
+    [0.2, 0.2, 0.2, 0.2, 0.2]
+    """
+    if size < 1 or size % 2 == 0:
+        raise ArgumentError(f"a sliding box needs an odd number of pixels, not {size}")
+    return CosineSeries(size // 2, np.zeros(1), np.full(1, 1.0 / size), 0.0)
+
+
+def source_rows(positions: Indices, length: int, boundary: str) -> Indices:
+    """Return the rows that stand for positions outside an image, as ``source_index`` of ``filter.cuh`` does.
+
+    Parameters
+    ----------
+    positions : array of int
+        Of rows, inside or not.
+    length : int
+        Rows of the image.
+    boundary : str
+        ``reflect``, ``mirror``, ``nearest``, ``wrap`` or ``constant``; for the last as for ``nearest``.
+
+    Returns
+    -------
+    array of int
+        From 0 to ``length - 1``.
+    """
+    if boundary == "wrap":
+        return np.asarray(positions % length)
+    if boundary in ("nearest", "constant"):
+        return np.asarray(np.clip(positions, 0, length - 1))
+    twice = int(boundary == "mirror")
+    period = max(1, 2 * (length - twice))
+    folded = positions % period
+    return np.asarray(np.where(folded < length, folded, period - 1 + twice - folded))
+
+
+def start_table(series: CosineSeries, length: int, segment_rows: int, boundary: str) -> StartTable:
+    """Fold the boundary into the weights of the first sums of every segment of a column.
+
+    Parameters
+    ----------
+    series : CosineSeries
+        The window.
+    length : int
+        Rows of the image.
+    segment_rows : int
+        Rows of a segment.
+    boundary : str
+        As in `source_rows`.
+
+    Returns
+    -------
+    StartTable
+        The sums' rounding aside exact: images smaller than the window occur several times in it.
+    """
+    offsets = np.arange(-series.radius - 1, series.radius + 1)
+    sums = series.weights(offsets)
+    both = np.concatenate([sums, sums - series.weights(offsets + 1)], axis=1)
+    spans, outsides = [], []
+    for start in range(0, length, segment_rows):
+        positions = start + offsets
+        outside = (positions < 0) | (positions >= length)
+        constant = outside if boundary == "constant" else np.zeros_like(outside)
+        rows = source_rows(positions[~constant], length, boundary)
+        lowest = int(rows.min())
+        span = np.zeros((int(rows.max()) - lowest + 1, both.shape[1]))
+        np.add.at(span, rows - lowest, both[~constant])
+        spans.append((lowest, span))
+        outsides.append(both[constant].sum(axis=0))
+    most = max(len(span) for _, span in spans)
+    weights = np.zeros((len(spans), -(-most // _PADDED_ROWS) * _PADDED_ROWS, both.shape[1]))
+    for segment, (_, span) in zip(weights, spans, strict=True):
+        segment[: len(span)] = span
+    return StartTable(np.array([lowest for lowest, _ in spans], np.int32), weights, np.array(outsides))
+
+
+def _fitted(taps: Vector, radius: int, terms: int, period: float) -> CosineSeries:
+    """Fit by least squares, then scale to the sum of one, so that a flat image stays as it is."""
+    angles = 2 * np.pi * np.arange(terms, dtype=np.float64) / (period * (2 * radius + 1))
+    # A frequency that float32 holds exactly: the recursion then turns by the very angle that it begins and ends with.
+    squares = (4 * np.sin(angles / 2) ** 2).astype(np.float32).astype(np.float64)
+    angles = np.asarray(2 * np.arcsin(np.sqrt(squares) / 2), np.float64)
+    cosines = np.cos(np.multiply.outer(np.arange(radius + 1), angles))
+    # One half of the symmetric window; the middle occurs once.
+    share = np.where(np.arange(radius + 1) == 0, np.sqrt(0.5), 1.0)
+    half = taps[radius:]
+    amplitudes = np.linalg.lstsq(cosines * share[:, None], half * share, rcond=None)[0]
+    fitted = cosines @ amplitudes
+    scale = 2 * fitted.sum() - fitted[0]
+    difference = np.abs(fitted / scale - half)
+    return CosineSeries(
+        radius, angles, np.asarray(amplitudes / scale, np.float64), float(2 * difference.sum() - difference[0])
+    )
