@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 import statistics
 import time
@@ -49,6 +50,7 @@ def little_memory(cupy):
     pool = cupy.get_default_memory_pool()
 
     def limit(extra):
+        gc.collect()  # what errors of earlier tests hold would be given back later, unasked
         release_unused()
         pool.set_limit(size=pool.used_bytes() + extra)
 

@@ -24,7 +24,8 @@ def memory_of(run: Callable[[], Any], clocking: Clocking) -> int:
     Returns
     -------
     int
-        In bytes: of CuPy what its emptied pool takes from the device, of PyTorch what its allocator counts at most.
+        In bytes: of CuPy what a pool of the call's own takes from the device, of PyTorch what its allocator counts at
+        most.
     """
     if clocking.startswith("torch"):
         torch = importlib.import_module("torch")
@@ -36,12 +37,10 @@ def memory_of(run: Callable[[], Any], clocking: Clocking) -> int:
         taken = torch.cuda.max_memory_allocated() - before
     else:
         cupy = importlib.import_module("cupy")
-        pool = cupy.get_default_memory_pool()
-        cupy.cuda.Device().synchronize()
-        pool.free_all_blocks()
-        before = pool.total_bytes()
-        result = run()
-        cupy.cuda.Device().synchronize()
-        taken = pool.total_bytes() - before
+        pool = cupy.cuda.MemoryPool()  # the process's own may hold room that it cannot give back
+        with cupy.cuda.using_allocator(pool.malloc):
+            result = run()
+            cupy.cuda.Device().synchronize()
+        taken = pool.total_bytes()
     del result
     return int(taken)

@@ -83,7 +83,8 @@ def test_every_result_is_written_and_nothing_else(cupy, kernel):
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
 @pytest.mark.parametrize("kernel", FILTER_KERNELS)
 def test_clipped_results_are_counted(cupy, kernel, dtype):
-    images, taps = random_images((3, 77, 261), dtype), 3 * random_taps(SHAPES[kernel])
+    factor = 30 if dtype == "int16" else 3  # of zero mean: large taps' sums stay small
+    images, taps = random_images((3, 77, 261), dtype), factor * random_taps(SHAPES[kernel])
     clipped = cupy.full(1, 2**40, "uint64")
     result = filter_on_device(
         cupy.asarray(images), taps, kernel=kernel, double_sums=kernel.startswith("reuse"), clipped=clipped
@@ -91,7 +92,7 @@ def test_clipped_results_are_counted(cupy, kernel, dtype):
     exact, limits = np.rint(filtered_by_definition(images, taps)), np.iinfo(dtype)
     assert result.dtype == images.dtype
     beyond = np.count_nonzero((exact < limits.min) | (exact > limits.max))
-    assert beyond > 1000
+    assert 1000 < beyond < images.size
     assert abs(int(clipped[0]) - 2**40 - beyond) <= 20
 
 
