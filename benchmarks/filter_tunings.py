@@ -1,10 +1,11 @@
 """Try other tunings of the filter, Im2win and pointwise kernels than the tables' on one GPU.
 
     python benchmarks/filter_tunings.py --kernel separable [--seconds 60] [--only "sigma 2"] [--json FILE]
+    python benchmarks/filter_tunings.py --kernel open --seconds 150
 
 Times a small grid of macro values on every case, as ``xcorr bench`` times the product, and prints the best. What
 differs least from the table is tried first, so that a short run is of use too; every answer is checked before it is
-timed.
+timed. ``open`` stands for a list of tunings of the single-channel filters that their tables leave open.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from _filter_grids import GRIDS, Grid, tunings
+from _filter_grids import GRIDS, OPEN, Grid
 
 from xcorr_app.bench.clock import Clock
 from xcorr_app.bench.contender import Contender
@@ -76,7 +77,7 @@ def sweep(grid: Grid, case: Any, rates: DeviceRates, seconds: float, xp: Any) ->
     suite, began = SUITES[grid.suite], time.monotonic()
     data = suite.data(case, xp, case.copies)
     expected = suite.expected(case, data)
-    remaining = tunings(grid.values)
+    remaining = grid.tried()
     while batch := list(islice(remaining, COMPILERS)):
         compile_ahead(grid, case, batch, xp)
         for tuning in batch:
@@ -129,17 +130,26 @@ def report(trials: Sequence[Trial]) -> Iterator[str]:
         yield f"  the table's own: {trials[0].outcome.failure}"
 
 
+def summary(trials: Sequence[Trial]) -> str:
+    """Return the best of a case and the table's own as one line."""
+    best = ranked(trials)
+    if not best:
+        return f"{trials[0].case}: none timed"
+    own = next((f"{trial.multiple_of_floor:.3f}" for trial in best if not trial.tuning), "refused")
+    return f"{trials[0].case:44} table {own:>7} {described(best[0])}"
+
+
 def main() -> None:
     """Sweep the cases asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernel", required=True, choices=list(GRIDS), help="the kernel whose macros are varied")
+    parser.add_argument("--kernel", required=True, choices=[*GRIDS, "open"], help="whose macros are varied")
     parser.add_argument("--seconds", type=float, default=120.0, help="time for all cases together (default: 120)")
     parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--json", type=Path, help="also write every trial to this file")
     given = parser.parse_args()
-    grid = GRIDS[given.kernel]
-    cases = grid.chosen(given.only)
-    if not cases:
+    grids = OPEN if given.kernel == "open" else (GRIDS[given.kernel],)
+    work = [(grid, case) for grid in grids for case in grid.chosen(given.only)]
+    if not work:
         parser.error(f"no case of {given.kernel} has a name that contains {given.only!r}")
     status = require_cuda()
     import cupy
@@ -147,11 +157,12 @@ def main() -> None:
     rates = measure_rates(EFFORT.clock, status.multiprocessors)
     free_device_memory()
     print(f"{status.name}: {rates.fma / 1e12:.1f} TFMA/s, copy {rates.copy / 1e12:.2f} TB/s", flush=True)
-    everything: list[Trial] = []
-    for case in cases:
-        trials = list(sweep(grid, case, rates, given.seconds / len(cases), cupy))
+    everything: list[list[Trial]] = []
+    for grid, case in work:
+        trials = list(sweep(grid, case, rates, given.seconds / len(work), cupy))
         print(*report(trials), sep="\n", flush=True)
-        everything += trials
+        everything.append(trials)
+    print(*map(summary, everything), sep="\n", flush=True)
     if given.json:
         lines = [
             {
@@ -160,7 +171,8 @@ def main() -> None:
                 "microseconds": None if trial.outcome.failure else trial.outcome.seconds * 1e6,
                 "failure": trial.outcome.failure,
             }
-            for trial in everything
+            for trials in everything
+            for trial in trials
         ]
         record = {"environment": environment(), "kernel": given.kernel, "trials": lines}
         given.json.write_text(json.dumps(record, indent=1) + "\n")

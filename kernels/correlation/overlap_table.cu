@@ -11,7 +11,9 @@
 #define THREADS 256
 #endif
 
-#define IN_FLIGHT 8  // bands loaded before the first is used
+#ifndef IN_FLIGHT
+#define IN_FLIGHT 16  // bands loaded before the first is used
+#endif
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     overlap_table(const Moments* cells, Moments* tables, int bands, int column_cells) {

@@ -1,6 +1,7 @@
 // The peak of every plane of a batch, with or without zero-mean normalisation: a block takes one plane of plain sums, keeps
 // its scores in shared memory and writes 29 numbers (peak.cuh). For planes that another kernel has made,
-// whose window is too wide for one block; combined_peak.cu does without the plane. Floor: one read of the planes.
+// whose window is too wide for one block; combined_peak.cu does without the plane. With CENTRED the planes hold sums of
+// centred products (zncc.cuh), as hankel.cu writes them. Floor: one read of the planes.
 // Document: "Normalisation", beside the chapter on the definition-based cross-correlation.
 #ifndef WARPS
 #define WARPS 8

@@ -3,13 +3,16 @@
 // The product itself and its tunables: `product_tile.cuh`; filters are its rows, the pixels of all images its columns, so that
 // planes of 49 pixels fill tiles too, and channels its K. WIDE 1 copies four neighbouring pixels at once (planes of whole
 // fours that begin on 16 bytes); 0 copies single ones. INTERLEAVED 1: eight neighbouring lanes read as many channels of a pixel.
-// Where tiles are too few to fill a device, blocks share the channels: each sums `segment_tiles` tiles of them, the first into
-// the result, the others into a workspace that `im2win_sum.cu` adds to it in order: the same bits in every run.
+// PLANE: the channels of a small plane of any size follow each other without a gap, so that TILE_K of them are copied 16 bytes at
+// a time whatever its size (channels and filters in fours; stack and result on 16 bytes); a block takes whole planes.
+// Where tiles are too few to fill a device, groups of a block's warps share the channels (WARPS_K), or blocks do: each sums
+// `segment_tiles` tiles of them, the first into the result, the others into a workspace that `im2win_sum.cu` adds to it in order.
+// Both give the same bits in every run.
 //
 // Document: none; it shows what the tiles of `pointwise.cu` are worth.
 // Floor: the larger of the FMA rate and the copy rate.
 #include "pointwise.cuh"
-#include "product_tile.cuh"
+#include "product_sum.cuh"
 
 #ifndef WIDE
 #define WIDE 1
@@ -26,6 +29,7 @@ constexpr int ACROSS_AT_ONCE = THREADS / ROWS_AT_ONCE < COPIES_ACROSS ? THREADS 
 constexpr int COLUMNS = (COPIES_ACROSS + ACROSS_AT_ONCE - 1) / ACROSS_AT_ONCE;
 constexpr int ROWS = (TILE_K + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
 static_assert(!(WIDE && INTERLEAVED), "four neighbouring pixels are no neighbours in memory");
+static_assert(!(PLANE && INTERLEAVED), "interleaved channels have no planes");
 
 struct PixelCopies {
     FilterCopies filters;
@@ -39,8 +43,9 @@ struct PixelCopies {
 #pragma unroll
         for (int j = 0; j < COLUMNS; ++j) {
             // Pixels that do not exist are read as the last ones are; their sums are not stored.
-            const int n = n_first + column(j) * EACH, last = p.pixels - EACH;
-            from[j] = (unsigned)pixel_start(p, n < last ? n : last, p.channels) + (unsigned)(k * inner);
+            const int n = n_first + column(j) * EACH, last = p.pixels - EACH, pixel = n < last ? n : last;
+            const int start = p.pixels == p.inner ? pixel : pixel_start(p, pixel, p.channels);  // a division less
+            from[j] = (unsigned)start + (unsigned)(k * inner);
         }
     }
     __device__ __forceinline__ int row() const {
@@ -60,7 +65,7 @@ struct PixelCopies {
 #pragma unroll
             for (int j = 0; j < COLUMNS; ++j) {
                 if (COPIES_ACROSS % ACROSS_AT_ONCE && column(j) >= COPIES_ACROSS) continue;
-                const float* at = source + (inside ? from[j] + (unsigned)(further * inner) : 0u);
+                const float* at = source + (from[j] + (unsigned)(further * inner));  // not read where it is not inside
                 float* place = to + further * PITCH_N + column(j) * EACH;
                 if constexpr (WIDE)
                     copy_four(place, at, inside);
@@ -74,20 +79,61 @@ struct PixelCopies {
     }
 };
 
+// Copies TILE_K channels of whole planes, image by image.
+struct PlaneCopies {
+    static constexpr int FOURS = TILE_K * PLANE / 4, COPIES = (IMAGES * FOURS + THREADS - 1) / THREADS;
+    FilterCopies filters;
+    const float* from;
+    int left, pitch, images;  // floats of an image from here on and altogether, images from the block's first
+
+    __device__ __forceinline__ PlaneCopies(const Pointwise& p, const float* stack, const float* matrix, int m_first,
+                                           int n_first, int first)
+        : filters(matrix, p.pitch, m_first, first), from(stack + (unsigned)n_first * p.channels + first * PLANE),
+          left((p.channels - first) * PLANE), pitch(p.channels * PLANE), images((p.pixels - n_first) / (PLANE + !PLANE)) {}
+    __device__ __forceinline__ void next(float* buffer) {
+        filters.next(buffer);
+#pragma unroll
+        for (int i = 0; i < COPIES; ++i) {
+            const int four = threadIdx.x + i * THREADS, image = IMAGES == 1 ? 0 : four / (FOURS + !FOURS);
+            if (i + 1 == COPIES && IMAGES * FOURS % THREADS && four >= IMAGES * FOURS) break;
+            const int at = (four - image * FOURS) * 4;
+            const bool inside = at < left && (IMAGES == 1 || image < images);
+            copy_four(buffer + TILE_K * PITCH_M + four * 4, from + (image * pitch + at), inside);  // nor is this one
+        }
+        from += TILE_K * PLANE;
+        left -= TILE_K * PLANE;
+    }
+};
+
+template <bool PLANES>
+struct CopiesOf {
+    using Type = PixelCopies;
+};
+template <>
+struct CopiesOf<true> {
+    using Type = PlaneCopies;
+};
+
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     pointwise_tiled(const float* images, float* results, float* workspace, const float* matrix, const Pointwise p,
                     int segment_tiles) {
-    SHARED_FLOATS(buffers);  // BUFFERS tiles, later at least MICRO_N floats a thread
+    SHARED_FLOATS(buffers);  // BUFFERS tiles, later at least MICRO_N floats a thread, or the groups' sums
+    constexpr int COLUMNS_OF_BLOCK = PLANE ? IMAGES * PLANE : TILE_N;
     // Tiles of filters fastest: the blocks that share pixels run at the same time.
-    const int m_tiles = (p.filters + TILE_M - 1) / TILE_M, n_tiles = (p.pixels + TILE_N - 1) / TILE_N;
-    const int tile = (int)blockIdx.x / m_tiles, segment = tile / n_tiles;
-    const int m_first = (int)blockIdx.x % m_tiles * TILE_M, n_first = (tile - segment * n_tiles) * TILE_N;
+    const int m_tiles = (p.filters + TILE_M - 1) / TILE_M, n_tiles = (p.pixels + COLUMNS_OF_BLOCK - 1) / COLUMNS_OF_BLOCK;
+    // Divisions come before the first copy: none where the answer is zero.
+    const int tile = (int)blockIdx.x < m_tiles ? 0 : (int)blockIdx.x / m_tiles;
+    const int segment = tile < n_tiles ? 0 : tile / n_tiles;
+    const int m_first = ((int)blockIdx.x - tile * m_tiles) * TILE_M, n_first = (tile - segment * n_tiles) * COLUMNS_OF_BLOCK;
     const int tiles = (p.channels + TILE_K - 1) / TILE_K - segment * segment_tiles;
     const TilePlace place = tile_place();
 
     float sum[MICRO_M][MICRO_N];
-    PixelCopies copies(p, images, matrix, m_first, n_first, segment * segment_tiles * TILE_K);
+    typename CopiesOf<(PLANE > 0)>::Type copies(p, images, matrix, m_first, n_first, segment * segment_tiles * TILE_K);
     multiply_depth(copies, buffers, tiles < segment_tiles ? tiles : segment_tiles, place, sum);
     float* to = segment == 0 ? results : workspace + (segment - 1) * ((long long)p.pixels * p.filters);
-    store_sums(to, p.filters, p.pixels, p.inner, p.inner, buffers, m_first, n_first, place, sum);
+    if constexpr (WARPS_K > 1 || PLANE > 0)
+        store_added(to, p.filters, p.pixels, p.inner, buffers, m_first, n_first, place, sum);
+    else
+        store_sums(to, p.filters, p.pixels, p.inner, p.inner, buffers, m_first, n_first, place, sum);
 }

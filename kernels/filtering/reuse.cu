@@ -15,10 +15,11 @@
 #ifndef BLOCKS  // of a multiprocessor at once: bounds the registers
 #define BLOCKS 2
 #endif
+#define LEAST_BLOCKS (TAKES_MORE && FILTER_HEIGHT > 12 && BLOCKS > 2 ? 2 : BLOCKS)
 
 #define WINDOW (FILTER_WIDTH + COLUMNS - 1)
 
-extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
+extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
     reuse(const Image* images, Result* results, unsigned long long* clipped, const __grid_constant__ Taps taps,
           FILTER_PARAMETERS) {
     const FilterProblem p = FILTER_ARGUMENTS;
@@ -27,8 +28,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
     const SubBlock block = sub_block_of<GROUPS * COLUMNS>(p, images, results, (int)blockIdx.x * WARPS + warp);
     if (block.rows == 0) return;
 
-    const Centre centre = centre_of(p, block, taps, WARP_COLUMNS, lane);
-    RowRing ring = row_ring(reinterpret_cast<char*>(rings) + warp * RING_BYTES, p, images, block, centre.value, lane);
+    RowRing ring = row_ring(rings, warp, p, images, block, taps, lane);
     const int column = block.x + COLUMNS * lane;  // of the first group
     bool whole[GROUPS];
 #pragma unroll
@@ -36,7 +36,6 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
     Result* result = block.result + (long long)block.y * p.result_width + column;
     const int rows = block.rows + FILTER_HEIGHT - 1;
 
-    const bool counts = clipped != nullptr;
     int mine = 0;
     Sum sum[GROUPS][FILTER_HEIGHT][COLUMNS];
 #pragma unroll
@@ -44,7 +43,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
 #pragma unroll
         for (int f = 0; f < FILTER_HEIGHT; ++f)
 #pragma unroll
-            for (int k = 0; k < COLUMNS; ++k) sum[g][f][k] = 0;
+            for (int k = 0; k < COLUMNS; ++k) sum[g][f][k] = ring.level.fraction;
 
 #pragma unroll 1
     for (int r = 0; r < rows; ++r) {
@@ -65,7 +64,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
                 for (int g = 0; g < GROUPS; ++g)
 #pragma unroll
                     for (int k = 0; k < COLUMNS; ++k) {
-                        const Sum before = e > 0 ? total[g][k] : f > 0 ? sum[g][f - 1][k] : 0;
+                        const Sum before = e > 0 ? total[g][k] : f > 0 ? sum[g][f - 1][k] : ring.level.fraction;
                         total[g][k] = multiply_add(window[g][e + k], taps.at[f * FILTER_WIDTH + e], before);
                     }
 #pragma unroll
@@ -77,7 +76,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
 #pragma unroll
             for (int g = 0; g < GROUPS; ++g) {
                 const int offset = g * GROUP_COLUMNS, inside = p.result_width - column - offset;
-                mine += store_results(result + offset, sum[g][FILTER_HEIGHT - 1], centre, whole[g], inside, counts);
+                mine += store_results(result + offset, sum[g][FILTER_HEIGHT - 1], ring.level, whole[g], inside);
             }
             result += p.result_width;
         }

@@ -77,8 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     const SubBlock block = sub_block_of<COLUMNS>(p, images, results, (int)blockIdx.x * WARPS + warp);
     if (block.rows == 0) return;
 
-    const Centre centre = centre_of(p, block, taps, WARP_COLUMNS, lane);
-    RowRing ring = row_ring(reinterpret_cast<char*>(shared) + warp * RING_BYTES, p, images, block, centre.value, lane);
+    RowRing ring = row_ring(shared, warp, p, images, block, taps, lane);
     const int column = block.x + COLUMNS * lane;
     const bool whole = stores_whole(results, p, column);
     const int rows = block.rows + FILTER_HEIGHT - 1;
@@ -88,7 +87,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     for (int o = 0; o < ROWS; ++o)
 #pragma unroll
         for (int k = 0; k < COLUMNS; ++k) {
-            sum[o][k] = 0;
+            sum[o][k] = ring.level.fraction;
             if (FLUSH_ROWS) large[(o * COLUMNS + k) * THREADS] = 0;
         }
 
@@ -122,7 +121,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
                 }
         }
     }
-    const bool counts = clipped != nullptr;
     int mine = 0;
     Result* result = block.result + (long long)block.y * p.result_width + column;
 #pragma unroll
@@ -132,8 +130,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
             for (int k = 0; k < COLUMNS; ++k) sum[o][k] += large[(o * COLUMNS + k) * THREADS];
         }
-        mine += store_results(result + (long long)o * p.result_width, sum[o], centre, whole, p.result_width - column,
-                              counts);
+        mine += store_results(result + (long long)o * p.result_width, sum[o], ring.level, whole, p.result_width - column);
     }
     add_clipped(clipped, mine);
 }

@@ -2,12 +2,14 @@
 // A warp owns a strip of columns and marches down its rows, STEP_ROWS at once. It stages the rows in shared memory of its
 // own; a lane forms ROW_SUMS neighbouring sums of one row from 16-byte loads of the window (taps are operands from constant
 // memory); the sums go back to shared memory and come out again as the lane's own columns, where FILTER_HEIGHT rolling sums
-// a column stay in registers: sum[f] = sum[f - 1] + passed row * column tap f, from the last f to the first, no moves.
-// The next rows are on their way from memory meanwhile. Two terms share the rows, the window and the rolling sums.
+// a column stay in registers: sum[f] = sum[f - 1] + passed row * column tap f, from the last f to the first, no moves. Several
+// rows enter at once (TOGETHER), so that a tap is fetched once for all of them: of two rows p and q, sum[f] = sum[f - 2] +
+// p * tap f - 1 + q * tap f. The next rows are on their way from memory meanwhile. Two terms share rows, window and sums.
 // Documents: "Row Reuse" for the rolling sums; column reuse is by shared memory, (FILTER_WIDTH + 7) / 4 loads for 8 columns
 // where shuffles would be 2 * (FILTER_WIDTH - 1). The taps' sums cost TERMS * (FILTER_WIDTH + FILTER_HEIGHT) multiply-adds an
 // element instead of FILTER_WIDTH * FILTER_HEIGHT.
 // Floor: the larger of one read and one write of every element at the copy rate, and those multiply-adds at the FMA rate.
+#include "centre.cuh"
 #include "filter.cuh"
 #include "separable.cuh"
 
@@ -18,13 +20,19 @@
 #define BLOCKS 2
 #endif
 #ifndef HALVES  // 2: the two halves of a row's taps are summed apart, which halves what integer images lose to rounding
-#define HALVES (CENTRED && FILTER_WIDTH > 4 ? 2 : 1)
+#define HALVES (LIFTS && FILTER_WIDTH > 4 ? 2 : 1)
 #endif
-#ifndef ROWS_UNROLLED  // 1 where sums are many: the compiler mixes unrolled rows, and runs out of registers
-#define ROWS_UNROLLED (FILTER_HEIGHT * LANE_COLUMNS <= 64 ? STEP_ROWS : 1)
+#ifndef TOGETHER  // most rows that enter the rolling sums at once: a tap is fetched once for them; a power of two
+#define TOGETHER 8
 #endif
+#define AT_ONCE (TOGETHER < STEP_ROWS ? TOGETHER : STEP_ROWS)
+#ifndef APART  // 1: they are summed apart first, which halves what long columns of integer images lose to rounding
+#define APART (LIFTS && FILTER_HEIGHT > 48)
+#endif
+#define LEAST_BLOCKS (TAKES_MORE && APART && BLOCKS > 6 ? 6 : BLOCKS)
+static_assert(STEP_ROWS % AT_ONCE == 0, "rows of a step are shared out evenly");
 
-extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
+extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
     separable(const Image* images, Result* results, unsigned long long* clipped, const __grid_constant__ Terms terms,
               int height, int width, int result_height, int result_width, int count, int block_rows) {
     SHARED_FLOATS(shared);
@@ -78,20 +86,17 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
     const int first = block.y - TOP, rows = block.rows + FILTER_HEIGHT - 1;
     load(first);
 
-    int mean = 0;
-    if (CENTRED) {  // of 32 elements spread over the strip
+    Level level = level_of(0, 0.0);
+    if (LIFTS) {  // the mean of 32 elements spread over the strip
         const int y = block.y + (int)((long long)block.rows * lane / WARP);
         const int x = least(block.x + lane * 13 % WARP * LANE_COLUMNS, width - 1);
-        mean = (int)block.image[(long long)y * width + x];
-#pragma unroll
-        for (int distance = WARP / 2; distance > 0; distance /= 2) mean += __shfl_xor_sync(ALL_LANES, mean, distance);
-        mean /= WARP;
+        level = level_of(mean_of((int)block.image[(long long)y * width + x]), terms.weight);
     }
-    const Level level = level_of(mean, terms);
 
-    Sum sum[FILTER_HEIGHT][LANE_COLUMNS];
+    // sum[f]: of the result whose last row comes FILTER_HEIGHT - 1 - f rows on.
+    Sum sum[FILTER_HEIGHT > 1 ? FILTER_HEIGHT - 1 : 1][LANE_COLUMNS];
 #pragma unroll
-    for (int f = 0; f < FILTER_HEIGHT; ++f)
+    for (int f = 0; f < FILTER_HEIGHT - 1; ++f)
 #pragma unroll
         for (int k = 0; k < LANE_COLUMNS; ++k) sum[f][k] = level.fraction;
 
@@ -102,8 +107,26 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
     const int result_pitch = in_register(result_width * (int)sizeof(Result));
     const Sum* window = memory.staged + in_register(row_of_sums(lane) * STAGED_PITCH + column_of_sums(lane));
     Sum* passed = memory.passed + in_register(row_of_sums(lane) * PASSED_PITCH + column_of_sums(lane));
-    constexpr int rows_unrolled = ROWS_UNROLLED;
     unsigned lost = 0;
+    auto store = [&](int o, const Sum* sums) {
+        Result* to = rows_on(result, o, result_pitch);
+        Group<Result, LANE_COLUMNS> group;
+        unsigned out_of_range = 0;
+#pragma unroll
+        for (int k = 0; k < LANE_COLUMNS; ++k)
+            out_of_range |= (finish(&group.at[k], sums[k], level) != 0 ? 1u : 0u) << k;
+        if (whole_result) {
+            *reinterpret_cast<Group<Result, LANE_COLUMNS>*>(to) = group;
+        } else {
+#pragma unroll
+            for (int k = 0; k < LANE_COLUMNS; ++k)
+                if (column + k < result_width) to[k] = group.at[k];
+        }
+        if (IsInteger<Result>::VALUE && CLIPS && out_of_range) {
+#pragma unroll
+            for (int k = 0; k < LANE_COLUMNS; ++k) lost += (out_of_range >> k & 1) && column + k < result_width;
+        }
+    };
 
 #pragma unroll 1
     for (int r = 0; r < rows; r += STEP_ROWS) {
@@ -112,7 +135,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
             if (!is_load_needed(i, lane)) continue;
             Group<Sum, QUAD> quad;
 #pragma unroll
-            for (int k = 0; k < QUAD; ++k) quad.at[k] = lifted(ahead[i].at[k], level.zero);
+            for (int k = 0; k < QUAD; ++k) quad.at[k] = counted(ahead[i].at, k, level);
             if (BOUNDARY == BOUNDARY_CONSTANT) {
                 const bool row_inside = is_inside(first + r + row_of_load(i, lane), height);
                 if (!row_inside || !is_inside_row(i)) {
@@ -160,39 +183,40 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
             }
         __syncwarp();  // rows are passed, and the staged ones have been read
 
-#pragma unroll rows_unrolled
-        for (int s = 0; s < STEP_ROWS; ++s) {
-            Group<Sum, LANE_COLUMNS> down[TERMS];
+#pragma unroll 1
+        for (int s = 0; s < STEP_ROWS; s += AT_ONCE) {
+            Group<Sum, LANE_COLUMNS> down[TERMS][AT_ONCE];
 #pragma unroll
             for (int t = 0; t < TERMS; ++t)
-                down[t] = group_at<LANE_COLUMNS>(memory.passed + (t * STEP_ROWS + s) * PASSED_PITCH + LANE_COLUMNS * lane);
 #pragma unroll
-            for (int f = FILTER_HEIGHT - 1; f >= 0; --f)
+                for (int i = 0; i < AT_ONCE; ++i)
+                    down[t][i] = group_at<LANE_COLUMNS>(memory.passed + (t * STEP_ROWS + s + i) * PASSED_PITCH +
+                                                        LANE_COLUMNS * lane);
+            // The sum of column k that had `begun` rows before these (fewer than none: it begins among them), with the rows
+            // up to `last`.
+            auto rolled = [&](int begun, int last, int k) {
+                const Sum before = begun > 0 ? sum[begun - 1][k] : level.fraction;
+                Sum total = APART ? (Sum)0 : before;
 #pragma unroll
-                for (int k = 0; k < LANE_COLUMNS; ++k) {
-                    Sum total = f > 0 ? sum[f - 1][k] : level.fraction;
+                for (int i = 0; i <= last; ++i)
 #pragma unroll
-                    for (int t = 0; t < TERMS; ++t) total = multiply_add(down[t].at[k], terms.column[t][f], total);
-                    sum[f][k] = total;
-                }
-            const int o = r + s - (FILTER_HEIGHT - 1);
-            if (o < 0 || o >= block.rows) continue;
-            Result* to = rows_on(result, o, result_pitch);
-            Group<Result, LANE_COLUMNS> group;
-            unsigned out_of_range = 0;
+                    for (int t = 0; t < TERMS; ++t)
+                        if (begun + i >= 0) total = multiply_add(down[t][i].at[k], terms.column[t][begun + i], total);
+                return APART ? before + total : total;
+            };
+            Sum complete[AT_ONCE][LANE_COLUMNS];
 #pragma unroll
-            for (int k = 0; k < LANE_COLUMNS; ++k)
-                out_of_range |= (unsigned)finish(&group.at[k], sum[FILTER_HEIGHT - 1][k], level) << k;
-            if (whole_result) {
-                *reinterpret_cast<Group<Result, LANE_COLUMNS>*>(to) = group;
-            } else {
+            for (int i = 0; i < AT_ONCE; ++i)
 #pragma unroll
-                for (int k = 0; k < LANE_COLUMNS; ++k)
-                    if (column + k < result_width) to[k] = group.at[k];
-            }
-            if (IsInteger<Result>::VALUE && CLIPS && out_of_range) {
+                for (int k = 0; k < LANE_COLUMNS; ++k) complete[i][k] = rolled(FILTER_HEIGHT - 1 - i, i, k);
 #pragma unroll
-                for (int k = 0; k < LANE_COLUMNS; ++k) lost += (out_of_range >> k & 1) && column + k < result_width;
+            for (int f = FILTER_HEIGHT - 2; f >= 0; --f)
+#pragma unroll
+                for (int k = 0; k < LANE_COLUMNS; ++k) sum[f][k] = rolled(f - AT_ONCE + 1, AT_ONCE - 1, k);
+#pragma unroll
+            for (int i = 0; i < AT_ONCE; ++i) {
+                const int o = r + s + i - (FILTER_HEIGHT - 1);
+                if (o >= 0 && o < block.rows) store(o, complete[i]);
             }
         }
     }

@@ -1,36 +1,107 @@
-// Sums of 16-bit images: pixels are counted from the mean of the warp's sub-block.
+// Integers as floats and back by their bits, counted from a level near the mean of a warp's sub-block.
 //
-// Sixteen bits take two thirds of what float holds, and each rounding of a large sum shows in the result. Differences from a
-// centre are exact, their sums are small, and what the centre itself adds, centre * (sum of all taps), is known exactly.
+// The conversion instructions run at a quarter of the rate of byte permutations or less: so the bits of 2^23 + i are put
+// together, which are those of 2^23 | i, and one subtraction takes off 2^23 and the level at once. Adding 1.5 * 2^23 rounds
+// half to even and leaves the integer in the low bits.
+// Sixteen bits take two thirds of what float holds, and each rounding of a large sum shows in the result. Differences from
+// the level are exact, their sums are small, and what the level itself adds, level * (sum of all taps), is known exactly.
 #pragma once
 
 #include "filter.cuh"
 
-#ifndef CENTRE
+#ifndef CENTRE  // 0: the level is zero
 #define CENTRE 0
 #endif
 
-struct Centre {
-    Sum value;  // an integer, subtracted from every pixel
-    Sum high;   // centre * (sum of all taps): an even integer, which leaves the rounding to even as it is,
-    Sum low;    // and the rest
-    __device__ __forceinline__ Sum restored(Sum sum) const { return CENTRE ? (sum + low) + high : sum; }
+template <typename T>
+struct IsInteger {
+    enum { VALUE = 1 };
+};
+template <>
+struct IsInteger<float> {
+    enum { VALUE = 0 };
+};
+template <>
+struct IsInteger<double> {
+    enum { VALUE = 0 };
+};
+#define LIFTS (IsInteger<Image>::VALUE && sizeof(Sum) == sizeof(float))
+
+#define LIFT 8388608.0f        // 2^23
+#define ROUNDING 12582912.0f   // 1.5 * 2^23
+#define LARGEST_WHOLE 4.0e6    // 2^22: up to there ROUNDING + whole is exact, and so is the rounding of a result in range
+
+struct Level {
+    float zero;    // bits of an integer with the exponent of LIFT, less `zero`, are its difference from the level
+    Sum base;      // the level, an integer
+    Sum fraction;  // what the level adds to a result: a fraction, where every sum begins,
+    float whole;   // and a whole number
 };
 
-__device__ __forceinline__ Centre centre_of(const FilterProblem& p, const SubBlock& block, const Taps& taps, int columns,
-                                            int lane) {
-    Centre centre = {0, 0, 0};
-#if CENTRE
-    const int y = least(block.y + block.rows / 2, p.height - 1), x = least(block.x + lane * (columns / WARP), p.width - 1);
-    float mean = (float)block.image[(long long)y * p.width + x] / WARP;
+// `weight`: sum of all taps. Taps that amplify too much leave the level at zero.
+__device__ __forceinline__ Level level_of(int mean, double weight) {
+    const double wanted = mean * weight;
+    const bool fits = wanted <= LARGEST_WHOLE && wanted >= -LARGEST_WHOLE;
+    const int base = fits ? mean : 0;
+    const double added = fits ? wanted : 0;
+    const int whole = __double2int_rn(added);
+    const float lowest = (Image)-1 < (Image)0 ? 32768.0f : 0.0f;
+    const Level level = {LIFT + lowest + (float)base, (Sum)base, (Sum)(added - whole), (float)whole};
+    return level;
+}
+
+// Mean of one element a lane.
+__device__ __forceinline__ int mean_of(int element) {
 #pragma unroll
-    for (int distance = WARP / 2; distance > 0; distance /= 2) mean += __shfl_xor_sync(ALL_LANES, mean, distance);
-    const int value = nearest_int(mean);
-    const double total = value * ((double)taps.total[0] + taps.total[1]);
-    if (total < -1.6e7 || total > 1.6e7) return centre;  // even integers are exact up to there
-    centre.value = (Sum)value;
-    centre.high = (Sum)((int)total / 2 * 2);
-    centre.low = (Sum)(total - centre.high);
-#endif
-    return centre;
+    for (int distance = WARP / 2; distance > 0; distance /= 2) element += __shfl_xor_sync(ALL_LANES, element, distance);
+    return element / WARP;
+}
+
+// The k-th of neighbouring elements that were read at once, counted from the level; a word holds two or four integers.
+template <typename T>
+__device__ __forceinline__ float lifted(const T* elements, int k, float zero) {
+    const unsigned word = reinterpret_cast<const unsigned*>(elements)[k * (int)sizeof(T) / 4], lift = 0x4b000000u;
+    if (sizeof(T) == 1) return __uint_as_float(__byte_perm(word, lift, 0x7440 + k % 4)) - zero;
+    const unsigned positive = (T)-1 < (T)0 ? word ^ 0x80008000u : word;
+    return __uint_as_float(__byte_perm(positive, lift, k % 2 ? 0x7432 : 0x7410)) - zero;
+}
+__device__ __forceinline__ float lifted(const float* elements, int k, float) { return elements[k]; }
+__device__ __forceinline__ double lifted(const double* elements, int k, float) { return elements[k]; }
+
+__device__ __forceinline__ Sum counted(const Image* elements, int k, const Level& level) {
+    return LIFTS ? (Sum)lifted(elements, k, level.zero) : (Sum)elements[k];
+}
+// A single one, wherever it lies.
+__device__ __forceinline__ Sum counted(Image element, const Level& level) {
+    const Image alone[4] = {element};
+    return counted(alone, 0, level);
+}
+
+__device__ __forceinline__ float lowest_of(unsigned char*) { return 0.0f; }
+__device__ __forceinline__ float lowest_of(unsigned short*) { return 0.0f; }
+__device__ __forceinline__ float lowest_of(short*) { return -32768.0f; }
+__device__ __forceinline__ float highest_of(unsigned char*) { return 255.0f; }
+__device__ __forceinline__ float highest_of(unsigned short*) { return 65535.0f; }
+__device__ __forceinline__ float highest_of(short*) { return 32767.0f; }
+
+// A sum as a result; returns other than zero where it was clipped.
+__device__ __forceinline__ unsigned finish(float* to, Sum sum, const Level& level) {
+    *to = (float)(LIFTS ? sum + level.whole : sum);
+    return 0;
+}
+__device__ __forceinline__ unsigned finish(double* to, Sum sum, const Level& level) {
+    *to = LIFTS ? (double)sum + level.whole : (double)sum;
+    return 0;
+}
+template <typename Integer>
+__device__ __forceinline__ unsigned finish(Integer* to, Sum sum, const Level& level) {
+    if (LIFTS) {
+        const float rounded = (float)sum + (ROUNDING + level.whole);
+        float kept = rounded;
+        if (CLIPS) kept = fminf(fmaxf(rounded, ROUNDING + lowest_of(to)), ROUNDING + highest_of(to));
+        *to = (Integer)__float_as_uint(kept);
+        return CLIPS ? __float_as_uint(kept) ^ __float_as_uint(rounded) : 0;
+    }
+    fit(to, sum);
+    return CLIPS ? is_clipped(*to, sum) : 0;
 }

@@ -31,11 +31,21 @@
 #ifndef BOUNDARY
 #define BOUNDARY BOUNDARY_REFLECT
 #endif
+#ifndef CLIPS  // 0: no result can leave the range of its type (taps of one sign, with a sum of at most one)
+#define CLIPS 1
+#endif
 #define BOUNDARY_REFLECT 0   // d c b a | a b c d | d c b a
 #define BOUNDARY_MIRROR 1    // d c b | a b c d | c b a
 #define BOUNDARY_NEAREST 2   // a a a a | a b c d | d d d d
 #define BOUNDARY_WRAP 3      // a b c d | a b c d | a b c d
 #define BOUNDARY_CONSTANT 4  // k k k k | a b c d | k k k k
+
+// Architectures whose compiler takes some registers more for the same sums: fewer blocks are asked for there.
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define TAKES_MORE 1
+#else
+#define TAKES_MORE 0
+#endif
 
 #define WARP 32
 #define ALL_LANES 0xffffffffu
@@ -66,6 +76,22 @@ __device__ __forceinline__ bool is_inside(int index, int size) { return (unsigne
 
 __device__ __forceinline__ float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ __forceinline__ double multiply_add(double a, double b, double c) { return fma(a, b, c); }
+
+// What the compiler shall keep in registers, not work out anew in every step.
+__device__ __forceinline__ int in_register(int value) {
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(value));
+#endif
+    return value;
+}
+template <typename T>
+__device__ __forceinline__ T* in_register(T* address) {  // of device memory, which the compiler forgets and is told again
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+l"(address));
+    __builtin_assume(__isGlobal(address));
+#endif
+    return address;
+}
 
 // Index of the image element that stands for one outside. BOUNDARY_CONSTANT: any that can be read.
 __device__ __forceinline__ int source_index(int index, int size) {

@@ -2,16 +2,19 @@
 //
 // A block owns TILE_M rows (filters) x TILE_N columns and walks along K, TILE_K elements at a time. Both tiles lie with k
 // slowest. A thread adds the outer product of MICRO_M filter and MICRO_N column elements to as many sums; each sum is formed
-// by one thread, in the order of k, so that no tunable changes a bit.
+// by one thread, in the order of k, so that no tunable changes a bit. WARPS_K alone does: it shares the rows of every tile
+// among groups of warps, for few columns and many k; `product_sum.cuh` then adds up the groups' sums.
 // A kernel brings an object whose `next(buffer)` starts the copies of the next TILE_K elements of both factors, beginning with
 // the first: see `im2win_gather.cuh`. What lies beyond K must be zero in both factors; what lies beyond M or N may be any
 // number, as its sums are not stored.
 // Filters come from memory stored [K][pitch], the pitch a multiple of 4, with rows of zeros up to the end of the last tile.
+// PLANE: values lie [IMAGES][TILE_K][PLANE] in the tile, so that small planes of any size are copied 16 bytes at a time; a
+// block's columns are those of whole planes, as many as TILE_N holds, and a thread's lie LANES_N apart.
 //
 // Steps of the ablation, one define each:
 //     MICRO_M, MICRO_N   1: no micro-kernel, two shared loads for an FMA
 //     VECTOR             4: shared memory is read and the output written 16 bytes at a time; 1: 4 bytes
-//     BUFFERS            2: double buffer, one barrier a tile; 1: one tile, two barriers
+//     BUFFERS            2: double buffer, one barrier a tile; 1: one tile, two barriers; more: a ring of tiles on their way
 //     PREFETCH           1: the next tile's copies start before the work on this one (needs two buffers)
 //     FRAGMENTS          2: the micro-kernel reads the next k's elements before it multiplies this one's
 #pragma once
@@ -22,6 +25,9 @@
 #endif
 #ifndef WARPS_N
 #define WARPS_N 2  // and along the columns
+#endif
+#ifndef WARPS_K
+#define WARPS_K 1  // groups of such warps, each for its share of the rows of a tile
 #endif
 #ifndef LANES_M
 #define LANES_M 4  // lanes of a warp along the filters: 1, 2, 4 ... 32
@@ -38,6 +44,9 @@
 #ifndef VECTOR
 #define VECTOR 4
 #endif
+#ifndef PLANE
+#define PLANE 0  // elements of a plane, a multiple of 4 of them over TILE_K rows; 0: the tile holds rows of TILE_N
+#endif
 #ifndef BUFFERS
 #define BUFFERS 2
 #endif
@@ -51,33 +60,40 @@
 #define MIN_BLOCKS 2
 #endif
 
-#define THREADS (32 * WARPS_M * WARPS_N)
+#define THREADS (32 * WARPS_M * WARPS_N * WARPS_K)
 #define LANES_N (32 / LANES_M)
 #define TILE_M (WARPS_M * LANES_M * MICRO_M)
 #define TILE_N (WARPS_N * LANES_N * MICRO_N)
 #define PITCH_M (TILE_M + 4)
 #define PITCH_N (TILE_N + 4)
-#define BUFFER_FLOATS (TILE_K * (PITCH_M + PITCH_N))  // filters [TILE_K][PITCH_M], then values [TILE_K][PITCH_N]
-#define WARP_N (LANES_N * MICRO_N)                    // columns of a warp
+#define IMAGES (PLANE ? TILE_N / (PLANE ? PLANE : 1) : 0)  // whole planes of a block
+#define VALUE_ROW (PLANE ? IMAGES * PLANE : PITCH_N)       // floats of the values for one k
+#define BUFFER_FLOATS (TILE_K * (PITCH_M + VALUE_ROW))     // filters [TILE_K][PITCH_M], then values [TILE_K][PITCH_N]
+#define WARP_N (LANES_N * MICRO_N)                         // columns of a warp
+#define GROUP_K (TILE_K / WARPS_K)                         // rows of a tile that a group multiplies
+#define VECTOR_N (PLANE ? 1 : VECTOR)                      // neighbouring columns of a thread
 
-static_assert(MICRO_M % VECTOR == 0 && MICRO_N % VECTOR == 0, "a thread reads whole vectors");
-static_assert(TILE_M % 4 == 0 && TILE_N % 4 == 0, "rows of the tiles start at multiples of 16 bytes");
-static_assert(!PREFETCH || BUFFERS == 2, "the next tile needs a place of its own");
+static_assert(MICRO_M % VECTOR == 0 && MICRO_N % VECTOR_N == 0, "a thread reads whole vectors");
+static_assert(TILE_M % 4 == 0 && (PLANE || TILE_N % 4 == 0), "rows of the tiles start at multiples of 16 bytes");
+static_assert(TILE_K * PLANE % 4 == 0 && PLANE <= TILE_N, "whole planes, copied 16 bytes at a time");
+static_assert(TILE_K % WARPS_K == 0, "groups of warps take equal shares of a tile");
+static_assert(PREFETCH ? BUFFERS >= 2 : BUFFERS <= 2, "the next tile needs a place of its own");
 
 // Where a thread's sums lie in the block's tile: element (i, j) at row(i), column(j).
 struct TilePlace {
-    int warp, lane, warp_m, warp_n, lane_m, lane_n;
+    int warp, lane, warp_m, warp_n, lane_m, lane_n, group;
     __device__ __forceinline__ int row(int i) const {
         return warp_m + i / VECTOR * VECTOR * LANES_M + lane_m * VECTOR + i % VECTOR;
     }
     __device__ __forceinline__ int column(int j) const {
-        return warp_n + j / VECTOR * VECTOR * LANES_N + lane_n * VECTOR + j % VECTOR;
+        return warp_n + j / VECTOR_N * VECTOR_N * LANES_N + lane_n * VECTOR_N + j % VECTOR_N;
     }
 };
 __device__ __forceinline__ TilePlace tile_place() {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    TilePlace place = {warp,           lane, warp % WARPS_M * (LANES_M * MICRO_M), warp / WARPS_M * WARP_N,
-                       lane / LANES_N, lane % LANES_N};
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, across = warp / WARPS_M;
+    const int group = WARPS_K == 1 ? 0 : across / WARPS_N;
+    const int warp_m = warp % WARPS_M * (LANES_M * MICRO_M), warp_n = (across - group * WARPS_N) * WARP_N;
+    TilePlace place = {warp, lane, warp_m, warp_n, lane / LANES_N, lane % LANES_N, group};
     return place;
 }
 
@@ -119,25 +135,51 @@ __device__ __forceinline__ void read_fragment(const float* row, int lane, float*
     }
 }
 
-__device__ __forceinline__ void multiply_tiles(const float* buffer, const TilePlace& place, float (&sum)[MICRO_M][MICRO_N]) {
-    const float *filter_tile = buffer + place.warp_m, *value_tile = buffer + TILE_K * PITCH_M + place.warp_n;
+// Where a thread's columns lie in the values of a tile, of which it reads those of one k.
+struct ValueColumns {
+    int at[PLANE ? MICRO_N : 1], lane_n;
+    __device__ __forceinline__ ValueColumns(const TilePlace& place) : lane_n(place.lane_n) {
+        at[0] = TILE_K * PITCH_M + place.group * (GROUP_K * PITCH_N) + place.warp_n;
+        if constexpr (PLANE > 0) {
+#pragma unroll
+            for (int j = 0; j < MICRO_N; ++j) {
+                // Columns beyond the last plane are read as the first one is; their sums are not stored.
+                const int n = place.column(j), image = n / (PLANE + !PLANE);
+                at[j] = TILE_K * PITCH_M + place.group * (GROUP_K * PLANE);
+                if (image < IMAGES) at[j] += image * (TILE_K * PLANE) + n - image * PLANE;
+            }
+        }
+    }
+    __device__ __forceinline__ void read(const float* buffer, int k, float* fragment) const {
+        if constexpr (PLANE > 0) {
+#pragma unroll
+            for (int j = 0; j < MICRO_N; ++j) fragment[j] = buffer[at[j] + k * PLANE];
+        } else {
+            read_fragment<MICRO_N, LANES_N>(buffer + at[0] + k * PITCH_N, lane_n, fragment);
+        }
+    }
+};
+
+__device__ __forceinline__ void multiply_tiles(const float* buffer, const TilePlace& place, const ValueColumns& columns,
+                                               float (&sum)[MICRO_M][MICRO_N]) {
+    const float* filter_tile = buffer + place.group * (GROUP_K * PITCH_M) + place.warp_m;
     float a[FRAGMENTS][MICRO_M], b[FRAGMENTS][MICRO_N];
     read_fragment<MICRO_M, LANES_M>(filter_tile, place.lane_m, a[0]);
-    read_fragment<MICRO_N, LANES_N>(value_tile, place.lane_n, b[0]);
+    columns.read(buffer, 0, b[0]);
 #pragma unroll
-    for (int k = 0; k < TILE_K; ++k) {
+    for (int k = 0; k < GROUP_K; ++k) {
         const int now = k % FRAGMENTS, next = (k + 1) % FRAGMENTS;
-        if (FRAGMENTS == 2 && k + 1 < TILE_K) {
+        if (FRAGMENTS == 2 && k + 1 < GROUP_K) {
             read_fragment<MICRO_M, LANES_M>(filter_tile + (k + 1) * PITCH_M, place.lane_m, a[next]);
-            read_fragment<MICRO_N, LANES_N>(value_tile + (k + 1) * PITCH_N, place.lane_n, b[next]);
+            columns.read(buffer, k + 1, b[next]);
         }
 #pragma unroll
         for (int i = 0; i < MICRO_M; ++i)
 #pragma unroll
             for (int j = 0; j < MICRO_N; ++j) sum[i][j] = fmaf(a[now][i], b[now][j], sum[i][j]);
-        if (FRAGMENTS == 1 && k + 1 < TILE_K) {
+        if (FRAGMENTS == 1 && k + 1 < GROUP_K) {
             read_fragment<MICRO_M, LANES_M>(filter_tile + (k + 1) * PITCH_M, place.lane_m, a[0]);
-            read_fragment<MICRO_N, LANES_N>(value_tile + (k + 1) * PITCH_N, place.lane_n, b[0]);
+            columns.read(buffer, k + 1, b[0]);
         }
     }
 }
@@ -150,6 +192,26 @@ __device__ __forceinline__ void multiply_depth(Copies& copies, float* buffers, i
     for (int i = 0; i < MICRO_M; ++i)
 #pragma unroll
         for (int j = 0; j < MICRO_N; ++j) sum[i][j] = 0.0f;
+    const ValueColumns columns(place);
+    if constexpr (BUFFERS > 2) {
+#pragma unroll
+        for (int i = 0; i < BUFFERS - 1; ++i) {
+            if (i < tiles) copies.next(buffers + i * BUFFER_FLOATS);
+            commit_copies();
+        }
+        int present = 0, free = BUFFERS - 1;
+#pragma unroll 1
+        for (int left = tiles; left > 0; --left) {
+            staged_but<BUFFERS - 2>();
+            __syncthreads();
+            if (left >= BUFFERS) copies.next(buffers + free * BUFFER_FLOATS);
+            commit_copies();  // an empty group where nothing is left, so that the count of groups stays
+            multiply_tiles(buffers + present * BUFFER_FLOATS, place, columns, sum);
+            free = present;
+            present = present + 1 == BUFFERS ? 0 : present + 1;
+        }
+        return;
+    }
     float *present = buffers, *following = buffers + (BUFFERS - 1) * BUFFER_FLOATS;
     copies.next(present);
 #pragma unroll 1
@@ -157,7 +219,7 @@ __device__ __forceinline__ void multiply_depth(Copies& copies, float* buffers, i
         staged();
         __syncthreads();
         if (PREFETCH && left > 0) copies.next(following);
-        multiply_tiles(present, place, sum);
+        multiply_tiles(present, place, columns, sum);
         if (left == 0) break;
         if (BUFFERS == 1) __syncthreads();
         if (!PREFETCH) copies.next(following);

@@ -71,69 +71,97 @@ __device__ __forceinline__ void wait_for_row() {
     __syncwarp();
 }
 
+#define NOWHERE 0x40000000
+#define PLANNED (LEFT + RIGHT <= WARP)  // a lane fills in one column of every row at most
+
 struct RowRing {
-    char* ring;  // this warp's
-    unsigned address;  // the same, as shared memory counts it
-    const char* source;  // of this lane's first grain in row 0 of the image
-    const char* end;     // of all images
-    int pitch;           // bytes from row to row of the image
-    int height, width, first_row, rows, first_column, lane;
-    Sum centre;           // subtracted from what is read
+    char* memory;       // shared, of all warps; places in it are bytes from here on
+    int begin;          // of this warp's ring
+    int filled;         // place of the row that is copied next; after that, of the present row
+    int first_needed;   // bytes into a row: the lane's first needed column
+    unsigned grains;    // of this lane in the first row, as shared memory counts its addresses, less the ring's place
+    const char* source; // of this lane's first grain in row 0 of the image
+    const char* end;    // of all images
+    int pitch;          // bytes from row to row of the image
+    int height, width, first_row, first_column, lane;
+    int next, last;  // row that is copied next, counted from the image's first; the last one and one
     unsigned inside;  // bit i: the lane's i-th grain has columns of the image
     bool at_edge;     // the warp needs columns outside the image
-    int filled, taken, next;  // bytes into the ring: the next row's place, the present row's; row that is copied next
+    int fill_to, fill_from;  // elements of a row: a column outside that this lane fills in, and what stands for it
+    Level level;  // from which pixels are counted
 
     // Elements by which a row of the ring begins before `first_column`.
     __device__ __forceinline__ int shift_of(const char* row_source) const {
         return SHIFTS ? (int)((unsigned long long)row_source & 15) / (int)sizeof(Image) : 0;
     }
-    __device__ __forceinline__ const char* source_of(int r) const {
-        return source + (long long)source_index(first_row + r, height) * pitch;
+    __device__ __forceinline__ const char* source_of(int row) const {
+        return source + (long long)source_index(row, height) * pitch;
     }
 
     __device__ __forceinline__ void copy_next() {
-        if (next < rows) {
+        if (next < last) {
             const char* from = source_of(next);
             if (SHIFTS) from -= shift_of(from) * (int)sizeof(Image);
-            const int to = filled + lane * GRAIN;
 #pragma unroll
             for (int i = 0; i < (GRAINS + WARP - 1) / WARP; ++i) {
                 const char* grain = from + i * WARP * GRAIN;
                 // Beyond the last element of the last image nothing may be read.
                 const long long left = SHIFTS ? end - grain : GRAIN;
-                const int bytes = left < GRAIN ? (left > 0 ? (int)left : 0) : GRAIN, place = to + i * WARP * GRAIN;
-                if (inside >> i & 1) copy_grain(address + place, ring + place, grain, bytes);
+                const int bytes = left < GRAIN ? (left > 0 ? (int)left : 0) : GRAIN, place = filled + i * WARP * GRAIN;
+                if (inside >> i & 1) copy_grain(grains + place, memory + lane * GRAIN + place, grain, bytes);
             }
         }
         row_is_copied();
         ++next;
-        filled = filled + ROW_BYTES == RING_BYTES ? 0 : filled + ROW_BYTES;
+        filled = filled == begin + RING_BYTES - ROW_BYTES ? begin : filled + ROW_BYTES;
     }
 
+    __device__ __forceinline__ int columns_outside_left() const { return most(0, -(first_column + FIRST_NEEDED)); }
+    __device__ __forceinline__ int columns_outside() const {
+        const int right = first_column + BEFORE + WARP_COLUMNS + RIGHT - width;
+        return columns_outside_left() + most(0, least(RIGHT, right));
+    }
+    // The i-th of them.
+    __device__ __forceinline__ int column_outside(int i) const {
+        const int left = columns_outside_left();
+        return i < left ? -1 - i : width + i - left;
+    }
+    __device__ __forceinline__ void fill_one(int r, Image* row, int column, int shift) const {
+        const int from = source_index(column, width), place = from - first_column + shift;
+        const char* far = source_of(first_row + r) + (from - first_column) * (int)sizeof(Image) - lane * GRAIN;
+        const bool here = is_inside(place, GRAINS * GRAIN_COLUMNS);
+        row[column - first_column + shift] = here ? row[place] : *reinterpret_cast<const Image*>(far);
+    }
     // Columns outside the image, from the ring where it has what stands for them, else from memory.
     __device__ __forceinline__ void fill_outside(int r, Image* row, int shift) const {
-        const int left = most(0, -(first_column + FIRST_NEEDED));
-        const int right = most(0, least(RIGHT, first_column + BEFORE + WARP_COLUMNS + RIGHT - width));
+        if (!PLANNED) {
 #pragma unroll 1
-        for (int i = lane; i < left + right; i += WARP) {
-            const int column = i < left ? -1 - i : width + i - left;
-            const int from = source_index(column, width), place = from - first_column + shift;
-            const char* memory = source_of(r) + (from - first_column) * (int)sizeof(Image) - lane * GRAIN;
-            const bool here = is_inside(place, GRAINS * GRAIN_COLUMNS);
-            row[column - first_column + shift] = here ? row[place] : *reinterpret_cast<const Image*>(memory);
+            for (int i = lane; i < columns_outside(); i += WARP) fill_one(r, row, column_outside(i), shift);
+        } else if (fill_to != NOWHERE) {
+            if (fill_from != NOWHERE)
+                row[fill_to + shift] = row[fill_from + shift];
+            else
+                fill_one(r, row, column_outside(lane), shift);
         }
         __syncwarp();
+    }
+    __device__ __forceinline__ void plan_filling() {
+        fill_to = fill_from = NOWHERE;
+        if (!PLANNED || BOUNDARY == BOUNDARY_CONSTANT || !at_edge || lane >= columns_outside()) return;
+        const int column = column_outside(lane), from = source_index(column, width) - first_column;
+        fill_to = column - first_column;
+        // A row that is shifted has up to a grain less.
+        if (is_inside(from, (GRAINS - SHIFTS) * GRAIN_COLUMNS)) fill_from = from;
     }
 
     // To be called before each row is read. Returns the row, from the lane's first needed column on.
     __device__ __forceinline__ const Image* advance(int r) {
         wait_for_row();
-        copy_next();
-        taken = taken + ROW_BYTES == RING_BYTES ? 0 : taken + ROW_BYTES;
-        Image* row = reinterpret_cast<Image*>(ring + taken);
-        const int shift = SHIFTS ? shift_of(source_of(r) - lane * GRAIN) : 0;
+        copy_next();  // the place after the one that it fills is the oldest row's: the present one
+        Image* row = reinterpret_cast<Image*>(memory + filled);
+        const int shift = SHIFTS ? shift_of(source_of(first_row + r) - lane * GRAIN) : 0;
         if (BOUNDARY != BOUNDARY_CONSTANT && at_edge) fill_outside(r, row, shift);
-        return row + lane * COLUMNS + FIRST_NEEDED + shift;
+        return reinterpret_cast<const Image*>(memory + (filled + first_needed)) + shift;
     }
     __device__ __forceinline__ bool is_outside(int r) const {
         return BOUNDARY == BOUNDARY_CONSTANT && !is_inside(first_row + r, height);
@@ -146,7 +174,7 @@ struct RowRing {
                                          Sum constant) const {
         if (SHIFTS) {
 #pragma unroll
-            for (int e = FROM; e < TO; ++e) window[e] = (Sum)row[e] - centre;
+            for (int e = FROM; e < TO; ++e) window[e] = counted(row[e], level);
         } else {
             // Whole quads, from the multiple of COLUMNS at or before the first element on.
             constexpr int OFF = FIRST_NEEDED % COLUMNS;
@@ -157,35 +185,38 @@ struct RowRing {
 #pragma unroll
                 for (int k = 0; k < COLUMNS; ++k) {
                     const int e = q * COLUMNS + k - OFF;
-                    if (e >= FROM && e < TO) window[e] = (Sum)quad.at[k] - centre;
+                    if (e >= FROM && e < TO) window[e] = counted(quad.at, k, level);
                 }
             }
         }
         if (BOUNDARY == BOUNDARY_CONSTANT && (at_edge || row_outside)) {
 #pragma unroll
             for (int e = FROM; e < TO; ++e)
-                if (row_outside || !is_inside(column + e, width)) window[e] = constant - centre;
+                if (row_outside || !is_inside(column + e, width)) window[e] = constant - level.base;
         }
     }
 };
 
-__device__ __forceinline__ RowRing row_ring(char* memory, const FilterProblem& p, const Image* images, const SubBlock& block,
-                                            Sum centre, int lane) {
+// Starts the ring of a warp: its first rows are on their way. Pixels are counted from a level near the sub-block's mean.
+__device__ __forceinline__ RowRing row_ring(float* shared, int warp, const FilterProblem& p, const Image* images,
+                                            const SubBlock& block, const Taps& taps, int lane) {
     RowRing ring;
-    ring.centre = centre;
-    ring.ring = memory;
-    ring.address = 0;
+    ring.memory = reinterpret_cast<char*>(shared);
+    ring.begin = in_register(warp * RING_BYTES);
+    ring.first_needed = in_register((lane * COLUMNS + FIRST_NEEDED) * (int)sizeof(Image));
+    ring.grains = 0;
 #if defined(__CUDA_ARCH__)
-    ring.address = (unsigned)__cvta_generic_to_shared(memory);
+    ring.grains = (unsigned)in_register((int)__cvta_generic_to_shared(shared) + lane * GRAIN);
 #endif
     ring.first_column = block.x - BEFORE;
     ring.pitch = p.width * (int)sizeof(Image);
-    ring.source = reinterpret_cast<const char*>(block.image + ring.first_column) + lane * GRAIN;
+    ring.source = in_register(reinterpret_cast<const char*>(block.image + ring.first_column) + lane * GRAIN);
     ring.end = reinterpret_cast<const char*>(images + (long long)p.count * p.height * p.width);
     ring.height = p.height;
     ring.width = p.width;
     ring.first_row = block.y - TOP;
-    ring.rows = block.rows + FILTER_HEIGHT - 1;
+    ring.next = ring.first_row;
+    ring.last = ring.first_row + block.rows + FILTER_HEIGHT - 1;
     ring.lane = lane;
     ring.at_edge = block.x < LEFT || block.x + WARP_COLUMNS + RIGHT > p.width;
     ring.inside = 0;
@@ -196,21 +227,29 @@ __device__ __forceinline__ RowRing row_ring(char* memory, const FilterProblem& p
         const bool has_columns = column + GRAIN_COLUMNS > 0 && column - (SHIFTS ? GRAIN_COLUMNS : 0) < p.width;
         if (grain < GRAINS && has_columns) ring.inside |= 1u << i;
     }
-    ring.filled = ring.next = 0;
-    ring.taken = RING_BYTES - ROW_BYTES;
+    ring.inside = (unsigned)in_register((int)ring.inside);
+    ring.filled = ring.begin;
 #pragma unroll
     for (int r = 0; r < ROWS_AHEAD; ++r) ring.copy_next();
+
+    ring.plan_filling();
+    ring.level = level_of(0, 0.0);
+    if (CENTRE) {
+        const int y = least(block.y + block.rows / 2, p.height - 1);
+        const int x = least(block.x + lane * (WARP_COLUMNS / WARP), p.width - 1);
+        const int mean = mean_of((int)block.image[(long long)y * p.width + x]);
+        ring.level = level_of(mean, (double)taps.total[0] + taps.total[1]);
+    }
     return ring;
 }
 
 // Stores a lane's results, of which `inside` lie inside the image; `whole`: all do, and their address is a multiple of their
-// size. Returns how many were clipped, where that is asked for.
-__device__ __forceinline__ int store_results(Result* to, const Sum* sums, const Centre& centre, bool whole, int inside,
-                                             bool counts) {
+// size. Returns how many were clipped.
+__device__ __forceinline__ int store_results(Result* to, const Sum* sums, const Level& level, bool whole, int inside) {
     Quad<Result> quad;
-    int clipped = 0;
+    unsigned any = 0;
 #pragma unroll
-    for (int k = 0; k < COLUMNS; ++k) fit(&quad.at[k], centre.restored(sums[k]));
+    for (int k = 0; k < COLUMNS; ++k) any |= finish(&quad.at[k], sums[k], level);
     if (whole) {
         *reinterpret_cast<Quad<Result>*>(to) = quad;
     } else {
@@ -218,10 +257,10 @@ __device__ __forceinline__ int store_results(Result* to, const Sum* sums, const 
         for (int k = 0; k < COLUMNS; ++k)
             if (k < inside) to[k] = quad.at[k];
     }
-    if (counts) {
+    int clipped = 0;
+    if (CLIPS && any) {
 #pragma unroll
-        for (int k = 0; k < COLUMNS; ++k)
-            if (k < inside) clipped += is_clipped(quad.at[k], centre.restored(sums[k]));
+        for (int k = 0; k < COLUMNS; ++k) clipped += k < inside && finish(&quad.at[k], sums[k], level) != 0;
     }
     return clipped;
 }

@@ -12,10 +12,6 @@
 #ifndef LANE_COLUMNS  // 4, 2 or 1: columns whose rolling sums a lane holds
 #define LANE_COLUMNS 4
 #endif
-#ifndef CLIPS  // 0: no result can leave the range of its type (taps of one sign, with a sum of at most one)
-#define CLIPS 1
-#endif
-
 #ifndef ROW_SUMS  // 8 or 4: neighbouring sums that a lane forms of one row
 #define ROW_SUMS 8
 #endif
@@ -83,22 +79,6 @@ __device__ __forceinline__ bool is_load_needed(int i, int lane) {
     return quad_of_load(i, lane) < STAGED_QUADS && row_of_load(i, lane) < STEP_ROWS;
 }
 
-// What the compiler shall keep in registers, not work out anew in every step.
-__device__ __forceinline__ int in_register(int value) {
-#ifdef __CUDA_ARCH__
-    asm volatile("" : "+r"(value));
-#endif
-    return value;
-}
-template <typename T>
-__device__ __forceinline__ T* in_register(T* address) {  // of device memory, which the compiler forgets and is told again
-#ifdef __CUDA_ARCH__
-    asm volatile("" : "+l"(address));
-    __builtin_assume(__isGlobal(address));
-#endif
-    return address;
-}
-
 // An element some rows further on (not back), of rows of `pitch` bytes: one multiply-add.
 template <typename T>
 __device__ __forceinline__ T* rows_on(T* address, int rows, int pitch) {
@@ -111,79 +91,4 @@ __device__ __forceinline__ int row_of_sums(int lane) {
 }
 __device__ __forceinline__ int column_of_sums(int lane) {
     return ROW_SUMS * (ROW_SUMS == QUAD ? lane % (STRIP / QUAD) : (lane & 3) + 4 * ((lane >> 3) % (STRIP / WARP)));
-}
-
-template <typename T>
-struct IsInteger {
-    enum { VALUE = 1 };
-};
-template <>
-struct IsInteger<float> {
-    enum { VALUE = 0 };
-};
-template <>
-struct IsInteger<double> {
-    enum { VALUE = 0 };
-};
-#define CENTRED (int)IsInteger<Image>::VALUE
-
-// Integers are filtered as differences from a level near the strip's mean, and what the level adds is added last: float32
-// sums of bright pixels would round more coarsely than a result of 16 bits allows. All of it is exact for integers.
-struct Level {
-    float zero;     // bits of an integer with this exponent, less `zero`, are its difference from the level
-    Sum base;       // the level
-    Sum fraction;   // what the level adds to a result: a fraction, where every rolling sum begins,
-    float whole;    // and a whole number
-};
-
-#define LIFT 8388608.0f        // 2^23: the bits of LIFT + i are those of LIFT | i
-#define ROUNDING 12582912.0f   // 1.5 * 2^23: adding it rounds half to even, and the low bits are the integer
-#define LARGEST_WEIGHT 16.0    // taps of a larger sum amplify: the level stays zero, and `whole` small
-
-__device__ __forceinline__ Level level_of(int mean, const Terms& terms) {
-    const int base = CENTRED && terms.weight <= LARGEST_WEIGHT && terms.weight >= -LARGEST_WEIGHT ? mean : 0;
-    const double added = base * terms.weight;
-    const int whole = __double2int_rn(added);
-    const float lowest = (Image)-1 < (Image)0 ? 32768.0f : 0.0f;
-    Level level = {LIFT + lowest + (float)base, (Sum)base, CENTRED ? (Sum)(added - whole) : (Sum)0, (float)whole};
-    return level;
-}
-
-__device__ __forceinline__ Sum lifted(unsigned char value, float zero) { return __uint_as_float(0x4b000000u | value) - zero; }
-__device__ __forceinline__ Sum lifted(unsigned short value, float zero) { return __uint_as_float(0x4b000000u | value) - zero; }
-__device__ __forceinline__ Sum lifted(short value, float zero) {
-    return __uint_as_float(0x4b000000u | (unsigned short)(value ^ 0x8000)) - zero;
-}
-__device__ __forceinline__ Sum lifted(float value, float) { return value; }
-__device__ __forceinline__ Sum lifted(double value, float) { return (Sum)value; }
-
-__device__ __forceinline__ float lowest_of(unsigned char*) { return 0.0f; }
-__device__ __forceinline__ float lowest_of(unsigned short*) { return 0.0f; }
-__device__ __forceinline__ float lowest_of(short*) { return -32768.0f; }
-__device__ __forceinline__ float highest_of(unsigned char*) { return 255.0f; }
-__device__ __forceinline__ float highest_of(unsigned short*) { return 65535.0f; }
-__device__ __forceinline__ float highest_of(short*) { return 32767.0f; }
-
-// A sum as a result; true where it was clipped.
-__device__ __forceinline__ bool finish(float* to, Sum sum, const Level& level) {
-    *to = (float)(CENTRED ? sum + level.whole : sum);
-    return false;
-}
-__device__ __forceinline__ bool finish(double* to, Sum sum, const Level& level) {
-    *to = CENTRED ? (double)sum + level.whole : (double)sum;
-    return false;
-}
-template <typename Integer>
-__device__ __forceinline__ bool finish(Integer* to, Sum sum, const Level& level) {
-    if (CENTRED) {
-        const float rounded = (float)sum + (ROUNDING + level.whole);
-        float kept = rounded;
-        if (CLIPS) kept = fminf(fmaxf(rounded, ROUNDING + lowest_of(to)), ROUNDING + highest_of(to));
-        *to = (Integer)__float_as_uint(kept);
-        return CLIPS && kept != rounded;
-    }
-    const int rounded = nearest_int(sum);
-    const int kept = most((int)lowest_of(to), least((int)highest_of(to), rounded));
-    *to = (Integer)kept;
-    return kept != rounded;
 }

@@ -40,10 +40,27 @@ __device__ __forceinline__ void copy_four(float* to, const float* from, bool ins
 #endif
 }
 
+__device__ __forceinline__ void copy_four_words(unsigned* to, const unsigned* from, bool inside) {
+    copy_four(reinterpret_cast<float*>(to), reinterpret_cast<const float*>(from), inside);
+}
+
 // Every thread calls this before the barrier that opens a staged tile to the block.
 __device__ __forceinline__ void staged() {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
+// The same for copies on their way in groups: all but the latest `GROUPS` groups have arrived.
+__device__ __forceinline__ void commit_copies() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.commit_group;" ::: "memory");
+#endif
+}
+template <int GROUPS>
+__device__ __forceinline__ void staged_but() {
+#if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_group %0;" ::"n"(GROUPS) : "memory");
 #endif
 }
 

@@ -5,7 +5,20 @@
 // A table holds, for one matrix, sums and sums of squares over all rectangles that begin in its first corner and end at a
 // row edge and a column edge (overlap_table.cu); a rectangle is a difference of four of them. Which edges belong to a shift
 // is in `rows` and `columns`: five integers a shift, {left first, left last, right first, right last, overlapping elements}.
+//
+// CENTRED: the sums at hand are D = sum of (f - cL) (g - cR), each matrix less its centre (scaling.cuh). The covariance
+// then takes Sf - n cL and Sg - n cR for Sf and Sg, and the plain sum is Sfg = D + cL (Sg - n cR) + cR Sf.
 #pragma once
+
+#ifndef CENTRED
+#define CENTRED 0
+#endif
+#ifndef LEFT_INTEGER
+#define LEFT_INTEGER 0  // the centre of a matrix of integers is a whole number
+#endif
+#ifndef RIGHT_INTEGER
+#define RIGHT_INTEGER 0
+#endif
 
 #define EDGES_A_SHIFT 5
 #define RELATIVE_VARIANCE 1e-4    // of an overlap, as a share of the whole matrix's, below which rounding would decide
@@ -23,18 +36,24 @@ struct __align__(16) Moments {
     }
 };
 
+#include "scaling.cuh"
+
 struct MatrixTable {
     const Moments* table;
     int pitch;              // column edges
     double least_variance;  // of an overlap that counts
+    double centre;          // what was taken from the elements before they were multiplied; for CENTRED alone
 
     // `rows` and `columns` are edges, `elements` is the size of the whole matrix.
-    __device__ __forceinline__ MatrixTable(const Moments* of_all, int index, int rows, int columns, double elements) {
+    __device__ __forceinline__ MatrixTable(const Moments* of_all, int index, int rows, int columns, double elements,
+                                           bool integer) {
         table = of_all + (long long)index * rows * columns;
         pitch = columns;
         const Moments whole = table[rows * columns - 1];
         const double variance = whole.squares - whole.sum * whole.sum / elements;
         least_variance = fmax(RELATIVE_VARIANCE * variance, ROUNDING_OF_SQUARES * whole.squares);
+        if (CENTRED)
+            centre = integer ? scaling_of<true>(whole, elements).centre : scaling_of<false>(whole, elements).centre;
     }
     __device__ __forceinline__ Moments within(int top, int bottom, int first, int last) const {
         const Moments a = table[top * pitch + first], b = table[top * pitch + last];
@@ -44,25 +63,49 @@ struct MatrixTable {
     }
 };
 
-// Scores of one row of shifts, zero-mean normalised. The first index is the row's, the second that of the shift in it.
-struct NormalizedLine {
+// What the tables say of one row of shifts. The first index is the row's, the second that of the shift in it.
+struct OverlapLine {
     const MatrixTable &left, &right;
     const int* columns;
-    int left_top, left_bottom, right_top, right_bottom, overlapping_rows, least_overlap;
+    int left_top, left_bottom, right_top, right_bottom, overlapping_rows;
+
+    __device__ __forceinline__ long long elements(int ix) const {
+        return (long long)overlapping_rows * columns[ix * EDGES_A_SHIFT + 4];
+    }
+    __device__ __forceinline__ Moments of_left(int ix) const {
+        const int* column = columns + ix * EDGES_A_SHIFT;
+        return left.within(left_top, left_bottom, column[0], column[1]);
+    }
+    __device__ __forceinline__ Moments of_right(int ix) const {
+        const int* column = columns + ix * EDGES_A_SHIFT;
+        return right.within(right_top, right_bottom, column[2], column[3]);
+    }
+    // Sum of the products themselves, from that of centred ones.
+    __device__ __forceinline__ double uncentred(double product, int ix) const {
+        const double right_sum = of_right(ix).sum - (double)elements(ix) * right.centre;
+        return product + left.centre * right_sum + right.centre * of_left(ix).sum;
+    }
+};
+
+// Scores, zero-mean normalised.
+struct NormalizedLine {
+    OverlapLine overlap;
+    int least_overlap;
 
     // What the score is made of; false where the overlap is too small or has no variance.
-    __device__ __forceinline__ bool terms(Sum product, int ix, double& covariance, double& left_variance,
+    template <typename Product>
+    __device__ __forceinline__ bool terms(Product product, int ix, double& covariance, double& left_variance,
                                           double& right_variance) const {
-        const int* column = columns + ix * EDGES_A_SHIFT;
-        const long long pairs = (long long)overlapping_rows * column[4];
+        const long long pairs = overlap.elements(ix);
         if (pairs < least_overlap || pairs < 1) return false;
-        const Moments f = left.within(left_top, left_bottom, column[0], column[1]);
-        const Moments g = right.within(right_top, right_bottom, column[2], column[3]);
+        const Moments f = overlap.of_left(ix), g = overlap.of_right(ix);
         const double share = 1.0 / (double)pairs;
-        covariance = (double)product - f.sum * g.sum * share;
+        const double left_sum = CENTRED ? f.sum - (double)pairs * overlap.left.centre : f.sum;
+        const double right_sum = CENTRED ? g.sum - (double)pairs * overlap.right.centre : g.sum;
+        covariance = (double)product - left_sum * right_sum * share;
         left_variance = f.squares - f.sum * f.sum * share;
         right_variance = g.squares - g.sum * g.sum * share;
-        return left_variance > left.least_variance && right_variance > right.least_variance;
+        return left_variance > overlap.left.least_variance && right_variance > overlap.right.least_variance;
     }
     // For finding the peak: single precision; minus infinity where there is no score.
     __device__ __forceinline__ float quick(Sum product, int ix) const {
@@ -71,21 +114,42 @@ struct NormalizedLine {
         return fminf(1.0f, fmaxf(-1.0f, (float)covariance * rsqrtf((float)f) * rsqrtf((float)g)));
     }
     // For the values around the peak: double precision; NaN where there is no score.
-    __device__ __forceinline__ double exact(Sum product, int ix) const {
+    template <typename Product>
+    __device__ __forceinline__ double exact(Product product, int ix) const {
         double covariance, f, g;
         if (!terms(product, ix, covariance, f, g)) return NOT_A_NUMBER;
         return fmin(1.0, fmax(-1.0, covariance / sqrt(f * g)));
     }
 };
 
-struct Normalizer {
+// Plain sums from centred ones: every shift with enough overlap counts.
+struct UncentredLine {
+    OverlapLine overlap;
+    int least_overlap;
+
+    __device__ __forceinline__ bool counts(int ix) const {
+        const long long pairs = overlap.elements(ix);
+        return pairs >= least_overlap && pairs >= 1;
+    }
+    __device__ __forceinline__ float quick(Sum product, int ix) const {
+        return counts(ix) ? (float)overlap.uncentred((double)product, ix) : MINUS_INFINITY;
+    }
+    template <typename Product>
+    __device__ __forceinline__ double exact(Product product, int ix) const {
+        return counts(ix) ? overlap.uncentred((double)product, ix) : NOT_A_NUMBER;
+    }
+};
+
+// The lines of one pair that need its tables.
+template <typename Line>
+struct ByTables {
     MatrixTable left, right;
     const int *rows, *columns;
     int least_overlap;  // fewest elements at which a shift scores
 
-    __device__ __forceinline__ NormalizedLine line(int iy) const {
+    __device__ __forceinline__ Line line(int iy) const {
         const int* row = rows + iy * EDGES_A_SHIFT;
-        NormalizedLine line = {left, right, columns, row[0], row[1], row[2], row[3], row[4], least_overlap};
+        Line line = {{left, right, columns, row[0], row[1], row[2], row[3], row[4]}, least_overlap};
         return line;
     }
 };
@@ -102,7 +166,8 @@ struct PlainLine {
     __device__ __forceinline__ float quick(Sum product, int ix) const {
         return counts(ix) ? (float)product : MINUS_INFINITY;
     }
-    __device__ __forceinline__ double exact(Sum product, int ix) const {
+    template <typename Product>
+    __device__ __forceinline__ double exact(Product product, int ix) const {
         return counts(ix) ? (double)product : NOT_A_NUMBER;
     }
 };
@@ -117,18 +182,21 @@ struct PlainSums {
     }
 };
 
-// How a kernel that finds peaks scores its shifts: NORMALIZE decides.
+// How a kernel that finds peaks scores its shifts: NORMALIZE and CENTRED decide.
 #define NORMALIZER_PARAMETERS \
     int left_rows, int left_columns, int right_rows, int right_columns, int least_overlap
-#if defined(NORMALIZE) && NORMALIZE
-#define SCORE_OF_PAIR(p, pair)                                                                                       \
-    Normalizer {                                                                                                     \
+#define BY_TABLES_OF_PAIR(Line, p, pair)                                                                             \
+    ByTables<Line> {                                                                                                 \
         MatrixTable(left_tables, (pair) / (p).rights_per_left, left_rows, left_columns,                              \
-                    (double)(p).left_height * (p).left_width),                                                       \
+                    (double)(p).left_height * (p).left_width, LEFT_INTEGER),                                         \
             MatrixTable(right_tables, (pair) % (p).rights, right_rows, right_columns,                                \
-                        (double)(p).right_height * (p).right_width),                                                 \
+                        (double)(p).right_height * (p).right_width, RIGHT_INTEGER),                                  \
             shift_rows, shift_columns, least_overlap                                                                 \
     }
+#if defined(NORMALIZE) && NORMALIZE
+#define SCORE_OF_PAIR(p, pair) BY_TABLES_OF_PAIR(NormalizedLine, p, pair)
+#elif CENTRED
+#define SCORE_OF_PAIR(p, pair) BY_TABLES_OF_PAIR(UncentredLine, p, pair)
 #else
 #define SCORE_OF_PAIR(p, pair) \
     PlainSums { shift_rows, shift_columns, least_overlap }

@@ -27,4 +27,11 @@ PEAKS = (
 REGISTRATIONS = (
     Case("even", Problem((40, 36), (40, 36), (-6, -5), (13, 11), rights=9, rights_per_left=9), task="zncc-peak"),
     Case("askew", Problem((33, 47), (33, 47), (-5, -1), (8, 12), rights=6, rights_per_left=6), task="zncc-peak"),
+    Case(
+        "scores of uint16",
+        Problem((40, 36), (40, 36), (-8, -8), (16, 16), rights=5, rights_per_left=5),
+        task="zncc-peak",
+        right_type="uint16",
+    ),
+    Case("one frame", Problem((40, 36), (40, 36), (-8, -8), (16, 16)), task="zncc-peak"),
 )

@@ -62,10 +62,22 @@ def test_every_case_of_the_goals_is_there_once():
         (256, 256, "plane", 256), (256, 256, "plane", 16), (256, 256, "plane", 1), (16, 16, "plane", 1),
         (32, 32, "plane", 1), (64, 64, "plane", 1), (512, 512, "zncc-peak", 256), (32, 32, "peak", 16384),
         (64, 64, "peak", 16384), (64, 64, "plane", 4096), (512, 512, "peak", 1000), (16, 16, "call", 1),
-        (32, 32, "call", 1), (64, 64, "call", 1),
+        (32, 32, "call", 1), (64, 64, "call", 1), (512, 512, "zncc-peak", 512), (1024, 1024, "zncc-peak", 128),
+        (2048, 2048, "zncc-peak", 32), (256, 256, "zncc-peak", 2048), (1024, 1024, "zncc-peak", 1),
     }  # fmt: skip
     assert wanted <= {(*case.problem.left_shape, case.task, case.problem.pairs) for case in CASES}
     assert any(case.problem.left_shape != case.problem.right_shape for case in CASES)
+
+
+def test_the_group_of_tensor_cores():
+    cases = list(cases_named("tensor"))
+    assert len(cases) == 9
+    assert all(case.goal and case.task in ("peak", "zncc-peak") for case in cases)
+    frames = [case for case in cases if case.problem.lefts == 1]
+    assert {case.problem.plane_shape for case in frames} == {(32, 32), (64, 64)}
+    assert all(case.problem.first_shift[0] == -case.problem.plane_shape[0] // 2 for case in frames)
+    assert [case.right_type for case in frames if "uint16" in case.name] == ["uint16"]
+    assert [case.problem.left_shape for case in cases if case not in frames] == [(32, 32), (64, 64)]
 
 
 def test_only_chooses_by_name():

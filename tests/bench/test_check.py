@@ -5,6 +5,7 @@ import pytest
 
 from tests.bench.small_cases import PEAKS, PLANES, REGISTRATIONS
 from tests.kernels.definition import plane_by_definition
+from xcorr_app.bench import check
 from xcorr_app.bench.check import TOLERANCE, Expected
 from xcorr_app.bench.data import random_data
 from xcorr_app.correlation.definition import zncc_by_definition
@@ -42,6 +43,15 @@ def test_peaks(case):
         assert expected.error(pair, plane.argmax() - 1) > TOLERANCE
         shift = np.array(np.unravel_index(plane.argmax(), plane.shape)) + case.problem.first_shift
         assert shift.any() or pair % 5, "the data hold no displacement to find"
+
+
+@pytest.mark.parametrize("case", REGISTRATIONS, ids=lambda case: case.name)
+def test_scores_are_those_of_the_definition(case):
+    data = random_data(case, np)
+    for right in data.rights[:2].astype(np.float64):
+        left = data.lefts[0].astype(np.float64)
+        expected = zncc_by_definition(left, right, window_of(case.problem))
+        np.testing.assert_allclose(check._scores(case.problem, left, right), expected, atol=1e-12)
 
 
 @pytest.mark.parametrize("case", [*PLANES, *PEAKS], ids=lambda case: case.name)

@@ -59,8 +59,28 @@ def test_no_kernel_is_left_out(script):
     assert set(script.GRIDS) >= {"reuse", "reuse_wide", "separable", "sliding", "im2win", "mix", "pointwise"}
 
 
+def test_what_is_left_open_can_be_launched(script):
+    """Macros of the kernel that is named, on a case that exists, and no tuning that its launcher refuses."""
+    for grid in script.OPEN:
+        (case,) = grid.chosen("")
+        assert next(grid.tried()) == {}
+        assert len(grid.listed) == len({tuple(sorted(tuning.items())) for tuning in grid.listed})
+        kernel = "separable" if case.sigma else "reuse_wide"
+        source = kernel_root() / "filtering" / f"{kernel}.cu"
+        known = macros_of(source) | macros_of(source.with_name("reuse.cu")) | BEYOND_THE_SOURCE
+        assert {name for tuning in grid.listed for name in tuning} <= known
+
+
+def test_the_summary_names_the_best_and_the_tables_own(script):
+    line = script.summary([trial(script, 9e-6), trial(script, 3e-6, WARPS=2)])
+    assert "table   9.000" in line
+    assert "3.000 x floor  WARPS=2" in line
+    assert "none timed" in script.summary([trial(script, float("nan"), "no room")])
+    assert "refused" in script.summary([trial(script, float("nan"), "no room"), trial(script, 3e-6, WARPS=2)])
+
+
 def test_what_differs_least_comes_first(script):
-    tried = list(script.tunings({"A": (1, 2), "B": (3, 4, 5)}))
+    tried = list(script.Grid("filter", (), None, {"A": (1, 2), "B": (3, 4, 5)}).tried())
     assert tried[0] == {}
     assert [len(tuning) for tuning in tried] == [0, *[1] * 5, *[2] * 6]
     assert len({tuple(sorted(tuning.items())) for tuning in tried}) == 12

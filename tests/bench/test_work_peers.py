@@ -10,12 +10,15 @@ from tests.bench.small_work import FILTERS, LAYERS, MIXTURES, OTHER_FILTERS
 from xcorr_app.bench.filters.data import Expected as ExpectedFilter
 from xcorr_app.bench.filters.data import random_stack
 from xcorr_app.bench.filters.torch_peers import TorchFilter
+from xcorr_app.bench.im2win.cases import Im2winCase
 from xcorr_app.bench.im2win.data import Expected as ExpectedLayer
 from xcorr_app.bench.im2win.data import random_layer
+from xcorr_app.bench.pointwise.cases import PointwiseCase
 from xcorr_app.bench.pointwise.data import Expected as ExpectedMixture
 from xcorr_app.bench.pointwise.data import random_mixing
 from xcorr_app.bench.pointwise.torch_peers import FORMS, mixed
 from xcorr_app.bench.suites import SUITES
+from xcorr_app.gpu.im2win_problem import Im2winProblem
 
 
 @pytest.fixture(params=[pytest.param("cpu"), pytest.param("cuda", marks=pytest.mark.gpu)])
@@ -90,10 +93,15 @@ def test_who_takes_part():
     assert len(names("filter", OTHER_FILTERS[2])) == 5
     assert names("filter", OTHER_FILTERS[4]) == ["filter_on_device"]
     assert [len(list(of_torch(case))) for case in (*FILTERS, *OTHER_FILTERS)] == [1] * len(FILTERS) + [0, 1, 0, 0, 0]
-    assert names("im2win", LAYERS[0]) == ["im2win", "im2win, implicit", "im2win, tiled"]
+    assert names("im2win", LAYERS[0]) == ["im2win", "im2win, implicit", "im2win, tiled", "im2win, shallow"]
+    deep = Im2winCase(name="deep", problem=Im2winProblem(1, 8, 9, 9, 4, 3, 3))
+    assert names("im2win", deep) == ["im2win", "im2win, implicit", "im2win, tiled"]
     assert len(names("im2win", LAYERS[-1])) > 10
     assert names("pointwise", MIXTURES[0]) == ["pointwise_on_device", "CuPy matmul"]
     assert "CuPy matmul" not in names("pointwise", MIXTURES[-1])
+    for filters, other in ((30, "mix"), (40, "pointwise_tiled")):
+        few = PointwiseCase(name="few", images=1, channels=24, filters=filters, side=4)
+        assert names("pointwise", few)[:3] == ["pointwise_on_device", "kernel shallow", f"kernel {other}"]
 
 
 @pytest.mark.parametrize(

@@ -102,6 +102,13 @@ def test_usage_of_filter():
     assert set(usage.split()) <= known
 
 
+@pytest.mark.parametrize("name", ["align", "correlate"])
+def test_every_engine_is_named(name):
+    text = " ".join(xcorr(name, "--help").stdout.split())
+    assert "[auto|fft|warp-shuffle|tensor|definition]" in text
+    assert "its kernels (warp-shuffle) or its tensor cores (tensor)" in text
+
+
 def test_version():
     assert xcorr("--version").stdout == f"xcorr, version {__version__}\n"
 

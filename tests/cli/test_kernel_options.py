@@ -61,6 +61,7 @@ def test_options_are_understood(words, options):
         ("--rights 2", "rights belongs to kernel variant multi-right"),
         ("--variant multi-right --rights 9", "multi-right takes 1 to 8"),
         ("--variant combined --engine fft", "kernel options belong to engine 'warp-shuffle', not to 'fft'"),
+        ("--variant combined --engine tensor", "kernel options belong to engine 'warp-shuffle', not to 'tensor'"),
         ("--variant combined --engine definition", "kernel options belong to engine 'warp-shuffle'"),
         ("--variant combined --normalization phase", "kernel options belong to engine 'warp-shuffle'"),
     ],

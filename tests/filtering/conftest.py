@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.kernels.filter_host import numpy_as_device
+from tests.kernels.filter_host import forget, numpy_as_device
 from xcorr_app.filtering import device, device_runs
 from xcorr_app.filtering.boundary import padded
-from xcorr_app.gpu import filter_run, memory
+from xcorr_app.gpu import memory
 
 
 class OutOfMemoryError(MemoryError):
@@ -66,4 +66,4 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, device_builds: Any) -> Iterator[li
     device._plan.cache_clear()
     yield numpy_as_device(monkeypatch, device_builds)
     device._plan.cache_clear()
-    filter_run._starts.cache_clear()
+    forget()

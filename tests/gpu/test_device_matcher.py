@@ -45,10 +45,15 @@ def stack_of(dtype):
     return (stack * 200).round().astype(dtype) if dtype != "float32" else stack.astype(dtype)
 
 
-def assert_same(cupy, stack, reference="first", max_shift=10, **options):
+@pytest.fixture(params=["warp-shuffle", "tensor"])
+def engine(request):
+    return request.param
+
+
+def assert_same(cupy, stack, reference="first", max_shift=10, engine="warp-shuffle", **options):
     """Compare with the FFT engine; return the result of the kernels."""
     on_device = cupy.asarray(stack)
-    ours = estimate_shifts(on_device, reference, max_shift, engine="warp-shuffle", verify="all", **options)
+    ours = estimate_shifts(on_device, reference, max_shift, engine=engine, verify="all", **options)
     options.pop("kernel_options", None)
     fft = estimate_shifts(on_device, reference, max_shift, engine="fft", **options)
     np.testing.assert_allclose(ours.shifts, fft.shifts, atol=2e-3)
@@ -60,27 +65,27 @@ def assert_same(cupy, stack, reference="first", max_shift=10, **options):
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
 @pytest.mark.parametrize("reference", ["first", "previous", "mean", "template"])
-def test_every_type_and_reference(cupy, planes_made, dtype, reference):
-    result = assert_same(cupy, stack_of(dtype), reference, weighting="none")
+def test_every_type_and_reference(cupy, planes_made, engine, dtype, reference):
+    result = assert_same(cupy, stack_of(dtype), reference, engine=engine, weighting="none")
     assert not planes_made
     if reference == "first":
         np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.06)
 
 
 @pytest.mark.parametrize("subpixel", ["gaussian", "quadratic", "parabolic", "none", "dft"])
-def test_every_subpixel_method(cupy, planes_made, subpixel):
-    assert_same(cupy, stack_of("float32"), subpixel=subpixel, weighting="none")
+def test_every_subpixel_method(cupy, planes_made, engine, subpixel):
+    assert_same(cupy, stack_of("float32"), engine=engine, subpixel=subpixel, weighting="none")
     assert not planes_made  # dft is never matched here: it needs the plane
 
 
 @pytest.mark.parametrize("max_shift", [4, (6, 3), (0, 9), 2, 24])
-def test_peaks_at_the_edge_of_the_window_go_by_planes(cupy, planes_made, max_shift):
-    result = assert_same(cupy, stack_of("uint16"), max_shift=max_shift, weighting="none")
+def test_peaks_at_the_edge_of_the_window_go_by_planes(cupy, planes_made, engine, max_shift):
+    result = assert_same(cupy, stack_of("uint16"), engine=engine, max_shift=max_shift, weighting="none")
     if max_shift == 4:
         assert sum(planes_made) >= sum("edge" in flags for flags in result.flags) > 0
 
 
-def test_values_that_would_round_badly_go_by_planes(cupy, planes_made):
+def test_values_that_would_round_badly_go_by_planes(cupy, planes_made, engine):
     stack = np.repeat(stack_of("float32")[:1], 5, axis=0)
     stack[2:] = stack_of("float32")[2]
     stack[1] += 1e5
@@ -88,7 +93,7 @@ def test_values_that_would_round_badly_go_by_planes(cupy, planes_made):
     stack[3] *= 1e-30
     stack[4] = 0.25
     on_device = cupy.asarray(stack)
-    ours = estimate_shifts(on_device, "first", 10, engine="warp-shuffle", weighting="none")
+    ours = estimate_shifts(on_device, "first", 10, engine=engine, weighting="none")
     fft = estimate_shifts(on_device, "first", 10, engine="fft", weighting="none")
     np.testing.assert_allclose(ours.shifts, fft.shifts, atol=2e-3)
     assert sum(planes_made) == 3
@@ -106,12 +111,12 @@ def test_a_variant_that_was_asked_for(cupy, planes_made):
     assert not planes_made
 
 
-def test_noisy_frames_are_weighted(cupy):
+def test_noisy_frames_are_weighted(cupy, engine):
     noise = np.random.default_rng(2).normal(scale=0.2, size=stack_of("float32").shape)
-    assert_same(cupy, (stack_of("float32") + noise).astype("float32"))
+    assert_same(cupy, (stack_of("float32") + noise).astype("float32"), engine=engine)
 
 
-def test_frames_come_in_many_chunks(cupy, planes_made, monkeypatch):
+def test_frames_come_in_many_chunks(cupy, planes_made, engine, monkeypatch):
     monkeypatch.setattr("xcorr_app.registration.passes._MOST_FRAMES_PER_CHUNK", 2)
-    assert_same(cupy, stack_of("uint16"), weighting="none")
+    assert_same(cupy, stack_of("uint16"), engine=engine, weighting="none")
     assert not planes_made

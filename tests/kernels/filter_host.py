@@ -32,11 +32,18 @@ def numpy_as_device(monkeypatch, folder):
 
         return start
 
-    filter_run._starts.cache_clear()
+    forget()
     monkeypatch.setitem(sys.modules, "cupy", np)
     monkeypatch.setattr(filter_run, "kernel_function", kernel_function)
     monkeypatch.setattr(filter_run, "_address", lambda images: images.ctypes.data // 16 * 16)
     monkeypatch.setattr(filter_run, "current_device", lambda: 0)
     monkeypatch.setattr(filter_run, "argument_type", lambda: lambda number: number)
+    monkeypatch.setattr(filter_run, "struct_type", lambda: lambda element: element)
     monkeypatch.setattr(filter_run, "device_limits", lambda _: DeviceLimits())
     return ran
+
+
+def forget():
+    """Forget what was prepared for the stand-in."""
+    filter_run._starts.cache_clear()
+    filter_run._prepared.cache_clear()

@@ -6,7 +6,7 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.bank_launch import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.correlation_launch import VARIANTS, launch_of
 from xcorr_app.gpu.correlation_options import TUNABLES, KernelOptions
-from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
 from xcorr_app.gpu.correlation_tuning import NARROW
 from xcorr_app.gpu.filter_launch import FilterProblem, filter_launch
 from xcorr_app.gpu.im2win_launch import (
@@ -21,7 +21,8 @@ from xcorr_app.gpu.im2win_launch import (
 from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem
 from xcorr_app.gpu.im2win_tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.launch import DeviceLimits, Launch
-from xcorr_app.gpu.peak_launch import moment_launches, peak_launch, plane_peak_launch
+from xcorr_app.gpu.near_peak_launch import near_peak_launch
+from xcorr_app.gpu.peak_launch import moment_launches, peak_launch, plane_peak_launch, uncentre_launch
 from xcorr_app.gpu.separable_launch import SeparableProblem, separable_launch
 
 COMMON_TYPES = [("float32", "float32", "float"), ("uint16", "uint16", "float")]
@@ -73,10 +74,24 @@ def launches_of_peaks(types_of_sums):
             for most, normalize in ((3, True), (8, False), (8, True), (16, True)):
                 types = {"left_type": left_type, "right_type": right_type}
                 yield peak_launch(window(512, most, lefts=256), normalize=normalize, device=device, **types)
+                yield near_peak_launch(full(most * 16, lefts=9), normalize=normalize, device=device, **types)
+            centred = (left_type != "float32", right_type != "float32")
+            yield uncentre_launch(full(64), centred)
+            for normalize in (False, True):
+                yield plane_peak_launch(full(64), normalize=normalize, device=device, centred=centred)
             moments = moment_launches(right_type, 1, 1)
             yield from (moments.small, moments.sums, moments.table)
     for normalize in (False, True):
         yield plane_peak_launch(full(64), normalize=normalize, device=device)
+
+
+def other_launches_of_peaks():
+    """Neighbourhoods of peaks in matrices of every pair of types, with one to four warps a block."""
+    for left_type in INPUT_TYPES:
+        for right_type in INPUT_TYPES:
+            for size in (32, 64, 128):
+                types = {"left_type": left_type, "right_type": right_type}
+                yield near_peak_launch(full(size), normalize=True, device=DeviceLimits(), **types)
 
 
 def narrow_launches():
@@ -131,20 +146,29 @@ def launches_of_filters():
     for side in (1, 3, 5, 7, 9, 11, 13, 15, 31, 63):
         for element in ("float32", "uint16"):
             problem = FilterProblem((1024, 1024), (side, side), 64)
-            yield filter_launch(problem, image_type=element, result_type=element)
+            for clips in (False, True):
+                yield filter_launch(problem, image_type=element, result_type=element, clips=clips)
     for kernel, side in (("exchange_3", 3), ("exchange_5", 5)):
         yield filter_launch(FilterProblem((1024, 1024), (side, side), 64), kernel)
 
 
 def other_launches_of_filters():
     """Other types and boundaries, flat and tall filters, and every step of the ablation."""
-    shapes = [(1, 63), (2, 63), (13, 13), (9, 18), (7, 7), (8, 8), (6, 21), (21, 21), (25, 17), (63, 62)]
+    shapes = [(1, 63), (2, 63), (13, 13), (15, 15), (9, 18), (7, 7), (8, 8), (6, 21), (21, 21), (25, 17), (63, 62)]
     for shape in shapes:
         for element in ("float32", "float64", "uint8", "int16"):
             for width, count in ((1024, 64), (1003, 64), (512, 1)):
                 boundary = "reflect" if element == "float32" else "constant"
                 problem = FilterProblem((1024, width), shape, count, boundary)
                 yield filter_launch(problem, image_type=element, result_type=element)
+    for side in range(2, 10):
+        for element in ("float32", "uint8", "uint16", "int16"):
+            for width in (1024, 1003):
+                yield filter_launch(
+                    FilterProblem((1024, width), (side, side), 64), image_type=element, result_type=element
+                )
+    for side in (17, 20, 48):
+        yield filter_launch(FilterProblem((1024, 1024), (side, side), 16))
     for side in (3, 9, 31):
         problem = FilterProblem((1024, 1024), (side, side), 64)
         yield filter_launch(problem, image_type="uint16", result_type="uint16", double_sums=True)
@@ -172,6 +196,10 @@ def other_launches_of_separable():
             for element, result in (("float32", "float32"), ("uint8", "uint8"), ("int16", "float32")):
                 problem = SeparableProblem((1024, 1024), shape, terms, 64, "constant")
                 yield separable_launch(problem, image_type=element, result_type=result)
+    for taps in (12, 18, 24, 34, 48, 65, 68, 96, 129):
+        for element, result in (("float32", "float32"), ("uint8", "uint8"), ("int16", "float32")):
+            problem = SeparableProblem((1024, 1024), (taps, taps), count=64)
+            yield separable_launch(problem, image_type=element, result_type=result)
     for shape in [(3, 3), (17, 17), (34, 9), (68, 129)]:
         for terms in (1, 2):
             problem = SeparableProblem((1024, 1024), shape, terms)

@@ -9,6 +9,8 @@ from xcorr_app.gpu.pointwise_launch import pointwise_launch
 from xcorr_app.gpu.pointwise_mix import mixing_argument, sums_in_double
 from xcorr_app.gpu.pointwise_problem import PointwiseProblem
 from xcorr_app.gpu.pointwise_tiles import pointwise_argument, segment_sum_launch, stored_matrix
+from xcorr_app.gpu.shallow_launch import shallow_argument
+from xcorr_app.gpu.shallow_plan import ShallowProblem
 
 COUNTERS = 256
 
@@ -106,6 +108,8 @@ def mixed_on_host(
         more = guarded(np.full((launch.segments - 1, results.size), np.nan, np.float32))
         third = more if launch.segments > 1 else counters
         argument = pointwise_argument(problem, white or 1.0)
+        if launch.entry == "shallow":
+            argument = shallow_argument(ShallowProblem.of_pixels(problem), launch, white or 1.0)
         run_kernel(folder, launch, (images, results, third, values, argument), launch.extra)
         assert guards_are_whole(more)
         if launch.segments > 1:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 from xcorr_app.gpu.pointwise_launch import pointwise_launch
+from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
 from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+from xcorr_app.gpu.pointwise_tile_choice import TILES
+from xcorr_app.gpu.pointwise_tiles import tiled_launch
 
 _PLANES = 2048 * 2048
 LAYERS = ((32, 64, 112), (64, 128, 56), (512, 512, 14), (1024, 1024, 7), (96, 24, 56), (144, 32, 28), (320, 1280, 7))
 """Channels, filters and side of pointwise layers: both layouts, large and small planes, odd ones."""
+DEEP_LAYERS = ((672, 112, 14), (1152, 320, 7), (240, 40, 28))
+"""Layers of many channels and few pixels, whose channels groups of warps share."""
 
 
 def mixing(channels, filters, image="float32", result=None, *, interleaved=False, **options):
@@ -28,7 +33,9 @@ def launches_of_pointwise():
     for channels, filters, side in LAYERS:
         problem = PointwiseProblem(32, channels, filters, side * side)
         yield from (pointwise_launch(problem, kernel) for kernel in ("pointwise", "pointwise_tiled"))
-    yield pointwise_launch(PointwiseProblem(1, 960, 320, 49), "pointwise_tiled")
+    for images in (1, 32):
+        for channels, filters, side in ((960, 320, 7), *DEEP_LAYERS):
+            yield pointwise_launch(PointwiseProblem(images, channels, filters, side * side), "pointwise_tiled")
 
 
 def other_launches_of_pointwise():
@@ -50,3 +57,10 @@ def other_launches_of_pointwise():
     yield pointwise_launch(PointwiseProblem(1, 64, 64, _PLANES // 16, density=True), "pointwise")
     for kernel in ("pointwise", "pointwise_tiled"):
         yield pointwise_launch(PointwiseProblem(10**5, 64, 64, 1), kernel)
+    for tile in TILES:  # any may be chosen; whole planes where no vector of pixels is read
+        plane = 49 if tile.micro_n % 4 or tile.warps_k == 4 else 0
+        if tile.columns < plane:
+            continue
+        tiles = {"TILE_K": tile.depths()[-1], "BUFFERS": 2 if tile.warps_k == 1 else 3}
+        tuning = {**tile.defines(), **tiles}
+        yield tiled_launch(PointwiseProblem(8, 512, 512, plane or 64), KNOWN_DEVICES["h200"], tuning=tuning)

@@ -15,6 +15,7 @@ from concurrent.futures import ProcessPoolExecutor
 import pytest
 
 from tests.kernels import nvrtc
+from tests.kernels.hankel_instantiations import OLDEST, launches_of_hankel, other_launches_of_hankel
 from tests.kernels.instantiations import (
     COMMON_TYPES,
     OTHER_TYPES,
@@ -28,20 +29,24 @@ from tests.kernels.instantiations import (
     narrow_launches,
     other_launches_of_filters,
     other_launches_of_im2win,
+    other_launches_of_peaks,
     other_launches_of_separable,
 )
 from tests.kernels.pointwise_instantiations import launches_of_pointwise, other_launches_of_pointwise
+from tests.kernels.shallow_instantiations import launches_of_shallow, other_launches_of_shallow
 from tests.kernels.sliding_instantiations import launches_of_sliding, other_launches_of_sliding
-from xcorr_app.gpu.compile import compiler_options, kernel_root, kernel_source
+from xcorr_app.gpu.compile import OF_ONE_ARCHITECTURE, compiler_options, kernel_root, kernel_source
 from xcorr_app.registration.passes import worker_count
 
 _COMMON = [*launches_of_variants(COMMON_TYPES), *launches_of_peaks(COMMON_TYPES)]
-_COMMON += [*launches_of_separable(), *launches_of_pointwise(), *launches_of_sliding()]
+_COMMON += [*launches_of_separable(), *launches_of_pointwise(), *launches_of_sliding(), *launches_of_shallow()]
+_COMMON += [*launches_of_hankel()]
 EVERYWHERE = distinct([*_COMMON, *launches_of_im2win(), *launches_of_filters()])
 """Compiled for all the chosen architectures."""
 _OTHERS = [*launches_of_variants(OTHER_TYPES), *launches_of_peaks(OTHER_TYPES), *narrow_launches(), *extreme_launches()]
+_OTHERS += [*other_launches_of_peaks(), *other_launches_of_hankel()]
 _OTHERS += [*other_launches_of_im2win(), *other_launches_of_filters(), *other_launches_of_pointwise()]
-_OTHERS += [*other_launches_of_separable(), *other_launches_of_sliding()]
+_OTHERS += [*other_launches_of_separable(), *other_launches_of_sliding(), *other_launches_of_shallow()]
 OTHERS = {name: launch for name, launch in distinct(_OTHERS).items() if name not in EVERYWHERE}
 """Other types, the tile of every narrow window, and tunables at their largest: compiled for one."""
 
@@ -53,6 +58,13 @@ def chosen_architectures():
     known = nvrtc.architectures()
     assert {80, 90, 100} <= set(known)
     return sorted({known[0], 80, 90, 100, known[-1]})
+
+
+def architectures_of(launch):
+    """Those of the chosen ones that the kernel is for."""
+    if launch.kernel in OF_ONE_ARCHITECTURE:
+        return [OF_ONE_ARCHITECTURE[launch.kernel]]
+    return [sm for sm in chosen_architectures() if sm >= OLDEST.get(launch.kernel, 0)]
 
 
 def options(architecture):
@@ -68,13 +80,14 @@ def processes():
 
 def chosen_jobs():
     """Launches, each with an architecture: all of them, or a share that is the same in every run."""
-    architectures = chosen_architectures()
+    others = {name: (launch, OF_ONE_ARCHITECTURE.get(launch.kernel, 90)) for name, launch in OTHERS.items()}
     if os.environ.get("XCORR_COMPILE_ALL"):
-        everywhere = [(launch, sm) for launch in EVERYWHERE.values() for sm in architectures]
-        return [*everywhere, *((launch, 90) for launch in OTHERS.values())]
+        everywhere = [(launch, sm) for launch in EVERYWHERE.values() for sm in architectures_of(launch)]
+        return [*everywhere, *others.values()]
     shares = {name: zlib.crc32(name.encode()) for name in (*EVERYWHERE, *OTHERS)}
-    common = [(launch, architectures[shares[name] % len(architectures)]) for name, launch in EVERYWHERE.items()]
-    return [*common, *((launch, 90) for name, launch in OTHERS.items() if shares[name] % 4 == 0)]
+    known = {name: architectures_of(launch) for name, launch in EVERYWHERE.items()}
+    common = [(launch, known[name][shares[name] % len(known[name])]) for name, launch in EVERYWHERE.items()]
+    return [*common, *(job for name, job in others.items() if shares[name] % 4 == 0)]
 
 
 @pytest.mark.slow

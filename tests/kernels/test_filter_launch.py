@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.filter_launch import FILTER_KERNELS, FilterProblem, filter_launch, taps_argument
+from xcorr_app.gpu.filter_launch import FILTER_KERNELS, FilterProblem, filter_launch, stays_in_range, taps_argument
 from xcorr_app.gpu.launch import DeviceLimits
 
 
@@ -17,7 +17,8 @@ from xcorr_app.gpu.launch import DeviceLimits
         ((1, 63), "float32", "reuse"),
         ((12, 12), "float32", "reuse"),
         ((13, 2), "float32", "reuse_wide"),
-        ((12, 13), "uint16", "reuse_wide"),
+        ((12, 18), "uint16", "reuse"),
+        ((12, 19), "uint16", "reuse_wide"),
         ((31, 31), "float32", "reuse_wide"),
         ((7, 7), "float64", "reuse"),
         ((8, 3), "float64", "reuse_wide"),
@@ -26,6 +27,60 @@ from xcorr_app.gpu.launch import DeviceLimits
 def test_rolling_sums_where_registers_hold_them(shape, element, kernel):
     launch = filter_launch(FilterProblem((512, 512), shape), image_type=element, result_type=element)
     assert launch.kernel == f"filtering/{kernel}"
+
+
+@pytest.mark.parametrize(("side", "images"), [(13, 16), (14, 32), (15, 32)])
+def test_more_rows_roll_over_large_stacks_only(side, images):
+    for count, expected in ((images, "reuse"), (images - 1, "reuse_wide")):
+        assert filter_launch(FilterProblem((1024, 1024), (side, side), count)).kernel == f"filtering/{expected}"
+    assert filter_launch(FilterProblem((1024, 1024), (16, 2), 64)).kernel == "filtering/reuse_wide"
+
+
+@pytest.mark.parametrize(
+    ("side", "element", "shape"),
+    [
+        (3, "uint16", (8, 2, 5, 52)),
+        (5, "uint16", (8, 2, 4, 64)),
+        (7, "uint16", (8, 2, 3, 86)),
+        (9, "uint16", (8, 2, 2, 128)),
+        (15, "uint16", (8, 1, 3, 171)),
+        (3, "float32", (4, 4, 4, 64)),
+        (5, "float32", (8, 2, 4, 64)),
+        (7, "float32", (4, 4, 2, 128)),
+        (9, "float32", (8, 1, 4, 128)),
+        (15, "float32", (8, 1, 3, 171)),
+    ],
+)
+def test_stacks_that_were_timed_take_the_fastest_tuning(side, element, shape):
+    launch = filter_launch(FilterProblem((1024, 1024), (side, side), 64), image_type=element, result_type=element)
+    defines = launch.defines
+    assert (defines["COLUMNS"], defines["GROUPS"], defines["BLOCKS"], launch.extra[-1]) == shape
+
+
+@pytest.mark.parametrize(
+    ("side", "rows", "flushed"), [(16, 8, 0), (17, 6, 0), (20, 6, 0), (21, 6, 16), (33, 6, 16), (48, 6, 16)]
+)
+def test_large_filters_keep_fewer_rows_and_flush_long_sums(side, rows, flushed):
+    defines = filter_launch(FilterProblem((1024, 1024), (side, side), 16)).defines
+    assert (defines["ROWS"], defines["FLUSH_ROWS"]) == (rows, flushed)
+
+
+def test_rows_of_a_warp_fill_whole_waves():
+    """64 images of four strips, three blocks of four warps: six cuts make one wave, where eight would begin another."""
+    launch = filter_launch(FilterProblem((1024, 1024), (15, 15), 64))
+    assert launch.defines["BLOCKS"] == 3
+    assert launch.extra[-1] == 171
+    assert launch.blocks <= 3 * 132
+
+
+def test_weighted_means_stay_in_range():
+    for least, total, inside in [(0, 1, True), (0.1, 0.5, True), (-0.1, 0.5, False), (0, 1.01, False)]:
+        assert stays_in_range(least, total, "uint16", "uint16") is inside
+        assert stays_in_range(least, total, "uint16", "float32")
+    assert not stays_in_range(0, 1, "uint16", "uint8")
+    assert not stays_in_range(0, 1, "uint8", "uint8", 255.5)
+    assert stays_in_range(0, 1, "uint8", "uint8", 255.0)
+    assert not stays_in_range(np.nan, np.nan, "uint8", "uint8")
 
 
 def test_taps_are_the_struct_of_the_kernels():

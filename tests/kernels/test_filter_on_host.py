@@ -32,12 +32,13 @@ def filtered(
     guard=True,
     clipped=NO_COUNT,
     double_sums=False,
+    clips=True,
     **options,
 ):
     """What `filter_on_device` does, without a device."""
     problem = FilterProblem(images.shape[-2:], taps.shape, len(images), boundary, origin)
     types = {"image_type": images.dtype.name, "result_type": result_type or images.dtype.name}
-    launch = filter_launch(problem, kernel, **types, double_sums=double_sums, **options)
+    launch = filter_launch(problem, kernel, **types, double_sums=double_sums, clips=clips, **options)
     poison = np.nan if np.dtype(types["result_type"]).kind == "f" else 99
     results = guarded(np.full((len(images), *problem.result_shape), poison, types["result_type"]))
     inputs = guarded(images) if guard else images
@@ -176,6 +177,42 @@ def test_every_clipped_result_is_counted_once(host_builds, kernel, boundary, wid
     assert abs(int(clipped[0]) - expected) <= 5  # those at the edge of rounding
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+@pytest.mark.parametrize("kernel", ["reuse", "reuse_wide"])
+def test_means_need_no_clipping(host_builds, kernel, dtype):
+    """Images whose blocks hold nothing but the largest or the smallest value, and both next to each other."""
+    limits = np.iinfo(dtype)
+    images = np.full((3, 20, 140), limits.max, dtype)
+    images[1], images[2, :, 70:] = limits.min, limits.min
+    taps = np.random.default_rng(7).random((9, 5), "float32")
+    taps /= np.float64(taps.sum(dtype=np.float64))
+    results = [filtered(host_builds, images, taps, kernel=kernel, clips=clips) for clips in (False, True)]
+    np.testing.assert_array_equal(*results)
+    assert_filtered(results[0], images, taps)
+
+
+@pytest.mark.parametrize("gain", [1.0, -260.0, 70.0, 1e7])
+def test_sums_of_any_size_are_clipped(host_builds, gain):
+    """Sums beyond what the rounding by bits holds exactly keep their order, and end at the nearest limit."""
+    images = random_images((1, 9, 140), "uint16")
+    taps = gain * np.array([[0.25, 0.5, 0.25]], "float32")
+    exact = np.rint(filtered_by_definition(images, taps))
+    clipped = np.zeros(1, np.uint64)
+    result = filtered(host_builds, images, taps, kernel="reuse", clipped=clipped)
+    assert_filtered(result, images, taps)
+    beyond = (exact < 0) | (exact > 65535)
+    np.testing.assert_array_equal(result[beyond], np.clip(exact, 0, 65535)[beyond])
+    assert abs(int(clipped[0]) - np.count_nonzero(beyond)) <= 1
+
+
+def test_taps_that_amplify_keep_every_bit_of_dark_pixels(host_builds):
+    """Beside bright ones, from whose mean they would be counted but for the size of what that adds."""
+    images = np.where(np.arange(256) // 16 % 2, 60000, np.arange(256) % 128 + 1).astype("uint16")
+    images = np.ascontiguousarray(np.broadcast_to(images, (1, 12, 256)))
+    result = filtered(host_builds, images, np.array([[301.0]], "float32"), kernel="reuse")
+    np.testing.assert_array_equal(result, np.minimum(images * np.uint32(301), 65535))
+
+
 @pytest.mark.parametrize("kernel", SHAPES)
 def test_of_floating_point_nothing_is_clipped(host_builds, kernel):
     images, clipped = random_images((1, 9, 40), "uint16"), np.zeros(1, np.uint64)
@@ -221,7 +258,7 @@ def test_flushing_keeps_the_rounding_of_long_sums_small(host_builds):
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])
-@pytest.mark.parametrize("shape", [(3, 3), (11, 11), (19, 19), (31, 31), (63, 63)])
+@pytest.mark.parametrize("shape", [(3, 3), (11, 11), (20, 20), (31, 31), (63, 63)])
 def test_rounding_stays_small_where_all_products_are_positive(host_builds, shape, dtype):
     """Bright images and smoothing taps: sums grow to the largest that there are, and every addition rounds."""
     rng = np.random.default_rng(3)

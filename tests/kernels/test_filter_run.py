@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from tests.kernels.filter_definition import assert_filtered, filtered_by_definition, random_images, random_taps
-from tests.kernels.filter_host import numpy_as_device
+from tests.kernels.filter_host import forget, numpy_as_device
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu import filter_launch, filter_run
 
@@ -15,7 +18,7 @@ from xcorr_app.gpu import filter_launch, filter_run
 def host(monkeypatch, host_builds):
     """A device whose arrays are NumPy's; the list of the launches that it ran."""
     yield numpy_as_device(monkeypatch, host_builds)
-    filter_run._starts.cache_clear()
+    forget()
 
 
 @pytest.mark.parametrize("shape", [(9, 40), (3, 9, 40), (2, 3, 9, 40)])
@@ -56,6 +59,38 @@ def test_images_that_are_not_dense_and_a_given_result():
     out = np.full(images.shape, np.nan, "float32")
     assert filter_run.filter_on_device(images, taps, origin=(0, 1), out=out) is out
     assert_filtered(out, np.ascontiguousarray(images), taps, origin=(0, 1))
+
+
+def test_preparing_is_done_once_for_taps_and_sizes(host, monkeypatch):
+    images, taps = random_images((9, 40), "uint16"), np.full((3, 3), 1 / 9)
+    prepared = []
+    real = filter_run.prepare_filter
+    monkeypatch.setattr(
+        filter_run, "prepare_filter", lambda *args, **options: prepared.append(1) or real(*args, **options)
+    )
+    for _ in range(2):
+        assert_filtered(filter_run.filter_on_device(images, taps), images, taps)
+    assert len(prepared) == 1
+    assert_filtered(filter_run.filter_on_device(images, -taps, dtype="float32"), images, -taps)
+    assert len(prepared) == 2
+    assert [launch.defines["CLIPS"] for launch in host] == [0, 0, 0]
+    filter_run.filter_on_device(images, -taps)
+    assert host[-1].defines["CLIPS"] == 1
+
+
+def test_taps_are_wrapped_where_the_library_lends_its_way(monkeypatch):
+    class Wrapped:
+        def __init__(self, element):
+            self.element = element
+
+    filter_run.struct_type.cache_clear()
+    monkeypatch.setitem(sys.modules, "cupy.cuda.function", SimpleNamespace(CNumpyArray=Wrapped))
+    element = np.zeros((), [("at", "f4", 9)])
+    assert filter_run.struct_type()(element).element is element
+    filter_run.struct_type.cache_clear()
+    monkeypatch.setitem(sys.modules, "cupy.cuda.function", SimpleNamespace())
+    assert filter_run.struct_type()(element) is element
+    filter_run.struct_type.cache_clear()
 
 
 @pytest.mark.usefixtures("host")

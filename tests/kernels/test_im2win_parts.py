@@ -41,16 +41,28 @@ def test_parts_make_the_whole(started, form, images_at_once, parts):
     assert started == ["im2win_filters", *KERNELS[form] * parts]
 
 
-@pytest.mark.parametrize("form", ["auto", "implicit"])
-def test_images_are_read_as_they_are(started, monkeypatch, form):
+@pytest.mark.parametrize(
+    ("form", "kernel"), [("auto", "shallow"), ("shallow", "shallow"), ("implicit", "im2win_convolve")]
+)
+def test_images_are_read_as_they_are(started, monkeypatch, form, kernel):
     images, filters = integers(PROBLEM)
     expected = convolution_by_definition(images, filters, PROBLEM)
     np.testing.assert_array_equal(im2win_run.im2win_on_device(images, filters, PROBLEM.stride, form=form), expected)
-    assert started == ["im2win_filters", "im2win_convolve"]
+    assert started == ["im2win_filters", kernel]
     # Where a launch can address three images, there are three.
     monkeypatch.setattr(im2win_problem, "MOST_ELEMENTS", 3 * PROBLEM.channels * PROBLEM.height * PROBLEM.width)
     np.testing.assert_array_equal(im2win_run.im2win_on_device(images, filters, PROBLEM.stride, form=form), expected)
-    assert started == ["im2win_filters", "im2win_convolve", "im2win_filters", *["im2win_convolve"] * 3]
+    assert started == ["im2win_filters", kernel, "im2win_filters", *[kernel] * 3]
+
+
+@pytest.mark.parametrize("options", [{"segments": 2}, {"tuning": {"TILE_K": 8}}], ids=str)
+def test_options_of_the_high_performance_kernel_choose_it(started, options):
+    images, filters = integers(PROBLEM)
+    output = im2win_run.im2win_on_device(images, filters, PROBLEM.stride, **options)
+    np.testing.assert_array_equal(output, convolution_by_definition(images, filters, PROBLEM))
+    assert "shallow" not in started
+    im2win_run.im2win_on_device(images, filters, PROBLEM.stride, form="shallow", tuning={"THREADS": 64})
+    assert started[-1] == "shallow"
 
 
 @pytest.mark.parametrize("form", ["tiled", "implicit"])
@@ -62,10 +74,12 @@ def test_segments_of_k_are_added(started, form):
     assert started[-2:] == ["im2win_convolve", "im2win_sum"]
 
 
-def test_the_form_follows_from_stride_and_filter():
-    assert {im2win_run.form_for(layer) for layer in LAYERS.values()} == {"implicit"}
-    assert im2win_run.form_for(Im2winProblem(1, 1, 99, 99, 1, 5, 5, 12)) == "tiled"
-    assert im2win_run.form_for(Im2winProblem(1, 1, 99, 99, 1, 25, 5, 12)) == "implicit"
+def test_the_form_follows_from_depth_stride_and_filter():
+    shallow = {number for number, layer in LAYERS.items() if im2win_run.form_for(layer) == "shallow"}
+    assert shallow == {7}
+    assert {im2win_run.form_for(layer) for number, layer in LAYERS.items() if number != 7} == {"implicit"}
+    assert im2win_run.form_for(Im2winProblem(1, 4, 99, 99, 1, 5, 5, 12)) == "tiled"
+    assert im2win_run.form_for(Im2winProblem(1, 4, 99, 99, 1, 25, 5, 12)) == "implicit"
 
 
 def test_views_and_a_new_output(started):
@@ -74,7 +88,7 @@ def test_views_and_a_new_output(started):
     output = im2win_run.im2win_on_device(*views, PROBLEM.stride, vector=1)
     assert output.dtype == np.float32
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, PROBLEM))
-    assert started == ["im2win_filters", "im2win_convolve"]
+    assert started == ["im2win_filters", "shallow"]
 
 
 def test_what_does_not_belong_together_is_refused(started):

@@ -11,7 +11,7 @@ from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definiti
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
 from xcorr_app.gpu.launch import DeviceLimits
 from xcorr_app.gpu.overlap_edges import OverlapEdges
-from xcorr_app.gpu.peak_launch import RECORD, moment_launches, peak_launch, plane_peak_launch
+from xcorr_app.gpu.peak_launch import RECORD, moment_launches, peak_launch, plane_peak_launch, uncentre_launch
 
 DEVICE = DeviceLimits()
 LEAST = 12  # smaller overlaps score one at many shifts
@@ -63,6 +63,18 @@ def records_on_host(folder, lefts, rights, problem, launch, planes=None, *, norm
     return records
 
 
+def far_from_zero(problem, dtypes, offsets):
+    """Matrices of these types with means far from zero, and the sums of their centred products."""
+    matrices, centred = [], []
+    for values, dtype, offset in zip(pairs_with_a_peak(problem, seed=21), dtypes, offsets, strict=True):
+        values = (values + offset).astype(dtype) if dtype == "float32" else np.rint(values * 40 + offset).astype(dtype)
+        centres = np.float32(values.mean(axis=(1, 2), keepdims=True, dtype=np.float64))
+        matrices.append(values)
+        centred.append(values.astype(np.float64) - (centres if dtype == "float32" else np.rint(centres)))
+    planes = planes_by_definition(*centred, problem).astype(np.float32)
+    return *matrices, planes, tuple(dtype != "float32" for dtype in dtypes)
+
+
 def assert_same(records, expected):
     np.testing.assert_array_equal(records[:, :2], expected[:, :2])
     largest = max(1.0, np.nanmax(np.abs(expected[:, 2]), initial=0))
@@ -71,10 +83,12 @@ def assert_same(records, expected):
 
 @pytest.mark.parametrize("small", [True, False])
 @pytest.mark.parametrize("dtype", INPUT_TYPES)
-def test_tables_hold_the_sums_of_all_rectangles(host_builds, dtype, small):
-    problem = Problem((70, 600), (70, 600), (-3, -9), (9, 30))
+@pytest.mark.parametrize("window", [((-3, -9), (9, 30)), ((-1, -90), (2, 170))])
+def test_tables_hold_the_sums_of_all_rectangles(host_builds, window, dtype, small):
+    problem = Problem((70, 1203), (70, 1203), *window)
     rng = np.random.default_rng(2)
-    images = rng.integers(0, 200, (2, 70, 600)).astype(dtype)
+    low, high = (-200, 200) if dtype == "float32" else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+    images = rng.integers(low, high, (2, 70, 1203)).astype(dtype)
     edges = OverlapEdges.of(problem)
     tables = tables_on_host(host_builds, images, edges.right_rows, edges.right_columns, small=small)
     for i, bottom in enumerate(edges.right_rows):
@@ -106,6 +120,37 @@ def test_the_peak_of_a_plane_equals_the_definition(host_builds, name, normalize)
     launch = plane_peak_launch(problem, normalize=normalize, device=DEVICE)
     records = records_on_host(host_builds, lefts, rights, problem, launch, planes, normalize=normalize, least=LEAST)
     assert_same(records, records_by_definition(lefts, rights, problem, normalize, LEAST))
+
+
+@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("float32", "uint16"), ("uint16", "int16")])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_scores_from_centred_sums_equal_the_definition(host_builds, name, dtypes):
+    problem = PROBLEMS[name]
+    lefts, rights, planes, centred = far_from_zero(problem, dtypes, (1000, 3000))
+    launch = plane_peak_launch(problem, normalize=True, device=DEVICE, centred=centred)
+    records = records_on_host(host_builds, lefts, rights, problem, launch, planes, least=LEAST)
+    assert_same(records, records_by_definition(lefts, rights, problem, True, LEAST))
+
+
+@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("uint16", "float32"), ("int16", "uint16")])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_plain_sums_from_centred_ones_equal_the_definition(host_builds, name, dtypes):
+    problem = PROBLEMS[name]
+    lefts, rights, planes, centred = far_from_zero(problem, dtypes, (300, 500))
+    launch = plane_peak_launch(problem, normalize=False, device=DEVICE, centred=centred)
+    records = records_on_host(host_builds, lefts, rights, problem, launch, planes, normalize=False, least=LEAST)
+    assert_same(records, records_by_definition(lefts, rights, problem, False, LEAST))
+
+    edges = OverlapEdges.of(problem)
+    sides = ((lefts, edges.left_rows, edges.left_columns), (rights, edges.right_rows, edges.right_columns))
+    tables = [tables_on_host(host_builds, *side) for side in sides]
+    sizes = [axis.size for side in sides for axis in side[1:]]
+    sums = guarded(planes)
+    arrays = (sums, *tables, edges.rows, edges.columns)
+    run_kernel(host_builds, uncentre_launch(problem, centred), arrays, (*problem.arguments(), *sizes, 1))
+    assert guards_are_whole(sums)
+    expected = planes_by_definition(lefts, rights, problem)
+    np.testing.assert_allclose(sums, expected, rtol=1e-6, atol=1e-6 * np.abs(planes).max())
 
 
 @pytest.mark.parametrize("dtype", [name for name in INPUT_TYPES if name != "float32"])

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, random_matrix, random_stack
+from xcorr_app.bench.pointwise.layers import LAYERS
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise_launch import pointwise_launch
 from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
@@ -100,21 +101,87 @@ def test_channels_shared_by_blocks(host_builds, monkeypatch, segments, inner):
     check(host_builds, (3, 90, inner), 1, 21, kernel="pointwise_tiled")
 
 
+WHOLE_DEPTH = {
+    "WARPS_K": 1,
+    "LANES_M": 4,
+    "WARPS_M": 1,
+    "WARPS_N": 1,
+    "MICRO_M": 8,
+    "MICRO_N": 8,
+    "TILE_K": 8,
+    "BUFFERS": 2,
+}
+"""A tile whose warps each sum all channels."""
 TUNINGS = [
-    {"LANES_M": 4, "WARPS_M": 1, "WARPS_N": 1, "MICRO_M": 8, "MICRO_N": 4},
-    {"LANES_M": 4, "WARPS_M": 1, "WARPS_N": 4, "MICRO_M": 8, "MICRO_N": 8, "TILE_K": 5},
-    {"LANES_M": 8, "WARPS_M": 3, "WARPS_N": 1, "MICRO_M": 4, "MICRO_N": 4, "TILE_K": 12},
-    {"LANES_M": 2, "WARPS_M": 1, "WARPS_N": 2, "MICRO_M": 8, "MICRO_N": 8, "BUFFERS": 1, "PREFETCH": 0},
+    {"MICRO_N": 4},
+    {"WARPS_N": 4, "TILE_K": 5},
+    {"LANES_M": 8, "WARPS_M": 3, "MICRO_M": 4, "MICRO_N": 4, "TILE_K": 12},
+    {"LANES_M": 2, "WARPS_N": 2, "BUFFERS": 1, "PREFETCH": 0},
+    {"LANES_M": 1, "WARPS_M": 5},
+    {"TILE_K": 4, "BUFFERS": 3},
+    {"TILE_K": 4, "BUFFERS": 4},
 ]
+
+
+def tiled_on_host(folder, shape, filters, tuning):
+    stack, matrix = random_stack(shape, "float32"), random_matrix(filters, shape[1])
+    result, _ = mixed_on_host(folder, stack, matrix, 1, kernel="pointwise_tiled", tuning=tuning)
+    assert_mixed(result, stack, matrix, 1)
+    return result
 
 
 @pytest.mark.parametrize("tuning", TUNINGS, ids=str)
 @pytest.mark.parametrize("shape", [(2, 21, 36), (2, 21, 35), (75, 21)])
 def test_every_tile_gives_the_same_bits(host_builds, tuning, shape):
-    stack, matrix = random_stack(shape, "float32"), random_matrix(45, 21)
-    expected, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="pointwise_tiled")
-    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="pointwise_tiled", tuning=tuning)
+    expected = tiled_on_host(host_builds, shape, 45, WHOLE_DEPTH)
+    result = tiled_on_host(host_builds, shape, 45, {**WHOLE_DEPTH, **tuning})
     np.testing.assert_array_equal(result, expected)
+
+
+PLANES = [
+    {"MICRO_N": 7},
+    {"MICRO_N": 7, "WARPS_N": 3, "LANES_M": 8, "BUFFERS": 3, "TILE_K": 4},
+    {"LANES_M": 1, "WARPS_M": 3, "TILE_K": 12},
+    {"LANES_M": 2, "WARPS_N": 2, "MICRO_M": 4, "MICRO_N": 4},
+]
+
+
+@pytest.mark.parametrize("tuning", PLANES, ids=str)
+@pytest.mark.parametrize("shape", [(1, 28, 49), (5, 24, 49), (7, 40, 9), (3, 20, 6)])
+def test_whole_planes_give_the_same_bits(host_builds, tuning, shape):
+    """Planes that no four pixels fill; one image, the last tile not full, several images a tile."""
+    expected = tiled_on_host(host_builds, shape, 44, {**WHOLE_DEPTH, "PLANE": 0})
+    result = tiled_on_host(host_builds, shape, 44, {**WHOLE_DEPTH, "PLANE": shape[2], **tuning})
+    np.testing.assert_array_equal(result, expected)
+
+
+GROUPS = [
+    {"WARPS_K": 2},
+    {"WARPS_K": 4, "TILE_K": 16, "LANES_M": 2, "MICRO_N": 4},
+    {"WARPS_K": 8, "TILE_K": 32, "LANES_M": 2, "MICRO_M": 4, "MICRO_N": 4, "BUFFERS": 4},
+    {"WARPS_K": 3, "TILE_K": 12, "WARPS_M": 2, "WARPS_N": 2, "BUFFERS": 3},
+    {"WARPS_K": 2, "LANES_M": 1, "WARPS_M": 3, "TILE_K": 12},
+]
+
+
+@pytest.mark.parametrize("tuning", GROUPS, ids=str)
+@pytest.mark.parametrize("shape", [(2, 90, 36), (2, 90, 35), (75, 90), (3, 100, 49), (2, 9, 64)])
+def test_groups_of_warps_share_the_channels(host_builds, tuning, shape):
+    """Also fewer channels than a tile holds; the sums of the same groups have the same bits in every tile."""
+    filters = 44 if len(shape) == 3 and shape[1] % 4 == 0 else 45
+    result = tiled_on_host(host_builds, shape, filters, {**WHOLE_DEPTH, **tuning})
+    other = {**WHOLE_DEPTH, **tuning, "WARPS_M": 1, "WARPS_N": 1, "LANES_M": 2, "MICRO_M": 4, "MICRO_N": 8}
+    np.testing.assert_array_equal(tiled_on_host(host_builds, shape, filters, other), result)
+
+
+def test_every_layer_of_a_batch_of_one_takes_one_launch_or_shares_channels():
+    for channels, filters, side in LAYERS:
+        if channels <= 64:
+            continue
+        launch = tiled_launch(PointwiseProblem(1, channels, filters, side * side), H200)
+        warps = launch.blocks * launch.threads // 32
+        assert warps >= 132, (channels, filters, side)
+        assert launch.defines["PLANE"] == (49 if side == 7 else 0)
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])

@@ -94,7 +94,7 @@ def test_a_stack_that_is_not_dense_and_a_given_result():
     assert_mixed(out, stack, matrix, 0)
 
 
-@pytest.mark.parametrize("kernel", ["mix", "pointwise", "pointwise_tiled"])
+@pytest.mark.parametrize("kernel", ["mix", "shallow", "pointwise", "pointwise_tiled"])
 @pytest.mark.parametrize("white", [None, 90.0])
 @pytest.mark.usefixtures("host")
 def test_a_matrix_that_was_stored_before(kernel, white):
@@ -110,12 +110,23 @@ def test_a_matrix_that_was_stored_before(kernel, white):
         pointwise_on_device(stack, stored, 1, log_white=None if white else 1.0)
 
 
-@pytest.mark.parametrize("sizes", [(40, 50, 30), (300, 20, 9)])
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+def test_few_channels_to_many_in_parts(host, monkeypatch, dtype):
+    monkeypatch.setattr(pointwise_launch, "MOST_ELEMENTS", 2 * 40 * 50)
+    stack, matrix = random_stack((3, 40, 5, 8), dtype), random_matrix(50, 40)
+    clipped = np.zeros(COUNTERS, np.uint64)
+    result = pointwise_on_device(stack, matrix, 1, clipped=clipped, clip=True)
+    assert_mixed(result, stack, matrix, 1, clip=True, counted=int(clipped.sum()) if dtype == "uint16" else None)
+    assert [launch.entry for launch in host] == ["shallow", "shallow"]
+
+
+@pytest.mark.parametrize("sizes", [(100, 50, 30), (300, 20, 9)])
 def test_many_channels_in_parts_and_segments(host, monkeypatch, sizes):
     channels, filters, inner = sizes
     monkeypatch.setattr(pointwise_launch, "MOST_ELEMENTS", 2 * inner * max(channels, filters))
     stack, matrix = random_stack((3, channels, inner), "float32"), random_matrix(filters, channels)
-    assert_mixed(pointwise_on_device(stack, matrix, 1), stack, matrix, 1)
+    tuning = {"SEGMENTS": 3} if channels == 300 else None
+    assert_mixed(pointwise_on_device(stack, matrix, 1, tuning=tuning), stack, matrix, 1)
     kernels = [launch.entry for launch in host]
     assert kernels.count("pointwise_tiled") == 2
     assert kernels.count("im2win_sum") == (2 if channels == 300 else 0)

@@ -38,7 +38,7 @@ def test_every_boundary(host_builds, columns, boundary):
 def test_every_tile_with_every_phase_of_the_window(host_builds, columns, sums):
     """The first tap lies at any distance from a 16-byte boundary."""
     images = random_images((1, 11, 200), "float32")
-    tuning = {"LANE_COLUMNS": columns, "ROW_SUMS": sums, "ROWS_UNROLLED": 1 + sums % 3}
+    tuning = {"LANE_COLUMNS": columns, "ROW_SUMS": sums, "TOGETHER": 1 + columns % 2}
     for width in (1, 4, 7, 10):
         check(host_builds, images, random_terms((3, width)), tuning=tuning)
 

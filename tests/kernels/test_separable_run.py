@@ -45,6 +45,7 @@ def host(monkeypatch, host_builds):
     def clear():
         separable_run._starts.cache_clear()
         separable_run._null.cache_clear()
+        separable_run._argument.cache_clear()
 
     clear()
     monkeypatch.setitem(sys.modules, "cupy", np)
@@ -52,6 +53,7 @@ def host(monkeypatch, host_builds):
     monkeypatch.setattr(separable_run, "kernel_function", kernel_function)
     monkeypatch.setattr(separable_run, "current_device", lambda: 0)
     monkeypatch.setattr(separable_run, "argument_type", lambda: lambda number: number)
+    monkeypatch.setattr(separable_run, "struct_type", lambda: lambda element: element)
     monkeypatch.setattr(separable_run, "device_limits", lambda _: DeviceLimits())
     yield ran
     clear()

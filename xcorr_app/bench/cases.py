@@ -42,6 +42,8 @@ class Case:
         NumPy names of the matrices' types.
     goal : str
         What is to be reached, for the reader; empty where nothing is stated.
+    group : str
+        A word by which ``--only`` finds cases that belong together.
     """
 
     name: str
@@ -50,6 +52,7 @@ class Case:
     left_type: str = "float32"
     right_type: str = "float32"
     goal: str = ""
+    group: str = ""
 
     @property
     def fma(self) -> float:
@@ -79,7 +82,7 @@ class Case:
 
 
 def cases_named(text: str) -> Iterator[Case]:
-    """Yield the cases whose name contains a text.
+    """Yield the cases whose name contains a text, or whose group it is.
 
     Parameters
     ----------
@@ -91,7 +94,7 @@ def cases_named(text: str) -> Iterator[Case]:
     Case
         In the order of the table.
     """
-    yield from (case for case in CASES if text in case.name)
+    yield from (case for case in CASES if text in case.name or text == case.group)
 
 
 def _full(size: int, **batch: int) -> Problem:
@@ -100,6 +103,14 @@ def _full(size: int, **batch: int) -> Problem:
 
 def _window(size: int, most: int, **batch: int) -> Problem:
     return Problem((size, size), (size, size), (-most, -most), (2 * most + 1, 2 * most + 1), **batch)
+
+
+def _frames(count: int, size: int, shifts: int, goal: str, *, element: str = "float32") -> Case:
+    """Frames against one reference, over a window that whole tiles of the tensor cores cover."""
+    problem = Problem((size, size), (size, size), (-shifts // 2, -shifts // 2), (shifts, shifts), **_many(count))
+    frames = f"{'' if element == 'float32' else element + ' '}frame{'s' * (count > 1)}"
+    name = f"registration {count} {frames} {size}^2 {shifts}x{shifts} zncc peak"
+    return Case(name, problem, "zncc-peak", right_type=element, goal=goal, group="tensor")
 
 
 def _many(count: int) -> dict[str, int]:
@@ -132,8 +143,20 @@ CASES: tuple[Case, ...] = (
         goal="0.60 F, 1.8x PyTorch FFT",
     ),
     Case("one-to-many 256 frames 512^2 +-8 plane", _window(512, 8, **_many(256)), goal="0.60 F"),
-    Case("n-to-mn 16384 x 32^2 full peak", _full(32, **_each(16384)), task="peak", goal="1.8x FFT + argmax"),
-    Case("n-to-mn 16384 x 64^2 +-16 peak", _window(64, 16, **_each(16384)), task="peak", goal="1.5x FFT + argmax"),
+    Case(
+        "n-to-mn 16384 x 32^2 full peak",
+        _full(32, **_each(16384)),
+        task="peak",
+        goal="1.8x FFT + argmax, tensor 3x",
+        group="tensor",
+    ),
+    Case(
+        "n-to-mn 16384 x 64^2 +-16 peak",
+        _window(64, 16, **_each(16384)),
+        task="peak",
+        goal="1.5x FFT + argmax, tensor 5x",
+        group="tensor",
+    ),
     Case("n-to-mn 16384 x 32^2 full plane", _full(32, **_each(16384))),
     Case("n-to-mn 16384 x 64^2 +-16 plane", _window(64, 16, **_each(16384))),
     Case("n-to-mn 4096 x 64^2 full", _full(64, **_each(4096)), goal="auto takes the FFT where it wins"),
@@ -145,6 +168,13 @@ CASES: tuple[Case, ...] = (
         right_type="uint16",
         goal="beside the strongest FFT",
     ),
+    _frames(512, 512, 32, "1.0 us a frame"),
+    _frames(512, 512, 32, "not slower than float32", element="uint16"),
+    _frames(128, 1024, 32, "5x PyTorch FFT"),
+    _frames(128, 1024, 64, "2x PyTorch FFT"),
+    _frames(32, 2048, 32, "4x PyTorch FFT"),
+    _frames(2048, 256, 32, "0.5 us a frame"),
+    _frames(1, 1024, 32, "3x PyTorch FFT"),
     Case("off-grid one-to-one 100x37 45x101 full", Problem.full_plane((100, 37), (45, 101))),
     Case("off-grid n-to-mn 1000 x 24x40 window", Problem((24, 40), (24, 40), (-5, -9), (9, 22), **_each(1000))),
     Case("off-grid one-to-many 1 x 37 200x180", Problem((200, 180), (200, 180), (-12, -9), (25, 19), **_many(37))),

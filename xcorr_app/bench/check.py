@@ -12,8 +12,7 @@ from xcorr_app.bench.cases import Case
 from xcorr_app.bench.contender import to_host
 from xcorr_app.bench.data import Data
 from xcorr_app.bench.relative_error import relative_error
-from xcorr_app.correlation.definition import zncc_by_definition
-from xcorr_app.correlation.engines.task import window_of
+from xcorr_app.gpu.correlation_problem import Problem
 
 __all__ = ["TOLERANCE", "Expected"]
 
@@ -73,10 +72,22 @@ class Expected:
 
 
 def _plane(case: Case, left: Any, right: Any) -> NDArray[np.float64]:
-    problem = case.problem
     left, right = (to_host(matrix).astype(np.float64) for matrix in (left, right))
-    if case.task == "zncc-peak":
-        return zncc_by_definition(left, right, window_of(problem))
+    return (_scores if case.task == "zncc-peak" else _sums)(case.problem, left, right)
+
+
+def _scores(problem: Problem, left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Zero-mean normalised correlation; the sums over overlaps are correlations with ones."""
+    f, g = left - left.mean(), right - right.mean()
+    of_left, of_right = np.ones_like(f), np.ones_like(g)
+    factors = ((of_left, of_right), (f, of_right), (of_left, g), (f * f, of_right), (of_left, g * g), (f, g))
+    count, f_sum, g_sum, f_squares, g_squares, products = (_sums(problem, *pair) for pair in factors)
+    variances = (f_squares - f_sum**2 / count) * (g_squares - g_sum**2 / count)
+    scores: NDArray[np.float64] = (products - f_sum * g_sum / count) / np.sqrt(variances)
+    return scores
+
+
+def _sums(problem: Problem, left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64]:
     (dy, dx), (rows, columns) = problem.first_shift, problem.plane_shape
     full = fftconvolve(left, right[::-1, ::-1])
     plane = np.zeros(problem.plane_shape)

@@ -24,6 +24,8 @@ from xcorr_app.errors import XcorrError
 from xcorr_app.gpu.correlation_costs import cheapest
 from xcorr_app.gpu.correlation_plan import device_limits, plan_of
 from xcorr_app.gpu.placement import current_device
+from xcorr_app.gpu.tensor_costs import tensor_cores_are_faster
+from xcorr_app.gpu.tensor_run import multiplies_by_groups
 
 __all__ = ["CorrelationBenchmark", "auto_choice"]
 
@@ -154,9 +156,13 @@ def auto_choice(case: Case) -> str:
     Returns
     -------
     str
-        A variant or ``"fft"`` for planes, ``"warp-shuffle"`` or ``"fft"`` for peaks, ``"auto"`` for calls.
+        A variant or ``"fft"`` for planes, ``"auto"`` for calls, and for peaks ``"tensor"``, ``"warp-shuffle"`` or
+        ``"fft"``.
     """
     if case.task == "call":
         return "auto"
-    choice = cheapest(case.problem, device_limits(current_device()))
+    limits = device_limits(current_device())
+    if case.task == "zncc-peak" and multiplies_by_groups() and tensor_cores_are_faster(case.problem, limits):
+        return "tensor"
+    choice = cheapest(case.problem, limits)
     return choice if case.task == "plane" or choice == "fft" else "warp-shuffle"

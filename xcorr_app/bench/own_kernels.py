@@ -23,13 +23,15 @@ from xcorr_app.gpu.correlation_plan import device_limits
 from xcorr_app.gpu.correlation_run import correlate_on_device
 from xcorr_app.gpu.launch import DeviceLimits
 from xcorr_app.gpu.placement import current_device
+from xcorr_app.gpu.tensor_run import has_tensor_cores
 
-__all__ = ["LEADING", "PEAK_ONLY", "own_contenders", "timed_variant", "variants_of"]
+__all__ = ["LEADING", "PEAK_ONLY", "TENSOR_PEAK", "own_contenders", "timed_variant", "variants_of"]
 
 LEADING = ("shift-per-warp", "row-per-warp", "combined", "row-product", "band-product")
 """Variants that may be the fastest; the others show what each step of the design brings."""
 
 PEAK_ONLY = "kernels, peak only"
+TENSOR_PEAK = "tensor, peak only"
 
 
 def own_contenders(case: Case, *, quick: bool) -> Iterator[Contender]:
@@ -57,7 +59,9 @@ def own_contenders(case: Case, *, quick: bool) -> Iterator[Contender]:
                 yield Contender(variant, _variant(variant), choice=variant)
         yield Contender("engine fft", _fft_planes, choice="fft")
         return
-    yield Contender(PEAK_ONLY, _peak_finder, choice="warp-shuffle")
+    yield Contender(PEAK_ONLY, _peak_finder(tensor=False), choice="warp-shuffle")
+    if has_tensor_cores():
+        yield Contender(TENSOR_PEAK, _peak_finder(tensor=True), choice="tensor")
     yield Contender("engine fft, then its peak", _fft_peaks, choice="fft")
 
 
@@ -125,18 +129,29 @@ def _variant(variant: str) -> Callable[[Case, Data], Iterator[Attempt]]:
     return attempts
 
 
-def _peak_finder(case: Case, data: Data) -> Iterator[Attempt]:
-    """Sum, score and search in one launch where the window is narrow enough; the reference's sums are made once."""
-    scored = case.task == "zncc-peak"
-    finder = PeakFinder(case.problem, normalize=scored)
-    tables = finder.left_tables(data.lefts) if scored else None
-    width = case.problem.plane_shape[1]
+def _peak_finder(*, tensor: bool) -> Callable[[Case, Data], Iterator[Attempt]]:
+    """Sum, score and search, on tensor cores or not; the reference's sums are made once."""
 
-    def read(records: Any, pair: int) -> int:
-        row, column = (int(value) for value in records[pair, :2].get())
-        return row * width + column
+    def attempts(case: Case, data: Data) -> Iterator[Attempt]:
+        scored = case.task == "zncc-peak"
+        finder = PeakFinder(case.problem, normalize=scored, tensor=tensor)
+        tables = finder.left_tables(data.lefts) if data.lefts.shape[0] == 1 and (scored or tensor) else None
+        width = case.problem.plane_shape[1]
 
-    yield Attempt(lambda: finder.find(data.lefts, data.rights, case.problem.rights_per_left, tables)[0], read)
+        def run() -> Any:
+            return finder.find(data.lefts, data.rights, case.problem.rights_per_left, tables)[0]
+
+        def read(records: Any, pair: int) -> int:
+            row, column = (int(value) for value in records[pair, :2].get())
+            return (row if row >= 0 else -1 - row) * width + column
+
+        def undecided() -> str:
+            count = int((run()[:, 0] < 0).sum())
+            return f"{count} of {case.problem.pairs} peaks left undecided" if count else ""
+
+        yield Attempt(run, read, remark=undecided if tensor else None)
+
+    return attempts
 
 
 def _fft_planes(case: Case, data: Data) -> Iterator[Attempt]:

@@ -73,9 +73,10 @@ class FFTRegistration:
         return [self.scores(frames[k : k + self._chunk]).flatten(1).argmax(1) for k in starts]
 
     def scores(self, frames: Any) -> Any:
-        """Return the scores (n, ny, nx) of at most a chunk of frames (n, H, W), float32."""
+        """Return the scores (n, ny, nx), float32, of at most a chunk of frames (n, H, W) of any type."""
         torch, layout = self._torch, self._layout
         count = frames.shape[0]
+        frames = frames.float()  # no copy of what is float32
         variance, mean = torch.var_mean(frames, dim=(1, 2), correction=0, keepdim=True)
         inside = self._inside[:count]
         torch.sub(frames, mean, out=inside)

@@ -70,11 +70,13 @@ def correlation(quick: bool, only: str, json_path: Path | None, device: str, deb
     """Time every correlation kernel, the FFT engine, and FFTs through CuPy and PyTorch.
 
     Every answer is checked against float64 before it is timed; each case says who wins and what engine auto takes.
+    Peaks are also sought on tensor cores, where the device has them; --only tensor times the cases meant for these.
 
     \b
     Examples:
       xcorr bench correlation --json results.json
       xcorr bench correlation --quick --only one-to-one
+      xcorr bench correlation --only tensor
     """
     console = console_for(sys.stdout)
     cases = list(cases_named(only))

@@ -114,7 +114,9 @@ engine = click.option(
     type=click.Choice(["auto", *ENGINES]),
     default="auto",
     show_default=True,
-    help="What computes the correlation; `xcorr env` says which can run.",
+    help="What computes the correlation: an FFT, on a GPU its kernels (warp-shuffle) or its tensor cores (tensor), on "
+    "the CPU the definition; auto takes the FFT or the kernels, in align also tensor cores. `xcorr env` says which can "
+    "run.",
 )
 device = click.option(
     "--device",

@@ -8,6 +8,7 @@ are counted or a transform has to know whether a frame is finite.
 from __future__ import annotations
 
 import functools
+import sys
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -109,7 +110,7 @@ def filter_device_frames(
     DeviceMemoryError
         The device's memory does not suffice for the result, or for the work on one image.
     """
-    xp = array_namespace(images)
+    xp = sys.modules["cupy"]  # whose array this is
     how = _How(_key_of(taps), mode, cval, _hashable(origin), dtype, engine, flip)
     with on_device_of(images, out):
         plan = device_plan(images, how)
@@ -211,7 +212,7 @@ def _check_out(out: Array, images: Array, plan: DevicePlan) -> None:
 def _key_of(taps: npt.ArrayLike | Filter) -> Filter | _Taps:
     if isinstance(taps, Filter):
         return taps
-    if is_device_array(taps):
+    if not isinstance(taps, np.ndarray) and is_device_array(taps):
         raise DataTypeError("taps are in device memory: pass taps.get(), they are few")
     values = np.asarray(taps)
     if values.dtype.kind not in "biuf":
@@ -224,4 +225,4 @@ def _values(key: _Taps) -> npt.NDArray[Any]:
 
 
 def _hashable(origin: Any) -> Any:
-    return tuple(origin) if np.ndim(origin) else origin
+    return origin if isinstance(origin, int) or not np.ndim(origin) else tuple(origin)

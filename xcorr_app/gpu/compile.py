@@ -12,10 +12,12 @@ from typing import Any
 from xcorr_app.errors import DeviceError
 from xcorr_app.gpu.kernel_cache import load_kernel, save_kernel
 
-__all__ = ["Kernel", "compiler_options", "kernel_function", "kernel_root", "kernel_source"]
+__all__ = ["OF_ONE_ARCHITECTURE", "Kernel", "compiler_options", "kernel_function", "kernel_root", "kernel_source"]
 
 Defines = tuple[tuple[str, str | int], ...]
 _OPTIONS = ("-std=c++17", "-ftz=true")
+OF_ONE_ARCHITECTURE = {"correlation/hankel_warpgroup": "90a"}
+"""Kernels with instructions that one architecture alone has."""
 
 
 @functools.cache
@@ -134,17 +136,33 @@ def _kernel(name: str, defines: Defines, shared_bytes: int, device: int) -> Kern
     cupy = importlib.import_module("cupy")
     source = kernel_source(name, dict(defines))
     # The folder of the headers is no part of the key: the source holds their digest.
-    compiler = (cupy.__version__, cupy.cuda.nvrtc.getVersion(), cupy.cuda.Device().compute_capability)
+    architecture = OF_ONE_ARCHITECTURE.get(name, cupy.cuda.Device().compute_capability)
+    compiler = (cupy.__version__, cupy.cuda.nvrtc.getVersion(), architecture)
     key = "\n".join(map(str, (*compiler, *_OPTIONS, source)))
     cubin = load_kernel(key)
     if cubin is None:
         try:
-            compile_source = cupy.cuda.compiler.compile_using_nvrtc
-            cubin, _ = compile_source(source, compiler_options(), cache_in_memory=True)
+            cubin = _compile(cupy, name, source)
         except Exception as error:  # CuPy's compile errors share no base class but Exception
             raise DeviceError(f"{name}.cu does not compile for device {device}: {error}") from error
         save_kernel(key, cubin)
     return Kernel(cupy, cubin, name.rsplit("/", 1)[-1], shared_bytes)
+
+
+def _compile(cupy: Any, name: str, source: str) -> bytes:
+    if name not in OF_ONE_ARCHITECTURE:
+        cubin: bytes = cupy.cuda.compiler.compile_using_nvrtc(source, compiler_options(), cache_in_memory=True)[0]
+        return cubin
+    nvrtc = cupy.cuda.nvrtc  # CuPy's own way takes numbers for architectures
+    program = nvrtc.createProgram(source, f"{name}.cu", (), ())
+    try:
+        nvrtc.compileProgram(program, (*compiler_options(), f"-arch=sm_{OF_ONE_ARCHITECTURE[name]}"))
+        cubin = nvrtc.getCUBIN(program)
+    except nvrtc.NVRTCError as error:
+        raise DeviceError(nvrtc.getProgramLog(program)) from error
+    finally:
+        nvrtc.destroyProgram(program)
+    return cubin
 
 
 @functools.cache

@@ -5,13 +5,12 @@ from __future__ import annotations
 import functools
 import importlib
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.compile import kernel_function
 from xcorr_app.gpu.correlation_costs import costs, fastest_variant
 from xcorr_app.gpu.correlation_launch import most_pairs
 from xcorr_app.gpu.correlation_options import KernelOptions
@@ -19,9 +18,11 @@ from xcorr_app.gpu.correlation_plan import device_limits
 from xcorr_app.gpu.correlation_problem import Problem
 from xcorr_app.gpu.correlation_run import correlate_on_device
 from xcorr_app.gpu.launch import DeviceLimits, Launch
-from xcorr_app.gpu.overlap_edges import OverlapEdges
-from xcorr_app.gpu.peak_launch import RECORD, SMALL, moment_launches, peak_launch, plane_peak_launch
+from xcorr_app.gpu.near_peak_launch import SHIFTS, near_peak_launch
+from xcorr_app.gpu.peak_launch import RECORD, peak_launch, plane_peak_launch
 from xcorr_app.gpu.placement import current_device
+from xcorr_app.gpu.rectangle_tables import RectangleTables, start
+from xcorr_app.gpu.tensor_run import centred_sums
 
 __all__ = ["PeakFinder", "PeakRecords", "finds_peaks"]
 
@@ -62,18 +63,15 @@ class PeakRecords:
         row, column = host[:, 0].astype(np.intp), host[:, 1].astype(np.intp)
         return cls(row, column, host[:, 2], host[:, 3], host[:, 4:].reshape(-1, 5, 5))
 
+    def decided(self) -> PeakRecords:
+        """Return the records with the rows of those that `PeakFinder` marked as undecided made plain again."""
+        return replace(self, row=np.where(self.row < 0, -1 - self.row, self.row))
+
 
 def finds_peaks(plane_shape: tuple[int, int]) -> bool:
     """Whether the scores of a plane of this size fit the shared memory of the current device's blocks."""
     problem = Problem((1, 1), (1, 1), (0, 0), plane_shape)
     return plane_peak_launch(problem, normalize=True, device=device_limits(current_device())) is not None
-
-
-def _on_device(cupy: Any, row_edges: NDArray[np.int32], column_edges: NDArray[np.int32]) -> tuple[Any, Any, Any]:
-    """Row edges, column edges, and for every column from 0 to the width which edge it is, or -1."""
-    edge_of_column = np.full(column_edges[-1] + 1, -1, np.int32)
-    edge_of_column[column_edges] = np.arange(column_edges.size)
-    return cupy.asarray(row_edges), cupy.asarray(column_edges), cupy.asarray(edge_of_column)
 
 
 class PeakFinder:
@@ -90,6 +88,9 @@ class PeakFinder:
         Shifts at which fewer elements overlap do not count.
     options : KernelOptions, optional
         A variant asked for here makes planes first, as no variant but one finds peaks itself.
+    tensor : bool, optional
+        Find peaks among sums of half precision, on tensor cores, and compute the 5 x 5 values around each anew in
+        single precision. Where one of these is higher than the peak, the record's row is -1 less the row.
     """
 
     def __init__(
@@ -99,24 +100,19 @@ class PeakFinder:
         normalize: bool = True,
         least_overlap: int = 1,
         options: KernelOptions | None = None,
+        tensor: bool = False,
     ) -> None:
         self._cupy = cupy = importlib.import_module("cupy")
         self._window, self._normalize, self._least = window, normalize, least_overlap
-        self._edges = edges = OverlapEdges.of(window)
-        self._left_edges = _on_device(cupy, edges.left_rows, edges.left_columns)
-        self._right_edges = _on_device(cupy, edges.right_rows, edges.right_columns)
-        self._rows, self._columns = cupy.asarray(edges.rows), cupy.asarray(edges.columns)
+        self._tables = RectangleTables(window)
         self._device = device_limits(current_device())
         self._options = options or KernelOptions()
+        self._tensor = tensor
         self._nothing = cupy.zeros(2)
 
     def left_tables(self, lefts: Any) -> Any:
         """Rectangle sums of left matrices (n, H, W), to be used any number of times."""
-        return self._tables(lefts, *self._left_edges)
-
-    def right_tables(self, rights: Any) -> Any:
-        """Rectangle sums of right matrices (n, H', W')."""
-        return self._tables(rights, *self._right_edges)
+        return self._tables.left(lefts)
 
     def find(self, lefts: Any, rights: Any, rights_per_left: int, left_tables: Any = None) -> tuple[Any, Any]:
         """Sum, score and search every pair, without writing planes where one block covers the window.
@@ -135,7 +131,7 @@ class PeakFinder:
         records : cupy.ndarray of float64, shape (pairs, 29)
             For `PeakRecords.of`; nothing has waited for the device.
         moments : cupy.ndarray of float64, shape (m, 2)
-            Sum and sum of squares of every right matrix; zero where scores are plain sums.
+            Sum and sum of squares of every right matrix; zero where neither scores nor `tensor` need them.
         """
         cupy = self._cupy
         window = self._window
@@ -143,14 +139,15 @@ class PeakFinder:
         problem = Problem(window.left_shape, window.right_shape, window.first_shift, window.plane_shape, **batch)
         records = cupy.empty((problem.pairs, RECORD))
         moments = cupy.zeros((problem.rights, 2))
-        if left_tables is None and self._normalize and lefts.shape[0] == 1:
+        wanted = self._normalize or self._tensor
+        if left_tables is None and wanted and lefts.shape[0] == 1:
             left_tables = self.left_tables(lefts)
         for part in problem.parts(self._pairs_at_once(problem)):
             these = lefts[part.left : part.left + part.problem.lefts]
             those = rights[part.right : part.right + part.problem.rights]
             of_left = of_right = None
-            if self._normalize:
-                of_right = self.right_tables(those)
+            if wanted:
+                of_right = self._tables.right(those)
                 moments[part.right : part.right + part.problem.rights] = of_right[:, -1, -1]
                 if left_tables is None:
                     of_left = self.left_tables(these)
@@ -161,17 +158,16 @@ class PeakFinder:
         return records, moments
 
     def _pairs_at_once(self, problem: Problem) -> int:
-        edges = self._edges
-        cells = edges.right_rows.size * edges.right_columns.size
+        left_cells, cells = self._tables.cells
         if problem.lefts > 1:
-            cells += edges.left_rows.size * edges.left_columns.size
-        pairs = max(1, _TABLE_BYTES // (32 * cells)) if self._normalize else problem.pairs
+            cells += left_cells
+        pairs = max(1, _TABLE_BYTES // (32 * cells)) if self._normalize or self._tensor else problem.pairs
         if self._fused(problem, "float32", "float32") is None:
             pairs = min(pairs, max(1, _PLANE_BYTES // (4 * problem.plane_shape[0] * problem.plane_shape[1])))
         return min(pairs, most_pairs("combined", problem))
 
     def _fused(self, problem: Problem, left_type: str, right_type: str) -> Launch | None:
-        if self._options.variant != "auto" or _planes_are_cheaper(problem, self._device):
+        if self._tensor or self._options.variant != "auto" or _planes_are_cheaper(problem, self._device):
             return None
         return peak_launch(
             problem, normalize=self._normalize, left_type=left_type, right_type=right_type, device=self._device
@@ -180,59 +176,60 @@ class PeakFinder:
     def _find_part(
         self, problem: Problem, lefts: Any, rights: Any, left_tables: Any, right_tables: Any, records: Any
     ) -> None:
+        if self._tensor:
+            self._find_by_halves(problem, lefts, rights, (left_tables, right_tables), records)
+            return
         cupy = self._cupy
+        tables = (left_tables, right_tables) if self._normalize else (self._nothing, self._nothing)
         launch = self._fused(problem, str(lefts.dtype), str(rights.dtype))
         if launch is None:
             variant = self._options.variant
             if variant == "auto":
                 variant = fastest_variant(problem, self._device)
             planes = correlate_on_device(lefts, rights, problem, variant, tuning=self._options.tuning())
-            self._search(planes, problem, left_tables, right_tables, records)
+            self._search(planes, problem, tables, records)
             return
         shifts = problem.plane_shape[0] * problem.plane_shape[1]
         workspace, arrived = self._nothing, self._nothing
         if launch.segments > 1:
             workspace = cupy.empty(problem.pairs * launch.segments * shifts, np.float32)
             arrived = cupy.zeros(problem.pairs, np.int32)
-        tables = self._table_arguments(left_tables, right_tables)
-        arrays = (lefts, rights, workspace, arrived, *tables, self._rows, self._columns, records)
-        numbers = (*problem.arguments(), *launch.extra, *self._normalizer_numbers())
-        self._start(launch, arrays, numbers)
+        arrays = (lefts, rights, workspace, arrived, *tables, self._tables.rows, self._tables.columns, records)
+        start(launch, arrays, (*problem.arguments(), *launch.extra, *self._normalizer_numbers()))
 
-    def _search(self, planes: Any, problem: Problem, left_tables: Any, right_tables: Any, records: Any) -> None:
-        launch = plane_peak_launch(problem, normalize=self._normalize, device=self._device)
+    def _find_by_halves(self, problem: Problem, lefts: Any, rights: Any, tables: tuple[Any, Any], records: Any) -> None:
+        cupy = self._cupy
+        planes = centred_sums(problem, lefts, rights, tables, self._tables.cells)
+        self._search(planes, problem, tables, records, (lefts.dtype.kind != "f", rights.dtype.kind != "f"))
+        launch = near_peak_launch(
+            problem,
+            normalize=self._normalize,
+            left_type=str(lefts.dtype),
+            right_type=str(rights.dtype),
+            device=self._device,
+        )
+        workspace, arrived = self._nothing, self._nothing
+        if launch.segments > 1:
+            workspace = cupy.empty(problem.pairs * launch.segments * SHIFTS)
+            arrived = cupy.zeros(problem.pairs, np.int32)
+        arrays = (lefts, rights, workspace, arrived, *tables, self._tables.rows, self._tables.columns, records)
+        start(launch, arrays, (*problem.arguments(), *launch.extra, *self._normalizer_numbers()))
+
+    def _search(
+        self,
+        planes: Any,
+        problem: Problem,
+        tables: tuple[Any, Any],
+        records: Any,
+        centred: tuple[bool, bool] | None = None,
+    ) -> None:
+        launch = plane_peak_launch(problem, normalize=self._normalize, device=self._device, centred=centred)
         assert launch is not None, "finds_peaks() was not asked"  # noqa: S101 - a mistake of ours, not of the user
-        tables = self._table_arguments(left_tables, right_tables)
-        arrays = (planes, *tables, self._rows, self._columns, records)
-        self._start(launch, arrays, (*problem.arguments(), *self._normalizer_numbers()))
-
-    def _table_arguments(self, left_tables: Any, right_tables: Any) -> tuple[Any, Any]:
-        return (left_tables, right_tables) if self._normalize else (self._nothing, self._nothing)
+        arrays = (planes, *tables, self._tables.rows, self._tables.columns, records)
+        start(launch, arrays, (*problem.arguments(), *self._normalizer_numbers()))
 
     def _normalizer_numbers(self) -> tuple[int, ...]:
-        edges = self._edges
-        sizes = (edges.left_rows, edges.left_columns, edges.right_rows, edges.right_columns)
-        return (*(axis.size for axis in sizes), self._least)
-
-    def _tables(self, images: Any, row_edges: Any, column_edges: Any, edge_of_column: Any) -> Any:
-        cupy = self._cupy
-        count, height, width = images.shape
-        bands, cells = row_edges.size - 1, column_edges.size - 1
-        launches = moment_launches(str(images.dtype), count, bands)
-        tables = cupy.empty((count, bands + 1, cells + 1, 2))
-        numbers = (height, width, bands, cells)
-        if height * width <= SMALL:
-            self._start(launches.small, (images, row_edges, edge_of_column, tables), numbers)
-            return tables
-        of_cells = cupy.empty((count, bands, cells, 2))
-        self._start(launches.sums, (images, row_edges, column_edges, of_cells), numbers)
-        self._start(launches.table, (of_cells, tables), (bands, cells))
-        return tables
-
-    def _start(self, launch: Launch, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> None:
-        function = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
-        arguments = (*arrays, *(np.int32(number) for number in numbers))
-        function((launch.blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)
+        return (*self._tables.sizes, self._least)
 
 
 @functools.lru_cache(maxsize=256)

@@ -14,7 +14,16 @@ from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES
 from xcorr_app.gpu.launch import WARP, DeviceLimits, Launch, ceil_div
 
-__all__ = ["BOUNDARIES", "FILTER_KERNELS", "FILTER_TYPES", "FilterProblem", "filter_launch", "taps_argument"]
+__all__ = [
+    "BOUNDARIES",
+    "FILTER_KERNELS",
+    "FILTER_TYPES",
+    "FilterProblem",
+    "filter_launch",
+    "stays_in_range",
+    "taps_argument",
+    "whole_waves",
+]
 
 BOUNDARIES = ("reflect", "mirror", "nearest", "wrap", "constant", "valid")
 """What lies outside an image, with the names of `scipy.ndimage`; ``valid`` asks for nothing outside."""
@@ -32,17 +41,29 @@ _FEWEST_COLUMNS = {"reuse": 4, "reuse_wide": 4, "exchange_3": 1, "exchange_5": 1
 _EXCHANGE_COLUMNS = {"exchange_3": 3, "exchange_5": 5}
 _EXCHANGE_ROWS = 9
 
-_ROLLING_ROWS, _ROLLING_TAPS = 12, 144
-"""Largest filters that `reuse` takes by itself: its code grows with the taps, its registers with the rows."""
+_ROLLING_TAPS = 225
+"""Most taps that `reuse` takes by itself: its code grows with them."""
+_ROLLING_ROWS = {12: 0, 13: 2**24, 15: 2**25}
+"""Most rows that it takes by itself, and over how many pixels of results: each warp passes the filter's rows once more,
+which costs little where it has many rows of its own."""
+_ROLLING_REGISTERS = 122
+"""Registers of four columns for sums and window that `reuse` takes where it is asked for."""
 
-_REGISTERS_OF_BLOCKS = {4: 104, 3: 122, 2: 200}
-"""Registers for sums and window that leave room for so many blocks of four warps on a multiprocessor."""
+_REGISTERS_OF_BLOCKS = {5: 70, 4: 104, 3: 142, 2: 200}
+"""Registers for sums and window that leave room for so many blocks of four warps on a multiprocessor; five are faster
+for pixels of 16 bits only, as measured."""
 _LANE_COLUMNS = 16
 """Most columns of a lane; twice as many would need more copies of an unaligned row than its mask has bits."""
 _UNALIGNED = 12
 """Registers besides, where rows begin off multiples of 16 bytes."""
 _FOUR_BLOCKS_ROWS = 9
-"""Rows of a filter up to which four blocks are wanted: larger ones compute more for each access to memory."""
+"""Rows of a filter up to which four blocks are wanted: larger ones compute more for each access to memory, and three
+are enough."""
+_WIDE_LANES = {1: range(1, 10), 2: range(1, 10), 4: range(6, 8)}
+"""Larger side of a filter, by the bytes of a pixel, for which lanes are as wide as two blocks allow: what a row costs
+beside its products is then shared by more columns. (Smaller ones of float32 are as wide with four.)"""
+_WHOLE_LANES_ROWS = 7
+"""Rows of a filter from which eight columns of a lane lie side by side, not in two groups: fewer are read twice."""
 
 _TUNING: dict[str, dict[str, int]] = {
     "reuse": {"WARPS": 4, "ROWS_AHEAD": 2},
@@ -54,8 +75,10 @@ _BLOCK_ROWS = (128, 64, 32)
 _FEWEST_ROWS = 8
 _FEWEST_SUMS = 6
 """Rows of results of a warp, whatever the tuning."""
-_FLUSHED_TAPS = 256
-"""Sums of more products are flushed: their rounding would show."""
+_FEW_WARPS = {"ROWS_AHEAD": 6}
+"""Of `reuse`, where multiprocessors have too few warps to wait for one row while others work."""
+_FLUSHED_TAPS = 400
+"""Sums of more products are flushed: their rounding would show. (Of 20 rows, 16 would stay together anyway.)"""
 _WARPS_TO_FILL = 12  # on each multiprocessor
 
 
@@ -138,6 +161,7 @@ def filter_launch(
     image_type: str = "float32",
     result_type: str = "float32",
     double_sums: bool = False,
+    clips: bool = True,
     device: DeviceLimits | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
@@ -153,6 +177,8 @@ def filter_launch(
         NumPy names of the types, of `FILTER_TYPES`. Images of float64 are summed in float64, all others in float32.
     double_sums : bool, optional
         Sum in float64 whatever the images are.
+    clips : bool, optional
+        False where `stays_in_range` says so: results are then neither clipped nor counted.
     device : DeviceLimits, optional
         Decides how finely few images are cut.
     tuning : mapping, optional
@@ -180,7 +206,7 @@ def filter_launch(
             )
     is_double = double_sums or image_type == "float64"
     if kernel == "auto":
-        kernel = "reuse" if _rolls(problem.filter_shape, is_double) else "reuse_wide"
+        kernel = "reuse" if _rolls(problem, is_double) else "reuse_wide"
     _check_kernel(kernel, problem, is_double)
     shape = _shape_of(kernel, problem, image_type, is_double, device or DeviceLimits())
     chosen = {**_TUNING[kernel], **shape, **(tuning or {})}
@@ -194,6 +220,7 @@ def filter_launch(
         "TOP": problem.first[0],
         "LEFT": problem.first[1],
         "BOUNDARY": f"BOUNDARY_{boundary.upper()}",
+        "CLIPS": int(clips),
         **chosen,
     }
     if kernel not in _EXCHANGE_COLUMNS:
@@ -237,18 +264,49 @@ def taps_argument(
     return packed
 
 
-def _rolls(filter_shape: tuple[int, int], is_double: bool) -> bool:
-    rows, columns = filter_shape
+def stays_in_range(
+    least_tap: float, total: float, image_type: str, result_type: str, outside: float | None = None
+) -> bool:
+    """Whether every result lies within its type's range whatever the images hold: weighted means of their values.
+
+    Parameters
+    ----------
+    least_tap, total : float
+        Smallest tap and sum of all.
+    image_type, result_type : str
+        NumPy names of the types.
+    outside : float or None
+        Value outside the image; None for boundaries that need none.
+
+    Returns
+    -------
+    bool
+        True for taps that are not negative and sum up to at most one, and for results that are not integers.
+    """
+    if np.dtype(result_type).kind == "f":
+        return True
+    if image_type != result_type:
+        return False
+    limits = np.iinfo(image_type)
+    if outside is not None and not limits.min <= outside <= limits.max:
+        return False
+    return least_tap >= 0 and total <= 1 + 1e-9
+
+
+def _rolls(problem: FilterProblem, is_double: bool) -> bool:
+    rows, columns = problem.filter_shape
     if is_double:
         return rows * columns <= 49 and rows <= 7
-    return rows <= _ROLLING_ROWS and rows * columns <= _ROLLING_TAPS
+    pixels = problem.count * math.prod(problem.result_shape)
+    most = max(most for most, least_pixels in _ROLLING_ROWS.items() if pixels >= least_pixels)
+    return rows <= most and rows * columns <= _ROLLING_TAPS
 
 
 def _check_kernel(kernel: str, problem: FilterProblem, is_double: bool) -> None:
     if kernel not in FILTER_KERNELS:
         raise ArgumentError(f"unknown filter kernel {kernel!r}; choose from auto, {', '.join(FILTER_KERNELS)}")
     rows, columns = problem.filter_shape
-    if kernel == "reuse" and (5 * rows + columns) * (2 if is_double else 1) > _REGISTERS_OF_BLOCKS[3]:
+    if kernel == "reuse" and (5 * rows + columns) * (2 if is_double else 1) > _ROLLING_REGISTERS:
         raise ArgumentError(f"the sums of a {rows} x {columns} filter do not fit into registers: use reuse_wide")
     if kernel in _EXCHANGE_COLUMNS and (columns != _EXCHANGE_COLUMNS[kernel] or rows > _EXCHANGE_ROWS or is_double):
         raise ArgumentError(
@@ -282,29 +340,35 @@ def _rolling(problem: FilterProblem, element: int, is_double: bool, device: Devi
 
     widths = {1: (16, 8, 4), 2: (8, 4), 4: (4, 8)}.get(element, (4,))
     shapes = [(columns, groups) for columns in widths for groups in (4, 2, 1)]
-    most = _REGISTERS_OF_BLOCKS[3 if rows > _FOUR_BLOCKS_ROWS else 4] - (
-        0 if problem.image_shape[1] * element % 16 == 0 else _UNALIGNED
-    )
+    is_wide = not is_double and max(rows, taps) in _WIDE_LANES.get(element, ())
+    extra = 0 if problem.image_shape[1] * element % 16 == 0 else _UNALIGNED
+    most = _REGISTERS_OF_BLOCKS[2 if is_wide else 4 if rows <= _FOUR_BLOCKS_ROWS else 3] - extra
     shapes = [shape for shape in shapes if registers(*shape) <= most and math.prod(shape) <= _LANE_COLUMNS] or [(4, 1)]
 
-    def least_work(shape: tuple[int, int]) -> tuple[int, int]:
-        columns = math.prod(shape) * WARP
-        return ceil_div(width, columns) * columns, -columns
+    def least_work(shape: tuple[int, int]) -> tuple[int, int, bool]:
+        columns, groups = math.prod(shape) * WARP, shape[1]
+        split = rows >= _WHOLE_LANES_ROWS and columns == 8 * WARP and groups > 1
+        return ceil_div(width, columns) * columns, -columns, split
+
+    def shape_of(columns: int, groups: int) -> dict[str, int]:
+        most_blocks = 3 if rows > _FOUR_BLOCKS_ROWS else 5 if element == 2 and not is_double else 4
+        needed = registers(columns, groups) + extra
+        found = (blocks for blocks, held in _REGISTERS_OF_BLOCKS.items() if blocks <= most_blocks and needed <= held)
+        return {"COLUMNS": columns, "GROUPS": groups, "BLOCKS": max(found, default=1)}
 
     wanted = _WARPS_TO_FILL * device.multiprocessors
     for columns, groups in sorted(shapes, key=least_work):
         across = problem.count * ceil_div(width, columns * groups * WARP)
         for block_rows in _BLOCK_ROWS:
             if across * ceil_div(height, block_rows) >= wanted:
-                return _blocks(columns, groups, registers(columns, groups), most) | {"BLOCK_ROWS": block_rows}
+                chosen = shape_of(columns, groups)
+                warps = _TUNING["reuse"]["WARPS"]
+                filling: dict[str, Any] = {"blocks": chosen["BLOCKS"], "warps": warps, "device": device}
+                filling["fewest"] = warps * chosen["BLOCKS"]
+                return chosen | {"BLOCK_ROWS": whole_waves(across, height, rows, **filling)}
     columns, groups = min(shapes, key=math.prod)
     block_rows = _block_rows(problem, columns * groups * WARP, device)
-    return _blocks(columns, groups, registers(columns, groups), most) | {"BLOCK_ROWS": block_rows}
-
-
-def _blocks(columns: int, groups: int, registers: int, allowed: int) -> dict[str, int]:
-    blocks = next((blocks for blocks, most in _REGISTERS_OF_BLOCKS.items() if max(registers, allowed) <= most), 1)
-    return {"COLUMNS": columns, "GROUPS": groups, "BLOCKS": blocks}
+    return shape_of(columns, groups) | {"BLOCK_ROWS": block_rows} | _FEW_WARPS
 
 
 def _wide(problem: FilterProblem, is_double: bool) -> dict[str, int]:
@@ -314,8 +378,8 @@ def _wide(problem: FilterProblem, is_double: bool) -> dict[str, int]:
     many = rows * columns > _FLUSHED_TAPS
     return {
         "COLUMNS": 8,
-        "ROWS": 6 if columns > 16 and columns % 16 else 8,
-        "CHUNK": 16,
+        "ROWS": 6 if columns > 16 else 8,
+        "CHUNK": 24 if 16 < columns <= 24 or 32 < columns <= 40 else 16,  # no turn of a few taps
         "ROWS_AHEAD": 1,
         "BLOCKS": 4,
         "FLUSH_ROWS": 16 if many else 0,
@@ -344,6 +408,39 @@ def _shared_bytes(problem: FilterProblem, chosen: Mapping[str, int], image_type:
     if chosen["FLUSH_ROWS"]:
         sums += chosen["ROWS"] * lane_columns * chosen["WARPS"] * WARP
     return chosen["WARPS"] * ring + sums * (8 if is_double else 4)
+
+
+def whole_waves(
+    strips: int, height: int, taps: int, *, blocks: int, warps: int, fewest: int, device: DeviceLimits
+) -> int:
+    """Choose the rows of a warp: each passes the filter's rows once more, but a last, partial wave leaves much idle.
+
+    Parameters
+    ----------
+    strips : int
+        Of columns, of all images.
+    height, taps : int
+        Rows of a result and of the filter.
+    blocks, warps : int
+        Blocks of a multiprocessor at once, warps of a block.
+    fewest : int
+        Warps of a multiprocessor that keep it busy; fewer take as long as these.
+    device : DeviceLimits
+        Says how many multiprocessors there are.
+
+    Returns
+    -------
+    int
+        Rows of results.
+    """
+    most = min(height, 64 + ceil_div(2 * warps * blocks * device.multiprocessors, strips))
+
+    def time(cuts: int) -> int:
+        waves, rest = divmod(ceil_div(ceil_div(strips * cuts, warps), device.multiprocessors), blocks)
+        busy = waves * warps * blocks + (max(rest * warps, fewest) if rest else 0)
+        return busy * (ceil_div(height, cuts) + taps - 1)
+
+    return ceil_div(height, min(range(1, most + 1), key=time))
 
 
 def _block_rows(problem: FilterProblem, columns: int, device: DeviceLimits) -> int:

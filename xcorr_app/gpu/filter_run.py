@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import functools
+import importlib
+import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,10 +16,10 @@ import numpy.typing as npt
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.compile import Kernel, kernel_function
 from xcorr_app.gpu.correlation_plan import argument_type, device_limits
-from xcorr_app.gpu.filter_launch import FILTER_TYPES, FilterProblem, filter_launch, taps_argument
+from xcorr_app.gpu.filter_launch import FILTER_TYPES, FilterProblem, filter_launch, stays_in_range, taps_argument
 from xcorr_app.gpu.placement import current_device, on_device_of
 
-__all__ = ["PreparedFilter", "filter_on_device", "prepare_filter"]
+__all__ = ["PreparedFilter", "filter_on_device", "prepare_filter", "struct_type"]
 
 
 def filter_on_device(
@@ -81,25 +83,28 @@ def filter_on_device(
     if images.ndim < 2 or taps.ndim != 2:
         raise ShapeError(f"images {images.shape} and taps {taps.shape} must have at least, and just, two axes")
     stack, image_shape = images.shape[:-2], images.shape[-2:]
-    problem = FilterProblem(image_shape, taps.shape, int(np.prod(stack)), boundary, origin)
+    count, macros = math.prod(stack), tuple(sorted(tuning.items())) if tuning else ()
+    result_type = images.dtype.name if dtype is None else np.dtype(dtype).name
     with on_device_of(images, out):
-        prepared = prepare_filter(
-            problem,
-            taps,
-            image_type=images.dtype.name,
-            result_type=np.dtype(dtype or images.dtype).name,
-            outside=outside,
-            kernel=kernel,
-            double_sums=double_sums,
-            tuning=tuning,
-        )
-        shape, dense = (*stack, *problem.result_shape), prepared.dtype
+        sizes: _Sizes = (image_shape, (taps.shape[0], taps.shape[1]), count, boundary, (origin[0], origin[1]))
+        content: _Content = (taps.tobytes(), taps.dtype.str, float(outside))
+        how: _How = (images.dtype.name, result_type, kernel, double_sums, macros)
+        prepared = _prepared(current_device(), sizes, content, how)
+        shape, dense = (*stack, *prepared.problem.result_shape), prepared.dtype
         if out is None:
             out = sys.modules["cupy"].empty(shape, dense)
         elif out.shape != shape or out.dtype != dense or not out.flags.c_contiguous:
             raise ShapeError(f"out must be a dense {dense} array of shape {shape}, not {out.dtype} {out.shape}")
         prepared.run(images, out, clipped)
     return out
+
+
+_Sizes: TypeAlias = tuple[tuple[int, int], tuple[int, int], int, str, tuple[int, int]]
+"""What a `FilterProblem` is made of."""
+_Content: TypeAlias = tuple[bytes, str, float]
+"""Taps, their type, and the value outside."""
+_How: TypeAlias = tuple[str, str, str, bool, tuple[tuple[str, int], ...]]
+"""Types of images and result, kernel, whether sums are double, macros."""
 
 
 @dataclass(frozen=True)
@@ -129,7 +134,8 @@ class PreparedFilter:
     problem: FilterProblem
     dtype: np.dtype[Any]
     _starts: tuple[_Start, ...]
-    _taps: npt.NDArray[Any]
+    _taps: Any
+    """The struct, as a kernel argument."""
     _uncounted: Any
     """Null pointer in place of a count."""
 
@@ -198,9 +204,39 @@ def prepare_filter(
     if image_type not in FILTER_TYPES or result_type not in FILTER_TYPES:
         raise DataTypeError(f"images ({image_type}) and result ({result_type}) must be of {', '.join(FILTER_TYPES)}")
     macros = tuple(sorted((tuning or {}).items()))
-    starts = _starts(current_device(), problem, kernel, image_type, result_type, double_sums, macros)
-    values = taps_argument(taps, outside, image_type, double_sums=double_sums)
+    weights, value = np.asarray(taps, np.float64), outside if problem.boundary == "constant" else None
+    clips = not stays_in_range(float(weights.min()), float(weights.sum()), image_type, result_type, value)
+    starts = _starts(current_device(), problem, kernel, image_type, result_type, double_sums, clips, macros)
+    values = struct_type()(taps_argument(taps, outside, image_type, double_sums=double_sums))
     return PreparedFilter(problem, np.dtype(result_type), starts, values, argument_type()(np.uint64(0)))
+
+
+@functools.lru_cache(maxsize=256)
+def _prepared(_device: int, sizes: _Sizes, content: _Content, how: _How) -> PreparedFilter:
+    """Prepare once for taps and sizes: that takes longer than a launch."""
+    problem, (taps, dtype, outside) = FilterProblem(*sizes), content
+    image_type, result_type, kernel, double_sums, macros = how
+    return prepare_filter(
+        problem,
+        np.frombuffer(taps, dtype).reshape(problem.filter_shape),
+        image_type=image_type,
+        result_type=result_type,
+        outside=outside,
+        kernel=kernel,
+        double_sums=double_sums,
+        tuning=dict(macros),
+    )
+
+
+@functools.cache
+def struct_type() -> Callable[[npt.NDArray[Any]], Any]:
+    """What turns a structured element into a kernel argument, as `argument_type` does with numbers."""
+    try:
+        found: Callable[[npt.NDArray[Any]], Any] = importlib.import_module("cupy.cuda.function").CNumpyArray
+        found(np.zeros(()))
+    except (ImportError, AttributeError, TypeError):
+        return lambda element: element
+    return found
 
 
 @functools.lru_cache(maxsize=256)
@@ -211,6 +247,7 @@ def _starts(
     image_type: str,
     result_type: str,
     double_sums: bool,
+    clips: bool,
     macros: tuple[tuple[str, int], ...],
 ) -> tuple[_Start, ...]:
     """Choose and compile once for a problem: that takes longer than a launch."""
@@ -218,6 +255,7 @@ def _starts(
         "image_type": image_type,
         "result_type": result_type,
         "double_sums": double_sums,
+        "clips": clips,
         "tuning": dict(macros),
         "device": device_limits(device),
     }

@@ -16,11 +16,14 @@ from xcorr_app.gpu.im2win_problem import Im2winProblem
 from xcorr_app.gpu.launch import Launch
 from xcorr_app.gpu.memory import with_second_try
 from xcorr_app.gpu.placement import current_device, on_device_of
+from xcorr_app.gpu.shallow_launch import shallow_argument, shallow_launch
+from xcorr_app.gpu.shallow_plan import ShallowProblem, is_shallow
 
-__all__ = ["FORMS", "WINDOW_BYTES", "convolve_part", "form_for", "im2win_on_device", "start"]
+__all__ = ["FORMS", "WINDOW_BYTES", "convolve_part", "form_for", "im2win_on_device", "shallow_part", "start"]
 
-FORMS = ("implicit", "tiled", "basic")
-"""The high-performance kernel on the images and on the window tensor, and the kernel of one output element a thread."""
+FORMS = ("implicit", "tiled", "basic", "shallow")
+"""The high-performance kernel on the images and on the window tensor, the kernel of one output element a thread, and
+that of few products in an output element."""
 
 WINDOW_BYTES = 2**30
 """Memory of the window tensor of a part, in bytes: enough blocks to fill a device, for most problems."""
@@ -33,9 +36,10 @@ _STRIDE_FOR_WINDOW = 9
 def form_for(problem: Im2winProblem) -> str:
     """Choose between the kernels that take a window tensor and the images.
 
-    The lanes of a warp read neighbouring columns of the output from the images, `stride` pixels apart, and the same
-    lines of the cache again for the next element of the filter. The window tensor costs a pass over it, as many times
-    the images as the filters have rows, divided by the stride, and is read in pieces of 32 bytes at any stride.
+    Where a thread's registers hold all values of a few outputs, the kernel that keeps them there is taken. Else the
+    lanes of a warp read neighbouring columns of the output from the images, `stride` pixels apart, and the same lines
+    of the cache again for the next element of the filter. The window tensor costs a pass over it, as many times the
+    images as the filters have rows, divided by the stride, and is read in pieces of 32 bytes at any stride.
 
     Parameters
     ----------
@@ -47,6 +51,8 @@ def form_for(problem: Im2winProblem) -> str:
     str
         An entry of `FORMS`.
     """
+    if is_shallow(ShallowProblem.of_layer(problem)):
+        return "shallow"
     tensor_is_small = problem.filter_height <= problem.stride
     return "tiled" if problem.stride >= _STRIDE_FOR_WINDOW and tensor_is_small else "implicit"
 
@@ -74,11 +80,12 @@ def im2win_on_device(
     stride : int, optional
         Pixels between neighbouring outputs along both axes.
     form : str, optional
-        One of `FORMS`, or ``"auto"`` for what `form_for` chooses.
+        One of `FORMS`, or ``"auto"`` for what `form_for` chooses (where neither segments nor tuning say that the
+        high-performance kernel is meant).
     segments : int, optional
         Blocks that share K in the high-performance kernel; without it as many as fill the device.
     tuning : mapping, optional
-        Macros of the high-performance kernel that replace the plan's.
+        Macros of the high-performance kernel, or of the shallow one, that replace the plan's.
     vector : int, optional
         Elements that a thread of the window transform writes at once, 4 or 1.
     window_bytes : int, optional
@@ -108,8 +115,11 @@ def im2win_on_device(
     problem = _checked_problem(images, filters, stride, out)
     if form not in ("auto", *FORMS):
         raise ArgumentError(f"form must be auto, {', '.join(FORMS)}, not {form!r}")
-    form = form_for(problem) if form == "auto" else form
-    step = problem.images_per_part(None if form == "implicit" else window_bytes)
+    if form == "auto":
+        form = form_for(problem)
+        form = "implicit" if form == "shallow" and (segments or tuning) else form
+    takes_images = form in ("implicit", "shallow")
+    step = problem.images_per_part(None if takes_images else window_bytes)
     cupy = sys.modules["cupy"]  # whose arrays these are
 
     def run() -> Any:
@@ -117,13 +127,15 @@ def im2win_on_device(
         dense, stored = cupy.ascontiguousarray(images), cupy.empty(problem.stored_shape, cupy.float32)
         store = filters_launch(problem)
         start(store, (cupy.ascontiguousarray(filters), stored), store.extra)
-        window = None if form == "implicit" else cupy.empty(problem.with_images(step).window_shape, cupy.float32)
+        window = None if takes_images else cupy.empty(problem.with_images(step).window_shape, cupy.float32)
         for first in range(0, problem.images, step):
             part, source = problem.with_images(min(step, problem.images - first)), dense[first:]
             if window is not None:
                 start(transform_launch(part, vector=vector), (source, window), part.arguments())
                 source = window
-            if form == "basic":
+            if form == "shallow":
+                shallow_part(part, source, stored, result[first:], tuning=tuning)
+            elif form == "basic":
                 start(basic_launch(part), (source, stored, result[first:]), part.arguments())
             else:
                 options: dict[str, Any] = {"implicit": form == "implicit", "segments": segments, "tuning": tuning}
@@ -168,6 +180,41 @@ def convolve_part(
     if launch.segments > 1:
         add = sum_launch(part, launch.segments)
         start(add, (output, workspace), add.extra)
+
+
+def shallow_part(
+    part: Im2winProblem,
+    images: Any,
+    stored: Any,
+    output: Any,
+    *,
+    plane_pitch: int | None = None,
+    tuning: Mapping[str, int] | None = None,
+) -> None:
+    """Start the kernel for few products in an output element on the current device.
+
+    Parameters
+    ----------
+    part : Im2winProblem
+        One that a launch can address.
+    images, stored, output : cupy.ndarray
+        Images, filters from `stored_filters`, and where the first output plane begins.
+    plane_pitch : int, optional
+        Elements from one output plane to the next.
+    tuning : mapping, optional
+        As for `shallow_launch`.
+    """
+    problem, addresses = ShallowProblem.of_layer(part, plane_pitch), _address(images) | _address(output) | 16
+    limits = device_limits(current_device())
+    launch = shallow_launch(problem, alignment=addresses & -addresses, device=limits, tuning=tuning)
+    # It counts nothing here: the counters' place is never written to.
+    start(launch, (images, output, output, stored, shallow_argument(problem, launch)), launch.extra)
+
+
+def _address(array: Any) -> int:
+    """Where an array begins, in its device's or the host's memory."""
+    interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
+    return int(interface["data"][0])
 
 
 def start(launch: Launch, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> None:

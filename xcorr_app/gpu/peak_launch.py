@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
 from xcorr_app.gpu.correlation_tuning import window_tile
-from xcorr_app.gpu.launch import DeviceLimits, Launch
+from xcorr_app.gpu.launch import DeviceLimits, Launch, ceil_div
 from xcorr_app.gpu.tile_launches import combined_launch
 
-__all__ = ["RECORD", "SMALL", "moment_launches", "peak_launch", "plane_peak_launch"]
+__all__ = ["RECORD", "SMALL", "moment_launches", "peak_launch", "plane_peak_launch", "uncentre_launch"]
 
 RECORD = 29
 """Numbers a peak's record holds: row and column in the plane, value, highest rival, the 5 x 5 values around."""
@@ -51,16 +51,19 @@ def moment_launches(element: str, images: int, bands: int) -> MomentLaunches:
         cells.
     """
     threads, few = 256, 128
+    kept_bytes = 16 * few // 32 + 4 * few + 16
     of_element: dict[str, str | int] = {"RIGHT_TYPE": INPUT_TYPES[element]}
     return MomentLaunches(
         Launch("correlation/small_table", {**of_element, "THREADS": few}, images, few),
-        Launch("correlation/overlap_sums", {**of_element, "THREADS": threads}, images * bands, threads, 32 * threads),
+        Launch("correlation/overlap_sums", {**of_element, "THREADS": few}, images * bands, few, kept_bytes),
         Launch("correlation/overlap_table", {"THREADS": threads}, images, threads),
     )
 
 
-def plane_peak_launch(problem: Problem, *, normalize: bool, device: DeviceLimits) -> Launch | None:
-    """Choose the launch that finds the peak of planes of plain sums; None where a plane does not fit shared memory.
+def plane_peak_launch(
+    problem: Problem, *, normalize: bool, device: DeviceLimits, centred: tuple[bool, bool] | None = None
+) -> Launch | None:
+    """Choose the launch that finds the peak of planes of sums; None where a plane does not fit shared memory.
 
     Parameters
     ----------
@@ -70,6 +73,9 @@ def plane_peak_launch(problem: Problem, *, normalize: bool, device: DeviceLimits
         Whether scores are zero-mean normalised, or the sums themselves.
     device : DeviceLimits
         Whose shared memory holds the scores.
+    centred : tuple of bool, optional
+        Given where the planes hold sums of centred products: whether left and right are of integers, whose centres are
+        whole numbers. Plain scores then need the tables too.
 
     Returns
     -------
@@ -80,8 +86,34 @@ def plane_peak_launch(problem: Problem, *, normalize: bool, device: DeviceLimits
     if shared_bytes > device.shared_bytes:
         return None
     warps = 4 if problem.plane_shape[0] * problem.plane_shape[1] <= _FEW_SHIFTS else 8
-    defines = {"WARPS": warps, "NORMALIZE": int(normalize)}
+    defines: dict[str, str | int] = {"WARPS": warps, "NORMALIZE": int(normalize)}
+    if centred is not None:
+        defines |= {"CENTRED": 1, **_integers(centred)}
     return Launch("correlation/plane_peak", defines, problem.pairs, warps * 32, shared_bytes)
+
+
+def uncentre_launch(problem: Problem, centred: tuple[bool, bool]) -> Launch:
+    """Choose the launch that turns planes of sums of centred products into plain sums, in place.
+
+    Parameters
+    ----------
+    problem : Problem
+        Any whose pairs times shifts stay below 2^31.
+    centred : tuple of bool
+        Whether left and right are of integers.
+
+    Returns
+    -------
+    Launch
+        Kernel arguments: planes, then as for `plane_peak_launch` without records.
+    """
+    threads = 256
+    blocks = problem.pairs * ceil_div(problem.plane_shape[0] * problem.plane_shape[1], threads)
+    return Launch("correlation/uncentre", {"THREADS": threads, **_integers(centred)}, blocks, threads)
+
+
+def _integers(centred: tuple[bool, bool]) -> dict[str, str | int]:
+    return {"LEFT_INTEGER": int(centred[0]), "RIGHT_INTEGER": int(centred[1])}
 
 
 def peak_launch(

@@ -5,18 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.launch import Launch, ceil_div
+from xcorr_app.gpu.launch import DeviceLimits, Launch, ceil_div
 from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
 from xcorr_app.gpu.pointwise_mix import MIX_CHANNELS, mix_launch
 from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits
 from xcorr_app.gpu.pointwise_problem import PointwiseProblem
 from xcorr_app.gpu.pointwise_tiles import MOST_ELEMENTS, dynamic_launch, tiled_launch
+from xcorr_app.gpu.shallow_launch import shallow_launch
+from xcorr_app.gpu.shallow_plan import ShallowProblem, is_shallow
 
 __all__ = ["POINTWISE_KERNELS", "kernel_for", "parts_of", "pointwise_launch"]
 
-POINTWISE_KERNELS = ("mix", "pointwise", "pointwise_tiled")
-"""Every kernel by name: streaming for few channels, dynamic blocking, and the plain tiled product."""
+POINTWISE_KERNELS = ("mix", "shallow", "pointwise", "pointwise_tiled")
+"""Every kernel by name: streaming for few channels, few channels to many, dynamic blocking, the plain tiled product."""
 
+_CHANNELS_OF_MIX, _FILTERS_OF_MIX, _PIXELS_OF_SHALLOW = 16, 8, 2**18
+"""Where both could, `mix` takes up to so many channels, or so few results, or fewer pixels."""
 _MOST_PIXELS = 2**36
 """Of a launch of `mix`, each counted once for four of its results: blocks are at most 2^31, of 64 pixels or more."""
 
@@ -38,13 +42,28 @@ def kernel_for(problem: PointwiseProblem) -> str:
     --------
     >>> kernel_for(PointwiseProblem(16, 8, 8, 2048 * 2048))
     'mix'
+    >>> kernel_for(PointwiseProblem(32, 24, 144, 56 * 56))
+    'shallow'
     >>> kernel_for(PointwiseProblem(32, 512, 512, 14 * 14))
     'pointwise_tiled'
     """
+    if _is_shallow(problem):
+        return "shallow"
     if max(problem.channels, problem.filters) <= MIX_CHANNELS:
         return "mix"
     plain = problem.image_type == problem.result_type == "float32" and not (problem.density or problem.clip)
     return "pointwise_tiled" if plain else "pointwise"
+
+
+def _is_shallow(problem: PointwiseProblem) -> bool:
+    """Whether `shallow` is expected to be faster than `mix`, whose matrix needs no memory, and the tiled product."""
+    if problem.interleaved or problem.channels * problem.inner > MOST_ELEMENTS:
+        return False
+    if max(problem.channels, problem.filters) <= MIX_CHANNELS:
+        few = problem.channels <= _CHANNELS_OF_MIX or problem.filters <= _FILTERS_OF_MIX
+        if few or problem.pixels < _PIXELS_OF_SHALLOW:
+            return False
+    return is_shallow(ShallowProblem.of_pixels(problem))
 
 
 def parts_of(problem: PointwiseProblem, kernel: str = "auto") -> Iterator[tuple[int, PointwiseProblem]]:
@@ -107,6 +126,11 @@ def pointwise_launch(
     limits = limits or KNOWN_DEVICES["h200"]
     if kernel == "mix":
         return mix_launch(problem, alignment=alignment, tuning=tuning)
+    if kernel == "shallow":
+        if problem.interleaved:
+            raise ArgumentError(f"shallow mixes planes, not channels that lie side by side: {problem}")
+        device = DeviceLimits(limits.multiprocessors, limits.shared_bytes_per_block)
+        return shallow_launch(ShallowProblem.of_pixels(problem), alignment=alignment, device=device, tuning=tuning)
     if kernel == "pointwise":
         return dynamic_launch(problem, limits, tuning=tuning)
     if kernel == "pointwise_tiled":

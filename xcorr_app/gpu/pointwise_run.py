@@ -22,6 +22,8 @@ from xcorr_app.gpu.pointwise_limits import multiprocessor_limits
 from xcorr_app.gpu.pointwise_mix import LOG2_TO_DENSITY, mixing_argument
 from xcorr_app.gpu.pointwise_problem import PointwiseProblem
 from xcorr_app.gpu.pointwise_tiles import StoredMatrix, pointwise_argument, segment_sum_launch, stored_matrix
+from xcorr_app.gpu.shallow_launch import shallow_argument
+from xcorr_app.gpu.shallow_plan import ShallowProblem
 
 __all__ = ["COUNTERS", "pointwise_on_device"]
 
@@ -128,7 +130,11 @@ def pointwise_on_device(
                 continue
             if not isinstance(factors, StoredMatrix):
                 factors = stored_matrix(factors, cupy, density=problem.density)
-            argument = pointwise_argument(start.problem, log_white or 1.0)
+            white = log_white or 1.0
+            if start.launch.entry == "shallow":
+                argument = shallow_argument(ShallowProblem.of_pixels(start.problem), start.launch, white)
+            else:
+                argument = pointwise_argument(start.problem, white)
             further = start.launch.segments - 1
             more = cupy.empty((further, arrays[1][: start.problem.outer].size), np.float32) if further else counters
             start.run(*arrays, more, factors.values, argument)

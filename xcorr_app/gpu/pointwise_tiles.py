@@ -10,12 +10,11 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.im2win_problem import Im2winProblem
-from xcorr_app.gpu.im2win_tiles import plan_for
-from xcorr_app.gpu.launch import WARP, DeviceLimits, Launch, ceil_div
+from xcorr_app.gpu.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.pointwise_mix import LOG2_TO_DENSITY
 from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits, plan_pointwise
 from xcorr_app.gpu.pointwise_problem import POINTWISE_TYPES, PointwiseProblem
+from xcorr_app.gpu.pointwise_tile_choice import MOST_DEPTH, ProductTile, choose_tile, takes_planes
 
 __all__ = [
     "MOST_ELEMENTS",
@@ -30,13 +29,14 @@ __all__ = [
 MOST_ELEMENTS = 2**31 - 2**17
 """Of a stack and of a result in one launch, whose offsets are 32 bits wide."""
 
-_ROWS_BEYOND = 32
+_ROWS_BEYOND = MOST_DEPTH
 """Rows of zeros behind the stored matrix, for the last tile of channels."""
 _CHANNELS_STAGED = 16
 """Channels between two barriers that `dynamic_launch` aims at."""
 _MOST_ROUNDS = 4
 _SUM_THREADS = 256
-_TILED_DEFAULTS: Mapping[str, int] = {"VECTOR": 4, "BUFFERS": 2, "PREFETCH": 1, "FRAGMENTS": 2}
+_TILED_DEFAULTS: Mapping[str, int] = {"VECTOR": 4, "PREFETCH": 1, "FRAGMENTS": 2}
+_TILE_MACROS = ("LANES_M", "WARPS_M", "WARPS_N", "WARPS_K", "MICRO_M", "MICRO_N")  # in the order of `ProductTile`
 
 
 @dataclass(frozen=True)
@@ -187,7 +187,7 @@ def tiled_launch(
     segments : int, optional
         Blocks that share the channels; without it as many as the model of the time says.
     tuning : mapping, optional
-        Macros that replace those of the tile.
+        Macros that replace those of the tile; SEGMENTS, which is none, stands for `segments`.
 
     Returns
     -------
@@ -205,26 +205,32 @@ def tiled_launch(
     _check_elements(problem)
     if (problem.image_type, problem.result_type) != ("float32", "float32") or problem.density or problem.clip:
         raise ArgumentError(f"pointwise_tiled multiplies float32 alone: take another kernel for {problem}")
-    # The same product as an Im2win convolution with filters of one element: its model of the time holds here too.
-    same = Im2winProblem(problem.outer, problem.channels, 1, problem.inner, problem.filters, 1, 1)
-    device = DeviceLimits(limits.multiprocessors, limits.shared_bytes_per_block)
-    plan = plan_for(same, device, segments=segments)
-    depth = 8 if problem.interleaved else plan.depth
+    wanted = dict(tuning or {})
+    segments = wanted.pop("SEGMENTS", segments)
+    planes = takes_planes(problem, alignment)
+    choice = choose_tile(problem, limits, planes=planes, segments=segments)
     wide = not problem.interleaved and problem.inner % 4 == 0 and alignment >= 16
-    chosen = {**plan.tile.defines(), **_TILED_DEFAULTS, "TILE_K": depth, "WIDE": int(wide), **(tuning or {})}
-    threads = WARP * chosen["WARPS_M"] * chosen["WARPS_N"]
-    tile_m = chosen["WARPS_M"] * chosen["LANES_M"] * chosen["MICRO_M"]
-    tile_n = chosen["WARPS_N"] * (WARP // chosen["LANES_M"]) * chosen["MICRO_N"]
-    floats = max(chosen["BUFFERS"] * chosen["TILE_K"] * (tile_m + 4 + tile_n + 4), threads * chosen["MICRO_N"])
-    if threads > 1024 or 4 * floats > limits.shared_bytes_per_block or chosen["TILE_K"] > _ROWS_BEYOND:
-        raise ArgumentError(f"no block can hold {threads} threads with {4 * floats} bytes of shared memory: {chosen}")
-    tiles = ceil_div(problem.channels, chosen["TILE_K"])
-    of_segment = ceil_div(tiles, min(plan.segments, tiles))
+    layout = {"WIDE": int(wide), "PLANE": problem.inner if planes else 0}
+    shape = {**choice.tile.defines(), "TILE_K": choice.depth, "BUFFERS": choice.buffers}
+    chosen = {**_TILED_DEFAULTS, **shape, **layout, **wanted}
+    tile = ProductTile(*(chosen[name] for name in _TILE_MACROS))
+    chosen["MIN_BLOCKS"] = wanted.get("MIN_BLOCKS", tile.resident_blocks)
+    plane, depth = chosen["PLANE"], chosen["TILE_K"]
+    if plane not in (0, layout["PLANE"]):
+        raise ArgumentError(f"planes of {plane} pixels are no whole planes of {problem}")
+    if tile.columns < plane or depth % tile.warps_k or (tile.micro_n % chosen["VECTOR"] and not plane):
+        raise ArgumentError(f"a tile of {tile} has no place for planes of {plane} pixels, {depth} channels deep")
+    shared_bytes = 4 * tile.shared_floats(depth, chosen["BUFFERS"], plane)
+    if tile.threads > 1024 or shared_bytes > limits.shared_bytes_per_block or depth > MOST_DEPTH:
+        needs = f"{tile.threads} threads with {shared_bytes} bytes of shared memory"
+        raise ArgumentError(f"no block can hold {needs}: {chosen}")
+    tiles = ceil_div(problem.channels, depth)
+    of_segment = ceil_div(tiles, min(segments or choice.segments, tiles))
     parts = ceil_div(tiles, of_segment)  # none is empty
-    blocks = ceil_div(problem.filters, tile_m) * ceil_div(problem.pixels, tile_n) * parts
+    blocks = ceil_div(problem.filters, tile.filters) * ceil_div(problem.pixels, tile.columns_used(plane)) * parts
     defines: dict[str, str | int] = {**_types(problem), "INTERLEAVED": int(problem.interleaved), **chosen}
     options: dict[str, Any] = {"extra": (of_segment,), "segments": parts}
-    return Launch("filtering/pointwise_tiled", defines, blocks, threads, 4 * floats, **options)
+    return Launch("filtering/pointwise_tiled", defines, blocks, tile.threads, shared_bytes, **options)
 
 
 def segment_sum_launch(problem: PointwiseProblem, segments: int) -> Launch:

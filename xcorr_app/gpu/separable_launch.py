@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.filter_launch import BOUNDARIES, FILTER_TYPES
+from xcorr_app.gpu.filter_launch import BOUNDARIES, FILTER_TYPES, stays_in_range, whole_waves
 from xcorr_app.gpu.launch import WARP, DeviceLimits, Launch, ceil_div
 
 __all__ = ["MOST_TERMS", "SeparableProblem", "fits_one_pass", "never_clips", "separable_launch", "terms_argument"]
@@ -27,13 +27,22 @@ _ROLLING_REGISTERS = 136
 """Most registers of a lane for rolling sums."""
 _OVERHEAD_OF_NARROW = {4: 1.0, 2: 1.1, 1: 1.3}
 """Work for an element in strips of fewer columns a lane, relative to four."""
-_BLOCKS = {36: 5, 56: 4, 72: 3, 136: 2}
-"""Blocks of a multiprocessor by the registers of rolling sums: what the rest of the registers allows."""
+_BLOCKS = {4: {68: 8, 96: 6, 136: 4}, 2: {36: 10, 68: 8, 96: 6, 136: 4}, 1: {36: 8, 68: 6, 136: 4}}
+"""Blocks of a multiprocessor, by the columns of a lane and the registers of rolling sums: with fewer registers for the
+rest the same takes up to twice the time, as measured."""
+_HEAVY_WIDE_REGISTERS = 68
+_HEAVY_BLOCKS = {36: 8, 68: 5, 136: 2}
+"""The same with two terms, sums in double or a constant outside."""
+_APART_ROWS, _APART_REGISTERS = 48, 6
+"""Rows of a filter from which the kernel sums those of integer images apart, and the registers that this takes."""
 _WARPS = 2
-_FLOAT_COLUMNS = (2, 1)
-"""Most columns of a lane for float32 images; the second for 13 to 24 rows."""
+_LARGE_BLOCKS = range(25, 37)
+"""Registers for rolling sums, of two columns a lane and one term of float32, for which half as many blocks of twice the
+warps are faster."""
 _WARPS_TO_FILL = 12
 """Warps of a multiprocessor that keep it busy; fewer take as long as these."""
+_FLOAT_COLUMNS = 2
+"""Most columns of a lane for float32 images, as measured."""
 
 
 @dataclass(frozen=True)
@@ -147,7 +156,7 @@ def separable_launch(
     Examples
     --------
     >>> separable_launch(SeparableProblem((512, 512), (17, 17))).defines["LANE_COLUMNS"]
-    1
+    2
     """
     for name in (image_type, result_type):
         if name not in FILTER_TYPES:
@@ -228,17 +237,10 @@ def never_clips(
     bool
         True for one term of taps of one sign that sum up to at most one, and for results that are not integers.
     """
-    if np.dtype(result_type).kind == "f":
-        return True
-    if image_type != result_type or len(terms) > 1:
-        return False
-    limits = np.iinfo(image_type)
-    if outside is not None and not limits.min <= outside <= limits.max:
-        return False
     column, row = terms[0]
-    if min(column.min() * row.min(), column.max() * row.min(), column.min() * row.max()) < 0:
-        return False
-    return float(column.sum() * row.sum()) <= 1 + 1e-9
+    least = min(column.min() * row.min(), column.max() * row.min(), column.min() * row.max())
+    is_mean = stays_in_range(float(least), float(column.sum() * row.sum()), image_type, result_type, outside)
+    return is_mean and (len(terms) == 1 or np.dtype(result_type).kind == "f")
 
 
 def _words(image_type: str) -> int:
@@ -248,39 +250,42 @@ def _words(image_type: str) -> int:
 def _tuning_of(problem: SeparableProblem, image_type: str) -> dict[str, int]:
     """Columns of a lane: as many as registers hold, fewer where the strip would be wider than the image."""
     height, words = problem.filter_shape[0], _words(image_type)
-    widest = _FLOAT_COLUMNS[13 <= height <= 24] if image_type == "float32" else 4  # as measured
-    allowed = [columns for columns in (4, 2, 1) if height * columns * words <= _ROLLING_REGISTERS and columns <= widest]
+    is_heavy = words > 1 or problem.terms > 1
+    is_plain = not is_heavy and problem.boundary != "constant"
+    adds_apart = height > _APART_ROWS and np.dtype(image_type).kind != "f"
+    most = _ROLLING_REGISTERS - adds_apart * _APART_REGISTERS if is_plain else _HEAVY_WIDE_REGISTERS
+    widest = _FLOAT_COLUMNS if image_type == "float32" else 4
+    allowed = [n for n in (4, 2) if height * n * words <= most and n <= widest]
 
     def work(columns: int) -> float:
         return ceil_div(problem.result_shape[1], columns * WARP) * columns * _OVERHEAD_OF_NARROW[columns]
 
-    columns = min(allowed, key=work)
+    columns = min([*allowed, 1], key=work)
     registers = height * columns * words
-    blocks = next(blocks for most, blocks in _BLOCKS.items() if registers <= most)
-    heavy = problem.terms > 1 or words > 1 or (blocks > 4 and problem.boundary == "constant")
-    return {
+    table = _BLOCKS[columns] if is_plain else _HEAVY_BLOCKS
+    chosen = {
         "LANE_COLUMNS": columns,
-        "ROW_SUMS": 4 if columns == 1 else 8,
-        "ROWS_UNROLLED": 1 if registers > 72 and (heavy or columns < 4) else 2,
+        "ROW_SUMS": 4 if columns == 1 and (is_heavy or adds_apart) else 8,
         "WARPS": _WARPS,
-        "BLOCKS": max(1, blocks - heavy),
+        "BLOCKS": next(blocks for most, blocks in table.items() if registers <= most),
     }
+    if is_plain and image_type == "float32" and columns == 2 and registers in _LARGE_BLOCKS:
+        chosen |= {"WARPS": 2 * _WARPS, "BLOCKS": chosen["BLOCKS"] // 2}
+    if is_heavy and adds_apart:
+        chosen["BLOCKS"] = min(chosen["BLOCKS"], 4)
+    if is_heavy and registers > 36:  # registers for more rows at once are missing
+        chosen["TOGETHER"] = 1 if registers > _HEAVY_WIDE_REGISTERS else 2
+    return chosen
 
 
 def _block_rows(problem: SeparableProblem, chosen: Mapping[str, int], device: DeviceLimits) -> int:
-    """Rows of a warp: every warp passes the filter's rows once more, but few warps leave multiprocessors idle."""
     height, width = problem.result_shape
     strips = problem.count * ceil_div(width, chosen["LANE_COLUMNS"] * WARP)
-    warps, blocks = chosen["WARPS"], chosen["BLOCKS"]
-    most = min(height, 64 + ceil_div(2 * warps * blocks * device.multiprocessors, strips))
+    blocks, warps = chosen["BLOCKS"], chosen["WARPS"]
     fewest = min(_WARPS_TO_FILL, warps * blocks)
-
-    def time(cuts: int) -> int:
-        waves, rest = divmod(ceil_div(ceil_div(strips * cuts, warps), device.multiprocessors), blocks)
-        busy = waves * warps * blocks + (max(rest * warps, fewest) if rest else 0)
-        return busy * (ceil_div(height, cuts) + problem.filter_shape[0] - 1)
-
-    return ceil_div(height, min(range(1, most + 1), key=time))
+    return whole_waves(
+        strips, height, problem.filter_shape[0], blocks=blocks, warps=warps, fewest=fewest, device=device
+    )
 
 
 def _warp_bytes(problem: SeparableProblem, chosen: Mapping[str, int], is_double: bool) -> int:

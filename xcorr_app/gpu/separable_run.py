@@ -16,6 +16,7 @@ from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.compile import Kernel, kernel_function
 from xcorr_app.gpu.correlation_plan import argument_type, device_limits
 from xcorr_app.gpu.filter_launch import FILTER_TYPES
+from xcorr_app.gpu.filter_run import struct_type
 from xcorr_app.gpu.placement import current_device, on_device_of
 from xcorr_app.gpu.separable_launch import (
     SeparableProblem,
@@ -132,10 +133,11 @@ def _checked(terms: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> _Terms:
 @functools.lru_cache(maxsize=256)
 def _argument(
     key: tuple[tuple[bytes, bytes], ...], outside: float | None, image_type: str, result_type: str
-) -> tuple[npt.NDArray[Any], bool]:
-    """Pack terms once, and find out whether their results can leave the range of their type."""
+) -> tuple[Any, bool]:
+    """Pack terms once as a kernel argument, and find out whether their results can leave the range of their type."""
     terms = [(np.frombuffer(column), np.frombuffer(row)) for column, row in key]
-    return terms_argument(terms, outside or 0.0, image_type), not never_clips(terms, image_type, result_type, outside)
+    packed = struct_type()(terms_argument(terms, outside or 0.0, image_type))
+    return packed, not never_clips(terms, image_type, result_type, outside)
 
 
 @dataclass(frozen=True)

@@ -13,13 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.correlation.engines import Task
 from xcorr_app.correlation.normalize import least_overlap
 from xcorr_app.correlation.subpixel import radius_of, refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.arrays import Array
 from xcorr_app.gpu.correlation_peaks import PeakFinder, PeakRecords, finds_peaks
+from xcorr_app.gpu.correlation_plan import device_limits
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
+from xcorr_app.gpu.placement import current_device
+from xcorr_app.gpu.tensor_costs import tensor_cores_are_faster
+from xcorr_app.gpu.tensor_run import HALF_ERROR, multiplies_by_groups
 from xcorr_app.registration.match import Match
+from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
 
 _FROM_EDGE = 2
@@ -33,12 +39,30 @@ _PLAIN_RANGE = (1e-12, 1e12)
 def matches_on_device(settings: Settings, window: ShiftWindow, *, weighted: bool, engine: str) -> bool:
     """Whether these settings can be matched without planes."""
     return (
-        engine == "warp-shuffle"
+        engine in ("warp-shuffle", "tensor")
         and settings.normalization == "zncc"
         and not weighted
         and radius_of(settings.subpixel) <= 1
         and finds_peaks(window.shape)
     )
+
+
+def finds_sooner_by_halves(task: Task, settings: Settings, xp: Any) -> bool:
+    """Whether ``auto`` takes tensor cores: they are there, these settings need no planes, and it is the faster way.
+
+    Parameters
+    ----------
+    task : Task
+        Frames of a chunk against a reference.
+    settings : Settings
+    xp : module
+        numpy or cupy: the kind of array the frames are.
+    """
+    if xp is np or (settings.kernel_options is not None and not settings.kernel_options.asks_nothing):
+        return False
+    if not matches_on_device(settings, task.window, weighted=False, engine="tensor") or not multiplies_by_groups():
+        return False
+    return tensor_cores_are_faster(task.problem, device_limits(current_device()))
 
 
 @dataclass(frozen=True)
@@ -62,9 +86,14 @@ class DeviceMatcher:
     window : ShiftWindow
     settings : Settings
         For which `matches_on_device` holds.
+    tensor : bool, optional
+        Find peaks on tensor cores. What half precision cannot decide is left to other means: a peak whose neighbour is
+        higher in single precision, or that a rival comes near to, and whether a rival makes it ambiguous.
     """
 
-    def __init__(self, shape: tuple[int, int], window: ShiftWindow, settings: Settings) -> None:
+    def __init__(
+        self, shape: tuple[int, int], window: ShiftWindow, settings: Settings, *, tensor: bool = False
+    ) -> None:
         self._window, self._settings = window, settings
         self._pixels = shape[0] * shape[1]
         first = (window.dy_min, window.dx_min)
@@ -72,7 +101,9 @@ class DeviceMatcher:
             Problem(shape, shape, first, window.shape),
             least_overlap=least_overlap(shape, shape, settings.min_overlap),
             options=settings.kernel_options,
+            tensor=tensor,
         )
+        self._tensor = tensor
 
     @staticmethod
     def reads(frames: Array) -> bool:
@@ -89,6 +120,12 @@ class DeviceMatcher:
         each = references.shape[0] > 1
         records, whole = self._finder.find(references, frames, 1 if each else frames.shape[0], tables)
         found, moments = PeakRecords.of(records), whole.get()
+        undecided = found.row < 0
+        if self._tensor:
+            found = found.decided()
+            undecided |= found.rival > found.value - 2 * HALF_ERROR
+            # The rival is known to half precision, and must not decide whether a peak is ambiguous.
+            undecided |= np.abs(found.value - AMBIGUOUS_RATIO * found.rival) < AMBIGUOUS_RATIO * HALF_ERROR
         peak = np.stack([found.row + self._window.dy_min, found.column + self._window.dx_min], axis=1)
         offset, height = refine(found.around[:, 1:4, 1:4], self._settings.subpixel, self._settings.upsample)
         valid = np.isfinite(found.value)
@@ -103,7 +140,7 @@ class DeviceMatcher:
         variance = power - mean * mean
         lowest, highest = _PLAIN_RANGE
         plain = (power >= lowest**2) & (power <= highest**2) & (mean * mean <= _LARGEST_OFFSET**2 * variance)
-        return Found(match, np.flatnonzero(self._near_edge(found) | ~plain), variance)
+        return Found(match, np.flatnonzero(undecided | self._near_edge(found) | ~plain), variance)
 
     def _near_edge(self, found: PeakRecords) -> NDArray[np.bool_]:
         rows, columns = self._window.shape

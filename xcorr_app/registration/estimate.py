@@ -71,7 +71,8 @@ def estimate_shifts(
     roi : (slice, slice), optional
         Rows and columns that are measured.
     engine : str
-        ``auto``, ``fft``, ``warp-shuffle`` (CuPy arrays) or ``definition`` (NumPy arrays).
+        ``auto``, ``fft``, ``warp-shuffle`` or ``tensor`` (CuPy arrays; ``tensor`` seeks the peaks of ``zncc`` in half
+        precision and computes what lies around them anew in single precision) or ``definition`` (NumPy arrays).
     kernel_options : KernelOptions, optional
         Variant and tuning of the kernels of ``warp-shuffle``, which is then what ``auto`` means.
     verify : {'all', 'none'} or int

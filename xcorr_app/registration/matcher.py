@@ -118,7 +118,8 @@ class Matcher:
         self.correlator = self.engine.bind(shape, shape, self._window, xp)
         self.zncc = ZNCC(shape, shape, self._window, settings.min_overlap, xp)
         quick = matches_on_device(settings, window, weighted=kernel is not None, engine=self.engine.name)
-        self.on_device = DeviceMatcher(shape, window, settings) if quick else None
+        tensor = self.engine.name == "tensor"
+        self.on_device = DeviceMatcher(shape, window, settings, tensor=tensor) if quick else None
 
     def prepare_reference(self, images: Array) -> PreparedReference:
         """Standardise reference images (1 or n, h, w)."""

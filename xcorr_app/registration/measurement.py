@@ -14,7 +14,9 @@ from xcorr_app.correlation.plane_peaks import lacks_neighbours
 from xcorr_app.correlation.weighting import LAGS, weighting_kernel
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.arrays import Array, to_host
+from xcorr_app.gpu.correlation_problem import INPUT_TYPES
 from xcorr_app.registration import quality
+from xcorr_app.registration.device_matcher import finds_sooner_by_halves
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher, PreparedReference
@@ -98,12 +100,17 @@ class Measurement:
         task = Task(self._shape, self._shape, self.window, single, rights=pairs, rights_per_left=pairs)
         # Phase correlation exists only there; scores beside it are of the same engine.
         wanted = "fft" if settings.normalization == "phase" else settings.engine
-        self.engine = choose_engine(wanted, xp, task, settings.kernel_options).name
+        self._chosen = self.engine = choose_engine(wanted, xp, task, settings.kernel_options).name
+        readable = str(frames.dtype) in INPUT_TYPES
+        self._by_halves = wanted == "auto" and readable and finds_sooner_by_halves(task, settings, xp)
 
     def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition."""
         columns = Measured.empty(self._frames.count)
         kernel = self._weighting(reference)
+        # Frames that are weighted need planes, and the faster product needs frames that share a reference.
+        sooner = self._by_halves and kernel is None and isinstance(reference, FixedImage)
+        self.engine = "tensor" if sooner else self._chosen
         matcher = self._matcher(np.float32, self.engine, kernel)
         verifier = self._matcher(np.float64, "fft", kernel) if verified.any() else None
         fixed = fixed_exactly = None

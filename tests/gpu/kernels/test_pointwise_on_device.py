@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 
 from tests.kernels.pointwise_definition import assert_mixed, is_exact, random_matrix, random_stack
-from tests.kernels.pointwise_instantiations import LAYERS
+from tests.kernels.pointwise_instantiations import DEEP_LAYERS, LAYERS
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu import pointwise_run
 from xcorr_app.gpu.device import cuda_status
 from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES, multiprocessor_limits
 from xcorr_app.gpu.pointwise_run import COUNTERS, pointwise_on_device
+from xcorr_app.gpu.pointwise_tile_choice import TILES
 from xcorr_app.gpu.pointwise_tiles import stored_matrix
 
 pytestmark = [
@@ -83,11 +84,39 @@ def test_very_many_channels(cupy, kernel, sizes):
     check(cupy, (channels, pixels), 0, filters, kernel=kernel)
 
 
-@pytest.mark.parametrize("layer", LAYERS, ids=str)
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+@pytest.mark.parametrize("channels", [9, 16, 24, 32, 40, 48, 64])
+def test_few_channels_to_many(cupy, dtype, channels):
+    """Planes of whole vectors and not, filters in whole groups and not, arrays off a boundary."""
+    for inner in (784, 1250, 49):
+        for filters in (6 * channels, 13):
+            for options in ({}, {"clip": True}, {"white": 99.0, "target": "float32"}):
+                check(cupy, (33, channels, inner), 1, filters, dtype, kernel="shallow", **options)
+    stack, matrix = random_stack((3, channels, 784), dtype), random_matrix(96, channels)
+    buffer = cupy.empty(stack.size + 1, dtype)
+    buffer[1:] = cupy.asarray(stack.ravel())
+    found = pointwise_on_device(buffer[1:].reshape(stack.shape), matrix, 1, kernel="shallow").get()
+    assert_mixed(found, stack, matrix, 1)
+
+
+@pytest.mark.parametrize("layer", [*LAYERS, *DEEP_LAYERS], ids=str)
 @pytest.mark.parametrize("kernel", [*BOTH, "auto"])
 def test_layers(cupy, kernel, layer):
     channels, filters, side = layer
     check(cupy, (3, channels, side, side), 1, filters, kernel=kernel)
+
+
+@pytest.mark.parametrize("images", [1, 13])
+@pytest.mark.parametrize("side", [5, 7, 14, 15])
+@pytest.mark.parametrize("tile", TILES, ids=str)
+def test_every_tile_over_many_channels(cupy, tile, side, images):
+    """Groups of warps, rings of tiles, whole planes; the last tile of every axis is not full."""
+    whole = side % 2 == 1
+    if tile.columns < side * side if whole else tile.micro_n % 4:
+        return
+    buffers = 2 if tile.warps_k == 1 else 3
+    tuning = {**tile.defines(), "TILE_K": 4 * tile.warps_k, "BUFFERS": buffers, "SEGMENTS": 2}
+    check(cupy, (images, 204, side, side), 1, 116, kernel="pointwise_tiled", tuning=tuning)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
@@ -96,7 +125,7 @@ def test_integers_by_dynamic_blocking(cupy, dtype):
         check(cupy, (3, 70, 33, 35), 1, 60, dtype, kernel="pointwise", **options)
 
 
-@pytest.mark.parametrize("kernel", ["mix", *BOTH])
+@pytest.mark.parametrize("kernel", ["mix", "shallow", *BOTH])
 def test_the_same_bits_every_run_and_for_a_stored_matrix(cupy, kernel):
     stack, matrix = cupy.asarray(random_stack((2, 32, 7, 7), "float32")), random_matrix(32, 32)
     first = pointwise_on_device(stack, matrix, kernel=kernel).get()

@@ -48,6 +48,7 @@ struct Barrier {
 struct Warp {
     Barrier barrier;
     double slot[2][32];
+    alignas(16) char wide[2][32 * 32];  // what `gather` exchanges
     int turn[32] = {};
 };
 
@@ -126,6 +127,18 @@ inline T exchange(T value, int source) {
     return value;
 }
 
+// What all lanes of the warp gave, until the lane's next exchange but one.
+template <typename T>
+inline const T* gather(const T& value) {
+    static_assert(sizeof(T) <= 32, "a warp has room for 32 bytes a lane");
+    Warp& warp = warps[current / 32];
+    const int lane = current % 32, turn = warp.turn[lane] ^= 1;
+    T* values = reinterpret_cast<T*>(warp.wide[turn]);
+    values[lane] = value;
+    arrive(warp.barrier, 32);
+    return values;
+}
+
 // Runs `kernel_body` once for every thread of every block; returns a message on failure, else null.
 inline const char* launch(int blocks, int threads, size_t shared_bytes, void (*kernel_body)()) {
     body = kernel_body;
@@ -176,6 +189,11 @@ template <typename T>
 inline T __ldcg(const T* address) {
     return *address;
 }
+template <typename T>
+inline T __shfl_down_sync(unsigned, T value, int distance) {
+    const int lane = shim::current % 32;
+    return shim::exchange(value, lane + distance > 31 ? lane : lane + distance);
+}
 inline float __int_as_float(unsigned bits) {
     float value;
     std::memcpy(&value, &bits, sizeof value);
@@ -186,6 +204,13 @@ inline unsigned __float_as_uint(float value) {
     unsigned bits;
     std::memcpy(&bits, &value, sizeof bits);
     return bits;
+}
+// Four of the eight bytes of `low` and `high`, chosen by the digits of `selector`.
+inline unsigned __byte_perm(unsigned low, unsigned high, unsigned selector) {
+    const unsigned long long both = (unsigned long long)high << 32 | low;
+    unsigned result = 0;
+    for (int i = 0; i < 4; ++i) result |= (unsigned)(both >> (selector >> 4 * i & 7) * 8 & 255) << 8 * i;
+    return result;
 }
 // Half to even; out of range becomes the nearest int, NaN zero.
 inline int __double2int_rn(double value) {
@@ -200,3 +225,5 @@ inline T atomicAdd(T* address, T value) {
     *address += value;
     return before;
 }
+
+#include "tensor_shim.h"

@@ -12,6 +12,7 @@ from xcorr_app.bench.im2win.data import Expected, LayerData
 from xcorr_app.bench.work.rotation import rotating
 from xcorr_app.gpu.im2win_launch import ABLATION, STEPS
 from xcorr_app.gpu.im2win_run import FORMS, im2win_on_device
+from xcorr_app.gpu.shallow_plan import ShallowProblem, is_shallow
 
 __all__ = ["layer_attempts", "own_contenders"]
 
@@ -27,13 +28,13 @@ def own_contenders(case: Im2winCase) -> Iterator[Contender]:
     Yields
     ------
     Contender
-        The product's choice, and either of the forms it chooses from; for an ablation the basic form, the steps up to
+        The product's choice, and each of the forms it chooses from; for an ablation the basic form, the steps up to
         the full kernel, and the full kernel less one step at a time.
     """
     yield Contender("im2win", layer_attempts({}), choice="auto")
     if not case.ablation:
         for form in FORMS:
-            if form != "basic":
+            if form not in ("basic", "shallow") or (form == "shallow" and _is_shallow(case)):
                 yield Contender(f"im2win, {form}", layer_attempts({"form": form}), choice=form)
         return
     yield Contender("basic form", layer_attempts({"form": "basic"}), choice="basic")
@@ -44,6 +45,10 @@ def own_contenders(case: Im2winCase) -> Iterator[Contender]:
     yield Contender(
         "all but: vector stores of the transform", layer_attempts({"form": "tiled", "vector": 1}), choice="store"
     )
+
+
+def _is_shallow(case: Im2winCase) -> bool:
+    return is_shallow(ShallowProblem.of_layer(case.problem))
 
 
 def layer_attempts(options: dict[str, Any]) -> Callable[[Im2winCase, LayerData], Iterator[Attempt]]:

@@ -23,6 +23,10 @@ from xcorr_app.gpu.pointwise_tiles import stored_matrix
 __all__ = ["mixing_attempts", "own_contenders", "tunings"]
 
 
+_FEW_CHANNELS = (9, 64)
+"""Where `shallow` is set beside the kernel that is its neighbour."""
+
+
 def own_contenders(case: PointwiseCase) -> Iterator[Contender]:
     """Yield what the product can do a case with.
 
@@ -34,9 +38,15 @@ def own_contenders(case: PointwiseCase) -> Iterator[Contender]:
     Yields
     ------
     Contender
-        The product's choice; for an ablation also every kernel, and every tuning of `tunings`.
+        The product's choice; where channels are few but not very few also what it chooses between; for an ablation
+        every kernel, and every tuning of `tunings`.
     """
     yield Contender("pointwise_on_device", mixing_attempts("auto", {}), choice="auto")
+    if case.task != "ablation" and _FEW_CHANNELS[0] <= case.channels <= _FEW_CHANNELS[1]:
+        by_vectors = "pointwise_tiled" if case.element == case.result == "float32" else "pointwise"
+        other = "mix" if max(case.channels, case.filters) <= MIX_CHANNELS else by_vectors
+        for kernel in ("shallow", other):
+            yield Contender(f"kernel {kernel}", mixing_attempts(kernel, {}), choice=kernel)
     if case.task == "ablation":
         for kernel in POINTWISE_KERNELS:
             yield Contender(f"kernel {kernel}", mixing_attempts(kernel, {}), choice=kernel)

@@ -10,6 +10,7 @@ from xcorr_app.correlation.engines.base import Correlator, Engine, Operand
 from xcorr_app.correlation.engines.definition import DefinitionEngine
 from xcorr_app.correlation.engines.fft import FFTEngine
 from xcorr_app.correlation.engines.task import Task
+from xcorr_app.correlation.engines.tensor import TensorEngine
 from xcorr_app.correlation.engines.warp_shuffle import WarpShuffleEngine
 from xcorr_app.errors import ArgumentError, DeviceError
 from xcorr_app.gpu.correlation_costs import cheapest
@@ -19,7 +20,8 @@ from xcorr_app.gpu.placement import current_device
 
 __all__ = ["ENGINES", "Correlator", "Engine", "Operand", "Task", "check_kernel_options", "choose_engine"]
 
-ENGINES: dict[str, Engine] = {engine.name: engine for engine in (FFTEngine(), WarpShuffleEngine(), DefinitionEngine())}
+_ALL: tuple[Engine, ...] = (FFTEngine(), WarpShuffleEngine(), TensorEngine(), DefinitionEngine())
+ENGINES: dict[str, Engine] = {engine.name: engine for engine in _ALL}
 
 
 def choose_engine(name: str, xp: Any, task: Task | None = None, kernel_options: KernelOptions | None = None) -> Engine:

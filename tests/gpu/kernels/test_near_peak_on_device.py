@@ -1,0 +1,127 @@
+"""Exact neighbourhoods of peaks and scores from centred sums, on the device, against definition and other kernels."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.definition import planes_by_definition
+from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition
+from xcorr_app.gpu.compile import kernel_function
+from xcorr_app.gpu.correlation_peaks import PeakFinder
+from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
+from xcorr_app.gpu.device import cuda_status
+from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.near_peak_launch import SHIFTS, near_peak_launch
+from xcorr_app.gpu.peak_launch import RECORD, plane_peak_launch, uncentre_launch
+from xcorr_app.gpu.rectangle_tables import RectangleTables
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
+]
+
+LEAST = 12
+DEVICE = DeviceLimits()
+PROBLEMS = {
+    "window inside": Problem((61, 103), (58, 99), (-4, -3), (9, 8), lefts=2, rights=2),
+    "window beyond the matrices": Problem((9, 7), (6, 8), (-12, -10), (24, 22)),
+    "n-to-m": Problem((33, 47), (35, 45), (-3, -2), (7, 8), lefts=3, rights=4, rights_per_left=4),
+    "n-to-mn": Problem((33, 47), (35, 45), (-3, -2), (7, 8), lefts=2, rights=4, rights_per_left=2),
+    "odd frames": Problem((300, 511), (301, 509), (-8, -8), (17, 17), rights=3, rights_per_left=3),
+    "frames": Problem((512, 500), (510, 512), (-8, -8), (17, 17), rights=5, rights_per_left=5),
+}
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+def started(launch, arrays, numbers):
+    function = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
+    function((launch.blocks,), (launch.threads,), (*arrays, *map(np.int32, numbers)), shared_mem=launch.shared_bytes)
+
+
+def of_scores(problem, lefts, rights):
+    """Arrays and numbers by which kernels score: tables, edges; the problem's sizes and those of the edges."""
+    tables = RectangleTables(problem)
+    return (tables.left(lefts), tables.right(rights), tables.rows, tables.columns), (*tables.sizes, LEAST)
+
+
+@pytest.mark.parametrize("tuning", [{}, {"STRIP_ROWS": 17}, {"PREFETCH": 0, "STRIP_ROWS": 40}, {"LANES": 8}])
+@pytest.mark.parametrize("left_type", ["float32", "uint16"])
+@pytest.mark.parametrize("right_type", INPUT_TYPES)
+@pytest.mark.parametrize("normalize", [True, False])
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_rewritten_records_are_those_of_single_precision(cupy, name, normalize, right_type, left_type, tuning):
+    problem = PROBLEMS[name]
+    lefts, rights = pairs_with_a_peak(problem, right_type, seed=11)
+    if left_type == "uint16":
+        lefts = np.rint(lefts * 25 + 200).astype(left_type)
+    lefts, rights = cupy.asarray(lefts), cupy.asarray(rights)
+    finder = PeakFinder(problem, normalize=normalize, least_overlap=LEAST)
+    expected = finder.find(lefts, rights, problem.rights_per_left)[0].get()
+    types = {"left_type": left_type, "right_type": right_type}
+    launch = near_peak_launch(problem, normalize=normalize, device=DEVICE, tuning=tuning, **types)
+    arrays, numbers = of_scores(problem, lefts, rights)
+    found = []
+    for _ in range(2):
+        poisoned = expected.copy()
+        poisoned[:, 2] = poisoned[:, 4:] = 77
+        records = cupy.asarray(poisoned)
+        workspace = cupy.full(problem.pairs * launch.segments * SHIFTS, np.nan)
+        arrived = cupy.zeros(problem.pairs, np.int32)
+        numbers_of_all = (*problem.arguments(), *launch.extra, *numbers)
+        started(launch, (lefts, rights, workspace, arrived, *arrays, records), numbers_of_all)
+        found.append(records.get())
+    np.testing.assert_array_equal(found[0], found[1])
+    np.testing.assert_array_equal(found[0][:, [0, 1, 3]], expected[:, [0, 1, 3]])
+    largest = max(1.0, np.abs(expected[:, 2]).max())
+    np.testing.assert_allclose(found[0][:, 4:], expected[:, 4:], rtol=2e-6, atol=1e-5 * largest)
+    np.testing.assert_array_equal(found[0][:, 2], found[0][:, 16])
+
+
+def test_a_better_neighbour_marks_and_no_peak_stays(cupy):
+    problem = PROBLEMS["window inside"]
+    lefts, rights = map(cupy.asarray, pairs_with_a_peak(problem, seed=11))
+    finder = PeakFinder(problem, least_overlap=LEAST)
+    records = finder.find(lefts, rights, 1)[0]
+    row = records[0, 0].get()
+    records[0, 0] += 1 if row < 8 else -1
+    beside = records[0, 0].get()
+    records[1, 2] = np.nan
+    before = records.get()
+    launch = near_peak_launch(problem, normalize=True, left_type="float32", right_type="float32", device=DEVICE)
+    arrays, numbers = of_scores(problem, lefts, rights)
+    workspace = cupy.empty(problem.pairs * launch.segments * SHIFTS)
+    arrays = (lefts, rights, workspace, cupy.zeros(2, np.int32), *arrays, records)
+    started(launch, arrays, (*problem.arguments(), *launch.extra, *numbers))
+    assert records[0, 0].get() == -1 - beside
+    np.testing.assert_array_equal(records[1].get(), before[1])
+
+
+@pytest.mark.parametrize("name", ["window inside", "window beyond the matrices", "n-to-m", "n-to-mn"])
+@pytest.mark.parametrize("dtypes", [("float32", "float32"), ("uint16", "int16")])
+def test_scores_and_plain_sums_from_centred_sums(cupy, name, dtypes):
+    problem = PROBLEMS[name]
+    matrices, centred = [], []
+    for values, dtype in zip(pairs_with_a_peak(problem, seed=4), dtypes, strict=True):
+        whole = dtype != "float32"
+        values = (np.rint(40 * values + 1000) if whole else values + 1000).astype(dtype)
+        centres = np.float32(values.mean(axis=(1, 2), keepdims=True, dtype=np.float64))
+        matrices.append(values)
+        centred.append(values.astype(np.float64) - (np.rint(centres) if whole else centres))
+    planes = cupy.asarray(planes_by_definition(*centred, problem).astype(np.float32))
+    lefts, rights = map(cupy.asarray, matrices)
+    integers = (dtypes[0] != "float32", dtypes[1] != "float32")
+    arrays, numbers = of_scores(problem, lefts, rights)
+    records = cupy.full((problem.pairs, RECORD), np.nan)
+    launch = plane_peak_launch(problem, normalize=True, device=DEVICE, centred=integers)
+    started(launch, (planes, *arrays, records), (*problem.arguments(), *numbers))
+    expected = records_by_definition(*matrices, problem, True, LEAST)
+    np.testing.assert_array_equal(records.get()[:, :2], expected[:, :2])
+    np.testing.assert_allclose(records.get()[:, 2:], expected[:, 2:], atol=3e-6)
+    started(uncentre_launch(problem, integers), (planes, *arrays), (*problem.arguments(), *numbers))
+    expected = planes_by_definition(*matrices, problem)
+    np.testing.assert_allclose(planes.get(), expected, rtol=1e-6, atol=1e-6 * np.abs(expected).max())

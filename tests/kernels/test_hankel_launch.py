@@ -1,0 +1,59 @@
+"""Launches of the tensor-core kernels: they fit their device, and no sum is cut off too often."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from xcorr_app.correlation.engines import tensor
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.hankel_launch import hankel_launch
+from xcorr_app.gpu.launch import DeviceLimits
+
+
+@pytest.mark.parametrize("split", [1, 2])
+@pytest.mark.parametrize("rights", [1, 8])
+def test_blocks_fit_the_least_shared_memory(split, rights):
+    for height, width in itertools.product((5, 15, 33, 49, 63, 64, 103, 127, 129), repeat=2):
+        problem = Problem((512, 512), (512, 512), (0, 0), (height, width), rights=rights, rights_per_left=rights)
+        for device in (DeviceLimits(), DeviceLimits(132, 227 * 1024)):
+            launch = hankel_launch(problem, split=split, device=device).launch
+            assert launch.shared_bytes <= device.shared_bytes
+            if split == 1 and device.shared_bytes > 200 * 1024:
+                launch = hankel_launch(problem, warpgroup=True, device=device).launch
+                assert launch.shared_bytes <= device.shared_bytes
+
+
+def test_large_matrices_are_cut_so_that_few_products_add_to_one_sum():
+    def segments(size, pairs):
+        problem = Problem((size, size), (size, size), (-16, -16), (33, 33), lefts=pairs, rights=pairs)
+        return hankel_launch(problem).launch.segments
+
+    assert segments(512, 10000) == 1
+    assert segments(2048, 10000) >= 8
+
+
+@pytest.mark.parametrize("kind", ["crop", "transposed"])
+def test_matrices_reach_the_kernels_dense(monkeypatch, kind):
+    class Tables:
+        cells = (4, 4)
+
+        def __init__(self, window):
+            pass
+
+    def sums(problem, lefts, rights, window, *, out):
+        assert lefts.flags.c_contiguous
+        assert rights.flags.c_contiguous
+        out[...] = lefts.sum() + rights.sum()
+
+    monkeypatch.setattr(tensor, "RectangleTables", Tables)
+    monkeypatch.setattr(tensor, "plain_sums", sums)
+    big = np.arange(3 * 40 * 50, dtype=np.float32).reshape(3, 1, 40, 50)
+    stack = big[..., 3:35, 5:37] if kind == "crop" else big[..., :32, :32].swapaxes(-1, -2)
+    correlator = tensor.TensorEngine().bind((32, 32), (32, 32), ShiftWindow(-2, 2, -2, 2), np)
+    planes = correlator.sums(correlator.left(stack), correlator.right(stack))
+    assert planes.shape == (3, 1, 5, 5)
+    np.testing.assert_array_equal(planes, np.float32(2 * stack.sum()))

@@ -1,0 +1,174 @@
+"""The kernel for few values a result, its own source run on the host, against the definition in float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.im2win_definition import convolution_by_definition, convolve_on_host, integers
+from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, random_matrix, random_stack
+from tests.kernels.shallow_host import shallow_on_host
+from tests.kernels.test_im2win_on_host import noise
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.im2win_problem import Im2winProblem
+from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.pointwise_launch import pointwise_launch
+from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+
+LAYERS = {
+    "one element": Im2winProblem(1, 1, 1, 1, 1, 1, 1),
+    "the seventh layer, smaller": Im2winProblem(3, 3, 16, 24, 64, 3, 3),
+    "rows of whole vectors of two": Im2winProblem(2, 3, 9, 12, 13, 3, 3),
+    "rows of whole vectors of four": Im2winProblem(2, 3, 15, 18, 9, 3, 3),
+    "odd rows": Im2winProblem(3, 2, 11, 13, 35, 3, 3),
+    "fewer rows than a patch": Im2winProblem(5, 3, 5, 11, 6, 4, 2),
+    "flat filters": Im2winProblem(2, 3, 7, 40, 5, 1, 7),
+    "high filters": Im2winProblem(2, 3, 40, 7, 5, 7, 1),
+    "every second result": Im2winProblem(2, 3, 17, 23, 21, 3, 3, 2),
+    "a stride that leaves pixels out": Im2winProblem(2, 2, 17, 23, 4, 2, 3, 5),
+    "more products than are chosen": Im2winProblem(1, 20, 9, 10, 6, 3, 3),
+    "pointwise": Im2winProblem(2, 19, 5, 9, 6, 1, 1),
+    "pointwise, every second pixel": Im2winProblem(2, 19, 8, 12, 6, 1, 1, 2),
+    "as large as the image": Im2winProblem(40, 1, 4, 6, 3, 4, 6),
+}
+
+
+PATCHES = [(1, 4), (2, 2), (4, 1)]
+"""Results of a thread, along a row and down a plane; small problems would take one."""
+
+
+def sized(patch):
+    """The tuning that makes a launch take a patch."""
+    return None if patch is None else {"PIXELS_X": patch[0], "PIXELS_Y": patch[1]}
+
+
+@pytest.mark.parametrize("patch", [None, *PATCHES], ids=str)
+@pytest.mark.parametrize("name", LAYERS)
+def test_layers_equal_the_definition(host_builds, name, patch):
+    layer = LAYERS[name]
+    images, filters = integers(layer)
+    expected = convolution_by_definition(images, filters, layer)
+    if patch and layer.depth > 48 and layer.channels > 1:
+        with pytest.raises(ArgumentError, match="take fewer pixels"):
+            shallow_on_host(host_builds, images, filters, layer, tuning=sized(patch))
+        return
+    for offset in (0, 1, 2):
+        output = shallow_on_host(host_builds, images, filters, layer, offset=offset, tuning=sized(patch))
+        np.testing.assert_array_equal(output, expected)
+
+
+def random_layer(seed):
+    """Any sizes, odd ones among them, up to 100 products in a result."""
+    rng = np.random.default_rng(seed)
+    height, width, stride = (int(x) for x in rng.integers(1, 6, 3))
+    channels = int(rng.integers(1, 1 + 100 // (height * width)))
+    size = height + int(rng.integers(0, 14)), width + int(rng.integers(0, 20))
+    return Im2winProblem(2, channels, *size, int(rng.integers(1, 80)), height, width, (1, 1, 1, 2, stride)[seed % 5])
+
+
+@pytest.mark.parametrize("seed", range(15))
+def test_random_layers_equal_the_definition(host_builds, seed):
+    layer = random_layer(seed)
+    images, filters = integers(layer)
+    np.testing.assert_array_equal(
+        shallow_on_host(host_builds, images, filters, layer), convolution_by_definition(images, filters, layer)
+    )
+
+
+@pytest.mark.parametrize("pitch", [10, 11, 12])
+def test_planes_that_lie_apart(host_builds, pitch):
+    layer = Im2winProblem(1, 2, 9, 12, 5, 3, 3)
+    images, filters = integers(layer)
+    output = shallow_on_host(host_builds, images, filters, layer, pitch=layer.columns + pitch)
+    np.testing.assert_array_equal(output, convolution_by_definition(images, filters, layer))
+
+
+TUNINGS = [
+    {},
+    {"SHARE": 8},
+    {"SHARE": 12, "GROUP": 8, "THREADS": 64},
+    {"PIXELS_X": 1, "PIXELS_Y": 1},
+    {"PIXELS_X": 2, "PIXELS_Y": 1},
+    {"PIXELS_X": 4, "PIXELS_Y": 2, "MIN_BLOCKS": 1},
+    {"PIXELS_X": 3, "PIXELS_Y": 2, "THREADS": 32},
+    {"PIXELS_X": 1, "PIXELS_Y": 5},
+]
+
+
+@pytest.mark.parametrize("tuning", TUNINGS, ids=str)
+@pytest.mark.parametrize(
+    "layer", [Im2winProblem(3, 3, 14, 18, 45, 3, 3), Im2winProblem(3, 3, 13, 17, 45, 3, 3, 2)], ids=["even", "strided"]
+)
+def test_every_tuning_gives_the_bits_of_the_tiled_product(host_builds, tuning, layer):
+    images, filters = noise(layer)
+    expected = convolve_on_host(host_builds, images, filters, layer, implicit=True)
+    np.testing.assert_array_equal(shallow_on_host(host_builds, images, filters, layer, tuning=tuning), expected)
+
+
+def check(folder, shape, filters, dtype="float32", *, white=None, clip=False, **options):
+    stack, matrix = random_stack(shape, dtype), random_matrix(filters, shape[1])
+    options = {"kernel": "shallow", "white": white, "clip": clip, **options}
+    result, counted = mixed_on_host(folder, stack, matrix, 1, **options)
+    assert_mixed(result, stack, matrix, 1, white=white, clip=clip, counted=counted)
+    return result, stack, matrix
+
+
+@pytest.mark.parametrize("inner", [2, 3, 4, 7, 16, 49, 130, 196, 511, 512, 514, 700])
+@pytest.mark.parametrize(
+    ("channels", "patch"), [*((48, patch) for patch in PATCHES), (3, (4, 2)), (3, (3, 1)), (3, None)]
+)
+def test_sizes_of_planes(host_builds, channels, patch, inner):
+    """Tails of every kind, and the tiled product's bits."""
+    for offset in (0, 1, 2):
+        result, stack, matrix = check(host_builds, (3, channels, inner), 10, offset=offset, tuning=sized(patch))
+    layer = Im2winProblem(3, channels, 1, inner, 10, 1, 1)
+    bank = matrix.astype(np.float32)[:, :, None, None]
+    expected = convolve_on_host(host_builds, stack[:, :, None], bank, layer, implicit=True)
+    np.testing.assert_array_equal(result, expected[:, :, 0])
+
+
+@pytest.mark.parametrize("channels", [1, 2, 16, 24, 33, 49, 64, 100])
+@pytest.mark.parametrize("filters", [1, 4, 6, 144])
+def test_numbers_of_channels(host_builds, channels, filters):
+    check(host_builds, (2, channels, 60), filters)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+@pytest.mark.parametrize("target", [None, "float32"])
+@pytest.mark.parametrize(("inner", "patch"), [(36, (4, 1)), (38, (2, 2)), (35, (1, 4))])
+def test_types(host_builds, dtype, target, inner, patch):
+    for options in ({}, {"clip": True}, {"white": 200.0}):
+        check(host_builds, (2, 20, inner), 11, dtype, target=target, tuning=sized(patch), **options)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize(("inner", "patch"), [(36, (4, 1)), (35, (1, 4))])
+def test_a_bad_value_stays_in_its_pixel(host_builds, bad, inner, patch):
+    stack, matrix = random_stack((2, 40, inner), "float32"), np.abs(random_matrix(50, 40))
+    np.moveaxis(stack, 1, 0)[3].flat[17] = bad
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="shallow", tuning=sized(patch))
+    wrong = ~np.isfinite(np.moveaxis(result, 1, 0).reshape(50, -1))
+    assert wrong[:, 17].all()
+    assert wrong.sum() == 50
+
+
+def test_filters_are_shared_where_pixels_are_few():
+    few, many = (
+        pointwise_launch(PointwiseProblem(images, 40, 240, 28 * 28), "shallow", tuning={}) for images in (1, 128)
+    )
+    assert few.extra[0] < many.extra[0]
+    assert few.blocks >= DeviceLimits().multiprocessors // 2
+    assert many.shared_bytes <= 48 * 1024
+
+
+def test_what_the_kernel_does_not_compute_is_refused():
+    with pytest.raises(ArgumentError, match="not channels that lie side by side"):
+        pointwise_launch(PointwiseProblem(100, 20, 9, 1), "shallow")
+    with pytest.raises(ArgumentError, match="too many"):
+        pointwise_launch(PointwiseProblem(1, 240, 9, 50), "shallow")
+    with pytest.raises(ArgumentError, match="take fewer pixels"):
+        pointwise_launch(PointwiseProblem(1, 48, 9, 50), "shallow", tuning={"PIXELS_X": 4, "PIXELS_Y": 2})
+    with pytest.raises(ArgumentError, match="no tunable TILE_K"):
+        pointwise_launch(PointwiseProblem(1, 24, 9, 50), "shallow", tuning={"TILE_K": 9})
+    with pytest.raises(ArgumentError, match="more than one launch can have"):
+        pointwise_launch(PointwiseProblem(1, 24, 900, 50), "shallow", tuning={"SHARE": 10**5})

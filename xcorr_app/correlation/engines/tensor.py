@@ -1,0 +1,89 @@
+"""Engine ``tensor``: windows of shifts on the tensor cores of a CUDA device.
+
+Values stand as sums of two halves, so planes are nearly of single precision (their error is below 1e-6 of the largest
+sum). Registration searches peaks among sums of single halves, which is several times as fast, and computes what lies
+around each peak anew: :mod:`xcorr_app.registration.device_matcher`. See ``docs/tensor_cores.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.correlation.engines.base import Operand
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.errors import DataTypeError
+from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.correlation_launch import most_pairs
+from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
+from xcorr_app.gpu.rectangle_tables import RectangleTables
+from xcorr_app.gpu.tensor_run import plain_sums, why_no_tensor_cores
+
+_READ = frozenset(map(np.dtype, INPUT_TYPES))
+_TABLE_BYTES = 256 << 20
+"""Tables of rectangle sums made at a time."""
+
+
+class TensorEngine:
+    """Plain sums by products of halves."""
+
+    name = "tensor"
+
+    def unavailable(self, xp: Any) -> str | None:
+        """Say that only device arrays are taken, and which devices."""
+        return "it runs on a CUDA device, with CuPy arrays" if xp is np else why_no_tensor_cores()
+
+    def reads(self, dtype: np.dtype[Any]) -> bool:
+        """Say that the kernels convert what they load."""
+        return dtype in _READ
+
+    def bind(
+        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
+    ) -> TensorCorrelator:
+        """Return a correlator over the window."""
+        return TensorCorrelator(left_shape, right_shape, window)
+
+
+class TensorCorrelator:
+    """The kernels for fixed shapes and a fixed window."""
+
+    def __init__(self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> None:
+        self._shapes, self._window = (left_shape, right_shape), window
+        self._tables = RectangleTables(self._problem(1, 1, 1))
+
+    def left(self, matrices: Array) -> Operand:
+        """Keep left matrices ``(..., H, W)`` as they are."""
+        return self._kept(matrices, 0)
+
+    def right(self, matrices: Array) -> Operand:
+        """Keep right matrices ``(..., H', W')`` as they are."""
+        return self._kept(matrices, 1)
+
+    def sums(self, left: Operand, right: Operand) -> Array:
+        """Plain sums of every pair, shape ``(N, M, ny, nx)``, float32."""
+        xp = array_namespace(left.values)
+        lefts = xp.ascontiguousarray(left.values).reshape(-1, *self._shapes[0])
+        rights = xp.ascontiguousarray(right.values).reshape(-1, *self._shapes[1])
+        sets, per_left = right.values.shape[:2]
+        problem = self._problem(lefts.shape[0], sets * per_left, per_left)
+        planes = xp.empty((problem.pairs, *self._window.shape), np.float32)
+        at_once = max(1, _TABLE_BYTES // (16 * sum(self._tables.cells)))
+        for part in problem.parts(min(at_once, most_pairs("combined", problem))):
+            these = lefts[part.left : part.left + part.problem.lefts]
+            those = rights[part.right : part.right + part.problem.rights]
+            into = planes[part.plane : part.plane + part.problem.pairs]
+            plain_sums(part.problem, these, those, self._tables, out=into)
+        return planes.reshape(lefts.shape[0], per_left, *self._window.shape)
+
+    def _problem(self, lefts: int, rights: int, per_left: int) -> Problem:
+        first = (self._window.dy_min, self._window.dx_min)
+        return Problem(*self._shapes, first, self._window.shape, lefts, rights, per_left)
+
+    def _kept(self, matrices: Array, side: int) -> Operand:
+        if matrices.dtype not in _READ:
+            raise DataTypeError(
+                f"engine 'tensor' reads integers of at most 16 bits and float32, the matrices are {matrices.dtype}: "
+                "convert them to float32, or use engine 'fft'"
+            )
+        return Operand(matrices, self._shapes[side])
