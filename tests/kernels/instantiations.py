@@ -8,7 +8,8 @@ from xcorr_app.gpu.correlation_launch import VARIANTS, launch_of
 from xcorr_app.gpu.correlation_options import TUNABLES, KernelOptions
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
 from xcorr_app.gpu.correlation_tuning import NARROW
-from xcorr_app.gpu.filter_launch import FilterProblem, filter_launch
+from xcorr_app.gpu.filter_launch import filter_launch
+from xcorr_app.gpu.filter_problem import FilterProblem
 from xcorr_app.gpu.im2win_launch import (
     ABLATION,
     STEPS,

@@ -16,7 +16,7 @@ from xcorr_app.gpu import bank_run
 from xcorr_app.gpu.bank_launch import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.bank_run import bank_on_device
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES
-from xcorr_app.gpu.filter_launch import BOUNDARIES
+from xcorr_app.gpu.filter_problem import BOUNDARIES
 from xcorr_app.gpu.im2win_problem import MOST_ELEMENTS
 
 

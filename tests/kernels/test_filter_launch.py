@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.filter_launch import FILTER_KERNELS, FilterProblem, filter_launch, stays_in_range, taps_argument
+from xcorr_app.gpu.filter_launch import filter_launch
+from xcorr_app.gpu.filter_problem import FILTER_KERNELS, FilterProblem, stays_in_range, taps_argument
 from xcorr_app.gpu.launch import DeviceLimits
 
 

@@ -11,7 +11,7 @@ import pytest
 from tests.kernels.filter_definition import assert_filtered, filtered_by_definition, random_images, random_taps
 from tests.kernels.filter_host import forget, numpy_as_device
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu import filter_launch, filter_run
+from xcorr_app.gpu import filter_problem, filter_run
 
 
 @pytest.fixture
@@ -31,14 +31,14 @@ def test_stacks_of_any_number_of_axes(host, shape, boundary):
 
 
 def test_a_stack_in_several_launches(host, monkeypatch):
-    monkeypatch.setattr(filter_launch, "_LARGEST_INDEX", 2 * 2 * 32)  # two images of two warps
+    monkeypatch.setattr(filter_problem, "_LARGEST_INDEX", 2 * 2 * 32)  # two images of two warps
     images, taps = random_images((5, 9, 40), "uint16"), random_taps((3, 3))
     assert_filtered(filter_run.filter_on_device(images, taps, dtype="float32"), images, taps)
     assert len(host) == 3
 
 
 def test_clipped_results_of_all_launches_are_counted(host, monkeypatch):
-    monkeypatch.setattr(filter_launch, "_LARGEST_INDEX", 2 * 2 * 32)
+    monkeypatch.setattr(filter_problem, "_LARGEST_INDEX", 2 * 2 * 32)
     images, clipped = np.full((5, 9, 40), 200, "uint8"), np.full(1, 7, np.uint64)
     filter_run.filter_on_device(images, [[2.0]], clipped=clipped)
     assert len(host) == 3

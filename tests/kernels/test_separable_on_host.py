@@ -14,7 +14,7 @@ from tests.kernels.separable_definition import (
     separable_by_definition,
     separable_on_host,
 )
-from xcorr_app.gpu.filter_launch import BOUNDARIES
+from xcorr_app.gpu.filter_problem import BOUNDARIES
 from xcorr_app.gpu.launch import DeviceLimits
 
 

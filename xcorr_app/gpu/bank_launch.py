@@ -9,7 +9,7 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES
-from xcorr_app.gpu.filter_launch import BOUNDARIES
+from xcorr_app.gpu.filter_problem import BOUNDARIES
 from xcorr_app.gpu.im2win_problem import MOST_ELEMENTS, Im2winProblem
 from xcorr_app.gpu.launch import Launch, ceil_div
 
@@ -47,7 +47,7 @@ class BankProblem:
     filters, filter_height, filter_width : int
         Shape of the bank, whose filters have as many channels.
     boundary : str
-        One of `xcorr_app.gpu.filter_launch.BOUNDARIES`.
+        One of `xcorr_app.gpu.filter_problem.BOUNDARIES`.
     """
 
     images: int

@@ -44,7 +44,7 @@ def bank_on_device(
         the number of products times 2^-24 of the sum of their sizes. NaN wherever a filter's footprint holds a value
         that is not finite.
     boundary : str, optional
-        One of `xcorr_app.gpu.filter_launch.BOUNDARIES`; filters are centred on element ``size // 2``.
+        One of `xcorr_app.gpu.filter_problem.BOUNDARIES`; filters are centred on element ``size // 2``.
     outside : float, optional
         Value around the images under ``constant``.
     padded_bytes : int, optional

@@ -16,7 +16,8 @@ import numpy.typing as npt
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.compile import Kernel, kernel_function
 from xcorr_app.gpu.correlation_plan import argument_type, device_limits
-from xcorr_app.gpu.filter_launch import FILTER_TYPES, FilterProblem, filter_launch, stays_in_range, taps_argument
+from xcorr_app.gpu.filter_launch import filter_launch
+from xcorr_app.gpu.filter_problem import FILTER_TYPES, FilterProblem, stays_in_range, taps_argument
 from xcorr_app.gpu.placement import current_device, on_device_of
 
 __all__ = ["PreparedFilter", "filter_on_device", "prepare_filter", "struct_type"]
@@ -45,7 +46,7 @@ def filter_on_device(
     taps : array_like
         (rows, columns), each from 1 to 63, in host memory. Other taps of the same shape need no other kernel.
     boundary : str, optional
-        One of `xcorr_app.gpu.filter_launch.BOUNDARIES`.
+        One of `xcorr_app.gpu.filter_problem.BOUNDARIES`.
     outside : float, optional
         Value outside the image, for boundary ``constant``.
     origin : tuple of int, optional
@@ -53,7 +54,7 @@ def filter_on_device(
     dtype : data-type, optional
         Of the result: the images' own, where integers are rounded half to even and clipped, or another of their types.
     kernel : str, optional
-        ``"auto"`` or one of `xcorr_app.gpu.filter_launch.FILTER_KERNELS`.
+        ``"auto"`` or one of `xcorr_app.gpu.filter_problem.FILTER_KERNELS`.
     double_sums : bool, optional
         Sum in float64 whatever the images are.
     tuning : mapping, optional

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.filter_launch import BOUNDARIES, FILTER_TYPES, stays_in_range, whole_waves
+from xcorr_app.gpu.filter_launch import whole_waves
+from xcorr_app.gpu.filter_problem import BOUNDARIES, FILTER_TYPES, stays_in_range
 from xcorr_app.gpu.launch import WARP, DeviceLimits, Launch, ceil_div
 
 __all__ = ["MOST_TERMS", "SeparableProblem", "fits_one_pass", "never_clips", "separable_launch", "terms_argument"]
@@ -60,7 +61,7 @@ class SeparableProblem:
     count : int
         Number of images.
     boundary : str
-        One of `xcorr_app.gpu.filter_launch.BOUNDARIES`.
+        One of `xcorr_app.gpu.filter_problem.BOUNDARIES`.
     origin : tuple of int
         Rows and columns by which the filter's centre is off ``size // 2``, as in `scipy.ndimage.correlate`.
     """

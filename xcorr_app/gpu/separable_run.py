@@ -15,7 +15,7 @@ import numpy.typing as npt
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.compile import Kernel, kernel_function
 from xcorr_app.gpu.correlation_plan import argument_type, device_limits
-from xcorr_app.gpu.filter_launch import FILTER_TYPES
+from xcorr_app.gpu.filter_problem import FILTER_TYPES
 from xcorr_app.gpu.filter_run import struct_type
 from xcorr_app.gpu.placement import current_device, on_device_of
 from xcorr_app.gpu.separable_launch import (
@@ -57,7 +57,7 @@ def separable_on_device(
         of one length, and rows. Up to 129 taps each (68 rows for float64) make one pass; longer ones a pass an axis,
         with intermediate images. Other taps of the same lengths need no other kernel.
     boundary : str, optional
-        One of `xcorr_app.gpu.filter_launch.BOUNDARIES`.
+        One of `xcorr_app.gpu.filter_problem.BOUNDARIES`.
     outside : float, optional
         Value outside the image, for boundary ``constant``.
     origin : tuple of int, optional

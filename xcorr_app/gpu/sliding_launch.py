@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.filter_launch import FILTER_TYPES
+from xcorr_app.gpu.filter_problem import FILTER_TYPES
 from xcorr_app.gpu.launch import WARP, DeviceLimits, Launch, ceil_div
 from xcorr_app.gpu.sliding_series import CosineSeries, StartTable
 

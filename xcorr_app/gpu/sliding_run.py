@@ -14,7 +14,7 @@ import numpy.typing as npt
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.compile import Kernel, kernel_function
 from xcorr_app.gpu.correlation_plan import argument_type, device_limits
-from xcorr_app.gpu.filter_launch import FILTER_TYPES
+from xcorr_app.gpu.filter_problem import FILTER_TYPES
 from xcorr_app.gpu.memory import with_second_try
 from xcorr_app.gpu.placement import current_device, on_device_of
 from xcorr_app.gpu.sliding_launch import SlidingPass, packed_table, segment_rows, series_argument, sliding_launch

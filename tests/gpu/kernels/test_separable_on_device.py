@@ -10,7 +10,7 @@ from tests.kernels.filter_definition import INTEGERS, TYPES, random_images
 from tests.kernels.separable_definition import assert_separable, gaussian, random_terms, separable_by_definition
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.device import cuda_status
-from xcorr_app.gpu.filter_launch import BOUNDARIES
+from xcorr_app.gpu.filter_problem import BOUNDARIES
 from xcorr_app.gpu.separable_run import separable_on_device
 
 pytestmark = [

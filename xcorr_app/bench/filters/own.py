@@ -113,7 +113,7 @@ def kernel_attempts(kernel: str, tuning: Mapping[str, int]) -> Attempts:
     Parameters
     ----------
     kernel : str
-        ``"auto"`` or one of `xcorr_app.gpu.filter_launch.FILTER_KERNELS`.
+        ``"auto"`` or one of `xcorr_app.gpu.filter_problem.FILTER_KERNELS`.
     tuning : mapping
         Macros that replace the table's.
 
