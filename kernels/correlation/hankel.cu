@@ -7,7 +7,8 @@
 //     SPLIT   1: half precision. 2: every value as the sum of two halves, three products; near single precision
 //     FLUSH   1: sums of a row's share are added to others in single precision, as tensor cores cut sums off; 0: at the end
 //
-// Document: none; KERNELS.md, "correlation as a Hankel product". Floor: the rate of `mma.sync`, 315 TFMA/s on an H200.
+// Document: none; KERNELS.md, "correlation as a Hankel product". Floor: the rate of `mma.sync`, 315 TFMA/s on an H200;
+// 153 of it at 32 x 32 shifts.
 #ifndef FRAMES
 #define FRAMES 2
 #endif
@@ -176,9 +177,9 @@ __device__ __forceinline__ void multiply_row(const unsigned* slid, const unsigne
 }
 
 // Sums of one panel of PANEL columns.
-__device__ __forceinline__ void sum_panel(const Work& work, const Slid* slids, const Plain* plains, Quad<Slid>* raw_slid, Quad<Plain>* raw_plain,
-                                          unsigned* slid_buffers, unsigned* ring, int x, int team, int warp, int lane,
-                                          WarpSums& sum, WarpSums& total) {
+__device__ __forceinline__ void sum_panel(const Work& work, const Slid* slids, const Plain* plains, Quad<Slid>* raw_slid,
+                                          Quad<Plain>* raw_plain, unsigned* slid_buffers, unsigned* ring, int x, int team,
+                                          int warp, int lane, WarpSums& sum, WarpSums& total) {
     const int slid_x = (x + work.first_ex) & ~3, begin = x + work.first_ex - slid_x + lane / 4 + lane % 4 * 2;
     const int own_row = warp % STEP_ROWS, own_words = warp / STEP_ROWS * (STEPS_K * 8);
     const int slid_word = begin % 2 * SLID_WORDS + begin / 2 + own_words + (team * FRAMES * STEP_ROWS + own_row) * SLID_ROW;

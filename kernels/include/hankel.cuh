@@ -67,7 +67,7 @@ struct __align__(16) Source {
 struct Work {
     Source slid[MEMBERS];
     Source plain;
-    int slid_height, slid_width, plain_height, plain_width;  // of the slid matrices, rows of this segment and those before
+    int slid_height, slid_width, plain_height, plain_width;
     int first_ey, first_ex, first_iy, first_ix;              // of this tile of the window
     int row_first, row_last, column_first, column_last;      // rows of the slid matrices, columns of the plain one
     int first_pair, members, slid_wide, plain_wide;          // wide: rows are whole quads, which can be copied as such
