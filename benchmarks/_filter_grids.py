@@ -142,7 +142,7 @@ GRIDS: dict[str, Grid] = {
             "WARPS": (2, 4, 8),
             "BLOCKS": (2, 4, 6),
             "CHUNK": (4, 8, 16),
-            "START_CHUNK": (4, 8, 16),
+            "START_CHUNK": (2, 4, 8),
             "START_FLUSH": (32, 64, 128),
         },
     ),

@@ -44,7 +44,8 @@ from xcorr_app.gpu.pointwise_limits import multiprocessor_limits
 from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits
 from xcorr_app.gpu.pointwise_problem import PointwiseProblem
 from xcorr_app.gpu.pointwise_run import pointwise_on_device
-from xcorr_app.gpu.pointwise_tile_choice import TILES, Choice, ProductTile, modelled_cycles, takes_planes
+from xcorr_app.gpu.pointwise_tile_choice import Choice, modelled_cycles, takes_planes
+from xcorr_app.gpu.pointwise_tile_shapes import TILES, ProductTile
 from xcorr_app.gpu.pointwise_tiles import stored_matrix, tiled_launch
 
 KERNEL = "pointwise_tiled"
@@ -59,6 +60,14 @@ BEYOND_THE_MODEL = (
     ProductTile(4, 1, 1, 16, 4, 4),  # 16 x 32, groups of 16
     ProductTile(2, 1, 1, 16, 4, 4),  # 8 x 64
     ProductTile(1, 1, 1, 8, 8, 2),  # 8 x 64, two columns a thread
+    ProductTile(8, 4, 2, micro_m=4, split=True),  # 128 x 64
+    ProductTile(8, 1, 2, split=True),  # 64 x 64, two warps
+    ProductTile(8, 3, 2, micro_m=4, micro_n=16, split=True),  # 96 x 128
+    ProductTile(8, 1, 4, micro_m=4, micro_n=16, split=True),  # 32 x 256
+    ProductTile(8, 1, 4, 2, 4, 8, split=True),  # 32 x 128, two groups
+    ProductTile(8, 2, 1, micro_m=4, micro_n=14, split=True),  # 64 x 56, of which 49 are used
+    ProductTile(8, 2, 1, 2, 4, 14, split=True),  # the same, two groups
+    ProductTile(8, 1, 2, 2, 4, 14, split=True),  # 32 x 112, of which 98 are used
 )
 """Tiles that are tried beside those that the product chooses from."""
 _SEGMENTS = (1, 2, 3, 4, 6, 8, 12)
@@ -94,13 +103,13 @@ def candidates(problem: PointwiseProblem, limits: MultiprocessorLimits, most: in
     plane = problem.inner if takes_planes(problem, 16) else 0
     ranked: list[tuple[float, Choice]] = []
     for tile in (*TILES, *BEYOND_THE_MODEL):
-        if not (tile.columns >= plane if plane else tile.micro_n % 4 == 0):
+        if not tile.takes(plane) or (tile.split and not limits.tensor_cores):
             continue
         of_tile = [
             (modelled_cycles(problem, limits, choice, plane), choice)
             for depth in tile.depths()[-_DEPTHS:]
             for segments in _SEGMENTS
-            for buffers in ((2, 3) if tile.warps_k == 1 else (3,))
+            for buffers in ((2, 3) if tile.warps_k == 1 and not tile.split else (3, 4))
             if is_possible(problem, limits, choice := Choice(tile, depth, buffers, segments), plane)
         ]
         ranked += sorted(of_tile, key=lambda pair: pair[0])[:_OF_A_TILE]
@@ -184,8 +193,9 @@ def sweep(case: PointwiseCase, tunings: Sequence[Tuning], rates: DeviceRates, un
 
 def shape_of(tuning: Tuning) -> str:
     """Return a tuning in a few letters: tile, groups, sums of a thread, depth, buffers, segments."""
-    tile = ProductTile(*(tuning[name] for name in ("LANES_M", "WARPS_M", "WARPS_N", "WARPS_K", "MICRO_M", "MICRO_N")))
-    form = f"{tile.filters}x{tile.columns}k{tile.warps_k}({tile.lanes_m}:{tile.micro_m}x{tile.micro_n})"
+    tile = ProductTile.of(tuning)
+    lanes = "tensor" if tile.split else tile.lanes_m
+    form = f"{tile.filters}x{tile.columns}k{tile.warps_k}({lanes}:{tile.micro_m}x{tile.micro_n})"
     return f"{form}d{tuning['TILE_K']}b{tuning['BUFFERS']}s{tuning['SEGMENTS']}"
 
 

@@ -28,6 +28,7 @@ constexpr int ROWS_AT_ONCE = INTERLEAVED ? 8 : THREADS >= COPIES_ACROSS ? THREAD
 constexpr int ACROSS_AT_ONCE = THREADS / ROWS_AT_ONCE < COPIES_ACROSS ? THREADS / ROWS_AT_ONCE : COPIES_ACROSS;
 constexpr int COLUMNS = (COPIES_ACROSS + ACROSS_AT_ONCE - 1) / ACROSS_AT_ONCE;
 constexpr int ROWS = (TILE_K + ROWS_AT_ONCE - 1) / ROWS_AT_ONCE;
+constexpr bool SOME_IDLE = ROWS_AT_ONCE * ACROSS_AT_ONCE < THREADS;  // no whole row of copies is left for the last threads
 static_assert(!(WIDE && INTERLEAVED), "four neighbouring pixels are no neighbours in memory");
 static_assert(!(PLANE && INTERLEAVED), "interleaved channels have no planes");
 
@@ -54,13 +55,16 @@ struct PixelCopies {
     __device__ __forceinline__ int column(int j) const {
         return (INTERLEAVED ? (int)threadIdx.x / ROWS_AT_ONCE : (int)threadIdx.x % ACROSS_AT_ONCE) + j * ACROSS_AT_ONCE;
     }
+    __device__ __forceinline__ bool is_idle() const {
+        return SOME_IDLE && (INTERLEAVED ? column(0) >= ACROSS_AT_ONCE : row() >= ROWS_AT_ONCE);
+    }
     __device__ __forceinline__ void next(float* buffer) {
         filters.next(buffer);
         float* to = buffer + TILE_K * PITCH_M + row() * PITCH_N;
 #pragma unroll
         for (int i = 0; i < ROWS; ++i) {
             const int further = i * ROWS_AT_ONCE;
-            if ((TILE_K % ROWS_AT_ONCE || THREADS % ACROSS_AT_ONCE) && row() + further >= TILE_K) continue;
+            if (is_idle() || (TILE_K % ROWS_AT_ONCE && row() + further >= TILE_K)) continue;
             const bool inside = k + further < depth;
 #pragma unroll
             for (int j = 0; j < COLUMNS; ++j) {

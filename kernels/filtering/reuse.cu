@@ -2,7 +2,8 @@
 // Columns: the row lies in shared memory, where a lane reads the columns that it shares with its neighbours 16 bytes at a
 // time. (The exchange by shuffles of the document, one element each, is in exchange_3.cu and exchange_5.cu.)
 // Rows: a row is multiplied with every filter row it meets, into FILTER_HEIGHT rolling sums: sum[f] = sum[f - 1] + row .
-// filter[f] from the last f to the first rolls them without a move, and sum[FILTER_HEIGHT - 1] is complete.
+// filter[f] from the last f to the first rolls them without a move, and sum[FILTER_HEIGHT - 1] is complete. Rows arrive
+// BATCH_ROWS at a time, which share what a step of the loop costs: a fifth of all instructions at 3x3, were each alone.
 // Documents: "Column Reuse", "Row Reuse", "Putting Together"; edge and inner elements differ in what fills their row alone.
 // FMA : shared reads = COLUMNS * FILTER_WIDTH * FILTER_HEIGHT : FILTER_WIDTH / COLUMNS + 2. Floor: the larger of one read
 // and one write of every element at the copy rate, and FILTER_WIDTH * FILTER_HEIGHT multiply-adds an element at the FMA rate.
@@ -24,60 +25,52 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
           FILTER_PARAMETERS) {
     const FilterProblem p = FILTER_ARGUMENTS;
     SHARED_FLOATS(rings);  // of each warp
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int lane = threadIdx.x % WARP, warp = same_in_warp(threadIdx.x / WARP);
     const SubBlock block = sub_block_of<GROUPS * COLUMNS>(p, images, results, (int)blockIdx.x * WARPS + warp);
     if (block.rows == 0) return;
 
     RowRing ring = row_ring(rings, warp, p, images, block, taps, lane);
     const int column = block.x + COLUMNS * lane;  // of the first group
-    bool whole[GROUPS];
-#pragma unroll
-    for (int g = 0; g < GROUPS; ++g) whole[g] = stores_whole(results, p, column + g * GROUP_COLUMNS);
-    Result* result = block.result + (long long)block.y * p.result_width + column;
+    const int storing = storing_of(results, p, block);
+    // Where the first row's result would lie, were it complete.
+    Result* result = block.result + (long long)(block.y - FILTER_HEIGHT + 1) * p.result_width + column;
     const int rows = block.rows + FILTER_HEIGHT - 1;
 
     int mine = 0;
-    Sum sum[GROUPS][FILTER_HEIGHT][COLUMNS];
+    Sum sum[FILTER_HEIGHT][GROUPS * COLUMNS];
 #pragma unroll
-    for (int g = 0; g < GROUPS; ++g)
+    for (int f = 0; f < FILTER_HEIGHT; ++f)
 #pragma unroll
-        for (int f = 0; f < FILTER_HEIGHT; ++f)
-#pragma unroll
-            for (int k = 0; k < COLUMNS; ++k) sum[g][f][k] = ring.level.fraction;
+        for (int i = 0; i < GROUPS * COLUMNS; ++i) sum[f][i] = ring.level.fraction;
 
 #pragma unroll 1
-    for (int r = 0; r < rows; ++r) {
-        const Image* row = ring.advance(r);
-        Sum window[GROUPS][WINDOW];
+    for (int r = 0; r < rows; r += BATCH_ROWS) {
+        ring.advance(r);
 #pragma unroll
-        for (int g = 0; g < GROUPS; ++g) {
-            const int offset = g * GROUP_COLUMNS;
-            ring.read<0, WINDOW>(window[g], row + offset, column + offset - LEFT, ring.is_outside(r), taps.outside);
-        }
-#pragma unroll
-        for (int f = FILTER_HEIGHT - 1; f >= 0; --f) {
-            // A tap is taken once for all groups.
-            Sum total[GROUPS][COLUMNS];
-#pragma unroll
-            for (int e = 0; e < FILTER_WIDTH; ++e)
-#pragma unroll
-                for (int g = 0; g < GROUPS; ++g)
-#pragma unroll
-                    for (int k = 0; k < COLUMNS; ++k) {
-                        const Sum before = e > 0 ? total[g][k] : f > 0 ? sum[g][f - 1][k] : ring.level.fraction;
-                        total[g][k] = multiply_add(window[g][e + k], taps.at[f * FILTER_WIDTH + e], before);
-                    }
-#pragma unroll
-            for (int g = 0; g < GROUPS; ++g)
-#pragma unroll
-                for (int k = 0; k < COLUMNS; ++k) sum[g][f][k] = total[g][k];
-        }
-        if (r >= FILTER_HEIGHT - 1) {
+        for (int t = 0; t < BATCH_ROWS; ++t) {
+            const Image* row = ring.row(r, t);
+            Sum window[GROUPS][WINDOW];
 #pragma unroll
             for (int g = 0; g < GROUPS; ++g) {
-                const int offset = g * GROUP_COLUMNS, inside = p.result_width - column - offset;
-                mine += store_results(result + offset, sum[g][FILTER_HEIGHT - 1], ring.level, whole[g], inside);
+                const int offset = g * GROUP_COLUMNS, first = column + offset - LEFT;
+                ring.read<0, WINDOW>(window[g], row + offset, first, ring.is_outside(r + t), taps.outside, g == 0);
             }
+#pragma unroll
+            for (int f = FILTER_HEIGHT - 1; f >= 0; --f) {
+                // A tap is taken once for all groups.
+                Sum total[GROUPS * COLUMNS];
+#pragma unroll
+                for (int e = 0; e < FILTER_WIDTH; ++e)
+#pragma unroll
+                    for (int i = 0; i < GROUPS * COLUMNS; ++i) {
+                        const Sum before = e > 0 ? total[i] : f > 0 ? sum[f - 1][i] : ring.level.fraction;
+                        total[i] = multiply_add(window[i / COLUMNS][e + i % COLUMNS], taps.at[f * FILTER_WIDTH + e], before);
+                    }
+#pragma unroll
+                for (int i = 0; i < GROUPS * COLUMNS; ++i) sum[f][i] = total[i];
+            }
+            if (is_inside(r + t - (FILTER_HEIGHT - 1), block.rows))
+                mine += store_results<GROUPS>(result, sum[FILTER_HEIGHT - 1], ring.level, storing, p.result_width - column);
             result += p.result_width;
         }
     }

@@ -73,13 +73,13 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     for (int i = threadIdx.x; i < FILTER_HEIGHT * PITCH; i += THREADS)
         filter[i] = i % PITCH < FILTER_WIDTH ? taps.at[i / PITCH * FILTER_WIDTH + i % PITCH] : (Sum)0;
     __syncthreads();
-    const int lane = threadIdx.x % WARP, warp = threadIdx.x / WARP;
+    const int lane = threadIdx.x % WARP, warp = same_in_warp(threadIdx.x / WARP);
     const SubBlock block = sub_block_of<COLUMNS>(p, images, results, (int)blockIdx.x * WARPS + warp);
     if (block.rows == 0) return;
 
     RowRing ring = row_ring(shared, warp, p, images, block, taps, lane);
     const int column = block.x + COLUMNS * lane;
-    const bool whole = stores_whole(results, p, column);
+    const int storing = storing_of(results, p, block);
     const int rows = block.rows + FILTER_HEIGHT - 1;
 
     Sum sum[ROWS][COLUMNS];
@@ -93,7 +93,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 
 #pragma unroll 1
     for (int r = 0; r < rows; ++r) {
-        const Image* row = ring.advance(r);
+        ring.advance(r);
+        const Image* row = ring.row(r, 0);
         const bool row_outside = ring.is_outside(r);
         // Bit o: the row meets result row o, with filter row r - o.
         const unsigned meets = (2u << least(r, ROWS - 1)) - (r >= FILTER_HEIGHT ? 1u << (r - FILTER_HEIGHT + 1) : 1u);
@@ -130,7 +131,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll
             for (int k = 0; k < COLUMNS; ++k) sum[o][k] += large[(o * COLUMNS + k) * THREADS];
         }
-        mine += store_results(result + (long long)o * p.result_width, sum[o], ring.level, whole, p.result_width - column);
+        mine += store_results<1>(result + (long long)o * p.result_width, sum[o], ring.level, storing, p.result_width - column);
     }
     add_clipped(clipped, mine);
 }

@@ -47,21 +47,27 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
         memory.source[c] = source_index(left + c, width) - (left + c / QUAD * QUAD);
     __syncwarp();
 
-    const bool aligned = is_aligned_to<QUAD>(images) && width % QUAD == 0;
+    const bool whole_quads = is_aligned_to<QUAD>(images) && width % QUAD == 0;
     auto column_of = [&](int i) { return left + quad_of_load(i, lane) * QUAD; };
     auto is_inside_row = [&](int i) { return column_of(i) >= 0 && column_of(i) + QUAD <= width; };
-    const Image* own = in_register(block.image + column_of(0));  // of row 0, as if columns outside were there
-    const Image* rest = in_register(block.image + column_of(STEP_ROWS));
-    const bool own_whole = aligned && is_inside_row(0), rest_whole = aligned && is_inside_row(STEP_ROWS);
+    const QuadSource own_source = source_of_quad(column_of(0), width, whole_quads);
+    const QuadSource rest_source = source_of_quad(column_of(STEP_ROWS), width, whole_quads);
+    const Image* own = in_register(block.image + own_source.column);  // of row 0, as if columns outside were there
+    const Image* rest = in_register(block.image + rest_source.column);
 
-    int whole_warp = (own_whole || lane >= STAGED_QUADS) && (rest_whole || !is_load_needed(STEP_ROWS, lane));
+    int reads_quads = (own_source.order != SCATTERED || lane >= STAGED_QUADS) &&
+                      (rest_source.order != SCATTERED || !is_load_needed(STEP_ROWS, lane));
+    int as_they_lie = own_source.order == ONWARDS && rest_source.order == ONWARDS;
 #pragma unroll
-    for (int distance = WARP / 2; distance > 0; distance /= 2) whole_warp &= __shfl_xor_sync(ALL_LANES, whole_warp, distance);
+    for (int distance = WARP / 2; distance > 0; distance /= 2) {
+        reads_quads &= __shfl_xor_sync(ALL_LANES, reads_quads, distance);
+        as_they_lie &= __shfl_xor_sync(ALL_LANES, as_they_lie, distance);
+    }
     const int pitch = in_register(width * (int)sizeof(Image));
 
     Group<Image, QUAD> ahead[LOADS];
     auto load = [&](int y) {
-        if (whole_warp && y >= 0 && y + STEP_ROWS <= height) {  // away from the rim, in one load a quad
+        if (reads_quads && y >= 0 && y + STEP_ROWS <= height) {  // one load a quad
 #pragma unroll
             for (int i = 0; i < LOADS; ++i)
                 if (is_load_needed(i, lane))
@@ -74,13 +80,14 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
             const int row = __shfl_sync(ALL_LANES, source_row, row_of_load(i, lane) % STEP_ROWS);
             if (!is_load_needed(i, lane)) continue;
             const Image* from = rows_on(i < STEP_ROWS ? own : rest, row, pitch);
-            if (i < STEP_ROWS ? own_whole : rest_whole) {
-                ahead[i] = group_at<QUAD>(from);
-            } else {
+            const bool scattered = (i < STEP_ROWS ? own_source : rest_source).order == SCATTERED;
+            if (scattered) {  // small integers are packed as they come: the warp waits for each
                 const Group<int, QUAD> source = group_at<QUAD>(memory.source + quad_of_load(i, lane) * QUAD);
 #pragma unroll
                 for (int k = 0; k < QUAD; ++k) ahead[i].at[k] = from[source.at[k]];
             }
+            asm volatile("" ::: "memory");  // the other way round all lanes' quads are waited for before the few elements
+            if (!scattered) ahead[i] = group_at<QUAD>(from);
         }
     };
     const int first = block.y - TOP, rows = block.rows + FILTER_HEIGHT - 1;
@@ -133,6 +140,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
 #pragma unroll
         for (int i = 0; i < LOADS; ++i) {
             if (!is_load_needed(i, lane)) continue;
+            if (!as_they_lie) put_in_order(ahead[i], (i < STEP_ROWS ? own_source : rest_source).order);
             Group<Sum, QUAD> quad;
 #pragma unroll
             for (int k = 0; k < QUAD; ++k) quad.at[k] = counted(ahead[i].at, k, level);

@@ -112,6 +112,10 @@ __device__ __forceinline__ int source_index(int index, int size) {
 #endif
 }
 
+// What is the same in all lanes of a warp. From a shuffle the compiler knows it too: branches on it, and on what follows from
+// it, then need no code for lanes that part and meet again, and it is worked out once.
+__device__ __forceinline__ int same_in_warp(int value) { return __shfl_sync(ALL_LANES, value, 0); }
+
 // The sub-block of a warp: the same rows of COLUMNS * WARP neighbouring columns.
 struct SubBlock {
     const Image* image;

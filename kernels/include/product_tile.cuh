@@ -2,8 +2,9 @@
 //
 // A block owns TILE_M rows (filters) x TILE_N columns and walks along K, TILE_K elements at a time. Both tiles lie with k
 // slowest. A thread adds the outer product of MICRO_M filter and MICRO_N column elements to as many sums; each sum is formed
-// by one thread, in the order of k, so that no tunable changes a bit. WARPS_K alone does: it shares the rows of every tile
-// among groups of warps, for few columns and many k; `product_sum.cuh` then adds up the groups' sums.
+// by one thread, in the order of k, so that no tunable changes a bit but these two. WARPS_K shares the rows of every tile
+// among groups of warps, for few columns and many k; `product_sum.cuh` then adds up the groups' sums. SPLIT multiplies on
+// tensor cores: see `split_tile.cuh`, beside `fma_tile.cuh`.
 // A kernel brings an object whose `next(buffer)` starts the copies of the next TILE_K elements of both factors, beginning with
 // the first: see `im2win_gather.cuh`. What lies beyond K must be zero in both factors; what lies beyond M or N may be any
 // number, as its sums are not stored.
@@ -56,6 +57,9 @@
 #ifndef FRAGMENTS
 #define FRAGMENTS 2
 #endif
+#ifndef SPLIT
+#define SPLIT 0  // 1: on tensor cores, three products in TF32 for one; LANES_M 8, whole vectors, GROUP_K a multiple of 8
+#endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 2
 #endif
@@ -77,6 +81,7 @@ static_assert(MICRO_M % VECTOR == 0 && MICRO_N % VECTOR_N == 0, "a thread reads 
 static_assert(TILE_M % 4 == 0 && (PLANE || TILE_N % 4 == 0), "rows of the tiles start at multiples of 16 bytes");
 static_assert(TILE_K * PLANE % 4 == 0 && PLANE <= TILE_N, "whole planes, copied 16 bytes at a time");
 static_assert(TILE_K % WARPS_K == 0, "groups of warps take equal shares of a tile");
+static_assert(!SPLIT || (LANES_M == 8 && VECTOR == 4 && GROUP_K % 8 == 0), "products on tensor cores are 8 deep");
 static_assert(PREFETCH ? BUFFERS >= 2 : BUFFERS <= 2, "the next tile needs a place of its own");
 
 // Where a thread's sums lie in the block's tile: element (i, j) at row(i), column(j).
@@ -93,7 +98,9 @@ __device__ __forceinline__ TilePlace tile_place() {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, across = warp / WARPS_M;
     const int group = WARPS_K == 1 ? 0 : across / WARPS_N;
     const int warp_m = warp % WARPS_M * (LANES_M * MICRO_M), warp_n = (across - group * WARPS_N) * WARP_N;
-    TilePlace place = {warp, lane, warp_m, warp_n, lane / LANES_N, lane % LANES_N, group};
+    // Of a product on tensor cores, neighbouring columns lie with lanes that are 16 columns apart here: `split_tile.cuh`.
+    const int lane_m = SPLIT ? lane / 4 % 2 * 4 + lane / 8 : lane / LANES_N;
+    TilePlace place = {warp, lane, warp_m, warp_n, lane_m, lane % LANES_N, group};
     return place;
 }
 
@@ -119,70 +126,11 @@ struct FilterCopies {
     }
 };
 
-// A lane's share of a row of a tile: vectors, with those of the other lanes between them.
-template <int MICRO, int LANES>
-__device__ __forceinline__ void read_fragment(const float* row, int lane, float* fragment) {
-#pragma unroll
-    for (int i = 0; i < MICRO; i += VECTOR) {
-        const float* from = row + i * LANES + lane * VECTOR;
-        if constexpr (VECTOR == 4) {
-            const Four four = load_four(from);
-#pragma unroll
-            for (int v = 0; v < 4; ++v) fragment[i + v] = four.at[v];
-        } else {
-            fragment[i] = *from;
-        }
-    }
-}
-
-// Where a thread's columns lie in the values of a tile, of which it reads those of one k.
-struct ValueColumns {
-    int at[PLANE ? MICRO_N : 1], lane_n;
-    __device__ __forceinline__ ValueColumns(const TilePlace& place) : lane_n(place.lane_n) {
-        at[0] = TILE_K * PITCH_M + place.group * (GROUP_K * PITCH_N) + place.warp_n;
-        if constexpr (PLANE > 0) {
-#pragma unroll
-            for (int j = 0; j < MICRO_N; ++j) {
-                // Columns beyond the last plane are read as the first one is; their sums are not stored.
-                const int n = place.column(j), image = n / (PLANE + !PLANE);
-                at[j] = TILE_K * PITCH_M + place.group * (GROUP_K * PLANE);
-                if (image < IMAGES) at[j] += image * (TILE_K * PLANE) + n - image * PLANE;
-            }
-        }
-    }
-    __device__ __forceinline__ void read(const float* buffer, int k, float* fragment) const {
-        if constexpr (PLANE > 0) {
-#pragma unroll
-            for (int j = 0; j < MICRO_N; ++j) fragment[j] = buffer[at[j] + k * PLANE];
-        } else {
-            read_fragment<MICRO_N, LANES_N>(buffer + at[0] + k * PITCH_N, lane_n, fragment);
-        }
-    }
-};
-
-__device__ __forceinline__ void multiply_tiles(const float* buffer, const TilePlace& place, const ValueColumns& columns,
-                                               float (&sum)[MICRO_M][MICRO_N]) {
-    const float* filter_tile = buffer + place.group * (GROUP_K * PITCH_M) + place.warp_m;
-    float a[FRAGMENTS][MICRO_M], b[FRAGMENTS][MICRO_N];
-    read_fragment<MICRO_M, LANES_M>(filter_tile, place.lane_m, a[0]);
-    columns.read(buffer, 0, b[0]);
-#pragma unroll
-    for (int k = 0; k < GROUP_K; ++k) {
-        const int now = k % FRAGMENTS, next = (k + 1) % FRAGMENTS;
-        if (FRAGMENTS == 2 && k + 1 < GROUP_K) {
-            read_fragment<MICRO_M, LANES_M>(filter_tile + (k + 1) * PITCH_M, place.lane_m, a[next]);
-            columns.read(buffer, k + 1, b[next]);
-        }
-#pragma unroll
-        for (int i = 0; i < MICRO_M; ++i)
-#pragma unroll
-            for (int j = 0; j < MICRO_N; ++j) sum[i][j] = fmaf(a[now][i], b[now][j], sum[i][j]);
-        if (FRAGMENTS == 1 && k + 1 < GROUP_K) {
-            read_fragment<MICRO_M, LANES_M>(filter_tile + (k + 1) * PITCH_M, place.lane_m, a[0]);
-            columns.read(buffer, k + 1, b[0]);
-        }
-    }
-}
+#if SPLIT
+#include "split_tile.cuh"
+#else
+#include "fma_tile.cuh"
+#endif
 
 // Sums over `tiles` tiles of K, at least one. `buffers` holds BUFFERS of them; ends without a barrier.
 template <typename Copies>

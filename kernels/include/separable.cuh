@@ -79,6 +79,34 @@ __device__ __forceinline__ bool is_load_needed(int i, int lane) {
     return quad_of_load(i, lane) < STAGED_QUADS && row_of_load(i, lane) < STEP_ROWS;
 }
 
+// Where a quad of a row is read at once, and how its elements follow each other. A quad outside an image stands for one
+// inside; in images of whole quads it is one of theirs as well, but with BOUNDARY_MIRROR.
+enum Order { ONWARDS, BACKWARDS, FIRST_ALONE, LAST_ALONE, SCATTERED };
+struct QuadSource {
+    int column;  // of the first element in memory; SCATTERED: of the quad itself, inside the image or not
+    Order order;
+};
+__device__ __forceinline__ QuadSource source_of_quad(int column, int width, bool whole_quads) {
+    const int first = source_index(column, width), last = source_index(column + QUAD - 1, width);
+    QuadSource source = {column, SCATTERED};
+    if (!whole_quads) return source;
+    if (last - first == QUAD - 1 && first % QUAD == 0) source = {first, ONWARDS};
+    if (first - last == QUAD - 1 && last % QUAD == 0) source = {last, BACKWARDS};
+    if (first == last) source = {first / QUAD * QUAD, first == 0 ? FIRST_ALONE : LAST_ALONE};
+    return source;
+}
+template <typename T>
+__device__ __forceinline__ void put_in_order(Group<T, QUAD>& quad, Order order) {
+    const Group<T, QUAD> read = quad;
+#pragma unroll
+    for (int k = 0; k < QUAD; ++k) {
+        if (BOUNDARY == BOUNDARY_REFLECT)
+            quad.at[k] = order == BACKWARDS ? read.at[QUAD - 1 - k] : read.at[k];
+        if (BOUNDARY == BOUNDARY_NEAREST)
+            quad.at[k] = order == FIRST_ALONE ? read.at[0] : order == LAST_ALONE ? read.at[QUAD - 1] : read.at[k];
+    }
+}
+
 // An element some rows further on (not back), of rows of `pitch` bytes: one multiply-add.
 template <typename T>
 __device__ __forceinline__ T* rows_on(T* address, int rows, int pitch) {

@@ -5,28 +5,31 @@
 // elements at the window's ends cancel in a step, whatever the angle:
 //   S(y + 1) = 2 cos(angle) S(y) - S(y - 1) + amplitude [cos(angle radius) p - cos(angle (radius + 1)) q],
 //   p = f(y + radius + 1) + f(y - radius - 1),  q = f(y + radius) + f(y - radius).
-// The first term has angle zero: S(y + 1) = S(y) + amplitude [f(y + radius + 1) - f(y - radius)].
+// A first term of angle zero (FLAT) takes less: S(y + 1) = S(y) + amplitude [f(y + radius + 1) - f(y - radius)].
 #pragma once
 
 #include "filter.cuh"
 #include "quad.cuh"
 
 #ifndef TERMS  // of the series
-#define TERMS 8
+#define TERMS 5
+#endif
+#ifndef FLAT  // 1: the angle of the first term is zero, as of a box
+#define FLAT 0
 #endif
 #ifndef START_TYPE  // of the products that make a segment's first sums: float, or double for images of double
 #define START_TYPE float
 #endif
 #ifndef EXACT_TERMS  // terms, from the first, whose additions are compensated; of sums in float alone
-#define EXACT_TERMS 2
+#define EXACT_TERMS 1
 #endif
 
 typedef START_TYPE Start;
 struct alignas(16) StartVector {
     Start at[16 / sizeof(Start)];
 };
-#define START_LANES (16 / (int)sizeof(Start))
-#define START_VECTORS ((2 * TERMS + START_LANES - 1) / START_LANES)  // of a row: TERMS weights of sums, TERMS of steps
+#define START_WEIGHTS (16 / (int)sizeof(Start))  // of a vector
+#define START_VECTORS ((2 * TERMS + START_WEIGHTS - 1) / START_WEIGHTS)  // of a row: TERMS weights of sums, TERMS of steps
 
 struct Series {
     Sum turn[TERMS];   // 2 cos(angle); for float 2 - 2 cos(angle), negated
@@ -47,6 +50,32 @@ struct SlidingProblem {
 constexpr bool MAY_BE_NOT_FINITE = (Image)0.5f > 0;  // integers never are
 __device__ __forceinline__ bool is_finite(Sum value) { return value - value == 0; }
 
+// Between float and double in one instruction: to flush the subnormal, which the compiler is told to do, takes two more, of
+// which one runs where the sums do.
+template <typename T>
+__device__ __forceinline__ Sum widened(T value) {
+    return (Sum)value;
+}
+template <typename T>
+__device__ __forceinline__ int put_total(T* to, Sum total) {
+    return put(to, total);
+}
+#if defined(__CUDA_ARCH__)
+__device__ __forceinline__ Sum widened(float value) {
+    if (sizeof(Sum) == sizeof(float)) return (Sum)value;
+    double wide;
+    asm("cvt.f64.f32 %0, %1;" : "=d"(wide) : "f"(value));
+    return (Sum)wide;
+}
+__device__ __forceinline__ int put_total(float* to, Sum total) {
+    if (sizeof(Sum) == sizeof(float))
+        *to = (float)total;
+    else
+        asm("cvt.rn.f32.f64 %0, %1;" : "=f"(*to) : "d"((double)total));
+    return 0;
+}
+#endif
+
 // The elements at the window's ends before and after a step.
 struct Ends {
     Sum below, above;          // f(y + radius), f(y - radius - 1)
@@ -63,9 +92,9 @@ struct DoubleSums {
     }
     __device__ __forceinline__ void advance(const Series& series, const Ends& f) {
         const double p = f.next_below + f.above, q = f.below + f.leaving;
-        now[0] = multiply_add((double)series.edge[0], (double)(f.next_below - f.leaving), now[0]);
+        if (FLAT) now[0] = multiply_add((double)series.edge[0], (double)(f.next_below - f.leaving), now[0]);
 #pragma unroll
-        for (int k = 1; k < TERMS; ++k) {
+        for (int k = FLAT; k < TERMS; ++k) {
             double next = multiply_add((double)series.edge[k], p, -before[k]);  // what waits for now[k] comes last
             next = multiply_add((double)series.inner[k], q, next);
             next = multiply_add((double)series.turn[k], now[k], next);
@@ -95,9 +124,9 @@ struct FloatSums {
         const float q = (float)(f.below + f.leaving);
         // p - q, from differences that are exact where neighbours are alike.
         const float difference = (float)(f.next_below - f.below) - (float)(f.leaving - f.above);
-        add(now[0], lost[0], (float)series.edge[0] * (float)(f.next_below - f.leaving));
+        if (FLAT) add(now[0], lost[0], (float)series.edge[0] * (float)(f.next_below - f.leaving));
 #pragma unroll
-        for (int k = 1; k < TERMS; ++k) {
+        for (int k = FLAT; k < TERMS; ++k) {
             const bool exact = k < EXACT_TERMS;
             float change = multiply_add((float)series.edge[k], difference, exact ? 0 : step[k]);
             change = multiply_add((float)series.inner[k], q, change);
@@ -126,8 +155,9 @@ struct SumsOf<float> {
 typedef SumsOf<Sum>::Type Sums;
 
 __device__ __forceinline__ Sum total_of(const Sums& sums) {
-    Sum even = sums.now[0], odd = 0;
+    if (TERMS == 1) return sums.now[0];
+    Sum even = sums.now[0], odd = sums.now[1 % TERMS];
 #pragma unroll
-    for (int k = 1; k < TERMS; ++k) (k % 2 ? odd : even) += sums.now[k];
+    for (int k = 2; k < TERMS; ++k) (k % 2 ? odd : even) += sums.now[k];
     return even + odd;
 }

@@ -59,6 +59,7 @@ def test_what_is_tried_can_be_launched(script, name, batch):
 
 def trial(script, microseconds, failure="", **tuning):
     whole = {"LANES_M": 4, "WARPS_M": 1, "WARPS_N": 2, "WARPS_K": 1, "MICRO_M": 8, "MICRO_N": 8, "TILE_K": 8}
+    whole["SPLIT"] = 0
     macros = {**whole, "BUFFERS": 2, "SEGMENTS": 1, **tuning} if tuning else {}
     outcome = Outcome("tuning", seconds=microseconds * 1e-6, failure=failure)
     return script.Trial("batch 1: a layer", macros, outcome, 1 / microseconds)

@@ -77,7 +77,7 @@ def test_engines_that_cannot_run_the_taps_are_refused() -> None:
         (xc.filters.gaussian(64), "float32", {}, True),
         (xc.filters.gaussian((64, 3)), "uint8", {}, True),
         (xc.filters.gaussian(64), "uint16", {"dtype": "float32"}, True),
-        (xc.filters.gaussian(64), "uint16", {}, False),
+        (xc.filters.gaussian(64), "uint16", {}, True),
         (xc.filters.gaussian(64), "float64", {"dtype": "float32"}, False),
         (xc.filters.gaussian(64), "float32", {"origin": (0, 1)}, False),
         (xc.filters.gaussian(4), "float32", {"mode": "valid"}, False),
@@ -94,6 +94,23 @@ def test_wide_gaussians_slide_where_that_is_exact_enough(
 ) -> None:
     assert slides(made, request(made, image_type, **options), np.dtype(image_type)) is sliding
     assert not slides(made.taps, request(made, image_type, **options), np.dtype(image_type))
+
+
+@pytest.mark.parametrize(
+    ("image_type", "cval", "sliding"),
+    [
+        ("uint8", 255, True),
+        ("uint8", 256, False),
+        ("uint16", 65535, True),
+        ("uint16", -1, False),
+        ("int16", -1, True),
+        ("float32", 1e7, True),
+    ],
+)
+def test_integers_slide_where_the_outside_is_in_their_range(image_type: str, cval: float, sliding: bool) -> None:
+    made = xc.filters.gaussian(20)
+    asked = request(made, image_type, mode="constant", cval=cval)
+    assert slides(made, asked, np.dtype(image_type)) is sliding
 
 
 SMOOTH = np.full((3, 3), 1 / 9)

@@ -6,13 +6,16 @@ import numpy as np
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.pointwise_launch import pointwise_launch
+from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
 from xcorr_app.gpu.pointwise_mix import mixing_argument, sums_in_double
 from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+from xcorr_app.gpu.pointwise_split import split_argument
 from xcorr_app.gpu.pointwise_tiles import pointwise_argument, segment_sum_launch, stored_matrix
 from xcorr_app.gpu.shallow_launch import shallow_argument
 from xcorr_app.gpu.shallow_plan import ShallowProblem
 
 COUNTERS = 256
+H200 = KNOWN_DEVICES["h200"]
 
 
 def random_stack(shape, dtype, seed=1):
@@ -70,6 +73,19 @@ def assert_mixed(result, stack, matrix, axis, *, white=None, clip=False, exact=F
         assert sure <= counted <= perhaps
 
 
+def positive_problem(shape, filters, lowest, seed=3):
+    """A stack and a matrix of positive values alone, in [lowest, 1): sums whose errors, cut off each, do not cancel."""
+    rng = np.random.default_rng(seed)
+    return rng.uniform(lowest, 1, shape).astype(np.float32), rng.uniform(lowest, 1, (filters, shape[1]))
+
+
+def assert_within_contract(result, stack, matrix):
+    """Fail where float32 planes are off by more than 2e-6 of the sum of a row's sizes times the stack's largest."""
+    error = np.abs(result - mixed_by_definition(stack, matrix, 1)).reshape(len(result), len(matrix), -1)
+    bound = 2e-6 * np.abs(matrix).sum(axis=1) * np.abs(stack).max()
+    assert (error <= bound[:, None]).all(), (error / bound[:, None]).max()
+
+
 def mixed_on_host(
     folder,
     stack,
@@ -99,7 +115,7 @@ def mixed_on_host(
     results = off_by(np.full(shape, np.nan if target.kind == "f" else 99, target), offset)
     counters = guarded(np.zeros(COUNTERS, np.uint64))
     addresses = images.ctypes.data | results.ctypes.data | 16
-    launch = pointwise_launch(problem, kernel, alignment=addresses & -addresses, limits=limits, tuning=tuning)
+    launch = pointwise_launch(problem, kernel, alignment=addresses & -addresses, limits=limits or H200, tuning=tuning)
     if launch.entry == "mix":
         argument = mixing_argument(matrix, problem, launch, white or 1.0)
         run_kernel(folder, launch, (images, results, counters, argument), ())
@@ -110,6 +126,8 @@ def mixed_on_host(
         argument = pointwise_argument(problem, white or 1.0)
         if launch.entry == "shallow":
             argument = shallow_argument(ShallowProblem.of_pixels(problem), launch, white or 1.0)
+        elif launch.entry == "mix_split":
+            argument = split_argument(problem, white or 1.0)
         run_kernel(folder, launch, (images, results, third, values, argument), launch.extra)
         assert guards_are_whole(more)
         if launch.segments > 1:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from xcorr_app.gpu.pointwise_launch import pointwise_launch
 from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
 from xcorr_app.gpu.pointwise_problem import PointwiseProblem
-from xcorr_app.gpu.pointwise_tile_choice import TILES
+from xcorr_app.gpu.pointwise_tile_shapes import TILES
 from xcorr_app.gpu.pointwise_tiles import tiled_launch
 
 _PLANES = 2048 * 2048
@@ -61,6 +61,6 @@ def other_launches_of_pointwise():
         plane = 49 if tile.micro_n % 4 or tile.warps_k == 4 else 0
         if tile.columns < plane:
             continue
-        tiles = {"TILE_K": tile.depths()[-1], "BUFFERS": 2 if tile.warps_k == 1 else 3}
+        tiles = {"TILE_K": tile.depths()[-1], "BUFFERS": 3 if tile.split or tile.warps_k > 1 else 2}
         tuning = {**tile.defines(), **tiles}
         yield tiled_launch(PointwiseProblem(8, 512, 512, plane or 64), KNOWN_DEVICES["h200"], tuning=tuning)

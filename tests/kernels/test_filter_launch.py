@@ -204,3 +204,24 @@ def test_what_no_kernel_computes_is_refused(arguments, error, message):
 def test_a_kernel_refuses_what_it_does_not_compute(kernel, shape, types, message):
     with pytest.raises(ArgumentError, match=message):
         filter_launch(FilterProblem((99, 99), shape), kernel, **types)
+
+
+def test_rows_arrive_together_where_registers_are_left():
+    """Neither results that are counted nor large filters, double sums or few warps leave them."""
+    problem, types = FilterProblem((1024, 1024), (5, 5), 64), {"image_type": "uint16", "result_type": "uint16"}
+    together, alone = (filter_launch(problem, clips=clips, **types) for clips in (False, True))
+    assert together.defines["BATCH_ROWS"] == 2
+    assert "BATCH_ROWS" not in alone.defines
+    assert (
+        together.shared_bytes == alone.shared_bytes // 3 * 4
+    )  # rows of a ring: two batches of two, or one and two more
+    large = filter_launch(FilterProblem((1024, 1024), (9, 9), 64), clips=False, **types)
+    double = filter_launch(problem, clips=False, double_sums=True, **types)
+    assert "BATCH_ROWS" not in large.defines | double.defines
+    assert filter_launch(FilterProblem((64, 64), (5, 5)), clips=False).defines["BATCH_ROWS"] == 1
+
+
+@pytest.mark.parametrize(("width", "whole"), [(1024, 1), (1028, 0), (1027, 0)])
+def test_images_of_whole_lanes_are_known_as_such(width, whole):
+    launch = filter_launch(FilterProblem((1024, width), (5, 5), 64), tuning={"COLUMNS": 8})
+    assert launch.defines["WHOLE_LANES"] == whole

@@ -285,6 +285,48 @@ def test_rows_in_flight(host_builds, height, ahead):
     assert_filtered(filtered(host_builds, images, taps, **options), images, taps)
 
 
+@pytest.mark.parametrize(("batch", "dtype"), [(2, "uint16"), (3, "float32")])
+@pytest.mark.parametrize("boundary", ["reflect", "wrap", "constant", "valid"])
+def test_rows_that_arrive_together(host_builds, boundary, dtype, batch):
+    """Sub-blocks that end within a batch, images of fewer rows than a batch, rows at any address."""
+    taps = random_taps((3, 5))
+    for width, ahead in ((136, 1), (131, 2)):
+        for height, block_rows in ((21, 7), (20, 6), (3, 9)):
+            images = random_images((2, height, width), dtype)
+            tuning = {"BATCH_ROWS": batch, "ROWS_AHEAD": ahead, "BLOCK_ROWS": block_rows}
+            result = filtered(host_builds, images, taps, boundary, kernel="reuse", tuning=tuning, outside=3.5)
+            assert_filtered(result, images, taps, boundary, 3.5)
+
+
+@pytest.mark.parametrize("boundary", ["reflect", "mirror", "nearest"])
+@pytest.mark.parametrize(("columns", "groups"), [(4, 4), (8, 1)])
+def test_lanes_that_find_their_own_edges(host_builds, columns, groups, boundary):
+    """Images of whole lanes that end in every place of a warp; filters that reach far beyond them."""
+    warp, tuning = 32 * columns * groups, {"COLUMNS": columns, "GROUPS": groups}
+    for size, origin in ((3, 0), (columns, -(columns // 2)), (columns, (columns - 1) // 2)):
+        taps = random_taps((2, size))
+        for width in (columns, 2 * columns, 32 * columns, warp, warp + columns, 2 * warp - columns):
+            images = random_images((1, 5, width), "uint16")
+            options = {"kernel": "reuse", "tuning": tuning, "origin": (0, origin)}
+            result = filtered(host_builds, images, taps, boundary, **options)
+            assert_filtered(result, images, taps, boundary, origin=(0, origin))
+
+
+def test_results_that_begin_at_any_address(host_builds):
+    """Warps whose lanes all store, some of them, or one result after the other."""
+    for width in (256, 264, 261):
+        images, taps = random_images((2, 9, width), "uint16"), np.full((3, 3), 1 / 9, "float32")
+        problem, types = FilterProblem((9, width), (3, 3), 2), {"image_type": "uint16", "result_type": "uint16"}
+        launch = filter_launch(problem, "reuse", **types, tuning={"COLUMNS": 8, "GROUPS": 1})
+        for offset in (0, 3):
+            buffer = np.full(images.size + 16, 99, "uint16")
+            results = buffer[offset : offset + images.size].reshape(images.shape)
+            run_kernel(host_builds, launch, (images, results, NO_COUNT, taps_argument(taps, 0, "uint16")), launch.extra)
+            assert_filtered(results, images, taps)
+            assert (buffer[:offset] == 99).all()
+            assert (buffer[offset + images.size :] == 99).all()
+
+
 def test_other_taps_are_the_same_build(host_builds):
     images = random_images((1, 9, 40), "float32")
     first, second = (random_taps((3, 3), seed) for seed in (5, 6))

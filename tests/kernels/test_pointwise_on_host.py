@@ -102,6 +102,7 @@ def test_channels_shared_by_blocks(host_builds, monkeypatch, segments, inner):
 
 
 WHOLE_DEPTH = {
+    "SPLIT": 0,
     "WARPS_K": 1,
     "LANES_M": 4,
     "WARPS_M": 1,

@@ -94,7 +94,7 @@ def test_a_stack_that_is_not_dense_and_a_given_result():
     assert_mixed(out, stack, matrix, 0)
 
 
-@pytest.mark.parametrize("kernel", ["mix", "shallow", "pointwise", "pointwise_tiled"])
+@pytest.mark.parametrize("kernel", ["mix", "mix_split", "shallow", "pointwise", "pointwise_tiled"])
 @pytest.mark.parametrize("white", [None, 90.0])
 @pytest.mark.usefixtures("host")
 def test_a_matrix_that_was_stored_before(kernel, white):

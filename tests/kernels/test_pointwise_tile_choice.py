@@ -11,7 +11,8 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.launch import ceil_div
 from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
 from xcorr_app.gpu.pointwise_problem import PointwiseProblem
-from xcorr_app.gpu.pointwise_tile_choice import TILES, choose_tile, modelled_cycles, takes_planes
+from xcorr_app.gpu.pointwise_tile_choice import choose_tile, modelled_cycles, takes_planes
+from xcorr_app.gpu.pointwise_tile_shapes import TILES
 from xcorr_app.gpu.pointwise_tiles import tiled_launch
 
 H200 = KNOWN_DEVICES["h200"]

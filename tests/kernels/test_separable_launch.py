@@ -52,7 +52,7 @@ def test_columns_of_a_lane_follow_registers_and_width(taps, width, element, colu
         (17, "float32", (2, 4, 5)),
         (33, "float32", (2, 2, 8)),
         (65, "float32", (2, 2, 4)),
-        (9, "uint16", (4, 2, 8)),
+        (9, "uint16", (4, 2, 10)),
         (17, "uint16", (4, 2, 8)),
         (33, "uint16", (4, 2, 4)),
         (65, "uint16", (2, 2, 4)),

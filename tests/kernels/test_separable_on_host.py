@@ -89,6 +89,14 @@ def test_images_smaller_than_the_filter(host_builds, boundary, shape):
     check(host_builds, images, random_terms((35, 50)), boundary, outside=-0.5)
 
 
+@pytest.mark.parametrize("boundary", BOUNDARIES[:-1])
+@pytest.mark.parametrize("dtype", ["float32", "uint16", "uint8"])
+def test_quads_outside_stand_for_quads_inside(host_builds, dtype, boundary):
+    """Images of whole quads: those outside are read at once, in their order; the boundary may turn often."""
+    for shape, size in (((2, 9, 256), 17), ((1, 5, 8), 33), ((1, 6, 20), 65), ((2, 3, 4), 9)):
+        check(host_builds, random_images(shape, dtype), random_terms((3, size)), boundary)
+
+
 @pytest.mark.parametrize(
     ("shape", "origin"), [((4, 6), (-2, 2)), ((5, 3), (2, -1)), ((1, 12), (0, -6)), ((9, 8), (4, 3))]
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -10,10 +12,13 @@ from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, rand
 from tests.kernels.shallow_host import shallow_on_host
 from tests.kernels.test_im2win_on_host import noise
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.im2win_problem import LAYERS as DOCUMENTED
 from xcorr_app.gpu.im2win_problem import Im2winProblem
 from xcorr_app.gpu.launch import DeviceLimits
 from xcorr_app.gpu.pointwise_launch import pointwise_launch
 from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+from xcorr_app.gpu.shallow_launch import shallow_launch
+from xcorr_app.gpu.shallow_plan import ShallowProblem
 
 LAYERS = {
     "one element": Im2winProblem(1, 1, 1, 1, 1, 1, 1),
@@ -159,6 +164,16 @@ def test_filters_are_shared_where_pixels_are_few():
     assert few.extra[0] < many.extra[0]
     assert few.blocks >= DeviceLimits().multiprocessors // 2
     assert many.shared_bytes <= 48 * 1024
+
+
+def test_patches_of_windows_are_one_row_high_where_results_count():
+    def chosen(layer):
+        macros = shallow_launch(ShallowProblem.of_layer(layer), device=DeviceLimits()).defines
+        return tuple(macros[name] for name in ("PIXELS_X", "PIXELS_Y", "GROUP"))
+
+    assert chosen(DOCUMENTED[7]) == (2, 1, 8)
+    assert chosen(replace(DOCUMENTED[7], channels=7))[1] > 1  # more products than the results' bytes take
+    assert chosen(Im2winProblem(32, 24, 56, 56, 144, 1, 1)) == (4, 1, 4)
 
 
 def test_what_the_kernel_does_not_compute_is_refused():

@@ -83,8 +83,8 @@ def test_a_row_of_weights_is_whole_vectors(start_type, dtype, lanes):
         ({"tuning": {"LANES": 3}}, "no tunable LANES"),
         ({"tuning": {"CHUNK": 3}}, "divide 32"),
         ({"tuning": {"CHUNK": 1}}, "divide 32"),
-        ({"tuning": {"START_FLUSH": 64}}, "divide 32"),
-        ({"tuning": {"START_CHUNK": 3}}, "START_CHUNK START_FLUSH"),
+        ({"tuning": {"START_FLUSH": 48}}, "multiple of 32"),
+        ({"tuning": {"START_CHUNK": 3}}, "START_CHUNK 8"),
     ],
 )
 def test_what_no_kernel_computes_is_refused(options, message):

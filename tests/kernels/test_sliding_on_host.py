@@ -142,11 +142,11 @@ def test_running_means(host_builds, size, boundary):
 @pytest.mark.parametrize(
     "tuning",
     [
-        {"CHUNK": 2, "START_CHUNK": 2, "START_FLUSH": 2},
-        {"CHUNK": 4, "START_CHUNK": 8, "START_FLUSH": 32, "START_AHEAD": 1},
-        {"CHUNK": 16, "START_CHUNK": 1, "START_FLUSH": 1, "START_AHEAD": 3},
+        {"CHUNK": 2, "START_CHUNK": 1, "START_FLUSH": 32},
+        {"CHUNK": 4, "START_CHUNK": 8, "START_FLUSH": 64},
+        {"CHUNK": 16, "START_CHUNK": 4, "START_FLUSH": 32},
         {"WARPS": 1, "CHUNK": 32, "EXACT_TERMS": 1},
-        {"WARPS": 8, "EXACT_TERMS": 8},
+        {"WARPS": 8, "EXACT_TERMS": 5},
     ],
 )
 @pytest.mark.parametrize("sums", SUMS)

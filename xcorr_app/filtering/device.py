@@ -26,6 +26,7 @@ from xcorr_app.filtering.taps import Filter, Origin
 from xcorr_app.gpu.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.memory import attempt, release_unused, with_second_try
 from xcorr_app.gpu.placement import current_device, on_device_of
+from xcorr_app.gpu.sliding_run import adds_doubles_fast
 
 _NO_ROOM = "the result of a filter does not fit"
 
@@ -168,7 +169,8 @@ def _plan(_device: int, shape: tuple[int, ...], image_type: np.dtype[Any], how: 
     )
     engine = device_engine(request.kernel, how.engine)
     if how.engine == "auto" and slides(taps, request, image_type):
-        engine = "sliding"
+        of_sixteen_bits = request.target.itemsize == 2  # which takes sums in float64
+        engine = engine if of_sixteen_bits and not adds_doubles_fast() else "sliding"
     run = made_run(engine, request, taps, shape, image_type)
     return DevicePlan(engine, request.shape, request.target, run)
 

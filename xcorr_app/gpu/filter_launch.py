@@ -50,7 +50,12 @@ _TUNING: dict[str, dict[str, int]] = {
 _BLOCK_ROWS = (128, 64, 32)
 _FEWEST_ROWS = 8
 """Rows of results of a warp, whatever the tuning."""
-_FEW_WARPS = {"ROWS_AHEAD": 6}
+_BATCH = {"BATCH_ROWS": 2, "ROWS_AHEAD": 1}
+"""Of `reuse`: rows arrive two at a time, so that they share a wait and the steps of the loop. Not where clipped results
+are counted: that needs the registers."""
+_BATCHED_TAPS = 64
+"""Most taps for that: so many, and no more, both rows read without registers."""
+_FEW_WARPS = {"BATCH_ROWS": 1, "ROWS_AHEAD": 6}
 """Of `reuse`, where multiprocessors have too few warps to wait for one row while others work."""
 _FLUSHED_TAPS = 400
 """Sums of more products are flushed: their rounding would show. (Of 20 rows, 16 would stay together anyway.)"""
@@ -111,9 +116,12 @@ def filter_launch(
     if kernel == "auto":
         kernel = "reuse" if _rolls(problem, is_double) else "reuse_wide"
     _check_kernel(kernel, problem, is_double)
-    shape = _shape_of(kernel, problem, image_type, is_double, device or DeviceLimits())
+    counts = clips and np.dtype(result_type).kind != "f"
+    shape = _shape_of(kernel, problem, image_type, device or DeviceLimits(), is_double=is_double, counts=counts)
     chosen = {**_TUNING[kernel], **shape, **(tuning or {})}
     rows = chosen["ROWS"] if kernel == "reuse_wide" else chosen.pop("BLOCK_ROWS")
+    if kernel == "reuse":
+        chosen["WHOLE_LANES"] = int(problem.image_shape[1] % chosen["COLUMNS"] == 0)
     boundary = "nearest" if problem.boundary == "valid" else problem.boundary
     defines: dict[str, str | int] = {
         "IMAGE_TYPE": FILTER_TYPES[image_type],
@@ -159,7 +167,7 @@ def _check_kernel(kernel: str, problem: FilterProblem, is_double: bool) -> None:
 
 
 def _shape_of(
-    kernel: str, problem: FilterProblem, image_type: str, is_double: bool, device: DeviceLimits
+    kernel: str, problem: FilterProblem, image_type: str, device: DeviceLimits, *, is_double: bool, counts: bool
 ) -> dict[str, int]:
     """Return what a warp works on: how rows reach it, columns of a lane, rows of a sub-block, order of the sums."""
     if kernel in _EXCHANGE_COLUMNS:
@@ -170,10 +178,12 @@ def _shape_of(
     chosen["CENTRE"] = int(image_type in ("uint16", "int16") and not is_double)
     if kernel == "reuse_wide":
         return chosen | _wide(problem, is_double)
-    return chosen | _rolling(problem, element, is_double, device)
+    return chosen | _rolling(problem, element, device, is_double=is_double, counts=counts)
 
 
-def _rolling(problem: FilterProblem, element: int, is_double: bool, device: DeviceLimits) -> dict[str, int]:
+def _rolling(
+    problem: FilterProblem, element: int, device: DeviceLimits, *, is_double: bool, counts: bool
+) -> dict[str, int]:
     """As many columns a lane as registers hold; fewer, and fewer rows, where warps would be missing."""
     rows, taps = problem.filter_shape
     width, height = problem.result_shape[1], problem.result_shape[0]
@@ -197,7 +207,8 @@ def _rolling(problem: FilterProblem, element: int, is_double: bool, device: Devi
         most_blocks = 3 if rows > _FOUR_BLOCKS_ROWS else 5 if element == 2 and not is_double else 4
         needed = registers(columns, groups) + extra
         found = (blocks for blocks, held in _REGISTERS_OF_BLOCKS.items() if blocks <= most_blocks and needed <= held)
-        return {"COLUMNS": columns, "GROUPS": groups, "BLOCKS": max(found, default=1)}
+        batch = {} if is_double or counts or rows * taps > _BATCHED_TAPS else _BATCH
+        return {"COLUMNS": columns, "GROUPS": groups, "BLOCKS": max(found, default=1), **batch}
 
     wanted = _WARPS_TO_FILL * device.multiprocessors
     for columns, groups in sorted(shapes, key=least_work):
@@ -244,7 +255,7 @@ def _shared_bytes(problem: FilterProblem, chosen: Mapping[str, int], image_type:
     )
     grains = ceil_div(columns, grain // element) + (not exact and not chosen["ALIGNED"])
     unit = max(16, lane_columns * element)
-    ring = (chosen["ROWS_AHEAD"] + 1) * ceil_div(grains * grain, unit) * unit
+    ring = (chosen["ROWS_AHEAD"] + 1) * chosen.get("BATCH_ROWS", 1) * ceil_div(grains * grain, unit) * unit
     if "ROWS" not in chosen:
         return chosen["WARPS"] * ring
     sums = rows * ceil_div(taps, 4) * 4

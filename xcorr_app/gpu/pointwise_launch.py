@@ -10,28 +10,40 @@ from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
 from xcorr_app.gpu.pointwise_mix import MIX_CHANNELS, mix_launch
 from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits
 from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+from xcorr_app.gpu.pointwise_split import can_split, split_launch
 from xcorr_app.gpu.pointwise_tiles import MOST_ELEMENTS, dynamic_launch, tiled_launch
 from xcorr_app.gpu.shallow_launch import shallow_launch
 from xcorr_app.gpu.shallow_plan import ShallowProblem, is_shallow
 
 __all__ = ["POINTWISE_KERNELS", "kernel_for", "parts_of", "pointwise_launch"]
 
-POINTWISE_KERNELS = ("mix", "shallow", "pointwise", "pointwise_tiled")
-"""Every kernel by name: streaming for few channels, few channels to many, dynamic blocking, the plain tiled product."""
+POINTWISE_KERNELS = ("mix", "mix_split", "shallow", "pointwise", "pointwise_tiled")
+"""Every kernel by name: streaming for few channels, the same on tensor cores, few channels to many, dynamic blocking,
+the plain tiled product."""
 
-_CHANNELS_OF_MIX, _FILTERS_OF_MIX, _PIXELS_OF_SHALLOW = 16, 8, 2**18
-"""Where both could, `mix` takes up to so many channels, or so few results, or fewer pixels."""
+_CHANNELS_OF_MIX, _FILTERS_OF_MIX, _PIXELS_OF_OTHERS = 16, 8, 2**18
+"""Where others could, `mix` takes up to so many channels, or so few results, or fewer pixels."""
+_FILTERS_OF_SPLIT = 16
+"""Of float32, `mix_split` makes up to so many results at the copy rate; `shallow` does with more."""
+_CHANNELS_OF_SHALLOW = 32
+"""Where tensor cores could multiply floats, `shallow` takes up to so many channels."""
 _MOST_PIXELS = 2**36
 """Of a launch of `mix`, each counted once for four of its results: blocks are at most 2^31, of 64 pixels or more."""
 
 
-def kernel_for(problem: PointwiseProblem) -> str:
+def kernel_for(
+    problem: PointwiseProblem, *, alignment: int = 16, limits: MultiprocessorLimits = KNOWN_DEVICES["h200"]
+) -> str:
     """Choose the kernel: the rule that measurements set.
 
     Parameters
     ----------
     problem : PointwiseProblem
         Any.
+    alignment : int, optional
+        Power of two that divides the addresses of stack and result, in bytes.
+    limits : MultiprocessorLimits, optional
+        Of the device.
 
     Returns
     -------
@@ -42,38 +54,52 @@ def kernel_for(problem: PointwiseProblem) -> str:
     --------
     >>> kernel_for(PointwiseProblem(16, 8, 8, 2048 * 2048))
     'mix'
+    >>> kernel_for(PointwiseProblem(16, 32, 32, 2048 * 2048, "uint16", "uint16"))
+    'mix_split'
+    >>> kernel_for(PointwiseProblem(16, 32, 32, 2048 * 2048))
+    'shallow'
     >>> kernel_for(PointwiseProblem(32, 24, 144, 56 * 56))
     'shallow'
     >>> kernel_for(PointwiseProblem(32, 512, 512, 14 * 14))
     'pointwise_tiled'
     """
-    if _is_shallow(problem):
-        return "shallow"
     if max(problem.channels, problem.filters) <= MIX_CHANNELS:
-        return "mix"
+        few = problem.channels <= _CHANNELS_OF_MIX or problem.filters <= _FILTERS_OF_MIX
+        if problem.interleaved or few or problem.pixels < _PIXELS_OF_OTHERS:
+            return "mix"
+        shallow = _is_shallow(problem)
+        floats = problem.image_type == problem.result_type == "float32" and problem.filters > _FILTERS_OF_SPLIT
+        if can_split(problem, alignment, limits) and not (floats and shallow):
+            return "mix_split"
+        return "shallow" if shallow else "mix"
     plain = problem.image_type == problem.result_type == "float32" and not (problem.density or problem.clip)
+    deeper = problem.channels > _CHANNELS_OF_SHALLOW and plain and limits.tensor_cores
+    if not deeper and _is_shallow(problem):
+        return "shallow"
     return "pointwise_tiled" if plain else "pointwise"
 
 
 def _is_shallow(problem: PointwiseProblem) -> bool:
-    """Whether `shallow` is expected to be faster than `mix`, whose matrix needs no memory, and the tiled product."""
+    """Whether `shallow` computes a problem and is expected to be faster than the tiled product."""
     if problem.interleaved or problem.channels * problem.inner > MOST_ELEMENTS:
         return False
-    if max(problem.channels, problem.filters) <= MIX_CHANNELS:
-        few = problem.channels <= _CHANNELS_OF_MIX or problem.filters <= _FILTERS_OF_MIX
-        if few or problem.pixels < _PIXELS_OF_SHALLOW:
-            return False
     return is_shallow(ShallowProblem.of_pixels(problem))
 
 
-def parts_of(problem: PointwiseProblem, kernel: str = "auto") -> Iterator[tuple[int, PointwiseProblem]]:
+def parts_of(
+    problem: PointwiseProblem,
+    kernel: str = "auto",
+    *,
+    alignment: int = 16,
+    limits: MultiprocessorLimits = KNOWN_DEVICES["h200"],
+) -> Iterator[tuple[int, PointwiseProblem]]:
     """Cut a stack into launches whose grids and offsets keep their limits.
 
     Parameters
     ----------
     problem : PointwiseProblem
         Any.
-    kernel : str, optional
+    kernel, alignment, limits
         As for `pointwise_launch`.
 
     Yields
@@ -81,7 +107,9 @@ def parts_of(problem: PointwiseProblem, kernel: str = "auto") -> Iterator[tuple[
     tuple
         Where the part begins on the outer axis, and its problem.
     """
-    if (kernel_for(problem) if kernel == "auto" else kernel) == "mix":
+    if kernel == "auto":
+        kernel = kernel_for(problem, alignment=alignment, limits=limits)
+    if kernel in ("mix", "mix_split"):
         most = _MOST_PIXELS // (problem.inner * ceil_div(problem.filters, 4))
     else:
         most = MOST_ELEMENTS // (problem.inner * max(problem.channels, problem.filters))
@@ -93,7 +121,7 @@ def pointwise_launch(
     kernel: str = "auto",
     *,
     alignment: int = 16,
-    limits: MultiprocessorLimits | None = None,
+    limits: MultiprocessorLimits = KNOWN_DEVICES["h200"],
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
     """Choose grid and defines of a kernel.
@@ -122,10 +150,11 @@ def pointwise_launch(
         For an unknown kernel, and for a problem that it does not compute.
     """
     if kernel == "auto":
-        kernel = kernel_for(problem)
-    limits = limits or KNOWN_DEVICES["h200"]
+        kernel = kernel_for(problem, alignment=alignment, limits=limits)
     if kernel == "mix":
         return mix_launch(problem, alignment=alignment, tuning=tuning)
+    if kernel == "mix_split":
+        return split_launch(problem, limits, alignment=alignment, tuning=tuning)
     if kernel == "shallow":
         if problem.interleaved:
             raise ArgumentError(f"shallow mixes planes, not channels that lie side by side: {problem}")

@@ -15,7 +15,7 @@ KNOWN_DEVICES = {
     "h100": MultiprocessorLimits(132, 65536, 255, 233472, 232448, 1024),
     "a100": MultiprocessorLimits(108, 65536, 255, 167936, 166912, 1024),
     "rtx4090": MultiprocessorLimits(128, 65536, 255, 102400, 101376, 1024),
-    "t4": MultiprocessorLimits(40, 65536, 255, 65536, 65536, 0),
+    "t4": MultiprocessorLimits(40, 65536, 255, 65536, 65536, 0, tensor_cores=False),
 }
 """What their drivers answer, for plans on a machine without them."""
 
@@ -59,7 +59,8 @@ def multiprocessor_limits(device: int) -> MultiprocessorLimits:
     MultiprocessorLimits
         Read once and kept.
     """
-    attributes = importlib.import_module("cupy").cuda.Device(device).attributes
+    found = importlib.import_module("cupy").cuda.Device(device)
+    attributes = found.attributes
     return MultiprocessorLimits(
         multiprocessors=attributes["MultiProcessorCount"],
         registers=attributes["MaxRegistersPerMultiprocessor"],
@@ -68,4 +69,5 @@ def multiprocessor_limits(device: int) -> MultiprocessorLimits:
         shared_bytes_per_block=attributes["MaxSharedMemoryPerBlockOptin"],
         # Missing before CUDA 11.2; 1 KiB from compute capability 8.0 on.
         shared_bytes_reserved=attributes.get("ReservedSharedMemoryPerBlock", 1024),
+        tensor_cores=int(found.compute_capability) >= 80,
     )

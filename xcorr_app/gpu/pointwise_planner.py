@@ -65,6 +65,8 @@ class MultiprocessorLimits:
         The most that a block can ask for.
     shared_bytes_reserved
         Taken by the system from each block's share.
+    tensor_cores
+        Whether it multiplies in TF32, from compute capability 8.0 on.
     """
 
     multiprocessors: int
@@ -73,6 +75,7 @@ class MultiprocessorLimits:
     shared_bytes: int
     shared_bytes_per_block: int
     shared_bytes_reserved: int
+    tensor_cores: bool = True
 
     def registers_for(self, blocks: int) -> int:
         """Registers a thread may use where `blocks` blocks share a multiprocessor."""

@@ -21,6 +21,7 @@ from xcorr_app.gpu.pointwise_launch import parts_of, pointwise_launch
 from xcorr_app.gpu.pointwise_limits import multiprocessor_limits
 from xcorr_app.gpu.pointwise_mix import LOG2_TO_DENSITY, mixing_argument
 from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+from xcorr_app.gpu.pointwise_split import split_argument
 from xcorr_app.gpu.pointwise_tiles import StoredMatrix, pointwise_argument, segment_sum_launch, stored_matrix
 from xcorr_app.gpu.shallow_launch import shallow_argument
 from xcorr_app.gpu.shallow_plan import ShallowProblem
@@ -133,6 +134,8 @@ def pointwise_on_device(
             white = log_white or 1.0
             if start.launch.entry == "shallow":
                 argument = shallow_argument(ShallowProblem.of_pixels(start.problem), start.launch, white)
+            elif start.launch.entry == "mix_split":
+                argument = split_argument(start.problem, white)
             else:
                 argument = pointwise_argument(start.problem, white)
             further = start.launch.segments - 1
@@ -173,10 +176,10 @@ def _starts(
     device: int, problem: PointwiseProblem, kernel: str, alignment: int, macros: tuple[tuple[str, int], ...]
 ) -> tuple[_Start, ...]:
     """Choose and compile once for a problem: that takes longer than a launch."""
-    options: dict[str, Any] = {"alignment": alignment, "limits": multiprocessor_limits(device), "tuning": dict(macros)}
+    options: dict[str, Any] = {"alignment": alignment, "limits": multiprocessor_limits(device)}
     starts = []
-    for first, part in parts_of(problem, kernel):
-        launch = pointwise_launch(part, kernel, **options)
+    for first, part in parts_of(problem, kernel, **options):
+        launch = pointwise_launch(part, kernel, tuning=dict(macros), **options)
         then = segment_sum_launch(part, launch.segments) if launch.segments > 1 else None
         starts.append(_started(first, part, launch, None if then is None else _started(first, part, then)))
     return tuple(starts)

@@ -14,7 +14,8 @@ from xcorr_app.gpu.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.pointwise_mix import LOG2_TO_DENSITY
 from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits, plan_pointwise
 from xcorr_app.gpu.pointwise_problem import POINTWISE_TYPES, PointwiseProblem
-from xcorr_app.gpu.pointwise_tile_choice import MOST_DEPTH, ProductTile, choose_tile, takes_planes
+from xcorr_app.gpu.pointwise_tile_choice import choose_tile, takes_planes
+from xcorr_app.gpu.pointwise_tile_shapes import MOST_DEPTH, ProductTile
 
 __all__ = [
     "MOST_ELEMENTS",
@@ -36,7 +37,6 @@ _CHANNELS_STAGED = 16
 _MOST_ROUNDS = 4
 _SUM_THREADS = 256
 _TILED_DEFAULTS: Mapping[str, int] = {"VECTOR": 4, "PREFETCH": 1, "FRAGMENTS": 2}
-_TILE_MACROS = ("LANES_M", "WARPS_M", "WARPS_N", "WARPS_K", "MICRO_M", "MICRO_N")  # in the order of `ProductTile`
 
 
 @dataclass(frozen=True)
@@ -213,12 +213,12 @@ def tiled_launch(
     layout = {"WIDE": int(wide), "PLANE": problem.inner if planes else 0}
     shape = {**choice.tile.defines(), "TILE_K": choice.depth, "BUFFERS": choice.buffers}
     chosen = {**_TILED_DEFAULTS, **shape, **layout, **wanted}
-    tile = ProductTile(*(chosen[name] for name in _TILE_MACROS))
+    tile = ProductTile.of(chosen)
     chosen["MIN_BLOCKS"] = wanted.get("MIN_BLOCKS", tile.resident_blocks)
     plane, depth = chosen["PLANE"], chosen["TILE_K"]
     if plane not in (0, layout["PLANE"]):
         raise ArgumentError(f"planes of {plane} pixels are no whole planes of {problem}")
-    if tile.columns < plane or depth % tile.warps_k or (tile.micro_n % chosen["VECTOR"] and not plane):
+    if not tile.takes(plane) or depth % (tile.warps_k * (8 if tile.split else 1)):
         raise ArgumentError(f"a tile of {tile} has no place for planes of {plane} pixels, {depth} channels deep")
     shared_bytes = 4 * tile.shared_floats(depth, chosen["BUFFERS"], plane)
     if tile.threads > 1024 or shared_bytes > limits.shared_bytes_per_block or depth > MOST_DEPTH:

@@ -28,7 +28,7 @@ _ROLLING_REGISTERS = 136
 """Most registers of a lane for rolling sums."""
 _OVERHEAD_OF_NARROW = {4: 1.0, 2: 1.1, 1: 1.3}
 """Work for an element in strips of fewer columns a lane, relative to four."""
-_BLOCKS = {4: {68: 8, 96: 6, 136: 4}, 2: {36: 10, 68: 8, 96: 6, 136: 4}, 1: {36: 8, 68: 6, 136: 4}}
+_BLOCKS = {4: {36: 10, 68: 8, 96: 6, 136: 4}, 2: {36: 10, 68: 8, 96: 6, 136: 4}, 1: {36: 8, 68: 6, 136: 4}}
 """Blocks of a multiprocessor, by the columns of a lane and the registers of rolling sums: with fewer registers for the
 rest the same takes up to twice the time, as measured."""
 _HEAVY_WIDE_REGISTERS = 68
@@ -41,7 +41,8 @@ _LARGE_BLOCKS = range(25, 37)
 """Registers for rolling sums, of two columns a lane and one term of float32, for which half as many blocks of twice the
 warps are faster."""
 _WARPS_TO_FILL = 12
-"""Warps of a multiprocessor that keep it busy; fewer take as long as these."""
+"""Warps of a multiprocessor that keep it busy; fewer take as long as these. Strips of four columns a lane need all that
+fit."""
 _FLOAT_COLUMNS = 2
 """Most columns of a lane for float32 images, as measured."""
 
@@ -283,7 +284,7 @@ def _block_rows(problem: SeparableProblem, chosen: Mapping[str, int], device: De
     height, width = problem.result_shape
     strips = problem.count * ceil_div(width, chosen["LANE_COLUMNS"] * WARP)
     blocks, warps = chosen["BLOCKS"], chosen["WARPS"]
-    fewest = min(_WARPS_TO_FILL, warps * blocks)
+    fewest = warps * blocks if chosen["LANE_COLUMNS"] == 4 else min(_WARPS_TO_FILL, warps * blocks)
     return whole_waves(
         strips, height, problem.filter_shape[0], blocks=blocks, warps=warps, fewest=fewest, device=device
     )

@@ -11,11 +11,11 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.launch import DeviceLimits, Launch, ceil_div
 from xcorr_app.gpu.pointwise_problem import POINTWISE_TYPES
 from xcorr_app.gpu.shallow_plan import (
-    GROUP,
     MOST_HELD,
     THREADS,
     Patch,
     ShallowProblem,
+    group_of,
     patch_of,
     plan_for,
     resident_blocks,
@@ -62,11 +62,12 @@ def shallow_launch(
     unknown = set(tuning) - {"PIXELS_X", "PIXELS_Y", "GROUP", "THREADS", "MIN_BLOCKS", "SHARE"}
     if unknown:
         raise ArgumentError(f"shallow has no tunable {', '.join(sorted(unknown))}")
-    group, threads = tuning.get("GROUP", GROUP), tuning.get("THREADS", THREADS)
-    patch, share = plan_for(problem, device, alignment=alignment, group=group, threads=threads)
+    threads = tuning.get("THREADS", THREADS)
+    patch, share = plan_for(problem, device, alignment=alignment, group=tuning.get("GROUP"), threads=threads)
     if "PIXELS_X" in tuning or "PIXELS_Y" in tuning:
         columns, rows = tuning.get("PIXELS_X", patch.columns), tuning.get("PIXELS_Y", patch.rows)
         patch = patch_of(problem, columns, rows, alignment)
+    group = tuning.get("GROUP", group_of(problem, patch))
     held = patch.registers(problem.layer, group)
     if held > MOST_HELD:
         raise ArgumentError(f"no thread holds {held} values, sums and addresses: take fewer pixels than {patch}")

@@ -14,11 +14,11 @@ from xcorr_app.gpu.launch import WARP, DeviceLimits, ceil_div
 from xcorr_app.gpu.pointwise_problem import PointwiseProblem
 
 __all__ = [
-    "GROUP",
     "MOST_HELD",
     "THREADS",
     "Patch",
     "ShallowProblem",
+    "group_of",
     "is_shallow",
     "patch_of",
     "plan_for",
@@ -31,8 +31,10 @@ _DEEPEST = 64
 _FEWEST_PIXELS = 4
 """Results of a thread from which it is: four multiply-adds or more for each of the filters' elements read."""
 
-THREADS, GROUP = 128, 4
-"""Of a block; filters that a thread sums at once."""
+THREADS = 128
+"""Of a block."""
+_GROUP, _GROUP_OF_FEW, _FEW_PIXELS = 4, 8, 2
+"""Filters that a thread sums at once; where it has so few results of each, more."""
 _MOST_VALUES = 208
 """Values and sums that the registers of a thread hold, of 255; measured by the compiler's report."""
 _REGISTERS_BESIDES, _ADDRESSES_BESIDES = 24, 12
@@ -51,6 +53,7 @@ _LATENCY = 2000  # cycles of a block in which it waits for filters and values
 _WARPS_HALF = 1.5  # warps of a multiprocessor that reach half of the issue rate
 _NOT_HIDDEN = 0.15  # of the shorter of work and copying
 _BYTES_PER_CYCLE = 2110  # that the device copies: 3.97 TB/s at 1.88 GHz
+_PARTIAL_LINES = 2  # times that its results take where warps write pieces of several rows: the pieces end within lines
 
 
 @dataclass(frozen=True)
@@ -156,13 +159,18 @@ class Patch:
 
 def is_shallow(problem: ShallowProblem, alignment: int = 16) -> bool:
     """Whether a problem is one for this kernel: the rule that decides between it and the tiled product."""
-    patches = _patches(problem, alignment, GROUP)
+    patches = _patches(problem, alignment)
     return problem.layer.depth <= _DEEPEST and any(patch.pixels >= _FEWEST_PIXELS for patch in patches)
 
 
 @functools.lru_cache(maxsize=1024)
 def plan_for(
-    problem: ShallowProblem, device: DeviceLimits, *, alignment: int = 16, group: int = GROUP, threads: int = THREADS
+    problem: ShallowProblem,
+    device: DeviceLimits,
+    *,
+    alignment: int = 16,
+    group: int | None = None,
+    threads: int = THREADS,
 ) -> tuple[Patch, int]:
     """Choose the patch of a thread and the filters of a block that take least time.
 
@@ -175,7 +183,7 @@ def plan_for(
     alignment : int, optional
         Power of two that divides the addresses of images and results, in bytes.
     group : int, optional
-        Filters that a thread sums at once.
+        Filters that a thread sums at once; without it as many as `group_of` says.
     threads : int, optional
         Of a block.
 
@@ -192,14 +200,28 @@ def plan_for(
     patches = list(_patches(problem, alignment, group))
     if not patches:
         raise ArgumentError(f"shallow keeps all values of a result in registers: {problem.layer.depth} are too many")
-    groups = ceil_div(problem.layer.filters, group)
-    shares = dict.fromkeys(ceil_div(groups, n) * group for n in range(1, groups + 1))
-    shares = {share: None for share in shares if shared_bytes_of(problem, share, group) <= device.shared_bytes}
-    plans = [(patch, share) for patch in patches for share in shares]
-    return min(plans, key=lambda plan: _cycles(problem, plan[0], plan[1], device, group, threads))
+    plans = [
+        (_cycles(problem, patch, share, device, of_patch, threads), patch, share)
+        for patch in patches
+        for of_patch in (group or group_of(problem, patch),)
+        for share in _shares(problem.layer.filters, of_patch)
+        if shared_bytes_of(problem, share, of_patch) <= device.shared_bytes
+    ]
+    return min(plans, key=lambda plan: plan[0])[1:]
 
 
-def _patches(problem: ShallowProblem, alignment: int, group: int) -> Iterator[Patch]:
+def group_of(problem: ShallowProblem, patch: Patch) -> int:
+    """Return the filters that a thread sums at once: enough multiply-adds between stores, where it has few results."""
+    return _GROUP_OF_FEW if patch.pixels <= _FEW_PIXELS and not problem.flat else _GROUP
+
+
+def _shares(filters: int, group: int) -> list[int]:
+    """Return the filters that a block may have: whole groups, shared evenly."""
+    groups = ceil_div(filters, group)
+    return list(dict.fromkeys(ceil_div(groups, n) * group for n in range(1, groups + 1)))
+
+
+def _patches(problem: ShallowProblem, alignment: int, given: int | None = None) -> Iterator[Patch]:
     """Patches whose values and sums fit the registers, the largest first; as wide as rows allow vectors."""
     layer, widest = problem.layer, 1
     row = layer.width if problem.flat else layer.out_width
@@ -208,6 +230,7 @@ def _patches(problem: ShallowProblem, alignment: int, group: int) -> Iterator[Pa
             widest = vector
     for pixels in (8, 4, 2, 1):
         patch = patch_of(problem, min(widest, pixels), max(1, pixels // widest), alignment)
+        group = given or group_of(problem, patch)
         most = _MOST_VALUES - (0 if problem.result_type == "float32" else _REGISTERS_OF_INTEGERS)
         # Many results a thread are worth less than many warps.
         crowded = pixels > _FEWEST_PIXELS and patch.values(layer) + group * pixels > most // 2
@@ -265,6 +288,7 @@ def _cycles(problem: ShallowProblem, patch: Patch, share: int, device: DeviceLim
     work = work * (warps + _WARPS_HALF) / warps + _LATENCY * (1 + on_busiest / (4 * resident))
     image_bytes, result_bytes = problem.element_bytes
     traffic: float = layer.images * layer.channels * layer.height * layer.width * image_bytes
-    traffic += layer.columns * layer.filters * result_bytes
+    partly = patch.rows > 1 and not problem.flat
+    traffic += layer.columns * layer.filters * result_bytes * (_PARTIAL_LINES if partly else 1)
     traffic /= _BYTES_PER_CYCLE
     return max(work, traffic) + _NOT_HIDDEN * min(work, traffic)

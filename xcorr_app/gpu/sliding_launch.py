@@ -27,12 +27,12 @@ __all__ = [
 SLIDING_BOUNDARIES = ("reflect", "mirror", "nearest", "wrap", "constant")
 """What lies outside an image, with the names of `scipy.ndimage`."""
 
-TUNING: dict[str, int] = {"WARPS": 4, "BLOCKS": 4, "CHUNK": 8, "START_CHUNK": 2, "START_AHEAD": 4, "START_FLUSH": 16}
-"""Macros of the kernel and their values; EXACT_TERMS besides, for sums in float."""
+TUNING: dict[str, int] = {"WARPS": 4, "BLOCKS": 4, "CHUNK": 16, "START_FLUSH": 128}
+"""Macros of the kernel and their values. It has two besides: START_CHUNK, and EXACT_TERMS, for sums in float."""
 
 _LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus warps
 _WARPS_TO_FILL = 16  # of each multiprocessor
-_START_COST = 0.35  # of a row of the first sums, in rows of the walk
+_START_COST = 0.25  # of a row of the first sums, in rows of the walk
 _FLOAT_ROWS = 2048  # after which sums in float begin anew
 
 
@@ -137,7 +137,7 @@ def sliding_launch(
     image_type, result_type : str, optional
         NumPy names of the types, of `FILTER_TYPES`.
     sum_type : str, optional
-        ``double``, or ``float`` for devices that are slow at float64; images of float64 need ``double``.
+        ``double``, or ``float``; images of float64 need ``double``.
     start_type : str, optional
         Of the products in a segment's first sums, as `packed_table` was told: ``float``, or ``double`` where their
         rounding, 1e-7 of the image, is too much.
@@ -168,20 +168,23 @@ def sliding_launch(
             raise ArgumentError(f"filters read and write {', '.join(FILTER_TYPES)}, not {name}; convert the images")
     if sum_type not in ("double", "float") or (sum_type == "float" and "float64" in (image_type, result_type)):
         raise ArgumentError(f"sums of {image_type} to {result_type} must be double or float, not {sum_type}")
-    if unknown := set(tuning or ()) - {*TUNING, "EXACT_TERMS"}:
+    if unknown := set(tuning or ()) - {*TUNING, "START_CHUNK", "EXACT_TERMS"}:
         raise ArgumentError(
             f"sliding sums have no tunable {', '.join(sorted(unknown))}; choose from {', '.join(TUNING)}"
         )
-    chosen = {**TUNING, **_fewer_registers(problem, series, start_type, sum_type), **(tuning or {})}
+    chosen = {**TUNING, **_fewer_registers(problem, series, image_type, start_type, sum_type), **(tuning or {})}
     chunk, flush = chosen["CHUNK"], chosen["START_FLUSH"]
-    if chunk < 2 or WARP % chunk or WARP % flush or flush % chosen["START_CHUNK"]:
-        raise ArgumentError(f"CHUNK and START_FLUSH must divide {WARP}, and START_CHUNK START_FLUSH: {chosen}")
+    if chunk < 2 or WARP % chunk or flush % WARP or 8 % chosen.get("START_CHUNK", 1):
+        raise ArgumentError(
+            f"CHUNK must divide {WARP}, START_CHUNK 8, and START_FLUSH be a multiple of {WARP}: {chosen}"
+        )
     defines: dict[str, str | int] = {
         "IMAGE_TYPE": FILTER_TYPES[image_type],
         "RESULT_TYPE": FILTER_TYPES[result_type],
         "SUM_TYPE": sum_type,
         "START_TYPE": start_type,
         "TERMS": series.terms,
+        "FLAT": int(series.angles[0] == 0),
         "BOUNDARY": f"BOUNDARY_{problem.boundary.upper()}",
         **chosen,
     }
@@ -193,11 +196,15 @@ def sliding_launch(
     return Launch("filtering/sliding", defines, blocks, threads, shared_bytes, extra=numbers)
 
 
-def _fewer_registers(problem: SlidingPass, series: CosineSeries, start_type: str, sum_type: str) -> dict[str, int]:
+def _fewer_registers(
+    problem: SlidingPass, series: CosineSeries, image_type: str, start_type: str, sum_type: str
+) -> dict[str, int]:
     """Return smaller chunks or fewer blocks where the table's values would leave the registers."""
-    many = series.terms > 8 or problem.boundary in ("constant", "nearest")
-    fewer = {"CHUNK": 4} if sum_type == "double" and (many or start_type == "double") else {}
-    return fewer | ({"BLOCKS": 3} if series.terms > 9 or start_type == "double" else {})
+    fewer = {"BLOCKS": 3} if series.terms > 5 and start_type == "float" else {}
+    if sum_type == "double":
+        is_wide = image_type == "float64" or (start_type == "double" and problem.boundary == "constant")
+        fewer["CHUNK"] = 4 if is_wide else 8
+    return fewer
 
 
 def series_argument(series: CosineSeries, outside: float, sum_type: str = "double") -> npt.NDArray[Any]:

@@ -27,7 +27,7 @@ from xcorr_app.gpu.sliding_series import (
     start_table,
 )
 
-__all__ = ["BETWEEN_BYTES", "sliding_box_on_device", "sliding_gaussian_on_device"]
+__all__ = ["BETWEEN_BYTES", "adds_doubles_fast", "sliding_box_on_device", "sliding_gaussian_on_device"]
 
 BETWEEN_BYTES = 2**30
 """Memory for what the first pass leaves to the second, in bytes; a larger stack is worked on in parts."""
@@ -37,6 +37,11 @@ _FAST_DOUBLES = ("60", "70", "80", "90", "100")
 
 _Macros = tuple[tuple[str, int], ...]
 _Types = tuple[str, str]  # of sums, and of the products in the first of them
+
+
+def adds_doubles_fast() -> bool:
+    """Whether sums in float64 cost the current device little more than those in float32."""
+    return str(sys.modules["cupy"].cuda.Device().compute_capability) in _FAST_DOUBLES
 
 
 def sliding_gaussian_on_device(
@@ -75,8 +80,8 @@ def sliding_gaussian_on_device(
     clipped : cupy.ndarray, optional
         One uint64, to which the number of results is added that did not fit an integer type.
     sums : str, optional
-        ``double``, ``float`` (for devices that are slow at float64), or ``auto``: by the device, but ``double`` for
-        results of 16-bit integers, whose rounding would show the error. Images of float64 are always summed in float64.
+        ``double``, ``float``, or ``auto``: ``float``, but ``double`` for results of 16-bit integers, whose rounding
+        would show the error. Images of float64 are always summed in float64.
     tuning : mapping, optional
         Macro values that replace the table's.
 
@@ -287,7 +292,4 @@ def _types_of_sums(images: Any, result_type: np.dtype[Any], sums: str) -> _Types
         return "double", "double"
     if result_type == np.float64:
         return "double", "float"
-    if sums == "auto":
-        capability = sys.modules["cupy"].cuda.Device().compute_capability
-        return ("double" if capability in _FAST_DOUBLES else "float"), "float"
-    return sums, "float"
+    return ("float" if sums == "auto" else sums), "float"

@@ -7,14 +7,21 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.kernels.pointwise_definition import assert_mixed, is_exact, random_matrix, random_stack
+from tests.kernels.pointwise_definition import (
+    assert_mixed,
+    assert_within_contract,
+    is_exact,
+    positive_problem,
+    random_matrix,
+    random_stack,
+)
 from tests.kernels.pointwise_instantiations import DEEP_LAYERS, LAYERS
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu import pointwise_run
 from xcorr_app.gpu.device import cuda_status
 from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES, multiprocessor_limits
 from xcorr_app.gpu.pointwise_run import COUNTERS, pointwise_on_device
-from xcorr_app.gpu.pointwise_tile_choice import TILES
+from xcorr_app.gpu.pointwise_tile_shapes import TILES
 from xcorr_app.gpu.pointwise_tiles import stored_matrix
 
 pytestmark = [
@@ -99,6 +106,15 @@ def test_few_channels_to_many(cupy, dtype, channels):
     assert_mixed(found, stack, matrix, 1)
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+@pytest.mark.parametrize("channels", [1, 8, 17, 31, 32])
+def test_few_channels_on_tensor_cores(cupy, dtype, channels):
+    for inner in (4, 784, 9000):
+        for filters in (5, 16, 31, 32):
+            for options in ({}, {"clip": True}, {"white": 99.0, "target": "float32"}):
+                check(cupy, (33, channels, inner), 1, filters, dtype, kernel="mix_split", **options)
+
+
 @pytest.mark.parametrize("layer", [*LAYERS, *DEEP_LAYERS], ids=str)
 @pytest.mark.parametrize("kernel", [*BOTH, "auto"])
 def test_layers(cupy, kernel, layer):
@@ -111,12 +127,43 @@ def test_layers(cupy, kernel, layer):
 @pytest.mark.parametrize("tile", TILES, ids=str)
 def test_every_tile_over_many_channels(cupy, tile, side, images):
     """Groups of warps, rings of tiles, whole planes; the last tile of every axis is not full."""
-    whole = side % 2 == 1
-    if tile.columns < side * side if whole else tile.micro_n % 4:
+    if not tile.takes(side * side if side % 2 else 0):
         return
-    buffers = 2 if tile.warps_k == 1 else 3
-    tuning = {**tile.defines(), "TILE_K": 4 * tile.warps_k, "BUFFERS": buffers, "SEGMENTS": 2}
+    buffers = 3 if tile.split or tile.warps_k > 1 else 2
+    tuning = {**tile.defines(), "TILE_K": tile.depths()[0], "BUFFERS": buffers, "SEGMENTS": 2}
     check(cupy, (images, 204, side, side), 1, 116, kernel="pointwise_tiled", tuning=tuning)
+
+
+@pytest.mark.parametrize("lowest", [0, 0.95])
+@pytest.mark.parametrize("side", [7, 8])
+@pytest.mark.parametrize("tile", [tile for tile in TILES if tile.split], ids=str)
+def test_sums_of_many_positive_products_do_not_drift(cupy, tile, side, lowest):
+    """Tensor cores cut off what a sum cannot hold: the errors do not cancel."""
+    if not tile.takes(side * side if side % 2 else 0):
+        return
+    stack, matrix = positive_problem((3, 1152, side, side), 76, lowest)
+    for depth in tile.depths():
+        tuning = {**tile.defines(), "TILE_K": depth, "BUFFERS": 3, "SEGMENTS": 1}
+        found = pointwise_on_device(cupy.asarray(stack), matrix, 1, kernel="pointwise_tiled", tuning=tuning).get()
+        assert_within_contract(found, stack, matrix)
+
+
+@pytest.mark.parametrize("lowest", [0, 0.95])
+@pytest.mark.parametrize("kernel", ["auto", "mix_split"])
+def test_sums_of_few_positive_products_do_not_drift(cupy, kernel, lowest):
+    stack, matrix = positive_problem((2, 32, 600, 600), 32, lowest)
+    found = pointwise_on_device(cupy.asarray(stack), matrix, 1, kernel=kernel).get()
+    assert_within_contract(found, stack, matrix)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+@pytest.mark.parametrize(("kernel", "channels"), [("mix_split", 30), ("shallow", 30), ("pointwise_tiled", 60)])
+def test_a_bad_value_stays_in_its_pixel(cupy, kernel, channels, bad):
+    stack, matrix = random_stack((3, channels, 14, 14), "float32"), random_matrix(25, channels)
+    stack[1, 3, 5, 11] = bad
+    wrong = ~np.isfinite(pointwise_on_device(cupy.asarray(stack), matrix, 1, kernel=kernel).get())
+    assert wrong[1, :, 5, 11].all()
+    assert wrong.sum() == 25
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])

@@ -1,0 +1,108 @@
+"""The streaming kernel of channel mixing on tensor cores, its own source run on the host, against float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.kernels.pointwise_definition import (
+    assert_mixed,
+    assert_within_contract,
+    mixed_on_host,
+    positive_problem,
+    random_matrix,
+    random_stack,
+)
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.pointwise_launch import kernel_for, pointwise_launch
+from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
+from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+
+H200, T4 = KNOWN_DEVICES["h200"], KNOWN_DEVICES["t4"]
+FEW = replace(H200, multiprocessors=1)
+"""A device on which a warp has several strips."""
+
+
+def check(folder, shape, filters, dtype="float32", *, white=None, clip=False, target=None, **options):
+    stack, matrix = random_stack(shape, dtype), random_matrix(filters, shape[1])
+    options = {"kernel": "mix_split", "limits": FEW, "white": white, "clip": clip, "target": target, **options}
+    result, counted = mixed_on_host(folder, stack, matrix, 1, **options)
+    assert_mixed(result, stack, matrix, 1, white=white, clip=clip, counted=counted)
+    return result
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+@pytest.mark.parametrize("target", [None, "float32", "int16"])
+def test_every_type(host_builds, dtype, target):
+    check(host_builds, (2, 32, 236), 32, dtype, target=target)
+
+
+@pytest.mark.parametrize("channels", [1, 4, 8, 17, 31])
+@pytest.mark.parametrize("filters", [1, 9, 17, 31, 32])
+def test_numbers_of_channels(host_builds, channels, filters):
+    check(host_builds, (2, channels, 68), filters, "uint16" if (channels + filters) % 2 else "float32")
+
+
+@pytest.mark.parametrize("inner", [4, 16, 20, 32, 36, 1300])
+@pytest.mark.parametrize("images", [1, 3])
+def test_sizes_of_planes(host_builds, images, inner):
+    """Strips that end anywhere, fewer than warps, and several for each."""
+    check(host_builds, (images, 20, inner), 24)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+def test_densities_and_clipped_results(host_builds, dtype):
+    for options in ({"clip": True}, {"white": 80.0, "target": "float32"}, {"white": 80.0, "clip": True}):
+        check(host_builds, (2, 19, 76), 18, dtype, **options)
+
+
+def test_every_tuning_gives_the_same_bits(host_builds):
+    expected = check(host_builds, (2, 30, 900), 20)
+    for tuning in ({"THREADS": 128, "MIN_BLOCKS": 2}, {"THREADS": 32, "MIN_BLOCKS": 1}):
+        np.testing.assert_array_equal(check(host_builds, (2, 30, 900), 20, tuning=tuning), expected)
+
+
+@pytest.mark.parametrize("lowest", [0, 0.95])
+def test_sums_of_positive_products_do_not_drift(host_builds, lowest):
+    stack, matrix = positive_problem((2, 32, 68), 32, lowest)
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="mix_split")
+    assert_within_contract(result, stack, matrix)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_bad_value_stays_in_its_pixel(host_builds, bad):
+    stack, matrix = random_stack((2, 30, 36), "float32"), random_matrix(25, 30)
+    stack[1, 29, 17] = bad
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="mix_split", clip=True)
+    wrong = ~np.isfinite(result)
+    assert wrong[1, :, 17].all()
+    assert wrong.sum() == 25
+
+
+def test_who_takes_it():
+    problem = PointwiseProblem(16, 32, 32, 2048 * 2048, "uint16", "uint16")
+    assert kernel_for(problem) == "mix_split"
+    floats = replace(problem, image_type="float32", result_type="float32")
+    assert kernel_for(floats) == "shallow"
+    assert kernel_for(replace(floats, filters=16)) == kernel_for(replace(floats, result_type="uint16")) == "mix_split"
+    assert kernel_for(problem, limits=T4) == kernel_for(problem, alignment=4) == "shallow"
+    assert kernel_for(replace(problem, inner=2049 * 2049)) == "shallow"
+    assert kernel_for(replace(problem, channels=16)) == kernel_for(replace(problem, filters=8)) == "mix"
+    assert kernel_for(replace(problem, outer=1, inner=256)) == "mix"
+    assert kernel_for(replace(problem, inner=1, outer=10**6)) == "mix"
+
+
+def test_what_it_does_not_compute_is_refused():
+    problem = PointwiseProblem(2, 32, 32, 64)
+    for other, options in (
+        (replace(problem, channels=33), {}),
+        (replace(problem, inner=66), {}),
+        (problem, {"alignment": 8}),
+        (problem, {"limits": T4}),
+    ):
+        with pytest.raises(ArgumentError, match="whole fours of up to 32 channels"):
+            pointwise_launch(other, "mix_split", **options)
+    with pytest.raises(ArgumentError, match="no tunable PIXELS"):
+        pointwise_launch(problem, "mix_split", tuning={"PIXELS": 4})

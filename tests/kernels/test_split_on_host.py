@@ -1,0 +1,102 @@
+"""Products on tensor cores, three in TF32 for one in float32: the kernels' source on the host, against float64."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.pointwise_definition import (
+    assert_mixed,
+    assert_within_contract,
+    mixed_on_host,
+    positive_problem,
+    random_matrix,
+    random_stack,
+)
+
+SPLIT = {
+    "SPLIT": 1,
+    "LANES_M": 8,
+    "WARPS_M": 1,
+    "WARPS_N": 1,
+    "WARPS_K": 1,
+    "MICRO_M": 4,
+    "MICRO_N": 8,
+    "TILE_K": 16,
+    "BUFFERS": 3,
+}
+"""A tile of one warp."""
+SHAPES = [(2, 21, 36), (1, 40, 132), (3, 17, 35)]
+TILES = [
+    {"WARPS_M": 2, "WARPS_N": 3},
+    {"MICRO_M": 8, "BUFFERS": 4},
+    {"MICRO_N": 16, "WARPS_M": 3, "BUFFERS": 2},
+    {"MICRO_M": 8, "MICRO_N": 16, "WARPS_N": 2},
+]
+PLANES = [
+    {"MICRO_N": 14},
+    {"MICRO_N": 10, "WARPS_N": 5, "WARPS_M": 2},
+    {"MICRO_N": 2, "WARPS_N": 7},
+    {"MICRO_M": 8, "WARPS_N": 3},
+]
+
+
+def multiplied(folder, shape, filters, tuning):
+    """A product by tensor cores, checked against the definition: 3e-6 of the sum of absolute products at most."""
+    stack, matrix = random_stack(shape, "float32"), random_matrix(filters, shape[1])
+    result, _ = mixed_on_host(folder, stack, matrix, 1, kernel="pointwise_tiled", tuning={**SPLIT, **tuning})
+    assert_mixed(result, stack, matrix, 1)
+    return result
+
+
+@pytest.mark.parametrize("tuning", TILES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES, ids=str)
+def test_every_tile_of_the_same_depth_gives_the_same_bits(host_builds, tuning, shape):
+    expected = multiplied(host_builds, shape, 75, {})
+    np.testing.assert_array_equal(multiplied(host_builds, shape, 75, tuning), expected)
+
+
+@pytest.mark.parametrize("tuning", PLANES, ids=str)
+@pytest.mark.parametrize("shape", [(1, 28, 49), (5, 24, 49), (7, 40, 9)], ids=str)
+def test_whole_planes_give_the_same_bits(host_builds, tuning, shape):
+    """Of odd sizes: one image, the last tile not full, several images a tile."""
+    expected = multiplied(host_builds, shape, 44, {"PLANE": 0})
+    tuning = {**tuning, "WARPS_N": max(tuning.get("WARPS_N", 1), -(-shape[2] // (4 * tuning.get("MICRO_N", 8))))}
+    np.testing.assert_array_equal(multiplied(host_builds, shape, 44, {"PLANE": shape[2], **tuning}), expected)
+
+
+@pytest.mark.parametrize("groups", [2, 4])
+@pytest.mark.parametrize("shape", [(2, 90, 36), (3, 100, 49), (2, 9, 64)], ids=str)
+def test_groups_of_warps_and_blocks_share_the_channels(host_builds, groups, shape):
+    tuning = {"WARPS_K": groups, "TILE_K": 16 * groups, "MICRO_N": 16}
+    result = multiplied(host_builds, shape, 44, tuning)
+    np.testing.assert_array_equal(multiplied(host_builds, shape, 44, {**tuning, "WARPS_M": 2, "BUFFERS": 4}), result)
+    multiplied(host_builds, shape, 44, {"SEGMENTS": groups, "MICRO_N": 16})
+
+
+def test_a_product_is_as_exact_as_in_float32(host_builds):
+    """One channel: a product of two rounded parts each, where TF32 alone would be off by 2^-11."""
+    stack, matrix = random_stack((1, 1, 64), "float32"), random_matrix(32, 1).astype(np.float32)
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="pointwise_tiled", tuning=SPLIT)
+    exact = matrix.astype(np.float64)[:, 0, None] * stack[0].astype(np.float64)
+    assert (np.abs(result[0] - exact) <= 2.0**-21 * np.abs(exact)).all()
+
+
+@pytest.mark.parametrize("lowest", [0, 0.95])
+@pytest.mark.parametrize("tuning", [{}, {"TILE_K": 32}, {"TILE_K": 64, "WARPS_K": 2}, {"SEGMENTS": 3}], ids=str)
+def test_sums_of_many_positive_products_do_not_drift(host_builds, tuning, lowest):
+    """Tensor cores cut off what a sum cannot hold, so that a tile's sums alone may be theirs."""
+    stack, matrix = positive_problem((1, 1152, 36), 35, lowest)
+    tuning = {**SPLIT, "SEGMENTS": 1, **tuning}
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="pointwise_tiled", tuning=tuning)
+    assert_within_contract(result, stack, matrix)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_a_bad_value_stays_in_its_pixel(host_builds, bad):
+    stack, matrix = random_stack((2, 40, 36), "float32"), random_matrix(50, 40)
+    stack[1, 3, 17] = bad
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="pointwise_tiled", tuning=SPLIT)
+    wrong = ~np.isfinite(result)
+    assert wrong[1, :, 17].all()
+    assert wrong.sum() == 50
