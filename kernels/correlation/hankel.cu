@@ -32,13 +32,11 @@ constexpr int RING = WINDOW + 2 * STEP_ROWS;  // rows of the plain matrix
 constexpr int PLAIN_QUADS = PANEL / 4;
 // Eight rows of the plain matrix are read at once: they begin 4 banks apart.
 constexpr int PLAIN_WORDS = (PANEL / 2 + 31) / 32 * 32 + 4, PLAIN_PART = RING * PLAIN_WORDS;
-constexpr int SLID_PART = MEMBERS * STEP_ROWS * SLID_ROW, SLID_BUFFER = SPLIT * SLID_PART;
+constexpr int FRAME_WORDS = STEP_ROWS * SLID_ROW, SLID_PART = MEMBERS * FRAME_WORDS, SLID_BUFFER = SPLIT * SLID_PART;
 static_assert(N_TILES % 2 == 0 && WINDOW % STEP_ROWS == 0 && WARPS % STEP_ROWS == 0 && PANEL % (16 * PARTS) == 0,
               "warps share the work evenly");
+#include "hankel_warp.cuh"
 
-struct __align__(8) TwoWords {
-    unsigned first, second;
-};
 // Shared memory: the work, rows as they come from memory, two buffers of slid rows, the ring.
 constexpr int RAW_SLID_FLOATS = MEMBERS * STEP_ROWS * SLID_QUADS * 4, RAW_PLAIN_FLOATS = STEP_ROWS * PLAIN_QUADS * 4;
 
@@ -92,15 +90,7 @@ __device__ __forceinline__ void keep_slid(unsigned* buffer, const Quad<Slid>* ra
         Four four = arrived_quad(raw + i, stack, sources[row / STEP_ROWS], rows, row % STEP_ROWS, at * 4);
 #pragma unroll
         for (int part = 0; part < SPLIT; ++part) {
-            unsigned* even = buffer + part * SLID_PART + row * SLID_ROW + 2 * at;
-            unsigned* odd = even + SLID_WORDS;
-            const TwoWords words = {half_pair(four.at[0], four.at[1]), half_pair(four.at[2], four.at[3])};
-            *reinterpret_cast<TwoWords*>(even) = words;
-            // Element i lies at i - 1 here: the first goes to the word before, the last begins the word after.
-            odd[0] = half_pair(four.at[1], four.at[2]);
-            unsigned short* halves = reinterpret_cast<unsigned short*>(odd);
-            halves[2] = (unsigned short)(words.second >> 16);
-            if (at > 0) halves[-1] = (unsigned short)words.first;
+            keep_shifted(buffer + part * SLID_PART + row * SLID_ROW + 2 * at, four, at > 0);
             if (SPLIT > 1) four = residues(four);
         }
     }
@@ -121,57 +111,8 @@ __device__ __forceinline__ void keep_plain(unsigned* ring, const Quad<Plain>* ra
         Four four = arrived_quad(raw + i, stack, source, rows, row, at * 4);
 #pragma unroll
         for (int part = 0; part < SPLIT; ++part) {
-            const TwoWords words = {half_pair(four.at[0], four.at[1]), half_pair(four.at[2], four.at[3])};
-            *reinterpret_cast<TwoWords*>(ring + part * PLAIN_PART + (first + row) % RING * PLAIN_WORDS + 2 * at) = words;
+            keep(ring + part * PLAIN_PART + (first + row) % RING * PLAIN_WORDS + 2 * at, four);
             if (SPLIT > 1) four = residues(four);
-        }
-    }
-}
-
-typedef float WarpSums[FRAMES][M_TILES][N_TILES][4];
-
-__device__ __forceinline__ void clear(WarpSums& sum) {
-#pragma unroll
-    for (int i = 0; i < FRAMES * SUMS; ++i) (&sum[0][0][0][0])[i] = 0.0f;
-}
-
-// One row of the slid matrices against the plain rows of all ey, over a warp's share of the columns.
-// `slid`: this lane's first word; `plain`: its row of each four 8 x 8 matrices; both at the first column.
-__device__ __forceinline__ void multiply_row(const unsigned* slid, const unsigned* const (&plain)[N_TILES / 2], WarpSums& sum) {
-    unsigned hankel[SPLIT][FRAMES][2 * M_TILES + 1];
-#pragma unroll
-    for (int part = 0; part < SPLIT; ++part)
-#pragma unroll
-        for (int f = 0; f < FRAMES; ++f)
-#pragma unroll
-            for (int i = 0; i < 2 * M_TILES - 1; ++i)
-                hankel[part][f][i] = slid[part * SLID_PART + f * (STEP_ROWS * SLID_ROW) + 4 * i];
-#pragma unroll 2
-    for (int step = 0; step < STEPS_K; ++step) {
-        unsigned b[SPLIT][N_TILES / 2][4];
-#pragma unroll
-        for (int part = 0; part < SPLIT; ++part)
-#pragma unroll
-            for (int n = 0; n < N_TILES / 2; ++n) load_matrices(plain[n] + part * PLAIN_PART + step * 8, b[part][n]);
-#pragma unroll
-        for (int f = 0; f < FRAMES; ++f) {
-#pragma unroll
-            for (int part = 0; part < SPLIT; ++part) {
-                unsigned(&h)[2 * M_TILES + 1] = hankel[part][f];
-                const unsigned* from = slid + part * SLID_PART + f * (STEP_ROWS * SLID_ROW) + step * 8;
-                h[2 * M_TILES - 1] = from[4 * (2 * M_TILES - 1)];
-                h[2 * M_TILES] = from[4 * (2 * M_TILES)];
-#pragma unroll
-                for (int other = 0; other < SPLIT - part; ++other)
-#pragma unroll
-                    for (int n = 0; n < N_TILES; ++n)
-#pragma unroll
-                        for (int m = 0; m < M_TILES; ++m)
-                            multiply_add_halves(sum[f][m][n], h[2 * m], h[2 * m + 1], h[2 * m + 1], h[2 * m + 2],
-                                                b[other][n / 2][n % 2 * 2], b[other][n / 2][n % 2 * 2 + 1]);
-#pragma unroll
-                for (int i = 0; i < 2 * M_TILES - 1; ++i) h[i] = h[i + 2];
-            }
         }
     }
 }

@@ -1,19 +1,31 @@
-// Exact neighbourhoods of peaks: the 5 x 5 sums around every pair's peak in single precision, and their scores, for
+// Exact neighbourhoods of peaks: the SIDE x SIDE sums around every pair's peak in single precision, and their scores, for
 // records (peak.cuh) of peaks that were sought in sums of lower precision, as those of hankel.cu are.
 //
+// Sub-pixel places need the nine nearest values (SIDE 3). The ring around these, 16 values two shifts from the peak, is needed
+// only where one of its values in lower precision comes within RING_MARGIN of the peak, and may be the better one (SIDE 5).
+// So with RING_MARGIN defined a launch leaves the records of the other kind alone: one of SIDE 3 first, then one of SIDE 5
+// for what the first has left. The choice is in the records themselves; most blocks of one of the two end at once.
+//
 // Every pair has its own shift, so pairs share nothing but memory. A lane owns four neighbouring columns of the right
-// matrix and walks down a strip of its rows. Its last five rows stay in a ring of registers; each row of left meets all
-// of them, 100 products for eight elements of left and four of right. Rows are read 16 bytes at a time: one read for
-// right, three for left, whose place is aligned for one shift in four only: eight of the twelve elements are selected.
-// (Reads of 4 bytes that straddle two lines of 128 bytes were what bound a lane with one column.) Rows are loaded AHEAD
-// rows early. LANES lanes share a strip. Matrices whose rows are not all aligned are read element by element.
+// matrix and walks down a strip of its rows. Its last SIDE rows stay in a ring of registers; each row of left meets all
+// of them, 36 or 100 products for six or eight elements of left and four of right. Rows are read as quads: one for right, two
+// or three for left. Where the elements that count begin among those that are read is one of four places, the same for all of
+// a pair: for SIDE 3 each has its own instructions, for SIDE 5 the elements are selected. (Reads of 4 bytes that straddle two
+// lines of 128 bytes were what bound a lane with one column.) Rows are loaded AHEAD rows early; the ring of registers has room
+// for them.
+// LANES lanes share a strip. Matrices whose rows are not all aligned are read element by element.
 // Lanes fold their sums (fold.cuh), everything after that is added in double precision, in a fixed order: the warps of a
 // block, then the blocks of a pair, by the one that comes last. Every run gives the same bits.
 //
-// The record gets the exact value and the exact values around; its place and its rival stay. Where a neighbour is the
-// better peak, the row becomes -1 - row: ask another engine. A record without a peak stays as it is.
-// Document: none; KERNELS.md, "correlation as a Hankel product". Floor: one read of the rights, or 25 FMA an element;
-// of the 130 instructions of four columns' row 100 are FMA.
+// The record gets the exact value and the exact values around, NaN for the ring where it was not needed; its place and its
+// rival stay. Where a neighbour is the better peak, the row becomes -1 - row: ask another engine. A record without a peak
+// stays as it is.
+// Document: none; KERNELS.md, "correlation as a Hankel product". Floor: one read of the rights, or 9 (25) FMA an element;
+// of the 43 to 46 (129) instructions of four columns' row 36 (100) are FMA; of two types of integers it has 66 (152).
+// On an H200 0.28 us (0.47) a frame of 512 x 512 float32, of which a read takes 0.22; 0.25 (0.51) of uint16.
+#ifndef SIDE
+#define SIDE 5  // or 3
+#endif
 #ifndef WARPS
 #define WARPS 4
 #endif
@@ -21,10 +33,7 @@
 #define LANES 32  // that share the rows of a strip, side by side; fewer waste less of a narrow matrix
 #endif
 #ifndef AHEAD
-#define AHEAD 1  // rows on their way to registers, up to 4
-#endif
-#ifndef PREFETCH
-#define PREFETCH 1  // 1: rows are sent for, to the L2 cache, two rounds before that
+#define AHEAD 1  // rows on their way to registers
 #endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 4
@@ -35,82 +44,115 @@
 #include "problem.cuh"
 #include "tile.cuh"
 #include "quad.cuh"
+#include "lifted.cuh"
+#define CENTRED 1
 #include "zncc.cuh"
 #include "fold.cuh"
 #include "peak.cuh"
 
-#define SIDE 5
 #define SHIFTS (SIDE * SIDE)
 #define OWN 4                  // columns of a lane
 #define SPAN (OWN + SIDE - 1)  // columns of left that they meet
-#define READ (3 * OWN)         // columns of left that are read for them
-#define ROUND SIDE             // rows after which the ring is where it was
+#define READ (3 * OWN)         // columns of left that are read for them, at most
+#define ROUND (SIDE + AHEAD)   // rows after which the ring is where it was: those in use and those on their way
+#define AROUND (PEAK_SIDE * PEAK_SIDE)  // values around a record's peak
+#define IN_FLIGHT 16           // sums of other blocks that a thread of the last one loads before it uses the first
 
 // How rows are read: whole quads that are all inside, quads that may lie outside, single elements that may.
 enum Reading { INSIDE, QUADS, ELEMENTS };
 
-// Sends for ROUND rows of a warp's columns, to the L2 cache, two rounds before they are loaded: a lane for the sector of
-// its element of every other row.
-template <typename Element>
-__device__ __forceinline__ void send_for(const Element* at, int width) {
-#ifdef __CUDA_ARCH__
-    at += (long long)(2 * ROUND + (int)threadIdx.x % 2) * width;
-#pragma unroll
-    for (int i = 0; i < ROUND; i += 2) {
-        asm volatile("prefetch.global.L2 [%0];" ::"l"(at));
-        at += 2 * (long long)width;
-    }
-#endif
-}
+// Number of the first element that counts of those that are read of left, where only the run tells.
+constexpr int ANY = -1;
+// The instructions of four places fit the cache for instructions with nine products an element, not with 25.
+constexpr bool SELECTS = SIDE > 3;
 
-// The columns of a lane on their way down.
+// Quads of left that are read where the first element that counts is number `offset`.
+__device__ constexpr int quads_from(int offset) { return offset == ANY ? READ / OWN : (offset + SPAN + OWN - 1) / OWN; }
+
+// Four neighbouring elements as the words that they are read as.
+template <typename T>
+struct alignas(4 * sizeof(T)) Packed {
+    unsigned word[sizeof(T)];
+
+    // One of them, less the centre of all, which is a whole number, and zero for floats.
+    __device__ __forceinline__ float value(int e, float centre) const {
+        const float lifted = lifted_from<T>(word, e);
+        return IsFloat<T>::VALUE ? lifted : lifted - (lift<T>() + centre);
+    }
+    __device__ __forceinline__ void set(int e, T value) {
+        if constexpr (IsFloat<T>::VALUE) {
+            word[e] = __float_as_uint(value);
+        } else {
+            constexpr int IN_WORD = 4 / sizeof(T), BITS = 8 * sizeof(T);
+            const int at = e % IN_WORD * BITS;
+            const unsigned all = (1u << BITS) - 1;
+            word[e / IN_WORD] = (word[e / IN_WORD] & ~(all << at)) | ((unsigned)value & all) << at;
+        }
+    }
+};
+
+// The columns of a lane on their way down. OFFSET: see quads_from.
 struct Columns {
     const Left* left_at;  // the first of the elements that are loaded next
     const Right* right_at;
     int left_width, right_width, left_height;
-    int row, last_row;  // of right: of the next load, and the end
-    int left_down;      // row of left_at in its matrix, less `row`
-    int offset;         // of the first element of left that counts, in those that are read
-    unsigned columns;   // a bit for every element that is read, left and then right: lies in its matrix
-    Quad<Left> left_read[ROUND][3];
-    Quad<Right> right_read[ROUND];
+    int left_row;      // of the next load
+    int offset;        // for ANY
+    float left_centre, right_centre;
+    int right_rows;    // that are still to be loaded; less than zero after those that follow them
+    unsigned columns;  // a bit for every element that is read, left and then right: lies in its matrix
+    Packed<Left> left_read[ROUND][3];
+    Packed<Right> right_read[ROUND];
     float right[ROUND][OWN];
     Sum sum[SHIFTS];
 
-    // At a matrix's rim what lies outside is zero, and so is what lies below the strip.
+    // At a matrix's rim and below the strip, what lies outside has the value that adds nothing.
     template <Reading READING, typename Element>
-    static __device__ __forceinline__ Quad<Element> read(const Element* at, unsigned inside) {
-        Quad<Element> quad = {{0, 0, 0, 0}};
+    static __device__ __forceinline__ Packed<Element> read(const Element* at, unsigned inside, Element outside) {
+        Packed<Element> quad = {};
+#pragma unroll
+        for (int i = 0; i < OWN; ++i) quad.set(i, outside);
         if (READING == ELEMENTS) {
 #pragma unroll
             for (int i = 0; i < OWN; ++i)
-                if (inside >> i & 1) quad.at[i] = at[i];
+                if (inside >> i & 1) quad.set(i, at[i]);
         } else if (READING == INSIDE || inside & 1) {
-            quad = *reinterpret_cast<const Quad<Element>*>(at);
+            quad = *reinterpret_cast<const Packed<Element>*>(at);
         }
         return quad;
     }
-    template <Reading READING>
+    template <Reading READING, int OFFSET>
     __device__ __forceinline__ void load(int slot) {
-        const unsigned left_inside = (unsigned)(row + left_down) < (unsigned)left_height ? columns : 0;
+        const unsigned left_inside = (unsigned)left_row < (unsigned)left_height ? columns : 0;
 #pragma unroll
-        for (int q = 0; q < 3; ++q) left_read[slot][q] = read<READING>(left_at + OWN * q, left_inside >> OWN * q);
-        right_read[slot] = read<READING>(right_at, row < last_row ? columns >> READ : 0);
+        for (int q = 0; q < quads_from(OFFSET); ++q)
+            left_read[slot][q] = read<READING>(left_at + OWN * q, left_inside >> OWN * q, (Left)left_centre);
+        right_read[slot] = read<READING>(right_at, right_rows > 0 ? columns >> READ : 0, (Right)right_centre);
         left_at += left_width;
         right_at += right_width;
-        ++row;
+        ++left_row;
+        --right_rows;
+    }
+    __device__ __forceinline__ float left_value(int slot, int i) const {
+        return left_read[slot][i / OWN].value(i % OWN, left_centre);
     }
     // The products of a row of left with the rows of right that meet it.
+    template <int OFFSET>
     __device__ __forceinline__ void multiply(int slot) {
-        float half[SPAN + 1], left[SPAN];
-        const Quad<Left>* quad = left_read[slot];
+        float left[SPAN];
+        if (OFFSET == ANY) {
+            float half[SPAN + 1];
 #pragma unroll
-        for (int i = 0; i < SPAN + 1; ++i)
-            half[i] = (float)(offset & 2 ? quad[(i + 2) / OWN].at[(i + 2) % OWN] : quad[i / OWN].at[i % OWN]);
+            for (int i = 0; i < SPAN + 1; ++i)
+                half[i] = offset & 2 ? left_value(slot, i + 2) : left_value(slot, i);
 #pragma unroll
-        for (int i = 0; i < SPAN; ++i) left[i] = offset & 1 ? half[i + 1] : half[i];
+            for (int i = 0; i < SPAN; ++i) left[i] = offset & 1 ? half[i + 1] : half[i];
+        } else {
 #pragma unroll
-        for (int c = 0; c < OWN; ++c) right[slot][c] = (float)right_read[slot].at[c];
+            for (int i = 0; i < SPAN; ++i) left[i] = left_value(slot, OFFSET + i);
+        }
+#pragma unroll
+        for (int c = 0; c < OWN; ++c) right[slot][c] = right_read[slot].value(c, right_centre);
 #pragma unroll
         for (int j = 0; j < SIDE; ++j)
 #pragma unroll
@@ -130,12 +172,12 @@ struct Columns {
 #pragma unroll
         for (int i = 0; i < SHIFTS; ++i) sum[i] = 0;
     }
-    template <Reading READING>
+    template <Reading READING, int OFFSET>
     __device__ __forceinline__ void round() {
 #pragma unroll
         for (int i = 0; i < ROUND; ++i) {
-            load<READING>((i + AHEAD) % ROUND);
-            multiply(i);
+            load<READING, OFFSET>((i + AHEAD) % ROUND);
+            multiply<OFFSET>(i);
 #ifdef __CUDA_ARCH__
             asm volatile("" : "+r"(left_width), "+r"(right_width));  // a row after the other, not a pointer for each
 #endif
@@ -151,39 +193,34 @@ __device__ __forceinline__ unsigned inside_row(int x, int count, int width) {
     return bits;
 }
 
-// Sums of 25 products around shift (dy, dx) over rows [first, last) of right and LANES * OWN columns from x0 on.
-template <bool WHOLE>
+// Sums of products at the shifts around (dy, dx), over rows [first, last) of right and LANES * OWN columns from x0 on.
+template <bool WHOLE, int OFFSET>
 __device__ __forceinline__ void walk(const Problem& p, const Left* left, const Right* right, int dy, int dx, int first,
                                      int last, int x0, Columns& columns) {
     constexpr Reading GUARDED = WHOLE ? QUADS : ELEMENTS;
-    const int offset = WHOLE ? (x0 + dx - SIDE / 2) & (OWN - 1) : 0;
-    const int x = x0 + (int)threadIdx.x % LANES * OWN, left_x = x + dx - SIDE / 2 - offset;
-    columns.offset = offset;
+    const int left_x0 = WHOLE ? (x0 + dx - SIDE / 2) & ~(OWN - 1) : x0 + dx - SIDE / 2;
+    const int lane_x = (int)threadIdx.x % LANES * OWN, x = x0 + lane_x, left_x = left_x0 + lane_x;
+    columns.offset = x0 + dx - SIDE / 2 - left_x0;
     columns.columns = inside_row(left_x, READ, p.left_width) | inside_row(x, OWN, p.right_width) << READ;
-    columns.left_down = dy - SIDE / 2;
     columns.left_width = p.left_width;
     columns.left_height = p.left_height;
     columns.right_width = p.right_width;
-    columns.row = first;
-    columns.last_row = last;
-    columns.left_at = left + (long long)(first + columns.left_down) * p.left_width + left_x;
+    columns.left_row = first + dy - SIDE / 2;
+    columns.right_rows = last - first;
+    columns.left_at = left + (long long)columns.left_row * p.left_width + left_x;
     columns.right_at = right + (long long)first * p.right_width + x;
 #pragma unroll
-    for (int i = 0; i < AHEAD; ++i) columns.load<GUARDED>(i);
+    for (int i = 0; i < AHEAD; ++i) columns.load<GUARDED, OFFSET>(i);
     // Inside, no load of a whole round leaves a matrix.
-    const int left_x0 = x0 + dx - SIDE / 2 - offset;
-    const bool inside = left_x0 >= 0 && left_x0 + 31 * OWN + READ <= p.left_width && x0 + 32 * OWN <= p.right_width;
-    const int last_whole = inside ? least(last, p.left_height - columns.left_down) - ROUND : -1;
-    while (columns.row < last + SIDE - 1 + AHEAD) {
-        if (!WHOLE || LANES < 32 || columns.row + columns.left_down < 0 || columns.row > last_whole) {
-            columns.round<GUARDED>();
-            continue;
+    const int left_last = left_x0 + (31 + quads_from(OFFSET)) * OWN;
+    const bool inside = left_x0 >= 0 && left_last <= p.left_width && x0 + 32 * OWN <= p.right_width;
+    for (; columns.right_rows > 1 - SIDE - AHEAD; columns.round<GUARDED, OFFSET>()) {
+        if constexpr (WHOLE && LANES == 32) {
+            if (!inside || columns.left_row < 0) continue;
+            for (int rows; (rows = least(columns.right_rows, p.left_height - columns.left_row)) >= ROUND;) {
+                columns.round<INSIDE, OFFSET>();
+            }
         }
-        if (PREFETCH && columns.row <= last_whole - 2 * ROUND - 2) {
-            send_for(columns.left_at, p.left_width);
-            send_for(columns.right_at, p.right_width);
-        }
-        columns.round<INSIDE>();
     }
 }
 
@@ -198,10 +235,28 @@ __device__ __forceinline__ void sum_task(const Problem& p, const Left* left, con
     columns.start();
     if (first >= last || x0 >= xs.last || x0 + LANES * OWN <= xs.first) return;
     const bool whole = (p.left_width | p.right_width) % 4 == 0 && is_aligned(left) && is_aligned(right);
-    if (whole)
-        walk<true>(p, left, right, dy, dx, first, last, x0, columns);
-    else
-        walk<false>(p, left, right, dy, dx, first, last, x0, columns);
+    if (!whole) {
+        walk<false, 0>(p, left, right, dy, dx, first, last, x0, columns);
+        return;
+    }
+    if (SELECTS) {
+        walk<true, ANY>(p, left, right, dy, dx, first, last, x0, columns);
+        return;
+    }
+    switch ((x0 + dx - SIDE / 2) & (OWN - 1)) {
+        case 0: walk<true, 0>(p, left, right, dy, dx, first, last, x0, columns); break;
+        case 1: walk<true, 1>(p, left, right, dy, dx, first, last, x0, columns); break;
+        case 2: walk<true, 2>(p, left, right, dy, dx, first, last, x0, columns); break;
+        default: walk<true, 3>(p, left, right, dy, dx, first, last, x0, columns);
+    }
+}
+
+// What is taken from elements before they are multiplied. A float sums up to 128 rows of four columns: whole numbers far from
+// zero would leave it too few digits for their covariance. Floats are taken as they are: lefts that are scored have zero mean,
+// and one factor around zero is enough.
+template <typename Element>
+__device__ __forceinline__ float centre_of(const Moments* tables, int cells, int index, double elements) {
+    return IsFloat<Element>::VALUE ? 0 : scaling_of<true>(tables[(index + 1LL) * cells - 1], elements).centre;
 }
 
 // The warp's sums over its lanes.
@@ -225,6 +280,21 @@ __device__ __forceinline__ double sum_of_warps(const double* partial) {
     return sum;
 }
 
+// Whether value i around a record's peak lies two shifts from it.
+__device__ __forceinline__ bool is_in_ring(int i) { return i / PEAK_SIDE % 4 == 0 || i % PEAK_SIDE % 4 == 0; }
+
+// Whether this launch makes the values around anew, if there is a peak: for all lanes of a warp the same.
+__device__ __forceinline__ bool is_wanted(const double* record) {
+    if (record[2] != record[2]) return false;
+#ifdef RING_MARGIN
+    const int lane = threadIdx.x % 32;
+    const bool near = lane < AROUND && is_in_ring(lane) && record[4 + lane] > record[2] - RING_MARGIN;
+    return __any_sync(0xffffffffu, near) == (SIDE == PEAK_SIDE);
+#else
+    return true;
+#endif
+}
+
 // Scores of the sums that the first SHIFTS threads hold, and the record; `scores` is room for as many.
 template <typename Score>
 __device__ __forceinline__ void rewrite(const Problem& p, const Score& score, double sum, double* scores,
@@ -234,9 +304,13 @@ __device__ __forceinline__ void rewrite(const Problem& p, const Score& score, do
         const int x = (int)record[1] + (int)threadIdx.x % SIDE - SIDE / 2;
         const bool inside = y >= 0 && y < p.shifts_y && x >= 0 && x < p.shifts_x;
         scores[threadIdx.x] = inside ? score.line(y).exact(sum, x) : NOT_A_NUMBER;
-        record[4 + threadIdx.x] = scores[threadIdx.x];
     }
     __syncthreads();
+    if (threadIdx.x < AROUND) {
+        const int out = (PEAK_SIDE - SIDE) / 2, at = (int)threadIdx.x;
+        const int place = (at / PEAK_SIDE - out) * SIDE + at % PEAK_SIDE - out;
+        record[4 + at] = SIDE < PEAK_SIDE && is_in_ring(at) ? NOT_A_NUMBER : scores[place];
+    }
     if (threadIdx.x > 0) return;
     const double peak = scores[SHIFTS / 2];
     bool better = false;  // is another one; of equal values the first counts
@@ -249,6 +323,7 @@ __device__ __forceinline__ void rewrite(const Problem& p, const Score& score, do
 struct Kept {
     double partial[WARPS * SHIFTS];
     int pair, segment, is_last;
+    float left_centre, right_centre;
 };
 
 extern "C" __global__ void __launch_bounds__(WARPS * 32, MIN_BLOCKS)
@@ -262,12 +337,18 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, MIN_BLOCKS)
         // Neighbouring blocks take the same rows of different pairs: a left that pairs share is read once for many.
         kept.pair = (int)blockIdx.x % p.pairs;
         kept.segment = (int)blockIdx.x / p.pairs;
+        kept.left_centre = centre_of<Left>(left_tables, left_rows * left_columns, kept.pair / p.rights_per_left,
+                                           (double)p.left_height * p.left_width);
+        kept.right_centre = centre_of<Right>(right_tables, right_rows * right_columns, kept.pair % p.rights,
+                                             (double)p.right_height * p.right_width);
     }
     __syncthreads();
     {
         const double* record = records + (long long)kept.pair * PEAK_RECORD;
-        if (record[2] != record[2]) return;
+        if (!is_wanted(record)) return;
         Columns columns;
+        columns.left_centre = kept.left_centre;
+        columns.right_centre = kept.right_centre;
         sum_task(p, left_of(p, lefts, kept.pair), right_of(p, rights_of_all, kept.pair), (int)record[0], (int)record[1],
                  (kept.segment * WARPS * 32 + (int)threadIdx.x) / LANES, strip_rows, columns);
         fold(columns.sum, kept.partial);
@@ -282,14 +363,27 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, MIN_BLOCKS)
         if (threadIdx.x == 0) kept.is_last = atomicAdd(arrived + pair, 1) == segments - 1;
         __syncthreads();
         if (!kept.is_last) return;
+        if (threadIdx.x == 0) arrived[pair] = 0;  // for the next launch
         __threadfence();
         if (lane < SHIFTS) {
             sum = 0;
-#pragma unroll 4
-            for (int s = warp; s < segments; s += WARPS) sum += __ldcg(of_pair + s * SHIFTS + lane);
+#pragma unroll 1
+            for (int first = warp; first < segments; first += WARPS * IN_FLIGHT) {
+                double part[IN_FLIGHT];
+#pragma unroll
+                for (int i = 0; i < IN_FLIGHT; ++i) {
+                    const int s = first + i * WARPS;
+                    part[i] = s < segments ? __ldcg(of_pair + s * SHIFTS + lane) : 0;
+                }
+#pragma unroll
+                for (int i = 0; i < IN_FLIGHT; ++i) sum += part[i];
+            }
             kept.partial[warp * SHIFTS + lane] = sum;
         }
         sum = sum_of_warps(kept.partial);
     }
-    rewrite(p, SCORE_OF_PAIR(p, pair), sum, kept.partial, records + (long long)pair * PEAK_RECORD);
+    auto score = SCORE_OF_PAIR(p, pair);
+    score.left.centre = kept.left_centre;
+    score.right.centre = kept.right_centre;
+    rewrite(p, score, sum, kept.partial, records + (long long)pair * PEAK_RECORD);
 }

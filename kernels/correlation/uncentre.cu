@@ -2,7 +2,7 @@
 //
 //     sum of f g = D + cL (Sg - n cR) + cR Sf,  D = sum of (f - cL) (g - cR), over the n elements of the overlap
 //
-// A thread takes one shift of one pair; the sums Sf and Sg come from the tables of rectangle sums (overlap_table.cu),
+// A thread takes one shift of one pair; the sums Sf and Sg come from the tables of rectangle sums (overlap_sums.cu),
 // the centres from the tables' last cells (scaling.cuh), all in double precision. Shifts without overlap stay as they
 // are; how small an overlap may be does not matter here.
 // Document: none. Floor: one read and one write of the planes.

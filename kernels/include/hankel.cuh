@@ -11,8 +11,8 @@
 // its warps, TEAMS sum other members, FRAMES each, and the WARPS of a team share rows and columns. Elements become
 // (value - centre) * factor in half precision on their way (scaling.cuh), so what is summed, and written, is centred:
 //     (slid - its centre) * (plain - its centre).
-// Rows are cut into segments where pairs are few; the block that comes last adds up what the others left in a workspace, in
-// their order, so that every run gives the same bits.
+// Matrices are cut into segments where pairs are few; the block that comes last adds up what the others left in a workspace,
+// in their order, so that every run gives the same bits. Of many segments every GROUP are added up so, and then the groups.
 #pragma once
 #include "problem.cuh"
 #include "tile.cuh"
@@ -38,6 +38,10 @@
 #endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 2
+#endif
+#define GROUP 16  // segments that one block adds up
+#ifndef IN_FLIGHT
+#define IN_FLIGHT 8  // of these on their way at once
 #endif
 
 #if SLIDES_LEFT
@@ -85,11 +89,15 @@ struct Rows {
     }
 };
 
-// Which work a block has. One thread calls it.
-__device__ __forceinline__ void describe(Work& work, const Problem& p, const Left* lefts, const Right* rights_of_all,
-                                         const Moments* left_tables, const Moments* right_tables, int left_cells,
-                                         int right_cells, int tile, int bundle, int tiles_x, int segment,
-                                         int segment_rows) {
+// Of a bundle's member, among the slid matrices; those that are missing are the last one.
+__device__ __forceinline__ int slid_index(const Work& work, const Problem& p, int member) {
+    const int pair = work.first_pair + least(member, work.members - 1);
+    return SLIDES_LEFT ? pair : pair % p.rights;
+}
+
+// Where a block's work lies. One thread calls it.
+__device__ __forceinline__ void place(Work& work, const Problem& p, const Left* lefts, const Right* rights_of_all, int tile,
+                                      int bundle, int tiles_x, int segment, int segment_rows) {
     const int sets = SLIDES_LEFT ? 1 : ceil_div(p.rights_per_left, MEMBERS);  // bundles of one plain matrix
     const int of_plain = SLIDES_LEFT ? 0 : bundle / sets, first_member = (bundle - of_plain * sets) * MEMBERS;
     const int all_members = SLIDES_LEFT ? p.pairs : p.rights_per_left;
@@ -101,19 +109,9 @@ __device__ __forceinline__ void describe(Work& work, const Problem& p, const Lef
     const int slid_width = SLIDES_LEFT ? p.left_width : p.right_width;
     const int plain_height = SLIDES_LEFT ? p.right_height : p.left_height;
     const int plain_width = SLIDES_LEFT ? p.right_width : p.left_width;
-    const Moments* plain_tables = SLIDES_LEFT ? right_tables : left_tables;
-    const Moments* slid_tables = SLIDES_LEFT ? left_tables : right_tables;
-    const int plain_cells = SLIDES_LEFT ? right_cells : left_cells, slid_cells = SLIDES_LEFT ? left_cells : right_cells;
-    // The last cell of a table holds the moments of its whole matrix.
     work.plain.start = (long long)of_plain * plain_height * plain_width;
-    work.plain.scaling = scaling_of<!IsFloat<Plain>::VALUE>(plain_tables[(long long)(of_plain + 1) * plain_cells - 1],
-                                                            (double)plain_height * plain_width);
-    for (int i = 0; i < MEMBERS; ++i) {
-        const int pair = work.first_pair + least(i, work.members - 1), index = SLIDES_LEFT ? pair : pair % p.rights;
-        work.slid[i].start = (long long)index * slid_height * slid_width;
-        work.slid[i].scaling = scaling_of<!IsFloat<Slid>::VALUE>(slid_tables[(long long)(index + 1) * slid_cells - 1],
-                                                                 (double)slid_height * slid_width);
-    }
+    for (int i = 0; i < MEMBERS; ++i)
+        work.slid[i].start = (long long)slid_index(work, p, i) * slid_height * slid_width;
     work.slid_height = slid_height;
     work.slid_width = slid_width;
     work.plain_height = plain_height;
@@ -133,14 +131,94 @@ __device__ __forceinline__ void describe(Work& work, const Problem& p, const Lef
     work.column_last = work.row_first < work.row_last ? least(plain_width, slid_width - work.first_ex) : 0;
 }
 
+// How one of its matrices is scaled, the plain one (0) or a member (from 1 on): the last cell of a table holds the moments of
+// its whole matrix.
+__device__ __forceinline__ void scale(Work& work, const Problem& p, const Moments* left_tables, const Moments* right_tables,
+                                      int left_cells, int right_cells, int which) {
+    const bool of_left = which > 0 ? SLIDES_LEFT : !SLIDES_LEFT;
+    const Moments* tables = of_left ? left_tables : right_tables;
+    const long long index = which > 0 ? slid_index(work, p, which - 1) : work.plain_index;
+    const Moments whole = tables[(index + 1) * (of_left ? left_cells : right_cells) - 1];
+    if (which > 0)
+        work.slid[which - 1].scaling =
+            scaling_of<!IsFloat<Slid>::VALUE>(whole, (double)work.slid_height * work.slid_width);
+    else
+        work.plain.scaling = scaling_of<!IsFloat<Plain>::VALUE>(whole, (double)work.plain_height * work.plain_width);
+}
+
+// Which work a block has. One thread calls it.
+__device__ __forceinline__ void describe(Work& work, const Problem& p, const Left* lefts, const Right* rights_of_all,
+                                         const Moments* left_tables, const Moments* right_tables, int left_cells,
+                                         int right_cells, int tile, int bundle, int tiles_x, int segment,
+                                         int segment_rows) {
+    place(work, p, lefts, rights_of_all, tile, bundle, tiles_x, segment, segment_rows);
+    for (int which = 0; which <= MEMBERS; ++which)
+        scale(work, p, left_tables, right_tables, left_cells, right_cells, which);
+}
+
 constexpr int WORK_FLOATS = sizeof(Work) / 4;
+
+constexpr int OWN = FRAMES * SUMS * 32, ALL = TEAMS * OWN;  // sums of a team, and of a block
+
+// Whether this block is the last of `count` to come here; it sees what the others wrote, and leaves the counter zero.
+__device__ __forceinline__ bool comes_last(int* scratch, int* counter, int count) {
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        *scratch = atomicAdd(counter, 1) == count - 1;
+        if (*scratch) *counter = 0;
+    }
+    __syncthreads();
+    const bool last = *scratch;
+    __threadfence();
+    __syncthreads();
+    return last;
+}
+
+// Adds up `count` blocks' sums, in their order, every load of IN_FLIGHT on its way before the first is used.
+__device__ __forceinline__ void add_in_order(const float* from, int count, float* to) {
+#pragma unroll 1
+    for (int i = 4 * threadIdx.x; i < ALL; i += 4 * THREADS) {
+        float4 sum = {0.0f, 0.0f, 0.0f, 0.0f};
+#pragma unroll 1
+        for (int first = 0; first < count; first += IN_FLIGHT) {
+            float4 four[IN_FLIGHT];
+#pragma unroll
+            for (int s = 0; s < IN_FLIGHT; ++s)
+                if (first + s < count) four[s] = __ldcg(reinterpret_cast<const float4*>(from + (first + s) * ALL + i));
+#pragma unroll
+            for (int s = 0; s < IN_FLIGHT; ++s) {
+                if (first + s >= count) break;
+                sum.x += four[s].x;
+                sum.y += four[s].y;
+                sum.z += four[s].z;
+                sum.w += four[s].w;
+            }
+        }
+        *reinterpret_cast<float4*>(to + i) = sum;
+    }
+}
+
+// What all segments of a part have left in the workspace, into `shared`; false for the blocks that do not come last.
+// One block would take long to read many segments, so blocks share this too: the sums of groups follow the segments'.
+__device__ __forceinline__ bool add_segments(float* shared, float* workspace, int* arrived, int segment, int segments) {
+    const int groups = ceil_div(segments, GROUP), group = segment / GROUP, first = group * GROUP;
+    const int members = least(GROUP, segments - first);
+    float* const of_groups = workspace + (long long)segments * ALL;
+    int* const scratch = reinterpret_cast<int*>(shared);
+    if (!comes_last(scratch, arrived + group, members)) return false;
+    add_in_order(workspace + (long long)first * ALL, members, groups > 1 ? of_groups + (long long)group * ALL : shared);
+    if (groups == 1) return true;
+    if (!comes_last(scratch, arrived + groups, groups)) return false;
+    add_in_order(of_groups, groups, shared);
+    return true;
+}
 
 // Adds up what the warps of each team have summed, scales it back and writes it. Every thread of the block calls it, after a
 // barrier; `shared` is free but for `work`.
 __device__ __forceinline__ void finish(const Work& work, float* shared, float (&sums)[FRAMES * SUMS], int team, int warp,
                                        int lane, float* planes, float* workspace, int* arrived, int shifts_y, int shifts_x,
                                        int segments) {
-    constexpr int OWN = FRAMES * SUMS * 32, ALL = TEAMS * OWN;  // of a team, and of the block
     // Half of the warps hand over to the others, until one is left.
 #pragma unroll
     for (int count = WARPS; count > 1; count = (count + 1) / 2) {
@@ -155,31 +233,18 @@ __device__ __forceinline__ void finish(const Work& work, float* shared, float (&
             for (int i = 0; i < FRAMES * SUMS; ++i) sums[i] += place[i * 32];
         __syncthreads();
     }
-    const int part = (int)blockIdx.x / segments;
+    const int part = (int)blockIdx.x / segments, segment = (int)blockIdx.x % segments;
+    if (segments > 1) workspace += (long long)part * (segments + ceil_div(segments, GROUP)) * ALL;
     if (warp == 0) {
-        float* to = segments > 1 ? workspace + (long long)blockIdx.x * ALL : shared;
+        float* to = segments > 1 ? workspace + (long long)segment * ALL : shared;
 #pragma unroll
         for (int i = 0; i < FRAMES * SUMS; ++i) to[team * OWN + i * 32 + lane] = sums[i];
     }
     if (segments > 1) {
-        __threadfence();
-        __syncthreads();
-        int* last = reinterpret_cast<int*>(shared);
-        if (threadIdx.x == 0) *last = atomicAdd(arrived + part, 1) == segments - 1;
-        __syncthreads();
-        if (!*last) return;
-        __threadfence();
-        __syncthreads();
-        const float* from = workspace + (long long)part * segments * ALL;
-#pragma unroll 1
-        for (int i = threadIdx.x; i < ALL; i += THREADS) {
-            float sum = 0.0f;
-            for (int s = 0; s < segments; ++s) sum += __ldcg(from + (long long)s * ALL + i);
-            shared[i] = sum;
-        }
+        arrived += part * (ceil_div(segments, GROUP) + 1);
+        if (!add_segments(shared, workspace, arrived, segment, segments)) return;
     }
     __syncthreads();
-    const float plain_unit = 1.0f / work.plain.scaling.factor;
 #pragma unroll 1
     for (int i = threadIdx.x; i < ALL; i += THREADS) {
         const int of_lane = i % 32, at = i / 32 % 4, n = i / 128 % N_TILES, m = i / (128 * N_TILES) % M_TILES;
@@ -189,6 +254,6 @@ __device__ __forceinline__ void finish(const Work& work, float* shared, float (&
         if (member >= work.members || iy >= shifts_y || ix >= shifts_x) continue;
         const int sy = SLIDES_LEFT ? iy : shifts_y - 1 - iy, sx = SLIDES_LEFT ? ix : shifts_x - 1 - ix;
         planes[((long long)(work.first_pair + member) * shifts_y + sy) * shifts_x + sx] =
-            shared[i] * (1.0f / work.slid[member].scaling.factor) * plain_unit;
+            unscaled(shared[i], work.slid[member].scaling, work.plain.scaling);
     }
 }

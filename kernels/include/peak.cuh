@@ -3,7 +3,8 @@
 // away along an axis and not on the plane's rim, and no neighbour of it is higher.
 #pragma once
 
-#define PEAK_RECORD 29  // iy, ix, value, rival, 25 values around: doubles
+#define PEAK_SIDE 5
+#define PEAK_RECORD 29  // iy, ix, value, rival, PEAK_SIDE x PEAK_SIDE values around: doubles
 #define RIVAL_DISTANCE 3
 
 struct Candidate {
@@ -14,15 +15,23 @@ __device__ __forceinline__ Candidate better(Candidate a, Candidate b) {
     return b.value > a.value || (b.value == a.value && b.index < a.index) ? b : a;
 }
 
-// Best candidate of the block, known to all its threads; `scratch` holds 64 floats of shared memory.
-template <int WARP_COUNT>
-__device__ __forceinline__ Candidate best_of_block(Candidate own, float* scratch) {
+// Best candidate of a warp, known to all its lanes; from `WIDTH` lanes that repeat themselves where it is less than 32.
+template <int WIDTH>
+__device__ __forceinline__ Candidate best_of_lanes(Candidate own) {
 #pragma unroll
-    for (int distance = 16; distance > 0; distance /= 2) {
+    for (int distance = WIDTH / 2; distance > 0; distance /= 2) {
         Candidate other = {__shfl_xor_sync(0xffffffffu, own.value, distance),
                            __shfl_xor_sync(0xffffffffu, own.index, distance)};
         own = better(own, other);
     }
+    return own;
+}
+
+// Best candidate of the block, known to all its threads; `scratch` holds 64 floats of shared memory.
+template <int WARP_COUNT>
+__device__ __forceinline__ Candidate best_of_block(Candidate own, float* scratch) {
+    constexpr int WIDTH = WARP_COUNT > 16 ? 32 : WARP_COUNT > 8 ? 16 : WARP_COUNT > 4 ? 8 : 4;
+    own = best_of_lanes<32>(own);
     int* indices = reinterpret_cast<int*>(scratch + 32);
     __syncthreads();
     if (threadIdx.x % 32 == 0) {
@@ -30,12 +39,9 @@ __device__ __forceinline__ Candidate best_of_block(Candidate own, float* scratch
         indices[threadIdx.x / 32] = own.index;
     }
     __syncthreads();
-    Candidate best = {scratch[0], indices[0]};
-    for (int warp = 1; warp < WARP_COUNT; ++warp) {
-        Candidate other = {scratch[warp], indices[warp]};
-        best = better(best, other);
-    }
-    return best;
+    const int lane = (int)threadIdx.x % WIDTH, warp = lane < WARP_COUNT ? lane : 0;
+    Candidate of_warp = {scratch[warp], indices[warp]};
+    return best_of_lanes<WIDTH>(of_warp);
 }
 
 __device__ __forceinline__ bool on_rim(int at, int size) { return size > 1 && (at == 0 || at == size - 1); }
@@ -88,12 +94,13 @@ __device__ __forceinline__ void find_peak(const Score& score, const Sum* sums, f
     if (threadIdx.x == 0) {
         record[0] = iy;
         record[1] = ix;
-        record[2] = found ? score.line(iy).exact(sums[best.index], ix) : NOT_A_NUMBER;
         record[3] = rival.value;
     }
     if (threadIdx.x < 25) {
         const int y = iy + (int)threadIdx.x / 5 - 2, x = ix + (int)threadIdx.x % 5 - 2;
         const bool inside = found && y >= 0 && y < height && x >= 0 && x < width;
-        record[4 + threadIdx.x] = inside ? score.line(y).exact(sums[y * width + x], x) : NOT_A_NUMBER;
+        const double value = inside ? score.line(y).exact(sums[y * width + x], x) : NOT_A_NUMBER;
+        record[4 + threadIdx.x] = value;
+        if (threadIdx.x == 12) record[2] = value;
     }
 }

@@ -11,10 +11,17 @@ struct Scaling {
 template <bool INTEGER>
 __device__ __forceinline__ Scaling scaling_of(const Moments& whole, double elements) {
     const double mean = whole.sum / elements, variance = whole.squares / elements - mean * mean;
-    const float deviation = (float)sqrt(variance > 0.0 ? variance : 0.0);
-    // 2^-(e + 1) for a deviation of 1.f * 2^e; a constant matrix has only rounding to scale.
-    const int exponent = (int)(__float_as_uint(deviation) >> 23) - 127;
-    const bool usable = exponent > -126 && exponent < 126;
-    Scaling scaling = {(float)(INTEGER ? rint(mean) : mean), usable ? __uint_as_float((unsigned)(126 - exponent) << 23) : 1.0f};
+    // Below the rounding of single precision the variance is a difference of two large sums, if it is not below zero.
+    const float deviation = (float)sqrt(fmax(variance, mean * mean * 0x1p-50));
+    // 2^-(e + 1) for a deviation of 1.f * 2^e, as far as that is a normal number; zeros stay what they are.
+    const int exponent = (int)(__float_as_uint(deviation) >> 23) - 127, field = exponent < 125 ? 126 - exponent : 1;
+    Scaling scaling = {(float)(INTEGER ? rint(mean) : mean), exponent > -127 ? __uint_as_float((unsigned)field << 23) : 1.0f};
     return scaling;
+}
+
+// A sum of products of scaled values brought back, exactly where it is in range. Of units on both sides of one, as for values
+// around 1e30 against 1e-30, either alone might leave the range; of two on the same side, their product might.
+__device__ __forceinline__ float unscaled(float sum, const Scaling& a, const Scaling& b) {
+    const float first = 1.0f / a.factor, second = 1.0f / b.factor;
+    return (first < 1.0f) == (second < 1.0f) ? sum * first * second : sum * (first * second);
 }

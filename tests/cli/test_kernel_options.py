@@ -24,6 +24,8 @@ ASKED = {
     "--variant warp-shuffle-distributed --distribution rectangle --rows-per-worker 5": KernelOptions(
         "warp-shuffle-distributed", distribution="rectangle", rows_per_worker=5
     ),
+    "--precision fp16": KernelOptions(precision="fp16"),
+    "--precision int8": KernelOptions(precision="int8"),
 }
 
 
@@ -64,6 +66,10 @@ def test_options_are_understood(words, options):
         ("--variant combined --engine tensor", "kernel options belong to engine 'warp-shuffle', not to 'tensor'"),
         ("--variant combined --engine definition", "kernel options belong to engine 'warp-shuffle'"),
         ("--variant combined --normalization phase", "kernel options belong to engine 'warp-shuffle'"),
+        ("--precision fp32", "--precision"),
+        ("--precision fp16 --variant combined", "precision belongs to engine 'tensor', kernel variant 'combined' to"),
+        ("--precision fp16 --engine warp-shuffle", "precision belongs to engine 'tensor', not to 'warp-shuffle'"),
+        ("--precision fp16 --normalization phase", "precision belongs to engine 'tensor', not to 'fft'"),
     ],
 )
 @pytest.mark.parametrize("run_command", COMMANDS)
@@ -79,6 +85,9 @@ def test_kernels_need_a_device(tmp_path, stack, run_command):
     run = COMMANDS[run_command](stack, tmp_path / "out.npy", "--variant", "combined")
     assert run.code == 2
     assert "'warp-shuffle' cannot run on numpy arrays" in run.stderr
+    run = COMMANDS[run_command](stack, tmp_path / "out.npy", "--precision", "fp16x2")
+    assert run.code == 2
+    assert "'tensor' cannot run on numpy arrays" in run.stderr
 
 
 @pytest.mark.parametrize("words", ASKED)

@@ -9,6 +9,7 @@ from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.correlation_options import KernelOptions
 from xcorr_app.gpu.device import cuda_status
+from xcorr_app.gpu.near_peak_launch import near_peak_launches
 from xcorr_app.registration.matcher import Matcher
 
 pytestmark = [
@@ -45,9 +46,14 @@ def stack_of(dtype):
     return (stack * 200).round().astype(dtype) if dtype != "float32" else stack.astype(dtype)
 
 
-@pytest.fixture(params=["warp-shuffle", "tensor"])
-def engine(request):
-    return request.param
+@pytest.fixture(params=["warp-shuffle", "tensor", "tensor, as many frames"])
+def engine(request, monkeypatch):
+    name, _, as_many = request.param.partition(", ")
+    if as_many:  # the nearest values of most, all of the others
+        monkeypatch.setattr("xcorr_app.gpu.near_peak_launch._FEW", 0)
+    near_peak_launches.cache_clear()
+    yield name
+    near_peak_launches.cache_clear()
 
 
 def assert_same(cupy, stack, reference="first", max_shift=10, engine="warp-shuffle", **options):
@@ -83,6 +89,16 @@ def test_peaks_at_the_edge_of_the_window_go_by_planes(cupy, planes_made, engine,
     result = assert_same(cupy, stack_of("uint16"), engine=engine, max_shift=max_shift, weighting="none")
     if max_shift == 4:
         assert sum(planes_made) >= sum("edge" in flags for flags in result.flags) > 0
+
+
+def test_smooth_frames_do_not_go_by_planes(cupy, planes_made, engine):
+    whole = np.rint(DRIFT)
+    stack = cupy.asarray(drifting(whole, shape=(128, 136), width=0.005), "float32")
+    result = estimate_shifts(stack, "first", 10, engine=engine, weighting="none")
+    assert not planes_made
+    np.testing.assert_allclose(result.shifts, -whole, atol=0.5)
+    fft = estimate_shifts(stack, "first", 10, engine="fft", weighting="none")
+    np.testing.assert_allclose(result.shifts, fft.shifts, atol=0.02)
 
 
 def test_values_that_would_round_badly_go_by_planes(cupy, planes_made, engine):

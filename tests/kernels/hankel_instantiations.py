@@ -4,9 +4,17 @@ from __future__ import annotations
 
 from xcorr_app.gpu.correlation_problem import Problem
 from xcorr_app.gpu.hankel_launch import hankel_launch
+from xcorr_app.gpu.hankel_pieces_launch import pieces_launch
 from xcorr_app.gpu.launch import DeviceLimits
 
-OLDEST = {"correlation/hankel": 80, "correlation/halves": 80}
+OLDEST = {
+    "correlation/hankel": 80,
+    "correlation/hankel_pieces": 80,
+    "correlation/halves": 80,
+    "correlation/hankel_bytes": 80,
+    "correlation/small_hankel": 80,
+    "correlation/small_planes": 80,
+}
 """Architectures from which on a kernel does anything."""
 _DEVICE = DeviceLimits(132, 227 * 1024)
 _SIDES = (1, 17, 32, 33, 48, 64)
@@ -30,6 +38,8 @@ def launches_of_hankel():
             yield from _launches(_window(size, side, side), right_type=kind)
             yield from _launches(_window(size, side, side), right_type=kind, warpgroup=True)
         yield from _launches(_window(64, 33, 33, 1), left_type=kind, right_type=kind)
+        for size, side in ((512, 32), (512, 33), (1024, 32), (1024, 64)):
+            yield pieces_launch(_window(size, side, side, 1), left_type=kind, right_type=kind, device=_DEVICE).launch
     yield from _launches(_window(512, 33, 33), split=2)
 
 
@@ -47,3 +57,4 @@ def other_launches_of_hankel():
             yield from _launches(lefts, left_type=kind, warpgroup=True)
             yield from _launches(lefts, left_type=kind)
             yield from _launches(_window(100, rows, columns, 1), left_type=kind)
+            yield pieces_launch(_window(500, rows, columns, 1), left_type=kind, device=_DEVICE).launch

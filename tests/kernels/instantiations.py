@@ -23,8 +23,9 @@ from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem
 from xcorr_app.gpu.im2win_tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.launch import DeviceLimits, Launch
 from xcorr_app.gpu.near_peak_launch import near_peak_launch
-from xcorr_app.gpu.peak_launch import moment_launches, peak_launch, plane_peak_launch, uncentre_launch
+from xcorr_app.gpu.peak_launch import peak_launch, plane_peak_launch, uncentre_launch
 from xcorr_app.gpu.separable_launch import SeparableProblem, separable_launch
+from xcorr_app.gpu.table_launch import overlap_sums_launch, small_table_launch
 
 COMMON_TYPES = [("float32", "float32", "float"), ("uint16", "uint16", "float")]
 """Types of left, right and sums: read as they are, and converted on load."""
@@ -75,13 +76,16 @@ def launches_of_peaks(types_of_sums):
             for most, normalize in ((3, True), (8, False), (8, True), (16, True)):
                 types = {"left_type": left_type, "right_type": right_type}
                 yield peak_launch(window(512, most, lefts=256), normalize=normalize, device=device, **types)
-                yield near_peak_launch(full(most * 16, lefts=9), normalize=normalize, device=device, **types)
+                for side in (3, 5):
+                    batch = full(most * 16, lefts=9)
+                    yield near_peak_launch(batch, side=side, normalize=normalize, device=device, **types)
             centred = (left_type != "float32", right_type != "float32")
             yield uncentre_launch(full(64), centred)
             for normalize in (False, True):
                 yield plane_peak_launch(full(64), normalize=normalize, device=device, centred=centred)
-            moments = moment_launches(right_type, 1, 1)
-            yield from (moments.small, moments.sums, moments.table)
+            yield small_table_launch(right_type, 1)
+            for width in (100, 512, 1024):
+                yield overlap_sums_launch(right_type, 1, width, 1)
     for normalize in (False, True):
         yield plane_peak_launch(full(64), normalize=normalize, device=device)
 
@@ -92,7 +96,11 @@ def other_launches_of_peaks():
         for right_type in INPUT_TYPES:
             for size in (32, 64, 128):
                 types = {"left_type": left_type, "right_type": right_type}
-                yield near_peak_launch(full(size), normalize=True, device=DeviceLimits(), **types)
+                for batch in (full(size), full(size, rights=9, rights_per_left=9)):
+                    yield near_peak_launch(batch, normalize=True, device=DeviceLimits(), **types)
+                    for side in (3, 5):
+                        how = {"side": side, "margin": 2e-3, "normalize": True}
+                        yield near_peak_launch(batch, device=DeviceLimits(), **how, **types)
 
 
 def narrow_launches():

@@ -11,6 +11,7 @@ from xcorr_app.correlation.engines import tensor
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.correlation_problem import Problem
 from xcorr_app.gpu.hankel_launch import hankel_launch
+from xcorr_app.gpu.hankel_pieces_launch import pieces_launch
 from xcorr_app.gpu.launch import DeviceLimits
 
 
@@ -25,6 +26,33 @@ def test_blocks_fit_the_least_shared_memory(split, rights):
             if split == 1 and device.shared_bytes > 200 * 1024:
                 launch = hankel_launch(problem, warpgroup=True, device=device).launch
                 assert launch.shared_bytes <= device.shared_bytes
+
+
+def test_pieces_fit_the_least_shared_memory_and_cover_the_matrix():
+    for rows, columns in itertools.product((1, 16, 33, 64, 129), repeat=2):
+        for height, width in ((1024, 1024), (300, 2000), (65, 65)):
+            problem = Problem((height, width), (height, width), (0, 0), (rows, columns))
+            chosen = pieces_launch(problem)
+            if chosen is None:  # too many tiles of the window
+                assert rows * columns > 33 * 33
+                continue
+            launch = chosen.launch
+            assert launch.shared_bytes <= DeviceLimits().shared_bytes
+            tiles_y, tiles_x, pieces, panels = launch.extra
+            assert launch.blocks == tiles_y * tiles_x * pieces
+            assert launch.defines["PIECE_ROWS"] * (pieces // panels) >= height
+            assert launch.defines["PANEL"] * panels >= width
+
+
+def test_pieces_are_for_few_pairs_of_matrices_that_are_not_narrow():
+    def chosen(size, pairs):
+        window = Problem((size, size), (size, size), (-16, -16), (32, 32), lefts=pairs, rights=pairs)
+        return pieces_launch(window, device=DeviceLimits(132))
+
+    assert chosen(1024, 1).launch.blocks == 128
+    assert chosen(512, 1).launch.blocks == 128
+    assert chosen(64, 1) is None
+    assert chosen(1024, 100) is None
 
 
 def test_large_matrices_are_cut_so_that_few_products_add_to_one_sum():
@@ -44,7 +72,8 @@ def test_matrices_reach_the_kernels_dense(monkeypatch, kind):
         def __init__(self, window):
             pass
 
-    def sums(problem, lefts, rights, window, *, out):
+    def sums(problem, lefts, rights, window, *, split, out):
+        assert split == 2
         assert lefts.flags.c_contiguous
         assert rights.flags.c_contiguous
         out[...] = lefts.sum() + rights.sum()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,6 +11,7 @@ from tests.kernels.definition import planes_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.correlation_problem import Problem
 from xcorr_app.gpu.hankel_launch import hankel_launch, slides_left
+from xcorr_app.gpu.hankel_pieces_launch import pieces_launch
 from xcorr_app.gpu.launch import DeviceLimits
 
 SMALL = {"WARPS": 4, "STEP_ROWS": 2, "PANEL": 64}
@@ -28,16 +31,13 @@ def centred(matrices):
     return matrices.astype(np.float64) - means[:, None, None].astype(np.float32)
 
 
-def sums_on_host(folder, lefts, rights, problem, *, tuning=None, split=1, warpgroup=False):
-    chosen = hankel_launch(
-        problem,
-        left_type=str(lefts.dtype),
-        right_type=str(rights.dtype),
-        split=split,
-        warpgroup=warpgroup,
-        tuning=tuning,
-        device=DeviceLimits(8),
-    )
+def sums_on_host(folder, lefts, rights, problem, *, tuning=None, split=1, warpgroup=False, pieces=False):
+    types = {"left_type": str(lefts.dtype), "right_type": str(rights.dtype)}
+    options = {**types, "tuning": tuning, "device": DeviceLimits(8)}
+    if pieces:
+        chosen = pieces_launch(problem, **options)
+    else:
+        chosen = hankel_launch(problem, split=split, warpgroup=warpgroup, **options)
     planes = guarded(np.full((problem.pairs, *problem.plane_shape), np.nan, np.float32))
     workspace, arrived = guarded(np.full(chosen.workspace, np.nan, np.float32)), np.zeros(chosen.counters, np.int32)
     of_lefts, of_rights = moments(lefts), moments(rights)
@@ -51,6 +51,7 @@ def sums_on_host(folder, lefts, rights, problem, *, tuning=None, split=1, warpgr
     run_kernel(folder, chosen.launch, arrays, (*problem.arguments(), 1, 1, *chosen.launch.extra))
     assert guards_are_whole(planes)
     assert guards_are_whole(workspace)
+    assert not arrived.any()
     return planes
 
 
@@ -119,7 +120,7 @@ def test_two_halves_are_nearly_single_precision(host_builds, name):
     assert_close(planes, lefts, rights, problem, 1e-6)
 
 
-@pytest.mark.parametrize("segments", [1, 2, 5])
+@pytest.mark.parametrize("segments", [1, 2, 5, 33])
 @pytest.mark.parametrize(
     "tuning",
     [
@@ -150,6 +151,33 @@ def test_every_tile_of_the_products_of_four_warps(host_builds, tuning, segments)
     lefts, rights = images(problem)
     planes = sums_on_host(host_builds, lefts, rights, problem, tuning={**tuning, "SEGMENTS": segments}, warpgroup=True)
     assert_close(planes, lefts, rights, problem, 1e-3)
+
+
+@pytest.mark.parametrize(
+    "tuning",
+    [
+        {"M_TILES": 2, "N_TILES": 4, "WARPS": 4, "PIECE_ROWS": 8, "PANEL": 32},
+        {"M_TILES": 1, "N_TILES": 2, "WARPS": 2, "PIECE_ROWS": 2, "PANEL": 16},
+        {"M_TILES": 3, "N_TILES": 6, "WARPS": 3, "PIECE_ROWS": 9, "PANEL": 64},
+    ],
+)
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "one element"])
+def test_pieces(host_builds, name, tuning):
+    problem = PROBLEMS[name]
+    if slides_left(problem):
+        problem = replace(problem, rights=problem.lefts)
+    lefts, rights = images(problem)
+    planes = sums_on_host(host_builds, lefts, rights, problem, tuning=tuning, pieces=True)
+    assert_close(planes, lefts, rights, problem, 1e-3)
+
+
+@pytest.mark.parametrize("dtypes", [("uint8", "uint8"), ("float32", "uint16"), ("int16", "float32")])
+def test_pieces_as_they_ship(host_builds, dtypes):
+    problem = Problem((75, 268), (78, 264), (-16, -17), (33, 32))
+    (lefts, _), (_, rights) = images(problem, dtypes[0]), images(problem, dtypes[1])
+    planes = sums_on_host(host_builds, lefts, rights, problem, pieces=True)
+    assert_close(planes, lefts, rights, problem, 1e-6 if "float32" not in dtypes else 1e-3)
+    np.testing.assert_array_equal(planes, sums_on_host(host_builds, lefts, rights, problem, pieces=True))
 
 
 def test_lefts_slide_over_the_only_right():

@@ -11,6 +11,7 @@ from xcorr_app import KernelOptions
 from xcorr_app.correlation.engines import ENGINES, choose_engine
 from xcorr_app.errors import ArgumentError, DeviceError
 from xcorr_app.gpu.correlation_launch import VARIANTS, launch_of
+from xcorr_app.gpu.correlation_options import PRECISIONS
 from xcorr_app.gpu.correlation_problem import Problem
 
 DISTRIBUTED = "warp-shuffle-distributed"
@@ -38,6 +39,7 @@ EXTREMES = [
         (KernelOptions(DISTRIBUTED, distribution="triangle"), {"DISTRIBUTION": 2}),
         (KernelOptions("multi-left-right", lefts=2, rights=np.int64(3)), {"LEFTS": 2, "RIGHTS": 3}),
         (KernelOptions("multi-row", shifts=4, left_rows=2), {"SHIFTS": 4, "LEFT_ROWS": 2}),
+        (KernelOptions(precision="fp16"), {}),
     ],
 )
 def test_options_become_macros(options, macros):
@@ -51,6 +53,13 @@ def test_what_asks_for_nothing():
     assert KernelOptions().asks_nothing
     assert not KernelOptions("combined").asks_nothing
     assert not any(options.asks_nothing for options in EXTREMES)
+    assert not KernelOptions(precision="fp16x2").asks_nothing
+
+
+def test_the_engine_that_has_what_is_asked_for():
+    assert KernelOptions().engine is None
+    assert KernelOptions("combined").engine == "warp-shuffle"
+    assert all(KernelOptions(precision=precision).engine == "tensor" for precision in PRECISIONS)
 
 
 @pytest.mark.parametrize("options", EXTREMES, ids=str)
@@ -88,6 +97,13 @@ def test_extremes_compute_the_definition(options, tmp_path, rng):
         ({"variant": "multi-row", "shifts": -1}, "takes 1 to 8"),
         ({"variant": "multi-row", "shifts": 2.0}, "shifts is 2.0"),
         ({"variant": "multi-row", "shifts": True}, "shifts is True"),
+        ({"precision": "fp32"}, "unknown precision 'fp32': use fp16, fp16x2, int8"),
+        ({"precision": ["int8"]}, r"unknown precision \['int8'\]"),
+        (
+            {"precision": "fp16", "variant": "combined"},
+            "belongs to engine 'tensor', kernel variant 'combined' to 'warp-s",
+        ),
+        ({"precision": "fp16", "rights": 4}, "rights belongs to kernel variant"),
     ],
 )
 def test_what_makes_no_sense_is_refused(arguments, message):
@@ -107,3 +123,13 @@ def test_options_need_the_engine_that_has_them(name):
 def test_asking_for_a_variant_asks_for_the_kernels(name, variant):
     with pytest.raises(DeviceError, match="'warp-shuffle' cannot run on numpy arrays"):
         choose_engine(name, np, None, KernelOptions(variant))
+
+
+@pytest.mark.parametrize("precision", PRECISIONS)
+def test_asking_for_a_precision_asks_for_tensor_cores(precision):
+    for name in ("auto", "tensor"):
+        with pytest.raises(DeviceError, match="'tensor' cannot run on numpy arrays"):
+            choose_engine(name, np, None, KernelOptions(precision=precision))
+    for name in ("fft", "warp-shuffle", "definition"):
+        with pytest.raises(ArgumentError, match=f"precision belongs to engine 'tensor', not to '{name}': leave one"):
+            choose_engine(name, np, None, KernelOptions(precision=precision))

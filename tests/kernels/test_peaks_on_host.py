@@ -10,8 +10,9 @@ from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
 from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.overlap_edges import OverlapEdges
-from xcorr_app.gpu.peak_launch import RECORD, moment_launches, peak_launch, plane_peak_launch, uncentre_launch
+from xcorr_app.gpu.overlap_edges import OverlapEdges, Strips
+from xcorr_app.gpu.peak_launch import RECORD, peak_launch, plane_peak_launch, uncentre_launch
+from xcorr_app.gpu.table_launch import overlap_sums_launch, small_table_launch, strip_rows
 
 DEVICE = DeviceLimits()
 LEAST = 12  # smaller overlaps score one at many shifts
@@ -24,23 +25,28 @@ PROBLEMS = {
 }
 
 
-def tables_on_host(folder, images, row_edges, column_edges, *, small=True):
-    """Tables of rectangle sums by the kernel for small matrices or the two for large ones; outputs poisoned before."""
+def tables_on_host(folder, images, row_edges, column_edges, *, small=True, longest=8):
+    """Tables of rectangle sums by the kernel for small matrices or the one for any; outputs poisoned before."""
+    count, height, width = images.shape
     bands, cells = row_edges.size - 1, column_edges.size - 1
-    launches = moment_launches(str(images.dtype), images.shape[0], bands)
-    of_cells = guarded(np.full((images.shape[0], bands, cells, 2), np.nan))
-    tables = guarded(np.full((images.shape[0], bands + 1, cells + 1, 2), np.nan))
-    numbers = (*images.shape[1:], bands, cells)
+    edge_of_column = np.full(width + 1, -1, np.int32)
+    edge_of_column[column_edges] = np.arange(column_edges.size)
+    tables = guarded(np.full((count, bands + 1, cells + 1, 2), np.nan))
     if small:
-        edge_of_column = np.full(images.shape[2] + 1, -1, np.int32)
-        edge_of_column[column_edges] = np.arange(column_edges.size)
-        run_kernel(folder, launches.small, (guarded(images), row_edges, edge_of_column, tables), numbers)
+        launch = small_table_launch(str(images.dtype), count)
+        arrays, numbers = (guarded(images), row_edges, edge_of_column, tables), (height, width, bands, cells)
+        run_kernel(folder, launch, arrays, numbers)
         assert guards_are_whole(tables)
         return tables
-    run_kernel(folder, launches.sums, (guarded(images), row_edges, column_edges, of_cells), numbers)
+    strips = Strips.of(row_edges, longest)
+    bands = strips.edge_of_band.size
+    launch = overlap_sums_launch(str(images.dtype), count, width, strips.rows.shape[0])
+    of_cells, arrived = guarded(np.full((count, bands, cells, 2), np.nan)), np.zeros(count, np.int32)
+    arrays = (guarded(images), edge_of_column, strips.rows, strips.edge_of_band, of_cells, arrived, tables)
+    run_kernel(folder, launch, arrays, (height, width, strips.rows.shape[0], bands, row_edges.size, cells))
     assert guards_are_whole(of_cells)
-    run_kernel(folder, launches.table, (of_cells, tables), (bands, cells))
     assert guards_are_whole(tables)
+    assert not arrived.any()
     return tables
 
 
@@ -81,21 +87,58 @@ def assert_same(records, expected):
     np.testing.assert_allclose(records[:, 2:], expected[:, 2:], rtol=2e-6, atol=2e-6 * largest)
 
 
+def assert_sums_of_all_rectangles(tables, images, row_edges, column_edges):
+    for i, bottom in enumerate(row_edges):
+        for j, last in enumerate(column_edges):
+            part = images[:, :bottom, :last].astype(np.float64)
+            np.testing.assert_array_equal(tables[:, i, j, 0], part.sum(axis=(1, 2)))
+            np.testing.assert_array_equal(tables[:, i, j, 1], (part * part).sum(axis=(1, 2)))
+
+
+def whole_numbers(shape, dtype):
+    low, high = (-200, 200) if dtype == "float32" else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+    return np.random.default_rng(2).integers(low, high, shape).astype(dtype)
+
+
 @pytest.mark.parametrize("small", [True, False])
 @pytest.mark.parametrize("dtype", INPUT_TYPES)
 @pytest.mark.parametrize("window", [((-3, -9), (9, 30)), ((-1, -90), (2, 170))])
 def test_tables_hold_the_sums_of_all_rectangles(host_builds, window, dtype, small):
     problem = Problem((70, 1203), (70, 1203), *window)
-    rng = np.random.default_rng(2)
-    low, high = (-200, 200) if dtype == "float32" else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
-    images = rng.integers(low, high, (2, 70, 1203)).astype(dtype)
+    images = whole_numbers((2, 70, 1203), dtype)
     edges = OverlapEdges.of(problem)
     tables = tables_on_host(host_builds, images, edges.right_rows, edges.right_columns, small=small)
-    for i, bottom in enumerate(edges.right_rows):
-        for j, last in enumerate(edges.right_columns):
-            part = images[:, :bottom, :last].astype(np.float64)
-            np.testing.assert_array_equal(tables[:, i, j, 0], part.sum(axis=(1, 2)))
-            np.testing.assert_array_equal(tables[:, i, j, 1], (part * part).sum(axis=(1, 2)))
+    assert_sums_of_all_rectangles(tables, images, edges.right_rows, edges.right_columns)
+
+
+@pytest.mark.parametrize("longest", [1, 8, 16, 32])
+@pytest.mark.parametrize("shape", [(3, 100), (67, 101), (40, 516), (9, 260), (133, 40), (1, 1)])
+def test_tables_from_strips_of_any_length(host_builds, shape, longest):
+    edges = OverlapEdges.of(Problem(shape, shape, (-5, -40), (11, 81)))
+    for dtype in ("float32", "uint16"):
+        images = whole_numbers((3, *shape), dtype)
+        sides = edges.right_rows, edges.right_columns
+        tables = tables_on_host(host_builds, images, *sides, small=False, longest=longest)
+        assert_sums_of_all_rectangles(tables, images, *sides)
+
+
+def test_few_images_are_cut_into_short_strips():
+    device = DeviceLimits(132)
+    assert strip_rows(1, 1024, device) == 8
+    assert strip_rows(512, 512, device) == 32
+    edges = OverlapEdges.of(Problem((1024, 1024), (1024, 1024), (-16, -16), (33, 33))).right_rows
+    for longest in (8, 16, 32):
+        strips = Strips.of(edges, longest)
+        first, last, bands, _ = strips.rows.T
+        assert first[0] == 0
+        assert last[-1] == 1024
+        np.testing.assert_array_equal(first[1:], last[:-1])
+        assert (last - first).max() <= longest
+        assert len(first) <= 1024 // longest + 4
+        np.testing.assert_array_equal(strips.edge_of_band[strips.edge_of_band > 0], np.arange(1, edges.size))
+        ends = [int(bits).bit_count() for bits in strips.rows[:, 3].view(np.uint32)]
+        assert max(ends) <= longest // 2
+        np.testing.assert_array_equal(np.cumsum([0, *ends[:-1]]), bands)
 
 
 @pytest.mark.parametrize("normalize", [True, False])

@@ -11,9 +11,11 @@ from xcorr_app import ShiftWindow, estimate_shifts
 from xcorr_app.correlation import overlap
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.engines.fft import FFTEngine
+from xcorr_app.registration.matcher import Matcher
 from xcorr_app.registration.strategies import REFERENCES
 from xcorr_app.registration.verification import scores_by_definition
 
+OUTER = [(row, column) for row, column in np.ndindex(5, 5) if {row, column} & {0, 4}]
 DRIFT = np.array([(0, 0), (1.2, -2.3), (3.4, 1.1), (5, 4), (-3.3, 2.7)])
 
 
@@ -99,6 +101,23 @@ def test_one_wrong_value_at_or_near_the_peak_is_found_out(xp, monkeypatch, place
     stack = xp.asarray(stack + noise(stack, 0.2))  # the score stays away from 1, at which it is clipped
     result = estimate_shifts(stack, "first", 9, engine="planted", verify="all")
     assert result.flags[1] == ("disagrees",)
+
+
+@pytest.mark.parametrize(
+    ("lacking", "is_found_out"),
+    [(OUTER, False), ([(0, 3)], True), ([(1, 2)], True), ([*OUTER, (2, 3)], True), (list(np.ndindex(5, 5)), True)],
+)
+def test_values_that_an_engine_lacks_are_found_out_but_all_of_the_outer(monkeypatch, lacking, is_found_out):
+    compare = Matcher.compare
+
+    def without(self, reference, frames):
+        match, clean = compare(self, reference, frames)
+        match.around[:, *np.transpose(lacking)] = np.nan
+        return match, clean
+
+    monkeypatch.setattr(Matcher, "compare", without)
+    result = estimate_shifts(drifting(DRIFT), "first", 9, verify="all")
+    assert all(("disagrees" in flags) == is_found_out for flags in result.flags)
 
 
 def test_without_verification_a_wrong_engine_goes_unnoticed(monkeypatch):

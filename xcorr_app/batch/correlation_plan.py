@@ -11,9 +11,9 @@ import numpy as np
 
 from xcorr_app.batch.operands import blocks, operand_shapes
 from xcorr_app.batch.output_file import check_output_file
+from xcorr_app.correlation.arrangement import plane_dtype
 from xcorr_app.correlation.engines import Task, choose_engine
 from xcorr_app.correlation.forms import FORMS, Form
-from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.select import Device, select_device
@@ -99,7 +99,7 @@ def plan_correlation(
     window = as_window(settings.max_shift, left_size, right_size)
     if settings.normalization == "phase" and left_size != right_size:
         raise ArgumentError(f"normalization 'phase' needs images of one size, got {left_size} and {right_size}")
-    dtype = working_dtype(*(np.empty(0, file.dtype) for file in (lefts, rights)))
+    dtype = plane_dtype(np.empty(0, lefts.dtype), np.empty(0, rights.dtype), settings.kernel_options)
     padded = (left_size[0] + right_size[0]) * (left_size[1] + right_size[1])
     at_once = max(1, _ELEMENTS_AT_ONCE // max(math.prod(window.shape), padded))
     device = select_device(options.device)

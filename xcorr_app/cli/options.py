@@ -15,7 +15,7 @@ from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
 from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.correlation_launch import VARIANTS
-from xcorr_app.gpu.correlation_options import DISTRIBUTIONS, KernelOptions
+from xcorr_app.gpu.correlation_options import DISTRIBUTIONS, PRECISIONS, KernelOptions
 from xcorr_app.io import Limits
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.settings import DEFAULT_TOLERANCE, Roi
@@ -200,6 +200,12 @@ _KERNEL_OPTIONS = (
     click.option("--lefts", type=int, help="Left matrices a thread (--variant multi-left-right)."),
     click.option("--shifts-per-thread", "shifts", type=int, help="Row shifts a thread (--variant multi-row)."),
     click.option("--left-rows", type=int, help="Left rows a thread holds at a time (--variant multi-row)."),
+    click.option(
+        "--precision",
+        type=click.Choice(PRECISIONS),
+        help="How --engine tensor multiplies: fp16 by halves (scores are off by up to 1e-3; align computes anew what "
+        "lies around its peaks), fp16x2 by two halves a value (1e-6), int8 by bytes: exact, for uint8 images.",
+    ),
 )
 
 

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.correlation.engines import Correlator, Task, check_kernel_options, choose_engine
+from xcorr_app.correlation.engines.tensor_bytes import check_bytes
 from xcorr_app.correlation.forms import broadcast_left, broadcast_right, check_form, result_shape
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.correlation.window import ShiftWindow, as_window
@@ -34,6 +35,8 @@ class Arrangement:
     right_shape: tuple[int, ...]
     shape: tuple[int, ...]
     """Of the result."""
+    as_stored: bool
+    """Whether the engine sums matrices as they are stored, exactly: then nothing is standardised."""
     left_type: np.dtype[Any]
     """What the engine is handed where the matrices are not standardised."""
     right_type: np.dtype[Any]
@@ -104,7 +107,8 @@ def _arranged(
     left = np.broadcast_to(np.empty((), left_type), left_shape)
     right = np.broadcast_to(np.empty((), right_type), right_shape)
     check_form(left, right, form)
-    dtype = working_dtype(left, right)
+    dtype = plane_dtype(left, right, kernel_options)
+    as_stored = kernel_options is not None and kernel_options.exact
     lefts, rights = broadcast_left(left), broadcast_right(right)
     left_size, right_size = _size(left_shape), _size(right_shape)
     window = as_window(max_shift, left_size, right_size)
@@ -124,9 +128,24 @@ def _arranged(
         )
         chosen = choose_engine(engine, xp, task, kernel_options)
         correlator = chosen.bind(left_size, right_size, window, xp)
-        if dtype == np.float32:
+        if dtype == np.float32 or as_stored:
             types = [kind if chosen.reads(kind) else dtype for kind in (left_type, right_type)]
-    return Arrangement(window, dtype, lefts.shape, rights.shape, shape, types[0], types[1], correlator)
+    return Arrangement(window, dtype, lefts.shape, rights.shape, shape, as_stored, types[0], types[1], correlator)
+
+
+def plane_dtype(left: Array, right: Array, kernel_options: KernelOptions | None) -> np.dtype[np.floating]:
+    """Type of the planes of these matrices: that of `working_dtype`, float64 where sums are exact whole numbers.
+
+    Raises
+    ------
+    DataTypeError
+        For elements that are not real numbers, or not bytes where the precision is of bytes.
+    """
+    dtype = working_dtype(left, right)
+    if kernel_options is None or not kernel_options.exact:
+        return dtype
+    check_bytes(left, right)
+    return np.dtype(np.float64)
 
 
 def _size(shape: tuple[int, ...]) -> tuple[int, int]:

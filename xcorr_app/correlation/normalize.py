@@ -24,6 +24,8 @@ Overlaps: TypeAlias = tuple[Array, Array]
 
 # Variance left in an overlap, relative to that of the whole image, below which rounding would decide the score.
 _RELATIVE_VARIANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
+_RELATIVE_TO_SQUARES = 1e-14
+"""The same for integers, whose sums are exact, relative to the sum of squares with the mean in it."""
 
 
 def least_overlap(left_shape: tuple[int, int], right_shape: tuple[int, int], min_overlap: float) -> int:
@@ -35,7 +37,8 @@ def least_overlap(left_shape: tuple[int, int], right_shape: tuple[int, int], min
 class ZNCC:
     """Turns plain sums into zero-mean normalised cross-correlation for fixed shapes and a fixed window.
 
-    The matrices given to it should have zero mean (the result does not change, the rounding does).
+    The matrices given to it should have zero mean (the result does not change, the rounding does); integers are taken
+    as they are, in double precision.
 
     Parameters
     ----------
@@ -63,11 +66,13 @@ class ZNCC:
 
     def left(self, matrices: Array) -> Overlaps:
         """Return overlap sums and centred sums of squares of left matrices (..., H, W), to be reused."""
-        return self._centred(matrices, *self._sums.of_left(matrices))
+        values = _as_floats(matrices)
+        return self._centred(values, *self._sums.of_left(values), _least_variance(matrices.dtype))
 
     def right(self, matrices: Array) -> Overlaps:
         """Return overlap sums and centred sums of squares of right matrices (..., H', W')."""
-        return self._centred(matrices, *self._sums.of_right(matrices))
+        values = _as_floats(matrices)
+        return self._centred(values, *self._sums.of_right(values), _least_variance(matrices.dtype))
 
     def __call__(self, sums: Array, left: Overlaps, right: Overlaps) -> Array:
         """Return scores in [-1, 1] as float64, shape of `sums`; NaN where the overlap is too small or constant."""
@@ -78,8 +83,21 @@ class ZNCC:
         score = covariance / self._xp.sqrt(self._xp.where(invalid, 1.0, product))
         return self._xp.where(invalid, np.nan, self._xp.clip(score, -1.0, 1.0))
 
-    def _centred(self, matrices: Array, sums: Array, squares: Array) -> Overlaps:
+    def without_means(self, sums: Array, left: Overlaps, right: Overlaps, means: tuple[Array, Array]) -> Array:
+        """Return what plain sums would be had every matrix lost its mean before; `means` broadcast to `sums`."""
+        of_left, of_right = means
+        return sums - of_left * right[0] - of_right * left[0] + self._counts * of_left * of_right
+
+    def _centred(self, matrices: Array, sums: Array, squares: Array, least: float) -> Overlaps:
         variance = squares - sums * sums / self._counts
         whole = self._xp.einsum("...ij,...ij->...", matrices, matrices)[..., None, None]
-        variance[variance <= _RELATIVE_VARIANCE[matrices.dtype] * whole] = 0.0
+        variance[variance <= least * whole] = 0.0
         return sums, variance
+
+
+def _least_variance(dtype: np.dtype[Any]) -> float:
+    return _RELATIVE_VARIANCE[dtype] if dtype.kind == "f" else _RELATIVE_TO_SQUARES
+
+
+def _as_floats(matrices: Array) -> Array:
+    return matrices if matrices.dtype.kind == "f" else matrices.astype(np.float64)

@@ -75,9 +75,9 @@ def cross_correlate(
     engine : str
         ``auto`` (the fastest for these shapes by a table of measurements), ``fft``, ``warp-shuffle`` (CuPy arrays of at
         most 16 bits or float32), ``tensor`` (the same arrays, on tensor cores: errors below 1e-6 of the product of both
-        matrices' norms) or ``definition``.
+        matrices' norms, unless `kernel_options` ask for another precision) or ``definition``.
     kernel_options : KernelOptions, optional
-        Variant and tuning of the kernels of ``warp-shuffle``, which is then what ``auto`` means.
+        Variant and tuning of the kernels of ``warp-shuffle``, or precision of ``tensor``; ``auto`` is then that engine.
     min_overlap : float
         Fraction of the smaller matrix, in [0, 1]; ``zncc`` only.
     check_finite : bool
@@ -89,7 +89,8 @@ def cross_correlate(
     -------
     ndarray, shape (ny, nx), (M, ny, nx) or (N, M, ny, nx)
         Same kind of array as the input. Element ``[i, j]`` belongs to shift ``(dy_min + i, dx_min + j)``; for the
-        full plane ``dy_min = 1 - H'``. float32 if both inputs have at most 16 bits or are float32, else float64.
+        full plane ``dy_min = 1 - H'``. float32 if both inputs have at most 16 bits or are float32, else float64; of
+        precision ``int8`` float64, which holds its whole numbers.
 
     Raises
     ------
@@ -185,7 +186,8 @@ def _plain_sums(lefts: Array, rights: Array, how: Arrangement, correlator: Corre
 
 def _scores(lefts: Array, rights: Array, how: Arrangement, correlator: Correlator, min_overlap: float) -> Array:
     zncc = ZNCC(lefts.shape[-2:], rights.shape[-2:], how.window, min_overlap, array_namespace(lefts))
-    lefts, rights = standardize(lefts, how.dtype).values, standardize(rights, how.dtype).values
+    if not how.as_stored:
+        lefts, rights = standardize(lefts, how.dtype).values, standardize(rights, how.dtype).values
     sums = correlator.sums(correlator.left(lefts), correlator.right(rights))
     return zncc(sums, zncc.left(lefts), zncc.right(rights))
 

@@ -1,4 +1,4 @@
-"""What a user may ask of the correlation kernels: a variant and its tunables, checked before anything is compiled."""
+"""What a user may ask of the correlation kernels: a variant and its tunables, or a precision; checked beforehand."""
 
 from __future__ import annotations
 
@@ -9,10 +9,13 @@ import numpy as np
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.correlation_launch import VARIANTS
 
-__all__ = ["DISTRIBUTIONS", "TUNABLES", "KernelOptions"]
+__all__ = ["DISTRIBUTIONS", "PRECISIONS", "TUNABLES", "KernelOptions"]
 
 DISTRIBUTIONS = ("none", "rectangle", "triangle")
 """How the rows of a shift are split among workers, in the order of the kernel's ``DISTRIBUTION`` macro."""
+
+PRECISIONS = ("fp16", "fp16x2", "int8")
+"""What a value is on tensor cores: a half, the sum of two halves, or the byte that it is."""
 
 _DISTRIBUTED = "warp-shuffle-distributed"
 
@@ -28,11 +31,12 @@ TUNABLES: dict[str, tuple[str, dict[str, int]]] = {
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """Choice and tuning of the CUDA kernels behind engine ``warp-shuffle``; None is the measured table's value.
+    """Choice and tuning of the CUDA kernels behind engines ``warp-shuffle`` and ``tensor``; None leaves it to them.
 
-    All variants give the same sums up to rounding, and the same bits in every run but one:
-    ``warp-shuffle-distributed`` adds the sums of several workers in any order, unless `distribution` is ``"none"``.
-    Then one worker computes a shift alone and every run gives the same bits. ``variant="auto"`` never takes it.
+    A variant and its tunables belong to ``warp-shuffle``, the precision to ``tensor``. All variants give the same sums
+    up to rounding, and the same bits in every run but one: ``warp-shuffle-distributed`` adds the sums of several
+    workers in any order, unless `distribution` is ``"none"``. Then one worker computes a shift alone and every run
+    gives the same bits. ``variant="auto"`` never takes it.
 
     Parameters
     ----------
@@ -50,6 +54,13 @@ class KernelOptions:
         Consecutive row shifts a thread works on, 1 to 8 (``multi-row``).
     left_rows : int, optional
         Left rows a thread holds at a time, 1 to 8 (``multi-row``).
+    precision : {"fp16", "fp16x2", "int8"}, optional
+        How engine ``tensor`` multiplies. ``"fp16x2"``: values as sums of two halves; plain sums are off by less than
+        1e-6 of the product of both matrices' norms. ``"fp16"``: single halves, a third of the products; a normalised
+        score is off by 1e-3 at most where overlaps vary about as much as the whole matrices. ``"int8"``: the bytes of
+        uint8 matrices, and of no others; plain sums are exact whole numbers and planes float64, which holds those of
+        2^37 elements. Without it planes are ``"fp16x2"``, and registration seeks peaks as ``"fp16"`` does and computes
+        what lies around them anew in single precision; with ``"fp16x2"`` or ``"int8"`` it searches whole planes.
 
     Raises
     ------
@@ -60,6 +71,8 @@ class KernelOptions:
     --------
     >>> KernelOptions("multi-row", shifts=4).tuning()
     {'SHIFTS': 4}
+    >>> KernelOptions(precision="int8").engine
+    'tensor'
     """
 
     variant: str = "auto"
@@ -69,10 +82,19 @@ class KernelOptions:
     lefts: int | None = None
     shifts: int | None = None
     left_rows: int | None = None
+    precision: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.variant, str) or (self.variant != "auto" and self.variant not in VARIANTS):
             raise ArgumentError(f"unknown kernel variant {self.variant!r}: use auto or one of {', '.join(VARIANTS)}")
+        if self.precision is not None:
+            if not isinstance(self.precision, str) or self.precision not in PRECISIONS:
+                raise ArgumentError(f"unknown precision {self.precision!r}: use {', '.join(PRECISIONS)}")
+            if self.variant != "auto":
+                raise ArgumentError(
+                    f"precision belongs to engine 'tensor', kernel variant {self.variant!r} to 'warp-shuffle': "
+                    "leave one of them out"
+                )
         if self.distribution is not None:
             self._check_owner("distribution", (_DISTRIBUTED,))
             if not isinstance(self.distribution, str) or self.distribution not in DISTRIBUTIONS:
@@ -95,6 +117,18 @@ class KernelOptions:
     def asks_nothing(self) -> bool:
         """Whether everything is left to the table of measurements."""
         return all(getattr(self, option.name) == option.default for option in fields(self))
+
+    @property
+    def engine(self) -> str | None:
+        """Name of the engine that has what is asked for; None where nothing is."""
+        if self.asks_nothing:
+            return None
+        return "warp-shuffle" if self.precision is None else "tensor"
+
+    @property
+    def exact(self) -> bool:
+        """Whether matrices are summed as they are stored, in whole numbers: uint8 alone, nothing is standardised."""
+        return self.precision == "int8"
 
     def tuning(self) -> dict[str, int]:
         """Macro values that replace the table's, for `xcorr_app.gpu.correlation_launch.launch_of`."""

@@ -15,14 +15,14 @@ from xcorr_app.gpu.correlation_costs import costs, fastest_variant
 from xcorr_app.gpu.correlation_launch import most_pairs
 from xcorr_app.gpu.correlation_options import KernelOptions
 from xcorr_app.gpu.correlation_plan import device_limits
-from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.correlation_problem import Part, Problem
 from xcorr_app.gpu.correlation_run import correlate_on_device
+from xcorr_app.gpu.half_peaks import HalfPeaks
 from xcorr_app.gpu.launch import DeviceLimits, Launch
-from xcorr_app.gpu.near_peak_launch import SHIFTS, near_peak_launch
 from xcorr_app.gpu.peak_launch import RECORD, peak_launch, plane_peak_launch
 from xcorr_app.gpu.placement import current_device
 from xcorr_app.gpu.rectangle_tables import RectangleTables, start
-from xcorr_app.gpu.tensor_run import centred_sums
+from xcorr_app.gpu.small_hankel_launch import small_hankel_launch
 
 __all__ = ["PeakFinder", "PeakRecords", "finds_peaks"]
 
@@ -47,7 +47,8 @@ class PeakRecords:
     rival : ndarray of float64, shape (n,)
         Height of the highest other local maximum at least 3 shifts away; -inf where there is none.
     around : ndarray of float64, shape (n, 5, 5)
-        Values around the peak; NaN outside the plane and where a shift does not count.
+        Values around the peak; NaN outside the plane and where a shift does not count. In the outer sixteen also where
+        half precision is enough to tell that they are lower than the peak.
     """
 
     row: NDArray[np.intp]
@@ -89,8 +90,9 @@ class PeakFinder:
     options : KernelOptions, optional
         A variant asked for here makes planes first, as no variant but one finds peaks itself.
     tensor : bool, optional
-        Find peaks among sums of half precision, on tensor cores, and compute the 5 x 5 values around each anew in
-        single precision. Where one of these is higher than the peak, the record's row is -1 less the row.
+        Find peaks among sums of half precision, on tensor cores, and compute the values around each anew in single
+        precision: 3 x 3, or 5 x 5 where half precision does not tell that the outer are lower. Where one of these is
+        higher than the peak, the record's row is -1 less the row.
     """
 
     def __init__(
@@ -109,6 +111,8 @@ class PeakFinder:
         self._options = options or KernelOptions()
         self._tensor = tensor
         self._nothing = cupy.zeros(2)
+        self._half_peaks: dict[tuple[int, int, int, Any, Any], HalfPeaks] = {}
+        self._parts: dict[tuple[int, int, int], tuple[Part, ...]] = {}
 
     def left_tables(self, lefts: Any) -> Any:
         """Rectangle sums of left matrices (n, H, W), to be used any number of times."""
@@ -130,32 +134,49 @@ class PeakFinder:
         -------
         records : cupy.ndarray of float64, shape (pairs, 29)
             For `PeakRecords.of`; nothing has waited for the device.
-        moments : cupy.ndarray of float64, shape (m, 2)
-            Sum and sum of squares of every right matrix; zero where neither scores nor `tensor` need them.
+        sums : cupy.ndarray of float64, shape (m, i, j, 2)
+            ``sums[:, -1, -1]`` are the sum and sum of squares of every right matrix; zero where neither scores nor
+            `tensor` need them, or one block does all of a pair.
         """
         cupy = self._cupy
-        window = self._window
-        batch = {"lefts": lefts.shape[0], "rights": rights.shape[0], "rights_per_left": rights_per_left}
-        problem = Problem(window.left_shape, window.right_shape, window.first_shift, window.plane_shape, **batch)
-        records = cupy.empty((problem.pairs, RECORD))
-        moments = cupy.zeros((problem.rights, 2))
+        batch = lefts.shape[0], rights.shape[0], rights_per_left
+        records = cupy.empty((lefts.shape[0] * rights_per_left, RECORD))
+        if self._tensor and not self._normalize:
+            types = _type_name(lefts.dtype), _type_name(rights.dtype)
+            small = _small_launch(self._window, batch, types, self._device)
+            if small is not None:
+                start(small, (lefts, rights, records), (rights_per_left, rights.shape[0], self._least))
+                return records, cupy.zeros((rights.shape[0], 1, 1, 2))
+        parts = self._parts.get(batch) or self._parts_of(*batch)
         wanted = self._normalize or self._tensor
         if left_tables is None and wanted and lefts.shape[0] == 1:
             left_tables = self.left_tables(lefts)
-        for part in problem.parts(self._pairs_at_once(problem)):
+        if wanted and len(parts) == 1:
+            of_right = self._tables.right(rights)
+            of_left = self.left_tables(lefts) if left_tables is None else left_tables
+            self._find_part(parts[0].problem, lefts, rights, of_left, of_right, records)
+            return records, of_right
+        sums = cupy.zeros((rights.shape[0], 1, 1, 2))
+        for part in parts:
             these = lefts[part.left : part.left + part.problem.lefts]
             those = rights[part.right : part.right + part.problem.rights]
             of_left = of_right = None
             if wanted:
                 of_right = self._tables.right(those)
-                moments[part.right : part.right + part.problem.rights] = of_right[:, -1, -1]
+                sums[part.right : part.right + part.problem.rights] = of_right[:, -1:, -1:]
                 if left_tables is None:
                     of_left = self.left_tables(these)
                 else:
                     of_left = left_tables[part.left : part.left + part.problem.lefts]
             into = records[part.plane : part.plane + part.problem.pairs]
             self._find_part(part.problem, these, those, of_left, of_right, into)
-        return records, moments
+        return records, sums
+
+    def _parts_of(self, lefts: int, rights: int, rights_per_left: int) -> tuple[Part, ...]:
+        """Cut a batch into launches, once for each size of a batch."""
+        problem = replace(self._window, lefts=lefts, rights=rights, rights_per_left=rights_per_left)
+        parts = self._parts[lefts, rights, rights_per_left] = tuple(problem.parts(self._pairs_at_once(problem)))
+        return parts
 
     def _pairs_at_once(self, problem: Problem) -> int:
         left_cells, cells = self._tables.cells
@@ -177,7 +198,9 @@ class PeakFinder:
         self, problem: Problem, lefts: Any, rights: Any, left_tables: Any, right_tables: Any, records: Any
     ) -> None:
         if self._tensor:
-            self._find_by_halves(problem, lefts, rights, (left_tables, right_tables), records)
+            batch = problem.lefts, problem.rights, problem.rights_per_left, lefts.dtype, rights.dtype
+            half_peaks = self._half_peaks.get(batch) or self._half_peaks_of(problem, batch)
+            half_peaks(lefts, rights, (left_tables, right_tables), records)
             return
         cupy = self._cupy
         tables = (left_tables, right_tables) if self._normalize else (self._nothing, self._nothing)
@@ -197,39 +220,45 @@ class PeakFinder:
         arrays = (lefts, rights, workspace, arrived, *tables, self._tables.rows, self._tables.columns, records)
         start(launch, arrays, (*problem.arguments(), *launch.extra, *self._normalizer_numbers()))
 
-    def _find_by_halves(self, problem: Problem, lefts: Any, rights: Any, tables: tuple[Any, Any], records: Any) -> None:
-        cupy = self._cupy
-        planes = centred_sums(problem, lefts, rights, tables, self._tables.cells)
-        self._search(planes, problem, tables, records, (lefts.dtype.kind != "f", rights.dtype.kind != "f"))
-        launch = near_peak_launch(
+    def _half_peaks_of(self, problem: Problem, batch: tuple[int, int, int, Any, Any]) -> HalfPeaks:
+        """Prepare the launches of a batch, once for each size and types."""
+        found = self._half_peaks[batch] = HalfPeaks(
             problem,
+            batch[3:],
+            self._tables,
             normalize=self._normalize,
-            left_type=str(lefts.dtype),
-            right_type=str(rights.dtype),
+            least_overlap=self._least,
             device=self._device,
         )
-        workspace, arrived = self._nothing, self._nothing
-        if launch.segments > 1:
-            workspace = cupy.empty(problem.pairs * launch.segments * SHIFTS)
-            arrived = cupy.zeros(problem.pairs, np.int32)
-        arrays = (lefts, rights, workspace, arrived, *tables, self._tables.rows, self._tables.columns, records)
-        start(launch, arrays, (*problem.arguments(), *launch.extra, *self._normalizer_numbers()))
+        return found
 
-    def _search(
-        self,
-        planes: Any,
-        problem: Problem,
-        tables: tuple[Any, Any],
-        records: Any,
-        centred: tuple[bool, bool] | None = None,
-    ) -> None:
-        launch = plane_peak_launch(problem, normalize=self._normalize, device=self._device, centred=centred)
+    def _search(self, planes: Any, problem: Problem, tables: tuple[Any, Any], records: Any) -> None:
+        launch = _search_launch(problem, self._normalize, self._device)
         assert launch is not None, "finds_peaks() was not asked"  # noqa: S101 - a mistake of ours, not of the user
         arrays = (planes, *tables, self._tables.rows, self._tables.columns, records)
         start(launch, arrays, (*problem.arguments(), *self._normalizer_numbers()))
 
     def _normalizer_numbers(self) -> tuple[int, ...]:
         return (*self._tables.sizes, self._least)
+
+
+@functools.cache
+def _type_name(dtype: Any) -> str:
+    return str(dtype)  # which takes NumPy longer than a launch
+
+
+@functools.lru_cache(maxsize=256)
+def _small_launch(
+    window: Problem, batch: tuple[int, int, int], types: tuple[str, str], device: DeviceLimits
+) -> Launch | None:
+    lefts, rights, rights_per_left = batch
+    problem = replace(window, lefts=lefts, rights=rights, rights_per_left=rights_per_left)
+    return small_hankel_launch(problem, left_type=types[0], right_type=types[1], device=device)
+
+
+@functools.lru_cache(maxsize=256)
+def _search_launch(problem: Problem, normalize: bool, device: DeviceLimits) -> Launch | None:
+    return plane_peak_launch(problem, normalize=normalize, device=device)
 
 
 @functools.lru_cache(maxsize=256)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,11 +20,11 @@ from xcorr_app.gpu.correlation_problem import Part, Problem
 from xcorr_app.gpu.launch import DeviceLimits, Launch
 from xcorr_app.gpu.placement import current_device
 
-__all__ = ["Plan", "argument_type", "device_limits", "plan_of"]
+__all__ = ["Plan", "Start", "argument_type", "device_limits", "plan_of"]
 
 
 @dataclass(frozen=True)
-class _Start:
+class Start:
     """One kernel, ready to start on given arrays."""
 
     function: Any
@@ -34,14 +34,33 @@ class _Start:
     shared_bytes: int
 
     @classmethod
-    def of(cls, launch: Launch, problem: Problem) -> _Start:
+    def of(cls, launch: Launch, given: Sequence[int]) -> Start:
+        """Compile a launch for the current device, and make its arguments of integers.
+
+        Parameters
+        ----------
+        launch : Launch
+            What to start.
+        given : sequence of int
+            The arguments that follow the arrays, 32 bits each.
+
+        Returns
+        -------
+        Start
+            To be called with the arrays.
+        """
         function = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
         as_argument = argument_type()
-        numbers = tuple(as_argument(np.int32(value)) for value in (*problem.arguments(), *launch.extra))
+        numbers = tuple(as_argument(np.int32(value)) for value in given)
         return cls(function, (launch.blocks,), (launch.threads,), numbers, launch.shared_bytes)
 
     def __call__(self, *arrays: Any) -> None:
+        """Start the kernel in the current stream."""
         self.function(self.grid, self.block, (*arrays, *self.numbers), self.shared_bytes)
+
+
+def _start(launch: Launch, problem: Problem) -> Start:
+    return Start.of(launch, (*problem.arguments(), *launch.extra))
 
 
 @dataclass(frozen=True)
@@ -49,16 +68,16 @@ class _Step:
     """The kernels of one part of the batch."""
 
     part: Part
-    starts: tuple[_Start, ...]
+    starts: tuple[Start, ...]
     zero_first: bool
     segments: int
-    sum_segments: _Start | None
+    sum_segments: Start | None
 
     @classmethod
     def of(cls, part: Part, launch: Launch) -> _Step:
         launches = (launch, launch.then) if launch.then else (launch,)
-        adds_up = _Start.of(launch.sum_of_segments(part.problem), part.problem) if launch.segments > 1 else None
-        starts = tuple(_Start.of(each, part.problem) for each in launches)
+        adds_up = _start(launch.sum_of_segments(part.problem), part.problem) if launch.segments > 1 else None
+        starts = tuple(_start(each, part.problem) for each in launches)
         return cls(part, starts, launch.zero_first, launch.segments, adds_up)
 
     def run(self, lefts: Any, rights: Any, planes: Any) -> None:

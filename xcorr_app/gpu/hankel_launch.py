@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
 from xcorr_app.gpu.launch import DeviceLimits, Launch, ceil_div
 
-__all__ = ["HankelLaunch", "hankel_launch", "slides_left"]
+__all__ = ["HankelLaunch", "block_bytes", "hankel_launch", "shared_sums", "slid_words", "slides_left"]
 
 _LEAST_ROWS = 16
 """Of a segment: each reads a window's rows of the plain matrix before its first."""
@@ -25,6 +25,8 @@ _WARPGROUP_TILES, _TILES_OF_THREE_GROUPS = 18, 8
 """Tiles of 16 x 8 sums whose registers fit, with two groups of four warps and with three."""
 _CHAIN = 4096
 """Products of a warp that may add to one sum: each cuts off up to 2^-24 of it."""
+_GROUP = 16
+"""Segments that one block adds up."""
 _WORK_BYTES = 80
 _SOURCE_BYTES = 16
 
@@ -39,7 +41,7 @@ class HankelLaunch:
         Arguments: lefts, rights, planes, workspace, arrived, left tables, right tables, problem, cells of a left table,
         cells of a right table, then `Launch.extra`.
     counters : int
-        Elements of `arrived`, int32, all zero.
+        Elements of `arrived`, int32, all zero; the launch leaves them so.
     workspace : int
         Elements of the workspace, float32.
     halves : Launch or None
@@ -138,8 +140,29 @@ def hankel_launch(
     launch = Launch(
         f"correlation/{kernel}", {**types, **macros}, parts * segments, threads, shared, extra, segments=segments
     )
-    counters, workspace = (parts, parts * segments * members * window_y * window_x) if segments > 1 else (1, 1)
+    counters, workspace = shared_sums(parts, segments, members * window_y * window_x)
     return HankelLaunch(launch, counters, workspace, halves, half_words)
+
+
+def shared_sums(parts: int, segments: int, sums: int) -> tuple[int, int]:
+    """Count what blocks need to add up the segments of a part.
+
+    Parameters
+    ----------
+    parts, segments : int
+        Number of parts, and of segments of each.
+    sums : int
+        That a block makes.
+
+    Returns
+    -------
+    counters, workspace : int
+        Elements of `HankelLaunch.counters` and `HankelLaunch.workspace`.
+    """
+    if segments == 1:
+        return 1, 1
+    groups = ceil_div(segments, _GROUP)
+    return parts * (groups + 1), parts * (segments + groups) * sums
 
 
 def _halves(element: str, matrices: int, height: int, pitch: int) -> Launch:
@@ -198,7 +221,7 @@ def _warpgroup_tile(problem: Problem, plain_width: int, device: DeviceLimits) ->
     return macros
 
 
-def _slid_words(macros: Mapping[str, int]) -> int:
+def slid_words(macros: Mapping[str, int]) -> int:
     """Words of a row of a slid matrix: two copies."""
     slid_quads = macros["PANEL"] // 4 + 4 * macros["M_TILES"] + 1
     return 2 * ((2 * slid_quads + 15) // 32 * 32 + 16)
@@ -211,18 +234,19 @@ def _warp_bytes(macros: Mapping[str, int], split: int) -> int:
     plain_words = (macros["PANEL"] // 2 + 31) // 32 * 32 + 4
     ring = 8 * macros["N_TILES"] + 2 * step
     raw = 4 * step * (members * slid_quads + plain_quads)
-    staged = raw + split * (2 * members * step * _slid_words(macros) + ring * plain_words)
-    return _block_bytes(macros, members, staged)
+    staged = raw + split * (2 * members * step * slid_words(macros) + ring * plain_words)
+    return block_bytes(macros, members, staged)
 
 
 def _warpgroup_bytes(macros: Mapping[str, int]) -> int:
     """Bytes of a block of ``hankel_warpgroup``."""
     places = macros["STEP_ROWS"] + 8 * macros["N_TILES"] - 1
     slid_rows = 4 * macros["WARPS"]
-    return _block_bytes(macros, 4, 2 * (slid_rows * _slid_words(macros) + macros["PANEL"] // 8 * 4 * places))
+    return block_bytes(macros, 4, 2 * (slid_rows * slid_words(macros) + macros["PANEL"] // 8 * 4 * places))
 
 
-def _block_bytes(macros: Mapping[str, int], members: int, staged: int) -> int:
+def block_bytes(macros: Mapping[str, int], members: int, staged: int) -> int:
+    """Bytes of a block that stages so many words and has so many slid matrices."""
     sums = 128 * macros["M_TILES"] * macros["N_TILES"] * members
     exchanged = max(1, macros["WARPS"] // 2) * sums
     return _WORK_BYTES + _SOURCE_BYTES * (members + 1) + 4 * max(staged, exchanged)

@@ -71,6 +71,9 @@ class Launch:
     block_y: int = 1
     then: Launch | None = None
 
+    def __hash__(self) -> int:
+        return hash((self.kernel, self.blocks, self.threads, self.extra))  # equal launches agree in these
+
     @property
     def entry(self) -> str:
         """Name of the kernel."""

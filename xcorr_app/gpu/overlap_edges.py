@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.correlation_problem import Problem
 
-__all__ = ["OverlapEdges", "axis_overlap"]
+__all__ = ["OverlapEdges", "Strips", "axis_overlap"]
 
 Indices = NDArray[np.intp]
 Bounds = tuple[Indices, Indices]
 
 _BAND = 32
-"""Most rows that one block of ``overlap_sums`` adds up."""
+"""Most rows between two row edges: what one warp of ``small_table`` adds up."""
 
 
 def axis_overlap(left_size: int, right_size: int, shifts: Indices) -> tuple[Bounds, Bounds]:
@@ -79,6 +79,41 @@ class OverlapEdges:
             shifts.append(np.stack([*indices, right[1] - right[0]], axis=1).astype(np.int32))
         (left_rows, right_rows), (left_columns, right_columns) = edges
         return cls(left_rows, left_columns, right_rows, right_columns, *shifts)
+
+
+@dataclass(frozen=True)
+class Strips:
+    """How the blocks of ``overlap_sums`` share the rows of a matrix.
+
+    Attributes
+    ----------
+    rows : ndarray of int32, shape (strips, 4)
+        First row, end, first band, and a bit for every row after which a band ends: rows that no edge parts.
+    edge_of_band : ndarray of int32, shape (bands,)
+        Which row edge a band ends at, or -1.
+    """
+
+    rows: NDArray[np.int32]
+    edge_of_band: NDArray[np.int32]
+
+    @classmethod
+    def of(cls, row_edges: NDArray[np.int32], longest: int) -> Strips:
+        """Return strips of at most `longest` rows (32 at most) for a matrix with these edges.
+
+        The end of a band takes a block about as long as four rows do, so a strip has fewer bands than rows.
+        """
+        starts = row_edges.astype(np.intp)
+        bands = _edges((starts, starts), int(row_edges[-1]), longest)
+        strips, first = [], 0
+        while first < bands.size - 1:
+            last = int(np.searchsorted(bands, bands[first] + longest, side="right")) - 1
+            last = min(last, first + max(1, longest // 2))
+            ends = sum(1 << int(row - bands[first] - 1) for row in bands[first + 1 : last + 1])
+            strips.append((bands[first], bands[last], first, ends))
+            first = last
+        edge_of_band = np.full(bands.size - 1, -1, np.int32)
+        edge_of_band[np.searchsorted(bands, row_edges[1:]) - 1] = np.arange(1, row_edges.size)
+        return cls(np.array(strips, np.int64).astype(np.uint32).view(np.int32), edge_of_band)
 
 
 def _edges(bounds: Bounds, size: int, longest: int) -> NDArray[np.int32]:

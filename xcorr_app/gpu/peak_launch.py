@@ -4,60 +4,22 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
 from xcorr_app.gpu.correlation_tuning import window_tile
-from xcorr_app.gpu.launch import DeviceLimits, Launch, ceil_div
+from xcorr_app.gpu.launch import WARP, DeviceLimits, Launch, ceil_div
 from xcorr_app.gpu.tile_launches import combined_launch
 
-__all__ = ["RECORD", "SMALL", "moment_launches", "peak_launch", "plane_peak_launch", "uncentre_launch"]
+__all__ = ["RECORD", "peak_launch", "plane_peak_launch", "uncentre_launch"]
 
 RECORD = 29
 """Numbers a peak's record holds: row and column in the plane, value, highest rival, the 5 x 5 values around."""
 
 _SCRATCH = 64
 """Floats by which the threads of a block agree on a peak."""
+_SCORE_BYTES = 96
+"""What the threads of a block share of how shifts are scored."""
 _FEW_SHIFTS = 2048
-
-SMALL = 128 * 128
-"""Pixels up to which one block makes a matrix's whole table."""
-
-
-@dataclass(frozen=True)
-class MomentLaunches:
-    """The launches that make the tables of rectangle sums of one side's matrices: one for small matrices, else two."""
-
-    small: Launch
-    sums: Launch
-    table: Launch
-
-
-def moment_launches(element: str, images: int, bands: int) -> MomentLaunches:
-    """Choose the launches that make rectangle sums.
-
-    Parameters
-    ----------
-    element : str
-        NumPy name of the matrices' type.
-    images, bands : int
-        Number of matrices, and of bands of rows of each.
-
-    Returns
-    -------
-    MomentLaunches
-        Kernel arguments of the three: images, band edges, edge of each column, tables, height, width, bands, column
-        cells; images, band edges, column edges, cells, height, width, bands, column cells; cells, tables, bands, column
-        cells.
-    """
-    threads, few = 256, 128
-    kept_bytes = 16 * few // 32 + 4 * few + 16
-    of_element: dict[str, str | int] = {"RIGHT_TYPE": INPUT_TYPES[element]}
-    return MomentLaunches(
-        Launch("correlation/small_table", {**of_element, "THREADS": few}, images, few),
-        Launch("correlation/overlap_sums", {**of_element, "THREADS": few}, images * bands, few, kept_bytes),
-        Launch("correlation/overlap_table", {"THREADS": threads}, images, threads),
-    )
 
 
 def plane_peak_launch(
@@ -82,10 +44,13 @@ def plane_peak_launch(
     Launch or None
         Ready to compile and start.
     """
-    shared_bytes = 4 * (_SCRATCH + problem.plane_shape[0] * problem.plane_shape[1])
+    shared_bytes = 4 * (_SCRATCH + problem.plane_shape[0] * problem.plane_shape[1]) + _SCORE_BYTES
     if shared_bytes > device.shared_bytes:
         return None
-    warps = 4 if problem.plane_shape[0] * problem.plane_shape[1] <= _FEW_SHIFTS else 8
+    shifts = problem.plane_shape[0] * problem.plane_shape[1]
+    warps = 4 if shifts <= _FEW_SHIFTS else 8
+    if problem.pairs <= device.multiprocessors:  # each has a plane of its own, and room for all threads
+        warps = next((count for count in (4, 8, 16) if shifts <= count * WARP), 32)
     defines: dict[str, str | int] = {"WARPS": warps, "NORMALIZE": int(normalize)}
     if centred is not None:
         defines |= {"CENTRED": 1, **_integers(centred)}

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.compile import kernel_function
+from xcorr_app.gpu.correlation_plan import Start, device_limits
 from xcorr_app.gpu.correlation_problem import Problem
 from xcorr_app.gpu.launch import Launch
-from xcorr_app.gpu.overlap_edges import OverlapEdges
-from xcorr_app.gpu.peak_launch import SMALL, moment_launches
+from xcorr_app.gpu.overlap_edges import OverlapEdges, Strips
+from xcorr_app.gpu.placement import current_device
+from xcorr_app.gpu.scratch import Scratch
+from xcorr_app.gpu.table_launch import SMALL, overlap_sums_launch, small_table_launch, strip_rows
 
 __all__ = ["RectangleTables", "start"]
 
 
 def start(launch: Launch, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> None:
-    """Start a launch on arrays and integers.
+    """Start a launch on arrays and integers; what can be prepared is prepared once and kept.
 
     Parameters
     ----------
@@ -29,9 +33,12 @@ def start(launch: Launch, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> 
     numbers : tuple of int
         Its other arguments, 32 bits each.
     """
-    function = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
-    arguments = (*arrays, *(np.int32(number) for number in numbers))
-    function((launch.blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)
+    _prepared(current_device(), launch, numbers)(*arrays)
+
+
+@functools.lru_cache(maxsize=1024)
+def _prepared(_device: int, launch: Launch, numbers: tuple[int, ...]) -> Start:
+    return Start.of(launch, numbers)
 
 
 class RectangleTables:
@@ -48,53 +55,75 @@ class RectangleTables:
         Where overlaps begin and end.
     rows, columns : cupy.ndarray of int32, shape (shifts, 5)
         The edges of every shift, on the device.
+    sizes : tuple of int
+        Number of edges: left rows, left columns, right rows, right columns.
+    cells : tuple of int
+        Elements of a left table and of a right table.
     """
 
     def __init__(self, window: Problem) -> None:
-        self._cupy = cupy = importlib.import_module("cupy")
+        cupy = importlib.import_module("cupy")
         self.edges = edges = OverlapEdges.of(window)
-        self._left_edges = _on_device(cupy, edges.left_rows, edges.left_columns)
-        self._right_edges = _on_device(cupy, edges.right_rows, edges.right_columns)
         self.rows, self.columns = cupy.asarray(edges.rows), cupy.asarray(edges.columns)
-
-    @property
-    def sizes(self) -> tuple[int, int, int, int]:
-        """Number of edges: left rows, left columns, right rows, right columns."""
-        edges = self.edges
-        return edges.left_rows.size, edges.left_columns.size, edges.right_rows.size, edges.right_columns.size
-
-    @property
-    def cells(self) -> tuple[int, int]:
-        """Elements of a left table and of a right table."""
-        left_rows, left_columns, right_rows, right_columns = self.sizes
-        return left_rows * left_columns, right_rows * right_columns
+        self._left = _Side(cupy, edges.left_rows, edges.left_columns)
+        self._right = _Side(cupy, edges.right_rows, edges.right_columns)
+        self.sizes = edges.left_rows.size, edges.left_columns.size, edges.right_rows.size, edges.right_columns.size
+        self.cells = self.sizes[0] * self.sizes[1], self.sizes[2] * self.sizes[3]
 
     def left(self, lefts: Any) -> Any:
         """Make the tables of left matrices (n, H, W), to be used any number of times."""
-        return self._tables(lefts, *self._left_edges)
+        return self._left.tables(lefts)
 
     def right(self, rights: Any) -> Any:
         """Make the tables of right matrices (n, H', W')."""
-        return self._tables(rights, *self._right_edges)
+        return self._right.tables(rights)
 
-    def _tables(self, images: Any, row_edges: Any, column_edges: Any, edge_of_column: Any) -> Any:
-        cupy = self._cupy
-        count, height, width = images.shape
-        bands, cells = row_edges.size - 1, column_edges.size - 1
-        launches = moment_launches(str(images.dtype), count, bands)
-        tables = cupy.empty((count, bands + 1, cells + 1, 2))
-        numbers = (height, width, bands, cells)
-        if height * width <= SMALL:
-            start(launches.small, (images, row_edges, edge_of_column, tables), numbers)
+
+@dataclass(frozen=True)
+class _Large:
+    """What is prepared for so many large matrices of a type."""
+
+    start: Start
+    strips: tuple[Any, Any]
+    scratch: Scratch
+
+
+class _Side:
+    """Makes the tables of the matrices of one side."""
+
+    def __init__(self, cupy: Any, row_edges: NDArray[np.int32], column_edges: NDArray[np.int32]) -> None:
+        self._cupy = cupy
+        self._row_edges = row_edges
+        self._height, self._width = int(row_edges[-1]), int(column_edges[-1])
+        self._shape = row_edges.size, column_edges.size
+        edge_of_column = np.full(self._width + 1, -1, np.int32)
+        edge_of_column[column_edges] = np.arange(column_edges.size)
+        self._rows_on_device, self._edge_of_column = cupy.asarray(row_edges), cupy.asarray(edge_of_column)
+        self._small: dict[tuple[int, Any], Start] = {}
+        self._large: dict[tuple[int, Any], _Large] = {}
+
+    def tables(self, images: Any) -> Any:
+        cupy, count, kind = self._cupy, images.shape[0], (images.shape[0], images.dtype)
+        rows, columns = self._shape
+        tables = cupy.empty((count, rows, columns, 2))
+        if self._height * self._width <= SMALL:
+            if kind not in self._small:
+                launch = small_table_launch(images.dtype.name, count)
+                self._small[kind] = Start.of(launch, (self._height, self._width, rows - 1, columns - 1))
+            self._small[kind](images, self._rows_on_device, self._edge_of_column, tables)
             return tables
-        of_cells = cupy.empty((count, bands, cells, 2))
-        start(launches.sums, (images, row_edges, column_edges, of_cells), numbers)
-        start(launches.table, (of_cells, tables), (bands, cells))
+        if kind not in self._large:
+            self._large[kind] = self._prepared(count, images.dtype.name)
+        large = self._large[kind]
+        large.start(images, self._edge_of_column, *large.strips, *large.scratch(), tables)
         return tables
 
-
-def _on_device(cupy: Any, row_edges: NDArray[np.int32], column_edges: NDArray[np.int32]) -> tuple[Any, Any, Any]:
-    """Row edges, column edges, and for every column from 0 to the width which edge it is, or -1."""
-    edge_of_column = np.full(column_edges[-1] + 1, -1, np.int32)
-    edge_of_column[column_edges] = np.arange(column_edges.size)
-    return cupy.asarray(row_edges), cupy.asarray(column_edges), cupy.asarray(edge_of_column)
+    def _prepared(self, count: int, element: str) -> _Large:
+        rows, columns = self._shape
+        strips = Strips.of(self._row_edges, strip_rows(count, self._height, device_limits(current_device())))
+        strip_count, bands = strips.rows.shape[0], strips.edge_of_band.size
+        launch = overlap_sums_launch(element, count, self._width, strip_count)
+        numbers = (self._height, self._width, strip_count, bands, rows, columns - 1)
+        on_device = self._cupy.asarray(strips.rows), self._cupy.asarray(strips.edge_of_band)
+        scratch = Scratch((count * bands * (columns - 1) * 2, "float64"), counters=count)
+        return _Large(Start.of(launch, numbers), on_device, scratch)

@@ -13,7 +13,7 @@ __all__ = ["microseconds", "tensor_cores_are_faster"]
 
 _PRODUCTS = 2.5e8
 """Products of halves a microsecond, over whole tiles of shifts (512 frames of 512^2, 32 x 32 shifts)."""
-_NEIGHBOURHOOD = 2.4e-6
+_NEIGHBOURHOOD = 1.3e-6
 """Microseconds an element that the sums around a peak take in single precision."""
 _CALL = 40.0
 """Microseconds of the launches that the other ways do without."""

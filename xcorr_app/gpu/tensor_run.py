@@ -6,20 +6,25 @@ import functools
 import importlib
 from typing import Any
 
-from xcorr_app.gpu.correlation_plan import device_limits
+from xcorr_app.gpu.correlation_plan import Start, device_limits
 from xcorr_app.gpu.correlation_problem import Problem
 from xcorr_app.gpu.hankel_launch import HankelLaunch, hankel_launch, slides_left
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.hankel_pieces_launch import pieces_launch
+from xcorr_app.gpu.launch import DeviceLimits, Launch
 from xcorr_app.gpu.peak_launch import uncentre_launch
 from xcorr_app.gpu.placement import current_device
 from xcorr_app.gpu.rectangle_tables import RectangleTables, start
+from xcorr_app.gpu.scratch import Scratch
+from xcorr_app.gpu.small_planes_launch import small_planes_launch
 
 __all__ = [
     "HALF_ERROR",
+    "CentredSums",
     "centred_sums",
     "has_tensor_cores",
     "multiplies_by_groups",
     "plain_sums",
+    "prepared_sums",
     "why_no_tensor_cores",
 ]
 
@@ -91,20 +96,32 @@ def centred_sums(
     cupy.ndarray of float32, shape (pairs, ny, nx)
         ``sum (left - cL) (right - cR)`` over each overlap; the centres follow from the tables: ``scaling.cuh``.
     """
-    cupy = importlib.import_module("cupy")
-    device = current_device()
-    warpgroup = multiplies_by_groups() and split == 1 and _share(problem) >= 4
-    chosen = _launch(problem, str(lefts.dtype), str(rights.dtype), split, warpgroup, device_limits(device))
-    planes = cupy.empty((problem.pairs, *problem.plane_shape), cupy.float32) if out is None else out
-    workspace, arrived = cupy.empty(chosen.workspace, cupy.float32), cupy.zeros(chosen.counters, cupy.int32)
-    halves: tuple[Any, ...] = ()
-    if chosen.halves is not None:
-        plain, table, size = (rights, tables[1], cells[1]) if slides_left(problem) else (lefts, tables[0], cells[0])
-        halves = (cupy.empty(chosen.half_words, cupy.uint32),)
-        start(chosen.halves, (plain, table, *halves), (*plain.shape[-2:], size, *chosen.halves.extra))
-    arrays = (lefts, rights, *halves, planes, workspace, arrived, *tables)
-    start(chosen.launch, arrays, (*problem.arguments(), *cells, *chosen.launch.extra))
+    prepared = prepared_sums(problem, lefts.dtype, rights.dtype, cells, split=split)
+    planes = out
+    if planes is None:
+        planes = importlib.import_module("cupy").empty((problem.pairs, *problem.plane_shape), "float32")
+    prepared(lefts, rights, tables, planes)
     return planes
+
+
+def prepared_sums(
+    problem: Problem, left_type: Any, right_type: Any, cells: tuple[int, int], *, split: int = 1
+) -> CentredSums:
+    """Prepare what `centred_sums` does on the current device, or take what was prepared before.
+
+    Parameters
+    ----------
+    problem, cells, split
+        As for `centred_sums`.
+    left_type, right_type : numpy.dtype
+        Of the matrices.
+
+    Returns
+    -------
+    CentredSums
+        With its kernels compiled.
+    """
+    return _prepared(current_device(), problem, left_type, right_type, cells, split)
 
 
 def plain_sums(
@@ -128,6 +145,13 @@ def plain_sums(
     cupy.ndarray of float32, shape (pairs, ny, nx)
         Plain sums.
     """
+    if split == 1:
+        small = _small_launch(current_device(), problem, lefts.dtype, rights.dtype)
+        if small is not None:
+            cupy = importlib.import_module("cupy")
+            planes = cupy.empty((problem.pairs, *problem.plane_shape), cupy.float32) if out is None else out
+            start(small, (lefts, rights, planes), (problem.rights_per_left, problem.rights))
+            return planes
     tables = window.left(lefts), window.right(rights)
     planes = centred_sums(problem, lefts, rights, tables, window.cells, split=split, out=out)
     launch = uncentre_launch(problem, (lefts.dtype.kind != "f", rights.dtype.kind != "f"))
@@ -135,15 +159,55 @@ def plain_sums(
     return planes
 
 
+@functools.lru_cache(maxsize=256)
+def _small_launch(device: int, problem: Problem, left_type: Any, right_type: Any) -> Launch | None:
+    limits = device_limits(device)
+    return small_planes_launch(problem, left_type=left_type.name, right_type=right_type.name, device=limits)
+
+
 def _share(problem: Problem) -> int:
     """Number of matrices that slide over one plain one."""
     return problem.pairs if slides_left(problem) else problem.rights_per_left
 
 
+class CentredSums:
+    """What is prepared for the sums of one problem on the current device; see `prepared_sums`."""
+
+    def __init__(
+        self, problem: Problem, types: tuple[str, str], cells: tuple[int, int], split: int, device: DeviceLimits
+    ) -> None:
+        chosen = _launch(problem, *types, split, device)
+        self._scratch = Scratch((chosen.half_words, "uint32"), (chosen.workspace, "float32"), counters=chosen.counters)
+        self._start = Start.of(chosen.launch, (*problem.arguments(), *cells, *chosen.launch.extra))
+        self._plain = 1 if slides_left(problem) else 0
+        self._start_halves = None
+        if chosen.halves is not None:
+            shape = problem.right_shape if self._plain else problem.left_shape
+            self._start_halves = Start.of(chosen.halves, (*shape, cells[self._plain], *chosen.halves.extra))
+
+    def __call__(self, lefts: Any, rights: Any, tables: tuple[Any, Any], planes: Any) -> None:
+        """Write the planes."""
+        halves, workspace, arrived = self._scratch()
+        if self._start_halves is None:
+            self._start(lefts, rights, planes, workspace, arrived, *tables)
+            return
+        self._start_halves((lefts, rights)[self._plain], tables[self._plain], halves)
+        self._start(lefts, rights, halves, planes, workspace, arrived, *tables)
+
+
 @functools.lru_cache(maxsize=256)
-def _launch(
-    problem: Problem, left_type: str, right_type: str, split: int, warpgroup: bool, device: DeviceLimits
-) -> HankelLaunch:
+def _prepared(
+    device: int, problem: Problem, left_type: Any, right_type: Any, cells: tuple[int, int], split: int
+) -> CentredSums:
+    return CentredSums(problem, (left_type.name, right_type.name), cells, split, device_limits(device))
+
+
+def _launch(problem: Problem, left_type: str, right_type: str, split: int, device: DeviceLimits) -> HankelLaunch:
+    warpgroup = multiplies_by_groups() and split == 1 and _share(problem) >= 4
+    if split == 1 and not warpgroup and not slides_left(problem):
+        chosen = pieces_launch(problem, left_type=left_type, right_type=right_type, device=device)
+        if chosen is not None:
+            return chosen
     return hankel_launch(
         problem, left_type=left_type, right_type=right_type, split=split, warpgroup=warpgroup, device=device
     )

@@ -38,8 +38,10 @@ _PLAIN_RANGE = (1e-12, 1e12)
 
 def matches_on_device(settings: Settings, window: ShiftWindow, *, weighted: bool, engine: str) -> bool:
     """Whether these settings can be matched without planes."""
+    asked = None if settings.kernel_options is None else settings.kernel_options.precision
     return (
         engine in ("warp-shuffle", "tensor")
+        and asked in (None, "fp16")
         and settings.normalization == "zncc"
         and not weighted
         and radius_of(settings.subpixel) <= 1
@@ -119,7 +121,7 @@ class DeviceMatcher:
         frames = xp.ascontiguousarray(frames)
         each = references.shape[0] > 1
         records, whole = self._finder.find(references, frames, 1 if each else frames.shape[0], tables)
-        found, moments = PeakRecords.of(records), whole.get()
+        found, moments = PeakRecords.of(records), whole[:, -1, -1].get()
         undecided = found.row < 0
         if self._tensor:
             found = found.decided()

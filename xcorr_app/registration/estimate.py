@@ -74,7 +74,8 @@ def estimate_shifts(
         ``auto``, ``fft``, ``warp-shuffle`` or ``tensor`` (CuPy arrays; ``tensor`` seeks the peaks of ``zncc`` in half
         precision and computes what lies around them anew in single precision) or ``definition`` (NumPy arrays).
     kernel_options : KernelOptions, optional
-        Variant and tuning of the kernels of ``warp-shuffle``, which is then what ``auto`` means.
+        Variant and tuning of the kernels of ``warp-shuffle``, or precision of ``tensor``; ``auto`` is then that engine.
+        Precision ``int8`` takes frames of uint8, against one of them, without a prefilter.
     verify : {'all', 'none'} or int
         Frames to measure again by a float64 zero-padded FFT and, around the peak, by the definition; an int is a
         number of frames spread evenly over the stack.

@@ -23,7 +23,8 @@ class Match:
     climbs: NDArray[np.bool_]
     """(n,) whether the correlation goes on rising beyond the window."""
     around: NDArray[np.float64]
-    """(n, 5, 5) zero-mean normalised correlation around the integer peak; NaN where not computed."""
+    """(n, 5, 5) zero-mean normalised correlation around the integer peak; NaN where not computed: of the outer sixteen,
+    all of those of a frame may be."""
 
     def replace(self, rows: NDArray[np.intp], other: Match) -> None:
         """Write the result of `other` into these rows."""

@@ -6,7 +6,7 @@ that sub-pixel interpolation needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -34,7 +34,7 @@ class PreparedReference:
     Parameters
     ----------
     values : ndarray, shape (1 or n, h, w)
-        Standardised.
+        Standardised, or as stored where the engine sums them so.
     matcher : Matcher
     """
 
@@ -55,7 +55,7 @@ class PreparedReference:
     @cached_property
     def clean(self) -> NDArray[np.float64]:
         """(1 or n,) fraction of the variance that is not white noise."""
-        return clean_fraction(self.values)
+        return self._matcher.clean(self.values)
 
     @cached_property
     def tables(self) -> Array:
@@ -69,7 +69,7 @@ class Planes:
     """Correlation of n frames with their references over the window, on the device of the frames."""
 
     values: Array
-    """(n, h, w) the frames, standardised."""
+    """(n, h, w) the frames, standardised or as stored."""
     sought: Array
     """(n, ny, nx) the plane whose peak is the shift."""
     scores: Array
@@ -114,7 +114,12 @@ class Matcher:
         self._sought = near
         self._search = window.inside(near)
         self._settings, self._dtype, self._xp = settings, dtype, xp
-        self.engine = choose_engine(engine, xp, kernel_options=settings.kernel_options)
+        options = settings.kernel_options
+        if options is not None and options.precision == "fp16":
+            # Frames that single halves cannot decide need planes that are more exact.
+            options = replace(options, precision="fp16x2")
+        self._as_stored = options is not None and options.exact
+        self.engine = choose_engine(engine, xp, kernel_options=options)
         self.correlator = self.engine.bind(shape, shape, self._window, xp)
         self.zncc = ZNCC(shape, shape, self._window, settings.min_overlap, xp)
         quick = matches_on_device(settings, window, weighted=kernel is not None, engine=self.engine.name)
@@ -124,13 +129,13 @@ class Matcher:
     def prepare_reference(self, images: Array) -> PreparedReference:
         """Standardise reference images (1 or n, h, w)."""
         # left = reference, right = frame: the plane then peaks at what must be added to the frame.
-        return PreparedReference(standardize(images, self._dtype).values, self)
+        return PreparedReference(self._standard(images), self)
 
     def compare(self, reference: PreparedReference, frames: Array) -> tuple[Match, NDArray[np.float64]]:
         """Match frames (n, h, w) with one reference image or each with its own; also return their clean fractions."""
         if self.on_device is None or not self.on_device.reads(frames):
             planes = self.planes(reference, frames)
-            return self.match(planes), clean_fraction(planes.values)
+            return self.match(planes), self.clean(planes.values)
         found = self.on_device.match(reference.values, reference.tables, frames, self._xp)
         if found.others.size:
             each = reference.values.shape[0] > 1
@@ -140,7 +145,7 @@ class Matcher:
 
     def planes(self, reference: PreparedReference, frames: Array) -> Planes:
         """Correlate frames (n, h, w) with one reference image, or each with its own."""
-        values = standardize(frames, self._dtype).values
+        values = self._standard(frames)
         each = reference.values.shape[0] > 1
         right = self.correlator.right(values[:, None] if each else values[None])
         sums = self.correlator.sums(reference.operand, right).reshape(values.shape[0], *self._window.shape)
@@ -149,7 +154,7 @@ class Matcher:
         rim = slice(None) if self._kernel is None else slice(RADIUS, -RADIUS)
         sought = scores if self._kernel is None else smooth(scores, self._kernel)
         if self._settings.normalization == "none":
-            sought = sums[:, rim, rim].astype(np.float64)
+            sought = self._plain_sums(sums, reference, values, overlap)[:, rim, rim].astype(np.float64)
         elif self._settings.normalization == "phase":
             rights = values[:, None] if each else values[None]
             sought = phase_planes(reference.values[:, None], rights, self._sought, "fft")
@@ -157,6 +162,20 @@ class Matcher:
         if self._settings.normalization != "zncc":
             sought = self._xp.where(self.zncc.too_small[rim, rim], np.nan, sought)
         return Planes(values, sought, scores[:, rim, rim], overlap)
+
+    def _plain_sums(self, sums: Array, reference: PreparedReference, frames: Array, overlap: Overlaps) -> Array:
+        """Sums of images without their means, which bytes still have."""
+        if not self._as_stored:
+            return sums
+        means = [images.mean(axis=(-2, -1), dtype=np.float64)[:, None, None] for images in (reference.values, frames)]
+        return self.zncc.without_means(sums, reference.overlap, overlap, (means[0], means[1]))
+
+    def clean(self, values: Array) -> NDArray[np.float64]:
+        """Fraction of the variance of each image (n, h, w) that is not white noise."""
+        return clean_fraction(standardize(values, self._dtype).values if self._as_stored else values)
+
+    def _standard(self, images: Array) -> Array:
+        return images if self._as_stored else standardize(images, self._dtype).values
 
     def match(self, planes: Planes, tied: NDArray[np.intp] | None = None) -> Match:
         """Find the peak of each plane, refine it and rate it.

@@ -26,6 +26,9 @@ from xcorr_app.registration.references import FixedImage, Reference
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.verification import SCORE_TOLERANCE, scores_by_definition
 
+_OUTER = np.pad(np.zeros((3, 3), dtype=bool), 1, constant_values=True)
+"""Of the 5 x 5 values around a peak, those two shifts away: no sub-pixel place needs them."""
+
 
 @dataclass
 class Measured:
@@ -183,8 +186,10 @@ def _verify(
     result.exact = verifier.match(planes, tied=peaks)
     scores = scores_by_definition(reference.values, planes.values, peaks, settings.min_overlap)
     known = np.isfinite(scores)
-    # A value that the engine lacks is as wrong as one that is off.
-    error = np.where(known & np.isfinite(around), np.abs(scores - around), np.where(known, np.inf, 0.0))
+    # A value that the engine lacks is as wrong as one that is off, but the outer sixteen may be lacking together.
+    needed = known.copy()
+    needed[np.isnan(around[:, _OUTER]).all(axis=1)] &= ~_OUTER
+    error = np.where(known & np.isfinite(around), np.abs(scores - around), np.where(needed, np.inf, 0.0))
     no_shift = np.isfinite(result.exact.shift).all(axis=1) & ~np.isfinite(match.shift[result.checked]).all(axis=1)
     result.disagrees = (error.max(axis=(1, 2)) > SCORE_TOLERANCE) | no_shift
 

@@ -3,7 +3,7 @@
 Every verified frame is measured again by a float64 zero-padded FFT with the same window, normalisation and
 sub-pixel method. That is no check of an FFT engine's own theory, nor of what all engines share, so the normalised
 correlation of the 5 x 5 shifts around the peak is also computed anew from its definition in float64, by the code of
-this file alone, and compared.
+this file alone, and compared with the engine's values: at least the nearest 3 x 3 must be there.
 """
 
 from __future__ import annotations

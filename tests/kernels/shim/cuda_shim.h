@@ -9,6 +9,7 @@
 #include <setjmp.h>
 #include <ucontext.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 #include <cstring>
@@ -177,6 +178,10 @@ inline T __shfl_sync(unsigned, T value, int source) {
 template <typename T>
 inline T __shfl_xor_sync(unsigned, T value, int distance) {
     return shim::exchange(value, (shim::current % 32) ^ distance);
+}
+inline int __any_sync(unsigned, int predicate) {
+    const int* predicates = shim::gather(predicate);
+    return std::any_of(predicates, predicates + 32, [](int lane) { return lane != 0; });
 }
 inline void __syncwarp() { shim::arrive(shim::warps[shim::current / 32].barrier, 32); }
 template <typename T>

@@ -1,4 +1,4 @@
-// What half_product.cuh does by instructions of the device, on the host. Included by cuda_shim.h.
+// What half_product.cuh and byte_product.cuh do by instructions of the device, on the host. Included by cuda_shim.h.
 #pragma once
 
 inline float host_half(float value) { return (float)(_Float16)value; }
@@ -39,8 +39,65 @@ inline void host_multiply_add_halves(float (&sum)[4], unsigned a0, unsigned a1, 
     }
 }
 
+inline void host_multiply_add_bytes(int (&sum)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
+                                    unsigned b1) {
+    struct Fragments {
+        unsigned a[4], b[2];
+    };
+    const Fragments* of = shim::gather(Fragments{{a0, a1, a2, a3}, {b0, b1}});
+    const int lane = shim::current % 32;
+    for (int i = 0; i < 4; ++i) {
+        const int row = lane / 4, upper = i / 2, column = lane % 4 * 2 + i % 2;
+        unsigned total = (unsigned)sum[i];  // as there, what passes 2^31 begins again below zero
+        for (int k = 0; k < 32; ++k) {
+            const int owner = k % 16 / 4, far = k / 16, shift = k % 4 * 8;
+            total += (of[4 * row + owner].a[upper + 2 * far] >> shift & 255) * (of[4 * column + owner].b[far] >> shift & 255);
+        }
+        sum[i] = (int)total;
+    }
+}
+
 // The word of B's fragment that this lane would hold, of the eight columns from `first` on: chunk 0 or 1.
 inline unsigned host_column_word(const unsigned* b, int chunk, int first, int which) {
     const int lane = shim::current % 32;
     return b[which * (chunk / 4) + (first + lane / 4) * 4 + lane % 4];
+}
+
+// What split_product.cuh does by an instruction of the device: the lower 13 bits do not count.
+inline double host_tf32(float value) {
+    unsigned bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    bits &= 0xffffe000u;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
+
+// A sum as tensor cores form it: what lies below the largest term's 24 bits and one more (sm_80; later ones keep two) is cut
+// off every term, and what a float does not hold off their sum.
+inline float host_cut_sum(const double (&terms)[9]) {
+    double largest = 0, total = 0;
+    for (double term : terms) largest = std::fmax(largest, std::fabs(term));  // not a NaN
+    if (!(largest > 0 && std::isfinite(largest))) {
+        for (double term : terms) total += term;
+        return (float)total;
+    }
+    const double unit = std::ldexp(1.0, std::ilogb(largest) - 24);
+    for (double term : terms) total += std::trunc(term / unit) * unit;
+    const float nearest = (float)total;
+    return std::fabs((double)nearest) > std::fabs(total) ? std::nextafter(nearest, 0.0f) : nearest;
+}
+
+inline void host_multiply_add_tf32(float (&sum)[4], float a0, float a1, float a2, float a3, float b0, float b1) {
+    struct Fragments {
+        float a[4], b[2];
+    };
+    const Fragments* of = shim::gather(Fragments{{a0, a1, a2, a3}, {b0, b1}});
+    const int lane = shim::current % 32;
+    for (int i = 0; i < 4; ++i) {
+        const int row = lane / 4, lower = i / 2, column = lane % 4 * 2 + i % 2;
+        double terms[9] = {sum[i]};
+        for (int k = 0; k < 8; ++k)
+            terms[1 + k] = host_tf32(of[4 * row + k % 4].a[lower + 2 * (k / 4)]) * host_tf32(of[4 * column + k % 4].b[k / 4]);
+        sum[i] = host_cut_sum(terms);
+    }
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,13 +23,17 @@ __all__ = ["ENGINES", "Correlator", "Engine", "Operand", "Task", "check_kernel_o
 
 _ALL: tuple[Engine, ...] = (FFTEngine(), WarpShuffleEngine(), TensorEngine(), DefinitionEngine())
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _ALL}
+_WITH_OPTIONS: dict[str, Callable[[KernelOptions | None], Engine]] = {
+    "warp-shuffle": WarpShuffleEngine,
+    "tensor": TensorEngine,
+}
 
 
 def choose_engine(name: str, xp: Any, task: Task | None = None, kernel_options: KernelOptions | None = None) -> Engine:
     """Engine of this name, or for ``"auto"`` the fastest one by the table of measurements.
 
     ``"auto"`` is the FFT for NumPy arrays, for float64 and where no task is stated; kernel options that ask for
-    something make it ``"warp-shuffle"``.
+    something make it the engine that has them.
 
     Parameters
     ----------
@@ -39,7 +44,7 @@ def choose_engine(name: str, xp: Any, task: Task | None = None, kernel_options: 
     task : Task, optional
         What the engine will be asked to do.
     kernel_options : KernelOptions, optional
-        For engine ``"warp-shuffle"``.
+        For engine ``"warp-shuffle"`` or ``"tensor"``.
 
     Raises
     ------
@@ -49,12 +54,12 @@ def choose_engine(name: str, xp: Any, task: Task | None = None, kernel_options: 
         If it cannot run on such arrays.
     """
     check_kernel_options(name, kernel_options)
-    asked = kernel_options is not None and not kernel_options.asks_nothing
+    owner = None if kernel_options is None else kernel_options.engine
     if name == "auto":
-        name = "warp-shuffle" if asked else _fastest(xp, task)
+        name = owner or _fastest(xp, task)
     if not isinstance(name, str) or name not in ENGINES:
         raise ArgumentError(f"unknown engine {name!r}: use auto or one of {', '.join(ENGINES)}")
-    engine = WarpShuffleEngine(kernel_options) if asked else ENGINES[name]
+    engine = ENGINES[name] if owner is None else _WITH_OPTIONS[owner](kernel_options)
     reason = engine.unavailable(xp)
     if reason is not None:
         raise DeviceError(f"engine {name!r} cannot run on {xp.__name__} arrays: {reason}")
@@ -62,7 +67,7 @@ def choose_engine(name: str, xp: Any, task: Task | None = None, kernel_options: 
 
 
 def check_kernel_options(name: str, kernel_options: KernelOptions | None) -> None:
-    """Raise where kernel options are none, or ask for something and the engine of this name runs no kernels.
+    """Raise where kernel options are none, or ask for something that the engine of this name does not have.
 
     Raises
     ------
@@ -73,8 +78,10 @@ def check_kernel_options(name: str, kernel_options: KernelOptions | None) -> Non
         return
     if not isinstance(kernel_options, KernelOptions):
         raise ArgumentError(f"kernel_options is {kernel_options!r}: give xcorr_app.KernelOptions(...)")
-    if not kernel_options.asks_nothing and name not in ("auto", "warp-shuffle"):
-        raise ArgumentError(f"kernel options belong to engine 'warp-shuffle', not to {name!r}: leave one of them out")
+    owner = kernel_options.engine
+    if owner is not None and name not in ("auto", owner):
+        what = "kernel options belong" if kernel_options.precision is None else "precision belongs"
+        raise ArgumentError(f"{what} to engine {owner!r}, not to {name!r}: leave one of them out")
 
 
 def _fastest(xp: Any, task: Task | None) -> str:

@@ -1,8 +1,9 @@
 """Engine ``tensor``: windows of shifts on the tensor cores of a CUDA device.
 
-Values stand as sums of two halves, so planes are nearly of single precision (their error is below 1e-6 of the largest
-sum). Registration searches peaks among sums of single halves, which is several times as fast, and computes what lies
-around each peak anew: :mod:`xcorr_app.registration.device_matcher`. See ``docs/tensor_cores.md``.
+How values are multiplied is what :class:`xcorr_app.gpu.correlation_options.KernelOptions` asks for. By default they
+stand as sums of two halves, so planes are nearly of single precision (their error is below 1e-6 of the product of both
+matrices' norms). Registration searches peaks among sums of single halves, which is several times as fast, and computes
+what lies around each peak anew: :mod:`xcorr_app.registration.device_matcher`. See ``docs/tensor_cores.md``.
 """
 
 from __future__ import annotations
@@ -11,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.correlation.engines.base import Operand
+from xcorr_app.correlation.engines.base import Correlator, Operand
+from xcorr_app.correlation.engines.tensor_bytes import ByteCorrelator
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.arrays import Array, array_namespace
 from xcorr_app.gpu.correlation_launch import most_pairs
+from xcorr_app.gpu.correlation_options import KernelOptions
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
 from xcorr_app.gpu.rectangle_tables import RectangleTables
 from xcorr_app.gpu.tensor_run import plain_sums, why_no_tensor_cores
@@ -26,9 +29,18 @@ _TABLE_BYTES = 256 << 20
 
 
 class TensorEngine:
-    """Plain sums by products of halves."""
+    """Plain sums by products of halves or of bytes.
+
+    Parameters
+    ----------
+    options : KernelOptions, optional
+        The precision.
+    """
 
     name = "tensor"
+
+    def __init__(self, options: KernelOptions | None = None) -> None:
+        self._options = options or KernelOptions()
 
     def unavailable(self, xp: Any) -> str | None:
         """Say that only device arrays are taken, and which devices."""
@@ -40,16 +52,20 @@ class TensorEngine:
 
     def bind(
         self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
-    ) -> TensorCorrelator:
+    ) -> Correlator:
         """Return a correlator over the window."""
-        return TensorCorrelator(left_shape, right_shape, window)
+        if self._options.exact:
+            return ByteCorrelator(left_shape, right_shape, window)
+        return TensorCorrelator(left_shape, right_shape, window, halves=1 if self._options.precision == "fp16" else 2)
 
 
 class TensorCorrelator:
-    """The kernels for fixed shapes and a fixed window."""
+    """The kernels for fixed shapes, a fixed window, and a number of halves that stand for a value."""
 
-    def __init__(self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> None:
-        self._shapes, self._window = (left_shape, right_shape), window
+    def __init__(
+        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, *, halves: int
+    ) -> None:
+        self._shapes, self._window, self._halves = (left_shape, right_shape), window, halves
         self._tables = RectangleTables(self._problem(1, 1, 1))
 
     def left(self, matrices: Array) -> Operand:
@@ -73,7 +89,7 @@ class TensorCorrelator:
             these = lefts[part.left : part.left + part.problem.lefts]
             those = rights[part.right : part.right + part.problem.rights]
             into = planes[part.plane : part.plane + part.problem.pairs]
-            plain_sums(part.problem, these, those, self._tables, out=into)
+            plain_sums(part.problem, these, those, self._tables, split=self._halves, out=into)
         return planes.reshape(lefts.shape[0], per_left, *self._window.shape)
 
     def _problem(self, lefts: int, rights: int, per_left: int) -> Problem:

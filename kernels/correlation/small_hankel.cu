@@ -1,0 +1,150 @@
+// Peaks of the plain sums of pairs of small matrices on tensor cores: a block does all of a pair, and no plane, no table and
+// no half leaves it.
+//
+// The product is that of `hankel.cuh`, with left sliding over right:
+//     plane[dy][dx] = sum over y, x of left[y][x + dx] * right[y - dy][x],
+// A(dx, x) = left[y][x + dx] of one row y, B(x, dy) = right[y - dy][x]. Both matrices lie in shared memory in half precision;
+// of left every pair of neighbours, as lanes begin at odd columns too. A warp has M_TILES x N_TILES tiles of 16 dx x 8 dy in
+// registers; PARTS_Y x PARTS_X warps share the window, and as many such groups as there are share the rows of left. STACKED
+// rows, eight apart, are multiplied at once: eight rows of right that meet one of them at some dy meet the next at the next
+// eight dy, and are read once. Products that are all zero are left out, along x by the compiler: it knows all sizes.
+//
+// Steps: (1) both matrices into registers, their means; (2) tables of rectangle sums, and from them what the centres contribute
+// to each shift, as the products are those of centred elements; (3) halves; (4) products; (5) peak, rival (small_search.cuh);
+// (6) the 3 x 3 sums around the peak anew, or 5 x 5 where one of the outer may be the better peak, in single precision and from
+// the elements themselves, which L2 still holds, and the record, as near_peak.cu writes it (small_near.cuh): where a neighbour
+// is better, the row becomes -1 - row. Several blocks a multiprocessor are in different steps, so nothing is fetched ahead.
+// Every run gives the same bits.
+//
+// Document: none; KERNELS.md, "correlation as a Hankel product". Floor: the rate of `mma.sync` (315 TFMA/s on an H200) over
+// tiles that are not all zero: for 64 x 64 and 33 x 33 shifts 2350 products of 16 x 16 x 8, 0.015 us a pair. Counted for
+// these: some 5000 instructions of each scheduler, 1850 of them for the products, 600 for what the centres contribute, 800 for
+// the 3 x 3 sums, 500 for the search.
+// On an H200 0.045 us; 0.034 for full planes of 32 x 32.
+#ifndef LEFT_HEIGHT
+#define LEFT_HEIGHT 64
+#endif
+#ifndef LEFT_WIDTH
+#define LEFT_WIDTH 64
+#endif
+#ifndef RIGHT_HEIGHT
+#define RIGHT_HEIGHT 64
+#endif
+#ifndef RIGHT_WIDTH
+#define RIGHT_WIDTH 64
+#endif
+#ifndef SHIFT_Y0
+#define SHIFT_Y0 (-16)
+#endif
+#ifndef SHIFT_X0
+#define SHIFT_X0 (-16)
+#endif
+#ifndef SHIFTS_Y
+#define SHIFTS_Y 33
+#endif
+#ifndef SHIFTS_X
+#define SHIFTS_X 33
+#endif
+#ifndef M_TILES
+#define M_TILES 2
+#endif
+#ifndef N_TILES
+#define N_TILES 5
+#endif
+#ifndef PARTS_Y
+#define PARTS_Y 1
+#endif
+#ifndef PARTS_X
+#define PARTS_X 1
+#endif
+#ifndef WARPS
+#define WARPS 4  // a multiple of PARTS_Y * PARTS_X
+#endif
+#ifndef STACKED
+#define STACKED 4
+#endif
+#ifndef LONE_COLUMN
+#define LONE_COLUMN 1  // 1: the window's last column of shifts is not in a tile; needs PARTS_Y * PARTS_X == 1, STACKED even
+#endif
+#ifndef MIN_BLOCKS
+#define MIN_BLOCKS 4
+#endif
+constexpr int THREADS = 32 * WARPS;
+#include "small_pair.cuh"
+#include "small_search.cuh"
+#include "small_near.cuh"
+
+// Shared floats by which warps agree: on means and peaks, then their rivals, then their sums of squares.
+constexpr int RIVALS = SCRATCH_FLOATS, SQUARES = RIVALS + 16, KEPT_FLOATS = 96;
+constexpr int SHIFT_FLOATS = (SHIFTS_Y * SHIFTS_X + 3) / 4 * 4;
+
+// By how much the difference of two scores may be wrong. Either factor of a product is rounded by 2^-11 of itself, so a sum by
+// 2^-10 of the product of both matrices' norms; what the centres contribute, a few roundings, by much less than 2^-20 of it.
+__device__ __forceinline__ float search_error(const float* squares, float unit, float peak) {
+    float of_left = 0.0f, of_right = 0.0f;
+    for (int warp = 0; warp < WARPS; ++warp) {
+        of_left += squares[warp];
+        of_right += squares[WARPS + warp];
+    }
+    return 0x1p-9f * sqrtf(of_left * of_right) * unit + 0x1p-20f * fabsf(peak);
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
+    small_hankel(const Left* lefts, const Right* rights_of_all, double* records, int rights_per_left, int rights,
+                 int least_overlap) {
+    SHARED_FLOATS(scratch);
+    float* const centres = scratch + KEPT_FLOATS;  // then scores
+    float* const rest = centres + SHIFT_FLOATS;  // tables, then halves, then sums
+    const int pair = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const Left* left = lefts + (long long)(pair / rights_per_left) * (LEFT_HEIGHT * LEFT_WIDTH);
+    const Right* right = rights_of_all + (long long)(pair % rights) * (RIGHT_HEIGHT * RIGHT_WIDTH);
+    least_overlap = most(1, least_overlap);
+    unsigned* const left_halves = reinterpret_cast<unsigned*>(rest);
+    unsigned* const right_halves = left_halves + LEFT_ROWS * LEFT_PITCH;
+    const auto use_tables = [&](const Centres& of_centres, const SmallLeft& of_left, const SmallRight& of_right) {
+        const float left_squares = of_left.squares_of_warp(), right_squares = of_right.squares_of_warp();
+        if (lane == 0) {
+            scratch[SQUARES + warp] = left_squares;
+            scratch[SQUARES + WARPS + warp] = right_squares;
+        }
+        in_strips([&](int ix, int first, int last) {
+            const Centres::Column column = of_centres.column(ix);
+#pragma unroll 2
+            for (int iy = first; iy < last; ++iy)
+                centres[iy * SHIFTS_X + ix] = column.at(iy, least_overlap, MINUS_INFINITY);
+        });
+    };
+    const float unit = prepare_pair(left, right, scratch, rest, left_halves, use_tables);
+    {
+        const int part_x = warp % PARTS_X, part_y = warp / PARTS_X % PARTS_Y, share = warp / (PARTS_X * PARTS_Y);
+        const int iy = part_y * (8 * N_TILES), ix = part_x * (16 * M_TILES);
+        WarpSums sum;
+#pragma unroll
+        for (int i = 0; i < M_TILES * N_TILES * 4; ++i) (&sum[0][0][0])[i] = 0.0f;
+        multiply(left_halves, right_halves, FIRST_DY + iy, FIRST_DX + ix, share, lane, right_halves[0], sum);
+#if LONE_COLUMN
+        float lone[LONE_SUMS];
+        float* const square = rest + HALVES_FLOATS + warp * (16 * LONE_PITCH);
+        sum_lone_column(left_halves, right_halves, square, warp, lane, lone);
+#endif
+        __syncthreads();
+#if LONE_COLUMN
+        for (int i = 0; i < LONE_SUMS; ++i)
+            if (lane + 32 * i < SHIFTS_Y) rest[share * SUM_FLOATS + (lane + 32 * i) * SUM_PITCH + 16 * ALL_M] = lone[i];
+#endif
+        hand_over(rest + share * SUM_FLOATS + iy * SUM_PITCH + ix, sum, lane);
+    }
+    __syncthreads();
+    const Candidate best = best_of_block<WARPS>(best_of_strips(centres, rest, unit), scratch);
+    const int peak = best.value > MINUS_INFINITY ? best.index : 0;  // where no shift counts, neither does this one
+    const int iy = peak / SHIFTS_X, ix = peak % SHIFTS_X;
+    const float rival = best_of_lanes<32>({rival_of_strips(centres, iy, ix), 0}).value;
+    if (lane == 0) scratch[RIVALS + warp] = rival;
+
+    double* const partial = reinterpret_cast<double*>(rest);
+    double* const record = records + (long long)pair * PEAK_RECORD;
+    if (ring_is_near(centres, iy, ix, search_error(scratch + SQUARES, unit, best.value)))
+        write_record<5>(left, right, iy, ix, scratch + RIVALS, partial, least_overlap, record);
+    else
+        write_record<3>(left, right, iy, ix, scratch + RIVALS, partial, least_overlap, record);
+}

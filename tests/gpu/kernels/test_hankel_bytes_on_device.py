@@ -1,0 +1,113 @@
+"""The tensor-core kernel for bytes on a device: bit for bit the whole numbers of the definition."""
+
+from __future__ import annotations
+
+import importlib
+
+import numpy as np
+import pytest
+from scipy import fft
+
+from xcorr_app.gpu.bytes_run import exact_sums
+from xcorr_app.gpu.correlation_problem import Problem
+
+pytestmark = pytest.mark.gpu
+
+
+@pytest.fixture
+def cupy():
+    return importlib.import_module("cupy")
+
+
+def whole_sums(lefts, rights, problem):
+    """Plain sums of every pair: transforms in float64 are off by less than a half, and rounded."""
+    size = [fft.next_fast_len(a + b - 1, real=True) for a, b in zip(lefts.shape[1:], rights.shape[1:], strict=True)]
+    of_left, of_right = fft.rfft2(lefts.astype(np.float64), size), fft.rfft2(rights.astype(np.float64), size).conj()
+    first, shape = problem.first_shift, problem.plane_shape
+    rows, columns = (np.arange(first[axis], first[axis] + shape[axis]) for axis in (0, 1))
+    meet = [
+        (shifts > -right) & (shifts < left)  # beyond, a transform repeats itself
+        for shifts, left, right in zip((rows, columns), problem.left_shape, problem.right_shape, strict=True)
+    ]
+    planes = []
+    for pair in range(problem.pairs):
+        plane = fft.irfft2(of_left[pair // problem.rights_per_left] * of_right[pair % problem.rights], size)
+        planes.append(plane[np.ix_(rows % size[0], columns % size[1])] * np.outer(*meet))
+    planes = np.array(planes)
+    assert abs(planes - np.rint(planes)).max() < 0.1
+    return np.rint(planes).astype(np.int64)
+
+
+def matrices(shape, count, seed, brightest=256):
+    return np.random.default_rng(seed).integers(0, brightest, (count, *shape), dtype=np.uint8)
+
+
+PROBLEMS = {
+    "one-to-many": Problem((201, 517), (201, 517), (-16, -16), (32, 32), rights=9, rights_per_left=9),
+    "many over one right": Problem((130, 300), (131, 291), (-20, -33), (41, 66), lefts=6),
+    "one pair": Problem((333, 402), (333, 402), (-16, -16), (33, 33)),
+    "n-to-mn": Problem((64, 64), (64, 64), (-16, -16), (33, 33), lefts=3, rights=15, rights_per_left=5),
+    "n-to-m": Problem((65, 63), (60, 70), (-7, 5), (12, 40), lefts=3, rights=7, rights_per_left=7),
+    "one-to-one pairs": Problem((64, 64), (64, 64), (-16, -16), (33, 33), lefts=40, rights=40),
+    "full plane": Problem.full_plane((32, 32), (32, 32), lefts=5, rights=5),
+    "one shift": Problem((100, 1030), (100, 1030), (0, 0), (1, 1), rights=4, rights_per_left=4),
+    "all ey": Problem((150, 40), (150, 40), (-64, -3), (129, 7), rights=5, rights_per_left=5),
+    "all ex": Problem((30, 280), (30, 280), (-3, -64), (7, 129), rights=5, rights_per_left=5),
+    "apart": Problem((50, 50), (50, 50), (30, -70), (40, 90), rights=4, rights_per_left=4),
+    "whole chunks": Problem((128, 512), (128, 512), (-16, -16), (32, 32), rights=8, rights_per_left=8),
+    "larger": Problem((1000, 1040), (1000, 1040), (-16, -16), (33, 33), rights=3, rights_per_left=3),
+}
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_sums_are_exact(cupy, name):
+    problem = PROBLEMS[name]
+    lefts, rights = matrices(problem.left_shape, problem.lefts, 1), matrices(problem.right_shape, problem.rights, 2)
+    planes = exact_sums(problem, cupy.asarray(lefts), cupy.asarray(rights))
+    assert planes.dtype == np.int64
+    np.testing.assert_array_equal(planes.get(), whole_sums(lefts, rights, problem))
+
+
+@pytest.mark.parametrize("name", ["one-to-many", "many over one right", "one pair", "larger"])
+def test_the_brightest_matrices(cupy, name):
+    problem = PROBLEMS[name]
+    lefts, rights = (
+        cupy.full((count, *shape), 255, "uint8")
+        for count, shape in ((problem.lefts, problem.left_shape), (problem.rights, problem.right_shape))
+    )
+    expected = 255**2 * np.outer(problem.overlaps(0), problem.overlaps(1))
+    assert expected.max() > 2**31
+    planes = exact_sums(problem, lefts, rights).get()
+    np.testing.assert_array_equal(planes, np.broadcast_to(expected, planes.shape))
+
+
+def test_matrices_at_any_address(cupy):
+    problem = PROBLEMS["whole chunks"]
+    lefts, rights = matrices(problem.left_shape, problem.lefts, 1), matrices(problem.right_shape, problem.rights, 2)
+    buffer = cupy.zeros(lefts.size + 1, "uint8")
+    odd = buffer[1:].reshape(lefts.shape)
+    odd[...] = cupy.asarray(lefts)
+    np.testing.assert_array_equal(
+        exact_sums(problem, odd, cupy.asarray(rights)).get(), whole_sums(lefts, rights, problem)
+    )
+
+
+def test_nothing_else_is_written(cupy, monkeypatch):
+    problem = PROBLEMS["n-to-m"]
+    lefts, rights = matrices(problem.left_shape, problem.lefts, 1), matrices(problem.right_shape, problem.rights, 2)
+    left, right = cupy.asarray(lefts), cupy.asarray(rights)
+    made = []
+
+    def guarded(shape, dtype):
+        count = int(np.prod(shape))
+        buffer = cupy.full(count + 512, 77, dtype)
+        buffer[256 : 256 + count] = 0
+        made.append(buffer)
+        return buffer[256 : 256 + count].reshape(shape)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(cupy, "zeros", guarded)
+        planes = exact_sums(problem, left, right)
+    np.testing.assert_array_equal(planes.get(), whole_sums(lefts, rights, problem))
+    for buffer in made:
+        assert (cupy.concatenate([buffer[:256], buffer[-256:]]) == 77).all()

@@ -1,0 +1,65 @@
+"""Planes of small matrices made by one block a pair, on a device against float64: off by the rounding to halves."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.gpu.kernels.test_hankel_on_device import centred, matrices, norms, sums
+from xcorr_app.gpu.correlation_plan import device_limits
+from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.device import cuda_status
+from xcorr_app.gpu.placement import current_device
+from xcorr_app.gpu.rectangle_tables import RectangleTables
+from xcorr_app.gpu.small_planes_launch import small_planes_launch
+from xcorr_app.gpu.tensor_run import plain_sums
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
+]
+
+PROBLEMS = {
+    "full planes, n-to-m": Problem.full_plane((64, 64), (64, 64), lefts=5, rights=6, rights_per_left=6),
+    "full planes, n-to-mn": Problem.full_plane((32, 32), (32, 32), lefts=4, rights=12, rights_per_left=3),
+    "full planes off quads": Problem.full_plane((43, 51), (50, 39), lefts=7, rights=7),
+    "window": Problem((64, 60), (57, 64), (-16, -16), (33, 33), rights=9, rights_per_left=9),
+    "many over one right": Problem((21, 36), (23, 40), (-6, -9), (13, 17), lefts=5),
+    "beyond the matrices": Problem((9, 7), (6, 8), (-12, -40), (30, 66)),
+}
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+def assert_planes(cupy, lefts, rights, problem):
+    device = device_limits(current_device())
+    types = {"left_type": str(lefts.dtype), "right_type": str(rights.dtype)}
+    assert small_planes_launch(problem, device=device, **types) is not None
+    planes = cupy.full((problem.pairs, *problem.plane_shape), cupy.nan, cupy.float32)
+    on_device = cupy.asarray(lefts), cupy.asarray(rights)
+    plain_sums(problem, *on_device, RectangleTables(problem), split=1, out=planes)
+    varying, whole = norms(centred(lefts), centred(rights)), norms(lefts.astype(float), rights.astype(float))
+    expected = sums(lefts.astype(float), rights.astype(float), problem)
+    np.testing.assert_allclose(planes.get(), expected, rtol=0, atol=varying * 2**-10 + whole * 1e-6)
+    again = plain_sums(problem, *on_device, RectangleTables(problem), split=1)
+    np.testing.assert_array_equal(again.get(), planes.get())
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_planes_equal_the_definition(cupy, name):
+    problem = PROBLEMS[name]
+    lefts, rights = matrices(problem.left_shape, problem.lefts), matrices(problem.right_shape, problem.rights, seed=2)
+    assert_planes(cupy, lefts - np.float32(1000), rights, problem)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+@pytest.mark.parametrize("name", ["full planes off quads", "window"])
+def test_every_type(cupy, name, dtype):
+    problem = PROBLEMS[name]
+    lefts = matrices(problem.left_shape, problem.lefts, dtype)
+    rights = matrices(problem.right_shape, problem.rights, dtype, seed=2)
+    assert_planes(cupy, lefts, rights, problem)
+    assert_planes(cupy, lefts.astype(np.float32), rights, problem)

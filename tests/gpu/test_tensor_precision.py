@@ -1,0 +1,85 @@
+"""Planes of engine ``tensor`` in the precisions that can be asked for, each within its stated bound."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import drifting
+from xcorr_app import KernelOptions, cross_correlate
+from xcorr_app.gpu.device import cuda_status
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
+]
+
+FORMS = {
+    "one-to-one": ((70, 64), (65, 80)),
+    "one-to-many": ((70, 64), (5, 65, 80)),
+    "n-to-mn": ((2, 70, 64), (2, 3, 65, 80)),
+    "n-to-m": ((3, 70, 64), (5, 65, 80)),
+}
+INT8 = KernelOptions(precision="int8")
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+def tensor(cupy, left, right, form="one-to-one", **options):
+    return cross_correlate(cupy.asarray(left), cupy.asarray(right), form, engine="tensor", **options)
+
+
+def exact(left, right, form="one-to-one", **options):
+    return cross_correlate(left.astype(np.float64), right.astype(np.float64), form, engine="fft", **options)
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(("precision", "bound"), [("fp16", 1e-3), ("fp16x2", 1e-6), (None, 1e-6)])
+def test_plain_sums(cupy, rng, form, precision, bound):
+    left, right = (rng.normal(3, 1, shape).astype(np.float32) for shape in FORMS[form])
+    planes = tensor(cupy, left, right, form, normalization="none", kernel_options=KernelOptions(precision=precision))
+    assert planes.dtype == np.float32
+    norms = [np.sqrt((stack.astype(np.float64) ** 2).sum(axis=(-2, -1)).max()) for stack in (left, right)]
+    error = abs(planes.get() - exact(left, right, form, normalization="none")).max() / np.prod(norms)
+    assert error < bound
+
+
+@pytest.mark.parametrize("scale", [1, 1e30, 1e-30])
+@pytest.mark.parametrize(("precision", "bound"), [("fp16", 1e-3), ("fp16x2", 3e-6)])
+def test_scores(cupy, precision, bound, scale):
+    stack = (drifting([(0, 0), (2, -3), (-4, 1)], (100, 90)) * scale).astype(np.float32)
+    options = KernelOptions(precision=precision)
+    scores = tensor(cupy, stack[0], stack, "one-to-many", max_shift=12, kernel_options=options)
+    np.testing.assert_allclose(scores.get(), exact(stack[0], stack, "one-to-many", max_shift=12), rtol=0, atol=bound)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_bytes_are_exact(cupy, rng, form):
+    left, right = (rng.integers(0, 256, shape, dtype=np.uint8) for shape in FORMS[form])
+    planes = tensor(cupy, left, right, form, normalization="none", kernel_options=INT8)
+    assert planes.dtype == np.float64
+    np.testing.assert_array_equal(planes.get(), np.rint(exact(left, right, form, normalization="none")))
+    crops = left[..., 1:, 3:], right[..., :-2, 1:-4]
+    planes = tensor(cupy, *crops, form, normalization="none", kernel_options=INT8)
+    np.testing.assert_array_equal(planes.get(), np.rint(exact(*crops, form, normalization="none")))
+
+
+def test_scores_of_bytes(cupy, rng):
+    left, right = (rng.integers(0, 256, shape, dtype=np.uint8) for shape in FORMS["n-to-m"])
+    scores = tensor(cupy, left, right, "n-to-m", max_shift=20, kernel_options=INT8)
+    np.testing.assert_allclose(scores.get(), exact(left, right, "n-to-m", max_shift=20), rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("scales", [(1e30, 1e-30), (1e-30, 1e30), (1e30, 1)])
+def test_values_far_from_one_against_others(cupy, rng, scales):
+    left, right = (
+        (rng.normal(size=shape) * scale).astype(np.float32)
+        for shape, scale in zip(FORMS["one-to-many"], scales, strict=True)
+    )
+    planes = tensor(cupy, left, right, "one-to-many", normalization="none")
+    norms = [np.sqrt((stack.astype(np.float64) ** 2).sum(axis=(-2, -1)).max()) for stack in (left, right)]
+    error = abs(planes.get() - exact(left, right, "one-to-many", normalization="none")).max() / np.prod(norms)
+    assert error < 1e-6

@@ -1,0 +1,218 @@
+"""The kernel that finds peaks of small matrices, its own source run on the host, against the definition in float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition, scores_by_definition
+from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.peak_launch import RECORD
+from xcorr_app.gpu.small_hankel_launch import small_hankel_launch
+
+DEVICE = DeviceLimits(132, 227 * 1024)
+LEAST = 12
+RING = np.pad(np.zeros((3, 3), bool), 1, constant_values=True).ravel()
+PROBLEMS = {
+    "window of the benchmark": Problem((64, 64), (64, 64), (-16, -16), (33, 33), lefts=2, rights=2),
+    "full plane": Problem.full_plane((32, 32), (32, 32), lefts=2, rights=2),
+    "columns off quads": Problem((31, 37), (33, 35), (-9, -6), (17, 21), lefts=2, rights=2),
+    "one-to-many": Problem((48, 64), (40, 52), (-7, -5), (15, 9), rights=3, rights_per_left=3),
+    "many over one right": Problem((21, 36), (23, 40), (-6, -9), (13, 17), lefts=3),
+    "n-to-m": Problem((15, 16), (14, 17), (-7, 3), (18, 9), lefts=2, rights=3, rights_per_left=3),
+    "n-to-mn": Problem((9, 33), (8, 31), (-3, -2), (7, 4), lefts=2, rights=6, rights_per_left=3),
+    "beyond the matrices": Problem((9, 7), (6, 8), (-12, -40), (30, 66)),
+    "parts along x": Problem((12, 40), (10, 60), (-9, -59), (21, 99)),
+    "shifts to one side": Problem((33, 34), (20, 18), (5, 7), (20, 23)),
+    "one row": Problem((1, 40), (1, 44), (-1, -20), (3, 41)),
+    "one element": Problem((1, 1), (1, 1), (0, 0), (1, 1)),
+}
+
+
+def records_on_host(folder, lefts, rights, problem, *, tuning=None, least=LEAST):
+    types = {"left_type": str(lefts.dtype), "right_type": str(rights.dtype)}
+    launch = small_hankel_launch(problem, device=DEVICE, tuning=tuning, **types)
+    records = guarded(np.full((problem.pairs, RECORD), np.nan))
+    numbers = (problem.rights_per_left, problem.rights, least)
+    run_kernel(folder, launch, (guarded(lefts), guarded(rights), records), numbers)
+    assert guards_are_whole(records)
+    return records
+
+
+def assert_same(records, lefts, rights, problem, *, least=LEAST):
+    """Values in single precision, the outer 16 only where one is near the peak; the rival's in half precision."""
+    expected = records_by_definition(lefts, rights, problem, False, least)
+    np.testing.assert_array_equal(records[:, :2], expected[:, :2])
+    for pair, record in enumerate(records):
+        left, right = lefts[pair // problem.rights_per_left], rights[pair % problem.rights]
+        norm = np.sqrt((left.astype(float) ** 2).sum() * (right.astype(float) ** 2).sum())
+        around = expected[pair, 4:]
+        if np.isnan(record[4:][RING]).all():
+            assert not (around[RING] >= around[12]).any()
+            around = np.where(RING, np.nan, around)
+        np.testing.assert_allclose(record[4:], around, rtol=0, atol=1e-6 * norm)
+        assert record[2] == record[16] or np.isnan(record[2])
+        np.testing.assert_allclose(record[3], expected[pair, 3], rtol=0, atol=1e-3 * norm)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_records_equal_the_definition(host_builds, name):
+    problem = PROBLEMS[name]
+    least = 1 if name == "one element" else LEAST
+    lefts, rights = pairs_with_a_peak(problem, seed=8)
+    records = records_on_host(host_builds, lefts, rights, problem, least=least)
+    assert_same(records, lefts, rights, problem, least=least)
+
+
+@pytest.mark.parametrize(
+    "window",
+    [
+        Problem((31, 37), (33, 35), (-9, -6), (17, 21)),
+        Problem((40, 36), (34, 44), (-20, -30), (40, 33)),
+        Problem((20, 50), (25, 49), (-24, -47), (44, 95)),
+    ],
+)
+def test_rivals_anywhere(host_builds, window):
+    """In noise rivals are as high as peaks, all over the window: every part of the sums shows."""
+    problem = replace(window, lefts=12, rights=12)
+    rng = np.random.default_rng(3)
+    lefts = rng.normal(size=(12, *problem.left_shape)).astype(np.float32)
+    rights = rng.normal(size=(12, *problem.right_shape)).astype(np.float32)
+    assert_same(records_on_host(host_builds, lefts, rights, problem), lefts, rights, problem)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+@pytest.mark.parametrize("name", ["columns off quads", "one-to-many"])
+def test_every_type(host_builds, name, dtype):
+    problem = PROBLEMS[name]
+    lefts, rights = pairs_with_a_peak(problem, dtype, seed=4)
+    assert_same(records_on_host(host_builds, lefts, rights, problem), lefts, rights, problem)
+    lefts = np.rint(lefts * 20 + 100).astype(dtype)
+    assert_same(records_on_host(host_builds, lefts, rights, problem), lefts, rights, problem)
+
+
+@pytest.mark.parametrize(
+    "tuning",
+    [
+        {"STACKED": 1},
+        {"STACKED": 4},
+        {"WARPS": 8},
+        {"WARPS": 8, "PARTS_X": 2, "M_TILES": 1, "PARTS_Y": 2, "N_TILES": 2},
+        {"WARPS": 2},
+        {"WARPS": 2, "M_TILES": 1, "LONE_COLUMN": 1},
+        {"M_TILES": 1, "LONE_COLUMN": 1, "STACKED": 4},
+    ],
+)
+def test_every_way_to_share_the_work(host_builds, tuning):
+    columns = 17 if "LONE_COLUMN" in tuning else 21
+    problem = Problem((31, 37), (43, 35), (-29, -6), (31, columns), lefts=2, rights=2)
+    lefts, rights = pairs_with_a_peak(problem, seed=6)
+    assert_same(records_on_host(host_builds, lefts, rights, problem, tuning=tuning), lefts, rights, problem)
+
+
+@pytest.mark.parametrize("first", [-5, -33, 8])
+def test_the_last_column_of_shifts_alone(host_builds, first):
+    """Peaks in it, and on both sides of where it begins."""
+    problem = Problem((37, 36), (34, 40), (-20, first), (40, 17), lefts=4, rights=4)
+    lefts, rights = pairs_with_a_peak(problem, seed=7)
+    for pair, row in enumerate((0, 13, 39)):
+        dy, dx = problem.first_shift[0] + row, first + 16
+        rights[pair] *= 0.2
+        for y, x in np.ndindex(*problem.right_shape):
+            if 0 <= y + dy < 37 and 0 <= x + dx < 36:
+                rights[pair, y, x] = lefts[pair, y + dy, x + dx]
+    records = records_on_host(host_builds, lefts, rights, problem)
+    assert_same(records, lefts, rights, problem)
+    assert (records[:3, 1] == 16).all()
+
+
+@pytest.mark.parametrize("scale", [1e-15, 1.0, 1e12])
+def test_offsets_are_put_back(host_builds, scale):
+    """Plain sums of matrices whose means are large: overlaps decide, and what the centres contribute."""
+    problem = PROBLEMS["columns off quads"]
+    rng = np.random.default_rng(2)
+    lefts = ((30 + rng.normal(size=(2, *problem.left_shape))) * scale).astype(np.float32)
+    rights = (20 - rng.normal(size=(2, *problem.right_shape))).astype(np.float32)
+    records = records_on_host(host_builds, lefts, rights, problem)
+    assert_same(records, lefts, rights, problem)
+
+
+def test_constant_matrices(host_builds):
+    problem = PROBLEMS["columns off quads"]
+    lefts = np.full((2, *problem.left_shape), 0.25, np.float32)
+    rights = np.full((2, *problem.right_shape), 3.0, np.float32)
+    rights[1] = 0
+    records = records_on_host(host_builds, lefts, rights, problem)
+    expected = records_by_definition(lefts, rights, problem, False, LEAST)
+    np.testing.assert_array_equal(records, expected)
+
+
+def test_no_shift_counts(host_builds):
+    problem = PROBLEMS["n-to-m"]
+    lefts, rights = pairs_with_a_peak(problem)
+    records = records_on_host(host_builds, lefts, rights, problem, least=10**6)
+    np.testing.assert_array_equal(records, records_by_definition(lefts, rights, problem, False, 10**6))
+
+
+@pytest.mark.parametrize("away", [1, 2])
+def test_a_better_neighbour_is_marked(host_builds, away):
+    """Halves of 4097 and 4098 are equal: the first of two shifts is found, the second is better."""
+    problem = Problem((20, 20), (20, 20), (-4, -4), (9, 9))
+    lefts, rights = np.zeros((1, 20, 20), np.float32), np.zeros((1, 20, 20), np.float32)
+    rights[0, 10, 10] = 4096.0
+    lefts[0, 10, 11], lefts[0, 10, 11 + away] = 4097.0, 4098.0
+    lefts[0, 0, 0] = rights[0, 0, 0] = -2048.0  # far from both, so that the centres are small
+    record = records_on_host(host_builds, lefts, rights, problem)[0]
+    scores = scores_by_definition(lefts[0], rights[0], problem, False, LEAST)
+    assert np.unravel_index(scores.argmax(), scores.shape) == (4, 5 + away)
+    assert record[0] in (4, -5)
+    assert (record[0] == 4) == (record[1] == 5 + away)
+    assert record[2] == scores[4, int(record[1])]
+    assert np.isfinite(record[4 + 2 * 5 + 2 - away] if record[0] == 4 else record[4 + 2 * 5 + 2 + away])
+
+
+def test_a_better_value_two_shifts_away_that_seems_lower(host_builds):
+    """As halves 4098.25 is 4100, 4101.75 and 4097.75 are 4100 and 4096. Means are zero by values that meet no other."""
+    problem = Problem((20, 20), (20, 20), (-4, -4), (9, 9))
+    lefts, rights = np.zeros((1, 20, 20), np.float32), np.zeros((1, 20, 20), np.float32)
+    rights[0, [10, 12], 10], rights[0, 19, 19] = 4096.0, -8192.0
+    lefts[0, [10, 12], 11], lefts[0, [10, 12], 13], lefts[0, 0, 0] = 4098.25, (4101.75, 4097.75), -16396.0
+    record = records_on_host(host_builds, lefts, rights, problem)[0]
+    assert record[:2].tolist() == [-5, 5]
+    assert record[4 + 2 * 5 + 4] == 8199.5 * 4096 > record[2] == 8196.5 * 4096
+
+
+def test_slopes_are_no_rivals(host_builds):
+    problem = Problem((31, 31), (31, 31), (-9, -8), (20, 18))
+    y, x = np.ogrid[-15:16, -15:16]
+    hill = np.exp(-(y**2 + x**2) / 18).astype(np.float32)[None]
+    record = records_on_host(host_builds, hill, hill, problem)[0]
+    assert record[:4].tolist() == [9, 8, pytest.approx(float((hill.astype(float) ** 2).sum())), -np.inf]
+
+
+def test_outer_values_that_are_known_to_be_lower_are_left_out(host_builds):
+    """All but those beyond the window, which are left out anyway."""
+    problem = PROBLEMS["columns off quads"]
+    lefts, rights = pairs_with_a_peak(problem, seed=9)
+    around = records_on_host(host_builds, lefts, rights, problem)[:, 4:]
+    np.testing.assert_array_equal(np.isnan(around), np.broadcast_to(RING, around.shape))
+
+
+def test_what_does_not_fit_is_refused():
+    types = {"left_type": "float32", "right_type": "float32"}
+    large = Problem((65, 64), (64, 64), (-4, -4), (9, 9))
+    assert small_hankel_launch(large, device=DEVICE, **types) is None
+    full = Problem.full_plane((64, 64), (64, 64))
+    assert small_hankel_launch(full, device=DeviceLimits(), **types) is None
+    assert small_hankel_launch(Problem((64, 64), (64, 64), (-200, -200), (401, 401)), device=DEVICE, **types) is None
+
+
+@pytest.mark.parametrize(("name", "blocks"), [("window of the benchmark", 4), ("full plane", 5)])
+def test_blocks_of_a_multiprocessor(name, blocks):
+    launch = small_hankel_launch(PROBLEMS[name], left_type="float32", right_type="float32", device=DEVICE)
+    assert launch.defines["MIN_BLOCKS"] == blocks
+    assert blocks * (launch.shared_bytes + 1024) <= 228 * 1024

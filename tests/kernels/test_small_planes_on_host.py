@@ -1,0 +1,113 @@
+"""The kernel that makes planes of small matrices, its own source run on the host, against the definition in float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from tests.kernels.test_small_hankel_on_host import DEVICE, PROBLEMS
+from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.small_planes_launch import small_planes_launch
+
+
+def plane(left, right, problem):
+    """Plain sums by the definition."""
+    left, right = left.astype(float), right.astype(float)
+    sums = np.zeros(problem.plane_shape)
+    for iy, ix in np.ndindex(*problem.plane_shape):
+        dy, dx = problem.first_shift[0] + iy, problem.first_shift[1] + ix
+        rows = slice(max(0, -dy), max(0, min(right.shape[0], left.shape[0] - dy)))
+        columns = slice(max(0, -dx), max(0, min(right.shape[1], left.shape[1] - dx)))
+        if rows.start < rows.stop and columns.start < columns.stop:
+            of_left = left[rows.start + dy : rows.stop + dy, columns.start + dx : columns.stop + dx]
+            sums[iy, ix] = (of_left * right[rows, columns]).sum()
+    return sums
+
+
+def assert_planes(folder, lefts, rights, problem, *, tuning=None):
+    """Off by 2^-10 of the norms of the centred matrices, and by single precision beyond that."""
+    types = {"left_type": str(lefts.dtype), "right_type": str(rights.dtype)}
+    launch = small_planes_launch(problem, device=DEVICE, tuning=tuning, **types)
+    planes = guarded(np.full((problem.pairs, *problem.plane_shape), np.nan, np.float32))
+    numbers = (problem.rights_per_left, problem.rights)
+    run_kernel(folder, launch, (guarded(lefts), guarded(rights), planes), numbers)
+    assert guards_are_whole(planes)
+    for pair in range(problem.pairs):
+        left, right = lefts[pair // problem.rights_per_left], rights[pair % problem.rights]
+        norms = [np.sqrt((values.astype(float) ** 2).sum()) for values in (left, right)]
+        varying = [values.std(dtype=float) * np.sqrt(values.size) for values in (left, right)]
+        error = 2.0**-10 * np.prod(varying) + 1e-6 * np.prod(norms)
+        np.testing.assert_allclose(planes[pair], plane(left, right, problem), rtol=0, atol=error)
+    return planes
+
+
+def noise(problem, seed, dtype="float32"):
+    rng = np.random.default_rng(seed)
+    sizes = (problem.lefts, *problem.left_shape), (problem.rights, *problem.right_shape)
+    return (np.rint(rng.normal(100, 25, size).clip(0, 255)).astype(dtype) for size in sizes)
+
+
+FULL = {
+    "full plane of the benchmark": Problem.full_plane((64, 64), (64, 64), rights=2, rights_per_left=2),
+    "full plane off quads": Problem.full_plane((43, 51), (50, 39), lefts=2, rights=2),
+}
+
+
+@pytest.mark.parametrize("name", [*PROBLEMS, *FULL])
+def test_planes_equal_the_definition(host_builds, name):
+    problem = (PROBLEMS | FULL)[name]
+    rng = np.random.default_rng(5)
+    lefts = rng.normal(size=(problem.lefts, *problem.left_shape)).astype(np.float32)
+    rights = rng.normal(size=(problem.rights, *problem.right_shape)).astype(np.float32)
+    assert_planes(host_builds, lefts, rights, problem)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+def test_every_type(host_builds, dtype):
+    problem = PROBLEMS["columns off quads"]
+    assert_planes(host_builds, *noise(problem, 4, dtype), problem)
+
+
+@pytest.mark.parametrize("tuning", [{"STACKED": 2}, {"STACKED": 4}, {"WARPS": 8}, {"WARPS": 2, "N_TILES": 4}])
+def test_every_way_to_share_the_work(host_builds, tuning):
+    problem = Problem((31, 37), (43, 35), (-29, -6), (31, 21), lefts=2, rights=2)
+    assert_planes(host_builds, *noise(problem, 6), problem, tuning=tuning)
+
+
+def test_whole_numbers_are_exact(host_builds):
+    """Of up to 11 bits around a mean that is known."""
+    problem = replace(PROBLEMS["n-to-m"], lefts=2)
+    rng = np.random.default_rng(7)
+    lefts, rights = (
+        rng.integers(-40, 40, (count, *shape)).astype(np.int16)
+        for count, shape in ((problem.lefts, problem.left_shape), (problem.rights, problem.right_shape))
+    )
+    planes = assert_planes(host_builds, lefts, rights, problem)
+    for pair in range(problem.pairs):
+        expected = plane(lefts[pair // problem.rights_per_left], rights[pair % problem.rights], problem)
+        np.testing.assert_array_equal(planes[pair], expected)
+
+
+def test_constant_matrices(host_builds):
+    problem = PROBLEMS["columns off quads"]
+    lefts = np.full((2, *problem.left_shape), 0.25, np.float32)
+    rights = np.full((2, *problem.right_shape), 3.0, np.float32)
+    rights[1] = 0
+    planes = assert_planes(host_builds, lefts, rights, problem)
+    np.testing.assert_array_equal(planes[0], plane(lefts[0], rights[0], problem))
+    assert not planes[1].any()
+
+
+def test_what_does_not_fit_is_refused():
+    types = {"left_type": "float32", "right_type": "float32"}
+    assert small_planes_launch(Problem((65, 64), (64, 64), (-4, -4), (9, 9)), device=DEVICE, **types) is None
+    assert small_planes_launch(Problem((64, 64), (64, 64), (-99, -9), (199, 300)), device=DEVICE, **types) is None
+
+
+def test_two_blocks_a_multiprocessor():
+    problem = FULL["full plane of the benchmark"]
+    launch = small_planes_launch(problem, left_type="float32", right_type="float32", device=DEVICE)
+    assert 2 * (launch.shared_bytes + 1024) <= 228 * 1024
