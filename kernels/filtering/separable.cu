@@ -86,7 +86,8 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
 #pragma unroll
                 for (int k = 0; k < QUAD; ++k) ahead[i].at[k] = from[source.at[k]];
             }
-            asm volatile("" ::: "memory");  // the other way round all lanes' quads are waited for before the few elements
+            // The other way round all lanes' quads are waited for before the few elements.
+            if (BOUNDARY == BOUNDARY_MIRROR) asm volatile("" ::: "memory");
             if (!scattered) ahead[i] = group_at<QUAD>(from);
         }
     };
