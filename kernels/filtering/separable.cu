@@ -43,15 +43,18 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
     if (block.rows == 0) return;
 
     const int left = block.x - LEFT_PAD;
+    const bool whole_quads = is_aligned_to<QUAD>(images) && width % QUAD == 0;
+    const Copies copies = whole_quads ? copies_beyond_border(left, width) : Copies{0, 0, 0};
     for (int c = lane; c < STAGED_COLUMNS; c += WARP)
         memory.source[c] = source_index(left + c, width) - (left + c / QUAD * QUAD);
     __syncwarp();
 
-    const bool whole_quads = is_aligned_to<QUAD>(images) && width % QUAD == 0;
     auto column_of = [&](int i) { return left + quad_of_load(i, lane) * QUAD; };
     auto is_inside_row = [&](int i) { return column_of(i) >= 0 && column_of(i) + QUAD <= width; };
-    const QuadSource own_source = source_of_quad(column_of(0), width, whole_quads);
-    const QuadSource rest_source = source_of_quad(column_of(STEP_ROWS), width, whole_quads);
+    auto source_of = [&](int column) {  // of a quad that copies replace: any inside
+        return source_of_quad(copies.count > 0 ? least(most(column, 0), width - QUAD) : column, width, whole_quads);
+    };
+    const QuadSource own_source = source_of(column_of(0)), rest_source = source_of(column_of(STEP_ROWS));
     const Image* own = in_register(block.image + own_source.column);  // of row 0, as if columns outside were there
     const Image* rest = in_register(block.image + rest_source.column);
 
@@ -80,15 +83,14 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
             const int row = __shfl_sync(ALL_LANES, source_row, row_of_load(i, lane) % STEP_ROWS);
             if (!is_load_needed(i, lane)) continue;
             const Image* from = rows_on(i < STEP_ROWS ? own : rest, row, pitch);
-            const bool scattered = (i < STEP_ROWS ? own_source : rest_source).order == SCATTERED;
-            if (scattered) {  // small integers are packed as they come: the warp waits for each
+            if ((i < STEP_ROWS ? own_source : rest_source).order == SCATTERED) {
+                // Small integers are packed as they come: the warp waits for each.
                 const Group<int, QUAD> source = group_at<QUAD>(memory.source + quad_of_load(i, lane) * QUAD);
 #pragma unroll
                 for (int k = 0; k < QUAD; ++k) ahead[i].at[k] = from[source.at[k]];
+            } else {
+                ahead[i] = group_at<QUAD>(from);
             }
-            // The other way round all lanes' quads are waited for before the few elements.
-            if (BOUNDARY == BOUNDARY_MIRROR) asm volatile("" ::: "memory");
-            if (!scattered) ahead[i] = group_at<QUAD>(from);
         }
     };
     const int first = block.y - TOP, rows = block.rows + FILTER_HEIGHT - 1;
@@ -138,14 +140,18 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
 
 #pragma unroll 1
     for (int r = 0; r < rows; r += STEP_ROWS) {
+        const bool is_step_inside = first + r >= 0 && first + r + STEP_ROWS <= height;
+        if (!as_they_lie) {
+#pragma unroll
+            for (int i = 0; i < LOADS; ++i) put_in_order(ahead[i], (i < STEP_ROWS ? own_source : rest_source).order);
+        }
 #pragma unroll
         for (int i = 0; i < LOADS; ++i) {
             if (!is_load_needed(i, lane)) continue;
-            if (!as_they_lie) put_in_order(ahead[i], (i < STEP_ROWS ? own_source : rest_source).order);
             Group<Sum, QUAD> quad;
 #pragma unroll
             for (int k = 0; k < QUAD; ++k) quad.at[k] = counted(ahead[i].at, k, level);
-            if (BOUNDARY == BOUNDARY_CONSTANT) {
+            if (BOUNDARY == BOUNDARY_CONSTANT && !(as_they_lie && is_step_inside)) {
                 const bool row_inside = is_inside(first + r + row_of_load(i, lane), height);
                 if (!row_inside || !is_inside_row(i)) {
 #pragma unroll
@@ -155,6 +161,16 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
             }
             Sum* to = memory.staged + row_of_load(i, lane) * STAGED_PITCH + quad_of_load(i, lane) * QUAD;
             *reinterpret_cast<Group<Sum, QUAD>*>(to) = quad;
+        }
+        if (BOUNDARY == BOUNDARY_MIRROR && copies.count > 0) {
+            __syncwarp();
+#pragma unroll 1
+            for (int c = lane; c < copies.count; c += WARP) {
+                const Sum* from = memory.staged + copies.from - c;
+                Sum* to = memory.staged + copies.to + c;
+#pragma unroll
+                for (int i = 0; i < STEP_ROWS; ++i) to[i * STAGED_PITCH] = from[i * STAGED_PITCH];
+            }
         }
         __syncwarp();  // rows are staged, and those passed before have been read
         if (r + STEP_ROWS < rows) load(first + r + STEP_ROWS);

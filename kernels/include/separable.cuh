@@ -80,7 +80,7 @@ __device__ __forceinline__ bool is_load_needed(int i, int lane) {
 }
 
 // Where a quad of a row is read at once, and how its elements follow each other. A quad outside an image stands for one
-// inside; in images of whole quads it is one of theirs as well, but with BOUNDARY_MIRROR.
+// inside; in images of whole quads it is one of theirs as well, but with BOUNDARY_MIRROR (below).
 enum Order { ONWARDS, BACKWARDS, FIRST_ALONE, LAST_ALONE, SCATTERED };
 struct QuadSource {
     int column;  // of the first element in memory; SCATTERED: of the quad itself, inside the image or not
@@ -105,6 +105,22 @@ __device__ __forceinline__ void put_in_order(Group<T, QUAD>& quad, Order order) 
         if (BOUNDARY == BOUNDARY_NEAREST)
             quad.at[k] = order == FIRST_ALONE ? read.at[0] : order == LAST_ALONE ? read.at[QUAD - 1] : read.at[k];
     }
+}
+
+// BOUNDARY_MIRROR: what a quad outside stands for belongs to two quads. Where the warp stages both, nothing outside is read:
+// staged column `to` + c becomes a copy of staged column `from` - c, for every c below `count`.
+struct Copies {
+    int to, from, count;
+};
+// Those of a warp whose staged columns begin at `left`; none where they would not give all that its results need.
+__device__ __forceinline__ Copies copies_beyond_border(int left, int width) {
+    const int last = least(left + STAGED_COLUMNS, width + FILTER_WIDTH - 1 - LEFT) - 1;  // that a result needs
+    Copies copies = {0, 0, 0};
+    if (BOUNDARY != BOUNDARY_MIRROR) return copies;
+    if (left < 0 && last < width && -left <= last) copies = {0, -2 * left, -left};
+    if (left >= 0 && last >= width && 2 * (width - 1) - last >= left)
+        copies = {width - left, width - 2 - left, last - width + 1};
+    return copies;
 }
 
 // An element some rows further on (not back), of rows of `pitch` bytes: one multiply-add.

@@ -46,13 +46,16 @@ def cupy():
 
 @pytest.fixture
 def little_memory(cupy):
-    """Limits what arrays take beyond what they take now; gives back first whatever can be given back."""
+    """Limits what arrays take beyond what they take now, or beyond all blocks there are, of which parts may be free.
+
+    Gives back first whatever can be given back.
+    """
     pool = cupy.get_default_memory_pool()
 
-    def limit(extra):
+    def limit(extra, *, new_blocks=False):
         gc.collect()  # what errors of earlier tests hold would be given back later, unasked
         release_unused()
-        pool.set_limit(size=pool.used_bytes() + extra)
+        pool.set_limit(size=extra + (pool.total_bytes() if new_blocks else pool.used_bytes()))
 
     yield limit
     pool.set_limit(size=0)
@@ -311,7 +314,7 @@ def test_a_stack_whose_work_does_not_fit(cupy, rng, little_memory):
     stack = cupy.asarray(random_image(rng, (16, 512, 512), "float32"))[:, ::-1]
     for made, extra in ((np.eye(3), stack.nbytes * 4 // 3), (np.eye(65), stack.nbytes + (40 << 20))):
         wanted = xc.convolve(stack, made).get()
-        little_memory(extra)
+        little_memory(extra, new_blocks=True)
         np.testing.assert_allclose(xc.convolve(stack, made).get(), wanted, rtol=1e-6)
         cupy.get_default_memory_pool().set_limit(size=0)
 

@@ -19,9 +19,9 @@ DeviceEngine: TypeAlias = Literal["reuse", "separable", "sliding", "fft"]
 
 DENSE_AREA = 49
 """Up to so many taps the copy of the image takes as long as the products, and the dense kernel is the simpler one."""
-SLIDING_SIGMA = 8.5
-"""Mean of both axes, in pixels, from which on a Gaussian by sliding sums takes no longer than its taps: one pass takes
-as long as 4.2 copies of the image at 8 pixels, in proportion to the taps, and sliding sums 4.3 to 5.1 there."""
+SLIDING_SIGMA = {1: 5.5, 2: 7.25, 4: 8.5}
+"""Mean of both axes, in pixels, from which on a Gaussian by sliding sums takes no longer than its taps, by the bytes of
+a result: one pass takes in proportion to the taps, as measured at 6, 7 and 8 pixels."""
 SMALLEST_SLIDING_SIGMA = 2.0
 """Of the other axis: its taps must reach eight pixels."""
 SINGLE_ROUNDING = 2.0**-24
@@ -99,7 +99,8 @@ def slides(taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype[
         if not limits.min <= outside <= limits.max:
             return False
     centred = request.kernel.centre == (taps.shape[0] // 2, taps.shape[1] // 2)
-    return centred and sum(taps.sigmas) >= 2 * SLIDING_SIGMA and min(taps.sigmas) >= SMALLEST_SLIDING_SIGMA
+    least = SLIDING_SIGMA[request.target.itemsize]
+    return centred and sum(taps.sigmas) >= 2 * least and min(taps.sigmas) >= SMALLEST_SLIDING_SIGMA
 
 
 def is_cheaper_apart(shape: tuple[int, int], rank: int) -> bool:

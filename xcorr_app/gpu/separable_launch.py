@@ -33,7 +33,7 @@ _BLOCKS = {4: {36: 10, 68: 8, 96: 6, 136: 4}, 2: {36: 10, 68: 8, 96: 6, 136: 4},
 rest the same takes up to twice the time, as measured."""
 _HEAVY_WIDE_REGISTERS = 68
 _HEAVY_BLOCKS = {36: 8, 68: 5, 136: 2}
-"""The same with two terms, sums in double or a constant outside."""
+"""The same with two terms, sums in double, or a constant outside of columns that are added apart."""
 _APART_ROWS, _APART_REGISTERS = 48, 6
 """Rows of a filter from which the kernel sums those of integer images apart, and the registers that this takes."""
 _WARPS = 2
@@ -253,8 +253,8 @@ def _tuning_of(problem: SeparableProblem, image_type: str) -> dict[str, int]:
     """Columns of a lane: as many as registers hold, fewer where the strip would be wider than the image."""
     height, words = problem.filter_shape[0], _words(image_type)
     is_heavy = words > 1 or problem.terms > 1
-    is_plain = not is_heavy and problem.boundary != "constant"
     adds_apart = height > _APART_ROWS and np.dtype(image_type).kind != "f"
+    is_plain = not is_heavy and not (adds_apart and problem.boundary == "constant")
     most = _ROLLING_REGISTERS - adds_apart * _APART_REGISTERS if is_plain else _HEAVY_WIDE_REGISTERS
     widest = _FLOAT_COLUMNS if image_type == "float32" else 4
     allowed = [n for n in (4, 2) if height * n * words <= most and n <= widest]
