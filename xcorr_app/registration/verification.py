@@ -3,7 +3,8 @@
 Every verified frame is measured again by a float64 zero-padded FFT with the same window, normalisation and
 sub-pixel method. That is no check of an FFT engine's own theory, nor of what all engines share, so the normalised
 correlation of the 5 x 5 shifts around the peak is also computed anew from its definition in float64, by the code of
-this file alone, and compared with the engine's values: at least the nearest 3 x 3 must be there.
+this file alone (on a device by a kernel that nothing else uses), and compared with the engine's values: at least the
+nearest 3 x 3 must be there.
 """
 
 from __future__ import annotations
@@ -11,7 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.around_peak import sums_around_peaks
+from xcorr_app.gpu.arrays import Array, is_device_array
 
 _PIECE = 8192
 """Elements that stay in cache; longer products would also be split over threads by BLAS, which are busy already."""
@@ -43,28 +45,20 @@ def scores_by_definition(
         NaN where the overlap is too small or has no variance.
     """
     last = references.shape[0] - 1
-    return np.stack(
-        [
-            _scores_around(references[min(i, last)], frames[i], dy, dx, min_overlap)
-            for i, (dy, dx) in enumerate(peaks.tolist())
-        ]
-    )
-
-
-def _scores_around(left: Array, right: Array, dy: int, dx: int, min_overlap: float) -> NDArray[np.float64]:
-    rows, columns = left.shape
-    # Row y of `right` meets row y + dy + i - 2 of `left`, i = 0 .. 4; likewise along columns.
-    tops, bottoms = _overlap_ends(rows, dy)
-    firsts, lasts = _overlap_ends(columns, dx)
-    products = to_host(_sums_around(left, right, dy, dx))
-    f, ff = _moments(
-        left, tops + np.arange(dy - 2, dy + 3), bottoms - tops, firsts + np.arange(dx - 2, dx + 3), lasts - firsts
-    )
-    g, gg = _moments(right, tops, bottoms - tops, firsts, lasts - firsts)
-    n = np.maximum((bottoms - tops)[:, None] * (lasts - firsts)[None, :], 0).astype(np.float64)
+    if is_device_array(frames):
+        sums = sums_around_peaks(references, frames, peaks)
+    else:
+        sums = np.stack(
+            [_sums_of(references[min(i, last)], frames[i], dy, dx) for i, (dy, dx) in enumerate(peaks.tolist())]
+        )
+    f, ff, g, gg, products = np.moveaxis(sums, -1, 0)
+    rows, columns = frames.shape[1:]
+    (top, bottom), (first, end) = _overlap_ends(rows, peaks[:, 0]), _overlap_ends(columns, peaks[:, 1])
+    n = ((bottom - top)[:, :, None] * (end - first)[:, None, :]).astype(np.float64)
     pairs = np.maximum(n, 1.0)
     of_left, of_right = ff - f * f / pairs, gg - g * g / pairs
-    vary = (of_left > _NO_VARIANCE * ff.max()) & (of_right > _NO_VARIANCE * gg.max())
+    largest_left, largest_right = (squares.max(axis=(1, 2), keepdims=True) for squares in (ff, gg))
+    vary = (of_left > _NO_VARIANCE * largest_left) & (of_right > _NO_VARIANCE * largest_right)
     valid = (n >= max(1.0, min_overlap * rows * columns)) & vary
     variances = of_left * of_right
     scores: NDArray[np.float64] = np.where(
@@ -73,15 +67,32 @@ def _scores_around(left: Array, right: Array, dy: int, dx: int, min_overlap: flo
     return scores
 
 
-def _overlap_ends(size: int, shift: int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
-    """First and one-past-last index into `right` of the overlap at ``shift - 2 .. shift + 2``."""
-    shifts = np.arange(shift - 2, shift + 3)
+def _sums_of(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
+    """Sums of left, its square, right, its square and the products at the 5 x 5 shifts around (dy, dx), last axis."""
+    rows, columns = left.shape
+    # Row y of `right` meets row y + dy + i - 2 of `left`, i = 0 .. 4; likewise along columns.
+    tops, bottoms = _overlap_ends(rows, dy)
+    firsts, lasts = _overlap_ends(columns, dx)
+    of_left = _moments(
+        left, tops + np.arange(dy - 2, dy + 3), bottoms - tops, firsts + np.arange(dx - 2, dx + 3), lasts - firsts
+    )
+    of_right = _moments(right, tops, bottoms - tops, firsts, lasts - firsts)
+    return np.stack([*of_left, *of_right, _products_around(left, right, dy, dx)], axis=-1)
+
+
+def _overlap_ends(size: int, shift: NDArray[np.integer] | int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """First and one-past-last index into `right` of the overlap at ``shift - 2 .. shift + 2``, along a new axis."""
+    shifts = np.add.outer(shift, np.arange(-2, 3))
     first = np.clip(-shifts, 0, size)
     return first, np.maximum(np.minimum(size, size - shifts), first)
 
 
 def _moments(
-    image: Array, top: NDArray[np.intp], height: NDArray[np.intp], first: NDArray[np.intp], width: NDArray[np.intp]
+    image: NDArray[np.float64],
+    top: NDArray[np.intp],
+    height: NDArray[np.intp],
+    first: NDArray[np.intp],
+    width: NDArray[np.intp],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sums of an image and of its square over 5 x 5 rectangles, which differ by a few columns and rows only."""
     moments = []
@@ -95,37 +106,34 @@ def _moments(
                 by_row = values[:, start:stop].sum(axis=1)
             else:
                 by_row = middle + values[:, start : common[0]].sum(axis=1) + values[:, common[1] : stop].sum(axis=1)
-            by_row = to_host(by_row)
             for i in range(5):
                 sums[i, j] = by_row[top[i] : top[i] + height[i]].sum() if height[i] > 0 and width[j] > 0 else 0.0
         moments.append(sums)
     return moments[0], moments[1]
 
 
-def _sums_around(left: Array, right: Array, dy: int, dx: int) -> Array:
-    """Plain sums at the 25 shifts around (dy, dx).
+def _products_around(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
+    """Sums of products at the 25 shifts around (dy, dx).
 
     Both matrices are laid into rows with four spare zeros, the left one moved by the peak: every shift is then one
     offset into contiguous memory, and terms outside either matrix are products with zero.
     """
-    xp = array_namespace(left)
     rows, columns = left.shape
     stride = columns + 4
-    fixed = xp.zeros((rows, stride))
+    fixed = np.zeros((rows, stride))
     fixed[:, :columns] = right
-    moved = xp.zeros((rows + 5, stride))
+    moved = np.zeros((rows + 5, stride))
     # Row y of `right` meets row y + dy + i of `left`, i = -2 .. 2; likewise along columns.
     top, bottom = max(0, dy - 2), min(rows, rows + dy + 2)
     first, last = max(0, dx - 2), min(columns, columns + dx + 2)
     if bottom > top and last > first:
         moved[top - dy + 2 : bottom - dy + 2, first - dx + 2 : last - dx + 2] = left[top:bottom, first:last]
     fixed, moved = fixed.ravel(), moved.ravel()
-    sums = xp.zeros((5, 5))
-    # Pieces that stay in cache while all 25 shifts pass over them; on a device, the whole.
-    piece = _PIECE if xp is np else fixed.size
-    for start in range(0, fixed.size, piece):
-        part = fixed[start : start + piece]
+    sums = np.zeros((5, 5))
+    # Pieces that stay in cache while all 25 shifts pass over them.
+    for start in range(0, fixed.size, _PIECE):
+        part = fixed[start : start + _PIECE]
         for i in range(5):
             first = start + i * stride
-            sums[i] += xp.correlate(moved[first : first + part.size + 4], part, "valid")
+            sums[i] += np.correlate(moved[first : first + part.size + 4], part, "valid")
     return sums
