@@ -110,6 +110,7 @@ struct alignas(sizeof(T) * SIZE) Pack {
 
 // Four bytes of a pack as one number.
 __device__ __forceinline__ unsigned bits_of(float value) { return __float_as_uint(value); }
+__device__ __forceinline__ unsigned bits_of(unsigned value) { return value; }
 __device__ __forceinline__ unsigned bits_of(unsigned char value) { return value; }
 __device__ __forceinline__ unsigned bits_of(unsigned short value) { return value; }
 __device__ __forceinline__ unsigned bits_of(short value) { return (unsigned short)value; }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from xcorr_app.gpu.pointwise_bytes import byte_matrix, bytes_argument
 from xcorr_app.gpu.pointwise_launch import pointwise_launch
 from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
 from xcorr_app.gpu.pointwise_mix import mixing_argument, sums_in_double
@@ -60,9 +61,16 @@ def assert_mixed(result, stack, matrix, axis, *, white=None, clip=False, exact=F
     if result.dtype.kind == "f":
         assert (np.abs(result - expected) <= bound).all(), np.abs(result - expected).max()
         return
+    assert_rounded(result, expected, bound, counted)
+
+
+def assert_rounded(result, expected, bound, counted=None):
+    """Fail unless integers are those nearest to what is expected, half to even, within their type's range.
+
+    Where it lies within a bound of a half, an integer may be its other neighbour, and count as beyond the range or not.
+    """
     limits = np.iinfo(result.dtype)
-    rounded = np.rint(expected)
-    stored = np.clip(rounded, limits.min, limits.max)
+    stored = np.clip(np.rint(expected), limits.min, limits.max)
     wrong = result != stored
     edge = np.abs(np.abs(expected - np.floor(expected)) - 0.5) <= bound
     assert not (wrong & ~edge).any()
@@ -71,6 +79,14 @@ def assert_mixed(result, stack, matrix, axis, *, white=None, clip=False, exact=F
         sure = ((expected < limits.min - 0.5 - bound) | (expected > limits.max + 0.5 + bound)).sum()
         perhaps = ((expected < limits.min - 0.5 + bound) | (expected > limits.max + 0.5 - bound)).sum()
         assert sure <= counted <= perhaps
+
+
+def assert_mixed_by_bytes(result, stack, matrix, *, clip=False, counted=None):
+    """Fail unless a result of `mix_bytes` (channels on axis 1) is the definition's, as closely as its header says."""
+    expected = mixed_by_definition(stack, matrix, 1)
+    sizes = np.frexp(np.abs(matrix).max(axis=1))[1]  # of a row, below two to the power of it
+    bound = (0.004 + 0.002 * 2.0**sizes).reshape(-1, *[1] * (stack.ndim - 2))
+    assert_rounded(result, np.maximum(expected, 0) if clip else expected, bound, counted)
 
 
 def positive_problem(shape, filters, lowest, seed=3):
@@ -119,6 +135,9 @@ def mixed_on_host(
     if launch.entry == "mix":
         argument = mixing_argument(matrix, problem, launch, white or 1.0)
         run_kernel(folder, launch, (images, results, counters, argument), ())
+    elif launch.entry == "mix_bytes":
+        digits = guarded(byte_matrix(matrix, problem, np))
+        run_kernel(folder, launch, (images, results, counters, digits, bytes_argument(problem, launch)), ())
     else:
         values = guarded(stored_matrix(matrix, np, density=problem.density).values)
         more = guarded(np.full((launch.segments - 1, results.size), np.nan, np.float32))

@@ -27,6 +27,9 @@ def launches_of_pointwise():
         yield pointwise_launch(mixing(channels, channels))
         for count in (False, True):
             yield pointwise_launch(mixing(channels, channels, "uint16", count=count))
+    for count in (False, True):
+        yield pointwise_launch(mixing(32, 24, "uint8", count=count))
+    yield pointwise_launch(mixing(32, 32, "uint16", "float32"))
     yield pointwise_launch(mixing(3, 3, "uint8", "float32", interleaved=True, density=True))
     yield pointwise_launch(mixing(3, 3, "uint16", interleaved=True, count=True))
     yield pointwise_launch(mixing(8, 8, interleaved=True))
@@ -48,6 +51,13 @@ def other_launches_of_pointwise():
         for dtype in ("float32", "uint16"):
             yield pointwise_launch(mixing(channels, filters, dtype), alignment=4)
             yield pointwise_launch(mixing(channels, filters, dtype, interleaved=True), alignment=4)
+    for image in ("uint8", "uint16", "int16"):
+        for result in ("uint8", "uint16", "int16"):
+            yield pointwise_launch(mixing(32, 32, image, result, count=True))
+            for alignment in (8, 16):
+                yield pointwise_launch(mixing(17, 9, image, result, count=True, clip=True), alignment=alignment)
+                yield pointwise_launch(mixing(16, 31, image, result), "mix_bytes", alignment=alignment)
+                yield pointwise_launch(mixing(16, 16, image, result), "mix_bytes", alignment=alignment)
     for images in (1, 128):
         for channels, filters, side in LAYERS:
             problem = PointwiseProblem(images, channels, filters, side * side)

@@ -82,11 +82,12 @@ def test_a_bad_value_stays_in_its_pixel(host_builds, bad):
 
 
 def test_who_takes_it():
-    problem = PointwiseProblem(16, 32, 32, 2048 * 2048, "uint16", "uint16")
+    problem = PointwiseProblem(16, 32, 32, 2048 * 2048, "uint16", "float32")
     assert kernel_for(problem) == "mix_split"
-    floats = replace(problem, image_type="float32", result_type="float32")
+    floats = replace(problem, image_type="float32")
     assert kernel_for(floats) == "shallow"
     assert kernel_for(replace(floats, filters=16)) == kernel_for(replace(floats, result_type="uint16")) == "mix_split"
+    assert kernel_for(replace(problem, result_type="uint16", density=True)) == "mix_split"
     assert kernel_for(problem, limits=T4) == kernel_for(problem, alignment=4) == "shallow"
     assert kernel_for(replace(problem, inner=2049 * 2049)) == "shallow"
     assert kernel_for(replace(problem, channels=16)) == kernel_for(replace(problem, filters=8)) == "mix"

@@ -176,6 +176,18 @@ def test_unmix_gives_the_answer_of_the_cpu(on_device, dtype, options):
         np.testing.assert_array_equal(result, expected)
 
 
+@pytest.mark.parametrize("clip", [False, True])
+def test_a_matrix_of_bytes_from_any_matrix(host, clip):
+    """One that was stored before is rounded to float32; both of them have short elements here."""
+    stack, matrix = random_stack((2, 18, 40), "uint16"), np.rint(random_matrix(11, 18) * 4096) / 4096
+    clipped = np.zeros(COUNTERS, np.uint64)
+    found = pointwise_on_device(stack, matrix, 1, kernel="mix_bytes", clip=clip, clipped=clipped)
+    assert_mixed(found, stack, matrix, 1, clip=clip, exact=True, counted=int(clipped.sum()))
+    stored = pointwise_on_device(stack, stored_matrix(matrix, np), 1, kernel="mix_bytes", clip=clip)
+    np.testing.assert_array_equal(stored, found)
+    assert [launch.entry for launch in host] == ["mix_bytes"] * 2
+
+
 @pytest.mark.parametrize(("image", "alignment"), [("uint8", 1), ("uint8", 2), ("uint16", 2)])
 def test_a_stack_at_any_address_with_a_wider_result(image, alignment):
     problem = PointwiseProblem(1, 3, 3, 511 * 512, image, "float32")

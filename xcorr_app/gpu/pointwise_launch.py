@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.launch import DeviceLimits, Launch, ceil_div
+from xcorr_app.gpu.pointwise_bytes import bytes_launch, can_mix_bytes, has_widest_loads
 from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
 from xcorr_app.gpu.pointwise_mix import MIX_CHANNELS, mix_launch
 from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits
@@ -17,12 +18,18 @@ from xcorr_app.gpu.shallow_plan import ShallowProblem, is_shallow
 
 __all__ = ["POINTWISE_KERNELS", "kernel_for", "parts_of", "pointwise_launch"]
 
-POINTWISE_KERNELS = ("mix", "mix_split", "shallow", "pointwise", "pointwise_tiled")
-"""Every kernel by name: streaming for few channels, the same on tensor cores, few channels to many, dynamic blocking,
-the plain tiled product."""
+POINTWISE_KERNELS = ("mix", "mix_bytes", "mix_split", "shallow", "pointwise", "pointwise_tiled")
+"""Every kernel by name: streaming for few channels, the same on tensor cores for integers and for any type, few
+channels to many, dynamic blocking, the plain tiled product."""
 
 _CHANNELS_OF_MIX, _FILTERS_OF_MIX, _PIXELS_OF_OTHERS = 16, 8, 2**18
 """Where others could, `mix` takes up to so many channels, or so few results, or fewer pixels."""
+_MOST_OF_MIX = 16
+"""Channels beyond which bytes on tensor cores are quicker for integers of `_PIXELS_OF_BYTES` and more, where more than
+8 channels go in and more than 2 come out."""
+_PIXELS_OF_BYTES = 2**14
+_CHANNELS_OF_BYTES = 12
+"""So they are from here on, to as many results, where planes are read 16 bytes at a time; but for 16 of 16 bits."""
 _FILTERS_OF_SPLIT = 16
 """Of float32, `mix_split` makes up to so many results at the copy rate; `shallow` does with more."""
 _CHANNELS_OF_SHALLOW = 32
@@ -55,6 +62,8 @@ def kernel_for(
     >>> kernel_for(PointwiseProblem(16, 8, 8, 2048 * 2048))
     'mix'
     >>> kernel_for(PointwiseProblem(16, 32, 32, 2048 * 2048, "uint16", "uint16"))
+    'mix_bytes'
+    >>> kernel_for(PointwiseProblem(16, 32, 16, 2048 * 2048))
     'mix_split'
     >>> kernel_for(PointwiseProblem(16, 32, 32, 2048 * 2048))
     'shallow'
@@ -64,6 +73,8 @@ def kernel_for(
     'pointwise_tiled'
     """
     if max(problem.channels, problem.filters) <= MIX_CHANNELS:
+        if can_mix_bytes(problem, alignment, limits) and _is_quicker_by_bytes(problem, alignment):
+            return "mix_bytes"
         few = problem.channels <= _CHANNELS_OF_MIX or problem.filters <= _FILTERS_OF_MIX
         if problem.interleaved or few or problem.pixels < _PIXELS_OF_OTHERS:
             return "mix"
@@ -77,6 +88,17 @@ def kernel_for(
     if not deeper and _is_shallow(problem):
         return "shallow"
     return "pointwise_tiled" if plain else "pointwise"
+
+
+def _is_quicker_by_bytes(problem: PointwiseProblem, alignment: int) -> bool:
+    """Whether integers are mixed sooner by `mix_bytes` than by `mix`, as measured."""
+    if problem.pixels < _PIXELS_OF_BYTES:
+        return False
+    if max(problem.channels, problem.filters) > _MOST_OF_MIX:
+        return problem.channels > 8 and problem.filters > 2
+    if min(problem.channels, problem.filters) < _CHANNELS_OF_BYTES or not has_widest_loads(problem, alignment):
+        return False
+    return problem.channels < _MOST_OF_MIX or max(problem.image_bytes, problem.result_bytes) == 1
 
 
 def _is_shallow(problem: PointwiseProblem) -> bool:
@@ -109,7 +131,7 @@ def parts_of(
     """
     if kernel == "auto":
         kernel = kernel_for(problem, alignment=alignment, limits=limits)
-    if kernel in ("mix", "mix_split"):
+    if kernel in ("mix", "mix_bytes", "mix_split"):
         most = _MOST_PIXELS // (problem.inner * ceil_div(problem.filters, 4))
     else:
         most = MOST_ELEMENTS // (problem.inner * max(problem.channels, problem.filters))
@@ -153,6 +175,8 @@ def pointwise_launch(
         kernel = kernel_for(problem, alignment=alignment, limits=limits)
     if kernel == "mix":
         return mix_launch(problem, alignment=alignment, tuning=tuning)
+    if kernel == "mix_bytes":
+        return bytes_launch(problem, limits, alignment=alignment, tuning=tuning)
     if kernel == "mix_split":
         return split_launch(problem, limits, alignment=alignment, tuning=tuning)
     if kernel == "shallow":

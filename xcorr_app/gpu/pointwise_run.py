@@ -17,6 +17,7 @@ from xcorr_app.gpu.arrays import is_device_array, to_host
 from xcorr_app.gpu.compile import Kernel, kernel_function
 from xcorr_app.gpu.launch import Launch
 from xcorr_app.gpu.placement import current_device, on_device_of
+from xcorr_app.gpu.pointwise_bytes import byte_matrix, bytes_argument
 from xcorr_app.gpu.pointwise_launch import parts_of, pointwise_launch
 from xcorr_app.gpu.pointwise_limits import multiprocessor_limits
 from xcorr_app.gpu.pointwise_mix import LOG2_TO_DENSITY, mixing_argument
@@ -76,7 +77,7 @@ def pointwise_on_device(
     -------
     cupy.ndarray
         (..., filters, ...), the channels where they were. Sums are float32; float64 where up to 8 channels on both
-        sides are rounded to integers.
+        sides are rounded to integers, and whole numbers in `mix_bytes`.
 
     Raises
     ------
@@ -129,6 +130,10 @@ def pointwise_on_device(
                 argument = mixing_argument(_on_host(factors, problem), start.problem, start.launch, log_white or 1.0)
                 start.run(*arrays, counters, argument)
                 continue
+            if start.launch.entry == "mix_bytes":
+                digits = byte_matrix(_plain(factors, problem), problem, cupy)
+                start.run(*arrays, counters, digits, bytes_argument(start.problem, start.launch))
+                continue
             if not isinstance(factors, StoredMatrix):
                 factors = stored_matrix(factors, cupy, density=problem.density)
             white = log_white or 1.0
@@ -148,10 +153,14 @@ def pointwise_on_device(
 
 def _on_host(factors: Any, problem: PointwiseProblem) -> Any:
     """Return a matrix in host memory."""
-    if isinstance(factors, StoredMatrix):
-        values = to_host(factors.values)[: problem.channels, : problem.filters].T
-        return values / LOG2_TO_DENSITY if factors.density else values
-    return to_host(factors)
+    values = to_host(_plain(factors, problem))
+    return values / LOG2_TO_DENSITY if problem.density and isinstance(factors, StoredMatrix) else values
+
+
+def _plain(factors: Any, problem: PointwiseProblem) -> Any:
+    """Return a matrix as (filters, channels), where it is; one that was stored for densities as it was stored."""
+    stored = isinstance(factors, StoredMatrix)
+    return factors.values[: problem.channels, : problem.filters].T if stored else factors
 
 
 @dataclass(frozen=True)

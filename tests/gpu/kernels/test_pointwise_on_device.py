@@ -9,6 +9,7 @@ import pytest
 
 from tests.kernels.pointwise_definition import (
     assert_mixed,
+    assert_mixed_by_bytes,
     assert_within_contract,
     is_exact,
     positive_problem,
@@ -113,6 +114,39 @@ def test_few_channels_on_tensor_cores(cupy, dtype, channels):
         for filters in (5, 16, 31, 32):
             for options in ({}, {"clip": True}, {"white": 99.0, "target": "float32"}):
                 check(cupy, (33, channels, inner), 1, filters, dtype, kernel="mix_split", **options)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+@pytest.mark.parametrize("channels", [1, 8, 17, 24, 31, 32])
+def test_few_channels_of_bytes_on_tensor_cores(cupy, dtype, channels):
+    for inner, filters in ((4, 5), (40, 32), (784, 17), (2252, 16)):
+        for options in ({}, {"clip": True}, {"target": "uint8"}, {"target": "uint16"}):
+            shape = (9, channels, inner)
+            found = check(cupy, shape, 1, filters, dtype, kernel="mix_bytes", **options)
+            stack, matrix = random_stack(shape, dtype), random_matrix(filters, channels)
+            assert_mixed_by_bytes(found.get(), stack, matrix, clip=options.get("clip", False))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+def test_extreme_sums_of_bytes(cupy, dtype):
+    """The largest values times elements of about one, which cancel to results within the range or do not."""
+    limits, rng = np.iinfo(dtype), np.random.default_rng(6)
+    stack = rng.choice(np.array([limits.min, limits.max, 0, 255 % (limits.max + 1)], dtype), (3, 32, 4096))
+    stack[:, :, :512] = limits.max
+    matrix = rng.uniform(0.9, 1, (32, 32))
+    matrix[:, 16:] = rng.normal(0, 1e-3, (32, 16)) - matrix[:, :16]
+    matrix[:2] = np.abs(matrix[:2])
+    clipped = cupy.zeros(COUNTERS, cupy.uint64)
+    found = pointwise_on_device(cupy.asarray(stack), matrix, 1, clipped=clipped, kernel="mix_bytes")
+    assert_mixed_by_bytes(found.get(), stack, matrix, counted=int(clipped.sum()))
+
+
+def test_a_matrix_of_bytes_made_on_the_device(cupy):
+    """Elements that float32 holds: the same bits from a matrix in host memory, on the device, and stored before."""
+    stack, matrix = cupy.asarray(random_stack((2, 20, 784), "uint16")), np.rint(random_matrix(17, 20) * 4096) / 4096
+    found = pointwise_on_device(stack, matrix, 1, kernel="mix_bytes").get()
+    for factors in (cupy.asarray(matrix), cupy.asarray(matrix, np.float32), stored_matrix(matrix, cupy)):
+        np.testing.assert_array_equal(pointwise_on_device(stack, factors, 1, kernel="mix_bytes").get(), found)
 
 
 @pytest.mark.parametrize("layer", [*LAYERS, *DEEP_LAYERS], ids=str)

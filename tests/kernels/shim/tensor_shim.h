@@ -39,8 +39,14 @@ inline void host_multiply_add_halves(float (&sum)[4], unsigned a0, unsigned a1, 
     }
 }
 
+// A byte of a word, as a signed number or not.
+inline int host_byte(unsigned word, int which, bool is_signed) {
+    const unsigned byte = word >> 8 * which & 255;
+    return is_signed && byte > 127 ? (int)byte - 256 : (int)byte;
+}
+
 inline void host_multiply_add_bytes(int (&sum)[4], unsigned a0, unsigned a1, unsigned a2, unsigned a3, unsigned b0,
-                                    unsigned b1) {
+                                    unsigned b1, bool signed_a = false, bool signed_b = false) {
     struct Fragments {
         unsigned a[4], b[2];
     };
@@ -50,8 +56,9 @@ inline void host_multiply_add_bytes(int (&sum)[4], unsigned a0, unsigned a1, uns
         const int row = lane / 4, upper = i / 2, column = lane % 4 * 2 + i % 2;
         unsigned total = (unsigned)sum[i];  // as there, what passes 2^31 begins again below zero
         for (int k = 0; k < 32; ++k) {
-            const int owner = k % 16 / 4, far = k / 16, shift = k % 4 * 8;
-            total += (of[4 * row + owner].a[upper + 2 * far] >> shift & 255) * (of[4 * column + owner].b[far] >> shift & 255);
+            const int owner = k % 16 / 4, far = k / 16;
+            total += (unsigned)(host_byte(of[4 * row + owner].a[upper + 2 * far], k % 4, signed_a) *
+                                host_byte(of[4 * column + owner].b[far], k % 4, signed_b));
         }
         sum[i] = (int)total;
     }

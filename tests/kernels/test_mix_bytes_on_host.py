@@ -1,0 +1,185 @@
+"""Channel mixing of integers by products of bytes, the kernel's own source run on the host, against float64."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.kernels.pointwise_definition import (
+    assert_mixed_by_bytes,
+    mixed_on_host,
+    random_matrix,
+    random_stack,
+)
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.pointwise_bytes import byte_matrix
+from xcorr_app.gpu.pointwise_launch import kernel_for, pointwise_launch
+from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
+from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+
+H200, T4 = KNOWN_DEVICES["h200"], KNOWN_DEVICES["t4"]
+FEW = replace(H200, multiprocessors=1)
+"""A device on which a warp has several strips."""
+TYPES = ("uint8", "uint16", "int16")
+
+
+def check_mixed(folder, stack, matrix, **options):
+    options = {"kernel": "mix_bytes", "limits": FEW, **options}
+    result, counted = mixed_on_host(folder, stack, matrix, 1, **options)
+    assert_mixed_by_bytes(result, stack, matrix, clip=options.get("clip", False), counted=counted)
+    return result
+
+
+def check(folder, shape, filters, dtype="uint16", **options):
+    return check_mixed(folder, random_stack(shape, dtype), random_matrix(filters, shape[1]), **options)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("target", TYPES)
+@pytest.mark.parametrize("inner", [236, 232, 240])
+def test_every_type(host_builds, dtype, target, inner):
+    """In vectors of four, of eight and, of bytes, of sixteen pixels."""
+    check(host_builds, (2, 32, inner), 32, dtype, target=target)
+    check(host_builds, (2, 32, inner), 32, dtype, target=target, clip=True)
+
+
+@pytest.mark.parametrize("channels", [1, 4, 8, 15, 16, 17, 20, 21, 31])
+@pytest.mark.parametrize("filters", [1, 8, 9, 16, 17, 24, 31, 32])
+def test_numbers_of_channels(host_builds, channels, filters):
+    check(host_builds, (2, channels, 72), filters, TYPES[(channels + filters) % 3])
+
+
+@pytest.mark.parametrize("inner", [4, 16, 20, 32, 36, 1300])
+@pytest.mark.parametrize("images", [1, 3, 40])
+def test_sizes_of_planes(host_builds, images, inner):
+    """Strips that end anywhere, fewer than warps, and several for each; images that a warp passes over."""
+    check(host_builds, (images, 20, inner), 11)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("offset", [0, 4])
+def test_every_tuning_gives_the_same_bits(host_builds, dtype, offset):
+    """Vectors of four where arrays begin off a wider boundary."""
+    expected = check(host_builds, (2, 30, 960), 20, dtype, offset=offset)
+    tunings = [{"THREADS": 128, "MIN_BLOCKS": 2, "VECTOR": 4}, {"THREADS": 32, "MIN_BLOCKS": 1}]
+    for tuning in [*tunings, *([] if offset else [{"VECTOR": 8}])]:
+        found = check(host_builds, (2, 30, 960), 20, dtype, tuning=tuning, offset=offset)
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_extreme_values_and_elements(host_builds, dtype):
+    """Sums as large as they become, of both signs, and those that cancel to results within the range."""
+    limits, rng = np.iinfo(dtype), np.random.default_rng(5)
+    stack = rng.choice(np.array([limits.min, limits.max, 0, 255, 256 % (limits.max + 1)], dtype), (2, 32, 136))
+    stack[:, :, :40] = limits.max
+    stack[:, :, 40:60] = limits.min
+    matrix = rng.choice([1.0, -1.0], (32, 32)) * rng.uniform(0.999, 1, (32, 32))
+    matrix[0], matrix[1], matrix[2] = 1, -1, np.nextafter(1, 0)
+    matrix[3:8] *= np.array([1e-3, 0.1, 1, 3.9, 100])[:, None]
+    matrix[8:24, 16:] = -matrix[8:24, :16]
+    matrix[8:24] += rng.normal(0, 0.01, (16, 32))
+    check_mixed(host_builds, stack, matrix)
+    check_mixed(host_builds, stack, matrix, clip=True)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("channels", [1, 12, 32])
+def test_halves_to_even_ends_and_their_number(host_builds, dtype, channels):
+    limits = np.iinfo(dtype)
+    values = np.array([limits.min, limits.max, 1, 2, 3, 5, 7, 254], dtype)
+    stack = np.zeros((1, channels, 8), dtype)
+    stack[0, -1] = values
+    gains = np.array([0.5, 1.5, -1.0, 3e9, 0.25, 2.0**-20, 1e30, -1e-30, 0.0])
+    matrix = np.zeros((len(gains), channels))
+    matrix[:, -1] = gains
+    result, counted = mixed_on_host(host_builds, stack, matrix, 1, kernel="mix_bytes")
+    exact = np.rint(gains[:, None] * values)
+    expected = np.clip(exact, limits.min, limits.max)
+    np.testing.assert_array_equal(result[0], expected)
+    assert counted == (expected != exact).sum()
+
+
+def test_short_elements_give_exact_results(host_builds):
+    """Averages of many channels: ties are as frequent as anything else."""
+    stack, rng = random_stack((2, 32, 68), "uint16"), np.random.default_rng(7)
+    matrix = rng.integers(-32, 32, (20, 32)) / 64
+    expected = np.einsum("kc,icp->ikp", matrix, stack.astype(np.float64))
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="mix_bytes")
+    np.testing.assert_array_equal(result, np.clip(np.rint(expected), 0, 65535))
+
+
+def test_the_matrix_is_exact_to_thirty_bits():
+    matrix = random_matrix(20, 30) * np.geomspace(1e-9, 1e9, 20)[:, None]
+    problem = PointwiseProblem(1, 30, 20, 64, "uint16", "uint16")
+    words = byte_matrix(matrix, problem, np)
+    assert words.size == 2 * (4 * 128 + 16)
+    units = words[-32:].view(np.float32)
+    assert (units[20:] == 0).all()
+    # [sixteen rows][digit][row][every fourth channel][half of the channels][half of the rows][channel]
+    digits = words[:-32].view(np.int8).reshape(2, 4, 8, 4, 2, 2, 4).transpose(0, 5, 2, 4, 6, 3, 1).reshape(32, 32, 4)
+    assert not digits[20:].any()
+    assert not digits[:, 30:].any()
+    # A unit is that of a pixel's upper byte, of 256, times the second digit.
+    found = digits @ 2.0 ** -np.array([0, 8, 16, 24]) * units[:, None]
+    largest = np.abs(matrix).max(axis=1, keepdims=True)
+    assert (np.abs(found[:20, :30] - matrix) <= 2.0**-30 * largest).all()
+
+
+def test_who_takes_it():
+    problem = PointwiseProblem(16, 32, 32, 2048 * 2048, "uint16", "uint16")
+    for channels, filters in ((32, 32), (17, 32), (32, 9), (32, 3), (9, 32), (15, 12)):
+        assert kernel_for(replace(problem, channels=channels, filters=filters)) == "mix_bytes"
+    for channels, filters in ((32, 2), (8, 32), (16, 16), (15, 11)):
+        assert kernel_for(replace(problem, channels=channels, filters=filters)) != "mix_bytes"
+    bytes_alone = replace(problem, image_type="uint8", result_type="uint8", channels=16, filters=16)
+    assert kernel_for(bytes_alone) == "mix_bytes"
+    assert kernel_for(bytes_alone, alignment=8) == "mix"  # no loads of sixteen pixels
+    assert kernel_for(replace(problem, image_type="uint8"), alignment=8) == "mix_bytes"
+    assert kernel_for(problem, limits=T4) == kernel_for(problem, alignment=4) == "shallow"
+    assert kernel_for(replace(problem, inner=2049 * 2049)) == "shallow"
+    assert kernel_for(replace(problem, outer=1, inner=256)) == "mix"
+    assert kernel_for(replace(problem, inner=1, outer=10**6)) == "mix"
+
+
+def test_vectors_are_as_wide_as_planes_and_addresses_allow():
+    """And blocks as many as their registers allow."""
+    problem = PointwiseProblem(16, 32, 32, 2048, "uint8", "uint8")
+    wider = replace(problem, image_type="uint16", result_type="int16")
+    for other, alignment, vector, blocks in (
+        (problem, 16, 16, 4),
+        (problem, 8, 8, 4),
+        (problem, 4, 4, 4),
+        (replace(problem, channels=16), 16, 16, 4),
+        (replace(problem, inner=2056), 16, 8, 4),
+        (replace(problem, inner=2052), 16, 4, 4),
+        (wider, 16, 8, 4),
+        (wider, 8, 4, 4),
+        (replace(wider, inner=2052), 16, 4, 4),
+        (replace(wider, channels=16), 16, 8, 4),
+        (replace(wider, channels=16, filters=16), 16, 8, 6),
+        (replace(wider, result_type="uint8"), 16, 8, 4),
+        (replace(wider, image_type="uint8"), 16, 8, 4),
+    ):
+        defines = pointwise_launch(other, "mix_bytes", alignment=alignment).defines
+        assert (defines["VECTOR"], defines["MIN_BLOCKS"]) == (vector, blocks)
+
+
+def test_what_it_does_not_compute_is_refused():
+    problem = PointwiseProblem(2, 32, 32, 64, "uint16", "uint16")
+    for other, options in (
+        (replace(problem, channels=33), {}),
+        (replace(problem, inner=66), {}),
+        (replace(problem, inner=2**31), {}),
+        (replace(problem, result_type="float32"), {}),
+        (replace(problem, image_type="float32"), {}),
+        (replace(problem, density=True), {}),
+        (problem, {"alignment": 4}),
+        (problem, {"limits": T4}),
+    ):
+        with pytest.raises(ArgumentError, match="whole fours of up to 32 channels of integers"):
+            pointwise_launch(other, "mix_bytes", **options)
+    with pytest.raises(ArgumentError, match="no tunable PIXELS"):
+        pointwise_launch(problem, "mix_bytes", tuning={"PIXELS": 4})
