@@ -139,5 +139,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     if constexpr (WARPS_K > 1 || PLANE > 0)
         store_added(to, p.filters, p.pixels, p.inner, buffers, m_first, n_first, place, sum);
     else
-        store_sums(to, p.filters, p.pixels, p.inner, p.inner, buffers, m_first, n_first, place, sum);
+        store_sums<false>(to, p.filters, p.pixels, p.inner, p.inner, buffers, m_first, n_first, place, sum);
 }

@@ -54,6 +54,9 @@
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 1
 #endif
+#ifndef BANK
+#define BANK 0  // 1: filters as a bank holds them, [filters][channels][FILTER_HEIGHT][FILTER_WIDTH]; 0: a matrix [DEPTH][pitch]
+#endif
 
 #define DEPTH (CHANNELS * FILTER_HEIGHT * FILTER_WIDTH)
 #define GROUP_PITCH ((DEPTH | 1) * GROUP)  // of the filters in shared memory: odd, so that staging meets few bank conflicts
@@ -71,8 +74,22 @@ struct Shallow {
     float scale;                        // 1 / white, for DENSITY
 };
 
-// Filters [m_first, m_last) of the matrix [DEPTH][pitch] as [group][DEPTH][GROUP]; zeros for what fills the last group.
+// Filters [m_first, m_last) as [group][DEPTH][GROUP]; zeros for what fills the last group.
 __device__ __forceinline__ void stage_filters(float* to, const float* matrix, const Shallow& p, int m_first, int m_last) {
+    if constexpr (BANK) {
+        // A thread keeps its element of K; where there are fewer than threads, those left over take the next filters.
+        constexpr int AT_ONCE = THREADS > DEPTH ? THREADS / DEPTH : 1, TAPS = FILTER_HEIGHT * FILTER_WIDTH;
+        const int own = threadIdx.x / DEPTH;
+        if (own >= AT_ONCE) return;
+        const int count = (m_last - m_first + GROUP - 1) / GROUP * GROUP;
+        for (int i = (int)threadIdx.x - own * DEPTH; i < DEPTH; i += THREADS) {
+            const int tap = i % TAPS, k = i - tap + tap % FILTER_WIDTH * FILTER_HEIGHT + tap / FILTER_WIDTH;
+            const float* from = matrix + (long long)m_first * DEPTH + i;
+            for (int m = own; m < count; m += AT_ONCE)
+                copy_float(to + m / GROUP * GROUP_PITCH + k * GROUP + m % GROUP, from + m * DEPTH, m_first + m < p.filters);
+        }
+        return;
+    }
     const int fours = (m_last - m_first + GROUP - 1) / GROUP * (GROUP / 4);
     for (int i = threadIdx.x; i < fours * DEPTH; i += THREADS) {
         const int k = i / fours, m = (i - k * fours) * 4;

@@ -8,8 +8,9 @@
 //
 // As a matrix product: output[M x N] = filters[M x K] * window[K x N] with M = filters, N = images * out_height * out_width,
 // K = channels * TAPS. The elements of K follow that order in all forms: channel, filter column, filter row.
-// Filters are stored [K][pitch], the pitch being M rounded up to a multiple of 4, so that a tile of filters is copied 16 bytes
-// at a time; zeros fill them up, and rows of zeros follow the last one (as many as a tile can reach beyond K).
+// Filters come as a bank holds them, [filters][channels][FILTER_HEIGHT][FILTER_WIDTH], or stored [K][pitch], the pitch being M
+// rounded up to a multiple of 4, so that a tile of filters is copied 16 bytes at a time; zeros fill them up, and rows of zeros
+// follow the last one (as many as a tile can reach beyond K).
 // IMPLICIT: the product takes its window elements from the images; no window tensor exists.
 // Offsets into the window tensor or the images and into the filters are 32 bits wide: a launcher hands larger batches over in
 // parts. Planes of the output may lie further apart than they are large (`plane_pitch`): a part may be a band of rows.
@@ -60,4 +61,10 @@ __device__ __forceinline__ int depth_offset(const Im2win& p, int k) {
 #else
     return channel * p.window_channel() + tap;
 #endif
+}
+
+// And where that element lies in a filter of a bank.
+__device__ __forceinline__ int bank_offset(int k) {
+    const int tap = k % TAPS;
+    return k - tap + tap % FILTER_HEIGHT * FILTER_WIDTH + tap / FILTER_HEIGHT;
 }

@@ -8,7 +8,7 @@ import numpy as np
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu import im2win_run
-from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, sum_launch, transform_launch
+from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, sum_launch, transform_launch, turn_counters
 from xcorr_app.gpu.im2win_problem import stored_filters
 from xcorr_app.gpu.launch import DeviceLimits, Launch
 
@@ -62,6 +62,7 @@ def start_on_host(folder, monkeypatch, names):
     monkeypatch.setitem(sys.modules, "cupy", np)
     monkeypatch.setattr(im2win_run, "kernel_function", kernel_function)
     monkeypatch.setattr(im2win_run, "current_device", lambda: 0)
+    monkeypatch.setattr(im2win_run, "_counters", lambda device, number: np.zeros(number, np.int32))
     monkeypatch.setattr(im2win_run, "device_limits", lambda device: DeviceLimits())
 
 
@@ -73,19 +74,29 @@ def transform_on_host(folder, images, problem, vector=4):
     return window
 
 
+def as_read(launch, filters):
+    """Filters in the order that the launch of a product reads."""
+    return guarded(filters if launch.defines["BANK"] else stored_filters(filters))
+
+
 def convolve_on_host(folder, images, filters, problem, *, implicit=False, segments=1, tuning=None, basic_rows=0):
     """Output of the kernels' source on the host, poisoned beforehand; `implicit`: without the transform."""
     source = guarded(images) if implicit else transform_on_host(folder, images, problem)
-    stored = guarded(stored_filters(filters))
     output = guarded(np.full(problem.out_shape, np.nan, np.float32))
     if basic_rows:
+        stored = guarded(stored_filters(filters))
         run_kernel(folder, basic_launch(problem, basic_rows), (source, stored, output), problem.arguments())
     else:
         launch = convolve_launch(problem, implicit=implicit, segments=segments, tuning=tuning)
-        workspace = guarded(np.full((launch.segments - 1, *problem.out_shape), np.nan, np.float32))
-        run_kernel(folder, launch, (source, stored, output, workspace), (*problem.arguments(), *launch.extra))
+        passed = guarded(np.zeros(turn_counters(launch), np.int32))
+        further = 0 if passed.size else launch.segments - 1
+        workspace = guarded(np.full((further, *problem.out_shape), np.nan, np.float32))
+        arrays = (source, as_read(launch, filters), output, workspace, passed)
+        run_kernel(folder, launch, arrays, (*problem.arguments(), *launch.extra))
         assert guards_are_whole(workspace)
-        if launch.segments > 1:
+        assert guards_are_whole(passed)
+        assert not passed.any()  # as the next launch wants them
+        if further:
             add = sum_launch(problem, launch.segments)
             run_kernel(folder, add, (output, workspace), add.extra)
     assert guards_are_whole(output)

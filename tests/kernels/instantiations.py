@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.around_peak import around_peak_launch
 from xcorr_app.gpu.bank_launch import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.correlation_launch import VARIANTS, launch_of
 from xcorr_app.gpu.correlation_options import TUNABLES, KernelOptions
@@ -84,6 +85,7 @@ def launches_of_peaks(types_of_sums):
             for normalize in (False, True):
                 yield plane_peak_launch(full(64), normalize=normalize, device=device, centred=centred)
             yield small_table_launch(right_type, 1)
+            yield around_peak_launch(1)
             for width in (100, 512, 1024):
                 yield overlap_sums_launch(right_type, 1, width, 1)
     for normalize in (False, True):
@@ -130,13 +132,14 @@ def launches_of_im2win():
 
 
 def other_launches_of_im2win():
-    """Every tile with every depth, every step of the ablation, every boundary and type of a bank's images."""
+    """Every tile with every depth, and in turns; the ablation's steps; boundaries and types of a bank's images."""
     yield transform_launch(LAYERS[8], vector=1)
     yield sum_launch(Im2winProblem(1, 1, 3, 3, 1, 3, 3), 2)
     for tile in TILES:
         for depth in TILE_DEPTHS:
             yield convolve_launch(LAYERS[8], implicit=True, tuning={**tile.defines(), "TILE_K": depth})
         yield convolve_launch(LAYERS[8], tuning=tile.defines())
+        yield convolve_launch(LAYERS[12], implicit=True, segments=5, tuning={**tile.defines(), "TILE_K": 16})
     for tuning in (*STEPS.values(), *ABLATION.values()):
         for implicit in (False, True):
             yield convolve_launch(LAYERS[8], implicit=implicit, tuning=tuning)

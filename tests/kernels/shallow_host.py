@@ -6,7 +6,6 @@ import numpy as np
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.pointwise_definition import off_by, surroundings_are_whole
-from xcorr_app.gpu.im2win_problem import stored_filters
 from xcorr_app.gpu.shallow_launch import shallow_argument, shallow_launch
 from xcorr_app.gpu.shallow_plan import ShallowProblem
 
@@ -18,10 +17,10 @@ def shallow_on_host(folder, images, filters, layer, *, offset=0, pitch=None, tun
     planes = off_by(np.full((layer.images, layer.filters, problem.plane_pitch), np.nan, np.float32), offset)
     addresses = source.ctypes.data | planes.ctypes.data | 16
     launch = shallow_launch(problem, alignment=addresses & -addresses, device=device, tuning=tuning)
-    stored = guarded(stored_filters(filters))
-    arrays = (source, planes, planes, stored, shallow_argument(problem, launch))
+    bank = guarded(filters)
+    arrays = (source, planes, planes, bank, shallow_argument(problem, launch))
     run_kernel(folder, launch, arrays, launch.extra)
     assert surroundings_are_whole(planes)
-    assert guards_are_whole(stored)
+    assert guards_are_whole(bank)
     assert np.isnan(planes[..., size:]).all()  # between planes
     return planes[..., :size].reshape(layer.out_shape)

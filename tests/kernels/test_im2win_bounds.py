@@ -12,7 +12,7 @@ import pytest
 
 from tests.kernels.host_device import run_kernel
 from tests.kernels.im2win_definition import convolution_by_definition, integers
-from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, sum_launch, transform_launch
+from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, sum_launch, transform_launch, turn_counters
 from xcorr_app.gpu.im2win_problem import Im2winProblem, stored_filters
 from xcorr_app.gpu.im2win_tiles import TILES
 
@@ -20,9 +20,19 @@ from xcorr_app.gpu.im2win_tiles import TILES
 PROBLEM = Im2winProblem(2, 3, 9, 12, 37, 3, 3)
 ONE_FILTER = replace(PROBLEM, filters=1)
 TALL = {**TILES[0].defines(), "TILE_K": 16}
+
+
+def in_turns(launch, bank):
+    """The same launch without a workspace, and with stored filters or the bank."""
+    defines = {**launch.defines, "IN_TURNS": 1, "BANK": bank}
+    return replace(launch, defines=defines, shared_bytes=launch.shared_bytes + 1024 * bank)
+
+
 LAUNCHES = {
     "tiled": (PROBLEM, convolve_launch(PROBLEM, segments=1)),
     "implicit": (PROBLEM, convolve_launch(PROBLEM, implicit=True, segments=2)),
+    "implicit, in turns": (PROBLEM, in_turns(convolve_launch(PROBLEM, implicit=True, segments=2), 0)),
+    "implicit, bank": (PROBLEM, in_turns(convolve_launch(PROBLEM, implicit=True, segments=2, tuning=TALL), 1)),
     "basic": (PROBLEM, basic_launch(PROBLEM, 4)),
     "implicit, one filter": (ONE_FILTER, convolve_launch(ONE_FILTER, implicit=True, segments=1, tuning=TALL)),
 }
@@ -46,20 +56,19 @@ def compute(folder, form, side, outside=0):
     """Transform and convolve between fences, and compare; `outside`: an element that is read after that."""
     problem, launch = LAUNCHES[form]
     images, filters = integers(problem)
-    image, stored = fenced(images, side), fenced(stored_filters(filters), side)
+    taps = filters if launch.defines.get("BANK") else stored_filters(filters)
+    image, taps = fenced(images, side), fenced(taps, side)
     window = fenced(np.full(problem.window_shape, np.nan, np.float32), side)
     output = fenced(np.full(problem.out_shape, np.nan, np.float32), side)
     for vector in (1, 4):
         run_kernel(folder, transform_launch(problem, vector=vector), (image, window), problem.arguments())
-    workspace = fenced(np.full((launch.segments - 1 or 1, *problem.out_shape), np.nan, np.float32), side)
-    arrays = (
-        image if launch.defines.get("IMPLICIT") else window,
-        stored,
-        output,
-        *([] if form == "basic" else [workspace]),
-    )
+    arrays = [image if launch.defines.get("IMPLICIT") else window, taps, output]
+    further, number = launch.segments - 1, 0 if form == "basic" else turn_counters(launch)
+    workspace = fenced(np.full((1 if number else further or 1, *problem.out_shape), np.nan, np.float32), side)
+    if form != "basic":
+        arrays += [workspace, fenced(np.zeros(number or 1, np.int32), side)]
     run_kernel(folder, launch, arrays, (*problem.arguments(), *launch.extra))
-    if launch.segments > 1:
+    if further and not number:
         add = sum_launch(problem, launch.segments)
         run_kernel(folder, add, (output, workspace), add.extra)
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))

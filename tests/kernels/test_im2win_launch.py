@@ -13,10 +13,11 @@ from xcorr_app.gpu.im2win_launch import (
     convolve_launch,
     sum_launch,
     transform_launch,
+    turn_counters,
 )
 from xcorr_app.gpu.im2win_problem import LAYERS, MOST_ELEMENTS, MOST_TILE_DEPTH, Im2winProblem, stored_filters
 from xcorr_app.gpu.im2win_run import WINDOW_BYTES
-from xcorr_app.gpu.im2win_tiles import TILE_DEPTHS, TILES, plan_for, tile_depth
+from xcorr_app.gpu.im2win_tiles import TILE_DEPTHS, TILES, plan_for, takes_turns, tile_depth
 from xcorr_app.gpu.launch import DeviceLimits
 
 DEVICE = DeviceLimits()
@@ -85,6 +86,24 @@ def test_segments_share_all_of_k(segments):
     assert (launch.segments - 1) * of_segment < tiles <= launch.segments * of_segment
     assert launch.segments <= segments
     assert sum_launch(layer, launch.segments).extra == (layer.filters * layer.columns, launch.segments)
+    assert turn_counters(launch) == 0
+    in_turns = convolve_launch(layer, implicit=True, segments=segments)
+    assert turn_counters(in_turns) == (in_turns.blocks // in_turns.segments if in_turns.segments > 1 else 0)
+
+
+def test_segments_of_little_output_take_no_turns():
+    assert turn_counters(convolve_launch(LAYERS[12].with_images(1), implicit=True, segments=16)) == 0
+    assert takes_turns(LAYERS[12], 16, 5)
+
+
+def test_a_bank_is_read_as_it_is_where_segments_take_turns():
+    """In tiles that its lanes share evenly; a workspace and a window tensor go with stored filters."""
+    layer = LAYERS[12]
+    assert convolve_launch(layer, implicit=True).defines["BANK"] == 1
+    assert convolve_launch(layer, implicit=True, tuning={"TILE_K": 12}).defines["BANK"] == 0
+    assert convolve_launch(layer, implicit=True, segments=1).defines["BANK"] == 0
+    assert convolve_launch(layer, implicit=False).defines["BANK"] == 0
+    assert convolve_launch(layer.with_images(1), implicit=True).defines["BANK"] == 0
 
 
 def test_tiles_by_number_of_filters():

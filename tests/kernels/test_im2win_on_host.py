@@ -13,6 +13,7 @@ from tests.kernels.im2win_definition import (
     transform_on_host,
     window_tensor_by_definition,
 )
+from xcorr_app.gpu import im2win_tiles
 from xcorr_app.gpu.im2win_launch import ABLATION, STEPS, convolve_launch, filters_launch
 from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem, stored_filters
 from xcorr_app.gpu.im2win_tiles import TILES
@@ -125,17 +126,35 @@ def test_every_tile_and_step_gives_the_same_bits(host_builds, name, implicit, pl
 
 
 @pytest.mark.parametrize("planes", TWO_PLANES)
-@pytest.mark.parametrize("segments", [2, 3, 7, 100])
-def test_segments_are_added_in_order(host_builds, segments, planes):
-    """Both forms give the same bits for the same number of segments, and as good ones as a single sum."""
+@pytest.mark.parametrize(("segments", "depth"), [(2, 16), (3, 16), (7, 9), (100, 16)])
+def test_segments_are_added_in_order(host_builds, monkeypatch, segments, depth, planes):
+    """Both forms give the same bits for the same number of segments, and as good ones as a single sum.
+
+    So do, of tiles 16 deep, segments that take turns and those that leave their sums in a workspace.
+    """
     problem = Im2winProblem(2, 6, *TWO_PLANES[planes], 21, 3, 3)
     images, filters = noise(problem)
-    tiled, implicit = (
-        convolve_on_host(host_builds, images, filters, problem, implicit=implicit, segments=segments)
-        for implicit in (False, True)
-    )
-    np.testing.assert_array_equal(tiled, implicit)
-    keeps_the_bound(tiled, images, filters, problem)
+    outputs = []
+    for most in (0, 2**30):
+        monkeypatch.setattr(im2win_tiles, "_MOST_WORKSPACE", most)
+        for implicit in (False, True):
+            options = {"implicit": implicit, "segments": segments, "tuning": {"TILE_K": depth}}
+            outputs += [convolve_on_host(host_builds, images, filters, problem, **options)]
+    for output in outputs:
+        np.testing.assert_array_equal(output, outputs[0])
+    keeps_the_bound(outputs[0], images, filters, problem)
+
+
+@pytest.mark.parametrize("tile", TILES, ids=lambda tile: f"{tile.filters}x{tile.columns}x{tile.micro_n}")
+def test_every_tile_reads_a_bank(host_builds, monkeypatch, tile):
+    """Filters and elements of K end within tiles; rows and columns of a filter differ."""
+    monkeypatch.setattr(im2win_tiles, "_MOST_WORKSPACE", 0)
+    problem = Im2winProblem(2, 7, 6, 9, tile.filters + 3, 3, 2)
+    images, filters = integers(problem)
+    options = {"implicit": True, "segments": 2, "tuning": {**tile.defines(), "TILE_K": 16}}
+    assert convolve_launch(problem, **options).defines["BANK"] == 1
+    output = convolve_on_host(host_builds, images, filters, problem, **options)
+    np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
 
 
 def noise(problem):
@@ -161,7 +180,7 @@ def test_planes_that_lie_apart(host_builds, implicit):
         source = guarded(images) if implicit else transform_on_host(host_builds, images, problem)
         planes = guarded(np.full((5, pitch), np.nan, np.float32))
         launch = convolve_launch(problem, implicit=implicit, segments=1)
-        arrays = (source, guarded(stored_filters(filters)), planes, planes[:0])
+        arrays = (source, guarded(stored_filters(filters)), planes, planes[:0], planes[:0])
         run_kernel(host_builds, launch, arrays, (*problem.arguments(pitch), *launch.extra))
         assert guards_are_whole(planes)
         assert np.isnan(planes[:, problem.columns :]).all()

@@ -8,7 +8,7 @@ import pytest
 from tests.kernels.host_device import guarded, guards_are_whole
 from tests.kernels.im2win_definition import convolution_by_definition, integers, start_on_host
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu import im2win_problem, im2win_run
+from xcorr_app.gpu import im2win_problem, im2win_run, im2win_tiles
 from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem
 
 PROBLEM = Im2winProblem(7, 2, 9, 12, 5, 3, 2, 2)
@@ -38,21 +38,24 @@ def test_parts_make_the_whole(started, form, images_at_once, parts):
     assert im2win_run.im2win_on_device(images, filters, PROBLEM.stride, **options) is out
     assert guards_are_whole(out)
     np.testing.assert_array_equal(out, convolution_by_definition(images, filters, PROBLEM))
-    assert started == ["im2win_filters", *KERNELS[form] * parts]
+    first = [kernel for kernel in KERNELS[form] if kernel == "im2win_transform"]
+    rest = [kernel for kernel in KERNELS[form] if kernel != "im2win_transform"]
+    assert started == [*first, "im2win_filters", *rest, *KERNELS[form] * (parts - 1)]
 
 
 @pytest.mark.parametrize(
-    ("form", "kernel"), [("auto", "shallow"), ("shallow", "shallow"), ("implicit", "im2win_convolve")]
+    ("form", "kernels"),
+    [("auto", ["shallow"]), ("shallow", ["shallow"]), ("implicit", ["im2win_filters", "im2win_convolve"])],
 )
-def test_images_are_read_as_they_are(started, monkeypatch, form, kernel):
+def test_images_are_read_as_they_are(started, monkeypatch, form, kernels):
     images, filters = integers(PROBLEM)
     expected = convolution_by_definition(images, filters, PROBLEM)
     np.testing.assert_array_equal(im2win_run.im2win_on_device(images, filters, PROBLEM.stride, form=form), expected)
-    assert started == ["im2win_filters", kernel]
+    assert started == kernels
     # Where a launch can address three images, there are three.
     monkeypatch.setattr(im2win_problem, "MOST_ELEMENTS", 3 * PROBLEM.channels * PROBLEM.height * PROBLEM.width)
     np.testing.assert_array_equal(im2win_run.im2win_on_device(images, filters, PROBLEM.stride, form=form), expected)
-    assert started == ["im2win_filters", kernel, "im2win_filters", *[kernel] * 3]
+    assert started == [*kernels, *kernels, kernels[-1], kernels[-1]]
 
 
 @pytest.mark.parametrize("options", [{"segments": 2}, {"tuning": {"TILE_K": 8}}], ids=str)
@@ -66,12 +69,18 @@ def test_options_of_the_high_performance_kernel_choose_it(started, options):
 
 
 @pytest.mark.parametrize("form", ["tiled", "implicit"])
-def test_segments_of_k_are_added(started, form):
+def test_segments_of_k_are_added(started, monkeypatch, form):
     problem = Im2winProblem(2, 9, 7, 8, 6, 3, 3)
     images, filters = integers(problem)
-    output = im2win_run.im2win_on_device(images, filters, form=form, segments=4)
+    options = {"form": form, "segments": 4, "tuning": {"TILE_K": 16}}
+    output = im2win_run.im2win_on_device(images, filters, **options)
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
     assert started[-2:] == ["im2win_convolve", "im2win_sum"]
+    monkeypatch.setattr(im2win_tiles, "_MOST_WORKSPACE", 0)
+    np.testing.assert_array_equal(im2win_run.im2win_on_device(images, filters, **options), output)
+    assert started[-2:] == (
+        ["im2win_sum", "im2win_convolve"] if form == "implicit" else ["im2win_convolve", "im2win_sum"]
+    )
 
 
 def test_the_form_follows_from_depth_stride_and_filter():
@@ -88,7 +97,7 @@ def test_views_and_a_new_output(started):
     output = im2win_run.im2win_on_device(*views, PROBLEM.stride, vector=1)
     assert output.dtype == np.float32
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, PROBLEM))
-    assert started == ["im2win_filters", "shallow"]
+    assert started == ["shallow"]
 
 
 def test_what_does_not_belong_together_is_refused(started):

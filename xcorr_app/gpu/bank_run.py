@@ -11,6 +11,7 @@ import numpy.typing as npt
 from xcorr_app.errors import DataTypeError, DeviceMemoryError, ShapeError
 from xcorr_app.gpu.bank_launch import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES
+from xcorr_app.gpu.im2win_filters import Im2winFilters
 from xcorr_app.gpu.im2win_problem import stored_filters
 from xcorr_app.gpu.im2win_run import convolve_part, start
 from xcorr_app.gpu.memory import attempt, release_unused
@@ -86,17 +87,18 @@ def bank_on_device(
 def _run(problem: BankProblem, images: Any, filters: npt.NDArray[Any], outside: float, elements: int, out: Any) -> bool:
     cupy = sys.modules["cupy"]  # whose arrays these are
     dense = cupy.ascontiguousarray(images)
-    stored = cupy.asarray(stored_filters(np.asarray(filters, np.float32)))
+    bank = np.ascontiguousarray(filters, np.float32)
+    both = Im2winFilters(lambda: cupy.asarray(bank), lambda: cupy.asarray(stored_filters(bank)))
     for part in problem.parts(elements):
-        _run_part(problem, part, dense, stored, outside, out)
+        _run_part(problem, part, dense, both, outside, out)
     return True
 
 
-def _run_part(problem: BankProblem, part: BankPart, images: Any, stored: Any, outside: float, out: Any) -> None:
+def _run_part(problem: BankProblem, part: BankPart, images: Any, both: Im2winFilters, outside: float, out: Any) -> None:
     padded = sys.modules["cupy"].empty((part.images, *problem.padded_shape(part.rows)), "float32")
     pad = pad_launch(problem, part, image_type=images.dtype.name, outside=outside)
     start(pad, (images[part.first_image :], padded), pad.extra)
     rows, columns = problem.result_shape
     whole = part.rows == rows
     results = out[part.first_image :] if whole else out[part.first_image, 0, part.first_row :]
-    convolve_part(problem.convolution(part), padded, stored, results, plane_pitch=None if whole else rows * columns)
+    convolve_part(problem.convolution(part), padded, both, results, plane_pitch=None if whole else rows * columns)

@@ -7,7 +7,7 @@ from typing import Any
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win_problem import MOST_TILE_DEPTH, Im2winProblem
-from xcorr_app.gpu.im2win_tiles import plan_for
+from xcorr_app.gpu.im2win_tiles import plan_for, takes_turns
 from xcorr_app.gpu.launch import WARP, DeviceLimits, Launch, ceil_div
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "filters_launch",
     "sum_launch",
     "transform_launch",
+    "turn_counters",
 ]
 
 DEFAULTS: Mapping[str, int] = {"MICRO_M": 8, "VECTOR": 4, "BUFFERS": 2, "PREFETCH": 1, "FRAGMENTS": 2}
@@ -143,8 +144,10 @@ def convolve_launch(
     Returns
     -------
     Launch
-        Takes window tensor or images, filters, output and workspace. With more than one segment, the workspace takes
-        the sums of all but the first, in the output's shape, and `sum_launch` ends the work.
+        Takes window tensor or images, filters, output, workspace and counters, and touches none of the last two that it
+        does not need. Of the counters, int32, it needs `turn_counters`, all zero, and leaves them so. With several
+        segments and no counters, the workspace takes the sums of all but the first, each in the output's shape, and
+        `sum_launch` ends the work. The filters are stored ones, or, where the macro ``BANK`` is 1, the bank.
 
     Raises
     ------
@@ -161,18 +164,36 @@ def convolve_launch(
     threads, depth = WARP * chosen["WARPS_M"] * chosen["WARPS_N"], chosen["TILE_K"]
     tile_m = chosen["WARPS_M"] * chosen["LANES_M"] * chosen["MICRO_M"]
     tile_n = chosen["WARPS_N"] * (WARP // chosen["LANES_M"]) * chosen["MICRO_N"]
-    # Tiles, or where sums pass through on their way out; offsets of two tiles; where columns start.
-    floats = max(chosen["BUFFERS"] * depth * (tile_m + 4 + tile_n + 4), threads * chosen["MICRO_N"])
-    shared_bytes = 4 * (floats + 2 * ceil_div(depth, 4) * 4 + tile_n)
-    if threads > 1024 or threads < depth or depth > MOST_TILE_DEPTH or shared_bytes > device.shared_bytes:
-        raise ArgumentError(f"no block can hold {threads} threads with {shared_bytes} bytes of shared memory: {chosen}")
     tiles = ceil_div(problem.depth, depth)
     of_segment = ceil_div(tiles, plan.segments)
     parts = ceil_div(tiles, of_segment)  # none is empty
     blocks = ceil_div(problem.filters, tile_m) * ceil_div(problem.columns, tile_n) * parts
-    defines = {**_filter_size(problem), "IMPLICIT": int(implicit), **chosen}
+    turns = implicit and takes_turns(problem, depth, parts)
+    # Tiles, or where sums pass through on their way out; offsets of two tiles, for a bank too; where columns start.
+    floats = max(chosen["BUFFERS"] * depth * (tile_m + 4 + tile_n + 4), threads * chosen["MICRO_N"])
+    shared_bytes = 4 * (floats + (4 if turns else 2) * ceil_div(depth, 4) * 4 + tile_n)
+    if threads > 1024 or threads < depth or depth > MOST_TILE_DEPTH or shared_bytes > device.shared_bytes:
+        raise ArgumentError(f"no block can hold {threads} threads with {shared_bytes} bytes of shared memory: {chosen}")
+    how = {"IMPLICIT": int(implicit), "IN_TURNS": int(turns), "BANK": int(turns)}
+    defines = {**_filter_size(problem), **how, **chosen}
     options: dict[str, Any] = {"extra": (of_segment,), "segments": parts}
     return Launch("filtering/im2win_convolve", defines, blocks, threads, shared_bytes, **options)
+
+
+def turn_counters(launch: Launch) -> int:
+    """Count what the segments of every tile take turns by.
+
+    Parameters
+    ----------
+    launch : Launch
+        Of `convolve_launch`.
+
+    Returns
+    -------
+    int
+        One counter a tile of the output; none where segments take no turns.
+    """
+    return launch.blocks // launch.segments if launch.defines["IN_TURNS"] else 0
 
 
 def sum_launch(problem: Im2winProblem, segments: int) -> Launch:

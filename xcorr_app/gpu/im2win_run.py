@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Mapping
 from typing import Any
@@ -11,11 +12,20 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.compile import kernel_function
 from xcorr_app.gpu.correlation_plan import device_limits
-from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, filters_launch, sum_launch, transform_launch
+from xcorr_app.gpu.im2win_filters import Im2winFilters
+from xcorr_app.gpu.im2win_launch import (
+    basic_launch,
+    convolve_launch,
+    filters_launch,
+    sum_launch,
+    transform_launch,
+    turn_counters,
+)
 from xcorr_app.gpu.im2win_problem import Im2winProblem
 from xcorr_app.gpu.launch import Launch
 from xcorr_app.gpu.memory import with_second_try
 from xcorr_app.gpu.placement import current_device, on_device_of
+from xcorr_app.gpu.scratch import Scratch
 from xcorr_app.gpu.shallow_launch import shallow_argument, shallow_launch
 from xcorr_app.gpu.shallow_plan import ShallowProblem, is_shallow
 
@@ -31,6 +41,9 @@ WINDOW_BYTES = 2**30
 
 _STRIDE_FOR_WINDOW = 9
 """Strides from which the window tensor's neighbouring elements save more than writing them costs: an estimate."""
+
+_FEWEST_COUNTERS = 1024
+"""Of an array for the turns of segments."""
 
 
 def form_for(problem: Im2winProblem) -> str:
@@ -124,9 +137,8 @@ def im2win_on_device(
 
     def run() -> Any:
         result = cupy.empty(problem.out_shape, cupy.float32) if out is None else out
-        dense, stored = cupy.ascontiguousarray(images), cupy.empty(problem.stored_shape, cupy.float32)
-        store = filters_launch(problem)
-        start(store, (cupy.ascontiguousarray(filters), stored), store.extra)
+        dense, bank = cupy.ascontiguousarray(images), cupy.ascontiguousarray(filters)
+        both = Im2winFilters(lambda: bank, lambda: _stored(problem, bank))
         window = None if takes_images else cupy.empty(problem.with_images(step).window_shape, cupy.float32)
         for first in range(0, problem.images, step):
             part, source = problem.with_images(min(step, problem.images - first)), dense[first:]
@@ -134,12 +146,12 @@ def im2win_on_device(
                 start(transform_launch(part, vector=vector), (source, window), part.arguments())
                 source = window
             if form == "shallow":
-                shallow_part(part, source, stored, result[first:], tuning=tuning)
+                shallow_part(part, source, both, result[first:], tuning=tuning)
             elif form == "basic":
-                start(basic_launch(part), (source, stored, result[first:]), part.arguments())
+                start(basic_launch(part), (source, both.stored, result[first:]), part.arguments())
             else:
                 options: dict[str, Any] = {"implicit": form == "implicit", "segments": segments, "tuning": tuning}
-                convolve_part(part, source, stored, result[first:], **options)
+                convolve_part(part, source, both, result[first:], **options)
         return result
 
     with on_device_of(images, filters):
@@ -149,7 +161,7 @@ def im2win_on_device(
 def convolve_part(
     part: Im2winProblem,
     source: Any,
-    stored: Any,
+    filters: Im2winFilters,
     output: Any,
     *,
     plane_pitch: int | None = None,
@@ -163,29 +175,51 @@ def convolve_part(
     ----------
     part : Im2winProblem
         One that a launch can address.
-    source, stored, output : cupy.ndarray
-        Images or window tensor, filters from `stored_filters`, and where the first output plane begins.
+    source : cupy.ndarray
+        Images or window tensor.
+    filters : Im2winFilters
+        The bank, of which one order is read.
+    output : cupy.ndarray
+        Where the first output plane begins.
     plane_pitch : int, optional
         Elements from one output plane to the next; K is not shared where it is given.
     implicit, segments, tuning
         As for `convolve_launch`.
     """
-    number = 1 if plane_pitch is not None else segments
-    launch = convolve_launch(
-        part, implicit=implicit, segments=number, tuning=tuning, device=device_limits(current_device())
-    )
-    workspace = sys.modules["cupy"].empty((launch.segments - 1) * part.filters * part.columns, "float32")
-    arrays = (source, stored, output, workspace)
-    start(launch, arrays, (*part.arguments(plane_pitch), *launch.extra))
-    if launch.segments > 1:
+    shared_by = 1 if plane_pitch is not None else segments
+    limits = device_limits(current_device())
+    launch = convolve_launch(part, implicit=implicit, segments=shared_by, tuning=tuning, device=limits)
+    number = turn_counters(launch)
+    passed = _counters(current_device(), number) if number else output  # in whose place nothing is touched
+    taps = filters.bank if launch.defines["BANK"] else filters.stored
+    further = 0 if number else launch.segments - 1
+    workspace = sys.modules["cupy"].empty(further * part.filters * part.columns, "float32")
+    start(launch, (source, taps, output, workspace, passed), (*part.arguments(plane_pitch), *launch.extra))
+    if further:
         add = sum_launch(part, launch.segments)
         start(add, (output, workspace), add.extra)
+
+
+def _stored(problem: Im2winProblem, bank: Any) -> Any:
+    stored, launch = sys.modules["cupy"].empty(problem.stored_shape, "float32"), filters_launch(problem)
+    start(launch, (bank, stored), launch.extra)
+    return stored
+
+
+def _counters(device: int, number: int) -> Any:
+    """Zeros that a launch of the current stream leaves as they are: some KB, kept for the next launch in it."""
+    return _kept_counters(device, max(_FEWEST_COUNTERS, 1 << (number - 1).bit_length()))()[-1]
+
+
+@functools.lru_cache(maxsize=64)
+def _kept_counters(device: int, number: int) -> Scratch:  # noqa: ARG001 - the current device, whose memory it is
+    return Scratch(counters=number)
 
 
 def shallow_part(
     part: Im2winProblem,
     images: Any,
-    stored: Any,
+    filters: Im2winFilters,
     output: Any,
     *,
     plane_pitch: int | None = None,
@@ -197,8 +231,10 @@ def shallow_part(
     ----------
     part : Im2winProblem
         One that a launch can address.
-    images, stored, output : cupy.ndarray
-        Images, filters from `stored_filters`, and where the first output plane begins.
+    images, output : cupy.ndarray
+        Images, and where the first output plane begins.
+    filters : Im2winFilters
+        The bank, which is read as it comes.
     plane_pitch : int, optional
         Elements from one output plane to the next.
     tuning : mapping, optional
@@ -208,7 +244,7 @@ def shallow_part(
     limits = device_limits(current_device())
     launch = shallow_launch(problem, alignment=addresses & -addresses, device=limits, tuning=tuning)
     # It counts nothing here: the counters' place is never written to.
-    start(launch, (images, output, output, stored, shallow_argument(problem, launch)), launch.extra)
+    start(launch, (images, output, output, filters.bank, shallow_argument(problem, launch)), launch.extra)
 
 
 def _address(array: Any) -> int:

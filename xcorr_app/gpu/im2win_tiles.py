@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from xcorr_app.gpu.im2win_problem import Im2winProblem
 from xcorr_app.gpu.launch import WARP, DeviceLimits, ceil_div
 
-__all__ = ["MOST_SEGMENTS", "TILES", "TILE_DEPTHS", "Plan", "Tile", "plan_for", "tile_depth"]
+__all__ = ["MOST_SEGMENTS", "TILES", "TILE_DEPTHS", "Plan", "Tile", "plan_for", "takes_turns", "tile_depth"]
 
 TILE_DEPTHS = (8, 9, 10, 12, 15, 16)
 """Elements of K in a tile."""
@@ -19,7 +19,8 @@ MOST_SEGMENTS = 16
 _MICRO_M = 8
 # The model's constants, in cycles of a multiprocessor; estimates from the instruction counts of the compiled kernels.
 _SLOTS_OF_TILE = 70  # issue slots of a warp for a tile: barrier, offsets, the loop
-_SLOTS_OF_COPY = 3  # for 4 bytes of the image or the window tensor, 16 bytes of the filters
+_SLOTS_OF_COPY = 3  # for 4 bytes of the image or the window tensor, 16 bytes of stored filters
+_SLOTS_OF_BANK_COPY = 2  # for 4 bytes of a bank's filters
 _SLOTS_OF_BLOCK = 200  # for the beginning of a block
 _SLOTS_OF_STORE, _SLOTS_OF_ODD_STORE = 2.6, 6.0  # for a sum, where planes are whole vectors and where they are not
 _CYCLES_OF_ELEMENT = 0.02  # for an element of a tile that comes through the caches
@@ -28,6 +29,13 @@ _WARPS_HALF = 2.0  # warps of a multiprocessor that reach half of the issue rate
 _RESIDENT_SUMS = 2**15  # of a multiprocessor, for its registers
 _BYTES_PER_CYCLE = 2260  # that the device copies: 4.24 TB/s at 1.88 GHz
 _CYCLES_OF_LAUNCH = 5000  # for the second launch, which adds up segments
+_CYCLES_OF_TURN = 5000  # for a segment that adds its sums after another's; from layer 12's times with 3 to 8
+
+_MOST_WORKSPACE = 8 << 20
+"""Bytes that the sums of segments may take."""
+
+_BANK_LANES = 16
+"""Of the kernel."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +149,31 @@ def plan_for(problem: Im2winProblem, device: DeviceLimits, *, segments: int | No
     return min(plans, key=lambda plan: plan.cycles)
 
 
+def takes_turns(problem: Im2winProblem, depth: int, segments: int) -> bool:
+    """Whether segments add their sums to the output one after the other, and read the filters as a bank holds them.
+
+    So they take no memory but the output's. Elsewhere a workspace takes their sums, which is quicker for few of them,
+    and the filters are stored ones, which are read faster. (With a window tensor, segments always have a workspace: it
+    is little beside that tensor.)
+
+    Parameters
+    ----------
+    problem : Im2winProblem
+        Of the part.
+    depth : int
+        Elements of K in a tile.
+    segments : int
+        Blocks that share K.
+
+    Returns
+    -------
+    bool
+        True where a workspace would be large, and the lanes that read a filter share a tile's depth evenly: the depth
+        that almost all problems have whose K is worth sharing.
+    """
+    return depth % _BANK_LANES == 0 and 4 * (segments - 1) * problem.filters * problem.columns > _MOST_WORKSPACE
+
+
 def tile_depth(depth: int) -> int:
     """Choose the elements of K in a tile: few tiles, and little beyond the last element.
 
@@ -166,15 +199,20 @@ def _cycles(problem: Im2winProblem, tile: Tile, depth: int, segments: int, devic
     tiles_of_k = ceil_div(ceil_div(problem.depth, depth), segments)
     sums = _MICRO_M * tile.micro_n
     step = sums + (_MICRO_M + tile.micro_n) / 4  # multiply-adds, loads from shared memory
-    copies = depth * (tile.columns + tile.filters / 4) / tile.threads
+    turns = takes_turns(problem, depth, segments)
+    of_filter = _SLOTS_OF_BANK_COPY if turns else _SLOTS_OF_COPY / 4
+    copies = depth * (_SLOTS_OF_COPY * tile.columns + of_filter * tile.filters) / tile.threads
     of_store = _SLOTS_OF_ODD_STORE if problem.out_height * problem.out_width % 4 else _SLOTS_OF_STORE
-    slots = tiles_of_k * (depth * step + _SLOTS_OF_TILE + _SLOTS_OF_COPY * copies) + _SLOTS_OF_BLOCK + sums * of_store
+    slots = tiles_of_k * (depth * step + _SLOTS_OF_TILE + copies) + _SLOTS_OF_BLOCK + sums * of_store
     elements = tiles_of_k * depth * (tile.filters + tile.columns)
     of_block = tile.threads / WARP / 4 * slots + _CYCLES_OF_ELEMENT * elements  # four warps issue at once
     on_busiest = ceil_div(blocks, device.multiprocessors)
     resident = min(on_busiest, tile.resident_blocks)
     warps = resident * tile.threads / WARP
     work = on_busiest * of_block * (warps + _WARPS_HALF) / warps + _LATENCY * (1 + on_busiest / (4 * resident))
-    passes = 1 if segments == 1 else 2 * segments + 1  # over the output: partial sums are written, and read again
+    if segments == 1:
+        return max(work, 4 * problem.filters * problem.columns / _BYTES_PER_CYCLE)
+    # Passes over the output: partial sums are written, and read again; an addition in memory is taken for three.
+    passes = 3 * segments - 2 if turns else 2 * segments + 1
     traffic = passes * 4 * problem.filters * problem.columns / _BYTES_PER_CYCLE
-    return max(work, traffic) if segments == 1 else work + traffic + _CYCLES_OF_LAUNCH
+    return work + traffic + (_CYCLES_OF_TURN * (segments - 1) if turns else _CYCLES_OF_LAUNCH)

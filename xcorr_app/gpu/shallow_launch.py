@@ -50,7 +50,7 @@ def shallow_launch(
     Returns
     -------
     Launch
-        Takes images, results, counters, stored filters (or matrix) and `shallow_argument`; `extra` holds the number
+        Takes images, results, counters, a bank or a stored matrix, and `shallow_argument`; `extra` holds the number
         after them.
 
     Raises
@@ -88,6 +88,7 @@ def shallow_launch(
         "FILTER_HEIGHT": layer.filter_height,
         "FILTER_WIDTH": layer.filter_width,
         "STRIDE": layer.stride,
+        "BANK": int(problem.bank),
         **patch.defines(),
         "GROUP": group,
         "THREADS": threads,

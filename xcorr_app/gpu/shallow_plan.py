@@ -70,6 +70,8 @@ class ShallowProblem:
         As in `PointwiseProblem`.
     plane_pitch : int
         Elements from one plane of the results to the next.
+    bank : bool
+        Whether filters come as a bank holds them, not as a matrix.
     """
 
     layer: Im2winProblem
@@ -79,6 +81,7 @@ class ShallowProblem:
     density: bool = False
     clip: bool = False
     count: bool = False
+    bank: bool = False
 
     @classmethod
     def of_layer(cls, layer: Im2winProblem, plane_pitch: int | None = None) -> ShallowProblem:
@@ -86,7 +89,7 @@ class ShallowProblem:
         if layer.filter_height == layer.filter_width == layer.stride == 1:
             inner = layer.height * layer.width
             layer = Im2winProblem(layer.images, layer.channels, 1, inner, layer.filters, 1, 1)
-        return cls(layer, plane_pitch or layer.out_height * layer.out_width)
+        return cls(layer, plane_pitch or layer.out_height * layer.out_width, bank=True)
 
     @classmethod
     def of_pixels(cls, problem: PointwiseProblem) -> ShallowProblem:

@@ -7,6 +7,7 @@ import pytest
 
 from tests.kernels.im2win_definition import convolution_by_definition, integers
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.gpu import im2win_tiles
 from xcorr_app.gpu.device import cuda_status
 from xcorr_app.gpu.im2win_launch import ABLATION, STEPS
 from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem
@@ -129,6 +130,42 @@ def test_the_implicit_form_makes_no_window_tensor(cupy):
         im2win_on_device(images, filters, problem.stride, segments=1)
     outputs = 4 * problem.filters * problem.columns
     assert outputs <= sum(taken) <= 1.1 * outputs + 4 * filters.nbytes
+
+
+def test_segments_in_turns_take_no_memory(cupy):
+    """Layer 12 takes its output alone, once the counters of the stream are there."""
+    problem = LAYERS[12]
+    images = cupy.ones((problem.images, problem.channels, problem.height, problem.width), "float32")
+    filters = cupy.ones((problem.filters, problem.channels, problem.filter_height, problem.filter_width), "float32")
+    im2win_on_device(images, filters)
+    pool = cupy.cuda.MemoryPool()
+    with cupy.cuda.using_allocator(pool.malloc):
+        output = im2win_on_device(images, filters)
+    assert pool.total_bytes() == output.nbytes
+    assert (output == problem.depth).all()
+
+
+@pytest.mark.parametrize("size", [(15, 18), (16, 19)])
+@pytest.mark.parametrize("segments", [2, 5, 16])
+def test_turns_give_the_bits_of_a_workspace(cupy, monkeypatch, segments, size):
+    """In every run, and where launches of four streams run at once, each with counters of its own."""
+    problem = Im2winProblem(40, 70, *size, 130, 3, 3)
+    rng = np.random.default_rng(segments)
+    images = cupy.asarray(rng.normal(size=(40, 70, *size)).astype(np.float32))
+    filters = cupy.asarray(rng.normal(size=(130, 70, 3, 3)).astype(np.float32))
+    options = {"segments": segments, "tuning": {"TILE_K": 16}}
+    monkeypatch.setattr(im2win_tiles, "_MOST_WORKSPACE", 2**40)
+    expected = im2win_on_device(images, filters, **options).get()
+    monkeypatch.setattr(im2win_tiles, "_MOST_WORKSPACE", 0)
+    streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(4)]
+    outputs = [cupy.full(problem.out_shape, cupy.nan, "float32") for _ in range(24)]
+    cupy.cuda.Device().synchronize()
+    for i, out in enumerate(outputs):
+        with streams[i % 4]:
+            im2win_on_device(images, filters, out=out, **options)
+    cupy.cuda.Device().synchronize()
+    for out in outputs:
+        np.testing.assert_array_equal(out.get(), expected)
 
 
 def test_arrays_that_are_not_dense(cupy):
