@@ -10,17 +10,18 @@
 // eight dy, and are read once. Products that are all zero are left out, along x by the compiler: it knows all sizes.
 //
 // Steps: (1) both matrices into registers, their means; (2) tables of rectangle sums, and from them what the centres contribute
-// to each shift, as the products are those of centred elements; (3) halves; (4) products; (5) peak, rival (small_search.cuh);
+// to each shift, as the products are those of centred elements (one table for both matrices, where they have the same size: the
+// right is turned about); (3) halves; (4) products; (5) peak, rival (small_search.cuh);
 // (6) the 3 x 3 sums around the peak anew, or 5 x 5 where one of the outer may be the better peak, in single precision and from
 // the elements themselves, which L2 still holds, and the record, as near_peak.cu writes it (small_near.cuh): where a neighbour
-// is better, the row becomes -1 - row. Several blocks a multiprocessor are in different steps, so nothing is fetched ahead.
-// Every run gives the same bits.
+// is better, or the rival so near that rounding may have put it behind, the row becomes -1 - row. Several blocks a
+// multiprocessor are in different steps, so nothing is fetched ahead. Every run gives the same bits.
 //
 // Document: none; KERNELS.md, "correlation as a Hankel product". Floor: the rate of `mma.sync` (315 TFMA/s on an H200) over
 // tiles that are not all zero: for 64 x 64 and 33 x 33 shifts 2350 products of 16 x 16 x 8, 0.015 us a pair. Counted for
-// these: some 5000 instructions of each scheduler, 1850 of them for the products, 600 for what the centres contribute, 800 for
-// the 3 x 3 sums, 500 for the search.
-// On an H200 0.045 us; 0.034 for full planes of 32 x 32.
+// these: some 4100 instructions of each scheduler, 1270 of them for the products, 290 for what the centres contribute, 750 for
+// the 3 x 3 sums, 440 for the search.
+// On an H200 0.036 us; 0.029 for full planes of 32 x 32.
 #ifndef LEFT_HEIGHT
 #define LEFT_HEIGHT 64
 #endif
@@ -74,19 +75,20 @@ constexpr int THREADS = 32 * WARPS;
 #include "small_search.cuh"
 #include "small_near.cuh"
 
-// Shared floats by which warps agree: on means and peaks, then their rivals, then their sums of squares.
+// Shared floats by which warps agree: on means and peaks, then their rivals and what a rival must not pass, then their sums of
+// squares.
 constexpr int RIVALS = SCRATCH_FLOATS, SQUARES = RIVALS + 16, KEPT_FLOATS = 96;
-constexpr int SHIFT_FLOATS = (SHIFTS_Y * SHIFTS_X + 3) / 4 * 4;
+constexpr int SHIFT_FLOATS = SHIFTS_Y * SCORE_PITCH;
 
 // By how much the difference of two scores may be wrong. Either factor of a product is rounded by 2^-11 of itself, so a sum by
 // 2^-10 of the product of both matrices' norms; what the centres contribute, a few roundings, by much less than 2^-20 of it.
-__device__ __forceinline__ float search_error(const float* squares, float unit, float peak) {
+__device__ __forceinline__ float search_error(const float* squares, float peak) {
     float of_left = 0.0f, of_right = 0.0f;
     for (int warp = 0; warp < WARPS; ++warp) {
         of_left += squares[warp];
         of_right += squares[WARPS + warp];
     }
-    return 0x1p-9f * sqrtf(of_left * of_right) * unit + 0x1p-20f * fabsf(peak);
+    return 0x1p-9f * sqrtf(of_left * of_right) + 0x1p-20f * fabsf(peak);
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
@@ -95,23 +97,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     SHARED_FLOATS(scratch);
     float* const centres = scratch + KEPT_FLOATS;  // then scores
     float* const rest = centres + SHIFT_FLOATS;  // tables, then halves, then sums
-    const int pair = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int pair = blockIdx.x, lane = threadIdx.x % 32;
+    const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the compiler learns that lanes agree
     const Left* left = lefts + (long long)(pair / rights_per_left) * (LEFT_HEIGHT * LEFT_WIDTH);
     const Right* right = rights_of_all + (long long)(pair % rights) * (RIGHT_HEIGHT * RIGHT_WIDTH);
     least_overlap = most(1, least_overlap);
     unsigned* const left_halves = reinterpret_cast<unsigned*>(rest);
     unsigned* const right_halves = left_halves + LEFT_ROWS * LEFT_PITCH;
     const auto use_tables = [&](const Centres& of_centres, const SmallLeft& of_left, const SmallRight& of_right) {
-        const float left_squares = of_left.squares_of_warp(), right_squares = of_right.squares_of_warp();
-        if (lane == 0) {
-            scratch[SQUARES + warp] = left_squares;
-            scratch[SQUARES + WARPS + warp] = right_squares;
-        }
-        in_strips([&](int ix, int first, int last) {
+        const float squares = sums_of_warp(of_left.squares(), of_right.squares());
+        if (lane % 16 == 0) scratch[SQUARES + lane / 16 * WARPS + warp] = squares;
+        in_strips([&](int ix, int first) {
             const Centres::Column column = of_centres.column(ix);
-#pragma unroll 2
-            for (int iy = first; iy < last; ++iy)
-                centres[iy * SHIFTS_X + ix] = column.at(iy, least_overlap, MINUS_INFINITY);
+            in_rows<STRIP_ROWS>(first, [&](int iy) {
+                centres[iy * SCORE_PITCH + ix] = column.at(iy, least_overlap, MINUS_INFINITY);
+            });
+        });
+        by_all_threads<SHIFTS_Y>([&](int iy) {
+#pragma unroll
+            for (int ix = SHIFTS_X; ix < 4 * QUADS_X; ++ix) centres[iy * SCORE_PITCH + ix] = MINUS_INFINITY;
         });
     };
     const float unit = prepare_pair(left, right, scratch, rest, left_halves, use_tables);
@@ -135,15 +139,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
         hand_over(rest + share * SUM_FLOATS + iy * SUM_PITCH + ix, sum, lane);
     }
     __syncthreads();
-    const Candidate best = best_of_block<WARPS>(best_of_strips(centres, rest, unit), scratch);
-    const int peak = best.value > MINUS_INFINITY ? best.index : 0;  // where no shift counts, neither does this one
-    const int iy = peak / SHIFTS_X, ix = peak % SHIFTS_X;
-    const float rival = best_of_lanes<32>({rival_of_strips(centres, iy, ix), 0}).value;
-    if (lane == 0) scratch[RIVALS + warp] = rival;
+    const Candidate best = first_highest(centres, highest_of_quads(centres, rest), scratch);
+    const int iy = best.index / SHIFTS_X, ix = best.index % SHIFTS_X;
+    const float rival = highest_of_warp(rival_of_quads(centres, iy, ix));
+    if (lane == 0) scratch[RIVALS + warp] = rival > MINUS_INFINITY ? rival * unit : rival;  // the unit may be zero
+    const float error = search_error(scratch + SQUARES, best.value), sure = best.value - error;
+    if (threadIdx.x == 0) scratch[RIVALS + WARPS] = sure > MINUS_INFINITY ? sure * unit : sure;
 
     double* const partial = reinterpret_cast<double*>(rest);
     double* const record = records + (long long)pair * PEAK_RECORD;
-    if (ring_is_near(centres, iy, ix, search_error(scratch + SQUARES, unit, best.value)))
+    if (ring_is_near(centres, iy, ix, error))
         write_record<5>(left, right, iy, ix, scratch + RIVALS, partial, least_overlap, record);
     else
         write_record<3>(left, right, iy, ix, scratch + RIVALS, partial, least_overlap, record);

@@ -1,17 +1,23 @@
-// Planes of the plain sums of pairs of small matrices on tensor cores: a block does all of a pair, from elements to plane.
+// Planes of the plain sums of pairs of small matrices on tensor cores: a block does all of its pairs, from elements to planes.
 //
-// The products are those of small_hankel.cu: rows of left against rows of right, tiles of 16 dx x 8 dy. Here every warp has
-// all dx of its own 8 N_TILES dy, so that along x the compiler leaves out what is all zero; along y warps pass over rows that
-// meet none. Of a full plane the first warps and the last have the fewest rows, the inner ones the most; of any two that are
-// WARPS / 2 apart, and share a scheduler, the sum is the same.
+// The products are those of hankel.cuh, with left sliding over right,
+//     plane[dy][dx] = sum over y, x of left[y][x + dx] * right[y - dy][x],
+// in tiles of 16 dx x 8 dy. A warp has all dx of eight dy. So of a row of left it needs, whatever dx and x are, a few fragments
+// that depend on x + dx alone: five for 64 columns, of which others would be zero. They are read once for all products of that
+// row, and for all RIGHTS that a block meets its left with. Along y a warp visits the rows that meet right at its dy; of a full
+// plane the first dy have the fewest, and the last. Warps take dy in turn, 8 * WARPS apart: of a full plane, the same work.
 //
-// Values are rounded to half precision once: a sum is off by 2^-10 of the product of both matrices' norms at most. What the
-// centres contribute comes from tables of rectangle sums, as the plane is written. Every run gives the same bits.
+// Steps: (1) the matrices into registers, their means; (2) tables of rectangle sums, and halves, both in shared memory; (3) of
+// each eight dy the products, then what the centres contribute, as the plane is written from registers. After (2) no warp
+// waits for another.
+//
+// Values are rounded to half precision once (SPLIT 1): a sum is off by 2^-10 of the product of both matrices' norms at most.
+// With SPLIT 2 a value is the sum of two halves, in three products: by less than 1e-6 of it. Every run gives the same bits.
 //
 // Document: none; KERNELS.md, "correlation as a Hankel product". Floor: the rate of `mma.sync` (315 TFMA/s on an H200) over
-// tiles that are not all zero: for a full plane of 64 x 64 against 64 x 64 11520 products of 16 x 16 x 8 (22528 with those
-// that are), 0.075 us a pair; writing it takes 0.015.
-// On an H200 0.19 us; 0.025 for 32 x 32.
+// tiles that are not all zero: for a full plane of 64 x 64 against 64 x 64 11360 products of 16 x 16 x 8 (8192 would have no
+// zeros), 0.074 us a pair, 0.22 for SPLIT 2; writing it takes 0.015. Counted, of 40 products for two rights: 70 instructions
+// (143 of 60 for SPLIT 2); of 64 values written: 632. On an H200 0.114 us, 0.298 for SPLIT 2.
 #ifndef LEFT_HEIGHT
 #define LEFT_HEIGHT 64
 #endif
@@ -39,52 +45,135 @@
 #ifndef M_TILES
 #define M_TILES 8
 #endif
-#ifndef N_TILES
-#define N_TILES 2
+#ifndef RIGHTS
+#define RIGHTS 2
+#endif
+#ifndef SPLIT
+#define SPLIT 1
 #endif
 #ifndef WARPS
 #define WARPS 8
 #endif
-#ifndef STACKED
-#define STACKED 1
-#endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 2
 #endif
-#define PARTS_X 1
-#define PARTS_Y WARPS
-#define LONE_COLUMN 0
 constexpr int THREADS = 32 * WARPS;
-#include "small_pair.cuh"
+#include "small_plane_centres.cuh"
+#include "small_scale.cuh"
+
+constexpr int MATRICES = 1 + RIGHTS, TABLES_FLOATS = LEFT_TABLE_FLOATS + RIGHTS * RIGHT_TABLE_FLOATS;
+constexpr int SCRATCH_FLOATS = 4 * MATRICES * WARPS;  // by which warps agree: a double sum and two floats of each matrix
+
+// Leaves a warp's sum and highest values of one of the block's matrices for the other warps.
+template <typename Matrix>
+__device__ __forceinline__ void hand_over(const Matrix& matrix, double* sums, float* highest) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    double sum = matrix.sum();
+#pragma unroll
+    for (int distance = 16; distance > 0; distance /= 2) sum += __shfl_xor_sync(0xffffffffu, sum, distance);
+    const float high = highest_of_both(matrix.template highest<false>(), matrix.template highest<true>());
+    if (lane == 0) sums[warp] = sum;
+    if (lane % 16 == 0) highest[lane / 16 * (MATRICES * WARPS) + warp] = high;
+}
+
+// What a table is made of.
+template <typename Matrix>
+struct Scaled {
+    const Matrix& matrix;
+    __device__ __forceinline__ Four operator()(int j) const { return matrix.quad[j]; }
+};
+
+// Zeros above and below the halves of all rights.
+__device__ __forceinline__ void clear_rims(unsigned* right_halves) {
+    constexpr int ROW = RIGHT_PITCH / 4, RIM = 2 * ABOVE * ROW;
+    by_all_threads<SPLIT * RIGHTS * RIM>([&](int i) {
+        const int matrix = i / RIM, at = i % RIM, below = at < ABOVE * ROW ? 0 : RIGHT_HEIGHT * ROW;
+        reinterpret_cast<FourWords*>(right_halves + matrix * RIGHT_WORDS)[at + below] = {{0, 0, 0, 0}};
+    });
+}
+
+// Leaves tables of rectangle sums, and behind them halves, in shared memory. Every thread of the block calls it; a barrier
+// follows the last store.
+__device__ __forceinline__ Centres prepare(const Left* left, const Right* const (&rights)[RIGHTS], float* scratch, float* tables,
+                                           unsigned* left_halves, unsigned* right_halves) {
+    SmallLeft of_left(left);
+    SmallRight of_right[RIGHTS];
+#pragma unroll
+    for (int r = 0; r < RIGHTS; ++r) of_right[r].take(rights[r]);
+    clear_rims(right_halves);  // while these are on their way
+
+    double* const sums = reinterpret_cast<double*>(scratch);
+    float* const highest = scratch + 2 * MATRICES * WARPS;
+    hand_over(of_left, sums, highest);
+#pragma unroll
+    for (int r = 0; r < RIGHTS; ++r) hand_over(of_right[r], sums + (1 + r) * WARPS, highest + (1 + r) * WARPS);
+    __syncthreads();
+
+    const float* const highest_negative = highest + MATRICES * WARPS;
+    LeftTable left_table;
+    RightTable right_table[RIGHTS];
+    float* const right_tables = tables + LEFT_TABLE_FLOATS;
+    scale_by_all_warps(of_left, sums, highest, highest_negative);
+    left_table.add_down(tables, Scaled<SmallLeft>{of_left});
+#pragma unroll
+    for (int r = 0; r < RIGHTS; ++r) {
+        const int of_warps = (1 + r) * WARPS;
+        scale_by_all_warps(of_right[r], sums + of_warps, highest + of_warps, highest_negative + of_warps);
+        right_table[r].add_down(right_tables + r * RIGHT_TABLE_FLOATS, Scaled<SmallRight>{of_right[r]});
+    }
+    __syncthreads();
+    left_table.add_above(tables);
+#pragma unroll
+    for (int r = 0; r < RIGHTS; ++r) right_table[r].add_above(right_tables + r * RIGHT_TABLE_FLOATS);
+    __syncthreads();
+
+    Centres centres;
+    left_table.keep(tables, Scaled<SmallLeft>{of_left}, of_left.unit);
+    centres.left = of_left.centre;
+    of_left.template keep_neighbours<ORIGIN, LEFT_PITCH, 0>(left_halves);
+#if SPLIT == 2
+    of_left.template keep_neighbours<ORIGIN, LEFT_PITCH, 1>(left_halves + LEFT_WORDS);
+#endif
+#pragma unroll
+    for (int r = 0; r < RIGHTS; ++r) {
+        right_table[r].keep(right_tables + r * RIGHT_TABLE_FLOATS, Scaled<SmallRight>{of_right[r]}, of_right[r].unit);
+        centres.right[r] = of_right[r].centre;
+        centres.unit[r] = of_left.unit * of_right[r].unit;
+        unsigned* const halves = right_halves + r * SPLIT * RIGHT_WORDS + ABOVE * RIGHT_PITCH;
+        of_right[r].template keep_pairs<PADDED, 0>(halves, RIGHT_PITCH);
+#if SPLIT == 2
+        of_right[r].template keep_pairs<PADDED, 1>(halves + RIGHT_WORDS, RIGHT_PITCH);
+#endif
+    }
+    __syncthreads();
+    return centres;
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     small_planes(const Left* lefts, const Right* rights_of_all, float* planes, int rights_per_left, int rights) {
     SHARED_FLOATS(scratch);
     float* const tables = scratch + SCRATCH_FLOATS;
-    float* const sums = tables + TABLES_FLOATS;  // in place of the halves
-    unsigned* const left_halves = reinterpret_cast<unsigned*>(sums);
-    unsigned* const right_halves = left_halves + LEFT_ROWS * LEFT_PITCH;
-    const int pair = blockIdx.x, warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-    const Left* left = lefts + (long long)(pair / rights_per_left) * (LEFT_HEIGHT * LEFT_WIDTH);
-    const Right* right = rights_of_all + (long long)(pair % rights) * (RIGHT_HEIGHT * RIGHT_WIDTH);
-    Centres centres;
-    const auto keep_centres = [&](const Centres& these, const SmallLeft&, const SmallRight&) { centres = these; };
-    const float unit = prepare_pair(left, right, scratch, tables, left_halves, keep_centres);
-    {
-        const int iy = warp * (8 * N_TILES);
-        WarpSums sum;
+    unsigned* const left_halves = reinterpret_cast<unsigned*>(tables + TABLES_FLOATS);
+    unsigned* const right_halves = left_halves + SPLIT * LEFT_WORDS;
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    const int blocks_per_left = ceil_div(rights_per_left, RIGHTS);
+    const int of_left = blockIdx.x / blocks_per_left, first = blockIdx.x % blocks_per_left * RIGHTS;
+    const int pair = of_left * rights_per_left + first, count = rights_per_left - first;
+    const Right* of_rights[RIGHTS];
 #pragma unroll
-        for (int i = 0; i < M_TILES * N_TILES * 4; ++i) (&sum[0][0][0])[i] = 0.0f;
-        multiply(left_halves, right_halves, FIRST_DY + iy, FIRST_DX, 0, lane, right_halves[0], sum);
-        __syncthreads();
-        hand_over(sums + iy * SUM_PITCH, sum, lane);
+    for (int r = 0; r < RIGHTS; ++r) {
+        const int own = (pair + (r == 0 ? 0 : least(r, count - 1))) % rights;
+        of_rights[r] = rights_of_all + (long long)own * (RIGHT_HEIGHT * RIGHT_WIDTH);
     }
-    __syncthreads();
-    float* const plane = planes + (long long)pair * (SHIFTS_Y * SHIFTS_X);
-    in_strips([&](int ix, int first, int last) {
-        const Centres::Column column = centres.column(ix);
-#pragma unroll 2
-        for (int iy = first; iy < last; ++iy)
-            plane[iy * SHIFTS_X + ix] = column.at(iy, 1, 0.0f) + sums[iy * SUM_PITCH + ix] * unit;
-    });
+    const Left* left = lefts + (long long)of_left * (LEFT_HEIGHT * LEFT_WIDTH);
+    const Centres centres = prepare(left, of_rights, scratch, tables, left_halves, right_halves);
+    planes += (long long)pair * (SHIFTS_Y * SHIFTS_X);
+#pragma unroll 1
+    for (int iy = 8 * warp; iy < SHIFTS_Y; iy += 8 * WARPS) {
+        WarpSums sum;
+        multiply(left_halves, right_halves, FIRST_DY + iy, lane, right_halves[0], sum);
+        unsigned own = lane;
+        keep(own);  // else what follows from the lane alone would take registers while warps multiply
+        write_tile(planes, tables, centres, sum, iy, count, (int)own);
+    }
 }

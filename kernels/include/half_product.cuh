@@ -4,6 +4,13 @@
 // rows eight columns further; of B the same of its columns; of the sums, rows g and g + 8, columns 2 t and 2 t + 1.
 #pragma once
 
+// Keeps the compiler from making a value again wherever it is used.
+__device__ __forceinline__ void keep(unsigned& value) {
+#ifdef __CUDA_ARCH__
+    asm volatile("" : "+r"(value));
+#endif
+}
+
 // Two values, rounded to half precision; the first in the lower half of the word.
 __device__ __forceinline__ unsigned half_pair(float first, float second) {
 #if !defined(__CUDA_ARCH__)

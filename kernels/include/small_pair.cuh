@@ -2,47 +2,75 @@
 #pragma once
 #include "small_matrix.cuh"
 #include "small_product.cuh"
+#include "small_rectangles.cuh"
+#include "small_scale.cuh"
 
-typedef SmallMatrix<Left, LEFT_HEIGHT, LEFT_WIDTH> SmallLeft;
-typedef SmallMatrix<Right, RIGHT_HEIGHT, RIGHT_WIDTH> SmallRight;
+// What the centres contribute takes the sums of either matrix over the elements that overlap. Seen from its last element, the
+// right's part of an overlap is the left's, where both have the same size: one table holds the sums of both.
+constexpr bool ONE_TABLE = LEFT_HEIGHT == RIGHT_HEIGHT && LEFT_WIDTH == RIGHT_WIDTH && LEFT_WIDTH % 4 == 0;
+typedef SmallMatrix<Left, LEFT_HEIGHT, LEFT_WIDTH, false> SmallLeft;
+typedef SmallMatrix<Right, RIGHT_HEIGHT, RIGHT_WIDTH, ONE_TABLE> SmallRight;
+typedef Rectangles<LEFT_HEIGHT, LEFT_WIDTH> LeftTable;
+typedef Rectangles<RIGHT_HEIGHT, RIGHT_WIDTH> RightTable;
 
 constexpr int SCRATCH_FLOATS = 64;  // by which warps agree
-static_assert(WARPS <= 8, "two double sums and two floats of each fit");
-constexpr int TABLES_FLOATS = SmallLeft::TABLE_FLOATS + SmallRight::TABLE_FLOATS;
+static_assert(WARPS <= 8, "two double sums and four floats of each fit");
+constexpr int LEFT_TABLE_FLOATS = LeftTable::TABLE_FLOATS + LeftTable::TOTALS_FLOATS;
+constexpr int RIGHT_TABLE_FLOATS = ONE_TABLE ? 0 : RightTable::TABLE_FLOATS + RightTable::TOTALS_FLOATS;
+constexpr int TABLES_FLOATS = LEFT_TABLE_FLOATS + RIGHT_TABLE_FLOATS;
 
 // How threads share the window: each takes a strip of rows of a column of shifts. What it needs from row to row is a fixed
 // distance away.
 constexpr int STRIPS = SHIFTS_X < THREADS ? THREADS / SHIFTS_X : 1, STRIP_ROWS = (SHIFTS_Y + STRIPS - 1) / STRIPS;
 
-// visit(ix, first, last): rows [first, last) of column ix of the window.
+// visit(ix, first): rows [first, first + STRIP_ROWS) of column ix of the window.
 template <typename Visit>
 __device__ __forceinline__ void in_strips(const Visit& visit) {
-    const int strip = (int)threadIdx.x / SHIFTS_X, first = strip * STRIP_ROWS, last = least(SHIFTS_Y, first + STRIP_ROWS);
-    if (strip >= STRIPS || first >= last) return;
-    for (int ix = (int)threadIdx.x - strip * SHIFTS_X; ix < SHIFTS_X; ix += THREADS) visit(ix, first, last);
+    const int strip = (int)threadIdx.x / SHIFTS_X, first = strip * STRIP_ROWS;
+    if (strip >= STRIPS || first >= SHIFTS_Y) return;
+    for (int ix = (int)threadIdx.x - strip * SHIFTS_X; ix < SHIFTS_X; ix += THREADS) visit(ix, first);
 }
 
-// What the centres contribute to plain sums, as the products are those of centred elements.
+// visit(first), ..., visit(first + ROWS - 1), as far as the window has these rows.
+template <int ROWS, typename Visit>
+__device__ __forceinline__ void in_rows(int first, const Visit& visit) {
+#pragma unroll 4
+    for (int i = 0; i < ROWS; ++i)
+        if (SHIFTS_Y % ROWS == 0 || first + i < SHIFTS_Y) visit(first + i);
+}
+
+// What the centres contribute to plain sums, as the products are those of centred elements; in the units of the products.
 struct Centres {
-    const float *left_table, *right_table;
-    float left, right;
+    const float *left_table, *right_table;  // of values multiplied by the other matrix's centre
+    float product;  // of both centres
 
     // Of all shifts along one column. Rows and columns that no overlap has are clamped, so that all tables can be read at once.
     struct Column {
         const float *left_first, *left_last, *right_first, *right_last;  // columns between which they overlap
-        float left, right;
+        float all, product;  // all: of all rows, where there is one table
         int columns;
 
         // Of a shift at which fewer elements overlap, `otherwise`. The least overlap is one at least.
         __device__ __forceinline__ float at(int iy, int least_overlap, float otherwise) const {
             const int dy = FIRST_DY + iy;
-            const int top = clamp(-dy, RIGHT_HEIGHT), bottom = clamp(LEFT_HEIGHT - dy, RIGHT_HEIGHT);
-            const float of_right = SmallRight::within(right_first, right_last, top, bottom);
-            const float of_left =
-                SmallLeft::within(left_first, left_last, clamp(dy, LEFT_HEIGHT), clamp(RIGHT_HEIGHT + dy, LEFT_HEIGHT));
-            const int elements = (bottom - top) * columns;
-            const float sum = left * of_right + right * (of_left + (float)elements * left);
-            return elements < least_overlap ? otherwise : sum;
+            int rows;
+            float sum;
+            if (ONE_TABLE) {
+                // Rows from dy on, or before the height and dy: the other end is the matrix's.
+                const int end = clamp(dy > 0 ? dy : LEFT_HEIGHT + dy, LEFT_HEIGHT);
+                const float before = LeftTable::above(left_first, left_last, end);
+                rows = dy > 0 ? LEFT_HEIGHT - end : end;
+                sum = dy > 0 ? all - before : before;
+            } else {
+                const int top = clamp(-dy, RIGHT_HEIGHT), bottom = clamp(LEFT_HEIGHT - dy, RIGHT_HEIGHT);
+                const int left_top = clamp(dy, LEFT_HEIGHT), left_bottom = clamp(RIGHT_HEIGHT + dy, LEFT_HEIGHT);
+                rows = bottom - top;
+                sum = RightTable::above(right_first, right_last, bottom) - RightTable::above(right_first, right_last, top) +
+                      LeftTable::above(left_first, left_last, left_bottom) -
+                      LeftTable::above(left_first, left_last, left_top);
+            }
+            const int elements = rows * columns;
+            return elements < least_overlap ? otherwise : sum + (float)elements * product;
         }
     };
     static __device__ __forceinline__ int clamp(int at, int size) { return least(most(at, 0), size); }
@@ -50,9 +78,29 @@ struct Centres {
         const int dx = FIRST_DX + ix, first = clamp(-dx, RIGHT_WIDTH), last = clamp(LEFT_WIDTH - dx, RIGHT_WIDTH);
         const float* of_left = left_table + clamp(dx, LEFT_WIDTH);
         const int columns = most(0, last - first);
-        return {of_left, of_left + columns, right_table + first, right_table + first + columns, left, right, columns};
+        const float all = ONE_TABLE ? LeftTable::above(of_left, of_left + columns, LEFT_HEIGHT) : 0.0f;
+        return {of_left, of_left + columns, right_table + first, right_table + first + columns, all, product, columns};
     }
 };
+
+// Centre and factor of both matrices, and their elements scaled. A barrier lies within.
+__device__ __forceinline__ void scale_both(SmallLeft& left, SmallRight& right, float* scratch) {
+    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
+    double* const sums = reinterpret_cast<double*>(scratch);  // of each warp: lefts, then rights
+    float* const highest = scratch + SCRATCH_FLOATS / 2;  // the same of the highest, then of the highest negatives
+    const double sum = sums_of_warp((double)left.sum(), (double)right.sum());
+    const float most_positive = highest_of_both(left.highest<false>(), right.highest<false>());
+    const float most_negative = highest_of_both(left.highest<true>(), right.highest<true>());
+    const int place = lane / 16 * WARPS + warp;
+    if (lane % 16 == 0) {
+        sums[place] = sum;
+        highest[place] = most_positive;
+        highest[2 * WARPS + place] = most_negative;
+    }
+    __syncthreads();
+    scale_by_all_warps(left, sums, highest, highest + 2 * WARPS);
+    scale_by_all_warps(right, sums + WARPS, highest + WARPS, highest + 3 * WARPS);
+}
 
 // Leaves halves of both matrices in `halves`, right behind left, and returns what a sum of their products is to be multiplied
 // by. use(centres, left, right) is called while the tables are whole; the halves may lie in their place. Every thread of the
@@ -60,46 +108,54 @@ struct Centres {
 template <typename Use>
 __device__ __forceinline__ float prepare_pair(const Left* left, const Right* right, float* scratch, float* tables,
                                               unsigned* halves, const Use& use) {
-    const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     SmallLeft of_left(left);
     SmallRight of_right(right);
-    double* const of_warps = reinterpret_cast<double*>(scratch);
-    const double left_sum = of_left.sum_of_warp(), right_sum = of_right.sum_of_warp();
-    if (lane == 0) {
-        of_warps[warp] = left_sum;
-        of_warps[WARPS + warp] = right_sum;
+    scale_both(of_left, of_right, scratch);
+    const float left_centre = of_left.centre * of_left.factor, right_centre = of_right.centre * of_right.factor;
+    float* const right_table = ONE_TABLE ? tables : tables + LEFT_TABLE_FLOATS;
+    const auto value_of_left = [&](int j) {
+        Four value = of_left.quad[j];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) {
+            value.at[i] *= right_centre;
+            if (ONE_TABLE) value.at[i] = fmaf(of_right.quad[j < SmallRight::COUNT ? j : 0].at[3 - i], left_centre, value.at[i]);
+        }
+        return value;
+    };
+    const auto value_of_right = [&](int j) {
+        Four value = of_right.quad[j];
+#pragma unroll
+        for (int i = 0; i < 4; ++i) value.at[i] *= left_centre;
+        return value;
+    };
+    LeftTable of_left_table;
+    float* const left_totals = tables + LeftTable::TABLE_FLOATS;
+    of_left_table.add_down(left_totals, value_of_left);
+    __syncthreads();
+    of_left_table.add_above(left_totals);
+    of_left_table.keep(tables, value_of_left);
+    if constexpr (!ONE_TABLE) {
+        RightTable of_right_table;
+        float* const right_totals = right_table + RightTable::TABLE_FLOATS;
+        of_right_table.add_down(right_totals, value_of_right);
+        __syncthreads();
+        of_right_table.add_above(right_totals);
+        of_right_table.keep(right_table, value_of_right);
     }
     __syncthreads();
-    of_left.subtract_mean(of_warps);
-    of_right.subtract_mean(of_warps + WARPS);
-    float* const furthest = scratch + SCRATCH_FLOATS / 2;
-    const float left_furthest = of_left.furthest_of_warp(), right_furthest = of_right.furthest_of_warp();
-    if (lane == 0) {
-        furthest[warp] = left_furthest;
-        furthest[WARPS + warp] = right_furthest;
-    }
+    use(Centres{tables, right_table, left_centre * right_centre}, of_left, of_right);
+    __syncthreads();
 
-    float* const right_table = tables + SmallLeft::TABLE_FLOATS;
-    of_left.sum_rows(tables);
-    of_right.sum_rows(right_table);
-    __syncthreads();
-    of_left.set_factor(furthest);
-    of_right.set_factor(furthest + WARPS);
-    for (int i = threadIdx.x; i < LEFT_WIDTH + RIGHT_WIDTH; i += THREADS) {
-        if (i < LEFT_WIDTH)
-            SmallLeft::sum_column(tables, i);
-        else
-            SmallRight::sum_column(right_table, i - LEFT_WIDTH);
-    }
-    __syncthreads();
-    use(Centres{tables, right_table, of_left.centre, of_right.centre}, of_left, of_right);
-    __syncthreads();
-
+    unsigned* const right_halves = halves + LEFT_ROWS * LEFT_PITCH;
     const FourWords zero = {{0, 0, 0, 0}};
-    for (int i = threadIdx.x; i < HALVES_FLOATS / 4; i += THREADS) reinterpret_cast<FourWords*>(halves)[i] = zero;
-    __syncthreads();
-    of_left.keep_neighbours(halves, LEFT_PITCH, ORIGIN);
-    of_right.keep_pairs(halves + (LEFT_ROWS * LEFT_PITCH + ABOVE * RIGHT_PITCH), RIGHT_PITCH);
+    by_all_threads<(LEFT_ROWS - LEFT_HEIGHT) * (LEFT_PITCH / 4)>(
+        [&](int i) { reinterpret_cast<FourWords*>(halves + LEFT_HEIGHT * LEFT_PITCH)[i] = zero; });
+    by_all_threads<(ABOVE + BELOW) * (RIGHT_PITCH / 4)>([&](int i) {
+        const int below = i < ABOVE * (RIGHT_PITCH / 4) ? 0 : RIGHT_HEIGHT * (RIGHT_PITCH / 4);
+        reinterpret_cast<FourWords*>(right_halves)[i + below] = zero;
+    });
+    of_left.template keep_neighbours<ORIGIN, LEFT_PITCH>(halves);
+    of_right.template keep_pairs<(STEPS_K + 1) / 2 * 32>(right_halves + ABOVE * RIGHT_PITCH, RIGHT_PITCH);
     __syncthreads();
     return of_left.unit * of_right.unit;
 }

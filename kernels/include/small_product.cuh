@@ -16,26 +16,25 @@ constexpr int FIRST_DY = SHIFT_Y0, FIRST_DX = SHIFT_X0;
 constexpr int ORIGIN = FIRST_DX & ~3, STEPS_K = (RIGHT_WIDTH + 15) / 16, GROUP_ROWS = 8 * STACKED;
 constexpr int LEFT_PITCH = 16 * STEPS_K + 16 * ALL_M + 4;
 constexpr int LEFT_ROWS = (LEFT_HEIGHT + GROUP_ROWS - 1) / GROUP_ROWS * GROUP_ROWS;
-// Rows of right, seven of zeros above and below. Eight of them are read at once: an odd number of 16 bytes apart.
-constexpr int ABOVE = 7, RIGHT_PITCH = (STEPS_K + 1) / 2 * 16 + 4, RIGHT_ROWS = RIGHT_HEIGHT + 2 * ABOVE;
+// Rows of right, with rows of zeros above and below. Eight of them are read at once: an odd number of 16 bytes apart.
+constexpr int ABOVE = 7, BELOW = 8, RIGHT_PITCH = (STEPS_K + 1) / 2 * 16 + 4, RIGHT_ROWS = ABOVE + RIGHT_HEIGHT + BELOW;
 // Sums of all tiles: the four dy that lanes write at once lie in different banks.
 constexpr int SUM_PITCH = 16 * ALL_M + 4, SUM_FLOATS = 8 * ALL_N * SUM_PITCH;
 
-// Products of 16 rows of left with rows of right, by their dy: in other banks for every row.
-constexpr int LONE_PITCH = (SHIFTS_Y + 24) / 32 * 32 + 7, LONE_SUMS = (SHIFTS_Y + 31) / 32;
+// Products of 16 rows of left with the rows of right that they meet, from the first tile of eight that has any on. An odd
+// number of tiles apart: the four rows that lanes write at once lie in different banks.
+constexpr int LAST_DY = FIRST_DY + SHIFTS_Y - 1, LONE_SKEW = -LAST_DY & 7;
+constexpr int LONE_TILES = (SHIFTS_Y + 15 + LONE_SKEW + 7) / 8, LONE_PITCH = 8 * (LONE_TILES | 1);
+constexpr int LONE_SUMS = (SHIFTS_Y + 31) / 32;
 constexpr int HALVES_FLOATS = LEFT_ROWS * LEFT_PITCH + RIGHT_ROWS * RIGHT_PITCH;
 
+struct __align__(8) TwoFloats {
+    float first, second;
+};
 typedef float WarpSums[M_TILES][N_TILES][4];
 
 // Whether the product of 16 columns of right from k on, for 16 shifts from dx on, has elements of left.
 __device__ __forceinline__ constexpr bool meets(int k, int dx) { return k + dx + 30 >= 0 && k + dx < LEFT_WIDTH; }
-
-// Keeps the compiler from making a value again wherever it is used.
-__device__ __forceinline__ void keep(unsigned& value) {
-#ifdef __CUDA_ARCH__
-    asm volatile("" : "+r"(value));
-#endif
-}
 
 // A lane's words of the fragments of 0, 16, 32, ... shifts or columns further, of those that have elements of left: the first
 // is of column k, for shifts from dx on. `row`: its first word. Fragments share words,
@@ -58,6 +57,11 @@ __device__ __forceinline__ void hankel_fragments(const unsigned* row, unsigned z
     }
 }
 
+// Where all warps have the same dy, the compiler knows for each of a few groups of rows of left which of right they meet.
+constexpr int GROUPS = LEFT_ROWS / GROUP_ROWS;
+constexpr bool GROUPS_ARE_KNOWN = PARTS_Y == 1 && GROUPS <= 2;
+constexpr int KNOWN_GROUPS = GROUPS_ARE_KNOWN ? GROUPS : 1, STEPS_Y = 8 * GROUPS / KNOWN_GROUPS;
+
 // Products of a warp's share of the rows. `dy`, `dx`: its first shift.
 __device__ __forceinline__ void multiply(const unsigned* left, const unsigned* right, int dy, int dx, int share, int lane,
                                          unsigned zero, WarpSums& sum) {
@@ -65,42 +69,53 @@ __device__ __forceinline__ void multiply(const unsigned* left, const unsigned* r
     unsigned own = (ABOVE - lane % 8) * RIGHT_PITCH + lane / 8 * 4;
     keep(own);
     right += own;
+#pragma unroll
+    for (int group = 0; group < KNOWN_GROUPS; ++group) {
 #pragma unroll 1
-    for (int i = share; i < LEFT_ROWS / STACKED; i += SHARES) {
-        const int y = i / 8 * GROUP_ROWS + i % 8;
-        // Rows y + 8 r meet rows [top - 7, top] of right in tile n = b - (STACKED - 1) + r.
-        const int first_top = y - dy + 8 * (STACKED - 1), last_top = first_top - 8 * (N_TILES + STACKED - 2);
-        if (first_top < 0 || last_top - 7 >= RIGHT_HEIGHT) continue;
-        const unsigned* of_left = left + y * LEFT_PITCH;
+        for (int i = share; i < STEPS_Y; i += SHARES) {
+            const int first_row = GROUPS_ARE_KNOWN ? group * GROUP_ROWS : i / 8 * GROUP_ROWS;
+            const int step = GROUPS_ARE_KNOWN ? i : i % 8, y = first_row + step;
+            // Rows y + 8 r meet rows [top - 7, top] of right in tile n = b - (STACKED - 1) + r.
+            const int least_first_top = first_row - dy + 8 * (STACKED - 1), first_top = least_first_top + step;
+            const int last_top = first_top - 8 * (N_TILES + STACKED - 2);
+            if (!GROUPS_ARE_KNOWN && (first_top < 0 || last_top - 7 >= RIGHT_HEIGHT)) continue;
+            const unsigned* of_left = left + y * LEFT_PITCH;
 #pragma unroll
-        for (int two = 0; two < (STEPS_K + 1) / 2; ++two) {
-            // 16 columns further is 16 shifts further.
-            unsigned hankel[STACKED][M_TILES + 1][4];
+            for (int two = 0; two < (STEPS_K + 1) / 2; ++two) {
+                // 16 columns further is 16 shifts further.
+                unsigned hankel[STACKED][M_TILES + 1][4];
 #pragma unroll
-            for (int r = 0; r < STACKED; ++r) 
-                hankel_fragments(of_left + r * 8 * LEFT_PITCH + two * 32, zero, two * 32, dx, hankel[r]);
-            of_left += zero;  // else words that were read here would be kept, and copied before every product
-            const unsigned* of_right = right + first_top * RIGHT_PITCH + two * 16;
+                for (int r = 0; r < STACKED; ++r)
+                    hankel_fragments(of_left + r * 8 * LEFT_PITCH + two * 32, zero, two * 32, dx, hankel[r]);
+                of_left += zero;  // else words that were read here would be kept, and copied before every product
+                const unsigned* of_right = right + first_top * RIGHT_PITCH + two * 16;
 #pragma unroll
-            for (int b = 0; b < N_TILES + STACKED - 1; ++b) {
-                const int top = first_top - 8 * b;
-                if (top < 0 || top - 7 >= RIGHT_HEIGHT) continue;
-                unsigned rows[4];
-                load_matrices(of_right - b * 8 * RIGHT_PITCH, rows);
-#pragma unroll
-                for (int half = 0; half < 2; ++half)
-#pragma unroll
-                    for (int m = 0; m < M_TILES; ++m) {
-                        const int x = two * 32 + half * 16;
-                        if (x >= RIGHT_WIDTH || !meets(x, dx + 16 * m)) continue;
-#pragma unroll
-                        for (int r = 0; r < STACKED; ++r) {
-                            const int n = b - (STACKED - 1) + r;
-                            const unsigned(&h)[4] = hankel[r][half + m];
-                            if (n >= 0 && n < N_TILES)
-                                multiply_add_halves(sum[m][n], h[0], h[1], h[2], h[3], rows[2 * half], rows[2 * half + 1]);
-                        }
+                for (int b = 0; b < N_TILES + STACKED - 1; ++b) {
+                    const int least_top = least_first_top - 8 * b, top = first_top - 8 * b;
+                    if (GROUPS_ARE_KNOWN) {  // none of the group's rows meet any, or all do: rows of zeros are read along
+                        if (least_top + 7 < 0 || least_top - 7 >= RIGHT_HEIGHT) continue;
+                        if (least_top < 0 && top < 0) continue;
+                        if (least_top > RIGHT_HEIGHT && top - 7 >= RIGHT_HEIGHT) continue;
+                    } else if (top < 0 || top - 7 >= RIGHT_HEIGHT) {
+                        continue;
                     }
+                    unsigned rows[4];
+                    load_matrices(of_right - b * 8 * RIGHT_PITCH, rows);
+#pragma unroll
+                    for (int half = 0; half < 2; ++half)
+#pragma unroll
+                        for (int m = 0; m < M_TILES; ++m) {
+                            const int x = two * 32 + half * 16;
+                            if (x >= RIGHT_WIDTH || !meets(x, dx + 16 * m)) continue;
+#pragma unroll
+                            for (int r = 0; r < STACKED; ++r) {
+                                const int n = b - (STACKED - 1) + r;
+                                const unsigned(&h)[4] = hankel[r][half + m];
+                                if (n >= 0 && n < N_TILES)
+                                    multiply_add_halves(sum[m][n], h[0], h[1], h[2], h[3], rows[2 * half], rows[2 * half + 1]);
+                            }
+                        }
+                }
             }
         }
     }
@@ -124,36 +139,35 @@ __device__ __forceinline__ void sum_lone_column(const unsigned* left, const unsi
         for (int step = 0; step < STEPS_K; ++step)
 #pragma unroll
             for (int i = 0; i < 4; ++i) a[step][i] = left[(r + i % 2 * 8) * LEFT_PITCH + step * 16 + i / 2 * 8];
-        const int first = most(0, r - (FIRST_DY + SHIFTS_Y - 1)) & ~7, last = least(RIGHT_HEIGHT - 1, r + 15 - FIRST_DY);
-#pragma unroll 1
-        for (int y = first; y <= last; y += 8) {
+        const int first = r - LAST_DY - LONE_SKEW;
+#pragma unroll
+        for (int tile = 0; tile < LONE_TILES; ++tile) {
+            const int y = first + tile * 8;
             float product[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+            if (y >= 0 && y < RIGHT_HEIGHT) {
 #pragma unroll
-            for (int two = 0; two < TWOS; ++two) {
-                unsigned rows[4];
-                load_matrices(right + y * RIGHT_PITCH + two * 16, rows);
+                for (int two = 0; two < TWOS; ++two) {
+                    unsigned rows[4];
+                    load_matrices(right + y * RIGHT_PITCH + two * 16, rows);
 #pragma unroll
-                for (int half = 0; half < 2; ++half) {
-                    const int step = two * 2 + half;
-                    if (step < STEPS_K && 16 * step + DX + 15 >= 0 && 16 * step + DX < LEFT_WIDTH)
-                        multiply_add_halves(product, a[step][0], a[step][1], a[step][2], a[step][3], rows[2 * half],
-                                            rows[2 * half + 1]);
+                    for (int half = 0; half < 2; ++half) {
+                        const int step = two * 2 + half;
+                        if (step < STEPS_K && 16 * step + DX + 15 >= 0 && 16 * step + DX < LEFT_WIDTH)
+                            multiply_add_halves(product, a[step][0], a[step][1], a[step][2], a[step][3], rows[2 * half],
+                                                rows[2 * half + 1]);
+                    }
                 }
             }
-#pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const int row = lane / 4 + i / 2 * 8, iy = r + row - (y + lane % 4 * 2 + i % 2) - FIRST_DY;
-                if ((unsigned)iy < (unsigned)SHIFTS_Y) square[row * LONE_PITCH + iy] = product[i];
-            }
+            TwoFloats* const to = reinterpret_cast<TwoFloats*>(square + lane / 4 * LONE_PITCH + tile * 8 + lane % 4 * 2);
+            to[0] = {product[0], product[1]};
+            to[8 * LONE_PITCH / 2] = {product[2], product[3]};
         }
         __syncwarp();
 #pragma unroll
         for (int i = 0; i < LONE_SUMS; ++i) {
-            const int iy = lane + 32 * i;
-#pragma unroll 4
-            for (int row = 0; row < 16; ++row)
-                if (iy < SHIFTS_Y && (unsigned)(r + row - iy - FIRST_DY) < (unsigned)RIGHT_HEIGHT)
-                    sum[i] += square[row * LONE_PITCH + iy];
+            const float* diagonal = square + LONE_SKEW + SHIFTS_Y - 1 - least(lane + 32 * i, SHIFTS_Y - 1);
+#pragma unroll
+            for (int row = 0; row < 16; ++row) sum[i] += diagonal[row * (LONE_PITCH + 1)];
         }
         __syncwarp();
     }

@@ -86,6 +86,16 @@ def test_a_wrong_answer_is_never_timed(effort):
     assert outcome_of(effort, attempt(1.0), expected=Exactly(0.4)).error == 0.4
 
 
+def test_a_contender_may_have_a_tolerance_of_its_own(effort):
+    def outcome(tolerance, error):
+        contender = Contender("planted", lambda case, data: iter([attempt(1.0)]), tolerance=tolerance)
+        return fastest_of(contender, None, None, Exactly(error), effort)
+
+    assert not outcome(0.7, 0.6).failure
+    assert outcome(0.1, 0.4).failure.startswith("wrong answer, error 4.0e-01")
+    assert not outcome(None, 0.4).failure
+
+
 def test_a_failure_is_told_and_leaves_what_was_timed_before(effort):
     def attempts(case, data):
         yield attempt(5.0)

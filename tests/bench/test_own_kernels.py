@@ -1,12 +1,18 @@
 """The product's own contenders: who takes part where, and how the records of peaks are read; without a device."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from tests.bench.small_cases import PEAKS, REGISTRATIONS
+from tests.bench.small_cases import PEAKS, PLANES, REGISTRATIONS
+from tests.kernels.definition import plane_by_definition
 from xcorr_app.bench import own_kernels
+from xcorr_app.bench.cases import Case
+from xcorr_app.bench.check import TOLERANCE, Expected
 from xcorr_app.bench.data import Data, random_data
-from xcorr_app.bench.own_kernels import PEAK_ONLY, TENSOR_PEAK, own_contenders
+from xcorr_app.bench.own_kernels import PEAK_ONLY, TENSOR_PEAK, TENSOR_PLANES, own_contenders
+from xcorr_app.gpu.correlation_problem import Problem
 
 
 class Records(np.ndarray):
@@ -69,3 +75,31 @@ def test_places_of_peaks_are_read_those_left_undecided_too(monkeypatch, finder, 
         assert attempt.remark() == f"1 of {case.problem.pairs} peaks left undecided"
     else:
         assert attempt.remark is None
+
+
+@pytest.mark.parametrize("case", PLANES, ids=lambda case: case.name)
+@pytest.mark.parametrize("group", ["tensor", ""])
+@pytest.mark.parametrize("has", [True, False])
+def test_planes_in_a_precision_that_is_asked_for(monkeypatch, case, group, has):
+    monkeypatch.setattr(own_kernels, "has_tensor_cores", lambda: has)
+    monkeypatch.setattr(own_kernels, "device_limits", lambda device: None)
+    monkeypatch.setattr(own_kernels, "current_device", lambda: 0)
+    found = {each.name: each for each in own_contenders(replace(case, group=group), quick=True)}
+    assert found.keys() & TENSOR_PLANES.keys() == (TENSOR_PLANES.keys() if has and group else set())
+    for name in found.keys() & TENSOR_PLANES.keys():
+        assert found[name].tolerance == TENSOR_PLANES[name][1] < TOLERANCE
+
+
+def test_single_halves_are_right_by_their_tolerance_and_wrong_by_that_of_two():
+    case = Case("64^2", Problem.full_plane((64, 64), (64, 64)))
+    data = random_data(case, np)
+    expected = Expected(case, data)
+    exact = plane_by_definition(data.lefts[0], data.rights[0], case.problem.first_shift, case.problem.plane_shape)
+    centres = data.lefts[0].mean(), data.rights[0].mean()
+    halves = [m - c for m, c in zip((data.lefts[0], data.rights[0]), centres, strict=True)]
+    residues = [part - part.astype(np.float16).astype(np.float32) for part in halves]
+    window = case.problem.first_shift, case.problem.plane_shape
+    lost = plane_by_definition(residues[0], halves[1], *window) + plane_by_definition(halves[0], residues[1], *window)
+    (_, single), (_, double) = TENSOR_PLANES["tensor fp16"], TENSOR_PLANES["tensor fp16x2"]
+    assert double < expected.error(0, exact - lost) < single
+    assert expected.error(0, exact.astype(np.float32)) < double

@@ -7,6 +7,7 @@ import pytest
 from rich.console import Console
 
 from xcorr_app.bench.device_rates import DeviceRates
+from xcorr_app.bench.ranking import WHEN_ASKED
 from xcorr_app.bench.record import write_json
 from xcorr_app.bench.records import CaseResult, Timing, as_dict
 from xcorr_app.cli.bench_tables import print_case, print_ceilings, print_summary
@@ -46,6 +47,12 @@ def test_winner_and_distances():
     assert PLANTED.of_auto.what == "combined"
     assert PLANTED.auto_behind_percent == pytest.approx(25.0)
     assert PLANTED.speed_over_peer == pytest.approx(0.8)
+
+
+def test_what_is_done_only_when_asked_for_is_none_of_autos_choices():
+    faster = result(timing("combined", 10.0, choice="combined"), timing("single halves", 2.0, choice=WHEN_ASKED))
+    assert faster.winner.what == faster.best_own.what == "single halves"
+    assert faster.auto_behind_percent == 0
 
 
 def test_what_failed_or_was_not_timed_does_not_count():

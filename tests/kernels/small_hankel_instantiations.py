@@ -18,13 +18,18 @@ def _launch(problem, kind):
     return [launch] if launch else []
 
 
-def _planes(problem, kind):
-    launch = small_planes_launch(problem, left_type=kind, right_type=kind, device=_DEVICE)
-    return [launch] if launch else []
+def _planes(problem, kind, *splits):
+    options = {"left_type": kind, "right_type": kind, "device": _DEVICE}
+    launches = [small_planes_launch(problem, split=split, **options) for split in splits or (1, 2)]
+    return [launch for launch in launches if launch]
 
 
-def _window(size, reach):
-    return Problem((size, size), (size, size), (-reach, -reach), (2 * reach + 1, 2 * reach + 1))
+def _window(size, reach, **counts):
+    return Problem((size, size), (size, size), (-reach, -reach), (2 * reach + 1, 2 * reach + 1), **counts)
+
+
+_ALL = {"lefts": 40, "rights": 40, "rights_per_left": 40}
+"""So many pairs that rights share a block."""
 
 
 def launches_of_small_hankel():
@@ -48,6 +53,7 @@ def launches_of_small_planes():
     for kind in ("float32", "uint16"):
         for size, reach in ((64, 63), (64, 16), (32, 31), (16, 15)):
             yield from _planes(_window(size, reach), kind)
+            yield from _planes(_window(size, reach, **_ALL), kind)
 
 
 def other_launches_of_small_planes():
@@ -55,5 +61,6 @@ def other_launches_of_small_planes():
     for i, size in enumerate(_SIZES):
         for j, reach in enumerate(_REACHES):
             yield from _planes(_window(size, reach), _TYPES[(i + j) % 4])
+            yield from _planes(_window(size, reach, **_ALL), _TYPES[(i + j + 1) % 4], 1 + j % 2)
     yield from _planes(Problem((63, 61), (57, 62), (-9, -33), (20, 70)), "float32")
     yield from _planes(Problem((5, 64), (64, 7), (-63, -6), (68, 70)), "uint8")

@@ -28,6 +28,10 @@ PROBLEMS = {
     "beyond the matrices": Problem((9, 7), (6, 8), (-12, -40), (30, 66)),
     "parts along x": Problem((12, 40), (10, 60), (-9, -59), (21, 99)),
     "shifts to one side": Problem((33, 34), (20, 18), (5, 7), (20, 23)),
+    "same size": Problem((21, 24), (21, 24), (-7, -9), (16, 21), lefts=2, rights=2),
+    "same size off quads": Problem((22, 27), (22, 27), (-20, -5), (41, 12), lefts=2, rights=2),
+    "same size, beyond": Problem((24, 24), (24, 24), (-25, -12), (52, 44), lefts=2, rights=2),
+    "lone column beyond": Problem((40, 48), (40, 48), (-45, -50), (91, 17), lefts=2, rights=2),
     "one row": Problem((1, 40), (1, 44), (-1, -20), (3, 41)),
     "one element": Problem((1, 1), (1, 1), (0, 0), (1, 1)),
 }
@@ -44,12 +48,22 @@ def records_on_host(folder, lefts, rights, problem, *, tuning=None, least=LEAST)
 
 
 def assert_same(records, lefts, rights, problem, *, least=LEAST):
-    """Values in single precision, the outer 16 only where one is near the peak; the rival's in half precision."""
+    """Values in single precision, the outer 16 only where one is near the peak; the rival's in half precision.
+
+    A rival closer to the peak than rounding may move both marks the record, whichever of them it holds. Returns which.
+    """
     expected = records_by_definition(lefts, rights, problem, False, least)
-    np.testing.assert_array_equal(records[:, :2], expected[:, :2])
+    marked = records[:, 0] < 0
+    records = np.where(marked[:, None] & (np.arange(RECORD) == 0), -1 - records, records)
     for pair, record in enumerate(records):
         left, right = lefts[pair // problem.rights_per_left], rights[pair % problem.rights]
         norm = np.sqrt((left.astype(float) ** 2).sum() * (right.astype(float) ** 2).sum())
+        if marked[pair]:
+            assert expected[pair, 2] - expected[pair, 3] < 2**-8 * norm
+            if (record[:2] != expected[pair, :2]).any():
+                assert 0 < expected[pair, 2] - record[2] < 2**-9 * norm
+                continue
+        np.testing.assert_array_equal(record[:2], expected[pair, :2])
         around = expected[pair, 4:]
         if np.isnan(record[4:][RING]).all():
             assert not (around[RING] >= around[12]).any()
@@ -57,6 +71,7 @@ def assert_same(records, lefts, rights, problem, *, least=LEAST):
         np.testing.assert_allclose(record[4:], around, rtol=0, atol=1e-6 * norm)
         assert record[2] == record[16] or np.isnan(record[2])
         np.testing.assert_allclose(record[3], expected[pair, 3], rtol=0, atol=1e-3 * norm)
+    return marked
 
 
 @pytest.mark.parametrize("name", PROBLEMS)
@@ -65,7 +80,7 @@ def test_records_equal_the_definition(host_builds, name):
     least = 1 if name == "one element" else LEAST
     lefts, rights = pairs_with_a_peak(problem, seed=8)
     records = records_on_host(host_builds, lefts, rights, problem, least=least)
-    assert_same(records, lefts, rights, problem, least=least)
+    assert not assert_same(records, lefts, rights, problem, least=least).any()
 
 
 @pytest.mark.parametrize(
@@ -74,6 +89,7 @@ def test_records_equal_the_definition(host_builds, name):
         Problem((31, 37), (33, 35), (-9, -6), (17, 21)),
         Problem((40, 36), (34, 44), (-20, -30), (40, 33)),
         Problem((20, 50), (25, 49), (-24, -47), (44, 95)),
+        Problem((44, 40), (44, 40), (-23, -30), (37, 62)),
     ],
 )
 def test_rivals_anywhere(host_builds, window):
@@ -83,6 +99,15 @@ def test_rivals_anywhere(host_builds, window):
     lefts = rng.normal(size=(12, *problem.left_shape)).astype(np.float32)
     rights = rng.normal(size=(12, *problem.right_shape)).astype(np.float32)
     assert_same(records_on_host(host_builds, lefts, rights, problem), lefts, rights, problem)
+
+
+def test_peaks_of_noise_are_right_or_marked(host_builds):
+    """Rivals come near to peaks in a few of many pairs; in some of these the wrong one is found."""
+    problem = Problem((16, 16), (16, 16), (-6, -6), (13, 13), lefts=200, rights=200)
+    rng = np.random.default_rng(4)
+    lefts, rights = rng.normal(size=(2, 200, 16, 16)).astype(np.float32)
+    marked = assert_same(records_on_host(host_builds, lefts, rights, problem), lefts, rights, problem)
+    assert 4 < marked.sum() < 40
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
@@ -175,6 +200,19 @@ def test_a_better_neighbour_is_marked(host_builds, away):
     assert np.isfinite(record[4 + 2 * 5 + 2 - away] if record[0] == 4 else record[4 + 2 * 5 + 2 + away])
 
 
+@pytest.mark.parametrize(("behind", "marked"), [(0, True), (1, True), (16, False)])
+def test_a_rival_that_rounding_may_have_put_behind_is_marked(host_builds, behind, marked):
+    """The product of the norms is 5.8e7, 2^-9 of it 1.1e5; the rival is lower by 8192 times `behind`."""
+    problem = Problem((20, 20), (20, 20), (-4, -4), (9, 9))
+    lefts, rights = np.zeros((1, 20, 20), np.float32), np.zeros((1, 20, 20), np.float32)
+    rights[0, 10, 10], rights[0, 19, 19] = 4096.0, -4096.0
+    lefts[0, 8, 11], lefts[0, 12, 11] = 4096.0 + behind, 4096.0 - behind
+    lefts[0, 0, 0] = -8192.0
+    record = records_on_host(host_builds, lefts, rights, problem)[0]
+    assert record[0] == (-3 if marked else 2)
+    assert record[3] == pytest.approx(4096.0 * (4096.0 - behind), rel=1e-3)
+
+
 def test_a_better_value_two_shifts_away_that_seems_lower(host_builds):
     """As halves 4098.25 is 4100, 4101.75 and 4097.75 are 4100 and 4096. Means are zero by values that meet no other."""
     problem = Problem((20, 20), (20, 20), (-4, -4), (9, 9))
@@ -211,7 +249,7 @@ def test_what_does_not_fit_is_refused():
     assert small_hankel_launch(Problem((64, 64), (64, 64), (-200, -200), (401, 401)), device=DEVICE, **types) is None
 
 
-@pytest.mark.parametrize(("name", "blocks"), [("window of the benchmark", 4), ("full plane", 5)])
+@pytest.mark.parametrize(("name", "blocks"), [("window of the benchmark", 4), ("full plane", 6)])
 def test_blocks_of_a_multiprocessor(name, blocks):
     launch = small_hankel_launch(PROBLEMS[name], left_type="float32", right_type="float32", device=DEVICE)
     assert launch.defines["MIN_BLOCKS"] == blocks

@@ -10,6 +10,7 @@ import pytest
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.test_small_hankel_on_host import DEVICE, PROBLEMS
 from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.launch import DeviceLimits
 from xcorr_app.gpu.small_planes_launch import small_planes_launch
 
 
@@ -27,10 +28,10 @@ def plane(left, right, problem):
     return sums
 
 
-def assert_planes(folder, lefts, rights, problem, *, tuning=None):
-    """Off by 2^-10 of the norms of the centred matrices, and by single precision beyond that."""
+def assert_planes(folder, lefts, rights, problem, *, split=1, tuning=None):
+    """Off by 2^-10 of the norms of the centred matrices (2^-21 of two halves), and by single precision beyond that."""
     types = {"left_type": str(lefts.dtype), "right_type": str(rights.dtype)}
-    launch = small_planes_launch(problem, device=DEVICE, tuning=tuning, **types)
+    launch = small_planes_launch(problem, device=DEVICE, split=split, tuning=tuning, **types)
     planes = guarded(np.full((problem.pairs, *problem.plane_shape), np.nan, np.float32))
     numbers = (problem.rights_per_left, problem.rights)
     run_kernel(folder, launch, (guarded(lefts), guarded(rights), planes), numbers)
@@ -39,7 +40,7 @@ def assert_planes(folder, lefts, rights, problem, *, tuning=None):
         left, right = lefts[pair // problem.rights_per_left], rights[pair % problem.rights]
         norms = [np.sqrt((values.astype(float) ** 2).sum()) for values in (left, right)]
         varying = [values.std(dtype=float) * np.sqrt(values.size) for values in (left, right)]
-        error = 2.0**-10 * np.prod(varying) + 1e-6 * np.prod(norms)
+        error = 2.0 ** (-10 if split == 1 else -21) * np.prod(varying) + 5e-7 * np.prod(norms)
         np.testing.assert_allclose(planes[pair], plane(left, right, problem), rtol=0, atol=error)
     return planes
 
@@ -56,13 +57,14 @@ FULL = {
 }
 
 
+@pytest.mark.parametrize("split", [1, 2])
 @pytest.mark.parametrize("name", [*PROBLEMS, *FULL])
-def test_planes_equal_the_definition(host_builds, name):
+def test_planes_equal_the_definition(host_builds, name, split):
     problem = (PROBLEMS | FULL)[name]
     rng = np.random.default_rng(5)
     lefts = rng.normal(size=(problem.lefts, *problem.left_shape)).astype(np.float32)
     rights = rng.normal(size=(problem.rights, *problem.right_shape)).astype(np.float32)
-    assert_planes(host_builds, lefts, rights, problem)
+    assert_planes(host_builds, lefts, rights, problem, split=split)
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
@@ -71,10 +73,25 @@ def test_every_type(host_builds, dtype):
     assert_planes(host_builds, *noise(problem, 4, dtype), problem)
 
 
-@pytest.mark.parametrize("tuning", [{"STACKED": 2}, {"STACKED": 4}, {"WARPS": 8}, {"WARPS": 2, "N_TILES": 4}])
-def test_every_way_to_share_the_work(host_builds, tuning):
-    problem = Problem((31, 37), (43, 35), (-29, -6), (31, 21), lefts=2, rights=2)
-    assert_planes(host_builds, *noise(problem, 6), problem, tuning=tuning)
+@pytest.mark.parametrize("split", [1, 2])
+@pytest.mark.parametrize("tuning", [{"RIGHTS": 2}, {"RIGHTS": 4}, {"RIGHTS": 2, "WARPS": 8}, {"WARPS": 1}])
+@pytest.mark.parametrize("form", [{"rights": 5}, {"rights": 10}])
+def test_every_way_to_share_the_work(host_builds, form, tuning, split):
+    """Blocks whose last has a right too few, in n-to-m and n-to-mn."""
+    problem = Problem((31, 37), (43, 35), (-29, -6), (31, 21), lefts=2, rights_per_left=5, **form)
+    assert_planes(host_builds, *noise(problem, 6), problem, split=split, tuning=tuning)
+
+
+@pytest.mark.parametrize("scales", [(1e30, 1e-30), (1e36, 1e-33), (1e-37, 1)])
+@pytest.mark.parametrize("split", [1, 2])
+def test_values_far_from_one(host_builds, scales, split):
+    problem = PROBLEMS["columns off quads"]
+    rng = np.random.default_rng(8)
+    lefts, rights = (
+        (rng.uniform(-1, 1, (2, *shape)) * scale).astype(np.float32)
+        for shape, scale in zip((problem.left_shape, problem.right_shape), scales, strict=True)
+    )
+    assert_planes(host_builds, lefts, rights, problem, split=split)
 
 
 def test_whole_numbers_are_exact(host_builds):
@@ -107,7 +124,24 @@ def test_what_does_not_fit_is_refused():
     assert small_planes_launch(Problem((64, 64), (64, 64), (-99, -9), (199, 300)), device=DEVICE, **types) is None
 
 
-def test_two_blocks_a_multiprocessor():
-    problem = FULL["full plane of the benchmark"]
-    launch = small_planes_launch(problem, left_type="float32", right_type="float32", device=DEVICE)
+@pytest.mark.parametrize("split", [1, 2])
+def test_two_blocks_a_multiprocessor(split):
+    problem = Problem.full_plane((64, 64), (64, 64), lefts=32, rights=32, rights_per_left=32)
+    launch = small_planes_launch(problem, left_type="float32", right_type="float32", device=DEVICE, split=split)
+    assert launch.defines["MIN_BLOCKS"] == 2
     assert 2 * (launch.shared_bytes + 1024) <= 228 * 1024
+
+
+def test_rights_share_a_block_where_there_are_blocks_enough():
+    def rights_of_a_block(device=DEVICE, size=64, **counts):
+        problem = Problem.full_plane((size, size), (size, size), **counts)
+        return small_planes_launch(problem, left_type="float32", right_type="float32", device=device).defines["RIGHTS"]
+
+    assert rights_of_a_block(lefts=32, rights=32, rights_per_left=32) == 2
+    assert rights_of_a_block(lefts=40, rights=30, rights_per_left=30, size=32) == 2
+    assert rights_of_a_block(lefts=40, rights=32, rights_per_left=32, size=32) == 4
+    assert rights_of_a_block(lefts=1000, rights=1000) == 1
+    assert rights_of_a_block(lefts=1000, rights=3, rights_per_left=3) == 1
+    assert rights_of_a_block(lefts=1000, rights=17, rights_per_left=17) == 2
+    assert rights_of_a_block(lefts=2, rights=32, rights_per_left=32) == 1
+    assert rights_of_a_block(DeviceLimits(132), lefts=32, rights=32, rights_per_left=32) == 1

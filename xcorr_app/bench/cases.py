@@ -162,6 +162,12 @@ CASES: tuple[Case, ...] = (
     Case("n-to-mn 4096 x 64^2 full", _full(64, **_each(4096)), goal="auto takes the FFT where it wins"),
     Case("n-to-m 64 x 64 64^2 full", _full(64, **_all(64, 64)), goal="auto takes the FFT where it wins"),
     Case(
+        "n-to-m 32 x 32 64^2 full",
+        _full(64, **_all(32, 32)),
+        goal="tensor fp16 1.5x batched cuFFT",
+        group="tensor",
+    ),
+    Case(
         "1000 uint16 frames 512^2 +-15 peak",
         _window(512, 15, **_many(1000)),
         task="peak",

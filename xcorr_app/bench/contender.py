@@ -59,11 +59,14 @@ class Contender:
         Yields its attempts for a case and its data.
     choice : str
         Under which name the product's own choice of engine knows it; empty for a peer.
+    tolerance : float, optional
+        Largest error of its right answer, where a precision of its own was asked for; else the case's.
     """
 
     name: str
     attempts: Callable[[Any, Any], Iterator[Attempt]]
     choice: str = ""
+    tolerance: float | None = None
 
     @property
     def own(self) -> bool:

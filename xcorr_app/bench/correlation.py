@@ -162,7 +162,9 @@ def auto_choice(case: Case) -> str:
     if case.task == "call":
         return "auto"
     limits = device_limits(current_device())
+    choice = cheapest(case.problem, limits)
+    if case.task == "plane":
+        return choice
     if case.task == "zncc-peak" and multiplies_by_groups() and tensor_cores_are_faster(case.problem, limits):
         return "tensor"
-    choice = cheapest(case.problem, limits)
-    return choice if case.task == "plane" or choice == "fft" else "warp-shuffle"
+    return choice if choice == "fft" else "warp-shuffle"

@@ -95,12 +95,13 @@ def fastest_of(
     """
     best: tuple[Measured, Attempt, float] | None = None
     failure, note, memory = "", "", 0
+    tolerance = expected.tolerance if contender.tolerance is None else contender.tolerance
     try:
         for attempt in islice(contender.attempts(case, data), effort.attempts):
             result = attempt.run()
             error = max(expected.error(part, attempt.read(result, part)) for part in expected.parts)
             del result
-            if not error <= expected.tolerance:
+            if not error <= tolerance:
                 failure = f"wrong answer, error {error:.1e} {attempt.note}".rstrip()
                 continue
             measured = _measured(attempt, effort.clock)

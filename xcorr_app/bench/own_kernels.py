@@ -11,6 +11,7 @@ import numpy as np
 from xcorr_app.bench.cases import Case
 from xcorr_app.bench.contender import Attempt, Contender, index_at, plane_at
 from xcorr_app.bench.data import Data
+from xcorr_app.bench.ranking import WHEN_ASKED
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.engines.task import window_of
 from xcorr_app.correlation.normalize import ZNCC
@@ -23,15 +24,20 @@ from xcorr_app.gpu.correlation_plan import device_limits
 from xcorr_app.gpu.correlation_run import correlate_on_device
 from xcorr_app.gpu.launch import DeviceLimits
 from xcorr_app.gpu.placement import current_device
-from xcorr_app.gpu.tensor_run import has_tensor_cores
+from xcorr_app.gpu.rectangle_tables import RectangleTables
+from xcorr_app.gpu.tensor_run import has_tensor_cores, plain_sums
 
-__all__ = ["LEADING", "PEAK_ONLY", "TENSOR_PEAK", "own_contenders", "timed_variant", "variants_of"]
+__all__ = ["LEADING", "PEAK_ONLY", "TENSOR_PEAK", "TENSOR_PLANES", "own_contenders", "timed_variant", "variants_of"]
 
 LEADING = ("shift-per-warp", "row-per-warp", "combined", "row-product", "band-product")
 """Variants that may be the fastest; the others show what each step of the design brings."""
 
 PEAK_ONLY = "kernels, peak only"
 TENSOR_PEAK = "tensor, peak only"
+TENSOR_PLANES = {"tensor fp16": (1, 2e-4), "tensor fp16x2": (2, 2e-6)}
+"""Planes in a precision that is asked for, never taken unasked: by its name, the halves that stand for a value, and the
+largest relative error of a plane of matrices in [0, 1). (A score from single halves may be off by 1e-3, but rounding
+errors of 4096 products cancel for the most part.)"""
 
 
 def own_contenders(case: Case, *, quick: bool) -> Iterator[Contender]:
@@ -58,6 +64,9 @@ def own_contenders(case: Case, *, quick: bool) -> Iterator[Contender]:
             if variant in LEADING or not quick:
                 yield Contender(variant, _variant(variant), choice=variant)
         yield Contender("engine fft", _fft_planes, choice="fft")
+        if case.group == "tensor" and has_tensor_cores():
+            for name, (halves, tolerance) in TENSOR_PLANES.items():
+                yield Contender(name, _tensor_planes(halves), choice=WHEN_ASKED, tolerance=tolerance)
         return
     yield Contender(PEAK_ONLY, _peak_finder(tensor=False), choice="warp-shuffle")
     if has_tensor_cores():
@@ -125,6 +134,20 @@ def timed_variant(case: Case, data: Data, variant: str, tuning: dict[str, int] |
 def _variant(variant: str) -> Callable[[Case, Data], Iterator[Attempt]]:
     def attempts(case: Case, data: Data) -> Iterator[Attempt]:
         yield timed_variant(case, data, variant)
+
+    return attempts
+
+
+def _tensor_planes(halves: int) -> Callable[[Case, Data], Iterator[Attempt]]:
+    def attempts(case: Case, data: Data) -> Iterator[Attempt]:
+        cupy = importlib.import_module("cupy")
+        problem, tables = case.problem, RectangleTables(case.problem)
+        out = cupy.empty((problem.pairs, *problem.plane_shape), np.float32)
+        yield Attempt(
+            lambda: plain_sums(problem, data.lefts, data.rights, tables, split=halves, out=out),
+            plane_at,
+            note=f"values of {halves} halves, on request",
+        )
 
     return attempts
 

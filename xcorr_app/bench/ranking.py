@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import Generic, Protocol, TypeVar
 
-__all__ = ["Ranked", "RankedTiming"]
+__all__ = ["WHEN_ASKED", "Ranked", "RankedTiming"]
+
+WHEN_ASKED = "when asked"
+"""Choice of what the product does only when asked for it, such as planes of another precision."""
 
 
 class RankedTiming(Protocol):
@@ -66,10 +69,12 @@ class Ranked(Generic[AnyTiming]):
 
     @property
     def auto_behind_percent(self) -> float | None:
-        """How much longer ``auto`` takes than the product's best."""
-        if self.of_auto is None or self.best_own is None:
+        """How much longer ``auto`` takes than the product's best of those that it may take."""
+        own = [timing for timing in self.timings if timing.own and not timing.failure]
+        best = _fastest([timing for timing in own if timing.choice != WHEN_ASKED])
+        if self.of_auto is None or best is None:
             return None
-        return 100 * (self.of_auto.microseconds / self.best_own.microseconds - 1)
+        return 100 * (self.of_auto.microseconds / best.microseconds - 1)
 
     @property
     def speed_over_peer(self) -> float | None:

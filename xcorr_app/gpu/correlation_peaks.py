@@ -92,7 +92,8 @@ class PeakFinder:
     tensor : bool, optional
         Find peaks among sums of half precision, on tensor cores, and compute the values around each anew in single
         precision: 3 x 3, or 5 x 5 where half precision does not tell that the outer are lower. Where one of these is
-        higher than the peak, the record's row is -1 less the row.
+        higher than the peak, the record's row is -1 less the row; for plain sums of small matrices also where a rival
+        is so near that its rounding may hide that it is higher.
     """
 
     def __init__(

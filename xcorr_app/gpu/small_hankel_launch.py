@@ -13,8 +13,10 @@ from xcorr_app.gpu.small_matrices import (
     blocks_at_once,
     defines_of,
     halves_floats,
+    has_one_table,
     sums_floats,
-    tables_floats,
+    table_floats,
+    totals_floats,
 )
 
 __all__ = ["small_hankel_launch"]
@@ -25,10 +27,10 @@ _WARPS = (4, 8)
 _REGISTERS = {4: 88, 2: 96}
 """Of sums and fragments, by the rows that are multiplied at once; the others hold addresses and what is read next."""
 _SPARE = 8
-_THREADS, _MORE_THREADS = 512, 640
-"""On a multiprocessor: at 128 registers each, or 96."""
+_THREADS, _MORE_THREADS, _FEWER_THREADS = 512, 768, 384
+"""On a multiprocessor: at 128 registers each, or 80; or 168, where four warps make two tables of wide matrices."""
 _FEW_REGISTERS = 56
-"""Of sums and fragments, where the kernel for narrow matrices needs no more than 96."""
+"""Of sums and fragments, where the kernel for narrow matrices needs no more than 80."""
 _FEWEST_TILES = 8
 """Of a warp, where the window is shared by more warps than must."""
 _KEPT = SCRATCH + 32
@@ -73,7 +75,7 @@ def small_hankel_launch(
     shared_bytes = 4 * _floats(problem, macros)
     if shared_bytes > device.shared_bytes:
         return None
-    blocks = _threads(problem, parts) // (WARP * macros["WARPS"])
+    blocks = _threads(problem, macros) // (WARP * macros["WARPS"])
     macros.setdefault("MIN_BLOCKS", min(blocks, blocks_at_once(shared_bytes, device)))
     defines = defines_of(problem, left_type, right_type, macros)
     return Launch("correlation/small_hankel", defines, problem.pairs, macros["WARPS"] * WARP, shared_bytes)
@@ -101,10 +103,12 @@ def _parts(plane_shape: tuple[int, int], warps: int) -> dict[str, int]:
     return min(found, key=lambda entry: entry[0])[1] if found else {}
 
 
-def _threads(problem: Problem, parts: Mapping[str, int]) -> int:
+def _threads(problem: Problem, macros: Mapping[str, int]) -> int:
     """Threads that a multiprocessor is to have at once."""
-    few = _is_narrow(problem) and not parts["LONE_COLUMN"] and _registers(parts, 2) <= _FEW_REGISTERS
-    return _MORE_THREADS if few else _THREADS
+    if _is_narrow(problem) and not macros["LONE_COLUMN"] and _registers(macros, 2) <= _FEW_REGISTERS:
+        return _MORE_THREADS
+    narrow = min(problem.left_shape[1], problem.right_shape[1]) <= WARP
+    return _THREADS if narrow or macros["WARPS"] > min(_WARPS) or has_one_table(problem) else _FEWER_THREADS
 
 
 def _is_narrow(problem: Problem) -> bool:
@@ -130,11 +134,14 @@ def _registers(parts: Mapping[str, int], stacked: int) -> int:
 
 def _floats(problem: Problem, macros: Mapping[str, int]) -> int:
     """Shared memory of a block, as the kernel lays it out: tables, then halves, then sums lie in the same place."""
-    shifts_y, shifts_x = problem.plane_shape
+    shifts_y = problem.plane_shape[0]
     columns, rows = 16 * macros["PARTS_X"] * macros["M_TILES"], 8 * macros["PARTS_Y"] * macros["N_TILES"]
     halves = halves_floats(problem, macros["STACKED"], columns)
     if macros["LONE_COLUMN"]:
-        halves += macros["WARPS"] * 16 * ((shifts_y + 24) // 32 * 32 + 7)
+        last_dy = problem.first_shift[0] + shifts_y - 1
+        halves += macros["WARPS"] * 16 * 8 * (ceil_div(shifts_y + 15 + -last_dy % 8, 8) | 1)
     sums = macros["WARPS"] // (macros["PARTS_Y"] * macros["PARTS_X"]) * sums_floats(rows, columns)
     near = 2 * _NEAR * macros["WARPS"]
-    return _KEPT + ceil_div(shifts_y * shifts_x, 4) * 4 + max(tables_floats(problem), halves, sums, near)
+    shapes = (problem.left_shape,) if has_one_table(problem) else (problem.left_shape, problem.right_shape)
+    tables = sum(table_floats(shape) + totals_floats(shape, macros["WARPS"]) for shape in shapes)
+    return _KEPT + shifts_y * (columns + 4) + max(tables, halves, sums, near)

@@ -13,8 +13,11 @@ __all__ = [
     "blocks_at_once",
     "defines_of",
     "halves_floats",
+    "has_one_table",
+    "row_quads",
     "sums_floats",
-    "tables_floats",
+    "table_floats",
+    "totals_floats",
 ]
 
 SCRATCH = 64
@@ -37,10 +40,25 @@ def defines_of(problem: Problem, left_type: str, right_type: str, macros: Mappin
     return {**macros, "LEFT_TYPE": INPUT_TYPES[left_type], "RIGHT_TYPE": INPUT_TYPES[right_type], **sizes}
 
 
-def tables_floats(problem: Problem) -> int:
-    """Of both tables of rectangle sums."""
-    shapes = problem.left_shape, problem.right_shape
-    return sum((height + 1) * (ceil_div(width, 4) * 4 + 4) for height, width in shapes)
+def has_one_table(problem: Problem) -> bool:
+    """Whether one table of rectangle sums serves both matrices: they have the same size, in whole quads."""
+    return problem.left_shape == problem.right_shape and problem.left_shape[1] % 4 == 0
+
+
+def row_quads(width: int) -> int:
+    """Threads that share a row, a quad each: a power of two."""
+    return next(quads for quads in (4, 8, 16, 32) if width <= 4 * quads)
+
+
+def table_floats(shape: tuple[int, int]) -> int:
+    """Of a table of rectangle sums."""
+    height, width = shape
+    return (height + 1) * (ceil_div(width, 4) * 4 + 4)
+
+
+def totals_floats(shape: tuple[int, int], warps: int) -> int:
+    """Of the sums of columns that warps hand on while they make the table."""
+    return warps * 4 * row_quads(shape[1])
 
 
 def halves_floats(problem: Problem, stacked: int, columns: int) -> int:
@@ -48,7 +66,7 @@ def halves_floats(problem: Problem, stacked: int, columns: int) -> int:
     left_height, (right_height, right_width) = problem.left_shape[0], problem.right_shape
     steps_k, group_rows = ceil_div(right_width, 16), 8 * stacked
     of_left = ceil_div(left_height, group_rows) * group_rows * (16 * steps_k + columns + 4)
-    return of_left + (right_height + 14) * (ceil_div(steps_k, 2) * 16 + 4)
+    return of_left + (right_height + 15) * (ceil_div(steps_k, 2) * 16 + 4)
 
 
 def sums_floats(rows: int, columns: int) -> int:

@@ -21,6 +21,7 @@ __all__ = [
     "HALF_ERROR",
     "CentredSums",
     "centred_sums",
+    "chosen_launch",
     "has_tensor_cores",
     "multiplies_by_groups",
     "plain_sums",
@@ -145,13 +146,12 @@ def plain_sums(
     cupy.ndarray of float32, shape (pairs, ny, nx)
         Plain sums.
     """
-    if split == 1:
-        small = _small_launch(current_device(), problem, lefts.dtype, rights.dtype)
-        if small is not None:
-            cupy = importlib.import_module("cupy")
-            planes = cupy.empty((problem.pairs, *problem.plane_shape), cupy.float32) if out is None else out
-            start(small, (lefts, rights, planes), (problem.rights_per_left, problem.rights))
-            return planes
+    small = _small_launch(current_device(), problem, lefts.dtype, rights.dtype, split)
+    if small is not None:
+        cupy = importlib.import_module("cupy")
+        planes = cupy.empty((problem.pairs, *problem.plane_shape), cupy.float32) if out is None else out
+        start(small, (lefts, rights, planes), (problem.rights_per_left, problem.rights))
+        return planes
     tables = window.left(lefts), window.right(rights)
     planes = centred_sums(problem, lefts, rights, tables, window.cells, split=split, out=out)
     launch = uncentre_launch(problem, (lefts.dtype.kind != "f", rights.dtype.kind != "f"))
@@ -160,9 +160,11 @@ def plain_sums(
 
 
 @functools.lru_cache(maxsize=256)
-def _small_launch(device: int, problem: Problem, left_type: Any, right_type: Any) -> Launch | None:
+def _small_launch(device: int, problem: Problem, left_type: Any, right_type: Any, split: int) -> Launch | None:
     limits = device_limits(device)
-    return small_planes_launch(problem, left_type=left_type.name, right_type=right_type.name, device=limits)
+    return small_planes_launch(
+        problem, left_type=left_type.name, right_type=right_type.name, device=limits, split=split
+    )
 
 
 def _share(problem: Problem) -> int:
@@ -176,7 +178,15 @@ class CentredSums:
     def __init__(
         self, problem: Problem, types: tuple[str, str], cells: tuple[int, int], split: int, device: DeviceLimits
     ) -> None:
-        chosen = _launch(problem, *types, split, device)
+        left_type, right_type = types
+        chosen = chosen_launch(
+            problem,
+            left_type=left_type,
+            right_type=right_type,
+            split=split,
+            groups=multiplies_by_groups(),
+            device=device,
+        )
         self._scratch = Scratch((chosen.half_words, "uint32"), (chosen.workspace, "float32"), counters=chosen.counters)
         self._start = Start.of(chosen.launch, (*problem.arguments(), *cells, *chosen.launch.extra))
         self._plain = 1 if slides_left(problem) else 0
@@ -202,8 +212,31 @@ def _prepared(
     return CentredSums(problem, (left_type.name, right_type.name), cells, split, device_limits(device))
 
 
-def _launch(problem: Problem, left_type: str, right_type: str, split: int, device: DeviceLimits) -> HankelLaunch:
-    warpgroup = multiplies_by_groups() and split == 1 and _share(problem) >= 4
+def chosen_launch(
+    problem: Problem,
+    *,
+    left_type: str = "float32",
+    right_type: str = "float32",
+    split: int = 1,
+    groups: bool,
+    device: DeviceLimits,
+) -> HankelLaunch:
+    """Choose the kernel that makes planes of centred sums, and its launch.
+
+    Parameters
+    ----------
+    problem, left_type, right_type, split, device
+        As for `hankel_launch`.
+    groups : bool
+        Whether the device has products of four warps.
+
+    Returns
+    -------
+    HankelLaunch
+        Of ``hankel_warpgroup`` where four matrices share the one they meet, of ``hankel_pieces`` for few pairs, or of
+        ``hankel``.
+    """
+    warpgroup = groups and split == 1 and _share(problem) >= 4
     if split == 1 and not warpgroup and not slides_left(problem):
         chosen = pieces_launch(problem, left_type=left_type, right_type=right_type, device=device)
         if chosen is not None:
