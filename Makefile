@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test compile-test lint gpu-test clean
+.PHONY: demo test compile-test kernel-test lint gpu-test clean
 
 demo: $(VENV)/.installed
 	$(BIN)/xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite
@@ -15,6 +15,10 @@ test: $(VENV)/.test-installed
 # Every instantiation of every kernel for every architecture; `make test` compiles a share.
 compile-test: $(VENV)/.test-installed
 	XCORR_COMPILE_ALL=1 $(BIN)/python -m pytest tests/kernels/test_compiles_everywhere.py
+
+# Every case of the kernels' logic on the CPU; of tests with many `make test` runs a share.
+kernel-test: $(VENV)/.test-installed
+	XCORR_KERNELS_ALL=1 $(BIN)/python -m pytest tests/kernels --numprocesses auto --dist loadfile
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check

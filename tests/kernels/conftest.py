@@ -1,10 +1,19 @@
-"""Builds of the kernels for the host are made once for a test session."""
+"""Builds of the kernels for the host are made once for a test session; which of their many cases run.
+
+Of a test of more than `_FEW` cases a quarter runs on the host, and besides every case that shows a new value of a
+parameter that has at most `_SHOWN`; ``make kernel-test``, which sets ``XCORR_KERNELS_ALL=1``, runs them all.
+"""
 
 from __future__ import annotations
 
+import os
 import shutil
+import zlib
+from collections import Counter, defaultdict
 
 import pytest
+
+_FEW, _SHOWN = 4, 8
 
 
 @pytest.fixture(scope="session")
@@ -13,3 +22,26 @@ def host_builds(tmp_path_factory):
     if shutil.which("g++") is None:
         pytest.skip("g++ is not installed")
     return tmp_path_factory.mktemp("host_builds")
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave out some cases of tests with many, the same in every run."""
+    if os.environ.get("XCORR_KERNELS_ALL") or any("::" in argument for argument in config.args):
+        return
+    on_host = [item for item in items if "host_builds" in item.fixturenames and hasattr(item, "callspec")]
+    cases = Counter((item.path, item.originalname) for item in on_host)
+    of_parameters = defaultdict(set)
+    for item in on_host:
+        for name, value in item.callspec.params.items():
+            of_parameters[item.path, item.originalname, name].add(repr(value))
+    shown, left_out = defaultdict(set), set()
+    for item in on_host:
+        test = item.path, item.originalname
+        values = {(name, repr(value)) for name, value in item.callspec.params.items()}
+        values = {value for value in values if len(of_parameters[*test, value[0]]) <= _SHOWN}
+        if cases[test] > _FEW and values <= shown[test] and zlib.crc32(item.name.encode()) % 4:
+            left_out.add(item)
+        else:
+            shown[test] |= values
+    config.hook.pytest_deselected(items=list(left_out))
+    items[:] = [item for item in items if item not in left_out]
