@@ -173,6 +173,8 @@ def test_what_does_not_fit_is_refused():
     problem = Im2winProblem(1, 1, 9, 9, 1, 3, 3)
     with pytest.raises(ArgumentError, match="no tunable PITCH"):
         convolve_launch(problem, tuning={"PITCH": 3})
+    with pytest.raises(ArgumentError, match="BUFFERS is at most 2"):
+        convolve_launch(problem, tuning={"BUFFERS": 3})
     with pytest.raises(ArgumentError, match="no block can hold"):
         convolve_launch(problem, tuning={"TILE_K": 33})
     with pytest.raises(ArgumentError, match="1 or 4"):

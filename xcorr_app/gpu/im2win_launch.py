@@ -27,6 +27,8 @@ DEFAULTS: Mapping[str, int] = {"MICRO_M": 8, "VECTOR": 4, "BUFFERS": 2, "PREFETC
 
 _ONE_SUM = {"MICRO_M": 1, "MICRO_N": 1, "VECTOR": 1, "LANES_M": 4, "WARPS_M": 8, "WARPS_N": 4, "MIN_BLOCKS": 1}
 _ONE_BUFFER = {"BUFFERS": 1, "PREFETCH": 0}
+_MOST_BUFFERS = 2
+"""Offsets are handed on by the barrier between two tiles; more tiles are asked for before the first barrier."""
 
 STEPS: Mapping[str, Mapping[str, int]] = {
     "tiles in shared memory": {**_ONE_SUM, **_ONE_BUFFER, "FRAGMENTS": 1},
@@ -172,6 +174,8 @@ def convolve_launch(
     # Tiles, or where sums pass through on their way out; offsets of two tiles, for a bank too; where columns start.
     floats = max(chosen["BUFFERS"] * depth * (tile_m + 4 + tile_n + 4), threads * chosen["MICRO_N"])
     shared_bytes = 4 * (floats + (4 if turns else 2) * ceil_div(depth, 4) * 4 + tile_n)
+    if chosen["BUFFERS"] > _MOST_BUFFERS:
+        raise ArgumentError(f"BUFFERS is at most {_MOST_BUFFERS}, not {chosen['BUFFERS']}")
     if threads > 1024 or threads < depth or depth > MOST_TILE_DEPTH or shared_bytes > device.shared_bytes:
         raise ArgumentError(f"no block can hold {threads} threads with {shared_bytes} bytes of shared memory: {chosen}")
     how = {"IMPLICIT": int(implicit), "IN_TURNS": int(turns), "BANK": int(turns)}

@@ -273,7 +273,7 @@ def _tuning_of(problem: SeparableProblem, image_type: str) -> dict[str, int]:
     }
     if is_plain and image_type == "float32" and columns == 2 and registers in _LARGE_BLOCKS:
         chosen |= {"WARPS": 2 * _WARPS, "BLOCKS": chosen["BLOCKS"] // 2}
-    if is_heavy and adds_apart:
+    if adds_apart and not is_plain:
         chosen["BLOCKS"] = min(chosen["BLOCKS"], 4)
     if is_heavy and registers > 36:  # registers for more rows at once are missing
         chosen["TOGETHER"] = 1 if registers > _HEAVY_WIDE_REGISTERS else 2
