@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # The GPU test suite of the kernels under compute-sanitizer; one line a tool, the same lines in results/.
 #
-#   benchmarks/sanitize.sh [-t SECONDS] [-k EXPRESSION] [TOOL ...]
+#   benchmarks/sanitize.sh [-t SECONDS] [-k EXPRESSION] [-s I/N] [TOOL ...]
 #
 # TOOL is memcheck, racecheck, initcheck or synccheck (default: all four), SECONDS the limit of each (default 600),
-# EXPRESSION picks tests, as pytest's -k does. Left out always: tests that start processes of their own, make memory
-# run out on purpose, fill gigabytes, or time calls. Needs compute-sanitizer and a Python with CuPy ($PYTHON, default python3).
+# EXPRESSION picks tests, as pytest's -k does, and I/N the I-th of N shares of them. Left out always: tests that start
+# processes of their own, make memory run out on purpose, fill gigabytes, or time calls. Needs compute-sanitizer and a
+# Python with CuPy ($PYTHON, default python3).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
 limit=600
 wanted="not (test_kernel_cache or test_memory or beyond_two_to_the_31 or neither_waits)"
-while getopts t:k: option; do
+while getopts t:k:s: option; do
     case $option in
         t) limit=$OPTARG ;;
         k) wanted="$wanted and ($OPTARG)" ;;
-        *) sed -n '2,9s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
+        s) export XCORR_SHARE=$OPTARG ;;
+        *) sed -n '2,10s/^# \{0,1\}//p' "$0" >&2; exit 2 ;;
     esac
 done
 shift $((OPTIND - 1))
@@ -45,12 +47,14 @@ for tool; do
     if [ "$tool" = racecheck ]; then chosen="$wanted and not (257 or 100 or more_pairs or same_bits)"; fi
     # Only errors of kernels count: libraries probe the driver with calls that may fail.
     timeout -k 10 "$limit" compute-sanitizer --tool "$tool" --report-api-errors no --error-exitcode 99 \
-        "$python" -m pytest -m gpu -q -p no:cacheprovider -p benchmarks.no_memory_pool -k "$chosen" tests/gpu >"$log" 2>&1
+        "$python" -m pytest -m gpu -q -p no:cacheprovider -p benchmarks.no_memory_pool -p benchmarks.share_of_tests \
+        -k "$chosen" tests/gpu >"$log" 2>&1
     status=$?
     errors=$(grep -E 'ERROR SUMMARY|RACECHECK SUMMARY' "$log" | tail -n 1 | sed 's/^=* *//')
     tests=$(grep -E '^[0-9]+ (passed|failed)|(passed|failed|error).* in [0-9.]+s' "$log" | tail -n 1)
     if [ $status -eq 124 ] || [ $status -eq 137 ]; then tests="stopped after $limit s"; fi
-    line="$tool${chosen#"$wanted"}: ${errors:-no summary}; ${tests:-no tests ran}; exit $status, $((SECONDS - start)) s"
+    what="$tool${chosen#"$wanted"}${XCORR_SHARE:+, share $XCORR_SHARE}"
+    line="$what: ${errors:-no summary}; ${tests:-no tests ran}; exit $status, $((SECONDS - start)) s"
     echo "$line" | tee -a "$summary"
     if [ $status -ne 0 ]; then
         failed=1

@@ -78,7 +78,7 @@ constexpr int THREADS = 32 * WARPS;
 // Shared floats by which warps agree: on means and peaks, then their rivals and what a rival must not pass, then their sums of
 // squares.
 constexpr int RIVALS = SCRATCH_FLOATS, SQUARES = RIVALS + 16, KEPT_FLOATS = 96;
-constexpr int SHIFT_FLOATS = SHIFTS_Y * SCORE_PITCH;
+constexpr int SHIFT_FLOATS = SHIFTS_Y * SCORE_PITCH + 4;  // the last quad may look for a neighbour behind
 
 // By how much the difference of two scores may be wrong. Either factor of a product is rounded by 2^-11 of itself, so a sum by
 // 2^-10 of the product of both matrices' norms; what the centres contribute, a few roundings, by much less than 2^-20 of it.

@@ -5,7 +5,8 @@
 // If MIRRORED all is counted from the last element: the thread that holds quad x of row y of another matrix of the same
 // size holds the quad of this one that lies opposite, seen from the centre.
 // The centre is the mean, a whole number for integers. The factor is the power of two that brings the value furthest from it
-// to [2^14, 2^15): no half overflows, and whole numbers of up to 11 bits around the centre stay exact.
+// to [2^7, 2^8): no half overflows, whole numbers of up to 11 bits around the centre stay exact, and the product of two
+// matrices' factors leaves single precision only where products of their values nearly do, below 2^-112.
 // Sizes are known to the compiler; rows have at most 128 elements.
 #pragma once
 #include "problem.cuh"
@@ -113,8 +114,8 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
         // Further down factors leave single precision. Of a constant matrix there is only rounding to scale, or nothing.
         const int exponent = most((int)(__float_as_uint(furthest) >> 23) - 127, -112);
         const bool usable = furthest != 0.0f && exponent < 128;
-        factor = usable ? __uint_as_float((unsigned)(141 - exponent) << 23) : 1.0f;
-        unit = usable ? __uint_as_float((unsigned)(113 + exponent) << 23) : 1.0f;
+        factor = usable ? __uint_as_float((unsigned)(134 - exponent) << 23) : 1.0f;
+        unit = usable ? __uint_as_float((unsigned)(120 + exponent) << 23) : 1.0f;
         const float less = -centre * factor;
 #pragma unroll
         for (int j = 0; j < COUNT; ++j)

@@ -144,4 +144,4 @@ def _floats(problem: Problem, macros: Mapping[str, int]) -> int:
     near = 2 * _NEAR * macros["WARPS"]
     shapes = (problem.left_shape,) if has_one_table(problem) else (problem.left_shape, problem.right_shape)
     tables = sum(table_floats(shape) + totals_floats(shape, macros["WARPS"]) for shape in shapes)
-    return _KEPT + shifts_y * (columns + 4) + max(tables, halves, sums, near)
+    return _KEPT + shifts_y * (columns + 4) + 4 + max(tables, halves, sums, near)

@@ -48,7 +48,7 @@ def own_contenders(case: PointwiseCase) -> Iterator[Contender]:
         for kernel in ("shallow", other):
             yield Contender(f"kernel {kernel}", mixing_attempts(kernel, {}), choice=kernel)
     if case.task == "ablation":
-        for kernel in POINTWISE_KERNELS:
+        for kernel in _of_element(case):
             yield Contender(f"kernel {kernel}", mixing_attempts(kernel, {}), choice=kernel)
         for name, (kernel, tuning) in tunings(case).items():
             yield Contender(name, mixing_attempts(kernel, tuning), choice=name)
@@ -110,6 +110,12 @@ def mixing_attempts(kernel: str, tuning: Mapping[str, int]) -> Callable[[Pointwi
         yield rotating(works, Expected.read_planar)
 
     return attempts
+
+
+def _of_element(case: PointwiseCase) -> Iterator[str]:
+    """The kernels that mix elements of the case's types."""
+    integers = "float32" not in (case.element, case.result)
+    return (kernel for kernel in POINTWISE_KERNELS if integers or kernel != "mix_bytes")
 
 
 def _takes_argument(case: PointwiseCase, kernel: str) -> bool:
