@@ -45,7 +45,7 @@ def test_the_model_gives_the_measured_times(name):
     assert cost / case.problem.pairs == pytest.approx(MEASURED[name], rel=0.35)
 
 
-@pytest.mark.parametrize("name", [name for name in MEASURED if "zncc" in name])
+@pytest.mark.parametrize("name", MEASURED)
 def test_auto_takes_them_where_they_were_measured_to_win(monkeypatch, name):
     monkeypatch.setattr(correlation, "current_device", lambda: 0)
     monkeypatch.setattr(correlation, "device_limits", lambda _: H200)

@@ -165,6 +165,7 @@ def auto_choice(case: Case) -> str:
     choice = cheapest(case.problem, limits)
     if case.task == "plane":
         return choice
-    if case.task == "zncc-peak" and multiplies_by_groups() and tensor_cores_are_faster(case.problem, limits):
+    normalize = case.task == "zncc-peak"
+    if multiplies_by_groups() and tensor_cores_are_faster(case.problem, limits, normalize=normalize):
         return "tensor"
     return choice if choice == "fft" else "warp-shuffle"

@@ -8,7 +8,7 @@ from typing import Any
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win_problem import MOST_TILE_DEPTH, Im2winProblem
 from xcorr_app.gpu.im2win_tiles import plan_for, takes_turns
-from xcorr_app.gpu.launch import WARP, DeviceLimits, Launch, ceil_div
+from xcorr_app.gpu.launch import WARP, DeviceLimits, Launch, ceil_div, refuse_unknown
 
 __all__ = [
     "ABLATION",
@@ -159,9 +159,7 @@ def convolve_launch(
     device = device or DeviceLimits()
     plan = plan_for(problem, device, segments=segments)
     chosen = {**plan.tile.defines(), **DEFAULTS, "TILE_K": plan.depth}
-    unknown = set(tuning or ()) - set(chosen)
-    if unknown:
-        raise ArgumentError(f"the Im2win convolution has no tunable {', '.join(sorted(unknown))}")
+    refuse_unknown("the Im2win convolution", tuning or (), chosen)
     chosen |= tuning or {}
     threads, depth = WARP * chosen["WARPS_M"] * chosen["WARPS_N"], chosen["TILE_K"]
     tile_m = chosen["WARPS_M"] * chosen["LANES_M"] * chosen["MICRO_M"]

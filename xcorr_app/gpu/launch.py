@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.correlation_problem import Problem
 
-__all__ = ["WARP", "DeviceLimits", "Launch", "Types", "ceil_div"]
+__all__ = ["WARP", "DeviceLimits", "Launch", "Types", "ceil_div", "refuse_unknown"]
 
 WARP = 32
 
@@ -18,6 +19,12 @@ Types = Mapping[str, str | int]
 def ceil_div(a: int, b: int) -> int:
     """Return a / b, rounded up."""
     return -(-a // b)
+
+
+def refuse_unknown(kernel: str, tuning: Iterable[str], known: Iterable[str]) -> None:
+    """Raise ArgumentError where the tunables of a kernel hold a name that it does not know."""
+    if unknown := set(tuning) - set(known):
+        raise ArgumentError(f"{kernel} has no tunable {', '.join(sorted(unknown))}")
 
 
 @dataclass(frozen=True)

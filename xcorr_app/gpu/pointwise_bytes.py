@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.pointwise_mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits
-from xcorr_app.gpu.pointwise_problem import POINTWISE_TYPES, PointwiseProblem
+from xcorr_app.gpu.pointwise_problem import PointwiseProblem
 
 __all__ = ["byte_matrix", "bytes_argument", "bytes_launch", "can_mix_bytes", "has_widest_loads"]
 
@@ -93,8 +93,7 @@ def bytes_launch(
         raise ArgumentError(
             f"mix_bytes takes planes of whole fours of up to {MIX_CHANNELS} channels of integers, not {problem}"
         )
-    if unknown := set(tuning or ()) - set(_TUNABLES):
-        raise ArgumentError(f"mix_bytes has no tunable {', '.join(sorted(unknown))}")
+    refuse_unknown("mix_bytes", tuning or (), _TUNABLES)
     vector = _VECTOR_BYTES // max(problem.image_bytes, problem.result_bytes)
     while not _allows(problem, alignment, vector):
         vector //= 2
@@ -106,10 +105,7 @@ def bytes_launch(
         **(tuning or {}),
     }
     defines: dict[str, str | int] = {
-        "IMAGE_TYPE": POINTWISE_TYPES[problem.image_type],
-        "RESULT_TYPE": POINTWISE_TYPES[problem.result_type],
-        "CLIP": int(problem.clip),
-        "COUNT_CLIPPED": int(problem.count),
+        **problem.macros(),
         "CHANNELS": problem.channels,
         "RESULTS": problem.filters,
         **chosen,

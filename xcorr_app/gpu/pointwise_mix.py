@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.launch import WARP, Launch, ceil_div
-from xcorr_app.gpu.pointwise_problem import POINTWISE_TYPES, PointwiseProblem
+from xcorr_app.gpu.pointwise_problem import PointwiseProblem
 
 __all__ = ["LOG2_TO_DENSITY", "MIX_CHANNELS", "mix_launch", "mixing_argument", "sums_in_double"]
 
@@ -74,15 +74,11 @@ def mix_launch(problem: PointwiseProblem, *, alignment: int = 16, tuning: Mappin
     chosen = _interleaved(problem, alignment) if problem.interleaved else _planar(problem, alignment, tuning or {})
     chosen = {"THREADS": _THREADS, **chosen, **(tuning or {})}
     defines: dict[str, str | int] = {
-        "IMAGE_TYPE": POINTWISE_TYPES[problem.image_type],
-        "RESULT_TYPE": POINTWISE_TYPES[problem.result_type],
+        **problem.macros(),
         "SUM_TYPE": "double" if sums_in_double(problem) else "float",
         "CHANNELS": problem.channels,
         "RESULTS": problem.filters,
         "INTERLEAVED": int(problem.interleaved),
-        "DENSITY": int(problem.density),
-        "CLIP": int(problem.clip),
-        "COUNT_CLIPPED": int(problem.count and problem.result_type != "float32"),
         **chosen,
     }
     of_block = chosen["THREADS"] * chosen["PIXELS"]

@@ -78,6 +78,22 @@ class PointwiseProblem:
         """Bytes of one element of the result."""
         return np.dtype(self.result_type).itemsize
 
+    def macros(self) -> dict[str, str | int]:
+        """Types of the elements and what is done to them, as the kernels that mix take them.
+
+        Returns
+        -------
+        dict
+            Macro -> value.
+        """
+        return {
+            "IMAGE_TYPE": POINTWISE_TYPES[self.image_type],
+            "RESULT_TYPE": POINTWISE_TYPES[self.result_type],
+            "DENSITY": int(self.density),
+            "CLIP": int(self.clip),
+            "COUNT_CLIPPED": int(self.count and self.result_type != "float32"),
+        }
+
     def in_parts_of(self, most: int) -> Iterator[tuple[int, PointwiseProblem]]:
         """Cut the stack along its outer axis.
 

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.pointwise_mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits
-from xcorr_app.gpu.pointwise_problem import POINTWISE_TYPES, PointwiseProblem
+from xcorr_app.gpu.pointwise_problem import PointwiseProblem
 
 __all__ = ["can_split", "split_argument", "split_launch"]
 
@@ -80,16 +80,11 @@ def split_launch(
     """
     if not can_split(problem, alignment, limits):
         raise ArgumentError(f"mix_split takes planes of whole fours of up to {MIX_CHANNELS} channels, not {problem}")
-    if unknown := set(tuning or ()) - set(_TUNABLES):
-        raise ArgumentError(f"mix_split has no tunable {', '.join(sorted(unknown))}")
+    refuse_unknown("mix_split", tuning or (), _TUNABLES)
     rounds = problem.image_type == "float32" and problem.result_type != "float32"
     chosen = {"THREADS": _THREADS, "MIN_BLOCKS": _BLOCKS_THAT_ROUND if rounds else _BLOCKS, **(tuning or {})}
     defines: dict[str, str | int] = {
-        "IMAGE_TYPE": POINTWISE_TYPES[problem.image_type],
-        "RESULT_TYPE": POINTWISE_TYPES[problem.result_type],
-        "DENSITY": int(problem.density),
-        "CLIP": int(problem.clip),
-        "COUNT_CLIPPED": int(problem.count and problem.result_type != "float32"),
+        **problem.macros(),
         "CHANNELS": problem.channels,
         "RESULTS": problem.filters,
         **chosen,

@@ -13,7 +13,7 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.pointwise_mix import LOG2_TO_DENSITY
 from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits, plan_pointwise
-from xcorr_app.gpu.pointwise_problem import POINTWISE_TYPES, PointwiseProblem
+from xcorr_app.gpu.pointwise_problem import PointwiseProblem
 from xcorr_app.gpu.pointwise_tile_choice import choose_tile, takes_planes
 from xcorr_app.gpu.pointwise_tile_shapes import MOST_DEPTH, ProductTile
 
@@ -146,10 +146,7 @@ def dynamic_launch(
         rounds -= 1
     chosen = {"ROUNDS": rounds, "MIN_BLOCKS": plan.blocks_per_multiprocessor, **(tuning or {})}
     defines: dict[str, str | int] = {
-        **_types(problem),
-        "DENSITY": int(problem.density),
-        "CLIP": int(problem.clip),
-        "COUNT_CLIPPED": int(problem.count and problem.result_type != "float32"),
+        **problem.macros(),
         "LAYOUT": 1 if first else 2,
         "INTERLEAVED": int(problem.interleaved),
         "CHANNEL_COUNT": count,
@@ -228,7 +225,8 @@ def tiled_launch(
     of_segment = ceil_div(tiles, min(segments or choice.segments, tiles))
     parts = ceil_div(tiles, of_segment)  # none is empty
     blocks = ceil_div(problem.filters, tile.filters) * ceil_div(problem.pixels, tile.columns_used(plane)) * parts
-    defines: dict[str, str | int] = {**_types(problem), "INTERLEAVED": int(problem.interleaved), **chosen}
+    types = {name: problem.macros()[name] for name in ("IMAGE_TYPE", "RESULT_TYPE")}
+    defines: dict[str, str | int] = {**types, "INTERLEAVED": int(problem.interleaved), **chosen}
     options: dict[str, Any] = {"extra": (of_segment,), "segments": parts}
     return Launch("filtering/pointwise_tiled", defines, blocks, tile.threads, shared_bytes, **options)
 
@@ -253,13 +251,6 @@ def segment_sum_launch(problem: PointwiseProblem, segments: int) -> Launch:
     defines = {"VECTOR": vector, "THREADS": _SUM_THREADS}
     blocks = ceil_div(elements, vector * _SUM_THREADS)
     return Launch("filtering/im2win_sum", defines, blocks, _SUM_THREADS, extra=(elements, segments))
-
-
-def _types(problem: PointwiseProblem) -> dict[str, str | int]:
-    return {
-        "IMAGE_TYPE": POINTWISE_TYPES[problem.image_type],
-        "RESULT_TYPE": POINTWISE_TYPES[problem.result_type],
-    }
 
 
 def _check_elements(problem: PointwiseProblem) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.launch import DeviceLimits, Launch, ceil_div
+from xcorr_app.gpu.launch import DeviceLimits, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.pointwise_problem import POINTWISE_TYPES
 from xcorr_app.gpu.shallow_plan import (
     MOST_HELD,
@@ -59,9 +59,7 @@ def shallow_launch(
         For a name that the kernel does not have, for more values than registers, and for more blocks than a grid has.
     """
     device, tuning = device or DeviceLimits(), tuning or {}
-    unknown = set(tuning) - {"PIXELS_X", "PIXELS_Y", "GROUP", "THREADS", "MIN_BLOCKS", "SHARE"}
-    if unknown:
-        raise ArgumentError(f"shallow has no tunable {', '.join(sorted(unknown))}")
+    refuse_unknown("shallow", tuning, ("PIXELS_X", "PIXELS_Y", "GROUP", "THREADS", "MIN_BLOCKS", "SHARE"))
     threads = tuning.get("THREADS", THREADS)
     patch, share = plan_for(problem, device, alignment=alignment, group=tuning.get("GROUP"), threads=threads)
     if "PIXELS_X" in tuning or "PIXELS_Y" in tuning:
