@@ -24,7 +24,7 @@
 #include "hankel.cuh"
 #include "half_product.cuh"
 #include "warpgroup_product.cuh"
-#include "lifted.cuh"
+#include "packed.cuh"
 
 constexpr int BATCH = 4;                          // steps of 16 columns whose products run together
 constexpr int FRAGMENTS = BATCH + M_TILES - 1;    // Hankel fragments of a batch
@@ -42,28 +42,13 @@ struct Fragment {
     unsigned a[4];
 };
 
-// Four neighbouring elements as they come from memory. They stay packed until they are needed: unpacking waits for them.
-struct __align__(4 * sizeof(Slid)) Packed {
-    unsigned word[sizeof(Slid)];
-    __device__ __forceinline__ void set(int e, Slid element) {
-        if constexpr (IsFloat<Slid>::VALUE) {
-            word[e] = __float_as_uint(element);
-        } else {
-            constexpr int BITS = 8 * sizeof(Slid), EACH = 32 / BITS;
-            const unsigned mask = 0xffffffffu >> (32 - BITS);
-            word[e / EACH] = (word[e / EACH] & ~(mask << e % EACH * BITS)) | ((unsigned)element & mask) << e % EACH * BITS;
-        }
-    }
-    __device__ __forceinline__ float lifted(int e) const { return lifted_from<Slid>(word, e); }
-};
-
 // A warp's own rows on their way to half precision.
 struct RowOfMember {
     const Slid* matrix;
     int height, width, x, wide;  // x: column of this lane's first quad
     float factor, offset;
     Slid centre;
-    Packed quad[QUADS];
+    Packed<Slid> quad[QUADS];
 
     __device__ __forceinline__ void fetch(int y) {
 #pragma unroll
@@ -75,7 +60,7 @@ struct RowOfMember {
 #pragma unroll
         for (int i = 0; i < QUADS; ++i) {
             if (wide) {
-                if ((unsigned)(x + 128 * i) < (unsigned)width) quad[i] = *reinterpret_cast<const Packed*>(from + 128 * i);
+                if ((unsigned)(x + 128 * i) < (unsigned)width) quad[i] = *reinterpret_cast<const Packed<Slid>*>(from + 128 * i);
             } else {
 #pragma unroll
                 for (int e = 0; e < 4; ++e)

@@ -4,34 +4,11 @@
 // in fragments as `half_product.cuh` describes them. B lies in shared memory, in chunks of 8 of its 16 rows: for each column
 // 16 bytes, those of the next column behind them; the second chunk lies `chunk` bytes behind the first. So the columns may
 // begin at any multiple of 16 bytes.
-//
-// The product runs on its own: `open_products`, any number of them, `close_products`; `await_products` before the sums are
-// read, or registers of A written.
+// How products begin and end: `product_order.cuh`.
 #pragma once
 
-__device__ __forceinline__ void open_products() {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void close_products() {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-#endif
-}
-__device__ __forceinline__ void await_products() {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
-#endif
-}
-// What ordinary stores to shared memory have written, made known to the tensor cores; before the block's barrier.
-__device__ __forceinline__ void publish_to_products() {
-#if defined(__CUDA_ARCH_FEAT_SM90_ALL)
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-#endif
-}
+#include "product_order.cuh"
 
-#define FOUR_SUMS(i) "+f"(sum[i]), "+f"(sum[i + 1]), "+f"(sum[i + 2]), "+f"(sum[i + 3])
 // `columns`: how PTX writes the size, `places` and `factors`: numbers of the operands.
 #define WARPGROUP_PRODUCT(columns, places, factors, ...)                                                                \
     asm volatile("wgmma.mma_async.sync.aligned.m64" columns "k16.f32.f16.f16 {" places "}, " factors ", 1, 1, 1, 0;" \

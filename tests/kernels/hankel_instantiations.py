@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.hankel_frames_launch import frames_launch
 from xcorr_app.gpu.hankel_launch import hankel_launch
 from xcorr_app.gpu.hankel_pieces_launch import pieces_launch
 from xcorr_app.gpu.launch import DeviceLimits
@@ -11,6 +12,8 @@ OLDEST = {
     "correlation/hankel": 80,
     "correlation/hankel_pieces": 80,
     "correlation/halves": 80,
+    "correlation/eight_halves": 80,
+    "correlation/sum_frames": 80,
     "correlation/hankel_bytes": 80,
     "correlation/small_hankel": 80,
     "correlation/small_planes": 80,
@@ -31,12 +34,18 @@ def _launches(problem, **options):
     return [chosen.launch, *([chosen.halves] if chosen.halves else [])]
 
 
+def _of_frames(problem, **options):
+    chosen = frames_launch(problem, device=_DEVICE, **options)
+    return [chosen.places, chosen.products, chosen.sums]
+
+
 def launches_of_hankel():
     """The windows of the benchmarks, of the two common types."""
     for kind in ("float32", "uint16"):
         for size, side in ((512, 32), (512, 33), (64, 33), (32, 63), (1024, 64)):
             yield from _launches(_window(size, side, side), right_type=kind)
             yield from _launches(_window(size, side, side), right_type=kind, warpgroup=True)
+            yield from _of_frames(_window(size, side, side), right_type=kind)
         yield from _launches(_window(64, 33, 33, 1), left_type=kind, right_type=kind)
         for size, side in ((512, 32), (512, 33), (1024, 32), (1024, 64)):
             yield pieces_launch(_window(size, side, side, 1), left_type=kind, right_type=kind, device=_DEVICE).launch
@@ -56,5 +65,7 @@ def other_launches_of_hankel():
             lefts = Problem((500, 500), (500, 500), (0, 0), (rows, columns), lefts=8)
             yield from _launches(lefts, left_type=kind, warpgroup=True)
             yield from _launches(lefts, left_type=kind)
+            yield from _of_frames(_window(500, rows, columns), right_type=kind)
+            yield from _of_frames(lefts, left_type=kind)
             yield from _launches(_window(100, rows, columns, 1), left_type=kind)
             yield pieces_launch(_window(500, rows, columns, 1), left_type=kind, device=_DEVICE).launch

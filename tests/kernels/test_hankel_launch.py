@@ -10,6 +10,7 @@ import pytest
 from xcorr_app.correlation.engines import tensor
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.hankel_frames_launch import frames_launch, takes_frames
 from xcorr_app.gpu.hankel_launch import hankel_launch
 from xcorr_app.gpu.hankel_pieces_launch import pieces_launch
 from xcorr_app.gpu.launch import DeviceLimits
@@ -62,6 +63,70 @@ def test_large_matrices_are_cut_so_that_few_products_add_to_one_sum():
 
     assert segments(512, 10000) == 1
     assert segments(2048, 10000) >= 8
+
+
+def frames(count, size, side):
+    first = (-(side // 2), -(side // 2))
+    return Problem((size, size), (size, size), first, (side, side), rights=count, rights_per_left=count)
+
+
+H200 = DeviceLimits(132, 227 * 1024)
+
+
+@pytest.mark.parametrize("side", [1, 8, 15, 16, 17, 32, 33, 41, 48, 64, 96, 129])
+@pytest.mark.parametrize("size", [(64, 64), (500, 333), (2048, 2048)])
+def test_frames_together_fit_a_block_and_are_covered(size, side):
+    problem = Problem(size, size, (0, 0), (side, 2 * side - 1), rights=70, rights_per_left=70)
+    chosen = frames_launch(problem, device=H200)
+    launch, macros = chosen.products, chosen.products.defines
+    tiles_y, tiles_x, panels, segments, segment_rows = launch.extra
+    assert tiles_y * macros["N_TILES"] >= side
+    assert tiles_x * 8 * macros["EX_TILES"] >= 2 * side - 1
+    assert panels * macros["PANEL"] >= size[1]
+    assert segments * segment_rows >= size[0]
+    assert launch.shared_bytes <= H200.shared_bytes
+    assert launch.threads <= 1024
+    assert launch.blocks == 2 * tiles_y * tiles_x * panels * segments
+    assert chosen.workspace == launch.blocks * 64 * macros["N_TILES"] * 8 * macros["EX_TILES"]
+    assert segment_rows * macros["PANEL"] // 16 <= 2048  # products that add to one sum
+    assert chosen.sums.extra == (tiles_y, tiles_x, panels * segments)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "side"),
+    [
+        *[(512, 512, side) for side in (16, 17, 21, 32, 33, 65)],
+        *[(128, 1024, side) for side in (16, 17, 33, 65)],
+        *[(64, 2048, side) for side in (16, 32, 33)],
+        *[(512, 256, side) for side in (16, 32, 33)],
+        *[(512, 128, side) for side in (32, 33, 64, 129)],
+        (128, 128, 129),
+    ],
+)
+def test_frames_are_multiplied_together_where_that_was_measured_to_win(count, size, side):
+    """By 10 % at least (``kernel_trials.json``)."""
+    assert takes_frames(frames(count, size, side), H200)
+
+
+@pytest.mark.parametrize(
+    ("count", "size", "side"),
+    [
+        (512, 512, 129),
+        (100, 512, 48),
+        (100, 1024, 64),
+        *[(64, 256, side) for side in (16, 17, 32)],
+        *[(128, 128, side) for side in (16, 17, 32)],
+    ],
+)
+def test_frames_are_not_multiplied_together_where_that_was_measured_to_lose(count, size, side):
+    assert not takes_frames(frames(count, size, side), H200)
+
+
+def test_few_frames_and_many_sums_are_left_to_the_others():
+    assert not takes_frames(frames(8, 512, 32), H200)
+    assert not takes_frames(frames(65, 512, 32), H200)  # two products, one of them nearly empty
+    assert not takes_frames(frames(64, 1024, 2047), H200)  # the sums of all pieces would fill the memory
+    assert not takes_frames(Problem((512, 512), (512, 512), (-16, -16), (32, 32), lefts=512, rights=512), H200)
 
 
 @pytest.mark.parametrize("kind", ["crop", "transposed"])

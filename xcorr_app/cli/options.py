@@ -203,7 +203,7 @@ _KERNEL_OPTIONS = (
     click.option(
         "--precision",
         type=click.Choice(PRECISIONS),
-        help="How --engine tensor multiplies: fp16 by halves (scores are off by up to 1e-3; align computes anew what "
+        help="How --engine tensor multiplies: fp16 by halves (scores are off by up to 1.3e-3; align computes anew what "
         "lies around its peaks), fp16x2 by two halves a value (1e-6), int8 by bytes: exact, for uint8 images.",
     ),
 )

@@ -16,7 +16,7 @@ __all__ = ["OF_ONE_ARCHITECTURE", "Kernel", "compiler_options", "kernel_function
 
 Defines = tuple[tuple[str, str | int], ...]
 _OPTIONS = ("-std=c++17", "-ftz=true")
-OF_ONE_ARCHITECTURE = {"correlation/hankel_warpgroup": "90a"}
+OF_ONE_ARCHITECTURE = {"correlation/hankel_warpgroup": "90a", "correlation/hankel_frames": "90a"}
 """Kernels with instructions that one architecture alone has."""
 
 

@@ -57,10 +57,11 @@ class KernelOptions:
     precision : {"fp16", "fp16x2", "int8"}, optional
         How engine ``tensor`` multiplies. ``"fp16x2"``: values as sums of two halves; plain sums are off by less than
         1e-6 of the product of both matrices' norms. ``"fp16"``: single halves, a third of the products; a normalised
-        score is off by 1e-3 at most where overlaps vary about as much as the whole matrices. ``"int8"``: the bytes of
-        uint8 matrices, and of no others; plain sums are exact whole numbers and planes float64, which holds those of
-        2^37 elements. Without it planes are ``"fp16x2"``, and registration seeks peaks as ``"fp16"`` does and computes
-        what lies around them anew in single precision; with ``"fp16x2"`` or ``"int8"`` it searches whole planes.
+        score is off by 1e-3 at most, or 1.3e-3 in batches of many frames against one image, where overlaps vary about
+        as much as the whole matrices. ``"int8"``: the bytes of uint8 matrices, and of no others; plain sums are exact
+        whole numbers and planes float64, which holds those of 2^37 elements. Without it planes are ``"fp16x2"``, and
+        registration seeks peaks as ``"fp16"`` does and computes what lies around them anew in single precision; with
+        ``"fp16x2"`` or ``"int8"`` it searches whole planes.
 
     Raises
     ------

@@ -12,6 +12,7 @@ import math
 
 from xcorr_app.gpu.correlation_costs import costs
 from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.hankel_frames_launch import frames_launch, takes_frames
 from xcorr_app.gpu.hankel_launch import slides_left
 from xcorr_app.gpu.launch import DeviceLimits, ceil_div
 from xcorr_app.gpu.peak_launch import peak_launch
@@ -22,8 +23,10 @@ __all__ = ["peak_costs", "small_peak_cost", "tensor_cores_are_faster", "tensor_p
 
 _MULTIPROCESSORS = 132
 """Of the device measured."""
-_RATES = {"hankel_warpgroup": 2.5e8, "hankel_pieces": 2.5e8, "hankel": 1.2e8}
+_RATES = {"hankel_frames": 3e8, "hankel_warpgroup": 2.5e8, "hankel_pieces": 2.5e8, "hankel": 1.2e8}
 """Products of halves a microsecond, over whole tiles of shifts, where all multiprocessors have blocks."""
+_TOGETHER = {"hankel_frames": 64, "hankel_warpgroup": 4}
+"""Matrices that a product is always made for."""
 _LATENCY = 27.0
 """Microseconds of a launch each of sums, search and neighbourhoods, with nothing to do."""
 _NEIGHBOURHOOD = 1.1e-6
@@ -60,14 +63,18 @@ def tensor_peak_cost(problem: Problem, device: DeviceLimits | None = None) -> fl
         Microseconds of the whole batch, without the tables of rectangle sums.
     """
     device = device or DeviceLimits()
-    launch = chosen_launch(problem, groups=True, device=device).launch
+    if takes_frames(problem, device):
+        launch = frames_launch(problem, device=device).products
+        tile = int(launch.defines["N_TILES"]) * 8 * int(launch.defines["EX_TILES"])
+    else:
+        launch = chosen_launch(problem, groups=True, device=device).launch
+        tile = 8 * int(launch.defines["N_TILES"]) * 16 * int(launch.defines["M_TILES"])
     kernel = launch.entry
-    tile = 8 * int(launch.defines["N_TILES"]) * 16 * int(launch.defines["M_TILES"])
     shifts = tile * launch.extra[0] * launch.extra[1]
     pairs = problem.pairs
-    if kernel == "hankel_warpgroup":  # a group is of four
+    if kernel in _TOGETHER:
         plains, slid = (1, pairs) if slides_left(problem) else (problem.lefts, problem.rights_per_left)
-        pairs = plains * ceil_div(slid, 4) * 4
+        pairs = plains * ceil_div(slid, _TOGETHER[kernel]) * _TOGETHER[kernel]
     busy = min(device.multiprocessors, launch.blocks) / _MULTIPROCESSORS
     pixels = math.prod(problem.right_shape)
     sums = pairs * pixels * shifts / (_RATES[kernel] * busy)

@@ -1,0 +1,107 @@
+"""The kernels for many frames that meet one reference, their own source run on the host, against the definition."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from tests.kernels.test_hankel_on_host import PROBLEMS, assert_close, images, moments
+from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.hankel_frames_launch import frames_launch
+from xcorr_app.gpu.hankel_launch import slides_left
+from xcorr_app.gpu.launch import DeviceLimits
+
+SMALL = {"EX_TILES": 1, "N_TILES": 8, "PANEL": 32, "SETS": 2, "SET_WARPS": 1, "FRAME_BUFFERS": 2}
+
+
+def sums_on_host(folder, lefts, rights, problem, tuning=None):
+    types = {"left_type": str(lefts.dtype), "right_type": str(rights.dtype)}
+    chosen = frames_launch(problem, **types, tuning=tuning, device=DeviceLimits(8))
+    planes = guarded(np.full((problem.pairs, *problem.plane_shape), np.nan, np.float32))
+    workspace = guarded(np.full(chosen.workspace, np.nan, np.float32))
+    places = guarded(np.full(chosen.place_words, 77, np.uint32))
+    of_lefts, of_rights = moments(lefts), moments(rights)
+    reference, table = (rights, of_rights) if slides_left(problem) else (lefts, of_lefts)
+    lefts, rights = guarded(lefts), guarded(rights)
+    sizes = (*problem.arguments(), 1, 1)
+    run_kernel(folder, chosen.places, (reference, table, places), (*reference.shape[1:], 1, *chosen.places.extra))
+    arrays = (lefts, rights, places, workspace, of_lefts, of_rights)
+    run_kernel(folder, chosen.products, arrays, (*sizes, *chosen.products.extra))
+    assert not np.isnan(workspace).any()
+    run_kernel(folder, chosen.sums, (workspace, planes, of_lefts, of_rights), (*sizes, *chosen.sums.extra))
+    assert all(guards_are_whole(array) for array in (places, workspace, planes))
+    return planes
+
+
+@pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "one element"])
+def test_centred_sums_equal_the_definition(host_builds, name):
+    lefts, rights = images(PROBLEMS[name])
+    planes = sums_on_host(host_builds, lefts, rights, PROBLEMS[name], SMALL)
+    assert_close(planes, lefts, rights, PROBLEMS[name], 1e-3)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+@pytest.mark.parametrize("name", ["one-to-many", "many over one right"])
+def test_integers_of_eleven_bits_are_exact(host_builds, name, dtype):
+    for columns in (36, 37):  # rows of whole quads, and others
+        shape = PROBLEMS[name].left_shape[0], columns
+        problem = replace(PROBLEMS[name], left_shape=shape, right_shape=shape)
+        lefts, rights = images(problem, dtype)
+        assert_close(sums_on_host(host_builds, lefts, rights, problem, SMALL), lefts, rights, problem, 1e-6)
+
+
+@pytest.mark.parametrize("segments", [1, 3])
+@pytest.mark.parametrize(
+    "tuning",
+    [
+        SMALL,
+        {"EX_TILES": 1, "N_TILES": 8, "PANEL": 32, "SETS": 3, "SET_WARPS": 2, "FRAME_BUFFERS": 5},
+        {"EX_TILES": 2, "N_TILES": 11, "PANEL": 64, "SETS": 1, "SET_WARPS": 2, "FRAME_BUFFERS": 3},
+        {"EX_TILES": 1, "N_TILES": 17, "PANEL": 128, "SETS": 2, "SET_WARPS": 1, "FRAME_BUFFERS": 2},
+    ],
+)
+def test_every_buffer_and_row_of_the_ring_comes_round(host_builds, tuning, segments):
+    """Integers that are exact in half precision: a row that is missing, or met twice, cannot hide in rounding."""
+    problem = Problem((90, 45), (97, 41), (-9, -5), (17, 12), rights=5, rights_per_left=5)
+    lefts, rights = images(problem, "uint8")
+    planes = sums_on_host(host_builds, lefts, rights, problem, {**tuning, "SEGMENTS": segments})
+    assert_close(planes, lefts, rights, problem, 1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+@pytest.mark.parametrize("window", [(16, 16), (32, 32), (33, 33), (24, 24), (17, 32)])
+def test_the_tiles_that_ship(host_builds, window, dtype):
+    problem = Problem((40, 70), (38, 68), tuple(-(size // 2) for size in window), window, rights=3, rights_per_left=3)
+    lefts, rights = images(problem, dtype)
+    planes = sums_on_host(host_builds, lefts, rights, problem)
+    assert_close(planes, lefts, rights, problem, 1e-3 if dtype == "float32" else 1e-6)
+
+
+@pytest.mark.parametrize("form", ["one-to-many", "many over one right", "n-to-mn"])
+def test_more_frames_than_a_product_has_rows(host_builds, form):
+    many = {
+        "one-to-many": {"rights": 67, "rights_per_left": 67},
+        "many over one right": {"lefts": 67},
+        "n-to-mn": {"lefts": 2, "rights": 132, "rights_per_left": 66},
+    }
+    problem = Problem((12, 34), (11, 33), (-4, -6), (8, 13), **many[form])
+    lefts, rights = images(problem, "uint8")
+    assert_close(sums_on_host(host_builds, lefts, rights, problem, SMALL), lefts, rights, problem, 1e-6)
+
+
+def test_frames_do_not_touch_each_other(host_builds):
+    """Constant, hot, huge and tiny frames in one product: each as exact as if alone, and the constant one zero."""
+    problem = Problem((30, 40), (30, 40), (-4, -4), (8, 8), rights=5, rights_per_left=5)
+    lefts, rights = images(problem)
+    rights[1] = 0.25
+    rights[2, 7, 9] = 65535
+    rights[3] *= np.float32(1e30)
+    rights[4] *= np.float32(1e-30)
+    planes = sums_on_host(host_builds, lefts, rights, problem, SMALL)
+    assert not planes[1].any()
+    for frame in (0, 2, 3, 4):
+        alone = replace(problem, rights=1, rights_per_left=1)
+        assert_close(planes[[frame]], lefts, rights[[frame]], alone, 1e-3)
