@@ -131,7 +131,7 @@ GRIDS: dict[str, Grid] = {
     "separable": Grid(
         "filter",
         _gaussians(1, 2, 4, 8),
-        separable_attempts,
+        lambda tuning: separable_attempts(tuning, "separable"),
         {"WARPS": (2, 4, 8), "BLOCKS": (2, 3, 4, 5), "LANE_COLUMNS": (1, 2, 4), "ROW_SUMS": (4, 8)},
     ),
     "sliding": Grid(
@@ -176,8 +176,9 @@ GRIDS: dict[str, Grid] = {
 
 def _open(kernel: str, case: str, *listed: Tuning) -> Grid:
     """Tunings that a table leaves open, of a kernel by name and one case."""
-    attempts = separable_attempts if kernel == "separable" else lambda tuning: kernel_attempts(kernel, tuning)
-    return Grid("filter", (case,), attempts, {}, listed)
+    if kernel == "separable":
+        return Grid("filter", (case,), lambda tuning: separable_attempts(tuning, kernel), {}, listed)
+    return Grid("filter", (case,), lambda tuning: kernel_attempts(kernel, tuning), {}, listed)
 
 
 def _open_gaussian(element: str, sigma: int, *listed: Tuning) -> Grid:

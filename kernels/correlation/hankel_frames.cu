@@ -179,8 +179,7 @@ __device__ __forceinline__ void bring_rows(Hall& hall, unsigned* ring, unsigned*
         next.keep(kept + buffer * FRAME_BUFFER, scale);
         staged();
         publish_to_products();
-        __syncwarp();
-        if (thread % 32 == 0) come_to_gate(&hall.filled[buffer]);
+        come_to_gate(&hall.filled[buffer]);
         place += (long long)SETS * width;
         if (row + SETS < rows) {
             next.fetch(all, place, stride, passes, columns, wide);
@@ -191,7 +190,7 @@ __device__ __forceinline__ void bring_rows(Hall& hall, unsigned* ring, unsigned*
 
 // What a group of four warps does: sums over all rows. `ring`: from the group's first ex on.
 __device__ __forceinline__ void multiply_rows(float (&sum)[SUMS], Hall& hall, const unsigned* ring, const unsigned* buffers,
-                                              int rows, int lane) {
+                                              int rows) {
     const Operand first = operand_at(ring, 128, 4 * ROW);
 #pragma unroll 1
     for (int row = 0; row < rows; ++row) {
@@ -205,7 +204,7 @@ __device__ __forceinline__ void multiply_rows(float (&sum)[SUMS], Hall& hall, co
             multiply_add_shared(sum, moved(frames, k * (CHUNK / 2)), moved(reference, k * 16));
         close_products();
         await_products_but<1>();  // those of the row before have ended
-        if (row > 0 && lane == 0) come_to_gate(&hall.emptied[before]);
+        if (row > 0) come_to_gate(&hall.emptied[before]);
     }
     await_products();
 }
@@ -248,8 +247,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         hall.scale[threadIdx.x] = scale;
     }
     if ((int)threadIdx.x < FRAME_BUFFERS) {
-        make_gate(&hall.filled[threadIdx.x], SET_WARPS);
-        make_gate(&hall.emptied[threadIdx.x], MULTIPLYING / 32);
+        make_gate(&hall.filled[threadIdx.x], SET);
+        make_gate(&hall.emptied[threadIdx.x], MULTIPLYING);
     }
     const ReferenceRows reference = {reference_places + 4 * ((long long)one * one_height * (one_width + 7)),
                                      row_first + first_ey, one_height, column_first + first_ex + 7, one_width + 7, {}};
@@ -268,7 +267,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         return;
     }
     float sum[SUMS] = {};
-    multiply_rows(sum, hall, ring + warp / 4 * 32, buffers, rows, lane);
+    multiply_rows(sum, hall, ring + warp / 4 * 32, buffers, rows);
     float4* const to = reinterpret_cast<float4*>(workspace) +
                        ((long long)(bundle * tiles + tile) * pieces + piece) * (ALL / 4) + threadIdx.x;
 #pragma unroll

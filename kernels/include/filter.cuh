@@ -121,6 +121,7 @@ struct SubBlock {
     const Image* image;
     Result* result;
     int x, y, rows;  // first column, first row and number of rows of the result; no rows: nothing to do
+    int number;      // the image's
 };
 template <int COLUMNS_A_LANE>
 __device__ __forceinline__ SubBlock sub_block_of(const FilterProblem& p, const Image* images, Result* results, int warp) {
@@ -131,7 +132,7 @@ __device__ __forceinline__ SubBlock sub_block_of(const FilterProblem& p, const I
     SubBlock found = {images + (long long)number * p.height * p.width,
                       results + (long long)number * p.result_height * p.result_width,
                       block % across * (COLUMNS_A_LANE * WARP), y,
-                      number < p.count ? least(p.block_rows, p.result_height - y) : 0};
+                      number < p.count ? least(p.block_rows, p.result_height - y) : 0, number};
     return found;
 }
 

@@ -3,7 +3,7 @@
 //
 // A gate lies in shared memory. It opens when as many have come as it was made for, and so again for the next as many: its
 // first turn is 0. One that waits may be a turn late, not more, as a gate knows of its turn only whether it is odd.
-// What was written before coming is seen after waiting. One thread makes a gate, before a barrier of the block.
+// What one wrote before coming is seen by those who waited. One thread makes a gate, before a barrier of the block.
 #pragma once
 
 typedef unsigned long long Gate;

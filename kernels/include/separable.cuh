@@ -5,6 +5,7 @@
 // A warp owns a strip of STRIP columns and takes STEP_ROWS rows at once, so that a lane forms ROW_SUMS neighbouring sums
 // of one row. Shared memory is the warp's own: no barrier of the block is ever needed.
 #pragma once
+#include "group.cuh"
 
 #ifndef TERMS  // 1 or 2
 #define TERMS 1
@@ -56,19 +57,6 @@ struct Terms {
     Sum column[TERMS][FILTER_HEIGHT], row[TERMS][FILTER_WIDTH];
     Sum outside;  // value outside the image, for BOUNDARY_CONSTANT
 };
-
-template <typename T, int N>
-struct alignas(sizeof(T) * N > 16 ? 16 : sizeof(T) * N) Group {
-    T at[N];
-};
-template <int N, typename T>
-__device__ __forceinline__ Group<T, N> group_at(const T* address) {
-    return *reinterpret_cast<const Group<T, N>*>(address);
-}
-template <int N, typename T>
-__device__ __forceinline__ bool is_aligned_to(const T* address) {
-    return ((unsigned long long)address & (alignof(Group<T, N>) - 1)) == 0;
-}
 
 // Load i of a lane: the row of the step and the staged quad that it brings.
 __device__ __forceinline__ int row_of_load(int i, int lane) {

@@ -42,7 +42,7 @@ def filtered(stack, taps, *, boundary, kernel, tuning, out):
     return into(out, ndimage.correlate(stack.astype(float), taps.astype(float), mode=boundary), stack.dtype)
 
 
-def separated(stack, terms, *, boundary, tuning, out):
+def separated(stack, terms, *, boundary, kernel, tuning, out):
     ((column, row),) = terms
     down = ndimage.correlate1d(stack.astype(float), column, axis=1, mode=boundary)
     return into(out, ndimage.correlate1d(down, row, axis=2, mode=boundary), stack.dtype)
@@ -55,7 +55,7 @@ def slid(stack, rows, columns, *, boundary, tuning, out):
 def public(stack, taps, mode):
     if isinstance(taps, np.ndarray):
         return filtered(stack, taps, boundary=mode, kernel="", tuning={}, out=None)
-    return separated(stack, taps.terms, boundary=mode, tuning=None, out=None)
+    return separated(stack, taps.terms, boundary=mode, kernel="auto", tuning=None, out=None)
 
 
 def convolved(images, filters, stride, **options):

@@ -12,9 +12,10 @@ from scipy import ndimage
 from tests.kernels.filter_definition import random_images
 from tests.kernels.host_device import run_kernel
 from tests.kernels.separable_definition import assert_separable, gaussian, random_terms, separable_by_definition
-from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu import separable_launch, separable_run
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.gpu import banded_run, correlation_plan, separable_launch, separable_run
 from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
 
 
 @pytest.fixture
@@ -33,11 +34,11 @@ def host(monkeypatch, host_builds):
                 threads=block[0],
                 shared_bytes=shared_mem,
             )
-            images, results, clipped, terms, *numbers = arguments
-            assert all(isinstance(number, np.int32) for number in numbers)
-            if not isinstance(clipped, np.ndarray):  # the null pointer, as a number
-                clipped = SimpleNamespace(ctypes=SimpleNamespace(data=int(clipped)))
-            run_kernel(host_builds, launch, (images, results, clipped, terms), numbers)
+            arrays = [argument for argument in arguments if not isinstance(argument, np.int32)]
+            assert arguments[: len(arrays)] == tuple(arrays)
+            null = SimpleNamespace(ctypes=SimpleNamespace(data=0))  # comes as a number
+            arrays = [array if isinstance(array, np.ndarray) else null for array in arrays]
+            run_kernel(host_builds, launch, arrays, arguments[len(arrays) :])
             ran.append(launch)
 
         return start
@@ -46,15 +47,21 @@ def host(monkeypatch, host_builds):
         separable_run._starts.cache_clear()
         separable_run._null.cache_clear()
         separable_run._argument.cache_clear()
+        banded_run._starts.cache_clear()
+        banded_run._argument.cache_clear()
 
     clear()
     monkeypatch.setitem(sys.modules, "cupy", np)
     monkeypatch.setitem(sys.modules, "cupyx.scipy.ndimage", ndimage)
-    monkeypatch.setattr(separable_run, "kernel_function", kernel_function)
-    monkeypatch.setattr(separable_run, "current_device", lambda: 0)
-    monkeypatch.setattr(separable_run, "argument_type", lambda: lambda number: number)
-    monkeypatch.setattr(separable_run, "struct_type", lambda: lambda element: element)
-    monkeypatch.setattr(separable_run, "device_limits", lambda _: DeviceLimits())
+    for module in (separable_run, correlation_plan):
+        monkeypatch.setattr(module, "kernel_function", kernel_function)
+        monkeypatch.setattr(module, "argument_type", lambda: lambda number: number)
+    for module in (separable_run, banded_run):
+        monkeypatch.setattr(module, "current_device", lambda: 0)
+        monkeypatch.setattr(module, "struct_type", lambda: lambda element: element)
+        monkeypatch.setattr(module, "device_limits", lambda _: DeviceLimits())
+    monkeypatch.setattr(banded_run, "multiprocessor_limits", lambda _: KNOWN_DEVICES["h200"])
+    monkeypatch.setattr(banded_run, "Scratch", lambda array: lambda: (np.full(array[0], 77, array[1]), None))
     yield ran
     clear()
 
@@ -104,6 +111,63 @@ def test_means_are_compiled_without_clipping(host):
     separable_run.separable_on_device(images, gaussian(0.5), boundary="constant", outside=300.0)
     separable_run.separable_on_device(images, gaussian(0.5), boundary="reflect", outside=300.0)
     assert [launch.defines["CLIPS"] for launch in host] == [1, 0]
+
+
+@pytest.mark.parametrize("shape", [(9, 40), (2, 3, 9, 40)])
+@pytest.mark.parametrize("boundary", ["mirror", "valid", "constant"])
+def test_tensor_cores(host, shape, boundary):
+    """Two launches: the second leaves all images alone."""
+    images, terms = random_images(shape, "float32"), random_terms((2, 3))
+    result = separable_run.separable_on_device(images, terms, boundary=boundary, outside=0.5, kernel="banded")
+    assert_separable(result, images, terms, boundary, 0.5)
+    assert [launch.entry for launch in host] == ["banded", "separable"]
+    assert host[1].defines["ONLY_MARKED"] == 1
+
+
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize("pieces", [1, 3])
+def test_tensor_cores_leave_images_that_are_not_finite_to_the_other_kernel(monkeypatch, pieces):
+    if pieces == 3:
+        monkeypatch.setattr(separable_launch, "_LARGEST_INDEX", 2 * 2 * 30 * 32)
+    images, terms = random_images((5, 30, 40), "float32"), gaussian(1)
+    images[3, 12, 20], images[4, 0, 0] = np.nan, np.inf
+    result = separable_run.separable_on_device(images, terms, kernel="banded")
+    expected = separable_run.separable_on_device(images, terms, kernel="separable")
+    np.testing.assert_array_equal(result[3:], expected[3:])
+    assert np.isfinite(result[3]).sum() == 30 * 40 - 81
+    assert_separable(result[:3], images[:3], terms)
+
+
+def test_who_takes_it(host):
+    images, terms = random_images((1, 9, 40), "float32"), random_terms((33, 33))
+    call = separable_run.separable_on_device
+    for options in ({}, {"kernel": "separable"}, {"tuning": {"WARPS": 1}}):
+        call(images, terms, **options)
+    assert [launch.entry for launch in host] == ["separable"] * 3
+    call(images, terms, kernel="banded", tuning={"WARPS": 2})
+    assert host[3].threads == 64
+    for others, message in (
+        ((images.astype("uint16"), terms), "one term"),
+        ((images, random_terms((33, 33), 2)), "one term"),
+        ((images, random_terms((1, 33))), "one term"),
+        ((images, random_terms((66, 3))), "one term"),
+        ((images, [(np.zeros(3), np.ones(3))]), "one term"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            call(*others, kernel="banded")
+    with pytest.raises(ArgumentError, match="unknown kernel"):
+        call(images, terms, kernel="tensor")
+
+
+@pytest.mark.usefixtures("host")
+@pytest.mark.parametrize(("capability", "taken"), [(75, False), (80, False), (90, True), (100, False)])
+def test_auto_takes_tensor_cores_of_the_devices_that_were_measured(monkeypatch, capability, taken):
+    monkeypatch.setattr(banded_run, "_capability", lambda _: capability)
+    problem = separable_launch.SeparableProblem((512, 512), (33, 33))
+    key = (np.ones(33).tobytes(),) * 2
+    assert banded_run.takes_banded("auto", problem, key, "float32", "float32") == taken
+    assert not banded_run.takes_banded("auto", problem, key, "uint16", "uint16")
+    assert banded_run.takes_banded("banded", problem, key, "float32", "float32")
 
 
 def test_a_stack_without_images(host):

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu.banded_run import run_banded, takes_banded
 from xcorr_app.gpu.compile import Kernel, kernel_function
 from xcorr_app.gpu.correlation_plan import argument_type, device_limits
 from xcorr_app.gpu.filter_problem import FILTER_TYPES
@@ -44,6 +45,7 @@ def separable_on_device(
     dtype: npt.DTypeLike | None = None,
     out: Any = None,
     clipped: Any = None,
+    kernel: str = "auto",
     tuning: Mapping[str, int] | None = None,
 ) -> Any:
     """Correlate every image of a stack with a sum of separable terms (they are not flipped).
@@ -68,8 +70,11 @@ def separable_on_device(
         Dense array to write into.
     clipped : cupy.ndarray, optional
         uint64, one element: the number of integer results that did not fit their type is added to it.
+    kernel : str, optional
+        ``"separable"``, ``"banded"`` (on tensor cores: one term of 2 to 65 taps an axis, float32 to float32), or
+        ``"auto"``, the faster one as far as measured: ``"banded"`` on devices of compute capability 9.0 alone.
     tuning : mapping, optional
-        Macro values that replace the table's.
+        Macro values that replace those of the kernel's table: of ``"separable"`` where `kernel` names none.
 
     Returns
     -------
@@ -83,7 +88,7 @@ def separable_on_device(
     DataTypeError
         For types that no kernel reads or writes.
     ArgumentError
-        For an unknown boundary, and an origin outside the taps.
+        For an unknown boundary, an origin outside the taps, and a `kernel` that does not take these.
     DeviceError
         Where a kernel does not compile, or arrays are on two devices.
     """
@@ -109,15 +114,21 @@ def separable_on_device(
             return out
         if not images.flags.c_contiguous:
             images = sys.modules["cupy"].ascontiguousarray(images)
+        key = tuple((column.tobytes(), row.tobytes()) for column, row in vectors)
+        value = outside if boundary == "constant" else None
+        macros = tuple(sorted(tuning.items())) if tuning else ()
+        kernel = "separable" if tuning and kernel == "auto" else kernel
+        marks = None
+        if takes_banded(kernel, problem, key[0], image_type, result_type):
+            marks = run_banded(problem, key[0], value or 0.0, images, out, macros)
+            macros = (("ONLY_MARKED", 1),)
         if not fits_one_pass(filter_shape, image_type):
             two_passes(images, vectors, problem, outside, out, clipped)
             return out
-        key = tuple((column.tobytes(), row.tobytes()) for column, row in vectors)
-        value = outside if boundary == "constant" else None
         values, clips = _argument(key, value, image_type, result_type)
-        macros = tuple(sorted(tuning.items())) if tuning else ()
+        clipped = _null() if clipped is None else clipped
         starts = _starts(current_device(), problem, image_type, result_type, clips, macros)
-        _run(starts, problem, images, out, _null() if clipped is None else clipped, values)
+        _run(starts, problem, images, out, clipped, values, marks)
     return out
 
 
@@ -153,13 +164,24 @@ class _Start:
 
 
 def _run(
-    starts: tuple[_Start, ...], problem: SeparableProblem, images: Any, out: Any, clipped: Any, values: Any
+    starts: tuple[_Start, ...],
+    problem: SeparableProblem,
+    images: Any,
+    out: Any,
+    clipped: Any,
+    values: Any,
+    marks: list[tuple[Any, Any]] | None,
 ) -> None:
+    """Start what is ready; for the images that `marks` tells of, as `run_banded` returns them, where it is given."""
     if len(starts) > 1:
         images, out = images.reshape(-1, *problem.image_shape), out.reshape(-1, *problem.result_shape)
-    for start in starts:
+    for part, start in enumerate(starts):
         arrays = (images[start.image :], out[start.image :]) if start.image else (images, out)
-        start.function(start.grid, start.block, (*arrays, clipped, values, *start.numbers), start.shared_bytes)
+        arguments = (*arrays, clipped, values, *start.numbers)
+        if marks is not None:
+            marked, marks_of_image = marks[part]
+            arguments = (*arrays, clipped, marked, values, *start.numbers, marks_of_image)
+        start.function(start.grid, start.block, arguments, start.shared_bytes)
 
 
 @functools.lru_cache(maxsize=256)

@@ -1,4 +1,4 @@
-// What half_product.cuh and byte_product.cuh do by instructions of the device, on the host. Included by cuda_shim.h.
+// What half_product.cuh, byte_product.cuh and half_parts.cuh do by instructions of the device, on the host. Included by cuda_shim.h.
 #pragma once
 
 inline float host_half(float value) { return (float)(_Float16)value; }
@@ -12,6 +12,12 @@ inline float host_half_of(unsigned word, int which) {
     _Float16 pair[2];
     std::memcpy(pair, &word, sizeof word);
     return (float)pair[which];
+}
+
+// What half_parts.cuh does by an instruction of the device.
+inline int host_largest_of_warp(int number) {
+    const int* numbers = shim::gather(number);
+    return *std::max_element(numbers, numbers + 32);
 }
 
 inline void host_load_matrices(const unsigned* row, unsigned (&matrix)[4]) {

@@ -130,12 +130,12 @@ def kernel_attempts(kernel: str, tuning: Mapping[str, int]) -> Attempts:
     return _into(start_of)
 
 
-def separable_attempts(tuning: Mapping[str, int]) -> Attempts:
-    """Make attempts of the fused pass over rows and columns, for Gaussians; as `kernel_attempts`."""
+def separable_attempts(tuning: Mapping[str, int], kernel: str = "auto") -> Attempts:
+    """Make attempts of one pass over rows and columns, for Gaussians, by a kernel of `separable_on_device`."""
 
     def start_of(case: FilterCase, _: FilterData) -> Start:
         terms = named.gaussian(case.sigma).terms
-        options: dict[str, Any] = {"boundary": case.boundary, "tuning": dict(tuning) or None}
+        options: dict[str, Any] = {"boundary": case.boundary, "kernel": kernel, "tuning": dict(tuning) or None}
         return lambda stack, out: separable_on_device(stack, terms, out=out, **options)
 
     return _into(start_of)
