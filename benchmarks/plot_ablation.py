@@ -102,8 +102,8 @@ def draw(steps: list[Step]) -> Figure:
         label = f"   {step.microseconds:.0f} us, {step.registers} registers"
         times.text(step.microseconds, row, label, va="center", color=_QUIET)
         rates.text(step.fraction, row, f" {step.fraction:.2f}", va="center", color=_QUIET)
-    times.set_xlabel("microseconds a pair (shorter is better)")
-    rates.set_xlabel("fraction of the FP32 multiply-add rate F")
+    times.set_xlabel("microseconds a pair (less is better)")
+    rates.set_xlabel("fraction of the FP32 rate F")
     title = "4 lefts x 4 rights of 256 x 256, full plane; each + is added to the warp shuffle alone"
     figure.suptitle(title, fontsize=11)
     for axes in (times, rates):

@@ -14,17 +14,16 @@ from xcorr_app.gpu.tensor_run import chosen_launch
 H200 = DeviceLimits(132, 232448)
 
 MEASURED = {
-    "registration 512 frames 512^2 32x32 zncc peak": 1.26,
-    "registration 128 frames 1024^2 32x32 zncc peak": 5.2,
+    "registration 512 frames 512^2 32x32 zncc peak": 1.17,
+    "registration 128 frames 1024^2 32x32 zncc peak": 4.6,
     "registration 128 frames 1024^2 64x64 zncc peak": 14.4,
-    "registration 32 frames 2048^2 32x32 zncc peak": 21.0,
-    "registration 2048 frames 256^2 32x32 zncc peak": 0.36,
+    "registration 32 frames 2048^2 32x32 zncc peak": 21.2,
+    "registration 2048 frames 256^2 32x32 zncc peak": 0.32,
     "registration 1 frame 1024^2 32x32 zncc peak": 32.4,
     "n-to-mn 16384 x 32^2 full peak": 0.0284,
     "n-to-mn 16384 x 64^2 +-16 peak": 0.0360,
 }
-"""Microseconds a pair on tensor cores on an H200: of scores those in ``tensor_bench.json`` less what tables take, of
-plain sums those in ``kernel_trials.json``."""
+"""Microseconds a pair on tensor cores on an H200, as in ``correlation_bench.json``, of scores less what tables take."""
 OF_CASES = {case.name: case for case in CASES}
 
 
