@@ -18,7 +18,7 @@
 //
 // Document: docs/tensor_cores.md, "Sixty-four frames a product". Floor: the rate of `wgmma`, whose operands take 96 of 128
 // clocks of shared memory at N_TILES 16, 80 at 32; frames are read (from memory, or the cache) for every N_TILES ey
-// and 8 EX_TILES ex. Of 0.79 us a frame of 512 x 512 at 32 x 32 shifts the products alone take 0.66 (H200).
+// and 8 EX_TILES ex. Of 0.8 us a frame of 512 x 512 at 32 x 32 shifts the products alone take 0.66 (H200).
 #ifndef FRAMES_ARE_LEFT
 #define FRAMES_ARE_LEFT 0  // 1: the lefts meet the only right; 0: rights meet the left that they share
 #endif

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.separable_definition import gaussian, random_terms
+from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.banded_launch import banded_argument, banded_launch, fits_banded, is_faster_banded
 from xcorr_app.gpu.launch import DeviceLimits, ceil_div
 from xcorr_app.gpu.separable_launch import SeparableProblem
@@ -188,3 +189,11 @@ def test_what_was_not_measured_is_left_to_the_other_kernel():
     """Tiny images, and taps that differ over large ones, which leave registers for few blocks."""
     assert not is_faster_banded(problem((1, 64, 64), (33, 33)), same_taps=True)
     assert not is_faster_banded(problem((64, 1024, 1024), (33, 33)), same_taps=False)
+    assert not is_faster_banded(problem((100000, 16, 16), (65, 65)), same_taps=True)
+    assert not is_faster_banded(problem((1, 4, 2**25 - 4), (33, 33)), same_taps=True)
+    assert not is_faster_banded(problem((1, 46400, 46400), (65, 65)), same_taps=True)
+
+
+def test_what_the_kernel_does_not_know_is_refused():
+    with pytest.raises(ArgumentError, match="banded has no tunable WARP_COLUMN"):
+        banded_launch(problem(), tuning={"WARP_COLUMN": 16})

@@ -47,6 +47,9 @@ def test_large_arrays_are_not_kept_but_their_counters_are(stream, monkeypatch):
     (array, counters), (another, same) = scratch(), scratch()
     assert another is not array
     assert same is counters
+    assert not scratch._of_graphs
+    stream.is_capturing = lambda: True
+    assert scratch() is scratch._of_graphs[0]
 
 
 def test_a_thread_has_its_own(stream):
@@ -62,6 +65,7 @@ def test_what_a_graph_makes_is_for_the_graph_alone(stream):
     stream.is_capturing = lambda: True
     captured = scratch()
     assert scratch() is not captured
+    assert scratch._of_graphs[0] is captured  # which every replay of the graph writes
     stream.is_capturing = lambda: False
     kept = scratch()
     stream.is_capturing = lambda: True

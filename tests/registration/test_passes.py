@@ -100,6 +100,12 @@ def test_a_frame_larger_than_a_chunk_is_a_chunk(monkeypatch):
     assert list(walk.over("any", lambda start, stop: (start, stop))) == [(0, 1), (1, 2), (2, 3)]
 
 
+def test_chunks_of_many_frames_on_a_device_fill_products_of_64():
+    walks = [Pass(1000, pixels, on_device=True) for pixels in (505 * 505, 1024 * 1024, 512 * 512, 64)]
+    assert [walk.images_at_once for walk in walks] == [128, 32, 128, 256]
+    assert Pass(1000, 10_000, on_device=False).images_at_once == 104
+
+
 def test_an_error_in_one_chunk_ends_the_pass(monkeypatch):
     chunks_of(monkeypatch, 1)
     monkeypatch.setattr(passes, "worker_count", lambda: 3)

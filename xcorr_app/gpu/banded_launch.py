@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.gpu.launch import WARP, DeviceLimits, Launch, ceil_div
+from xcorr_app.gpu.launch import WARP, DeviceLimits, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.separable_launch import SeparableProblem, Vector
 
 __all__ = ["LONGEST", "banded_argument", "banded_launch", "fits_banded", "is_faster_banded"]
@@ -44,6 +44,8 @@ _MOST_SLABS = 24
 us with 64, 233 with 16."""
 _FEWEST_RESULTS, _FEW_RESULTS = 2**16, 2**20
 """Of a stack: the smallest that was measured, and the largest that does not fill a device, where `separable` waits."""
+_SHORTEST_SIDE, _LARGEST_IMAGE = 100, 2**26
+"""Of results: the shortest that was measured, and the most of an image: `separable` looks through its blocks' marks."""
 _FILLED = {"few": 10.0, "unaligned": 8.5, "many": 11.0}
 """Taps of a column for each product of 16 along it, from which on tensor cores are the faster ones: 33 taps have 11, as
 they fill three products, 41 have 10.25 and 65 have 13. By whether results are few, and whether rows of images begin off
@@ -107,6 +109,11 @@ def banded_launch(
     Launch
         Its `extra` holds all kernel arguments after the arrays and the taps.
 
+    Raises
+    ------
+    ArgumentError
+        For a name that the kernel does not have.
+
     Examples
     --------
     >>> banded_launch(SeparableProblem((1024, 1024), (65, 65)), same_taps=True).entry
@@ -115,7 +122,9 @@ def banded_launch(
     device = device or DeviceLimits()
     (rows, columns), (top, left) = problem.filter_shape, problem.first
     same = int(same_taps and rows == columns)
-    chosen = {**_tuning_of(problem, device, same_taps=bool(same)), **(tuning or {})}
+    chosen = _tuning_of(problem, device, same_taps=bool(same))
+    refuse_unknown("banded", tuning or (), (*chosen, "BLOCK_ROWS"))
+    chosen |= tuning or {}
     block_bytes = _block_bytes(problem, chosen, same_taps=bool(same))
     steps = _steps(problem, same_taps=bool(same))[0]
     # A multiprocessor's shared memory is that of the largest block, and what is reserved for it.
@@ -188,7 +197,8 @@ def is_faster_banded(problem: SeparableProblem, *, same_taps: bool) -> bool:
         As measured on an H200, where 6 % or more are gained on average.
     """
     results = problem.count * math.prod(problem.result_shape)
-    if results < _FEWEST_RESULTS:
+    of_image = math.prod(problem.result_shape)
+    if results < _FEWEST_RESULTS or min(problem.result_shape) < _SHORTEST_SIDE or of_image > _LARGEST_IMAGE:
         return False
     filled = problem.filter_shape[0] / _steps(problem, same_taps=same_taps)[0]
     if results <= _FEW_RESULTS:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
 from xcorr_app.gpu.hankel_launch import hankel_launch, slides_left
-from xcorr_app.gpu.launch import DeviceLimits, Launch, ceil_div
+from xcorr_app.gpu.launch import DeviceLimits, Launch, ceil_div, refuse_unknown
 
 __all__ = ["FramesLaunch", "frames_launch", "takes_frames"]
 
@@ -34,7 +34,7 @@ _LEAST_ROWS = 32
 """Of a piece: each leaves its sums in the workspace."""
 _SURELY = 0.95
 """Share of the other's expected time below which these launches are taken: the model is no better than that."""
-_MOST_PLACES, _MOST_WORKSPACE = 256 << 20, 1 << 30
+_MOST_PLACES, _MOST_WORKSPACE = 256 << 20, 256 << 20
 """Bytes of the references' places, and of the sums of all pieces."""
 
 
@@ -137,6 +137,11 @@ def frames_launch(
     -------
     FramesLaunch
         Ready to compile and start.
+
+    Raises
+    ------
+    ArgumentError
+        For a name that the kernel does not have.
     """
     device = device or DeviceLimits()
     of_left = slides_left(problem)
@@ -144,7 +149,9 @@ def frames_launch(
     if of_left:
         frame_shape, one_shape = one_shape, frame_shape
     rows, columns = problem.plane_shape
-    macros = {**_TUNING, **_tile(rows, columns, tuning or {}), **(tuning or {})}
+    macros = {**_TUNING, **_tile(rows, columns, tuning or {})}
+    refuse_unknown("hankel_frames", tuning or (), (*macros, "SEGMENTS"))
+    macros |= tuning or {}
     asked = macros.pop("SEGMENTS", 0)
     tiles_y, tiles_x = ceil_div(rows, macros["N_TILES"]), ceil_div(columns, 8 * macros["EX_TILES"])
     ones = 1 if of_left else problem.lefts

@@ -32,6 +32,7 @@ class Scratch:
         self._arrays, self._counters = arrays, counters
         self._keeps = sum(count * np.dtype(kind).itemsize for count, kind in arrays) <= _MOST_KEPT
         self._of_stream: dict[tuple[int, int], tuple[Any, ...]] = {}
+        self._of_graphs: list[tuple[Any, ...]] = []
 
     def __call__(self) -> tuple[Any, ...]:
         """Return the arrays, and the counters last, for launches in the current stream.
@@ -45,13 +46,19 @@ class Scratch:
         stream = self._cupy.cuda.get_current_stream()
         key = threading.get_ident(), stream.ptr
         kept = self._of_stream.get(key)
+        if kept is not None and self._keeps:
+            return kept
+        capturing = stream.is_capturing()
         if kept is None:
             kept = (*(self._empty() if self._keeps else ()), self._cupy.zeros(self._counters, "int32"))
-            if not stream.is_capturing():  # else the zeros are made in the graph alone
+            if not capturing:  # else the zeros are made in the graph alone
                 if len(self._of_stream) >= _MOST_STREAMS:
                     self._of_stream.clear()
                 self._of_stream[key] = kept
-        return kept if self._keeps else (*self._empty(), *kept)
+        arrays = kept if self._keeps else (*self._empty(), *kept)
+        if capturing:  # every replay writes them
+            self._of_graphs.append(arrays)
+        return arrays
 
     def _empty(self) -> tuple[Any, ...]:
         return tuple(self._cupy.empty(count, kind) for count, kind in self._arrays)

@@ -215,6 +215,8 @@ class CentredSums:
 class FrameSums:
     """As `CentredSums`, where many frames meet one reference: places of the references, products, sums of pieces.
 
+    Places and the sums of pieces take up to 256 MiB each, where `takes_frames` says yes.
+
     Parameters
     ----------
     problem : Problem

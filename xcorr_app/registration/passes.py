@@ -21,6 +21,8 @@ _PIXELS_PER_DEVICE_CHUNK = 1 << 25
 _DEVICE_BYTES_PER_PIXEL = 128
 """What a measurement, verified in float64, needs at most for each pixel of a chunk, as a rule."""
 _MOST_FRAMES_PER_CHUNK = 256
+_FRAMES_TOGETHER = 64
+"""That tensor cores multiply at once: device chunks of more are whole multiples."""
 
 
 @dataclass(frozen=True)
@@ -108,7 +110,9 @@ class Pass:
 
     def _chunk(self, budget: int) -> int:
         """Return how many images of a range have at most `budget` pixels; 1 where one has more."""
-        return max(1, min(budget // self.pixels, _MOST_FRAMES_PER_CHUNK))
+        images = max(1, min(budget // self.pixels, _MOST_FRAMES_PER_CHUNK))
+        rest = images % _FRAMES_TOGETHER if self.on_device and images > _FRAMES_TOGETHER else 0
+        return images - rest
 
     def _report(self, stage: str, done: int) -> None:
         if self.progress is not None:

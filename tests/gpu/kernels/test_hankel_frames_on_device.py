@@ -136,14 +136,14 @@ def test_frames_do_not_touch_each_other(cupy):
         np.testing.assert_allclose(planes[[frame]], exact, rtol=0, atol=bound)
 
 
-@pytest.mark.parametrize("size", [512, 1024])
-def test_sums_that_are_cut_off_most_are_within_the_stated_error(cupy, size):
+@pytest.mark.parametrize(("size", "segments"), [(512, 1), (1024, 2)])  # of 2048 products one after the other
+def test_sums_that_are_cut_off_most_are_within_the_stated_error(cupy, size, segments):
     """Nearly all of a sum comes from the first rows, and is cut off in every product that follows."""
     problem = of_one((size, size), (size, size), (-16, -16), (32, 32), 64)
     band = matrices((size, size), 1) - 1000
     band[:, 24:] *= np.float32(0.01)
     rights = np.repeat(band, problem.rights, axis=0)
-    planes = computed(cupy, band, rights, problem)
+    planes = computed(cupy, band, rights, problem, {"SEGMENTS": segments})
     exact = sums(centred(band), centred(band), of_one((size, size), (size, size), (-16, -16), (32, 32), 1))
     bound = 6e-4 * norms(centred(band), centred(band))
     np.testing.assert_allclose(planes, np.repeat(exact, problem.rights, axis=0), rtol=0, atol=bound)
