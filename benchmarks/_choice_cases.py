@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.fft import next_fast_len
 
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.fft_size import smallest_size
+from xcorr_app.gpu.direct.fft_size import smallest_size
+from xcorr_app.gpu.direct.problem import Problem
 
 FULL_SIZES = (16, 24, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256, 512)
 WINDOW_SIZES = (16, 32, 64, 96, 128, 192, 256, 384, 512, 768, 1024)

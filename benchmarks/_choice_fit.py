@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from xcorr_app.gpu.correlation_costs import CostTable, candidates, modelled, unflattened, work_of
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.direct.costs import CostTable, candidates, modelled, unflattened, work_of
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 KERNEL = {
     "start": 2.0,  # microseconds of a launch

@@ -10,7 +10,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from xcorr_app.bench.environment import environment
+from benchmarks.harness.environment import environment
 
 RESULTS = Path(__file__).resolve().parent / "results"
 

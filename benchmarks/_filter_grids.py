@@ -1,4 +1,4 @@
-"""Which macros of the filter kernels are tried on which cases of ``xcorr bench``, and with which values."""
+"""Which macros of the filter kernels are tried on which cases of ``python -m benchmarks``, and with which values."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from xcorr_app.bench.filters.own import kernel_attempts, separable_attempts, sliding_attempts
-from xcorr_app.bench.im2win.own import layer_attempts
-from xcorr_app.bench.pointwise.own import mixing_attempts
-from xcorr_app.bench.suites import SUITES
+from benchmarks.filters.own import kernel_attempts, separable_attempts, sliding_attempts
+from benchmarks.harness.suites import SUITES
+from benchmarks.im2win.own import layer_attempts
+from benchmarks.pointwise.own import mixing_attempts
 
 __all__ = ["GRIDS", "OPEN", "Grid", "tunings"]
 

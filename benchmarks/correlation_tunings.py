@@ -2,7 +2,7 @@
 
     python benchmarks/correlation_tunings.py [--only TEXT]
 
-Times the tables' tunings and those listed here, as ``xcorr bench correlation`` times the product beside its peers.
+Times the tables' tunings and those listed here, as ``python -m benchmarks correlation`` times the product.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import cupy
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from xcorr_app.bench.cases import Case, cases_named
-from xcorr_app.bench.clock import Clock
-from xcorr_app.bench.data import random_data
-from xcorr_app.bench.device_rates import measure_rates
-from xcorr_app.bench.own_kernels import LEADING, timed_variant, variants_of
-from xcorr_app.gpu.correlation_plan import device_limits
-from xcorr_app.gpu.device import require_cuda
-from xcorr_app.gpu.placement import current_device
+from benchmarks.correlation.cases import Case, cases_named
+from benchmarks.correlation.data import random_data
+from benchmarks.correlation.own_kernels import LEADING, timed_variant, variants_of
+from benchmarks.harness.clock import Clock
+from benchmarks.harness.device_rates import measure_rates
+from xcorr_app.gpu.runtime.device import require_cuda
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.placement import current_device
 
 TILE = ("TILE_X", "TILE_Y", "WARPS_X", "WARPS_Y", "WARPS_K", "MIN_BLOCKS", "CHUNK_ROWS", "CHUNK_COLUMNS", "SEGMENTS")
 ROW = ("BLOCK", "PAIRS", "SHIFT_ROWS", "CHUNK_ROWS", "MIN_BLOCKS")

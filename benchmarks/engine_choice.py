@@ -29,12 +29,12 @@ from _choice_cases import MOST_PRODUCTS, Case, cases
 from _choice_fit import behind_best, table_of
 from _environment import RESULTS
 
-from xcorr_app.bench.clock import Clock
-from xcorr_app.bench.environment import environment
-from xcorr_app.gpu.correlation_costs import CostTable, candidates
-from xcorr_app.gpu.correlation_launch import launch_of
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.launch import DeviceLimits
+from benchmarks.harness.clock import Clock
+from benchmarks.harness.environment import environment
+from xcorr_app.gpu.direct.costs import CostTable, candidates
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.variants import launch_of
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 TABLE = Path(__file__).resolve().parent.parent / "xcorr_app" / "gpu" / "correlation_costs.json"
 GOOD_ENOUGH = 1.1
@@ -51,7 +51,7 @@ def kernels_for(problem: Problem, device: DeviceLimits) -> tuple[str, ...]:
 
 def compile_launch(launch: tuple[str, dict[str, str | int], int]) -> None:
     """Compile one instantiation into the cache on disk."""
-    from xcorr_app.gpu.compile import kernel_function
+    from xcorr_app.gpu.runtime.compile import kernel_function
 
     kernel_function(*launch)
 
@@ -78,7 +78,7 @@ def measure(problem: Problem, device: DeviceLimits, numbers: Any, clock: Clock) 
 
     from xcorr_app.correlation.engines import ENGINES
     from xcorr_app.correlation.engines.task import window_of
-    from xcorr_app.gpu.correlation_run import correlate_on_device
+    from xcorr_app.gpu.direct.run import correlate_on_device
 
     def matrices(count: int, shape: tuple[int, int], start: int) -> Any:
         return numbers[start : start + count * shape[0] * shape[1]].reshape(count, *shape)
@@ -161,7 +161,7 @@ def main() -> None:
         earlier = json.loads(arguments.source.read_text())
         rows, where, limits = earlier["rows"], earlier["environment"], DeviceLimits(**earlier["device"])
     else:
-        from xcorr_app.gpu.correlation_plan import device_limits
+        from xcorr_app.gpu.runtime.limits import device_limits
 
         where, limits = environment(), device_limits(0)
         rows = measure_all(cases(arguments.off_grid), limits, arguments.seconds)

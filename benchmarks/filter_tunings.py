@@ -3,9 +3,9 @@
     python benchmarks/filter_tunings.py --kernel separable [--seconds 60] [--only "sigma 2"] [--json FILE]
     python benchmarks/filter_tunings.py --kernel open --seconds 150
 
-Times a small grid of macro values on every case, as ``xcorr bench`` times the product, and prints the best. What
-differs least from the table is tried first, so that a short run is of use too; every answer is checked before it is
-timed. ``open`` stands for a list of tunings of the single-channel filters that their tables leave open.
+Times a small grid of macro values on every case, as ``python -m benchmarks`` times the product, and prints the best.
+What differs least from the table is tried first, so that a short run is of use too; every answer is checked before
+it is timed. ``open`` stands for a list of tunings of the single-channel filters that their tables leave open.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from _filter_grids import GRIDS, OPEN, Grid
 
-from xcorr_app.bench.clock import Clock
-from xcorr_app.bench.contender import Contender
-from xcorr_app.bench.device_rates import DeviceRates, measure_rates
-from xcorr_app.bench.effort import Effort
-from xcorr_app.bench.environment import environment
-from xcorr_app.bench.fastest import Outcome, fastest_of, free_device_memory
-from xcorr_app.bench.suites import SUITES
-from xcorr_app.gpu.device import require_cuda
-from xcorr_app.gpu.placement import current_device
+from benchmarks.harness.clock import Clock
+from benchmarks.harness.contender import Contender
+from benchmarks.harness.device_rates import DeviceRates, measure_rates
+from benchmarks.harness.effort import Effort
+from benchmarks.harness.environment import environment
+from benchmarks.harness.fastest import Outcome, fastest_of, free_device_memory
+from benchmarks.harness.suites import SUITES
+from xcorr_app.gpu.runtime.device import require_cuda
+from xcorr_app.gpu.runtime.placement import current_device
 
 COMPILERS = 16
 """Tunings compiled at a time; the run-time compiler lets other threads of Python work."""

@@ -2,8 +2,8 @@
 
     python benchmarks/plot_ablation.py [RESULTS.json] [-o docs/correlation_ablation.png]
 
-Reads the timings of the case whose name begins with "ablation" from a file that ``xcorr bench correlation --json``
-wrote.
+Reads the timings of the case whose name begins with "ablation" from a file that
+``python -m benchmarks correlation --json`` wrote.
 """
 
 from __future__ import annotations
@@ -78,7 +78,9 @@ def read_steps(path: Path) -> list[Step]:
         if variant in timings
     ]
     if not steps:
-        raise ValueError(f"{path}: holds no timings of an ablation; write one with xcorr bench correlation --json")
+        raise ValueError(
+            f"{path}: holds no timings of an ablation; write one with python -m benchmarks correlation --json"
+        )
     return steps
 
 

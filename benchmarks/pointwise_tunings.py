@@ -26,27 +26,26 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from xcorr_app.bench.clock import Clock
-from xcorr_app.bench.contender import Attempt, Contender
-from xcorr_app.bench.device_rates import DeviceRates, measure_rates
-from xcorr_app.bench.effort import Effort
-from xcorr_app.bench.environment import environment
-from xcorr_app.bench.fastest import Outcome, fastest_of, free_device_memory
-from xcorr_app.bench.pointwise.cases import BATCHES, CASES, PointwiseCase
-from xcorr_app.bench.pointwise.data import Expected, MixingData, random_mixing
-from xcorr_app.bench.work.rotation import rotating
-from xcorr_app.gpu.compile import kernel_function
-from xcorr_app.gpu.device import require_cuda
-from xcorr_app.gpu.launch import Launch, ceil_div
-from xcorr_app.gpu.placement import current_device
-from xcorr_app.gpu.pointwise_launch import kernel_for, pointwise_launch
-from xcorr_app.gpu.pointwise_limits import multiprocessor_limits
-from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits
-from xcorr_app.gpu.pointwise_problem import PointwiseProblem
-from xcorr_app.gpu.pointwise_run import pointwise_on_device
-from xcorr_app.gpu.pointwise_tile_choice import Choice, modelled_cycles, takes_planes
-from xcorr_app.gpu.pointwise_tile_shapes import TILES, ProductTile
-from xcorr_app.gpu.pointwise_tiles import stored_matrix, tiled_launch
+from benchmarks.harness.clock import Clock
+from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.harness.device_rates import DeviceRates, measure_rates
+from benchmarks.harness.effort import Effort
+from benchmarks.harness.environment import environment
+from benchmarks.harness.fastest import Outcome, fastest_of, free_device_memory
+from benchmarks.pointwise.cases import BATCHES, CASES, PointwiseCase
+from benchmarks.pointwise.data import Expected, MixingData, random_mixing
+from benchmarks.work.rotation import rotating
+from xcorr_app.gpu.pointwise.launches import kernel_for, pointwise_launch
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.run import pointwise_on_device
+from xcorr_app.gpu.pointwise.tile_choice import Choice, modelled_cycles, takes_planes
+from xcorr_app.gpu.pointwise.tile_shapes import TILES, ProductTile
+from xcorr_app.gpu.pointwise.tiles import stored_matrix, tiled_launch
+from xcorr_app.gpu.runtime.compile import kernel_function
+from xcorr_app.gpu.runtime.device import require_cuda
+from xcorr_app.gpu.runtime.launch import Launch, ceil_div
+from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
+from xcorr_app.gpu.runtime.placement import current_device
 
 KERNEL = "pointwise_tiled"
 EFFORT = Effort(Clock(repeats=3, least_seconds=0.002))
@@ -98,12 +97,12 @@ def layers_of(text: str, batches: Sequence[int]) -> list[PointwiseCase]:
     return [case for case in CASES if case.task == "layer" and case.images in batches and text in case.name]
 
 
-def candidates(problem: PointwiseProblem, limits: MultiprocessorLimits, most: int) -> list[Tuning]:
+def candidates(problem: PointwiseProblem, limits: DeviceLimits, most: int) -> list[Tuning]:
     """Return tunings in the order of the model's time, a few of every tile."""
     plane = problem.inner if takes_planes(problem, 16) else 0
     ranked: list[tuple[float, Choice]] = []
     for tile in (*TILES, *BEYOND_THE_MODEL):
-        if not tile.takes(plane) or (tile.split and not limits.tensor_cores):
+        if not tile.takes(plane) or (tile.split and not limits.has_tensor_cores):
             continue
         of_tile = [
             (modelled_cycles(problem, limits, choice, plane), choice)
@@ -123,12 +122,12 @@ def tuning_of(choice: Choice) -> Tuning:
     return {**choice.tile.defines(), **further}
 
 
-def is_possible(problem: PointwiseProblem, limits: MultiprocessorLimits, choice: Choice, plane: int) -> bool:
+def is_possible(problem: PointwiseProblem, limits: DeviceLimits, choice: Choice, plane: int) -> bool:
     """Whether a choice fits a block, and leaves none of its segments empty."""
     steps = ceil_div(problem.channels, choice.depth)
     none_empty = ceil_div(steps, ceil_div(steps, choice.segments)) == choice.segments
     shared_bytes = 4 * choice.tile.shared_floats(choice.depth, choice.buffers, plane)
-    return none_empty and shared_bytes <= limits.shared_bytes_per_block
+    return none_empty and shared_bytes <= limits.shared_bytes
 
 
 def compile_ahead(launches: Sequence[Launch], processes: int) -> None:
@@ -213,7 +212,7 @@ def line_of(trials: Sequence[Trial], automatic: str) -> str:
     return f"{own.case}: {found} {automatic} | {' | '.join(best)}"
 
 
-def automatic_choice(problem: PointwiseProblem, limits: MultiprocessorLimits) -> tuple[str, Launch]:
+def automatic_choice(problem: PointwiseProblem, limits: DeviceLimits) -> tuple[str, Launch]:
     """Return what the product chooses by itself, in a few letters, and its launch."""
     kernel = kernel_for(problem)
     launch = pointwise_launch(problem, KERNEL if kernel == "mix" else kernel, limits=limits)
@@ -252,7 +251,7 @@ def main() -> None:
     status = require_cuda()
     import cupy
 
-    limits = multiprocessor_limits(current_device())
+    limits = device_limits(current_device())
     tunings = {case: candidates(problem_of(case), limits, given.most) for case in cases}
     automatic = {case: automatic_choice(problem_of(case), limits) for case in cases}
     launches = [tiled_launch(problem_of(case), limits, tuning=each) for case in cases for each in tunings[case]]

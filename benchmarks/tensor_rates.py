@@ -17,12 +17,12 @@ from typing import Any
 import numpy as np
 from _environment import write_result
 
-from xcorr_app.bench.clock import Clock
-from xcorr_app.gpu.bytes_run import exact_sums
-from xcorr_app.gpu.correlation_plan import device_limits
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.rectangle_tables import RectangleTables
-from xcorr_app.gpu.tensor_run import CentredSums, FrameSums
+from benchmarks.harness.clock import Clock
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.tensor.bytes_run import exact_sums
+from xcorr_app.gpu.tensor.run import CentredSums, FrameSums
 
 _TURNS = 4000
 _OF_GROUP, _OF_WARP = 16 * 64 * 32 * 16, 16 * 16 * 8 * 16  # multiply-adds of a turn

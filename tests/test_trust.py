@@ -10,7 +10,7 @@ import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import apply_shifts, cross_correlate, estimate_shifts
-from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.quality import is_trusted
 
 

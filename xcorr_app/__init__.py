@@ -7,7 +7,7 @@ from xcorr_app.filtering.convolve import convolve, filter_taps
 from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.stains import stain_matrix
 from xcorr_app.filtering.unmix import unmix
-from xcorr_app.gpu.correlation_options import KernelOptions
+from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.io.source import StackMetadata
 from xcorr_app.io.stack import Stack, read_stack, write_stack
 from xcorr_app.registration.apply import apply_shifts

@@ -4,7 +4,7 @@
 // slowest. A thread adds the outer product of MICRO_M filter and MICRO_N column elements to as many sums; each sum is formed
 // by one thread, in the order of k, so that no tunable changes a bit but these two. WARPS_K shares the rows of every tile
 // among groups of warps, for few columns and many k; `product_sum.cuh` then adds up the groups' sums. SPLIT multiplies on
-// tensor cores: see `split_tile.cuh`, beside `fma_tile.cuh`.
+// tensor cores: see `mma_split_tile.cuh`, beside `fma_tile.cuh`.
 // A kernel brings an object whose `next(buffer)` starts the copies of the next TILE_K elements of both factors, beginning with
 // the first: see `im2win_gather.cuh`. What lies beyond K must be zero in both factors; what lies beyond M or N may be any
 // number, as its sums are not stored.
@@ -19,7 +19,7 @@
 //     PREFETCH           1: the next tile's copies start before the work on this one (needs two buffers)
 //     FRAGMENTS          2: the micro-kernel reads the next k's elements before it multiplies this one's
 #pragma once
-#include "tile.cuh"
+#include "shared_tile.cuh"
 
 #ifndef WARPS_M
 #define WARPS_M 4  // warps of a block along the filters
@@ -98,7 +98,7 @@ __device__ __forceinline__ TilePlace tile_place() {
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32, across = warp / WARPS_M;
     const int group = WARPS_K == 1 ? 0 : across / WARPS_N;
     const int warp_m = warp % WARPS_M * (LANES_M * MICRO_M), warp_n = (across - group * WARPS_N) * WARP_N;
-    // Of a product on tensor cores, neighbouring columns lie with lanes that are 16 columns apart here: `split_tile.cuh`.
+    // Of a product on tensor cores, neighbouring columns lie with lanes that are 16 columns apart here: `mma_split_tile.cuh`.
     const int lane_m = SPLIT ? lane / 4 % 2 * 4 + lane / 8 : lane / LANES_N;
     TilePlace place = {warp, lane, warp_m, warp_n, lane_m, lane % LANES_N, group};
     return place;
@@ -127,7 +127,7 @@ struct FilterCopies {
 };
 
 #if SPLIT
-#include "split_tile.cuh"
+#include "mma_split_tile.cuh"
 #else
 #include "fma_tile.cuh"
 #endif

@@ -3,7 +3,7 @@
 //     (Sfg - Sf Sg / n) / sqrt((Sff - Sf^2 / n) (Sgg - Sg^2 / n))
 //
 // A table holds, for one matrix, sums and sums of squares over all rectangles that begin in its first corner and end at a
-// row edge and a column edge (overlap_sums.cu); a rectangle is a difference of four of them. Which edges belong to a shift
+// row edge and a column edge (summed_area.cu); a rectangle is a difference of four of them. Which edges belong to a shift
 // is in `rows` and `columns`: five integers a shift, {left first, left last, right first, right last, overlapping elements}.
 //
 // CENTRED: the sums at hand are D = sum of (f - cL) (g - cR), each matrix less its centre (scaling.cuh). The covariance

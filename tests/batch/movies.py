@@ -9,6 +9,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+import click
 import numpy as np
 from click.testing import CliRunner
 from scipy.ndimage import gaussian_filter
@@ -51,7 +52,12 @@ class Run:
 
 def xcorr(*arguments: object) -> Run:
     """Run the command in this process; an exception that reaches the user fails the test."""
-    result = CliRunner().invoke(main, [str(argument) for argument in arguments], prog_name="xcorr")
+    return invoke(main, "xcorr", *arguments)
+
+
+def invoke(command: click.Command, name: str, *arguments: object) -> Run:
+    """Run any command in this process."""
+    result = CliRunner().invoke(command, [str(argument) for argument in arguments], prog_name=name)
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert "Traceback" not in result.output

@@ -12,7 +12,7 @@ from tests.batch.filter_runs import assert_rounded, expected, result
 from tests.batch.movies import record, xcorr
 from tests.io.samples import noise, write_plain
 from xcorr_app.batch import filter_device, filter_stack
-from xcorr_app.gpu.select import Device
+from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.registration import passes
 
 

@@ -14,7 +14,7 @@ from tests.io.samples import noise, write_ome, write_shaped
 from xcorr_app import read_stack, unmix
 from xcorr_app.batch import unmix as batch_unmix
 from xcorr_app.errors import DeviceMemoryError
-from xcorr_app.gpu.select import Device
+from xcorr_app.gpu.runtime.select import Device
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from xcorr_app.correlation.definition import correlate_by_definition, zncc_by_de
 from xcorr_app.correlation.engines import ENGINES, choose_engine
 from xcorr_app.correlation.forms import FORMS
 from xcorr_app.errors import ArgumentError, DeviceError
-from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import to_host
 
 ENGINE_NAMES = ["fft", "definition"]
 SHAPES = [

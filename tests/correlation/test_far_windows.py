@@ -13,8 +13,8 @@ from xcorr_app import ShiftWindow, cross_correlate
 from xcorr_app.correlation.engines import fft_device, overlapping
 from xcorr_app.correlation.engines.fft import FFTCorrelator
 from xcorr_app.correlation.engines.fft_device import DeviceFFTCorrelator
-from xcorr_app.gpu.arrays import to_host
-from xcorr_app.gpu.fft_size import smallest_size
+from xcorr_app.gpu.direct.fft_size import smallest_size
+from xcorr_app.gpu.runtime.arrays import to_host
 
 FAR = 10**6
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
-from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import to_host
 
 EVERYWHERE = (slice(None), slice(None))
 

@@ -11,7 +11,7 @@ from tests.correlation import plain
 from xcorr_app import ShiftWindow, cross_correlate
 from xcorr_app.correlation.forms import FORMS
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import to_host
 
 TOLERANCE = {"float32": 1e-4, "float64": 1e-11}
 """Largest error of a score where the overlap keeps a tenth of the variance or more."""

@@ -11,7 +11,7 @@ from xcorr_app.correlation.definition import correlate_by_definition
 from xcorr_app.correlation.forms import FORMS
 from xcorr_app.correlation.plane_peaks import compare_peaks, fft_reference, peaks_of_planes
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.arrays import array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import array_namespace, to_host
 
 WINDOW = ShiftWindow(-7, 8, -3, 12)
 

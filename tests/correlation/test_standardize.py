@@ -7,7 +7,7 @@ import pytest
 
 from xcorr_app.correlation.standardize import flat_images, standardize, working_dtype
 from xcorr_app.errors import DataTypeError
-from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import to_host
 
 
 def expected(images):

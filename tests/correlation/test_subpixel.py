@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from xcorr_app.correlation.subpixel import METHODS, radius_of, refine
-from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import to_host
 
 REFINING = [method for method in METHODS if method != "none"]
 OFFSETS = np.array([(0, 0), (0.3, -0.4), (-0.5, 0.5), (0.11, 0.02), (0.49, 0.49), (-0.25, -0.33)])

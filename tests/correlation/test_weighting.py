@@ -7,7 +7,7 @@ import pytest
 
 from xcorr_app import cross_correlate
 from xcorr_app.correlation.weighting import LAGS, RADIUS, noise_share, smooth, weighting_kernel
-from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import to_host
 
 
 def autocorrelation(share, width=4.0):

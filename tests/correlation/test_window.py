@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from xcorr_app import ShiftWindow
 from xcorr_app.correlation.overlap import OverlapSums, overlap_counts, overlap_slices
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import to_host
 
 
 def test_shifts_and_shape():

@@ -12,7 +12,7 @@ import pytest
 from tests.kernels.filter_host import forget, numpy_as_device
 from xcorr_app.filtering import device, device_runs
 from xcorr_app.filtering.boundary import padded
-from xcorr_app.gpu import memory
+from xcorr_app.gpu.runtime import memory
 
 
 class OutOfMemoryError(MemoryError):

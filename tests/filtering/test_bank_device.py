@@ -16,7 +16,7 @@ from xcorr_app.errors import ArgumentError, DeviceMemoryError, ShapeError
 from xcorr_app.filtering import bank_device
 from xcorr_app.filtering.bank_device import FEWEST_AT_ONCE, runs_at_once
 from xcorr_app.filtering.boundary import MODES
-from xcorr_app.gpu import bank_run
+from xcorr_app.gpu.im2win import bank_run
 
 TYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64"]
 

@@ -23,7 +23,7 @@ from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError, DeviceMe
 from xcorr_app.filtering import convolve as convolve_module
 from xcorr_app.filtering import device, device_runs, transfer
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.gpu import memory
+from xcorr_app.gpu.runtime import memory
 
 CVAL = 3.0
 ASYMMETRIC = np.array([[1.0, 2.0, 0.5], [0.0, -1.0, 0.25]]) / 4.75

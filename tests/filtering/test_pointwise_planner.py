@@ -10,18 +10,19 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu import pointwise_planner
-from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits, candidates, plan_pointwise
+from xcorr_app.gpu.pointwise import planner as pointwise_planner
+from xcorr_app.gpu.pointwise.planner import candidates, plan_pointwise
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-H200 = MultiprocessorLimits(132, 65536, 255, 233472, 232448, 1024)
-T4 = MultiprocessorLimits(40, 65536, 255, 65536, 65536, 0)
+H200 = DeviceLimits(132, 232448, 65536, 255, 233472, 1024)
+T4 = DeviceLimits(40, 65536, 65536, 255, 65536, 0)
 
 sizes = st.one_of(
     st.integers(1, 64), st.integers(1, 4096), st.sampled_from([23, 24, 47, 48, 511, 512, 513, 1023, 2049, 4095, 4096])
 )
 pixel_counts = st.one_of(st.integers(1, 300), st.integers(1, 2**31))
 shapes = st.tuples(sizes, sizes, pixel_counts)
-ODD = MultiprocessorLimits(7, 60000, 255, 100000, 50000, 512)
+ODD = DeviceLimits(7, 50000, 60000, 255, 100000, 512)
 devices = st.sampled_from([H200, T4, ODD])
 
 
@@ -48,8 +49,8 @@ def test_every_candidate_keeps_the_limits_and_covers_the_output(shape, limits):
         assert blocks in (2, 4)
         assert registers <= 255
         assert registers * 128 * blocks <= limits.registers
-        assert (shared + limits.shared_bytes_reserved) * blocks <= limits.shared_bytes
-        assert shared <= limits.shared_bytes_per_block
+        assert (shared + limits.shared_bytes_reserved) * blocks <= limits.shared_bytes_per_multiprocessor
+        assert shared <= limits.shared_bytes
         assert plan.channel_count in (1, 2, 4, 8, 16, 32)
         assert plan.channel_count == 1 or plan.channel_count < 2 * channels
         share = up(up(filters * pixels, limits.multiprocessors), plan.block_filters * blocks)
@@ -96,7 +97,9 @@ def every_choice(filters, channels, pixels, limits):
                 registers = tile + high + wide + fetched + pointwise_planner.REGISTERS_BESIDES
                 shared = (2 * warp_filters + 2 * warp_pixels) * count * 8
                 most = min(limits.registers_per_thread, limits.registers // (blocks * 128) // 8 * 8)
-                room = min(limits.shared_bytes_per_block, limits.shared_bytes // blocks - limits.shared_bytes_reserved)
+                room = min(
+                    limits.shared_bytes, limits.shared_bytes_per_multiprocessor // blocks - limits.shared_bytes_reserved
+                )
                 if not fits or wide > high or registers > most or shared > room:
                     continue
                 intensity = tile * up(free, 32) / fetched
@@ -133,7 +136,7 @@ def test_limits_decide():
     tight = replace(H200, registers_per_thread=120)
     assert roomy.registers > 120
     assert plan_pointwise(256, 256, 10**6, tight).registers <= 120
-    little = replace(H200, shared_bytes_per_block=5000)
+    little = replace(H200, shared_bytes=5000)
     assert roomy.shared_bytes > 5000
     assert plan_pointwise(256, 256, 10**6, little).shared_bytes <= 5000
     with pytest.raises(ArgumentError, match="no tiles for 256 filters fit"):

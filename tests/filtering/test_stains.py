@@ -9,7 +9,7 @@ from skimage import color
 from xcorr_app import stain_matrix, unmix
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.stains import STAINS
-from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import to_host
 
 SKIMAGE_SCALE = -np.log10(1e-6)
 """scikit-image divides natural logarithms by that of its smallest value."""

@@ -11,7 +11,7 @@ from xcorr_app import unmix
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering import mixing
 from xcorr_app.filtering.unmix import unmix_counted
-from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import to_host
 
 TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
 

@@ -7,9 +7,9 @@ import pytest
 
 from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
-from xcorr_app.gpu.correlation_options import KernelOptions
-from xcorr_app.gpu.device import cuda_status
-from xcorr_app.gpu.near_peak_launch import near_peak_launches
+from xcorr_app.gpu.direct.options import KernelOptions
+from xcorr_app.gpu.peaks.near_peak import near_peak_launches
+from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.registration.matcher import Matcher
 
 pytestmark = [
@@ -50,7 +50,7 @@ def stack_of(dtype):
 def engine(request, monkeypatch):
     name, _, as_many = request.param.partition(", ")
     if as_many:  # the nearest values of most, all of the others
-        monkeypatch.setattr("xcorr_app.gpu.near_peak_launch._FEW", 0)
+        monkeypatch.setattr("xcorr_app.gpu.peaks.near_peak._FEW", 0)
     near_peak_launches.cache_clear()
     yield name
     near_peak_launches.cache_clear()

@@ -12,8 +12,8 @@ from xcorr_app.errors import DataTypeError, DeviceMemoryError, ShapeError
 from xcorr_app.filtering.bank_device import FEWEST_AT_ONCE
 from xcorr_app.filtering.banks import gabor, leung_malik
 from xcorr_app.filtering.boundary import MODES
-from xcorr_app.gpu.bank_run import bank_on_device
-from xcorr_app.gpu.device import cuda_status
+from xcorr_app.gpu.im2win.bank_run import bank_on_device
+from xcorr_app.gpu.runtime.device import cuda_status
 
 pytestmark = [
     pytest.mark.gpu,

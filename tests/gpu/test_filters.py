@@ -28,7 +28,7 @@ from tests.io.samples import noise, write_plain
 from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError, DeviceMemoryError, ShapeError
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.device import planned_engine
-from xcorr_app.gpu.memory import release_unused
+from xcorr_app.gpu.runtime.memory import release_unused
 from xcorr_app.registration import passes
 from xcorr_app.registration.prefilter import Prefilter
 

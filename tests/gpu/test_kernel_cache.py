@@ -19,7 +19,7 @@ USE = """
 import json, sys, time
 import numpy as np
 from xcorr_app import cross_correlate
-from xcorr_app.gpu.device import require_cuda
+from xcorr_app.gpu.runtime.device import require_cuda
 
 require_cuda()
 import cupy

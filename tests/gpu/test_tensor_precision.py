@@ -7,7 +7,7 @@ import pytest
 
 from tests.registration.scenes import drifting
 from xcorr_app import KernelOptions, cross_correlate
-from xcorr_app.gpu.device import cuda_status
+from xcorr_app.gpu.runtime.device import cuda_status
 
 pytestmark = [
     pytest.mark.gpu,

@@ -11,7 +11,7 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import KernelOptions, ShiftWindow, estimate_shifts
 from xcorr_app.correlation.definition import zncc_by_definition
-from xcorr_app.gpu.device import cuda_status
+from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.registration.matcher import Matcher
 from xcorr_app.registration.settings import Settings
 

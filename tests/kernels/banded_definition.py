@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from xcorr_app.gpu.banded_launch import banded_argument, banded_launch, fits_banded
-from xcorr_app.gpu.separable_launch import SeparableProblem
+from xcorr_app.gpu.stencil.banded import banded_argument, banded_launch, fits_banded
+from xcorr_app.gpu.stencil.separable import SeparableProblem
 
 
 def banded_on_host(folder, images, terms, boundary="reflect", outside=0.0, origin=(0, 0), *, guard=True, **options):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 
-from xcorr_app.gpu.banded_launch import banded_launch
-from xcorr_app.gpu.separable_launch import SeparableProblem, separable_launch
+from xcorr_app.gpu.stencil.banded import banded_launch
+from xcorr_app.gpu.stencil.separable import SeparableProblem, separable_launch
 
-OLDEST_BANDED = {"filtering/banded": 80}
+OLDEST_BANDED = {"stencil/banded": 80}
 """Architecture from which on the kernel does anything."""
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy import ndimage
 
-from xcorr_app.gpu.filter_problem import FilterProblem
+from xcorr_app.gpu.stencil.problem import FilterProblem
 
 INTEGERS = ("uint8", "uint16", "int16")
 TYPES = (*INTEGERS, "float32", "float64")

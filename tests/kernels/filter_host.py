@@ -7,9 +7,11 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from tests.kernels import binding
+from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import run_kernel
-from xcorr_app.gpu import filter_run
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil import reuse_run as filter_run
 
 
 def numpy_as_device(monkeypatch, folder):
@@ -34,16 +36,15 @@ def numpy_as_device(monkeypatch, folder):
 
     forget()
     monkeypatch.setitem(sys.modules, "cupy", np)
-    monkeypatch.setattr(filter_run, "kernel_function", kernel_function)
+    bind_without_device(monkeypatch, kernel_function)
     monkeypatch.setattr(filter_run, "_address", lambda images: images.ctypes.data // 16 * 16)
     monkeypatch.setattr(filter_run, "current_device", lambda: 0)
-    monkeypatch.setattr(filter_run, "argument_type", lambda: lambda number: number)
-    monkeypatch.setattr(filter_run, "struct_type", lambda: lambda element: element)
     monkeypatch.setattr(filter_run, "device_limits", lambda _: DeviceLimits())
     return ran
 
 
 def forget():
     """Forget what was prepared for the stand-in."""
-    filter_run._starts.cache_clear()
+    binding.forget()
+    filter_run._bound_parts.cache_clear()
     filter_run._prepared.cache_clear()

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.hankel_bytes_launch import hankel_bytes_launch
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.tensor.hankel_bytes import hankel_bytes_launch
 
 _DEVICE = DeviceLimits(132, 227 * 1024)
 _SIDES = (1, 17, 32, 33, 48, 64)

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.hankel_frames_launch import frames_launch
-from xcorr_app.gpu.hankel_launch import hankel_launch
-from xcorr_app.gpu.hankel_pieces_launch import pieces_launch
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.tensor.hankel import hankel_launch
+from xcorr_app.gpu.tensor.hankel_frames import frames_launch
+from xcorr_app.gpu.tensor.hankel_pieces import pieces_launch
 
 OLDEST = {
-    "correlation/hankel": 80,
-    "correlation/hankel_pieces": 80,
-    "correlation/halves": 80,
-    "correlation/eight_halves": 80,
-    "correlation/sum_frames": 80,
-    "correlation/hankel_bytes": 80,
-    "correlation/small_hankel": 80,
-    "correlation/small_planes": 80,
+    "tensor/hankel": 80,
+    "tensor/hankel_pieces": 80,
+    "tensor/to_fp16": 80,
+    "tensor/to_fp16_hankel": 80,
+    "tensor/sum_frames": 80,
+    "tensor/hankel_bytes": 80,
+    "tensor/small_hankel": 80,
+    "tensor/small_planes": 80,
 }
 """Architectures from which on a kernel does anything."""
 _DEVICE = DeviceLimits(132, 227 * 1024)

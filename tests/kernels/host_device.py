@@ -10,8 +10,9 @@ from pathlib import Path
 
 import numpy as np
 
-from xcorr_app.gpu.compile import kernel_root
-from xcorr_app.gpu.correlation_launch import launch_of
+from xcorr_app.gpu.direct.tile_launches import sum_of_segments
+from xcorr_app.gpu.direct.variants import launch_of
+from xcorr_app.gpu.runtime.compile import kernel_root
 
 SHIM = Path(__file__).parent / "shim"
 _OPTIONS = ("-std=c++17", "-O1", "-w", "-U_FORTIFY_SOURCE", "-fPIC")
@@ -31,8 +32,13 @@ def build(folder: Path, source: Path, defines: dict[str, str | int]) -> ctypes.C
             shutil.copy(SHIM / headers.name, headers)
             run_compiler([compiler, *_OPTIONS, "-x", "c++-header", str(headers), "-o", f"{headers}.gch"])
         command = [compiler, *_OPTIONS, "-shared", "-include", str(headers), f"-I{SHIM}"]
-        run_compiler([*command, f"-I{kernel_root() / 'include'}", *arguments, str(source), "-o", str(library)])
+        run_compiler([*command, *header_folders(), *arguments, str(source), "-o", str(library)])
     return ctypes.CDLL(str(library))
+
+
+def header_folders() -> list[str]:
+    """Options for the headers of all families; that a kernel needs its own alone, NVRTC's tests show."""
+    return [f"-I{folder}" for folder in sorted(kernel_root().iterdir()) if folder.is_dir()]
 
 
 def run_compiler(command: list[str]) -> None:
@@ -88,7 +94,7 @@ def correlate_on_host(folder, lefts, rights, problem, variant, *, sum_type="floa
         workspace = guarded(np.full((launch.segments, *shape), np.nan, dtype))
         run_launch(folder, launch, problem, (*inputs, workspace))
         assert guards_are_whole(workspace)
-        run_launch(folder, launch.sum_of_segments(problem), problem, (workspace, planes))
+        run_launch(folder, sum_of_segments(launch, problem), problem, (workspace, planes))
     else:
         run_launch(folder, launch, problem, (*inputs, planes))
         if launch.then:

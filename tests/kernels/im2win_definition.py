@@ -6,11 +6,13 @@ import sys
 
 import numpy as np
 
+from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from xcorr_app.gpu import im2win_run
-from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, sum_launch, transform_launch, turn_counters
-from xcorr_app.gpu.im2win_problem import stored_filters
-from xcorr_app.gpu.launch import DeviceLimits, Launch
+from xcorr_app.gpu.im2win import run as im2win_run
+from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, sum_launch, transform_launch, turn_counters
+from xcorr_app.gpu.im2win.problem import stored_filters
+from xcorr_app.gpu.runtime.launch import Launch
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 
 def windows_of(images, problem):
@@ -60,7 +62,7 @@ def start_on_host(folder, monkeypatch, names):
         return start
 
     monkeypatch.setitem(sys.modules, "cupy", np)
-    monkeypatch.setattr(im2win_run, "kernel_function", kernel_function)
+    bind_without_device(monkeypatch, kernel_function)
     monkeypatch.setattr(im2win_run, "current_device", lambda: 0)
     monkeypatch.setattr(im2win_run, "_counters", lambda device, number: np.zeros(number, np.int32))
     monkeypatch.setattr(im2win_run, "device_limits", lambda device: DeviceLimits())

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.around_peak import around_peak_launch
-from xcorr_app.gpu.bank_launch import BankPart, BankProblem, pad_launch
-from xcorr_app.gpu.correlation_launch import VARIANTS, launch_of
-from xcorr_app.gpu.correlation_options import TUNABLES, KernelOptions
-from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
-from xcorr_app.gpu.correlation_tuning import NARROW
-from xcorr_app.gpu.filter_launch import filter_launch
-from xcorr_app.gpu.filter_problem import FilterProblem
-from xcorr_app.gpu.im2win_launch import (
+from xcorr_app.gpu.direct.options import TUNABLES, KernelOptions
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.tile_launches import sum_of_segments
+from xcorr_app.gpu.direct.tuning import NARROW
+from xcorr_app.gpu.direct.variants import VARIANTS, launch_of
+from xcorr_app.gpu.im2win.bank import BankPart, BankProblem, pad_launch
+from xcorr_app.gpu.im2win.launches import (
     ABLATION,
     STEPS,
     basic_launch,
@@ -20,13 +18,18 @@ from xcorr_app.gpu.im2win_launch import (
     sum_launch,
     transform_launch,
 )
-from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem
-from xcorr_app.gpu.im2win_tiles import TILE_DEPTHS, TILES
-from xcorr_app.gpu.launch import DeviceLimits, Launch
-from xcorr_app.gpu.near_peak_launch import near_peak_launch
-from xcorr_app.gpu.peak_launch import peak_launch, plane_peak_launch, uncentre_launch
-from xcorr_app.gpu.separable_launch import SeparableProblem, separable_launch
-from xcorr_app.gpu.table_launch import overlap_sums_launch, small_table_launch
+from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
+from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
+from xcorr_app.gpu.peaks.around_peak import around_peak_launch
+from xcorr_app.gpu.peaks.near_peak import near_peak_launch
+from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch, uncentre_launch
+from xcorr_app.gpu.peaks.table_launches import overlap_sums_launch, small_table_launch
+from xcorr_app.gpu.runtime.launch import Launch
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
+from xcorr_app.gpu.stencil.problem import FilterProblem
+from xcorr_app.gpu.stencil.reuse import filter_launch
+from xcorr_app.gpu.stencil.separable import SeparableProblem, separable_launch
 
 COMMON_TYPES = [("float32", "float32", "float"), ("uint16", "uint16", "float")]
 """Types of left, right and sums: read as they are, and converted on load."""
@@ -63,7 +66,7 @@ def launches_of_variants(types_of_sums):
                 except ArgumentError:
                     continue
                 if launch.segments > 1:
-                    yield launch.sum_of_segments(problem)
+                    yield sum_of_segments(launch, problem)
                 yield launch
                 if launch.then:
                     yield launch.then

@@ -5,15 +5,15 @@ from __future__ import annotations
 import numpy as np
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from xcorr_app.gpu.pointwise_bytes import byte_matrix, bytes_argument
-from xcorr_app.gpu.pointwise_launch import pointwise_launch
-from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
-from xcorr_app.gpu.pointwise_mix import mixing_argument, sums_in_double
-from xcorr_app.gpu.pointwise_problem import PointwiseProblem
-from xcorr_app.gpu.pointwise_split import split_argument
-from xcorr_app.gpu.pointwise_tiles import pointwise_argument, segment_sum_launch, stored_matrix
-from xcorr_app.gpu.shallow_launch import shallow_argument
-from xcorr_app.gpu.shallow_plan import ShallowProblem
+from xcorr_app.gpu.pointwise.launches import pointwise_launch
+from xcorr_app.gpu.pointwise.mix import mixing_argument, sums_in_double
+from xcorr_app.gpu.pointwise.mix_bytes import byte_matrix, bytes_argument
+from xcorr_app.gpu.pointwise.mix_split import split_argument
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.shallow import shallow_argument
+from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
+from xcorr_app.gpu.pointwise.tiles import pointwise_argument, segment_sum_launch, stored_matrix
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 COUNTERS = 256
 H200 = KNOWN_DEVICES["h200"]

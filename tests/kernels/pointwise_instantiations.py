@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from xcorr_app.gpu.pointwise_launch import pointwise_launch
-from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
-from xcorr_app.gpu.pointwise_problem import PointwiseProblem
-from xcorr_app.gpu.pointwise_tile_shapes import TILES
-from xcorr_app.gpu.pointwise_tiles import tiled_launch
+from xcorr_app.gpu.pointwise.launches import pointwise_launch
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.tile_shapes import TILES
+from xcorr_app.gpu.pointwise.tiles import tiled_launch
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 _PLANES = 2048 * 2048
 LAYERS = ((32, 64, 112), (64, 128, 56), (512, 512, 14), (1024, 1024, 7), (96, 24, 56), (144, 32, 28), (320, 1280, 7))

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import ndimage
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from xcorr_app.gpu.separable_launch import SeparableProblem, never_clips, separable_launch, terms_argument
+from xcorr_app.gpu.stencil.separable import SeparableProblem, never_clips, separable_launch, terms_argument
 
 
 def random_terms(shape, count=1, seed=2):

@@ -6,8 +6,8 @@ import numpy as np
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.pointwise_definition import off_by, surroundings_are_whole
-from xcorr_app.gpu.shallow_launch import shallow_argument, shallow_launch
-from xcorr_app.gpu.shallow_plan import ShallowProblem
+from xcorr_app.gpu.pointwise.shallow import shallow_argument, shallow_launch
+from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
 
 
 def shallow_on_host(folder, images, filters, layer, *, offset=0, pitch=None, tuning=None, device=None):

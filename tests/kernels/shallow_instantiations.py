@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem
-from xcorr_app.gpu.pointwise_problem import PointwiseProblem
-from xcorr_app.gpu.shallow_launch import shallow_launch
-from xcorr_app.gpu.shallow_plan import ShallowProblem
+from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.shallow import shallow_launch
+from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
 
 _CHANNELS = (16, 24, 32, 40, 48)
 

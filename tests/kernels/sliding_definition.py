@@ -6,8 +6,8 @@ import numpy as np
 from scipy import ndimage
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from xcorr_app.gpu.sliding_launch import SlidingPass, packed_table, segment_rows, series_argument, sliding_launch
-from xcorr_app.gpu.sliding_series import start_table
+from xcorr_app.gpu.stencil.cosine_series import start_table
+from xcorr_app.gpu.stencil.sliding import SlidingPass, packed_table, segment_rows, series_argument, sliding_launch
 
 
 def gaussian_by_definition(images, sigma, boundary="reflect", outside=0.0):

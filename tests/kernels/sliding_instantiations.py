@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from xcorr_app.gpu.sliding_launch import SLIDING_BOUNDARIES, SlidingPass, sliding_launch
-from xcorr_app.gpu.sliding_series import EXACT_TOLERANCE, box_series, gaussian_series, start_table
+from xcorr_app.gpu.stencil.cosine_series import EXACT_TOLERANCE, box_series, gaussian_series, start_table
+from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES, SlidingPass, sliding_launch
 
 _SUMS = {"double": ("double", "float"), "float": ("float", "float"), "exact": ("double", "double")}
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.small_hankel_launch import small_hankel_launch
-from xcorr_app.gpu.small_planes_launch import small_planes_launch
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.tensor.small_hankel import small_hankel_launch
+from xcorr_app.gpu.tensor.small_planes import small_planes_launch
 
 _DEVICE = DeviceLimits(132, 227 * 1024)
 _SIZES = (16, 24, 32, 48, 64)

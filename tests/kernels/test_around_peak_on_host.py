@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from xcorr_app.gpu.around_peak import SIDE, around_peak_launch
+from xcorr_app.gpu.peaks.around_peak import SIDE, around_peak_launch
 
 
 def sums_by_slices(left, right, dy, dx):

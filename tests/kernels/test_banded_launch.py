@@ -7,9 +7,10 @@ import pytest
 
 from tests.kernels.separable_definition import gaussian, random_terms
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.banded_launch import banded_argument, banded_launch, fits_banded, is_faster_banded
-from xcorr_app.gpu.launch import DeviceLimits, ceil_div
-from xcorr_app.gpu.separable_launch import SeparableProblem
+from xcorr_app.gpu.runtime.launch import ceil_div
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil.banded import banded_argument, banded_launch, fits_banded, is_faster_banded
+from xcorr_app.gpu.stencil.separable import SeparableProblem
 
 H200 = DeviceLimits(132, 232448)
 

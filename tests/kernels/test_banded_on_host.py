@@ -9,8 +9,8 @@ from tests.kernels.banded_definition import banded_on_host
 from tests.kernels.filter_definition import random_images
 from tests.kernels.host_device import guarded
 from tests.kernels.separable_definition import assert_separable, gaussian, random_terms, separable_by_definition
-from xcorr_app.gpu.filter_problem import BOUNDARIES
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil.problem import BOUNDARIES
 
 TILES = [(4, 32), (2, 32), (8, 16), (4, 16), (8, 32)]
 

@@ -12,12 +12,12 @@ from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.im2win_definition import start_on_host
 from xcorr_app.errors import ArgumentError, DataTypeError, DeviceMemoryError, ShapeError
 from xcorr_app.filtering.boundary import padded
-from xcorr_app.gpu import bank_run
-from xcorr_app.gpu.bank_launch import BankPart, BankProblem, pad_launch
-from xcorr_app.gpu.bank_run import bank_on_device
-from xcorr_app.gpu.correlation_problem import INPUT_TYPES
-from xcorr_app.gpu.filter_problem import BOUNDARIES
-from xcorr_app.gpu.im2win_problem import MOST_ELEMENTS
+from xcorr_app.gpu.im2win import bank_run
+from xcorr_app.gpu.im2win.bank import BankPart, BankProblem, pad_launch
+from xcorr_app.gpu.im2win.bank_run import bank_on_device
+from xcorr_app.gpu.im2win.problem import MOST_ELEMENTS
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
+from xcorr_app.gpu.stencil.problem import BOUNDARIES
 
 
 @pytest.fixture

@@ -43,7 +43,7 @@ from tests.kernels.small_hankel_instantiations import (
     other_launches_of_small_hankel,
     other_launches_of_small_planes,
 )
-from xcorr_app.gpu.compile import OF_ONE_ARCHITECTURE, compiler_options, kernel_root, kernel_source
+from xcorr_app.gpu.runtime.compile import OF_ONE_ARCHITECTURE, compiler_options, kernel_root, kernel_source
 from xcorr_app.registration.passes import worker_count
 
 _COMMON = [*launches_of_variants(COMMON_TYPES), *launches_of_peaks(COMMON_TYPES)]
@@ -77,8 +77,8 @@ def architectures_of(launch):
     return [sm for sm in chosen_architectures() if sm >= {**OLDEST, **OLDEST_BANDED}.get(launch.kernel, 0)]
 
 
-def options(architecture):
-    return (*compiler_options(), f"-arch=sm_{architecture}")
+def options(kernel, architecture):
+    return (*compiler_options(kernel), f"-arch=sm_{architecture}")
 
 
 @pytest.fixture(scope="module")
@@ -105,7 +105,7 @@ def chosen_jobs():
 def test_stays_in_registers(processes, kernel):
     jobs = [job for job in chosen_jobs() if job[0].kernel == kernel]
     sources = [kernel_source(launch.kernel, launch.defines) for launch, _ in jobs]
-    logs = processes.map(nvrtc.outside_registers, sources, [options(sm) for _, sm in jobs])
+    logs = processes.map(nvrtc.outside_registers, sources, [options(launch.kernel, sm) for launch, sm in jobs])
     wrong = [f"sm_{sm} {launch.defines}: {log}" for (launch, sm), log in zip(jobs, logs, strict=True) if log]
     assert not wrong, "\n".join(wrong)
 
@@ -113,8 +113,8 @@ def test_stays_in_registers(processes, kernel):
 def test_a_spill_would_be_noticed():
     source = 'extern "C" __global__ void f(float* x) { float a[200]; LOOP a[i] = x[i]; LOOP x[i] += a[i * 7 % ODD]; }'
     source = source.replace("LOOP", "_Pragma(UNROLL) for (int i = 0; i < 200; ++i)").replace("UNROLL", '"unroll"')
-    assert nvrtc.outside_registers(source.replace("ODD", "int(x[0])"), options(90))
-    assert not nvrtc.outside_registers(source.replace("7 % ODD", "1"), options(90))
+    assert nvrtc.outside_registers(source.replace("ODD", "int(x[0])"), options("include/none", 90))
+    assert not nvrtc.outside_registers(source.replace("7 % ODD", "1"), options("include/none", 90))
 
 
 def test_every_kernel_is_compiled():

@@ -8,9 +8,10 @@ import pytest
 from tests.kernels.definition import planes_by_definition
 from tests.kernels.host_device import correlate_on_host
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.correlation_launch import VARIANTS, computes
-from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.variants import VARIANTS, computes
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 PROBLEMS = {
     "one element": Problem.full_plane((1, 1), (1, 1)),

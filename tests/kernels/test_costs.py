@@ -11,12 +11,12 @@ import pytest
 from xcorr_app.correlation import engines
 from xcorr_app.correlation.engines import Task, choose_engine
 from xcorr_app.correlation.engines.task import window_of
-from xcorr_app.gpu.correlation_costs import CostTable, candidates, cheapest, costs, fastest_variant, shipped_table
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.correlation_work import fft_work
-from xcorr_app.gpu.fft_size import fast_length, smallest_size
-from xcorr_app.gpu.kernel_work import combined_work, row_product_work
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.direct.costs import CostTable, candidates, cheapest, costs, fastest_variant, shipped_table
+from xcorr_app.gpu.direct.fft_size import fast_length, smallest_size
+from xcorr_app.gpu.direct.kernel_work import combined_work, row_product_work
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.work import fft_work
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 H200 = DeviceLimits(132, 232448)
 FULL = Problem.full_plane

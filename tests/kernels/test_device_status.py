@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from xcorr_app.errors import DeviceError
-from xcorr_app.gpu.device import cuda_status, require_cuda
+from xcorr_app.gpu.runtime.device import cuda_status, require_cuda
 
 
 def fake_cupy(count=1, **changes):

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.filter_launch import filter_launch
-from xcorr_app.gpu.filter_problem import FILTER_KERNELS, FilterProblem, stays_in_range, taps_argument
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil.problem import FILTER_KERNELS, FilterProblem, stays_in_range, taps_argument
+from xcorr_app.gpu.stencil.reuse import filter_launch
 
 
 @pytest.mark.parametrize(
@@ -27,14 +27,14 @@ from xcorr_app.gpu.launch import DeviceLimits
 )
 def test_rolling_sums_where_registers_hold_them(shape, element, kernel):
     launch = filter_launch(FilterProblem((512, 512), shape), image_type=element, result_type=element)
-    assert launch.kernel == f"filtering/{kernel}"
+    assert launch.kernel == f"stencil/{kernel}"
 
 
 @pytest.mark.parametrize(("side", "images"), [(13, 16), (14, 32), (15, 32)])
 def test_more_rows_roll_over_large_stacks_only(side, images):
     for count, expected in ((images, "reuse"), (images - 1, "reuse_wide")):
-        assert filter_launch(FilterProblem((1024, 1024), (side, side), count)).kernel == f"filtering/{expected}"
-    assert filter_launch(FilterProblem((1024, 1024), (16, 2), 64)).kernel == "filtering/reuse_wide"
+        assert filter_launch(FilterProblem((1024, 1024), (side, side), count)).kernel == f"stencil/{expected}"
+    assert filter_launch(FilterProblem((1024, 1024), (16, 2), 64)).kernel == "stencil/reuse_wide"
 
 
 @pytest.mark.parametrize(
@@ -101,7 +101,7 @@ def test_the_largest_taps_fit_the_arguments_of_a_kernel():
 def test_sums_in_double_precision_where_they_are_asked_for():
     problem = FilterProblem((512, 512), (15, 15))
     launch = filter_launch(problem, image_type="uint16", result_type="uint16", double_sums=True)
-    assert launch.kernel == "filtering/reuse_wide"
+    assert launch.kernel == "stencil/reuse_wide"
     assert launch.defines["SUM_TYPE"] == "double"
     assert launch.defines["CENTRE"] == 0
     assert taps_argument([[0.1]], 0.2, "uint16", double_sums=True).tobytes() == np.array([0.1, 0.2, 0.1, 0]).tobytes()

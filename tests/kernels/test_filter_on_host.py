@@ -9,9 +9,9 @@ import pytest
 
 from tests.kernels.filter_definition import TYPES, assert_filtered, filtered_by_definition, random_images, random_taps
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from xcorr_app.gpu.filter_launch import filter_launch
-from xcorr_app.gpu.filter_problem import BOUNDARIES, FilterProblem, taps_argument
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil.problem import BOUNDARIES, FilterProblem, taps_argument
+from xcorr_app.gpu.stencil.reuse import filter_launch
 
 SHAPES = {"reuse": (3, 5), "reuse_wide": (6, 9), "exchange_3": (3, 3), "exchange_5": (5, 5)}
 """A filter for every kernel."""

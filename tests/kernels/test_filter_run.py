@@ -11,7 +11,9 @@ import pytest
 from tests.kernels.filter_definition import assert_filtered, filtered_by_definition, random_images, random_taps
 from tests.kernels.filter_host import forget, numpy_as_device
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu import filter_problem, filter_run
+from xcorr_app.gpu.runtime import binder
+from xcorr_app.gpu.stencil import problem as filter_problem
+from xcorr_app.gpu.stencil import reuse_run as filter_run
 
 
 @pytest.fixture
@@ -83,14 +85,14 @@ def test_taps_are_wrapped_where_the_library_lends_its_way(monkeypatch):
         def __init__(self, element):
             self.element = element
 
-    filter_run.struct_type.cache_clear()
+    binder._struct_type.cache_clear()
     monkeypatch.setitem(sys.modules, "cupy.cuda.function", SimpleNamespace(CNumpyArray=Wrapped))
     element = np.zeros((), [("at", "f4", 9)])
-    assert filter_run.struct_type()(element).element is element
-    filter_run.struct_type.cache_clear()
+    assert binder.as_struct(element).element is element
+    binder._struct_type.cache_clear()
     monkeypatch.setitem(sys.modules, "cupy.cuda.function", SimpleNamespace())
-    assert filter_run.struct_type()(element) is element
-    filter_run.struct_type.cache_clear()
+    assert binder.as_struct(element) is element
+    binder._struct_type.cache_clear()
 
 
 @pytest.mark.usefixtures("host")

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_launch
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.hankel_bytes_launch import hankel_bytes_launch
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.tensor.hankel_bytes import hankel_bytes_launch
 
 FEW_MULTIPROCESSORS = DeviceLimits(1)
 

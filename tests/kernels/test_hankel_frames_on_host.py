@@ -9,10 +9,10 @@ import pytest
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.test_hankel_on_host import PROBLEMS, assert_close, images, moments
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.hankel_frames_launch import frames_launch
-from xcorr_app.gpu.hankel_launch import slides_left
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.tensor.hankel import slides_left
+from xcorr_app.gpu.tensor.hankel_frames import frames_launch
 
 SMALL = {"EX_TILES": 1, "N_TILES": 8, "PANEL": 32, "SETS": 2, "SET_WARPS": 1, "FRAME_BUFFERS": 2}
 

@@ -9,11 +9,11 @@ import pytest
 
 from xcorr_app.correlation.engines import tensor
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.hankel_frames_launch import frames_launch, takes_frames
-from xcorr_app.gpu.hankel_launch import hankel_launch
-from xcorr_app.gpu.hankel_pieces_launch import pieces_launch
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.tensor.hankel import hankel_launch
+from xcorr_app.gpu.tensor.hankel_frames import frames_launch, takes_frames
+from xcorr_app.gpu.tensor.hankel_pieces import pieces_launch
 
 
 @pytest.mark.parametrize("split", [1, 2])

@@ -9,10 +9,10 @@ import pytest
 
 from tests.kernels.definition import planes_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.hankel_launch import hankel_launch, slides_left
-from xcorr_app.gpu.hankel_pieces_launch import pieces_launch
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.tensor.hankel import hankel_launch, slides_left
+from xcorr_app.gpu.tensor.hankel_pieces import pieces_launch
 
 SMALL = {"WARPS": 4, "STEP_ROWS": 2, "PANEL": 64}
 WARPGROUP = {"WARPS": 2, "STEP_ROWS": 4, "PANEL": 128}

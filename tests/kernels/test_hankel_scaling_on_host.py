@@ -7,7 +7,7 @@ import pytest
 
 from tests.kernels import test_hankel_on_host as hankel
 from tests.kernels.definition import planes_by_definition
-from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.direct.problem import Problem
 
 PROBLEMS = {name: hankel.PROBLEMS[name] for name in ("one-to-many", "many over one right")}
 KINDS = {

@@ -12,9 +12,9 @@ import pytest
 
 from tests.kernels.host_device import run_kernel
 from tests.kernels.im2win_definition import convolution_by_definition, integers
-from xcorr_app.gpu.im2win_launch import basic_launch, convolve_launch, sum_launch, transform_launch, turn_counters
-from xcorr_app.gpu.im2win_problem import Im2winProblem, stored_filters
-from xcorr_app.gpu.im2win_tiles import TILES
+from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, sum_launch, transform_launch, turn_counters
+from xcorr_app.gpu.im2win.problem import Im2winProblem, stored_filters
+from xcorr_app.gpu.im2win.tiles import TILES
 
 # No size is a multiple of a tile's; the window tensor is whole vectors, whose stores need an aligned end.
 PROBLEM = Im2winProblem(2, 3, 9, 12, 37, 3, 3)

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.im2win_launch import (
+from xcorr_app.gpu.im2win.launches import (
     ABLATION,
     STEPS,
     basic_launch,
@@ -15,10 +15,10 @@ from xcorr_app.gpu.im2win_launch import (
     transform_launch,
     turn_counters,
 )
-from xcorr_app.gpu.im2win_problem import LAYERS, MOST_ELEMENTS, MOST_TILE_DEPTH, Im2winProblem, stored_filters
-from xcorr_app.gpu.im2win_run import WINDOW_BYTES
-from xcorr_app.gpu.im2win_tiles import TILE_DEPTHS, TILES, plan_for, takes_turns, tile_depth
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.im2win.problem import LAYERS, MOST_ELEMENTS, MOST_TILE_DEPTH, Im2winProblem, stored_filters
+from xcorr_app.gpu.im2win.run import WINDOW_BYTES
+from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES, plan_for, takes_turns, tile_depth
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 DEVICE = DeviceLimits()
 

@@ -13,10 +13,10 @@ from tests.kernels.im2win_definition import (
     transform_on_host,
     window_tensor_by_definition,
 )
-from xcorr_app.gpu import im2win_tiles
-from xcorr_app.gpu.im2win_launch import ABLATION, STEPS, convolve_launch, filters_launch
-from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem, stored_filters
-from xcorr_app.gpu.im2win_tiles import TILES
+from xcorr_app.gpu.im2win import tiles as im2win_tiles
+from xcorr_app.gpu.im2win.launches import ABLATION, STEPS, convolve_launch, filters_launch
+from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem, stored_filters
+from xcorr_app.gpu.im2win.tiles import TILES
 
 PROBLEMS = {
     "one element": Im2winProblem(1, 1, 1, 1, 1, 1, 1),

@@ -8,8 +8,10 @@ import pytest
 from tests.kernels.host_device import guarded, guards_are_whole
 from tests.kernels.im2win_definition import convolution_by_definition, integers, start_on_host
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu import im2win_problem, im2win_run, im2win_tiles
-from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem
+from xcorr_app.gpu.im2win import problem as im2win_problem
+from xcorr_app.gpu.im2win import run as im2win_run
+from xcorr_app.gpu.im2win import tiles as im2win_tiles
+from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
 
 PROBLEM = Im2winProblem(7, 2, 9, 12, 5, 3, 2, 2)
 

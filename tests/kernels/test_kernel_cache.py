@@ -9,10 +9,10 @@ from types import SimpleNamespace
 import pytest
 
 from xcorr_app.errors import DeviceError
-from xcorr_app.gpu import compile as compiling
-from xcorr_app.gpu import kernel_cache
+from xcorr_app.gpu.runtime import compile as compiling
+from xcorr_app.gpu.runtime import kernel_cache
 
-NAME = "correlation/warp_shuffle"
+NAME = "direct/warp_shuffle"
 
 
 class FakeCuPy:
@@ -207,11 +207,11 @@ def test_a_compile_error_names_the_kernel(folder, monkeypatch):
     cupy.cuda.compiler.compile_using_nvrtc = refuse
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     with pytest.raises(DeviceError, match=r"multi_row\.cu does not compile.*expected a ';'"):
-        compiling.kernel_function("correlation/multi_row", {"BROKEN": 1})
+        compiling.kernel_function("direct/multi_row", {"BROKEN": 1})
 
 
 def test_the_source_carries_defines_and_the_digest_of_the_headers():
-    source = compiling.kernel_source("correlation/combined", {"TILE_X": 12, "LEFT_TYPE": "unsigned char"})
+    source = compiling.kernel_source("direct/combined", {"TILE_X": 12, "LEFT_TYPE": "unsigned char"})
     first, *rest = source.splitlines()
     assert first.startswith("// headers ")
     assert rest[:2] == ["#define LEFT_TYPE unsigned char", "#define TILE_X 12"]

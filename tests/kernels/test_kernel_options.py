@@ -10,9 +10,9 @@ from tests.kernels.host_device import correlate_on_host
 from xcorr_app import KernelOptions
 from xcorr_app.correlation.engines import ENGINES, choose_engine
 from xcorr_app.errors import ArgumentError, DeviceError
-from xcorr_app.gpu.correlation_launch import VARIANTS, launch_of
-from xcorr_app.gpu.correlation_options import PRECISIONS
-from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.direct.options import PRECISIONS
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.variants import VARIANTS, launch_of
 
 DISTRIBUTED = "warp-shuffle-distributed"
 

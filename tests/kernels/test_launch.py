@@ -8,9 +8,9 @@ from itertools import product
 import pytest
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.correlation_launch import VARIANTS, computes, launch_of, most_pairs
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.variants import VARIANTS, computes, launch_of, most_pairs
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 
 def pairs_of(problem, left=0, right=0):

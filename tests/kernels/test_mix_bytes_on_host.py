@@ -14,10 +14,10 @@ from tests.kernels.pointwise_definition import (
     random_stack,
 )
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise_bytes import byte_matrix
-from xcorr_app.gpu.pointwise_launch import kernel_for, pointwise_launch
-from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
-from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.launches import kernel_for, pointwise_launch
+from xcorr_app.gpu.pointwise.mix_bytes import byte_matrix
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 H200, T4 = KNOWN_DEVICES["h200"], KNOWN_DEVICES["t4"]
 FEW = replace(H200, multiprocessors=1)

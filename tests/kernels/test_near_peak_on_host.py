@@ -10,11 +10,12 @@ import pytest
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.peak_definition import pairs_with_a_peak, scores_by_definition
 from tests.kernels.test_peaks_on_host import tables_on_host
-from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.near_peak_launch import SHIFTS, near_peak_launch, near_peak_launches
-from xcorr_app.gpu.overlap_edges import OverlapEdges
-from xcorr_app.gpu.peak_launch import RECORD
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.near_peak import SHIFTS, near_peak_launch, near_peak_launches
+from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges
+from xcorr_app.gpu.peaks.search import RECORD
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 DEVICE = DeviceLimits()
 SIDES = [3, 5]

@@ -8,11 +8,12 @@ import pytest
 from tests.kernels.definition import planes_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition
-from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.overlap_edges import OverlapEdges, Strips
-from xcorr_app.gpu.peak_launch import RECORD, peak_launch, plane_peak_launch, uncentre_launch
-from xcorr_app.gpu.table_launch import overlap_sums_launch, small_table_launch, strip_rows
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges, Strips
+from xcorr_app.gpu.peaks.search import RECORD, peak_launch, plane_peak_launch, uncentre_launch
+from xcorr_app.gpu.peaks.table_launches import overlap_sums_launch, small_table_launch, strip_rows
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 DEVICE = DeviceLimits()
 LEAST = 12  # smaller overlaps score one at many shifts

@@ -8,10 +8,12 @@ import types
 import numpy as np
 import pytest
 
-from xcorr_app.gpu import correlation_plan, placement
-from xcorr_app.gpu.correlation_launch import launch_of, most_pairs
-from xcorr_app.gpu.correlation_plan import plan_of
-from xcorr_app.gpu.correlation_problem import Problem
+from tests.kernels.binding import bind_without_device
+from xcorr_app.gpu.direct import plan as correlation_plan
+from xcorr_app.gpu.direct.plan import plan_of
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.variants import launch_of, most_pairs
+from xcorr_app.gpu.runtime import placement
 
 
 @pytest.fixture
@@ -20,8 +22,9 @@ def started(monkeypatch):
     cupy = types.ModuleType("cupy")
     cupy.empty = np.empty
     attributes = {"MultiProcessorCount": 132, "MaxSharedMemoryPerBlockOptin": 232448}
+    attributes |= {"MaxRegistersPerMultiprocessor": 65536, "MaxSharedMemoryPerMultiprocessor": 233472}
     cupy.cuda = types.SimpleNamespace(
-        Device=lambda number: types.SimpleNamespace(attributes=attributes),
+        Device=lambda number: types.SimpleNamespace(attributes=attributes, compute_capability="90"),
         runtime=types.SimpleNamespace(getDevice=lambda: 0),
     )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
@@ -31,8 +34,8 @@ def started(monkeypatch):
         compiled.append(name)
         return lambda *given: starts.append((name.rsplit("/", 1)[-1], *given))
 
-    monkeypatch.setattr(correlation_plan, "kernel_function", kernel_function)
-    cached = (correlation_plan._plan, correlation_plan.device_limits, correlation_plan.argument_type)
+    bind_without_device(monkeypatch, kernel_function)
+    cached = (correlation_plan._plan, correlation_plan.device_limits)
     for function in (*cached, placement._number_of_current):
         function.cache_clear()
     yield starts, compiled

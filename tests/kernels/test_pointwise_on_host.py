@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from benchmarks.pointwise.layers import LAYERS
 from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, random_matrix, random_stack
-from xcorr_app.bench.pointwise.layers import LAYERS
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise_launch import pointwise_launch
-from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
-from xcorr_app.gpu.pointwise_problem import PointwiseProblem
-from xcorr_app.gpu.pointwise_tiles import tiled_launch
+from xcorr_app.gpu.pointwise.launches import pointwise_launch
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.tiles import tiled_launch
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 H200 = KNOWN_DEVICES["h200"]
 ONE = replace(H200, multiprocessors=1)
@@ -70,7 +70,7 @@ def test_very_many_channels(host_builds, kernel, sizes):
 @pytest.mark.parametrize("filters", [11, 50])
 def test_every_number_of_lanes_that_share_channels(host_builds, monkeypatch, count, filters):
     """The reduction over all of them; the planner is made to choose each."""
-    monkeypatch.setattr("xcorr_app.gpu.pointwise_planner.CHANNEL_COUNTS", (count,))
+    monkeypatch.setattr("xcorr_app.gpu.pointwise.planner.CHANNEL_COUNTS", (count,))
     result = check(host_builds, (2, 37, 45), 1, filters, kernel="pointwise", limits=ONE)
     again = check(host_builds, (2, 37, 45), 1, filters, kernel="pointwise", limits=ONE, tuning={"ROUNDS": 3})
     np.testing.assert_array_equal(again, result)
@@ -97,7 +97,7 @@ def test_channels_shared_by_blocks(host_builds, monkeypatch, segments, inner):
     def with_segments(problem, limits, **options):
         return tiled_launch(problem, limits, segments=segments, **options)
 
-    monkeypatch.setattr("xcorr_app.gpu.pointwise_launch.tiled_launch", with_segments)
+    monkeypatch.setattr("xcorr_app.gpu.pointwise.launches.tiled_launch", with_segments)
     check(host_builds, (3, 90, inner), 1, 21, kernel="pointwise_tiled")
 
 

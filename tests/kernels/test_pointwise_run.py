@@ -8,18 +8,21 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from tests.kernels import binding
+from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import run_kernel
 from tests.kernels.pointwise_definition import assert_mixed, random_matrix, random_stack
 from xcorr_app import unmix
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering import unmix as unmix_module
 from xcorr_app.filtering.unmix import unmix_counted
-from xcorr_app.gpu import pointwise_launch, pointwise_run
-from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
-from xcorr_app.gpu.pointwise_mix import mix_launch
-from xcorr_app.gpu.pointwise_problem import PointwiseProblem
-from xcorr_app.gpu.pointwise_run import COUNTERS, pointwise_on_device
-from xcorr_app.gpu.pointwise_tiles import stored_matrix
+from xcorr_app.gpu.pointwise import launches as pointwise_launch
+from xcorr_app.gpu.pointwise import run as pointwise_run
+from xcorr_app.gpu.pointwise.mix import mix_launch
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
+from xcorr_app.gpu.pointwise.tiles import stored_matrix
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 
 class HostArray(np.ndarray):
@@ -61,13 +64,14 @@ def host(monkeypatch, host_builds):
         ascontiguousarray=array(np.ascontiguousarray), empty=array(np.empty), zeros=array(np.zeros), float32=np.float32
     )
     namespace.asarray = array(np.asarray)
-    pointwise_run._starts.cache_clear()
+    pointwise_run._bound_parts.cache_clear()
     monkeypatch.setitem(sys.modules, "cupy", namespace)
-    monkeypatch.setattr(pointwise_run, "kernel_function", kernel_function)
+    bind_without_device(monkeypatch, kernel_function)
     monkeypatch.setattr(pointwise_run, "current_device", lambda: 0)
-    monkeypatch.setattr(pointwise_run, "multiprocessor_limits", lambda _: KNOWN_DEVICES["h200"])
+    monkeypatch.setattr(pointwise_run, "device_limits", lambda _: KNOWN_DEVICES["h200"])
     yield ran
-    pointwise_run._starts.cache_clear()
+    binding.forget()
+    pointwise_run._bound_parts.cache_clear()
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((3, 40), 0), ((5, 7, 3), -1), ((2, 3, 9, 8), 1), ((2, 2, 3, 9, 8), -3)])

@@ -6,14 +6,14 @@ from dataclasses import replace
 
 import pytest
 
-from xcorr_app.bench.pointwise.layers import LAYERS
+from benchmarks.pointwise.layers import LAYERS
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.launch import ceil_div
-from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
-from xcorr_app.gpu.pointwise_problem import PointwiseProblem
-from xcorr_app.gpu.pointwise_tile_choice import choose_tile, modelled_cycles, takes_planes
-from xcorr_app.gpu.pointwise_tile_shapes import TILES
-from xcorr_app.gpu.pointwise_tiles import tiled_launch
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.tile_choice import choose_tile, modelled_cycles, takes_planes
+from xcorr_app.gpu.pointwise.tile_shapes import TILES
+from xcorr_app.gpu.pointwise.tiles import tiled_launch
+from xcorr_app.gpu.runtime.launch import ceil_div
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 H200 = KNOWN_DEVICES["h200"]
 DEEP = [layer for layer in LAYERS if layer[0] > 64]
@@ -31,7 +31,7 @@ def test_launches_of_the_layers_keep_the_limits(images, name):
     for layer in LAYERS:
         problem = problem_of(layer, images)
         launch = tiled_launch(problem, limits)
-        assert launch.shared_bytes <= limits.shared_bytes_per_block
+        assert launch.shared_bytes <= limits.shared_bytes
         assert launch.defines["PLANE"] == (49 if layer[2] == 7 else 0)
         choice = choose_tile(problem, limits, planes=takes_planes(problem, 16))
         tiles = ceil_div(layer[1], choice.tile.filters)

@@ -9,8 +9,8 @@ import types
 import numpy as np
 import pytest
 
-from xcorr_app.gpu import scratch as module
-from xcorr_app.gpu.scratch import Scratch
+from xcorr_app.gpu.runtime import scratch as module
+from xcorr_app.gpu.runtime.scratch import Scratch
 
 
 @pytest.fixture

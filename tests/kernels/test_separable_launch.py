@@ -7,9 +7,9 @@ import pytest
 
 from tests.kernels.separable_definition import gaussian
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu import separable_launch as module
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.separable_launch import (
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil import separable as module
+from xcorr_app.gpu.stencil.separable import (
     SeparableProblem,
     fits_one_pass,
     never_clips,

@@ -14,8 +14,8 @@ from tests.kernels.separable_definition import (
     separable_by_definition,
     separable_on_host,
 )
-from xcorr_app.gpu.filter_problem import BOUNDARIES
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil.problem import BOUNDARIES
 
 
 def check(folder, images, terms, boundary="reflect", outside=0.0, origin=(0, 0), **options):

@@ -9,13 +9,15 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from tests.kernels import binding
+from tests.kernels.binding import bind_without_device
 from tests.kernels.filter_definition import random_images
 from tests.kernels.host_device import run_kernel
 from tests.kernels.separable_definition import assert_separable, gaussian, random_terms, separable_by_definition
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu import banded_run, correlation_plan, separable_launch, separable_run
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
+from xcorr_app.gpu.stencil import banded_run, separable_run
+from xcorr_app.gpu.stencil import separable as separable_launch
 
 
 @pytest.fixture
@@ -44,8 +46,8 @@ def host(monkeypatch, host_builds):
         return start
 
     def clear():
-        separable_run._starts.cache_clear()
-        separable_run._null.cache_clear()
+        separable_run._bound_parts.cache_clear()
+        binding.forget()
         separable_run._argument.cache_clear()
         banded_run._starts.cache_clear()
         banded_run._argument.cache_clear()
@@ -53,14 +55,11 @@ def host(monkeypatch, host_builds):
     clear()
     monkeypatch.setitem(sys.modules, "cupy", np)
     monkeypatch.setitem(sys.modules, "cupyx.scipy.ndimage", ndimage)
-    for module in (separable_run, correlation_plan):
-        monkeypatch.setattr(module, "kernel_function", kernel_function)
-        monkeypatch.setattr(module, "argument_type", lambda: lambda number: number)
+    bind_without_device(monkeypatch, kernel_function)
     for module in (separable_run, banded_run):
         monkeypatch.setattr(module, "current_device", lambda: 0)
-        monkeypatch.setattr(module, "struct_type", lambda: lambda element: element)
         monkeypatch.setattr(module, "device_limits", lambda _: DeviceLimits())
-    monkeypatch.setattr(banded_run, "multiprocessor_limits", lambda _: KNOWN_DEVICES["h200"])
+    monkeypatch.setattr(banded_run, "device_limits", lambda _: KNOWN_DEVICES["h200"])
     monkeypatch.setattr(banded_run, "Scratch", lambda array: lambda: (np.full(array[0], 77, array[1]), None))
     yield ran
     clear()
@@ -102,7 +101,7 @@ def test_other_taps_start_the_same_kernel(host):
     for seed in (3, 4):
         terms = random_terms((3, 3), seed=seed)
         assert_separable(separable_run.separable_on_device(images, terms, tuning={"WARPS": 1}), images, terms)
-    assert separable_run._starts.cache_info().hits == 1
+    assert separable_run._bound_parts.cache_info().hits == 1
     assert [launch.threads for launch in host] == [32, 32]
 
 

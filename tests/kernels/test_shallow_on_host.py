@@ -12,13 +12,13 @@ from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, rand
 from tests.kernels.shallow_host import shallow_on_host
 from tests.kernels.test_im2win_on_host import noise
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.im2win_problem import LAYERS as DOCUMENTED
-from xcorr_app.gpu.im2win_problem import Im2winProblem
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.pointwise_launch import pointwise_launch
-from xcorr_app.gpu.pointwise_problem import PointwiseProblem
-from xcorr_app.gpu.shallow_launch import shallow_launch
-from xcorr_app.gpu.shallow_plan import ShallowProblem
+from xcorr_app.gpu.im2win.problem import LAYERS as DOCUMENTED
+from xcorr_app.gpu.im2win.problem import Im2winProblem
+from xcorr_app.gpu.pointwise.launches import pointwise_launch
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.shallow import shallow_launch
+from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 LAYERS = {
     "one element": Im2winProblem(1, 1, 1, 1, 1, 1, 1),

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.sliding_launch import SlidingPass, packed_table, segment_rows, series_argument, sliding_launch
-from xcorr_app.gpu.sliding_series import box_series, gaussian_series, start_table
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil.cosine_series import box_series, gaussian_series, start_table
+from xcorr_app.gpu.stencil.sliding import SlidingPass, packed_table, segment_rows, series_argument, sliding_launch
 
 SERIES = gaussian_series(64.0)
 

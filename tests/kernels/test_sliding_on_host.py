@@ -8,9 +8,9 @@ from scipy import ndimage
 
 from tests.kernels.filter_definition import TYPES, random_images
 from tests.kernels.sliding_definition import assert_smoothed, pass_on_host
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.sliding_launch import SLIDING_BOUNDARIES
-from xcorr_app.gpu.sliding_series import box_series, gaussian_series
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil.cosine_series import box_series, gaussian_series
+from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES
 
 SUMS = ("double", "float")
 

@@ -9,14 +9,17 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from tests.kernels import binding
+from tests.kernels.binding import bind_without_device
 from tests.kernels.filter_definition import random_images
 from tests.kernels.host_device import run_kernel
 from tests.kernels.sliding_definition import assert_smoothed, gaussian_by_definition
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu import sliding_launch, sliding_run
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.sliding_launch import SLIDING_BOUNDARIES
-from xcorr_app.gpu.sliding_run import sliding_box_on_device, sliding_gaussian_on_device
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil import sliding as sliding_launch
+from xcorr_app.gpu.stencil import sliding_run
+from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES
+from xcorr_app.gpu.stencil.sliding_run import sliding_box_on_device, sliding_gaussian_on_device
 
 
 @pytest.fixture
@@ -40,14 +43,14 @@ def host(monkeypatch, host_builds):
 
         return start
 
-    sliding_run._starts.cache_clear()
+    sliding_run._bound_parts.cache_clear()
     monkeypatch.setitem(sys.modules, "cupy", cupy)
-    monkeypatch.setattr(sliding_run, "kernel_function", kernel_function)
+    bind_without_device(monkeypatch, kernel_function)
     monkeypatch.setattr(sliding_run, "current_device", lambda: 0)
-    monkeypatch.setattr(sliding_run, "argument_type", lambda: lambda number: number)
     monkeypatch.setattr(sliding_run, "device_limits", lambda _: DeviceLimits())
     yield device
-    sliding_run._starts.cache_clear()
+    binding.forget()
+    sliding_run._bound_parts.cache_clear()
 
 
 @pytest.mark.parametrize("shape", [(50, 37), (3, 50, 37), (2, 2, 33, 64)])
@@ -104,7 +107,7 @@ def test_parts_that_fit_the_memory_and_launches_that_fit_a_grid(host, monkeypatc
     assert len(host.ran) == 2 * 3
     monkeypatch.setattr(sliding_launch, "_LARGEST_INDEX", 2 * 2 * 2 * 32)  # two images of two strips in two segments
     monkeypatch.setattr(sliding_run, "BETWEEN_BYTES", 2**30)
-    sliding_run._starts.cache_clear()
+    sliding_run._bound_parts.cache_clear()
     assert_smoothed(sliding_gaussian_on_device(images, 3.0, 3.0), expected, 1)
     assert len(host.ran) > 6 + 2 * 2
 
@@ -170,7 +173,7 @@ def test_tables_are_made_once(host):
         sliding_gaussian_on_device(images, 3.0, 3.0)
         sliding_box_on_device(images, 9, 9)
     assert len(host.ran) == 12
-    assert sliding_run._starts.cache_info().misses == 2
+    assert sliding_run._bound_parts.cache_info().misses == 2
 
 
 @pytest.mark.usefixtures("host")

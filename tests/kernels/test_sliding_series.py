@@ -8,8 +8,7 @@ from scipy import ndimage
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.boundary import source_indices
-from xcorr_app.gpu.sliding_launch import SLIDING_BOUNDARIES, series_argument
-from xcorr_app.gpu.sliding_series import (
+from xcorr_app.gpu.stencil.cosine_series import (
     EXACT_TOLERANCE,
     LEAST_RADIUS,
     MOST_TERMS,
@@ -19,6 +18,7 @@ from xcorr_app.gpu.sliding_series import (
     source_rows,
     start_table,
 )
+from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES, series_argument
 
 SIGMAS = (2.0, 3.3, 8.0, 16.0, 64.0, 250.0)
 

@@ -9,10 +9,10 @@ import pytest
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition, scores_by_definition
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.peak_launch import RECORD
-from xcorr_app.gpu.small_hankel_launch import small_hankel_launch
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.search import RECORD
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.tensor.small_hankel import small_hankel_launch
 
 DEVICE = DeviceLimits(132, 227 * 1024)
 LEAST = 12

@@ -9,9 +9,9 @@ import pytest
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.test_small_hankel_on_host import DEVICE, PROBLEMS
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.small_planes_launch import small_planes_launch
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.tensor.small_planes import small_planes_launch
 
 
 def plane(left, right, problem):

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import pytest
 
-from xcorr_app.bench import correlation
-from xcorr_app.bench.cases import CASES
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.tensor_costs import peak_costs, small_peak_cost, tensor_cores_are_faster, tensor_peak_cost
-from xcorr_app.gpu.tensor_run import chosen_launch
+from benchmarks.correlation import benchmark as correlation
+from benchmarks.correlation.cases import CASES
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.tensor.costs import peak_costs, small_peak_cost, tensor_cores_are_faster, tensor_peak_cost
+from xcorr_app.gpu.tensor.run import chosen_launch
 
 H200 = DeviceLimits(132, 232448)
 

@@ -8,7 +8,7 @@ import pytest
 from tests.registration.scenes import drifting
 from xcorr_app import KernelOptions, ShiftWindow, estimate_shifts
 from xcorr_app.correlation.engines import Task
-from xcorr_app.gpu.launch import DeviceLimits
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.registration import device_matcher, measurement
 from xcorr_app.registration.device_matcher import finds_sooner_by_halves
 from xcorr_app.registration.settings import Settings

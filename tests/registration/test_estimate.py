@@ -8,7 +8,7 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.subpixel import METHODS
-from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.strategies import REFERENCES
 
 WHOLE = np.array([(0, 0), (1, -2), (3, 1), (5, 4), (2, 6), (-3, 2), (-4, -5)], dtype=float)

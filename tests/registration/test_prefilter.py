@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration import prefilter
 from xcorr_app.registration.prefilter import Prefilter
 

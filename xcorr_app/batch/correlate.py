@@ -16,7 +16,7 @@ from xcorr_app.correlation.forms import Form
 from xcorr_app.correlation.plane import check_range, cross_correlate
 from xcorr_app.correlation.plane_peaks import Agreement, PlanePeaks, compare_peaks, fft_reference, peaks_of_planes
 from xcorr_app.errors import LimitError, XcorrError
-from xcorr_app.gpu.arrays import Array, to_host
+from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.io.plane_file import plane_writer
 from xcorr_app.registration.passes import Progress
 

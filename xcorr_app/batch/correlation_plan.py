@@ -16,7 +16,7 @@ from xcorr_app.correlation.engines import Task, choose_engine
 from xcorr_app.correlation.forms import FORMS, Form
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.select import Device, select_device
+from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Limits
 from xcorr_app.io.matrices import MatrixFile, scan_matrices
 from xcorr_app.io.plane_file import check_plane_name

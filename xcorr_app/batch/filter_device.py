@@ -12,8 +12,8 @@ from xcorr_app.errors import ArgumentError, DeviceError, DeviceMemoryError
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.device_choice import device_engine
 from xcorr_app.filtering.taps import correlation_kernel
-from xcorr_app.gpu.memory import release_unused
-from xcorr_app.gpu.select import Device, select_device
+from xcorr_app.gpu.runtime.memory import release_unused
+from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.registration.passes import Pass, Progress
 
 T = TypeVar("T")

@@ -17,7 +17,7 @@ from xcorr_app.batch.output import check_output, prepare_output
 from xcorr_app.batch.reason import reason_of
 from xcorr_app.batch.state import State, checksums, fingerprint
 from xcorr_app.errors import OutputError, XcorrError
-from xcorr_app.gpu.select import Device
+from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text, discover
 from xcorr_app.registration.passes import Progress
 

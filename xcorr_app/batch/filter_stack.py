@@ -20,8 +20,8 @@ from xcorr_app.filtering.device import planned_engine
 from xcorr_app.filtering.engines.choice import chosen_engine
 from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.request import checked_request
-from xcorr_app.gpu.arrays import Array, is_device_array, to_host
-from xcorr_app.gpu.select import Device
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
+from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, StackMetadata, StackWriter, make_folder
 from xcorr_app.registration.passes import Progress
 

@@ -17,7 +17,7 @@ from xcorr_app.batch.stack import AlignedStack, align_stack
 from xcorr_app.batch.state import State, checksums, fingerprint
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.errors import XcorrError
-from xcorr_app.gpu.select import Device, select_device
+from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text, discover, scan_file
 from xcorr_app.registration import quality
 from xcorr_app.registration.passes import Progress

@@ -17,8 +17,8 @@ from xcorr_app.batch.options import AlignOptions
 from xcorr_app.batch.projections import Projections
 from xcorr_app.batch.series import SourceFrames, choose_axis
 from xcorr_app.errors import InputError
-from xcorr_app.gpu.arrays import Array
-from xcorr_app.gpu.select import Device
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, atomic_write_text, make_folder, scan_file
 from xcorr_app.registration import quality
 from xcorr_app.registration.estimate import estimate_from

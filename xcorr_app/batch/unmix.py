@@ -16,9 +16,9 @@ from xcorr_app.batch.unmix_metadata import mixed_metadata
 from xcorr_app.errors import ArgumentError, InputError, LimitError, XcorrError
 from xcorr_app.filtering.stains import stain_matrix
 from xcorr_app.filtering.unmix import MixedType, checked_matrix, mixed_type, unmix_counted
-from xcorr_app.gpu.arrays import Array, to_host
-from xcorr_app.gpu.memory import attempt, release_unused
-from xcorr_app.gpu.select import Device, select_device
+from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.gpu.runtime.memory import attempt, release_unused
+from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Limits, StackMetadata, StackWriter, atomic_write_text
 from xcorr_app.io.channels import ChannelFile, scan_channels
 from xcorr_app.io.mixing_matrix import read_matrix

@@ -8,12 +8,12 @@ import numpy as np
 
 from xcorr_app.batch.unmix import UnmixPlan
 from xcorr_app.filtering.unmix import has_kernel
-from xcorr_app.gpu.launch import Launch
-from xcorr_app.gpu.placement import current_device
-from xcorr_app.gpu.pointwise_launch import pointwise_launch
-from xcorr_app.gpu.pointwise_limits import limits_by_name, multiprocessor_limits
-from xcorr_app.gpu.pointwise_planner import MultiprocessorLimits, plan_pointwise
-from xcorr_app.gpu.pointwise_problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.launches import pointwise_launch
+from xcorr_app.gpu.pointwise.planner import plan_pointwise
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.runtime.launch import Launch
+from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits, limits_by_name
+from xcorr_app.gpu.runtime.placement import current_device
 
 _WITHOUT_A_DEVICE = "h200"
 
@@ -55,11 +55,11 @@ def explain_unmix(plan: UnmixPlan, device: str | None = None) -> list[str]:
     return [lines[0], *(f"  {line}" for line in [*lines[1:], "dynamic blocking (kernel pointwise):", *tiles])]
 
 
-def _limits(plan: UnmixPlan, name: str | None, *, on_device: bool) -> tuple[MultiprocessorLimits, str]:
+def _limits(plan: UnmixPlan, name: str | None, *, on_device: bool) -> tuple[DeviceLimits, str]:
     if name or not on_device:
         name = name or _WITHOUT_A_DEVICE
         return limits_by_name(name), f"{name.upper()}, by name"
-    return multiprocessor_limits(current_device()), plan.device.description
+    return device_limits(current_device()), plan.device.description
 
 
 def _explained(launch: Launch) -> list[str]:

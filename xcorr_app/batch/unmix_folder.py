@@ -13,7 +13,7 @@ from xcorr_app.batch.reason import reason_of
 from xcorr_app.batch.state import State, checksums, fingerprint
 from xcorr_app.batch.unmix import UnmixOptions, UnmixPlan, plan_unmix, run_unmix
 from xcorr_app.errors import InputError, OutputError, XcorrError
-from xcorr_app.gpu.select import Device, select_device
+from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import make_folder, remove_partials
 from xcorr_app.io.natural import is_image_name, natural_key, stem, unique_names
 from xcorr_app.registration.passes import Progress

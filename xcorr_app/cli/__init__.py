@@ -6,7 +6,6 @@ import click
 
 from xcorr_app import __version__
 from xcorr_app.cli.align import align
-from xcorr_app.cli.bench import bench
 from xcorr_app.cli.correlate import correlate
 from xcorr_app.cli.env import env
 from xcorr_app.cli.filter import filter_command
@@ -27,7 +26,6 @@ def main() -> None:
 
 
 main.add_command(align)
-main.add_command(bench)
 main.add_command(correlate)
 main.add_command(env)
 main.add_command(filter_command)

@@ -14,8 +14,8 @@ from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
 from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.correlation_launch import VARIANTS
-from xcorr_app.gpu.correlation_options import DISTRIBUTIONS, PRECISIONS, KernelOptions
+from xcorr_app.gpu.direct.options import DISTRIBUTIONS, PRECISIONS, KernelOptions
+from xcorr_app.gpu.direct.variants import VARIANTS
 from xcorr_app.io import Limits
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.settings import DEFAULT_TOLERANCE, Roi

@@ -18,7 +18,7 @@ from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line, one_
 from xcorr_app.cli.progress import display_for
 from xcorr_app.cli.tables import console_for
 from xcorr_app.filtering.stains import STAINS
-from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.io import Limits
 
 _SHOWN = 8

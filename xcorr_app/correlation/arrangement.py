@@ -18,9 +18,9 @@ from xcorr_app.correlation.forms import broadcast_left, broadcast_right, check_f
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.arrays import Array
-from xcorr_app.gpu.correlation_options import KernelOptions
-from xcorr_app.gpu.placement import current_device
+from xcorr_app.gpu.direct.options import KernelOptions
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.placement import current_device
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.gpu.arrays import Array, array_namespace
-from xcorr_app.gpu.memory import attempt, release_unused, with_second_try
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.memory import attempt, release_unused, with_second_try
 
 PlanesOf = Callable[[Array, Array], Array]
 """Computes planes (N, M, ny, nx) from lefts (N or 1, 1, H, W) and rights (1 or N, M, H', W')."""

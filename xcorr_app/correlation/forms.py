@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.arrays import Array
+from xcorr_app.gpu.runtime.arrays import Array
 
 Form = Literal["one-to-one", "one-to-many", "n-to-mn", "n-to-m"]
 FORMS: tuple[str, ...] = get_args(Form)

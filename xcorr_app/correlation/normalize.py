@@ -17,7 +17,7 @@ import numpy as np
 
 from xcorr_app.correlation.overlap import OverlapSums, overlap_counts
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.arrays import Array
+from xcorr_app.gpu.runtime.arrays import Array
 
 Overlaps: TypeAlias = tuple[Array, Array]
 """Sums and centred sums of squares over the overlap at every shift, each (..., ny, nx)."""

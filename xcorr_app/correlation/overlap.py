@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.arrays import Array, array_namespace
-from xcorr_app.gpu.overlap_edges import axis_overlap
+from xcorr_app.gpu.peaks.overlap_edges import axis_overlap
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 _GROUP = 16
 """Rows whose sum in float32 is off by less than a millionth, and at random."""

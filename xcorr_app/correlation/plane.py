@@ -17,10 +17,10 @@ from xcorr_app.correlation.normalize import ZNCC
 from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError, DataTypeError
-from xcorr_app.gpu.arrays import Array, array_namespace
-from xcorr_app.gpu.correlation_options import KernelOptions
-from xcorr_app.gpu.memory import with_second_try
-from xcorr_app.gpu.placement import on_device_of
+from xcorr_app.gpu.direct.options import KernelOptions
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.memory import with_second_try
+from xcorr_app.gpu.runtime.placement import on_device_of
 
 __all__ = [
     "DEFAULT_MIN_OVERLAP",

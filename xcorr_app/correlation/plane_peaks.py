@@ -16,7 +16,7 @@ from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization, cros
 from xcorr_app.correlation.subpixel import METHODS, radius_of, refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.arrays import Array, to_host
+from xcorr_app.gpu.runtime.arrays import Array, to_host
 
 _UPSAMPLE = 100
 """Grid points per pixel of the sub-pixel method ``dft``."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from xcorr_app.errors import DataTypeError
-from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 _PLAIN_RANGE = (1e-15, 1e15)
 """Magnitudes that need no care in either precision."""

@@ -24,7 +24,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 Method = Literal["gaussian", "dft", "quadratic", "parabolic", "none"]
 METHODS: tuple[str, ...] = get_args(Method)

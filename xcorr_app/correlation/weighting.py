@@ -14,7 +14,7 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.arrays import Array, array_namespace, fft_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace
 
 LAGS = 16
 """Largest shift of the autocorrelation that is looked at."""

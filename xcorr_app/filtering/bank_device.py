@@ -10,10 +10,10 @@ import numpy.typing as npt
 
 from xcorr_app.filtering.boundary import Mode
 from xcorr_app.filtering.device import filter_device_frames
-from xcorr_app.gpu.arrays import Array, array_namespace
-from xcorr_app.gpu.bank_run import bank_on_device
-from xcorr_app.gpu.memory import attempt, release_unused, with_second_try
-from xcorr_app.gpu.placement import on_device_of
+from xcorr_app.gpu.im2win.bank_run import bank_on_device
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.memory import attempt, release_unused, with_second_try
+from xcorr_app.gpu.runtime.placement import on_device_of
 
 FEWEST_AT_ONCE = 12
 """Filters of one channel from which all are computed at once; fewer leave most of a tile of filters empty."""

@@ -20,7 +20,7 @@ from typing import Literal, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 Mode: TypeAlias = Literal["reflect", "constant", "nearest", "mirror", "wrap", "valid"]
 MODES: tuple[Mode, ...] = get_args(Mode)

@@ -28,7 +28,7 @@ from xcorr_app.filtering.request import Request, checked_request
 from xcorr_app.filtering.rounding import ResultType, store
 from xcorr_app.filtering.taps import Filter, Origin
 from xcorr_app.filtering.transfer import filter_through_device
-from xcorr_app.gpu.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 
 
 def convolve(

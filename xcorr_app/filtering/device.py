@@ -23,10 +23,10 @@ from xcorr_app.filtering.engines.choice import EngineName
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.filtering.rounding import ResultType
 from xcorr_app.filtering.taps import Filter, Origin
-from xcorr_app.gpu.arrays import Array, array_namespace, is_device_array
-from xcorr_app.gpu.memory import attempt, release_unused, with_second_try
-from xcorr_app.gpu.placement import current_device, on_device_of
-from xcorr_app.gpu.sliding_run import adds_doubles_fast
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.runtime.memory import attempt, release_unused, with_second_try
+from xcorr_app.gpu.runtime.placement import current_device, on_device_of
+from xcorr_app.gpu.stencil.sliding_run import adds_doubles_fast
 
 _NO_ROOM = "the result of a filter does not fit"
 

@@ -13,7 +13,7 @@ from xcorr_app.filtering.engines.choice import EngineName
 from xcorr_app.filtering.engines.task import SINGLE_RANGE
 from xcorr_app.filtering.request import Request
 from xcorr_app.filtering.taps import MOST_TERMS, Filter, Kernel
-from xcorr_app.gpu.filter_problem import LARGEST_FILTER
+from xcorr_app.gpu.stencil.problem import LARGEST_FILTER
 
 DeviceEngine: TypeAlias = Literal["reuse", "separable", "sliding", "fft"]
 

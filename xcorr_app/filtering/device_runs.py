@@ -15,11 +15,11 @@ from xcorr_app.filtering.engines.task import Task
 from xcorr_app.filtering.named import TRUNCATE
 from xcorr_app.filtering.request import Request
 from xcorr_app.filtering.rounding import store
-from xcorr_app.gpu.arrays import Array, array_namespace
-from xcorr_app.gpu.filter_problem import LARGEST_FILTER, FilterProblem
-from xcorr_app.gpu.filter_run import filter_on_device, prepare_filter
-from xcorr_app.gpu.separable_run import separable_on_device
-from xcorr_app.gpu.sliding_run import sliding_gaussian_on_device
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.stencil.problem import LARGEST_FILTER, FilterProblem
+from xcorr_app.gpu.stencil.reuse_run import filter_on_device, prepare_filter
+from xcorr_app.gpu.stencil.separable_run import separable_on_device
+from xcorr_app.gpu.stencil.sliding_run import sliding_gaussian_on_device
 
 Run: TypeAlias = Callable[[Array, Array, Array | None], None]
 """Called with images, dense result and count of clipped pixels or None."""

@@ -18,7 +18,7 @@ import scipy.fft
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering.bank_device import bank_of_device_images, is_wide
 from xcorr_app.filtering.boundary import MODES, Mode, padded
-from xcorr_app.gpu.arrays import Array, is_device_array
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
 _LARGEST_DIRECT = 100
 """Taps of a filter (one channel) up to which the sums are taken directly."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 _ELEMENTS_PER_STRIP = 1 << 20
 """Most elements of a strip, on the side with more channels: 8 MB a work array in float64."""

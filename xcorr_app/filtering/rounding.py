@@ -7,7 +7,7 @@ from typing import Any, Literal, TypeAlias, get_args
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 ResultType: TypeAlias = Literal["same", "float32"]
 RESULT_TYPES: tuple[ResultType, ...] = get_args(ResultType)

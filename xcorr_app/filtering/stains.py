@@ -16,7 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 DARKEST = 1e-6
 """Smallest fraction of white that is told from black: the density of black is 6, not infinite."""

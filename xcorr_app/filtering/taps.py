@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu.arrays import is_device_array
+from xcorr_app.gpu.runtime.arrays import is_device_array
 
 Matrix: TypeAlias = npt.NDArray[np.float64]
 Term: TypeAlias = tuple[Matrix, Matrix]

@@ -11,8 +11,8 @@ import numpy.typing as npt
 
 from xcorr_app.filtering.device import filter_device_frames
 from xcorr_app.filtering.taps import Filter
-from xcorr_app.gpu.device import require_cuda
-from xcorr_app.gpu.memory import attempt, free_bytes, release_unused
+from xcorr_app.gpu.runtime.device import require_cuda
+from xcorr_app.gpu.runtime.memory import attempt, free_bytes, release_unused
 
 _MOST_PIXELS = 1 << 25
 """Of a part: enough to keep a device busy."""

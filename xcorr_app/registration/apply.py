@@ -33,7 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.registration.interpolation import Order, check_order, inside
 from xcorr_app.registration.translation import Buffers, Mode, Translator, working_type
 

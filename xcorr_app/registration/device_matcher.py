@@ -17,13 +17,14 @@ from xcorr_app.correlation.engines import Task
 from xcorr_app.correlation.normalize import least_overlap
 from xcorr_app.correlation.subpixel import radius_of, refine
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.arrays import Array
-from xcorr_app.gpu.correlation_peaks import PeakFinder, PeakRecords, finds_peaks
-from xcorr_app.gpu.correlation_plan import device_limits
-from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
-from xcorr_app.gpu.placement import current_device
-from xcorr_app.gpu.tensor_costs import tensor_cores_are_faster
-from xcorr_app.gpu.tensor_run import HALF_ERROR, multiplies_by_groups
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.finder import PeakFinder, PeakRecords, finds_peaks
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
+from xcorr_app.gpu.tensor.costs import tensor_cores_are_faster
+from xcorr_app.gpu.tensor.run import HALF_ERROR, multiplies_by_groups
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings

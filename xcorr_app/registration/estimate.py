@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization
 from xcorr_app.correlation.subpixel import Method
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.arrays import Array, array_namespace
-from xcorr_app.gpu.correlation_options import KernelOptions
-from xcorr_app.gpu.placement import on_device_of
+from xcorr_app.gpu.direct.options import KernelOptions
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.measurement import Measurement

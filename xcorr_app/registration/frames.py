@@ -8,7 +8,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.gpu.arrays import Array, is_device_array, to_host
-from xcorr_app.gpu.memory import attempt, release_unused
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
+from xcorr_app.gpu.runtime.memory import attempt, release_unused
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.settings import Settings

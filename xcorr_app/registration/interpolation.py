@@ -24,7 +24,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.arrays import Array, array_namespace, fft_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace
 
 Order: TypeAlias = Literal[0, 1, 3, "lanczos", "fourier"]
 ORDERS: tuple[Order, ...] = (0, 1, 3, "lanczos", "fourier")

@@ -21,7 +21,7 @@ from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import radius_of, refine
 from xcorr_app.correlation.weighting import RADIUS, smooth
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.arrays import Array, to_host
+from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.device_matcher import DeviceMatcher, matches_on_device
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import clean_fraction

@@ -13,8 +13,8 @@ from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.plane_peaks import lacks_neighbours
 from xcorr_app.correlation.weighting import LAGS, weighting_kernel
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.arrays import Array, to_host
-from xcorr_app.gpu.correlation_problem import INPUT_TYPES
+from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.registration import quality
 from xcorr_app.registration.device_matcher import finds_sooner_by_halves
 from xcorr_app.registration.frames import Frames

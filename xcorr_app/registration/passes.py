@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from xcorr_app.gpu.memory import attempt, free_bytes, release_unused, with_second_try
+from xcorr_app.gpu.runtime.memory import attempt, free_bytes, release_unused, with_second_try
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]

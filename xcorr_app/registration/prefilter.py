@@ -20,7 +20,7 @@ from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.request import IMAGE_TYPES
 from xcorr_app.filtering.rounding import ResultType
 from xcorr_app.filtering.taps import Filter
-from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 # name -> what its numbers mean
 _ARGUMENTS: dict[str, tuple[str, ...]] = {

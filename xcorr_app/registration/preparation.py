@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import flat_images
-from xcorr_app.gpu.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.frames import Chunk
 from xcorr_app.registration.settings import Settings
 

@@ -11,7 +11,7 @@ from typing import Protocol
 
 import numpy as np
 
-from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.apply import shift_frames
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.preparation import Prepared, prepare

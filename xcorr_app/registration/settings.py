@@ -12,7 +12,7 @@ from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
 from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.correlation_options import KernelOptions
+from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.registration.prefilter import Prefilter
 
 Roi: TypeAlias = tuple[slice, slice]

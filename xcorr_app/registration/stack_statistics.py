@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.arrays import Array
+from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.preparation import prepare

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.frames import Chunk, Frames
 from xcorr_app.registration.measurement import Measured, Measurement
 from xcorr_app.registration.preparation import prepare

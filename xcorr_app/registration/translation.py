@@ -18,7 +18,7 @@ from xcorr_app.registration.interpolation import AxisMove, Order, fourier_move, 
 if TYPE_CHECKING:
     from types import ModuleType
 
-    from xcorr_app.gpu.arrays import Array
+    from xcorr_app.gpu.runtime.arrays import Array
 
 Mode: TypeAlias = Literal["constant", "nearest"]
 

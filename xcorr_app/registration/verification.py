@@ -12,8 +12,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.around_peak import sums_around_peaks
-from xcorr_app.gpu.arrays import Array, is_device_array
+from xcorr_app.gpu.peaks.around_peak import sums_around_peaks
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
 _PIECE = 8192
 """Elements that stay in cache; longer products would also be split over threads by BLAS, which are busy already."""

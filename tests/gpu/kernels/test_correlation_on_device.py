@@ -7,10 +7,11 @@ import pytest
 
 from tests.kernels.definition import planes_by_definition
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu.correlation_launch import VARIANTS, computes
-from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
-from xcorr_app.gpu.correlation_run import correlate_on_device
-from xcorr_app.gpu.device import cuda_status
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.run import correlate_on_device
+from xcorr_app.gpu.direct.variants import VARIANTS, computes
+from xcorr_app.gpu.runtime.device import cuda_status
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 pytestmark = [
     pytest.mark.gpu,

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from xcorr_app.gpu.bytes_run import exact_sums
-from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.tensor.bytes_run import exact_sums
 
 pytestmark = pytest.mark.gpu
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tests.gpu.kernels.test_hankel_on_device import HARD, centred, matrices, norms, sums
-from xcorr_app.gpu.correlation_plan import device_limits
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.hankel_frames_launch import takes_frames
-from xcorr_app.gpu.rectangle_tables import RectangleTables
-from xcorr_app.gpu.tensor_run import FrameSums, multiplies_by_groups, prepared_sums
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.tensor.hankel_frames import takes_frames
+from xcorr_app.gpu.tensor.run import FrameSums, multiplies_by_groups, prepared_sums
 
 pytestmark = pytest.mark.gpu
 

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from scipy import fft
 
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.rectangle_tables import RectangleTables
-from xcorr_app.gpu.tensor_run import centred_sums, plain_sums
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.tensor.run import centred_sums, plain_sums
 
 pytestmark = pytest.mark.gpu
 

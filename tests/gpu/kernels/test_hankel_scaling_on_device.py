@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from tests.gpu.kernels.test_hankel_on_device import PROBLEMS, centred, computed, matrices, norms, sums
-from xcorr_app.gpu.rectangle_tables import RectangleTables
-from xcorr_app.gpu.tensor_run import plain_sums
+from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.tensor.run import plain_sums
 
 pytestmark = pytest.mark.gpu
 

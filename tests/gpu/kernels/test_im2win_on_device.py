@@ -7,12 +7,12 @@ import pytest
 
 from tests.kernels.im2win_definition import convolution_by_definition, integers
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu import im2win_tiles
-from xcorr_app.gpu.device import cuda_status
-from xcorr_app.gpu.im2win_launch import ABLATION, STEPS
-from xcorr_app.gpu.im2win_problem import LAYERS, Im2winProblem
-from xcorr_app.gpu.im2win_run import FORMS, im2win_on_device
-from xcorr_app.gpu.im2win_tiles import TILE_DEPTHS, TILES
+from xcorr_app.gpu.im2win import tiles as im2win_tiles
+from xcorr_app.gpu.im2win.launches import ABLATION, STEPS
+from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
+from xcorr_app.gpu.im2win.run import FORMS, im2win_on_device
+from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
+from xcorr_app.gpu.runtime.device import cuda_status
 
 pytestmark = [
     pytest.mark.gpu,

@@ -7,14 +7,15 @@ import pytest
 
 from tests.kernels.definition import planes_by_definition
 from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition
-from xcorr_app.gpu.compile import kernel_function
-from xcorr_app.gpu.correlation_peaks import PeakFinder
-from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
-from xcorr_app.gpu.device import cuda_status
-from xcorr_app.gpu.launch import DeviceLimits
-from xcorr_app.gpu.near_peak_launch import SHIFTS, near_peak_launch
-from xcorr_app.gpu.peak_launch import RECORD, plane_peak_launch, uncentre_launch
-from xcorr_app.gpu.rectangle_tables import RectangleTables
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.finder import PeakFinder
+from xcorr_app.gpu.peaks.near_peak import SHIFTS, near_peak_launch
+from xcorr_app.gpu.peaks.search import RECORD, plane_peak_launch, uncentre_launch
+from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.runtime.compile import kernel_function
+from xcorr_app.gpu.runtime.device import cuda_status
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 pytestmark = [
     pytest.mark.gpu,

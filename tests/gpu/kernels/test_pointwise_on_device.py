@@ -18,12 +18,12 @@ from tests.kernels.pointwise_definition import (
 )
 from tests.kernels.pointwise_instantiations import DEEP_LAYERS, LAYERS
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu import pointwise_run
-from xcorr_app.gpu.device import cuda_status
-from xcorr_app.gpu.pointwise_limits import KNOWN_DEVICES, multiprocessor_limits
-from xcorr_app.gpu.pointwise_run import COUNTERS, pointwise_on_device
-from xcorr_app.gpu.pointwise_tile_shapes import TILES
-from xcorr_app.gpu.pointwise_tiles import stored_matrix
+from xcorr_app.gpu.pointwise import run as pointwise_run
+from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
+from xcorr_app.gpu.pointwise.tile_shapes import TILES
+from xcorr_app.gpu.pointwise.tiles import stored_matrix
+from xcorr_app.gpu.runtime.device import cuda_status
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, device_limits
 
 pytestmark = [
     pytest.mark.gpu,
@@ -240,16 +240,16 @@ def test_a_stack_beyond_two_to_the_31_elements(cupy):
 
 
 def test_many_channels_in_parts(cupy, monkeypatch):
-    monkeypatch.setattr("xcorr_app.gpu.pointwise_launch.MOST_ELEMENTS", 3 * 50 * 90)
-    pointwise_run._starts.cache_clear()
+    monkeypatch.setattr("xcorr_app.gpu.pointwise.launches.MOST_ELEMENTS", 3 * 50 * 90)
+    pointwise_run._bound_parts.cache_clear()
     check(cupy, (8, 50, 90), 1, 40)
-    pointwise_run._starts.cache_clear()
+    pointwise_run._bound_parts.cache_clear()
 
 
 def test_the_devices_limits_are_those_that_are_known_by_name(cupy):
-    found = multiprocessor_limits(cupy.cuda.Device().id)
+    found = device_limits(cupy.cuda.Device().id)
     assert found.registers == 65536
-    assert found.shared_bytes_per_block + found.shared_bytes_reserved <= found.shared_bytes
+    assert found.shared_bytes + found.shared_bytes_reserved <= found.shared_bytes_per_multiprocessor
     if cuda_status().name.startswith("NVIDIA H200"):
         assert found == replace(KNOWN_DEVICES["h200"])
 

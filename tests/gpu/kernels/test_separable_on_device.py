@@ -9,9 +9,9 @@ from scipy import ndimage
 from tests.kernels.filter_definition import INTEGERS, TYPES, random_images
 from tests.kernels.separable_definition import assert_separable, gaussian, random_terms, separable_by_definition
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu.device import cuda_status
-from xcorr_app.gpu.filter_problem import BOUNDARIES
-from xcorr_app.gpu.separable_run import separable_on_device
+from xcorr_app.gpu.runtime.device import cuda_status
+from xcorr_app.gpu.stencil.problem import BOUNDARIES
+from xcorr_app.gpu.stencil.separable_run import separable_on_device
 
 pytestmark = [
     pytest.mark.gpu,

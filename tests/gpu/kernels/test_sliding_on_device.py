@@ -9,10 +9,10 @@ from scipy import ndimage
 from tests.kernels.filter_definition import TYPES, random_images
 from tests.kernels.sliding_definition import assert_smoothed, gaussian_by_definition
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu import sliding_run
-from xcorr_app.gpu.device import cuda_status
-from xcorr_app.gpu.sliding_launch import SLIDING_BOUNDARIES
-from xcorr_app.gpu.sliding_run import sliding_box_on_device, sliding_gaussian_on_device
+from xcorr_app.gpu.runtime.device import cuda_status
+from xcorr_app.gpu.stencil import sliding_run
+from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES
+from xcorr_app.gpu.stencil.sliding_run import sliding_box_on_device, sliding_gaussian_on_device
 
 pytestmark = [
     pytest.mark.gpu,

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 
 from tests.gpu.kernels.test_hankel_on_device import centred, matrices, norms, sums
-from xcorr_app.gpu.correlation_plan import device_limits
-from xcorr_app.gpu.correlation_problem import Problem
-from xcorr_app.gpu.device import cuda_status
-from xcorr_app.gpu.placement import current_device
-from xcorr_app.gpu.rectangle_tables import RectangleTables
-from xcorr_app.gpu.small_planes_launch import small_planes_launch
-from xcorr_app.gpu.tensor_run import plain_sums
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.runtime.device import cuda_status
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.tensor.run import plain_sums
+from xcorr_app.gpu.tensor.small_planes import small_planes_launch
 
 pytestmark = [
     pytest.mark.gpu,

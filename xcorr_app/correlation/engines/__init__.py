@@ -14,10 +14,10 @@ from xcorr_app.correlation.engines.task import Task
 from xcorr_app.correlation.engines.tensor import TensorEngine
 from xcorr_app.correlation.engines.warp_shuffle import WarpShuffleEngine
 from xcorr_app.errors import ArgumentError, DeviceError
-from xcorr_app.gpu.correlation_costs import cheapest
-from xcorr_app.gpu.correlation_options import KernelOptions
-from xcorr_app.gpu.correlation_plan import device_limits
-from xcorr_app.gpu.placement import current_device
+from xcorr_app.gpu.direct.costs import cheapest
+from xcorr_app.gpu.direct.options import KernelOptions
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.placement import current_device
 
 __all__ = ["ENGINES", "Correlator", "Engine", "Operand", "Task", "check_kernel_options", "choose_engine"]
 

@@ -9,7 +9,7 @@ import numpy as np
 from xcorr_app.correlation.definition import correlate_by_definition
 from xcorr_app.correlation.engines.base import Operand
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.arrays import Array
+from xcorr_app.gpu.runtime.arrays import Array
 
 
 class DefinitionEngine:

@@ -16,8 +16,8 @@ from xcorr_app.correlation.engines.base import Correlator, Operand
 from xcorr_app.correlation.engines.fft_device import DeviceFFTCorrelator
 from xcorr_app.correlation.engines.overlapping import over_overlaps
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.arrays import Array, array_namespace
-from xcorr_app.gpu.fft_size import smallest_size
+from xcorr_app.gpu.direct.fft_size import smallest_size
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 
 class FFTEngine:

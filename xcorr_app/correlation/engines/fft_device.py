@@ -12,8 +12,8 @@ from typing import Any
 
 from xcorr_app.correlation.engines.base import Operand
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.arrays import Array
-from xcorr_app.gpu.fft_size import fast_length, smallest_size
+from xcorr_app.gpu.direct.fft_size import fast_length, smallest_size
+from xcorr_app.gpu.runtime.arrays import Array
 
 _Piece = tuple[slice, slice]
 

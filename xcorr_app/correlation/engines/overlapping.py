@@ -13,7 +13,7 @@ import numpy as np
 
 from xcorr_app.correlation.engines.base import Correlator, Operand
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.arrays import Array
+from xcorr_app.gpu.runtime.arrays import Array
 
 
 def over_overlaps(

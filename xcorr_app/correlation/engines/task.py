@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.direct.problem import Problem
 
 
 def window_of(problem: Problem) -> ShiftWindow:

@@ -1,6 +1,6 @@
 """Engine ``tensor``: windows of shifts on the tensor cores of a CUDA device.
 
-How values are multiplied is what :class:`xcorr_app.gpu.correlation_options.KernelOptions` asks for. By default they
+How values are multiplied is what :class:`xcorr_app.gpu.direct.options.KernelOptions` asks for. By default they
 stand as sums of two halves, so planes are nearly of single precision (their error is below 1e-6 of the product of both
 matrices' norms). Registration searches peaks among sums of single halves, which is several times as fast, and computes
 what lies around each peak anew: :mod:`xcorr_app.registration.device_matcher`. See ``docs/tensor_cores.md``.
@@ -16,12 +16,13 @@ from xcorr_app.correlation.engines.base import Correlator, Operand
 from xcorr_app.correlation.engines.tensor_bytes import ByteCorrelator
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DataTypeError
-from xcorr_app.gpu.arrays import Array, array_namespace
-from xcorr_app.gpu.correlation_launch import most_pairs
-from xcorr_app.gpu.correlation_options import KernelOptions
-from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
-from xcorr_app.gpu.rectangle_tables import RectangleTables
-from xcorr_app.gpu.tensor_run import plain_sums, why_no_tensor_cores
+from xcorr_app.gpu.direct.options import KernelOptions
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.variants import most_pairs
+from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
+from xcorr_app.gpu.tensor.run import plain_sums, why_no_tensor_cores
 
 _READ = frozenset(map(np.dtype, INPUT_TYPES))
 _TABLE_BYTES = 256 << 20

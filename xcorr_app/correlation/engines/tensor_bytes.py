@@ -7,10 +7,10 @@ import numpy as np
 from xcorr_app.correlation.engines.base import Operand
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DataTypeError
-from xcorr_app.gpu.arrays import Array, array_namespace
-from xcorr_app.gpu.bytes_run import exact_sums
-from xcorr_app.gpu.correlation_launch import most_pairs
-from xcorr_app.gpu.correlation_problem import Problem
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.variants import most_pairs
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.tensor.bytes_run import exact_sums
 
 _SUM_BYTES = 256 << 20
 """Whole numbers made at a time: they become float64."""

@@ -1,7 +1,7 @@
 """Engine ``warp-shuffle``: the project's CUDA kernels, correlation by its definition on the device.
 
-Which kernel runs is what :class:`xcorr_app.gpu.correlation_options.KernelOptions` asks for, or else the fastest for the
-shapes and the batch (:mod:`xcorr_app.gpu.correlation_costs`); the sums are float32. See ``kernels/README.md`` for the
+Which kernel runs is what :class:`xcorr_app.gpu.direct.options.KernelOptions` asks for, or else the fastest for the
+shapes and the batch (:mod:`xcorr_app.gpu.direct.costs`); the sums are float32. See ``kernels/README.md`` for the
 algorithms and what they reach.
 """
 
@@ -15,13 +15,15 @@ import numpy as np
 from xcorr_app.correlation.engines.base import Operand
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DataTypeError
-from xcorr_app.gpu.arrays import Array
-from xcorr_app.gpu.correlation_costs import fastest_variant
-from xcorr_app.gpu.correlation_options import KernelOptions
-from xcorr_app.gpu.correlation_plan import Plan, device_limits, plan_of
-from xcorr_app.gpu.correlation_problem import INPUT_TYPES, Problem
-from xcorr_app.gpu.correlation_run import run_plan
-from xcorr_app.gpu.placement import current_device
+from xcorr_app.gpu.direct.costs import fastest_variant
+from xcorr_app.gpu.direct.options import KernelOptions
+from xcorr_app.gpu.direct.plan import Plan, plan_of
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.run import run_plan
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 _READ = frozenset(map(np.dtype, INPUT_TYPES))
 

@@ -15,7 +15,7 @@ import scipy.fft
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.engines.task import Task
 from xcorr_app.filtering.taps import multiplied_out
-from xcorr_app.gpu.arrays import Array, array_namespace, fft_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace
 
 
 def run(task: Task) -> Array:

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from xcorr_app.filtering.boundary import Mode, padded
 from xcorr_app.filtering.taps import Kernel
-from xcorr_app.gpu.arrays import Array
+from xcorr_app.gpu.runtime.arrays import Array
 
 SINGLE_LENGTH = 129
 """Longest chain of float32 additions that stays within 2e-6 of the sum of magnitudes."""

@@ -1,0 +1,1 @@
+"""``python -m benchmarks correlation``: the correlation kernels beside FFTs."""

@@ -1,0 +1,231 @@
+"""The product's own contenders: every variant of the kernels, the FFT engine, the peak-only path, and whole calls."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.correlation.cases import Case
+from benchmarks.correlation.data import Data
+from benchmarks.harness.contender import Attempt, Contender, index_at, plane_at
+from benchmarks.harness.ranking import WHEN_ASKED
+from xcorr_app.correlation.engines import ENGINES
+from xcorr_app.correlation.engines.task import window_of
+from xcorr_app.correlation.normalize import ZNCC
+from xcorr_app.correlation.plane import cross_correlate
+from xcorr_app.correlation.standardize import standardize
+from xcorr_app.gpu.direct.run import correlate_on_device
+from xcorr_app.gpu.direct.variants import VARIANTS, computes, launch_of
+from xcorr_app.gpu.peaks.finder import PeakFinder
+from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.runtime.compile import kernel_function
+from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
+from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.tensor.run import has_tensor_cores, plain_sums
+
+__all__ = ["LEADING", "PEAK_ONLY", "TENSOR_PEAK", "TENSOR_PLANES", "own_contenders", "timed_variant", "variants_of"]
+
+LEADING = ("shift-per-warp", "row-per-warp", "combined", "row-product", "band-product")
+"""Variants that may be the fastest; the others show what each step of the design brings."""
+
+PEAK_ONLY = "kernels, peak only"
+TENSOR_PEAK = "tensor, peak only"
+TENSOR_PLANES = {"tensor fp16": (1, 2e-4), "tensor fp16x2": (2, 2e-6)}
+"""Planes in a precision that is asked for, never taken unasked: by its name, the halves that stand for a value, and the
+largest relative error of a plane of matrices in [0, 1). (A score from single halves may be off by 1e-3, but rounding
+errors of 4096 products cancel for the most part.)"""
+
+
+def own_contenders(case: Case, *, quick: bool) -> Iterator[Contender]:
+    """Yield what the product can do a case with.
+
+    Parameters
+    ----------
+    case : Case
+        Any.
+    quick : bool
+        Only the variants that may be the fastest.
+
+    Yields
+    ------
+    Contender
+        Kernels first, then the FFT engine.
+    """
+    if case.task == "call":
+        for engine in ("warp-shuffle", "fft", "auto"):
+            yield Contender(f"cross_correlate, {engine}", _call(engine), choice=engine)
+        return
+    if case.task == "plane":
+        for variant in variants_of(case, device_limits(current_device())):
+            if variant in LEADING or not quick:
+                yield Contender(variant, _variant(variant), choice=variant)
+        yield Contender("engine fft", _fft_planes, choice="fft")
+        if case.group == "tensor" and has_tensor_cores():
+            for name, (halves, tolerance) in TENSOR_PLANES.items():
+                yield Contender(name, _tensor_planes(halves), choice=WHEN_ASKED, tolerance=tolerance)
+        return
+    yield Contender(PEAK_ONLY, _peak_finder(tensor=False), choice="warp-shuffle")
+    if has_tensor_cores():
+        yield Contender(TENSOR_PEAK, _peak_finder(tensor=True), choice="tensor")
+    yield Contender("engine fft, then its peak", _fft_peaks, choice="fft")
+
+
+def variants_of(case: Case, device: DeviceLimits | None = None) -> list[str]:
+    """Return the variants that compute a case.
+
+    Parameters
+    ----------
+    case : Case
+        Any.
+    device : DeviceLimits, optional
+        Whose shared memory counts.
+
+    Returns
+    -------
+    list of str
+        In the order of `VARIANTS`.
+    """
+    return [variant for variant in VARIANTS if computes(variant, case.problem, device)]
+
+
+def timed_variant(case: Case, data: Data, variant: str, tuning: dict[str, int] | None = None) -> Attempt:
+    """Make one variant of the kernels ready, with the table's tuning or another.
+
+    Parameters
+    ----------
+    case : Case
+        Any but a call.
+    data : Data
+        On the device.
+    variant : str
+        One of `VARIANTS`.
+    tuning : dict, optional
+        Macro values that replace the table's.
+
+    Returns
+    -------
+    Attempt
+        Which writes into one array over and over.
+    """
+    cupy = importlib.import_module("cupy")
+    problem = case.problem
+    out = cupy.empty((problem.pairs, *problem.plane_shape), np.float32)
+    launch = launch_of(
+        variant,
+        problem,
+        tuning=tuning,
+        left_type=case.left_type,
+        right_type=case.right_type,
+        device=device_limits(current_device()),
+    )
+    kernel = kernel_function(launch.kernel, launch.defines, launch.shared_bytes)
+    return Attempt(
+        lambda: correlate_on_device(data.lefts, data.rights, problem, variant, tuning=tuning, out=out),
+        plane_at,
+        registers=kernel.num_regs,
+        local_bytes=kernel.local_size_bytes,
+    )
+
+
+def _variant(variant: str) -> Callable[[Case, Data], Iterator[Attempt]]:
+    def attempts(case: Case, data: Data) -> Iterator[Attempt]:
+        yield timed_variant(case, data, variant)
+
+    return attempts
+
+
+def _tensor_planes(halves: int) -> Callable[[Case, Data], Iterator[Attempt]]:
+    def attempts(case: Case, data: Data) -> Iterator[Attempt]:
+        cupy = importlib.import_module("cupy")
+        problem, tables = case.problem, RectangleTables(case.problem)
+        out = cupy.empty((problem.pairs, *problem.plane_shape), np.float32)
+        yield Attempt(
+            lambda: plain_sums(problem, data.lefts, data.rights, tables, split=halves, out=out),
+            plane_at,
+            note=f"values of {halves} halves, on request",
+        )
+
+    return attempts
+
+
+def _peak_finder(*, tensor: bool) -> Callable[[Case, Data], Iterator[Attempt]]:
+    """Sum, score and search, on tensor cores or not; the reference's sums are made once."""
+
+    def attempts(case: Case, data: Data) -> Iterator[Attempt]:
+        scored = case.task == "zncc-peak"
+        finder = PeakFinder(case.problem, normalize=scored, tensor=tensor)
+        tables = finder.left_tables(data.lefts) if data.lefts.shape[0] == 1 and (scored or tensor) else None
+        width = case.problem.plane_shape[1]
+
+        def run() -> Any:
+            return finder.find(data.lefts, data.rights, case.problem.rights_per_left, tables)[0]
+
+        def read(records: Any, pair: int) -> int:
+            row, column = (int(value) for value in records[pair, :2].get())
+            return (row if row >= 0 else -1 - row) * width + column
+
+        def undecided() -> str:
+            count = int((run()[:, 0] < 0).sum())
+            return f"{count} of {case.problem.pairs} peaks left undecided" if count else ""
+
+        yield Attempt(run, read, remark=undecided if tensor else None)
+
+    return attempts
+
+
+def _fft_planes(case: Case, data: Data) -> Iterator[Attempt]:
+    sums = _fft_sums(case, data)
+    yield Attempt(lambda: sums(data.lefts, data.rights), plane_at)
+
+
+def _fft_peaks(case: Case, data: Data) -> Iterator[Attempt]:
+    """The FFT engine, the exact normalisation and a search, as array operations."""
+    cupy = importlib.import_module("cupy")
+    problem, window = case.problem, window_of(case.problem)
+    sums = _fft_sums(case, data)
+    if case.task == "peak":
+
+        def peaks() -> Any:
+            planes = sums(data.lefts, data.rights.astype(np.float32, copy=False))
+            return planes.reshape(problem.pairs, -1).argmax(1)
+
+        yield Attempt(peaks, index_at)
+        return
+    zncc = ZNCC(problem.left_shape, problem.right_shape, window, 0.0, cupy)
+    reference = zncc.left(data.lefts)
+
+    def scores() -> Any:
+        frames = standardize(data.rights, np.float32).values
+        planes = zncc(sums(data.lefts, frames), reference, zncc.right(frames))
+        return cupy.nan_to_num(planes, nan=-2.0).reshape(problem.pairs, -1).argmax(1)
+
+    yield Attempt(scores, index_at)
+
+
+def _fft_sums(case: Case, data: Data) -> Callable[[Any, Any], Any]:
+    cupy = importlib.import_module("cupy")
+    problem = case.problem
+    correlator = ENGINES["fft"].bind(problem.left_shape, problem.right_shape, window_of(case.problem), cupy)
+    sets = 1 if problem.shared_rights else problem.lefts
+    of_left = correlator.left(data.lefts[:, None]) if problem.lefts == 1 else None
+
+    def sums(lefts: Any, rights: Any) -> Any:
+        left = of_left or correlator.left(lefts[:, None])
+        right = correlator.right(rights.reshape(sets, problem.rights_per_left, *problem.right_shape))
+        return correlator.sums(left, right).reshape(problem.pairs, *problem.plane_shape)
+
+    return sums
+
+
+def _call(engine: str) -> Callable[[Case, Data], Iterator[Attempt]]:
+    def attempts(_: Case, data: Data) -> Iterator[Attempt]:
+        left, right = data.lefts[0], data.rights[0]
+        options: dict[str, Any] = {"normalization": "none", "engine": engine, "check_finite": False}
+        yield Attempt(
+            lambda: cross_correlate(left, right, **options), lambda plane, _: plane.get(), clocking="cupy call"
+        )
+
+    return attempts

@@ -1,0 +1,164 @@
+"""The product's own contenders in ``python -m benchmarks filter``: its kernels, and the public call."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from benchmarks.filters.cases import FilterCase
+from benchmarks.filters.data import Expected, FilterData
+from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.work.rotation import rotating
+from xcorr_app.filtering import named
+from xcorr_app.filtering.convolve import filter_taps
+from xcorr_app.gpu.stencil.reuse_run import filter_on_device
+from xcorr_app.gpu.stencil.separable_run import separable_on_device
+from xcorr_app.gpu.stencil.sliding_run import sliding_gaussian_on_device
+
+__all__ = ["ablation_steps", "kernel_attempts", "own_contenders", "separable_attempts", "sliding_attempts"]
+
+_LARGEST_FUSED = 16.0
+"""Sigma up to which one fused pass over rows and columns is timed."""
+_SMALLEST_SLIDING = 4.0
+
+Start = Callable[[Any, Any], Any]
+"""Filters a stack into an array."""
+Attempts = Callable[[FilterCase, FilterData], Iterator[Attempt]]
+
+
+def own_contenders(case: FilterCase) -> Iterator[Contender]:
+    """Yield what the product can do a case with.
+
+    Parameters
+    ----------
+    case : FilterCase
+        Any.
+
+    Yields
+    ------
+    Contender
+        The public call first, which chooses by itself; alone the kernel where every width is timed.
+    """
+    if case.task == "ablation":
+        for name, (kernel, tuning) in ablation_steps(case.columns).items():
+            yield Contender(name, kernel_attempts(kernel, tuning), choice=name)
+        return
+    if case.group:
+        yield Contender("filter_on_device", kernel_attempts("auto", {}), choice="auto")
+        return
+    yield Contender("filter_taps", _public, choice="auto")
+    if case.task != "gaussian":
+        yield Contender("filter_on_device", kernel_attempts("auto", {}), choice="kernel")
+        return
+    if case.sigma <= _LARGEST_FUSED:
+        yield Contender("separable_on_device", separable_attempts({}), choice="separable")
+    if case.sigma >= _SMALLEST_SLIDING:
+        yield Contender("sliding_gaussian_on_device", sliding_attempts({}), choice="sliding")
+
+
+def ablation_steps(columns: int) -> dict[str, tuple[str, dict[str, int]]]:
+    """Return the kernel and the macros of every step of column and row reuse.
+
+    Parameters
+    ----------
+    columns : int
+        Of the filter: 3 or 5, for which the published exchange is there.
+
+    Returns
+    -------
+    dict
+        By name, from no reuse to the kernel that ships.
+    """
+    exchange = f"exchange_{columns}"
+    steps: dict[str, tuple[str, dict[str, int]]] = {
+        name: (exchange, {"COLUMN_REUSE": column, "ROW_REUSE": row})
+        for name, column, row in (
+            ("direct", 0, 0),
+            ("+ column reuse", 1, 0),
+            ("+ row reuse", 0, 1),
+            ("column and row reuse", 1, 1),
+        )
+    }
+    return steps | {"rolling, four columns a lane": ("reuse", {})}
+
+
+def _into(start_of: Callable[[FilterCase, FilterData], Start]) -> Attempts:
+    """Make attempts of work that writes into given arrays, which hold nonsense before."""
+
+    def attempts(case: FilterCase, data: FilterData) -> Iterator[Attempt]:
+        cupy = importlib.import_module("cupy")
+        start = start_of(case, data)
+        nonsense = np.nan if case.element == "float32" else 0xABAB
+        outs = [cupy.full(stack.shape, nonsense, stack.dtype) for stack in data.stacks]
+
+        def work(stack: Any, out: Any) -> Callable[[], Any]:
+            return lambda: start(stack, out)
+
+        works = [work(stack, out) for stack, out in zip(data.stacks, outs, strict=True)]
+        if case.task == "call":
+            image = data.stacks[0][0]
+            yield Attempt(lambda: start(image, None), Expected.read_corner_of_one, "cupy call")
+        else:
+            yield rotating(works, Expected.read_corner)
+
+    return attempts
+
+
+def kernel_attempts(kernel: str, tuning: Mapping[str, int]) -> Attempts:
+    """Make attempts of a filter kernel.
+
+    Parameters
+    ----------
+    kernel : str
+        ``"auto"`` or one of `xcorr_app.gpu.stencil.problem.FILTER_KERNELS`.
+    tuning : mapping
+        Macros that replace the table's.
+
+    Returns
+    -------
+    callable
+        As `Contender.attempts`.
+    """
+
+    def start_of(case: FilterCase, data: FilterData) -> Start:
+        options: dict[str, Any] = {"boundary": case.boundary, "kernel": kernel, "tuning": dict(tuning) or None}
+        return lambda stack, out: filter_on_device(stack, data.taps, out=out, **options)
+
+    return _into(start_of)
+
+
+def separable_attempts(tuning: Mapping[str, int], kernel: str = "auto") -> Attempts:
+    """Make attempts of one pass over rows and columns, for Gaussians, by a kernel of `separable_on_device`."""
+
+    def start_of(case: FilterCase, _: FilterData) -> Start:
+        terms = named.gaussian(case.sigma).terms
+        options: dict[str, Any] = {"boundary": case.boundary, "kernel": kernel, "tuning": dict(tuning) or None}
+        return lambda stack, out: separable_on_device(stack, terms, out=out, **options)
+
+    return _into(start_of)
+
+
+def sliding_attempts(tuning: Mapping[str, int]) -> Attempts:
+    """Make attempts of the sliding sums, for Gaussians; as `kernel_attempts`."""
+
+    def start_of(case: FilterCase, _: FilterData) -> Start:
+        options: dict[str, Any] = {"boundary": case.boundary, "tuning": dict(tuning) or None}
+        return lambda stack, out: sliding_gaussian_on_device(stack, case.sigma, case.sigma, out=out, **options)
+
+    return _into(start_of)
+
+
+def _public(case: FilterCase, data: FilterData) -> Iterator[Attempt]:
+    taps: Any = named.gaussian(case.sigma) if case.sigma else data.taps
+    mode: Any = case.boundary
+
+    def work(stack: Any) -> Callable[[], Any]:
+        return lambda: filter_taps(stack, taps, mode)
+
+    if case.task == "call":
+        yield Attempt(work(data.stacks[0][0]), Expected.read_corner_of_one, "cupy call")
+    else:
+        yield rotating([work(stack) for stack in data.stacks], Expected.read_corner)

@@ -1,0 +1,1 @@
+"""What every benchmark has in common: clocks, checks, contenders, records."""

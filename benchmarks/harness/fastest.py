@@ -1,0 +1,152 @@
+"""The fastest attempt of a contender whose answer is right: checked first, then timed."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from dataclasses import dataclass
+from itertools import islice
+from typing import Any, Protocol
+
+from benchmarks.harness.clock import Clock, Measured
+from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.harness.effort import Effort
+from benchmarks.harness.memory_use import memory_of
+
+__all__ = ["Expectation", "Outcome", "fastest_of", "free_device_memory"]
+
+
+class Expectation(Protocol):
+    """What some parts of a case's result should be, from float64 on the host."""
+
+    @property
+    def tolerance(self) -> float:
+        """Largest error of a right answer."""
+
+    @property
+    def parts(self) -> list[Any]:
+        """What is looked at: handed to `Attempt.read`."""
+
+    def error(self, part: Any, answer: Any) -> float:
+        """Say how wrong the answer for a part is."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a contender.
+
+    Attributes
+    ----------
+    what : str
+        Its name.
+    own : bool
+        Whether it belongs to the product.
+    choice : str
+        Under which name the product's own choice knows it.
+    seconds : float
+        Median time of one call of the fastest attempt; NaN where `failure` says why there is none.
+    how : str
+        ``"replay"``, ``"events"`` or ``"call"``.
+    error : float
+        Largest error of the parts that were looked at.
+    note, failure : str
+        What set the fastest attempt apart; why there is no time.
+    registers, local_bytes : int
+        Of a thread of a kernel.
+    memory_bytes : int
+        Device memory that a call takes, its result included; 0 where it was not asked for.
+    """
+
+    what: str
+    own: bool = False
+    choice: str = ""
+    seconds: float = float("nan")
+    how: str = ""
+    error: float = float("nan")
+    note: str = ""
+    failure: str = ""
+    registers: int = 0
+    local_bytes: int = 0
+    memory_bytes: int = 0
+
+
+def fastest_of(
+    contender: Contender, case: Any, data: Any, expected: Expectation, effort: Effort, *, with_memory: bool = False
+) -> Outcome:
+    """Take the fastest attempt; a contender that fails or answers wrongly gives an outcome that says so.
+
+    Parameters
+    ----------
+    contender : Contender
+        Who makes the attempts.
+    case, data : object
+        What it does them on.
+    expected : Expectation
+        What the answer should be.
+    effort : Effort
+        How thoroughly times are taken, and how many attempts.
+    with_memory : bool, optional
+        Also measure the device memory of the fastest attempt.
+
+    Returns
+    -------
+    Outcome
+        Of the contender.
+    """
+    best: tuple[Measured, Attempt, float] | None = None
+    failure, note, memory = "", "", 0
+    tolerance = expected.tolerance if contender.tolerance is None else contender.tolerance
+    try:
+        for attempt in islice(contender.attempts(case, data), effort.attempts):
+            result = attempt.run()
+            error = max(expected.error(part, attempt.read(result, part)) for part in expected.parts)
+            del result
+            if not error <= tolerance:
+                failure = f"wrong answer, error {error:.1e} {attempt.note}".rstrip()
+                continue
+            measured = _measured(attempt, effort.clock)
+            if best is None or measured.seconds < best[0].seconds:
+                best = measured, attempt, error
+        if best is not None:
+            fastest = best[1]
+            memory = memory_of(fastest.run, fastest.clocking) if with_memory else 0
+            note = "; ".join(filter(None, (fastest.note, fastest.remark() if fastest.remark else "")))
+    except Exception as problem:  # noqa: BLE001 - a peer may fail in any way, and the others still count
+        failure = " ".join(f"{type(problem).__name__}: {problem}".split())[:200]
+    finally:
+        free_device_memory()
+    who: dict[str, Any] = {"what": contender.name, "own": contender.own, "choice": contender.choice}
+    if best is None:
+        return Outcome(**who, failure=failure or "made no attempt")
+    measured, attempt, error = best
+    return Outcome(
+        **who,
+        seconds=measured.seconds,
+        how=measured.how,
+        error=error,
+        note=note or attempt.note,
+        registers=attempt.registers,
+        local_bytes=attempt.local_bytes,
+        memory_bytes=memory,
+    )
+
+
+def free_device_memory() -> None:
+    """Give back what the libraries' pools keep."""
+    importlib.import_module("cupy").get_default_memory_pool().free_all_blocks()
+    torch = sys.modules.get("torch")  # to import it takes seconds, and memory of the device
+    if torch is not None:
+        torch.cuda.empty_cache()
+
+
+def _measured(attempt: Attempt, clock: Clock) -> Measured:
+    match attempt.clocking:
+        case "cupy":
+            return clock.on_device(attempt.run, attempt.cycle)
+        case "torch":
+            return clock.on_device_by_torch(attempt.run, attempt.cycle)
+        case "cupy call":
+            stream = importlib.import_module("cupy").cuda.get_current_stream()
+            return clock.by_call(attempt.run, stream.synchronize)
+        case "torch call":
+            return clock.by_call(attempt.run, importlib.import_module("torch").cuda.synchronize)

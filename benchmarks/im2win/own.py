@@ -1,0 +1,75 @@
+"""The product's own contenders in ``python -m benchmarks im2win``: what ships, and every step towards it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.im2win.cases import Im2winCase
+from benchmarks.im2win.data import Expected, LayerData
+from benchmarks.work.rotation import rotating
+from xcorr_app.gpu.im2win.launches import ABLATION, STEPS
+from xcorr_app.gpu.im2win.run import FORMS, im2win_on_device
+from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, is_shallow
+
+__all__ = ["layer_attempts", "own_contenders"]
+
+
+def own_contenders(case: Im2winCase) -> Iterator[Contender]:
+    """Yield what the product can do a layer with.
+
+    Parameters
+    ----------
+    case : Im2winCase
+        Any.
+
+    Yields
+    ------
+    Contender
+        The product's choice, and each of the forms it chooses from; for an ablation the basic form, the steps up to
+        the full kernel, and the full kernel less one step at a time.
+    """
+    yield Contender("im2win", layer_attempts({}), choice="auto")
+    if not case.ablation:
+        for form in FORMS:
+            if form not in ("basic", "shallow") or (form == "shallow" and _is_shallow(case)):
+                yield Contender(f"im2win, {form}", layer_attempts({"form": form}), choice=form)
+        return
+    yield Contender("basic form", layer_attempts({"form": "basic"}), choice="basic")
+    for name, tuning in STEPS.items():
+        yield Contender(name, layer_attempts({"form": "tiled", "tuning": tuning}), choice=name)
+    for name, tuning in ABLATION.items():
+        yield Contender(f"all but: {name}", layer_attempts({"form": "tiled", "tuning": tuning}), choice=name)
+    yield Contender(
+        "all but: vector stores of the transform", layer_attempts({"form": "tiled", "vector": 1}), choice="store"
+    )
+
+
+def _is_shallow(case: Im2winCase) -> bool:
+    return is_shallow(ShallowProblem.of_layer(case.problem))
+
+
+def layer_attempts(options: dict[str, Any]) -> Callable[[Im2winCase, LayerData], Iterator[Attempt]]:
+    """Make attempts of whole calls: transform and convolution, with memory from the pool.
+
+    Parameters
+    ----------
+    options : dict
+        Of `im2win_on_device`.
+
+    Returns
+    -------
+    callable
+        As `Contender.attempts`.
+    """
+
+    def attempts(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
+        works = [
+            partial(im2win_on_device, images, filters, case.problem.stride, **options)
+            for images, filters in zip(data.images, data.filters, strict=True)
+        ]
+        yield rotating(works, Expected.read_row)
+
+    return attempts

@@ -1,0 +1,77 @@
+"""The peer of Im2win: ``conv2d`` of PyTorch, which cuDNN computes, and what algorithm it took."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from typing import Any
+
+from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.im2win.cases import Im2winCase
+from benchmarks.im2win.data import Expected, LayerData
+from benchmarks.work.rotation import rotating
+
+__all__ = ["algorithm_of", "torch_contenders"]
+
+
+def torch_contenders(case: Im2winCase, search: bool) -> Iterator[Contender]:
+    """Yield cuDNN for a layer, none in an ablation.
+
+    Parameters
+    ----------
+    case : Im2winCase
+        Any.
+    search : bool
+        Whether cuDNN searches for its fastest algorithm: for the note.
+
+    Yields
+    ------
+    Contender
+        At most one.
+    """
+    if not case.ablation:
+        yield Contender("PyTorch conv2d", partial(_attempts, "with cuDNN's search" if search else ""))
+
+
+def algorithm_of(kernels: Iterable[str]) -> str:
+    """Name the algorithm from the kernels that ran.
+
+    Parameters
+    ----------
+    kernels : iterable of str
+        Their names.
+
+    Returns
+    -------
+    str
+        ``"runs an FFT"``, ``"runs Winograd"``, ``"runs a matrix product"`` or nothing.
+    """
+    names = " ".join(kernels).lower()
+    for sign, algorithm in (("fft", "an FFT"), ("winograd", "Winograd"), ("gemm", "a matrix product")):
+        if sign in names:
+            return f"runs {algorithm}"
+    return ""
+
+
+def _attempts(note: str, case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
+    torch = importlib.import_module("torch")
+    convolved = partial(torch.nn.functional.conv2d, stride=case.problem.stride)
+    works: list[Callable[[], Any]] = [
+        partial(convolved, *(torch.as_tensor(array, device="cuda") for array in arrays))
+        for arrays in zip(data.images, data.filters, strict=True)
+    ]
+    yield rotating(works, Expected.read_row, "torch", note, remark=partial(_profiled, works[0]))
+
+
+def _profiled(work: Callable[[], Any]) -> str:
+    """Look which kernels run; where no profiler does, nothing is said."""
+    profiler = importlib.import_module("torch.profiler")
+    torch = importlib.import_module("torch")
+    try:
+        with profiler.profile(activities=[profiler.ProfilerActivity.CUDA]) as profile:
+            work()
+            torch.cuda.synchronize()
+        return algorithm_of(event.key for event in profile.key_averages())
+    except Exception:  # noqa: BLE001 - a remark is not worth a failure
+        return ""

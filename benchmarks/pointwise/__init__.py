@@ -1,0 +1,1 @@
+"""``python -m benchmarks pointwise``: channel mixing and the pointwise layers of networks, beside matrix products."""

@@ -1,0 +1,126 @@
+"""The product's own contenders in ``python -m benchmarks pointwise``: its choice, and for the ablation every other."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.pointwise.cases import PointwiseCase
+from benchmarks.pointwise.data import Expected, MixingData
+from benchmarks.work.rotation import rotating
+from xcorr_app.gpu.pointwise.launches import POINTWISE_KERNELS, kernel_for
+from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
+from xcorr_app.gpu.pointwise.planner import CHANNEL_COUNTS
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.run import pointwise_on_device
+from xcorr_app.gpu.pointwise.tiles import stored_matrix
+
+__all__ = ["mixing_attempts", "own_contenders", "tunings"]
+
+
+_FEW_CHANNELS = (9, 64)
+"""Where `shallow` is set beside the kernel that is its neighbour."""
+
+
+def own_contenders(case: PointwiseCase) -> Iterator[Contender]:
+    """Yield what the product can do a case with.
+
+    Parameters
+    ----------
+    case : PointwiseCase
+        Any.
+
+    Yields
+    ------
+    Contender
+        The product's choice; where channels are few but not very few also what it chooses between; for an ablation
+        every kernel, and every tuning of `tunings`.
+    """
+    yield Contender("pointwise_on_device", mixing_attempts("auto", {}), choice="auto")
+    if case.task != "ablation" and _FEW_CHANNELS[0] <= case.channels <= _FEW_CHANNELS[1]:
+        by_vectors = "pointwise_tiled" if case.element == case.result == "float32" else "pointwise"
+        other = "mix" if max(case.channels, case.filters) <= MIX_CHANNELS else by_vectors
+        for kernel in ("shallow", other):
+            yield Contender(f"kernel {kernel}", mixing_attempts(kernel, {}), choice=kernel)
+    if case.task == "ablation":
+        for kernel in _of_element(case):
+            yield Contender(f"kernel {kernel}", mixing_attempts(kernel, {}), choice=kernel)
+        for name, (kernel, tuning) in tunings(case).items():
+            yield Contender(name, mixing_attempts(kernel, tuning), choice=name)
+
+
+def tunings(case: PointwiseCase) -> dict[str, tuple[str, dict[str, int]]]:
+    """Return fixed channel counts and tiles to set beside what is chosen for a case.
+
+    Parameters
+    ----------
+    case : PointwiseCase
+        Any.
+
+    Returns
+    -------
+    dict
+        Kernel and macros by name; what a kernel refuses is a line of the table that says so.
+    """
+    counts = [count for count in CHANNEL_COUNTS if count < 2 * case.channels]
+    found = {f"pointwise, {n} lanes share channels": ("pointwise", {"CHANNEL_COUNT": n}) for n in counts}
+    for warps_m, warps_n in ((1, 1), (2, 2), (4, 2)):
+        tile = {"WARPS_M": warps_m, "WARPS_N": warps_n}
+        found[f"pointwise_tiled, {warps_m} x {warps_n} warps"] = ("pointwise_tiled", tile)
+    if max(case.channels, case.filters) <= MIX_CHANNELS:
+        for pixels in (1, 4, 8):
+            found[f"mix, {pixels} pixels a thread"] = ("mix", {"PIXELS": pixels, "VECTOR": min(4, pixels)})
+    return found
+
+
+def mixing_attempts(kernel: str, tuning: Mapping[str, int]) -> Callable[[PointwiseCase, MixingData], Iterator[Attempt]]:
+    """Make attempts of a kernel.
+
+    Parameters
+    ----------
+    kernel : str
+        ``"auto"`` or one of `POINTWISE_KERNELS`.
+    tuning : mapping
+        Macros that replace those of the table.
+
+    Returns
+    -------
+    callable
+        As `Contender.attempts`.
+    """
+
+    def attempts(case: PointwiseCase, data: MixingData) -> Iterator[Attempt]:
+        cupy = importlib.import_module("cupy")
+        shape = (case.images, case.filters, case.side, case.side)
+        nonsense: Any = np.nan if case.result == "float32" else 0xABAB
+        options: dict[str, Any] = {"target": np.dtype(case.result), "kernel": kernel, "tuning": dict(tuning) or None}
+        matrices: list[Any] = [data.matrix] * len(data.stacks)
+        if not _takes_argument(case, kernel):
+            # As a network would: its weights are brought into the kernels' order once.
+            matrices = [stored_matrix(matrix, cupy) for matrix in data.matrices]
+        works = [
+            partial(pointwise_on_device, stack, matrix, 1, out=cupy.full(shape, nonsense, case.result), **options)
+            for stack, matrix in zip(data.stacks, matrices, strict=True)
+        ]
+        yield rotating(works, Expected.read_planar)
+
+    return attempts
+
+
+def _of_element(case: PointwiseCase) -> Iterator[str]:
+    """The kernels that mix elements of the case's types."""
+    integers = "float32" not in (case.element, case.result)
+    return (kernel for kernel in POINTWISE_KERNELS if integers or kernel != "mix_bytes")
+
+
+def _takes_argument(case: PointwiseCase, kernel: str) -> bool:
+    """Whether the matrix is an argument of the kernel, from host memory."""
+    problem = PointwiseProblem(
+        case.images, case.channels, case.filters, case.pixels, image_type=case.element, result_type=case.result
+    )
+    return (kernel_for(problem) if kernel == "auto" else kernel) == "mix"

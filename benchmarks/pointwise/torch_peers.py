@@ -1,0 +1,96 @@
+"""Peers of the pointwise convolution through PyTorch: ``matmul`` on interleaved pixels or planes, and ``conv2d``."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.pointwise.cases import PointwiseCase
+from benchmarks.pointwise.data import Expected, MixingData
+from benchmarks.work.rotation import rotating
+
+__all__ = ["mixed", "torch_contenders"]
+
+FORMS = {
+    "PyTorch matmul, interleaved": "interleaved",
+    "PyTorch matmul, planes": "planes",
+    "PyTorch conv2d": "conv2d",
+    "PyTorch conv2d, channels last": "channels last",
+}
+_BY_CUDNN = ("conv2d", "channels last")
+
+
+def torch_contenders(case: PointwiseCase, search: bool) -> Iterator[Contender]:
+    """Yield PyTorch's contenders for a case, none in an ablation.
+
+    Parameters
+    ----------
+    case : PointwiseCase
+        Any.
+    search : bool
+        Whether cuDNN searches for its fastest algorithm: for the note.
+
+    Yields
+    ------
+    Contender
+        Without the search only those that cuDNN computes, since nothing else depends on it. A layer's data may be
+        interleaved, stacks of planes are not.
+    """
+    if case.task == "ablation":
+        return
+    for name, form in FORMS.items():
+        of_layers_only = form in ("interleaved", "channels last")
+        if (case.task == "layer" or not of_layers_only) and (search or form in _BY_CUDNN):
+            note = "with cuDNN's search" if search and form in _BY_CUDNN else ""
+            yield Contender(name, partial(_attempts, form, note))
+
+
+def mixed(form: str, result: str, stack: Any, matrix: Any) -> Any:
+    """Mix channels as a user of PyTorch would.
+
+    Parameters
+    ----------
+    form : str
+        A value of `FORMS`.
+    result : str
+        ``"float32"``, or ``"uint16"`` for rounded counts, which are returned as int16.
+    stack : torch.Tensor
+        (images, channels, height, width), or (images, pixels, channels) for ``"interleaved"``; float32 or int16.
+    matrix : torch.Tensor
+        (filters, channels).
+
+    Returns
+    -------
+    torch.Tensor
+        With filters for channels.
+    """
+    torch = importlib.import_module("torch")
+    values = stack.to(torch.float32)
+    if form == "interleaved":
+        product = values @ matrix.T
+    elif form == "planes":
+        product = torch.matmul(matrix, values.flatten(2))
+    else:
+        product = torch.nn.functional.conv2d(values, matrix[:, :, None, None])
+    return product if result == "float32" else product.round_().clamp_(0, 32767).to(torch.int16)
+
+
+def _attempts(form: str, note: str, case: PointwiseCase, data: MixingData) -> Iterator[Attempt]:
+    torch = importlib.import_module("torch")
+    # The same bytes: counts below 2^15 read alike as int16.
+    arrays = [stack.view(np.int16) if case.element == "uint16" else stack for stack in data.stacks]
+    works: list[Callable[[], Any]] = []
+    for array, weights in zip(arrays, data.matrices, strict=True):
+        stack, matrix = (torch.as_tensor(each, device="cuda") for each in (array, weights))
+        if form == "interleaved":
+            stack = stack.flatten(2).transpose(1, 2).contiguous()
+        elif form == "channels last":
+            stack = stack.to(memory_format=torch.channels_last)
+        works.append(partial(mixed, form, case.result, stack, matrix))
+    read = Expected.read_interleaved if form == "interleaved" else Expected.read_planar
+    yield rotating(works, read, "torch", note)

@@ -1,0 +1,58 @@
+"""A case of work on arrays: how much arithmetic and traffic it takes at least, and what is to be reached."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from benchmarks.harness.device_rates import DeviceRates
+from benchmarks.work.goals import Goal
+
+__all__ = ["CACHE_BYTES", "MOST_COPIES", "Work"]
+
+CACHE_BYTES = 120e6
+"""Bytes that copies of a case's arrays fill together: twice the second-level cache of an H200."""
+MOST_COPIES = 512
+
+
+@dataclass(frozen=True, kw_only=True)
+class Work(ABC):
+    """One row of a benchmark.
+
+    Attributes
+    ----------
+    name : str
+        What the tables and ``--only`` call it.
+    group : str
+        Cases of one group share a table with a line for each; empty for a table of its own.
+    goals : tuple of Goal
+        What is to be reached.
+    in_quick : bool
+        Whether a quick run holds it.
+    """
+
+    name: str
+    group: str = ""
+    goals: tuple[Goal, ...] = ()
+    in_quick: bool = False
+
+    @property
+    @abstractmethod
+    def fma(self) -> float:
+        """Multiply-adds of the direct method."""
+
+    @property
+    @abstractmethod
+    def moved_bytes(self) -> float:
+        """Bytes of the inputs and outputs, each once."""
+
+    @property
+    def copies(self) -> int:
+        """Copies of the arrays to go through in turn, so that none is still in the cache when its turn comes again."""
+        if self.moved_bytes >= CACHE_BYTES:
+            return 1
+        return min(MOST_COPIES, 1 + int(CACHE_BYTES / self.moved_bytes))
+
+    def floor_seconds(self, rates: DeviceRates) -> float:
+        """Least time by direct arithmetic, at the rates measured in the same run."""
+        return max(self.fma / rates.fma, self.moved_bytes / rates.copy)

@@ -1,0 +1,204 @@
+// Taps of rank 1 over images of float32 on tensor cores (sm_80 on): two products with a band of taps, nothing between them.
+//
+// A block owns WARPS * WARP_COLUMNS columns of results and marches down its rows, a slab of 16 at a time. The slab lies in
+// shared memory as halves (`image_tile.cuh`); the next one is brought there, and the one after it is on its way, meanwhile. A warp
+// multiplies the slab with the row's taps, transposed: D[column][row] = sum over e of row tap[e] * slab[row][column + e].
+// The sums come out in just those registers in which the product with the column's taps takes its factors, so they become
+// halves where they are, and are added to all results in flight that they reach: tile[j], of 16 rows each, has met j + 1 slabs.
+// With the next slab every tile moves on by one, and the oldest is complete: a lane writes four neighbours of two rows.
+//
+// Every value is two halves (22 bits), and of their products all but lower times lower are formed: three for one.
+// Scaling: a warp brings its rows of a slab to 2^9 at most. Tiles in flight share the scale of the largest element of all
+// slabs that they have met (it changes by powers of two, exactly), so that what is much smaller than its neighbours of some
+// 16 * COLUMN_STEPS rows is as exact as they are, not more. A value that is not finite cannot be summed so, as zeros of the band
+// would meet it: the block says so in `unbounded`, and `separable.cu` does its image again.
+//
+// Document: Row Reuse, on tensor cores; beyond it. Floor: the larger of one read and one write of every element at the copy
+// rate, and 3 * 16 * (ROW_STEPS + COLUMN_STEPS) multiply-adds an element at the rate of tensor cores. 65 taps over 64 images of
+// 1024 x 1024 take 336 us on an H200, a copy of them 127, the products alone 102: what the rest waits for is in README.md.
+#include "image_tile.cuh"
+#include "band.cuh"
+
+#ifndef BLOCKS  // of a multiprocessor at once: bounds the registers
+#define BLOCKS 2
+#endif
+#ifndef SAME_TAPS  // 1: columns and rows have the same taps, which lie in registers once
+#define SAME_TAPS 0
+#endif
+#define TOP_SKIP (SAME_TAPS ? SKIP : 0)
+#define COLUMN_STEPS ((15 + FILTER_HEIGHT + TOP_SKIP + 15) / 16)
+#define LEAST_BLOCKS (TAKES_MORE && BLOCKS > 2 ? BLOCKS - 1 : BLOCKS)
+#define RING (COLUMN_STEPS + 1)
+#define TILES (WARP_COLUMNS / 16)
+#define TOP_EXPONENT 9  // scaled values and sums lie below 2^9
+#define SLACK 4         // the scale follows smaller values when they are smaller by more bits than these
+static_assert(COLUMN_STEPS > 1, "columns have two taps at least");
+
+#ifndef SHARED_FLOATS
+#define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
+#endif
+
+struct BandedTaps {
+    float column[FILTER_HEIGHT], row[FILTER_WIDTH];  // as powers of two make them: the largest of each in [8, 16)
+    float outside;  // value outside the image, for BOUNDARY_CONSTANT
+    int reach;      // 2^reach is at least the sum of all |row|
+    int gain;       // 2^gain brings sums back that were formed of values scaled by 2^0
+    int lowest;     // smaller elements are scaled as those of this exponent
+};
+
+struct BlockMemory {
+    Record slab[2][SLAB_ROWS * SLAB_PITCH];
+    Group<float, QUAD> arrivals[LOADS * WARPS * WARP];  // quads of the next slab, by thread
+    int source[QUAD * SLAB_QUADS];  // column of the image for one of the slab
+    int exponent[RING * WARPS];     // of the largest element of a warp's rows, of the slabs that tiles have met and the next
+    SlabQuads quads;
+    SubBlock block;
+    float taps[FILTER_HEIGHT + FILTER_WIDTH];
+};
+#ifdef BLOCK_BYTES  // what the launch asks for
+static_assert(sizeof(BlockMemory) == BLOCK_BYTES, "the launch and the kernel disagree about shared memory");
+#endif
+
+extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
+    banded(const float* images, float* results, int* unbounded, const __grid_constant__ BandedTaps taps, int height, int width,
+           int result_height, int result_width, int count, int block_rows) {
+    SHARED_FLOATS(shared);
+    const FilterProblem p = {height, width, result_height, result_width, count, block_rows};
+    BlockMemory& memory = *reinterpret_cast<BlockMemory*>(shared);
+    const SubBlock& block = memory.block;
+    if (threadIdx.x == 0) {
+        memory.block = sub_block_of<BLOCK_COLUMNS / WARP>(p, images, results, (int)blockIdx.x);
+        unbounded[blockIdx.x] = 0;
+    }
+    __syncthreads();
+
+    const int left = block.x - LEFT_PAD;
+    for (int c = (int)threadIdx.x; c < QUAD * SLAB_QUADS; c += WARPS * WARP)
+        memory.source[c] = BOUNDARY == BOUNDARY_CONSTANT && !is_inside(left + c, width) ? -1 : source_index(left + c, width);
+    for (int i = (int)threadIdx.x; i < FILTER_HEIGHT + FILTER_WIDTH; i += WARPS * WARP)
+        memory.taps[i] = i < FILTER_HEIGHT ? taps.column[i] : taps.row[i - FILTER_HEIGHT];
+    for (int i = (int)threadIdx.x; i < RING * WARPS; i += WARPS * WARP) memory.exponent[i] = taps.lowest;
+    __syncthreads();
+    Band<ROW_STEPS> across;
+    Band<COLUMN_STEPS> apart;
+    const auto row_tap = [&](int i) { return is_inside(i - SKIP, FILTER_WIDTH) ? memory.taps[FILTER_HEIGHT + i - SKIP] : 0.0f; };
+    const auto column_tap = [&](int i) { return is_inside(i, FILTER_HEIGHT) ? memory.taps[i] : 0.0f; };
+    across.take((int)threadIdx.x % WARP, row_tap);
+    if (!SAME_TAPS) apart.take((int)threadIdx.x % WARP, column_tap);
+#if SAME_TAPS
+    const Band<ROW_STEPS>& down = across;
+#else
+    const Band<COLUMN_STEPS>& down = apart;
+#endif
+
+    const auto top_of = [&](int slab) { return block.y - TOP - TOP_SKIP + slab * SLAB_ROWS; };
+    const auto slabs = [&] { return ceil_div(block.rows, SLAB_ROWS) + COLUMN_STEPS - 1; };
+    SlabLoader loader(memory.arrivals, memory.quads, block, memory.source, taps.outside, height, width);
+    loader.send(top_of(0));
+
+    float tile[COLUMN_STEPS - 1][2 * TILES][4] = {};
+    int scale = taps.lowest;  // tiles are scaled as the largest element asks for that has this exponent
+    const bool whole_results = is_aligned_to<QUAD>(results) && result_width % QUAD == 0;
+    int slot = 0;  // of the next slab in the ring of exponents
+#pragma unroll 1
+    for (int s = -1; s < slabs(); ++s) {
+        // Worked out anew, as registers are scarce.
+        const int thread = in_register((int)threadIdx.x), lane = thread % WARP, warp = thread / WARP, g = lane / 4, t = lane % 4;
+        if (s + 1 < slabs()) {  // bring the next slab to shared memory, and send for the one after it
+            const int next = (s + 1) & 1;
+            loader.receive();
+            int exponent = loader.exponent();
+            if (exponent == 128 && lane == 0) unbounded[blockIdx.x] = 1;
+            exponent = most(taps.lowest, least(exponent, 127));
+            if (lane == 0) memory.exponent[slot * WARPS + warp] = exponent;
+            loader.store(memory.slab[next], power_of_two(TOP_EXPONENT - 1 - exponent));
+            if (s + 2 < slabs()) loader.send(top_of(s + 2));
+        }
+        if (s >= 0) {
+            const int present = s & 1;
+            int largest = taps.lowest;
+#pragma unroll
+            for (int i = 0; i < RING * WARPS; i += WARP) {
+                const bool is_met = i + lane < RING * WARPS && (i + lane) / WARPS != slot;
+                largest = most(largest, is_met ? memory.exponent[i + lane] : taps.lowest);
+            }
+            largest = largest_of_warp(largest);
+            if (largest > scale || largest < scale - SLACK) {
+                const float change = least_power_of_two(least(scale - largest, 127));
+                scale = largest;
+#pragma unroll
+                for (int i = 0; i < (COLUMN_STEPS - 1) * 2 * TILES * 4; ++i) (&tile[0][0][0])[i] *= change;
+            }
+
+            // Sums across, of rows 4 t + 2 half and the next, columns place_of(g) and two further. They are rows of the other
+            // product's factor: columns place_of(g) of 2 i, and two further of 2 i + 1.
+            HalfParts factor[2 * TILES][2];
+#pragma unroll
+            for (int half = 0; half < 2; ++half) {
+                __syncwarp();  // no load of the second half comes before: registers would be missing
+                float large[TILES][4] = {}, small[TILES][4] = {};
+                const Record* const rows = memory.slab[present] + (place_of(g) + 2 * half) * SLAB_PITCH +
+                                           warp * (WARP_COLUMNS / QUAD) + t;
+#pragma unroll
+                for (int c = 0; c < TILES - 1 + ROW_STEPS; ++c) {
+                    const Record part = rows[4 * c];
+#pragma unroll
+                    for (int pass = 0; pass < 3; ++pass)
+#pragma unroll
+                        for (int i = 0; i < TILES; ++i) {
+                            const int step = c - i, first = pass == 1 ? 2 : 0;
+                            if (step < 0 || step >= ROW_STEPS) continue;
+                            multiply_add_band(pass == 0 ? large[i] : small[i], pass == 2 ? across.lower[step] : across.upper[step],
+                                              part.at[first], part.at[first + 1]);
+                        }
+                }
+                const int exponent = memory.exponent[(slot > 0 ? slot - 1 : RING - 1) * WARPS + (4 * t + 2 * half) / SHARE];
+                const float change = least_power_of_two(exponent - scale - taps.reach);
+#pragma unroll
+                for (int i = 0; i < 2 * TILES; ++i) {
+                    const float* const a = large[i / 2] + i % 2 * 2;
+                    const float* const b = small[i / 2] + i % 2 * 2;
+                    factor[i][half] = half_parts((a[0] + b[0]) * change, (a[1] + b[1]) * change);
+                }
+            }
+            // Sums down, 16 columns after the other; of every pass the sums are independent.
+            const int y = (s - COLUMN_STEPS + 1) * SLAB_ROWS + place_of(g), column = block.x + warp * WARP_COLUMNS + QUAD * t;
+            const float unit = power_of_two(scale + taps.gain);
+#pragma unroll
+            for (int i = 0; i < TILES; ++i) {
+                float complete[2][4];
+#pragma unroll
+                for (int pass = 0; pass < 3; ++pass)
+#pragma unroll
+                    for (int j = COLUMN_STEPS - 1; j >= 0; --j)
+#pragma unroll
+                        for (int n = 0; n < 2; ++n) {
+                            float(&sum)[4] = j == COLUMN_STEPS - 1 ? complete[n] : tile[j][2 * i + n];
+                            if (pass == 0)
+#pragma unroll
+                                for (int k = 0; k < 4; ++k) sum[k] = j > 0 ? tile[j - 1][2 * i + n][k] : 0.0f;
+                            const HalfParts* const b = factor[2 * i + n];
+                            multiply_add_band(sum, pass == 1 ? down.lower[j] : down.upper[j], pass == 0 ? b[0].lower : b[0].upper,
+                                              pass == 0 ? b[1].lower : b[1].upper);
+                        }
+#pragma unroll
+                for (int odd = 0; odd < 2; ++odd) {
+                    if (s < COLUMN_STEPS - 1 || y + 2 * odd >= block.rows) continue;
+                    float* const to = block.result + (long long)(block.y + y + 2 * odd) * result_width + column + 16 * i;
+                    Group<float, QUAD> quad;
+#pragma unroll
+                    for (int k = 0; k < QUAD; ++k) quad.at[k] = complete[k / 2][2 * odd + k % 2] * unit;
+                    if (whole_results) {
+                        if (column + 16 * i < result_width) *reinterpret_cast<Group<float, QUAD>*>(to) = quad;
+                    } else {
+#pragma unroll
+                        for (int k = 0; k < QUAD; ++k)
+                            if (column + 16 * i + k < result_width) to[k] = quad.at[k];
+                    }
+                }
+            }
+        }
+        slot = slot + 1 < RING ? slot + 1 : 0;
+        __syncthreads();
+    }
+}

@@ -1,0 +1,120 @@
+"""The benchmark on a device: every contender right, times that make sense, wrong contenders found out."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from benchmarks.correlation import benchmark as correlation
+from benchmarks.correlation.benchmark import CorrelationBenchmark
+from benchmarks.correlation.cases import Case
+from benchmarks.correlation.data import random_data
+from benchmarks.harness.check import Expected
+from benchmarks.harness.contender import Attempt, Contender, plane_at
+from benchmarks.harness.contenders import contenders_of
+from benchmarks.harness.effort import QUICK, THOROUGH
+from tests.benchmarks.runner import run_benchmarks
+from tests.benchmarks.small_cases import PEAKS, PLANES, REGISTRATIONS
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.device import cuda_status
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
+]
+CALL = Case("call", Problem.full_plane((16, 16), (16, 16)), task="call")
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+@pytest.fixture(scope="module")
+def benchmark_run():
+    return CorrelationBenchmark(QUICK)
+
+
+@pytest.mark.parametrize("case", [*PLANES, *PEAKS, *REGISTRATIONS, CALL], ids=lambda case: case.name)
+def test_every_attempt_of_every_contender_is_right(cupy, case):
+    data = random_data(case, cupy)
+    expected = Expected(case, data)
+    contenders = list(contenders_of(case))
+    assert len({contender.name for contender in contenders}) == len(contenders) >= 2
+    for contender in contenders:
+        attempts = list(contender.attempts(case, data))
+        assert attempts, contender.name
+        for attempt in attempts:
+            result = attempt.run()
+            for pair in expected.parts:
+                error = expected.error(pair, attempt.read(result, pair))
+                limit = 1e-5 if case.task in ("plane", "call") else 2e-3
+                assert error < limit, (contender.name, attempt.note, pair, error)
+
+
+def test_the_ceilings_are_those_of_a_gpu(benchmark_run):
+    rates = benchmark_run.rates
+    assert 1e12 < rates.fma < 1e14
+    assert 1e11 < rates.copy < 2e13
+    assert 1e-7 < rates.empty < 2e-5
+
+
+def test_twice_the_work_takes_longer(cupy, benchmark_run):
+    clock = THOROUGH.clock
+    problem = Problem.full_plane((64, 64), (64, 64), lefts=512, rights=512)
+    seconds = []
+    for pairs in (256, 512):
+        case = Case("work", replace(problem, lefts=pairs, rights=pairs))
+        attempt = next(Contender("", _combined).attempts(case, random_data(case, cupy)))
+        measured = clock.on_device(attempt.run)
+        assert measured.how == "replay"
+        assert case.fma / measured.seconds < 1.05 * benchmark_run.rates.fma
+        seconds.append(measured.seconds)
+    assert 1.6 < seconds[1] / seconds[0] < 2.4
+
+
+def test_work_that_no_graph_holds_is_timed_by_events(cupy):
+    array = cupy.arange(1000.0)
+    assert QUICK.clock.on_device(lambda: float(array.sum())).how == "events"
+    assert QUICK.clock.on_device(lambda: array + 1).how == "replay"
+
+
+def test_a_wrong_or_failing_contender_is_a_line_of_the_table(cupy, benchmark_run, monkeypatch):
+    case = PLANES[0]
+
+    def wrong(case, data):
+        yield Attempt(lambda: cupy.zeros((1, *case.problem.plane_shape)), plane_at, note="of zeros")
+
+    def failing(case, data):
+        raise MemoryError("too large")
+
+    contenders = [Contender("right", _combined, "combined"), Contender("wrong", wrong), Contender("failing", failing)]
+    monkeypatch.setattr(correlation, "contenders_of", lambda case, quick: contenders)
+    result = benchmark_run.measure(case)
+    good, *bad = result.timings
+    assert result.winner is good
+    assert good.microseconds_a_pair > 0
+    assert "wrong answer, error 1.0e+00 of zeros" in bad[0].failure
+    assert "MemoryError: too large" in bad[1].failure
+    assert all(np.isnan(timing.microseconds_a_pair) for timing in bad)
+
+
+def test_the_command_on_one_small_case(tmp_path):
+    path = tmp_path / "results.json"
+    run = run_benchmarks("correlation", "--quick", "--only", "one-to-one 32", "--json", path)
+    assert run.code == 0, run.stderr
+    assert "wins: " in run.stdout
+    read = json.loads(path.read_text(), parse_constant=pytest.fail)
+    assert read["device"]["name"] in run.stdout
+    assert read["environment"]["devices"]
+    assert {"cupy", "numpy", "xcorr-app"} & set(read["environment"]["versions"]) >= {"numpy"}
+    assert [case["name"] for case in read["cases"]] == ["one-to-one 32^2 full"]
+    assert read["cases"][0]["auto_behind_percent"] is not None
+    assert not [timing for timing in read["timings"] if timing["failure"]]
+
+
+def _combined(case, data):
+    from benchmarks.correlation.own_kernels import timed_variant
+
+    yield timed_variant(case, data, "combined")

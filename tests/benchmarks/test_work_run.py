@@ -1,0 +1,215 @@
+"""Whole runs of the three commands with NumPy in the place of the device: tables, peers, goals, means and the file."""
+
+import contextlib
+import json
+import sys
+from dataclasses import replace
+from types import ModuleType, SimpleNamespace
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from benchmarks.filters import own as filters_own
+from benchmarks.harness import clock, device_rates, fastest, record
+from benchmarks.harness.clock import Measured
+from benchmarks.harness.fastest import Outcome
+from benchmarks.harness.suites import SUITES
+from benchmarks.im2win import own as im2win_own
+from benchmarks.pointwise import own as pointwise_own
+from benchmarks.work import benchmark
+from tests.benchmarks.runner import run_benchmarks
+from tests.benchmarks.small_work import FILTERS, LAYERS, MIXTURES, OTHER_FILTERS
+from tests.kernels.im2win_definition import convolution_by_definition
+from xcorr_app.gpu.im2win.problem import Im2winProblem
+from xcorr_app.gpu.pointwise.tiles import StoredMatrix
+from xcorr_app.gpu.runtime.device import DeviceStatus
+
+GROUP = "pointwise layers, batch 1"
+
+
+def into(out, values, like):
+    """Write values as a kernel would: rounded for integers."""
+    result = np.rint(values).astype(like) if np.dtype(like).kind == "u" else values.astype(like)
+    if out is None:
+        return result
+    out[...] = result
+    return out
+
+
+def filtered(stack, taps, *, boundary, kernel, tuning, out):
+    taps = taps.reshape((1,) * (stack.ndim - 2) + taps.shape)
+    return into(out, ndimage.correlate(stack.astype(float), taps.astype(float), mode=boundary), stack.dtype)
+
+
+def separated(stack, terms, *, boundary, kernel, tuning, out):
+    ((column, row),) = terms
+    down = ndimage.correlate1d(stack.astype(float), column, axis=1, mode=boundary)
+    return into(out, ndimage.correlate1d(down, row, axis=2, mode=boundary), stack.dtype)
+
+
+def slid(stack, rows, columns, *, boundary, tuning, out):
+    return into(out, ndimage.gaussian_filter(stack.astype(float), (0, rows, columns), mode=boundary), stack.dtype)
+
+
+def public(stack, taps, mode):
+    if isinstance(taps, np.ndarray):
+        return filtered(stack, taps, boundary=mode, kernel="", tuning={}, out=None)
+    return separated(stack, taps.terms, boundary=mode, kernel="auto", tuning=None, out=None)
+
+
+def convolved(images, filters, stride, **options):
+    problem = Im2winProblem(*images.shape, filters.shape[0], *filters.shape[2:], stride)
+    return convolution_by_definition(images, filters, problem)
+
+
+def mixed(stack, matrix, axis, *, target, kernel, tuning, out):
+    if kernel == "pointwise":
+        raise ValueError("not for these sizes")
+    if isinstance(matrix, StoredMatrix):
+        filters, channels = matrix.shape
+        matrix = matrix.values[:channels, :filters].T
+    values = np.einsum("fc,nc...->nf...", matrix.astype(float), stack.astype(float))
+    return into(out, np.clip(values, 0, 65535) if np.dtype(target).kind == "u" else values, target)
+
+
+class HostDevice(contextlib.nullcontext):
+    def synchronize(self):
+        pass
+
+
+@pytest.fixture
+def numpy_device(monkeypatch):
+    """A device made of NumPy, on which every call takes as long as its contender's turn."""
+    cupy = ModuleType("cupy")
+    cupy.__dict__.update({name: value for name, value in vars(np).items() if not name.startswith("__")})
+    cupy.cuda = SimpleNamespace(Device=HostDevice)
+    monkeypatch.setitem(sys.modules, "cupy", cupy)
+    monkeypatch.setitem(sys.modules, "cupyx.scipy.ndimage", ndimage)
+    status = DeviceStatus(available=True, name="A host", driver="13.0", multiprocessors=2)
+    monkeypatch.setattr(record, "cuda_status", lambda: status)
+    monkeypatch.setattr("benchmarks.work.command.select_device", lambda text: None)
+    rates = device_rates.DeviceRates(1e12, 1e12, 1e-6)
+    monkeypatch.setattr(benchmark, "measure_rates", lambda *_: rates)
+    monkeypatch.setattr(benchmark, "current_device", lambda: 0)
+    for module in (benchmark, fastest):
+        monkeypatch.setattr(module, "free_device_memory", lambda: None)
+    monkeypatch.setattr(fastest, "memory_of", lambda run, clocking: 1_000_000)
+    timed = []
+
+    def planted(_, run, *waits):
+        timed.append(run())
+        return Measured(1e-6 * len(timed), "replay")
+
+    monkeypatch.setattr(clock.Clock, "on_device", planted)
+    monkeypatch.setattr(clock.Clock, "by_call", planted)
+    cupy.cuda.get_current_stream = HostDevice
+    monkeypatch.setattr(filters_own, "filter_on_device", filtered)
+    monkeypatch.setattr(filters_own, "separable_on_device", separated)
+    monkeypatch.setattr(filters_own, "sliding_gaussian_on_device", slid)
+    monkeypatch.setattr(filters_own, "filter_taps", public)
+    monkeypatch.setattr(im2win_own, "im2win_on_device", convolved)
+    monkeypatch.setattr(pointwise_own, "pointwise_on_device", mixed)
+    return timed
+
+
+def run_of(monkeypatch, tmp_path, suite, cases, *options, torch=None):
+    """Run a command on small cases; `torch` takes the cases and the search and returns PyTorch's outcomes."""
+    monkeypatch.setitem(SUITES, suite, replace(SUITES[suite], cases=tuple(cases)))
+    monkeypatch.setattr(benchmark, "has_torch", lambda: torch is not None)
+    asked = []
+
+    def outcomes(name, wanted, effort, device, *, search):
+        assert name == suite
+        asked.append(search)
+        return torch(wanted, search)
+
+    monkeypatch.setattr(benchmark, "torch_outcomes", outcomes)
+    path = tmp_path / "results.json"
+    run = run_benchmarks(suite, "--json", path, "--debug", *options)
+    assert run.code == 0, run.stderr
+    return run.stdout, json.loads(path.read_text(), parse_constant=pytest.fail), asked
+
+
+@pytest.mark.usefixtures("numpy_device")
+def test_filters(monkeypatch, tmp_path):
+    cases = [*FILTERS, *OTHER_FILTERS]
+    text, read, _ = run_of(monkeypatch, tmp_path, "filter", cases)
+    assert not [timing for timing in read["timings"] if timing["failure"]]
+    assert [case["name"] for case in read["cases"]] == [case.name for case in cases]
+    assert read["benchmark"] == "filter"
+    assert not read["pytorch"]
+    assert {timing["what"] for timing in read["timings"]} >= {
+        "filter_taps", "filter_on_device", "separable_on_device", "sliding_gaussian_on_device", "CuPy correlate",
+        "CuPy gaussian_filter", "direct", "+ column reuse", "+ row reuse", "column and row reuse",
+        "rolling, four columns a lane",
+    }  # fmt: skip
+    assert "one of many widths" in text
+    assert "at most" in text
+
+
+@pytest.mark.usefixtures("numpy_device")
+def test_im2win_shows_memory_and_goals(monkeypatch, tmp_path):
+    layer = replace(LAYERS[0], goals=SUITES["im2win"].cases[0].goals)
+
+    def torch(wanted, search):
+        assert [case.name for case in wanted] == [layer.name]
+        note = "with cuDNN's search; runs an FFT" if search else ""
+        seconds = 5e-7 if search else 9e-7
+        return {layer.name: [Outcome("PyTorch conv2d", seconds=seconds, note=note, error=1e-6, memory_bytes=900_000)]}
+
+    text, read, asked = run_of(monkeypatch, tmp_path, "im2win", [layer, LAYERS[-1]], torch=torch)
+    assert asked == [True, False]
+    assert "with cuDNN's search; runs an FFT" in text
+    goals = {goal["goal"]: goal for goal in read["cases"][0]["goals"]}
+    assert goals["at most 1 x the best peer's memory"]["value"] == pytest.approx(1e6 / 9e5)
+    assert not goals["at most 1 x the best peer's memory"]["reached"]
+    assert read["cases"][0]["winner"] == "PyTorch conv2d"
+    assert "MB" in text
+    assert run_of(monkeypatch, tmp_path, "im2win", [layer], "--quick", torch=torch)[2] == [True]
+
+
+@pytest.mark.usefixtures("numpy_device")
+def test_pointwise_shows_means_and_failures(monkeypatch, tmp_path):
+    layers = [replace(case, group=GROUP) for case in MIXTURES[:2]]
+    text, read, _ = run_of(monkeypatch, tmp_path, "pointwise", [*MIXTURES[2:], *layers])
+    failures = {timing["what"]: timing["failure"] for timing in read["timings"] if timing["failure"]}
+    assert all(what.startswith(("kernel pointwise", "pointwise, ")) for what in failures)
+    assert {mean["what"] for mean in read["means"]} >= {"pointwise_on_device", "CuPy matmul"}
+    assert {mean["group"] for mean in read["means"]} == {GROUP}
+    assert "geometric means" in text
+    own = [
+        timing["multiple_of_floor"]
+        for timing in read["timings"]
+        if timing["own"] and timing["case"].startswith("layer")
+    ]
+    mean = next(mean for mean in read["means"] if mean["what"] == "pointwise_on_device")
+    assert mean["floor_over_time"] == pytest.approx((1 / own[0] / own[1]) ** 0.5)
+    assert text.index(GROUP) < text.index("geometric means")
+
+
+@pytest.mark.usefixtures("numpy_device")
+def test_a_wrong_kernel_is_a_line_that_says_so(monkeypatch, tmp_path):
+    monkeypatch.setattr(
+        filters_own, "filter_on_device", lambda stack, taps, *, out, **_: into(out, stack * 0.9, stack.dtype)
+    )
+    text, read, _ = run_of(monkeypatch, tmp_path, "filter", FILTERS[:1])
+    (wrong,) = [timing for timing in read["timings"] if timing["failure"]]
+    assert wrong["what"] == "filter_on_device"
+    assert "wrong answer" in wrong["failure"]
+    assert wrong["microseconds"] is None
+    assert "wrong answer" in text
+
+
+@pytest.mark.usefixtures("numpy_device")
+def test_every_kernel_has_run_before_anything_is_timed(monkeypatch, tmp_path, numpy_device):
+    timed_before = []
+
+    def counted(stack, taps, **options):
+        timed_before.append(len(numpy_device))
+        return filtered(stack, taps, **options)
+
+    monkeypatch.setattr(filters_own, "filter_on_device", counted)
+    run_of(monkeypatch, tmp_path, "filter", [OTHER_FILTERS[2], OTHER_FILTERS[4]])
+    assert timed_before[:6] == [0] * 6  # five steps and a width
+    assert len(timed_before) == 6 + 2 * 6  # each is checked, then timed

@@ -1,1 +1,0 @@
-"""Measurements of the product beside its peers: what ``xcorr bench`` runs and what ``benchmarks/`` is made of."""

@@ -1,1 +1,0 @@
-"""``xcorr bench filter``: the filter kernels beside CuPy's ndimage and PyTorch's convolutions."""

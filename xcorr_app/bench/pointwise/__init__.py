@@ -1,1 +1,0 @@
-"""``xcorr bench pointwise``: channel mixing and the pointwise layers of networks, beside matrix products."""

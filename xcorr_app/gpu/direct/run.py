@@ -1,0 +1,117 @@
+"""Correlation planes on the device: arrays in, plane out, through one variant of the kernels."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu.direct.plan import Plan, plan_of
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.placement import on_device_of
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
+
+__all__ = ["correlate_on_device", "run_plan"]
+
+
+def correlate_on_device(
+    lefts: Any,
+    rights: Any,
+    problem: Problem,
+    variant: str = "combined",
+    *,
+    sum_type: str = "float",
+    tuning: Mapping[str, int] | None = None,
+    out: Any = None,
+) -> Any:
+    """Compute the correlation planes of a batch with one variant of the kernels.
+
+    Parameters
+    ----------
+    lefts, rights : cupy.ndarray
+        (lefts, height, width) and (rights, height, width), each of uint8, uint16, int16 or float32, on one device,
+        which does the work. Copied where they are not dense.
+    problem : Problem
+        Sizes, window and pairing; must agree with the arrays.
+    variant : str, optional
+        One of `xcorr_app.gpu.direct.variants.VARIANTS`.
+    sum_type : str, optional
+        ``"float"`` or ``"double"``: type of the sums and of the planes.
+    tuning : mapping, optional
+        Macro values that replace the table's.
+    out : cupy.ndarray, optional
+        Dense array to write into, (pairs, shifts along y, shifts along x).
+
+    Returns
+    -------
+    cupy.ndarray
+        ``C[pair, iy, ix]``, sums for the shift `problem.first_shift` + (iy, ix).
+
+    Raises
+    ------
+    ShapeError
+        Where the arrays and the problem disagree.
+    DataTypeError
+        For types that no kernel reads.
+    DeviceError
+        Where a kernel does not compile, or the arrays live on two devices.
+    """
+    _check(lefts, rights, problem)
+    with on_device_of(lefts, rights):
+        plan = plan_of(
+            problem,
+            variant,
+            left_type=lefts.dtype.name,
+            right_type=rights.dtype.name,
+            sum_type=sum_type,
+            tuning=tuning,
+        )
+        return run_plan(plan, lefts, rights, (problem.pairs, *problem.plane_shape), out)
+
+
+def run_plan(plan: Plan, lefts: Any, rights: Any, shape: tuple[int, ...], out: Any = None) -> Any:
+    """Run a plan on arrays that agree with it, in a new array or in `out`.
+
+    Parameters
+    ----------
+    plan : Plan
+        Of the current device.
+    lefts, rights : cupy.ndarray
+        On that device, leading axes split in any way; copied where they are not dense.
+    shape : tuple of int
+        Shape of the result, of as many elements as the problem's planes.
+    out : cupy.ndarray, optional
+        Dense array of that shape to write into.
+
+    Returns
+    -------
+    cupy.ndarray
+        The planes.
+
+    Raises
+    ------
+    ShapeError
+        Where `out` has another shape or type, or is not dense.
+    """
+    cupy = sys.modules["cupy"]  # whose arrays these are
+    if not lefts.flags.c_contiguous:
+        lefts = cupy.ascontiguousarray(lefts)
+    if not rights.flags.c_contiguous:
+        rights = cupy.ascontiguousarray(rights)
+    if out is None:
+        out = cupy.empty(shape, plan.dtype)
+    elif out.shape != shape or out.dtype != plan.dtype or not out.flags.c_contiguous:
+        raise ShapeError(f"out must be a dense {plan.dtype} array of shape {shape}, not {out.dtype} {out.shape}")
+    plan.run(lefts, rights, out)
+    return out
+
+
+def _check(lefts: Any, rights: Any, problem: Problem) -> None:
+    expected = ((problem.lefts, *problem.left_shape), (problem.rights, *problem.right_shape))
+    if (lefts.shape, rights.shape) != expected:
+        raise ShapeError(f"lefts {lefts.shape} and rights {rights.shape} must have the shapes {expected}")
+    if lefts.dtype.name not in INPUT_TYPES or rights.dtype.name not in INPUT_TYPES:
+        raise DataTypeError(
+            f"lefts ({lefts.dtype}) and rights ({rights.dtype}) must be of the types {', '.join(INPUT_TYPES)}"
+        )

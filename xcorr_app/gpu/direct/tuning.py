@@ -1,0 +1,266 @@
+"""Tables of tunables of the correlation kernels, measured on one H200; apart from how the kernels are launched."""
+
+from __future__ import annotations
+
+from xcorr_app.gpu.direct.problem import Problem
+
+__all__ = [
+    "TUNING",
+    "band_shape",
+    "combined_tile",
+    "is_small",
+    "row_product_shape",
+    "segment_count",
+    "window_tile",
+]
+
+TUNING: dict[str, dict[str, int]] = {
+    "overlap-wise": {"THREADS": 128},
+    "shift-per-warp": {"SHIFTS_PER_BLOCK": 4},
+    "warp-shuffle": {"WARPS": 4},
+    "warp-shuffle-distributed": {"WARPS": 4, "DISTRIBUTION": 2, "MAX_ROWS": 8},
+    "multi-right": {"WARPS": 4, "RIGHTS": 4},
+    "multi-left-right": {"WARPS": 4, "LEFTS": 4, "RIGHTS": 4},
+    "multi-row": {"WARPS": 4, "SHIFTS": 8, "LEFT_ROWS": 4},
+}
+"""Macro values by variant; the others choose theirs by the problem's shape."""
+
+SMALL_TILES = (
+    (2_000, (4, 4, 1, 1, 4, 4)),
+    (8_000, (8, 4, 1, 1, 8, 2)),
+    (40_000, (8, 4, 1, 2, 4, 2)),
+)
+"""(Most shifts of the whole batch, tile): few shifts need many warps a tile; tile as in `combined_tile`."""
+
+NARROW = 33  # widest window that one thread's sums span
+SUMS_A_THREAD = 102  # of a thread with up to 168 registers
+WINDOW_WARPS = 6  # of a block, where it covers a narrow window
+
+
+def combined_tile(problem: Problem, *, is_double: bool) -> dict[str, int]:
+    """Choose the tile of shifts of ``combined`` that wastes the fewest products on this window.
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose window is to be covered.
+    is_double : bool
+        Whether sums are float64, which take two registers each.
+
+    Returns
+    -------
+    dict
+        Macro values.
+    """
+    height, width = problem.plane_shape
+    shifts = problem.pairs * height * width
+    chunk_rows, columns = 32, 256
+    small = next((tile for most, tile in SMALL_TILES if shifts <= most), None) if is_small(problem) else None
+    if is_double:
+        tile: tuple[int, ...] = (8, 4, 2, 4, 1, 1)
+    elif small:
+        tile, chunk_rows = small, 64
+    elif width <= NARROW:
+        tile, chunk_rows, columns = _narrow_tile(height, width), 64, 128
+    else:
+        tile = _wide_tile(height, width)
+    names = ("TILE_X", "TILE_Y", "WARPS_X", "WARPS_Y", "WARPS_K", "MIN_BLOCKS")
+    return dict(zip(names, tile, strict=True)) | {
+        "CHUNK_ROWS": min(chunk_rows, problem.left_shape[0]),
+        "CHUNK_COLUMNS": min(columns, -(-problem.right_shape[1] // 4) * 4),
+    }
+
+
+def window_tile(problem: Problem) -> dict[str, int] | None:
+    """Choose the tile by which one block covers the whole window.
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose window is to be covered.
+
+    Returns
+    -------
+    dict or None
+        Macro values; None for a window that is too large for one block.
+    """
+    height, width = problem.plane_shape
+    if width > NARROW:
+        return None
+    tile = _narrow_tile(height, width)
+    if tile[1] * tile[3] < height:
+        return None
+    names = ("TILE_X", "TILE_Y", "WARPS_X", "WARPS_Y", "WARPS_K", "MIN_BLOCKS")
+    return dict(zip(names, tile, strict=True)) | {
+        "CHUNK_ROWS": min(64, problem.left_shape[0]),
+        "CHUNK_COLUMNS": min(128, -(-problem.right_shape[1] // 4) * 4),
+    }
+
+
+def is_small(problem: Problem) -> bool:
+    """Whether the matrices are so small that a second kernel, to add up segments, takes longer than it saves.
+
+    Parameters
+    ----------
+    problem : Problem
+        Any.
+
+    Returns
+    -------
+    bool
+        For a right matrix of at most 128 x 128 elements.
+    """
+    return problem.right_shape[0] * problem.right_shape[1] <= 128 * 128
+
+
+def segment_count(problem: Problem, tiles: int, rows: int, multiprocessors: int) -> int:
+    """Choose into how many segments ``combined`` cuts the rows.
+
+    Parameters
+    ----------
+    problem : Problem
+        Any.
+    tiles : int
+        Blocks that cover one plane.
+    rows : int
+        Most left rows that a block meets.
+    multiprocessors : int
+        Of the device.
+
+    Returns
+    -------
+    int
+        1 for small matrices and large batches; else so many that every multiprocessor gets 8 blocks, or 30 where a full
+        plane makes blocks of very different work; never segments of fewer than 8 rows.
+    """
+    if is_small(problem):
+        return 1
+    wanted = 8 if problem.plane_shape[1] <= NARROW else 30
+    return max(1, min(-(-wanted * multiprocessors // (problem.pairs * tiles)), rows // 8))
+
+
+def _narrow_tile(height: int, width: int) -> tuple[int, ...]:
+    """Tile whose width is the window's."""
+    warps_y = -(-height // min(height, SUMS_A_THREAD // width, 24))
+    tile_y = -(-height // warps_y)
+    in_block = min(warps_y, 11, max(1, 48 // tile_y))  # the more dy a block, the more right rows it stages
+    warps_k = max(1, WINDOW_WARPS // in_block)
+    return width, tile_y, 1, in_block, warps_k, max(1, 12 // (in_block * warps_k))
+
+
+def _wide_tile(height: int, width: int) -> tuple[int, ...]:
+    """Block of 8 x 8 tiles that covers the window with the smallest rim; 4 x 2 of them where equal."""
+    blocks = ((4, 2), (2, 4), (3, 3), (3, 2), (2, 3), (2, 2))
+
+    def covered(block: tuple[int, int]) -> int:
+        x, y = 8 * block[0], 8 * block[1]
+        return -(-height // y) * y * -(-width // x) * x
+
+    best = min(blocks, key=covered)
+    warps_x, warps_y = blocks[0] if covered(blocks[0]) <= 1.03 * covered(best) else best
+    return 8, 8, warps_x, warps_y, 1, max(1, 16 // (warps_x * warps_y))
+
+
+def row_product_shape(problem: Problem, *, is_double: bool, is_float: bool = True) -> dict[str, int]:
+    """Choose the piece of ``row-product`` that pads these widths least, and how a block is filled.
+
+    Parameters
+    ----------
+    problem : Problem
+        Whose matrices are to be cut into pieces.
+    is_double : bool
+        Whether sums are float64, which take two registers each.
+    is_float : bool, optional
+        Whether the matrices are float32, which reach shared memory without passing through registers.
+
+    Returns
+    -------
+    dict
+        Macro values.
+    """
+
+    def padded(block: int) -> int:
+        left, right = (-(-shape[1] // block) * block for shape in (problem.left_shape, problem.right_shape))
+        return left * right
+
+    block = 12 if is_double else min((32, 28, 24, 20, 16), key=padded)
+    period = max(problem.left_shape[0], problem.right_shape[0])
+    shift_rows, pairs = next(
+        (rows, pairs) for rows, pairs in ((16, 8), (32, 4), (64, 2)) if period <= rows or rows == 64
+    )
+    return {
+        "BLOCK": block,
+        "PAIRS": pairs,
+        "SHIFT_ROWS": shift_rows,
+        "CHUNK_ROWS": shift_rows,
+        "MIN_BLOCKS": 4 if is_float else 3,
+    }
+
+
+MOST_UNROLLED = 2600  # products of a row of band-product, so that its code stays in the instruction cache
+BAND_THREADS = 640
+
+
+def band_shape(problem: Problem, shared_bytes: int, *, is_double: bool) -> dict[str, int] | None:
+    """Choose how many pairs a block of ``band-product`` takes, and how many threads share the rows of a shift.
+
+    Parameters
+    ----------
+    problem : Problem
+        Any.
+    shared_bytes : int
+        Most shared memory of one block, which holds whole pairs.
+    is_double : bool
+        Whether sums are float64, which take two registers each.
+
+    Returns
+    -------
+    dict or None
+        Macro values, and ``PAIR_FLOATS``: shared memory of a pair. None where matrices or window are too large.
+    """
+    (left_height, left_width), (right_height, right_width) = problem.left_shape, problem.right_shape
+    height, width = problem.plane_shape
+    first = problem.first_shift[1]
+    if right_width > 256 or width > (20 if is_double else 40) or sum(problem.overlaps(1)) > MOST_UNROLLED:
+        return None
+    pitches = [4 * (-(-size // 4) | 1) for size in (left_width, right_width)]
+    floats = left_height * pitches[0] + right_height * pitches[1]
+    pair_floats = -(-floats // 32) * 32 + 4  # neighbouring pairs begin in different banks
+    exchange = (width | 1) * height * (2 if is_double else 1)  # floats a part and pair
+    largest = max(pair_floats, 4 * -(-exchange // 4))
+    most = min(shared_bytes // (8 * largest), BAND_THREADS // height)  # two groups: one in work, one on its way
+    if most < 1:
+        return None
+    rows = problem.overlaps(0)
+
+    def blocks_of(pairs: int, parts: int) -> int:
+        warps = -(-pairs * parts * height // 32)
+        return max(1, min(shared_bytes // (8 * pairs * pair_floats), BAND_THREADS // (32 * warps)))
+
+    def busy(shape: tuple[int, int]) -> float:
+        """Share of the lanes that work, over the schedulers of a multiprocessor and the rows of a shift."""
+        pairs, parts = shape
+        threads, blocks = pairs * parts * height, blocks_of(pairs, parts)
+        warps = -(-threads // 32) * blocks
+        lanes = threads * blocks / (-(-warps // 4) * 128)
+        share = sum(rows) / max(1, sum(parts * -(-count // parts) for count in rows))
+        return lanes * share * min(1.0, threads * blocks / 384) * (1.01 if blocks > 1 else 1.0)
+
+    shapes = [
+        (pairs, parts)
+        for pairs in range(1, min(most, max(1, problem.pairs)) + 1)
+        for parts in range(1, 7)
+        if parts == 1 or (pairs * parts * height <= BAND_THREADS and parts * exchange <= pair_floats)
+    ]
+    pairs, parts = max(shapes, key=busy)
+    return {
+        "LEFT_WIDTH": left_width,
+        "RIGHT_WIDTH": right_width,
+        "SHIFT_X0": first,
+        "SHIFTS_X": width,
+        "PAIRS": pairs,
+        "PARTS": parts,
+        "THREADS": -(-pairs * parts * height // 32) * 32,
+        "MIN_BLOCKS": blocks_of(pairs, parts),
+        "PAIR_FLOATS": pair_floats,
+    }

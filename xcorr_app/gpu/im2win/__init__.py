@@ -1,0 +1,1 @@
+"""Banks of filters: launches and runs of ``kernels/im2win``."""

@@ -1,0 +1,225 @@
+"""How the Im2win kernels are compiled and started: macros, the steps of the ablation, grids."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.im2win.problem import MOST_TILE_DEPTH, Im2winProblem
+from xcorr_app.gpu.im2win.tiles import plan_for, takes_turns
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+
+__all__ = [
+    "ABLATION",
+    "DEFAULTS",
+    "STEPS",
+    "basic_launch",
+    "convolve_launch",
+    "filters_launch",
+    "sum_launch",
+    "transform_launch",
+    "turn_counters",
+]
+
+DEFAULTS: Mapping[str, int] = {"MICRO_M": 8, "VECTOR": 4, "BUFFERS": 2, "PREFETCH": 1, "FRAGMENTS": 2}
+"""Macros of the high-performance form that no problem changes, all its steps on."""
+
+_ONE_SUM = {"MICRO_M": 1, "MICRO_N": 1, "VECTOR": 1, "LANES_M": 4, "WARPS_M": 8, "WARPS_N": 4, "MIN_BLOCKS": 1}
+_ONE_BUFFER = {"BUFFERS": 1, "PREFETCH": 0}
+_MOST_BUFFERS = 2
+"""Offsets are handed on by the barrier between two tiles; more tiles are asked for before the first barrier."""
+
+STEPS: Mapping[str, Mapping[str, int]] = {
+    "tiles in shared memory": {**_ONE_SUM, **_ONE_BUFFER, "FRAGMENTS": 1},
+    "+ micro-kernel": {**_ONE_BUFFER, "VECTOR": 1, "FRAGMENTS": 1},
+    "+ vector loads": {**_ONE_BUFFER, "FRAGMENTS": 1},
+    "+ double buffer": {"PREFETCH": 0, "FRAGMENTS": 1},
+    "+ prefetch": {},
+}
+"""From the basic form to the full kernel, one step more each time: macros that replace those of the full kernel."""
+
+ABLATION: Mapping[str, Mapping[str, int]] = {
+    "no micro-kernel": _ONE_SUM,
+    "no vector loads": {"VECTOR": 1},
+    "no double buffer": _ONE_BUFFER,
+    "no prefetch to shared memory": {"PREFETCH": 0},
+    "no prefetch to registers": {"FRAGMENTS": 1},
+}
+"""One step left out at a time: macros that replace those of the full kernel."""
+
+_BASIC_ROWS = 32
+_THREADS = 256
+"""Of a block of the kernels that stream: the window transform, the sum over segments."""
+
+
+def transform_launch(problem: Im2winProblem, *, vector: int = 4) -> Launch:
+    """Return the launch that makes the window tensor of a part.
+
+    Parameters
+    ----------
+    problem : Im2winProblem
+        Of the part: its window tensor keeps `MOST_ELEMENTS`.
+    vector : int, optional
+        Elements that a thread writes at once: 4, or 1 for the ablation.
+
+    Returns
+    -------
+    Launch
+        Takes images and window tensor.
+
+    Raises
+    ------
+    ArgumentError
+        For another number.
+    """
+    if vector not in (1, 4):
+        raise ArgumentError(f"a thread writes 1 or 4 elements at once, not {vector}")
+    defines = {**_filter_size(problem), "VECTOR": vector, "THREADS": _THREADS}
+    blocks = ceil_div(problem.window_elements, vector * _THREADS)
+    return Launch("im2win/im2win_transform", defines, blocks, _THREADS)
+
+
+def filters_launch(problem: Im2winProblem) -> Launch:
+    """Return the launch that stores filters as the kernels read them, what `stored_filters` does on the host.
+
+    Parameters
+    ----------
+    problem : Im2winProblem
+        Any part of it.
+
+    Returns
+    -------
+    Launch
+        Takes the filters and an array of the problem's `stored_shape`, and no sizes but its own.
+    """
+    side = 32
+    depth, pitch = problem.stored_shape
+    defines = {**_filter_size(problem), "TAIL": MOST_TILE_DEPTH}
+    blocks = ceil_div(depth, side) * ceil_div(pitch, side)
+    numbers = (problem.filters, problem.depth)
+    return Launch("im2win/im2win_filters", defines, blocks, 8 * side, 4 * side * (side + 1), extra=numbers)
+
+
+def basic_launch(problem: Im2winProblem, rows: int = _BASIC_ROWS) -> Launch:
+    """Return the launch of the basic form: a thread sums one output element.
+
+    Parameters
+    ----------
+    problem : Im2winProblem
+        Of the part.
+    rows : int, optional
+        Filters of a block; 32 in the document.
+
+    Returns
+    -------
+    Launch
+        Takes window tensor, filters and output.
+    """
+    blocks = ceil_div(problem.filters, rows) * ceil_div(problem.columns, WARP)
+    return Launch("im2win/im2win_basic", {**_filter_size(problem), "ROWS": rows}, blocks, WARP * rows)
+
+
+def convolve_launch(
+    problem: Im2winProblem,
+    *,
+    implicit: bool = False,
+    segments: int | None = None,
+    tuning: Mapping[str, int] | None = None,
+    device: DeviceLimits | None = None,
+) -> Launch:
+    """Return the launch of the high-performance form.
+
+    Parameters
+    ----------
+    problem : Im2winProblem
+        Of the part.
+    implicit : bool, optional
+        Whether the window tensor's elements are taken from the images.
+    segments : int, optional
+        Blocks that share K; without it as many as `plan_for` chooses.
+    tuning : mapping, optional
+        Macros that replace those of the plan, such as an entry of `ABLATION`.
+    device : DeviceLimits, optional
+        Limits to keep; without it those that every device has.
+
+    Returns
+    -------
+    Launch
+        Takes window tensor or images, filters, output, workspace and counters, and touches none of the last two that it
+        does not need. Of the counters, int32, it needs `turn_counters`, all zero, and leaves them so. With several
+        segments and no counters, the workspace takes the sums of all but the first, each in the output's shape, and
+        `sum_launch` ends the work. The filters are stored ones, or, where the macro ``BANK`` is 1, the bank.
+
+    Raises
+    ------
+    ArgumentError
+        For a name that the kernel does not have, or a tile that no block can hold.
+    """
+    device = device or DeviceLimits()
+    plan = plan_for(problem, device, segments=segments)
+    chosen = {**plan.tile.defines(), **DEFAULTS, "TILE_K": plan.depth}
+    refuse_unknown("the Im2win convolution", tuning or (), chosen)
+    chosen |= tuning or {}
+    threads, depth = WARP * chosen["WARPS_M"] * chosen["WARPS_N"], chosen["TILE_K"]
+    tile_m = chosen["WARPS_M"] * chosen["LANES_M"] * chosen["MICRO_M"]
+    tile_n = chosen["WARPS_N"] * (WARP // chosen["LANES_M"]) * chosen["MICRO_N"]
+    tiles = ceil_div(problem.depth, depth)
+    of_segment = ceil_div(tiles, plan.segments)
+    parts = ceil_div(tiles, of_segment)  # none is empty
+    blocks = ceil_div(problem.filters, tile_m) * ceil_div(problem.columns, tile_n) * parts
+    turns = implicit and takes_turns(problem, depth, parts)
+    # Tiles, or where sums pass through on their way out; offsets of two tiles, for a bank too; where columns start.
+    floats = max(chosen["BUFFERS"] * depth * (tile_m + 4 + tile_n + 4), threads * chosen["MICRO_N"])
+    shared_bytes = 4 * (floats + (4 if turns else 2) * ceil_div(depth, 4) * 4 + tile_n)
+    if chosen["BUFFERS"] > _MOST_BUFFERS:
+        raise ArgumentError(f"BUFFERS is at most {_MOST_BUFFERS}, not {chosen['BUFFERS']}")
+    if threads > 1024 or threads < depth or depth > MOST_TILE_DEPTH or shared_bytes > device.shared_bytes:
+        raise ArgumentError(f"no block can hold {threads} threads with {shared_bytes} bytes of shared memory: {chosen}")
+    how = {"IMPLICIT": int(implicit), "IN_TURNS": int(turns), "BANK": int(turns)}
+    defines = {**_filter_size(problem), **how, **chosen}
+    options: dict[str, Any] = {"extra": (of_segment,), "segments": parts}
+    return Launch("im2win/im2win_convolve", defines, blocks, threads, shared_bytes, **options)
+
+
+def turn_counters(launch: Launch) -> int:
+    """Count what the segments of every tile take turns by.
+
+    Parameters
+    ----------
+    launch : Launch
+        Of `convolve_launch`.
+
+    Returns
+    -------
+    int
+        One counter a tile of the output; none where segments take no turns.
+    """
+    return launch.blocks // launch.segments if launch.defines["IN_TURNS"] else 0
+
+
+def sum_launch(problem: Im2winProblem, segments: int) -> Launch:
+    """Return the launch that adds the workspace's sums to the output.
+
+    Parameters
+    ----------
+    problem : Im2winProblem
+        Of the part.
+    segments : int
+        Of the convolution's launch.
+
+    Returns
+    -------
+    Launch
+        Takes output and workspace, and no sizes but its own.
+    """
+    outputs = problem.filters * problem.columns
+    vector = 1 if outputs % 4 else 4
+    blocks = ceil_div(outputs, vector * _THREADS)
+    defines = {"VECTOR": vector, "THREADS": _THREADS}
+    return Launch("im2win/im2win_sum", defines, blocks, _THREADS, extra=(outputs, segments))
+
+
+def _filter_size(problem: Im2winProblem) -> dict[str, int]:
+    return {"FILTER_HEIGHT": problem.filter_height, "FILTER_WIDTH": problem.filter_width}

@@ -1,0 +1,204 @@
+"""What an Im2win convolution is asked for; the Python side of ``kernels/include/im2win.cuh``."""
+
+from __future__ import annotations
+
+from dataclasses import astuple, dataclass, replace
+
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+
+__all__ = ["LAYERS", "MOST_ELEMENTS", "MOST_TILE_DEPTH", "Im2winProblem", "stored_filters"]
+
+MOST_ELEMENTS = 2**31 - 2**17
+"""Elements of images, a window tensor or all filters that one launch can address; the last blocks reach beyond them."""
+
+MOST_TILE_DEPTH = 32
+"""Most elements of K in a tile: the filters end with as many rows of zeros."""
+
+
+@dataclass(frozen=True)
+class Im2winProblem:
+    """Sizes of a convolution (no flip) of a batch of images with a bank of filters, without padding.
+
+    ``output[i, j, m, n] = sum over r, u, v of image[i, r, m * stride + u, n * stride + v] * filter[j, r, u, v]``.
+
+    Attributes
+    ----------
+    images, channels, height, width : int
+        Shape of the images.
+    filters, filter_height, filter_width : int
+        Number and size of the filters, which have as many channels as the images.
+    stride : int
+        Step between neighbouring outputs, in pixels, along both axes.
+
+    Raises
+    ------
+    ShapeError
+        Where a size is below one, or a filter larger than an image.
+    ArgumentError
+        Where one image, one image's outputs of a filter, or the filters have more elements than a launch can address.
+    """
+
+    images: int
+    channels: int
+    height: int
+    width: int
+    filters: int
+    filter_height: int
+    filter_width: int
+    stride: int = 1
+
+    def __post_init__(self) -> None:
+        if min(astuple(self)) < 1:
+            raise ShapeError(f"images, filters and stride need sizes of at least one: {self}")
+        if self.filter_height > self.height or self.filter_width > self.width:
+            raise ShapeError(
+                f"filters of {self.filter_height} x {self.filter_width} do not fit into images of "
+                f"{self.height} x {self.width}: pad the images, or take smaller filters"
+            )
+        stored, padded_depth = self.stored_shape[1], self.stored_shape[0]
+        if max(self.channels * self.height * self.width, stored * padded_depth, self.stride) > MOST_ELEMENTS:
+            raise ArgumentError(
+                f"one image or the filters have more than {MOST_ELEMENTS} elements: "
+                f"cut the images or the bank into parts ({self})"
+            )
+
+    @property
+    def out_height(self) -> int:
+        """Rows of an output plane."""
+        return (self.height - self.filter_height) // self.stride + 1
+
+    @property
+    def out_width(self) -> int:
+        """Columns of an output plane."""
+        return (self.width - self.filter_width) // self.stride + 1
+
+    @property
+    def out_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the output: images, filters, rows, columns."""
+        return (self.images, self.filters, self.out_height, self.out_width)
+
+    @property
+    def columns(self) -> int:
+        """Columns of the matrix product: output elements of one filter over all images."""
+        return self.images * self.out_height * self.out_width
+
+    @property
+    def depth(self) -> int:
+        """Products in an output element."""
+        return self.channels * self.filter_height * self.filter_width
+
+    @property
+    def stored_shape(self) -> tuple[int, int]:
+        """Shape of the filters as kernels read them: elements and zeros that a tile may reach, filters and zeros."""
+        return (self.depth + MOST_TILE_DEPTH, -(-self.filters // 4) * 4)
+
+    @property
+    def window_shape(self) -> tuple[int, int, int, int]:
+        """Shape of the window tensor: images, channels, output rows, elements of a row."""
+        return (self.images, self.channels, self.out_height, self.width * self.filter_height)
+
+    @property
+    def window_elements(self) -> int:
+        """Elements of the window tensor."""
+        images, channels, rows, row = self.window_shape
+        return images * channels * rows * row
+
+    @property
+    def products(self) -> int:
+        """Multiply-adds of the whole convolution."""
+        return self.filters * self.columns * self.depth
+
+    def arguments(self, plane_pitch: int | None = None) -> tuple[int, ...]:
+        """Return what the kernels take after their arrays.
+
+        Parameters
+        ----------
+        plane_pitch : int, optional
+            Elements from one output plane to the next; without it they lie side by side.
+
+        Returns
+        -------
+        tuple of int
+            The fields of the kernels' problem, in order.
+        """
+        sizes = (self.images, self.channels, self.height, self.width)
+        pitch = self.out_height * self.out_width if plane_pitch is None else plane_pitch
+        return (*sizes, self.filters, self.out_height, self.out_width, self.stride, pitch)
+
+    def with_images(self, images: int) -> Im2winProblem:
+        """Return the same problem for another number of images."""
+        return replace(self, images=images)
+
+    def images_per_part(self, window_bytes: int | None = None) -> int:
+        """How many images to take at a time.
+
+        Parameters
+        ----------
+        window_bytes : int, optional
+            Memory that the float32 window tensor of a part may take, in bytes; one image is always taken. Without it no
+            window tensor is made, and the images are read as they are.
+
+        Returns
+        -------
+        int
+            At least 1; the parts that follow from it are as equal as can be.
+
+        Raises
+        ------
+        ArgumentError
+            Where the window tensor of one image has more elements than a launch can address.
+        """
+        of_one = max(self.channels * self.height * self.width, self.out_height * self.out_width)
+        if window_bytes is not None:
+            of_one = self.window_elements // self.images
+            if of_one > MOST_ELEMENTS:
+                raise ArgumentError(
+                    f"one image's window tensor has more than {MOST_ELEMENTS} elements: cut the images, or take the "
+                    f"implicit form ({self})"
+                )
+        limit = MOST_ELEMENTS if window_bytes is None else min(window_bytes // 4, MOST_ELEMENTS)
+        parts = -(-self.images // max(1, limit // of_one))
+        return -(-self.images // parts)
+
+
+def stored_filters(filters: Array) -> Array:
+    """Return filters as the kernels read them.
+
+    Parameters
+    ----------
+    filters : (filters, channels, height, width) array
+        NumPy or CuPy.
+
+    Returns
+    -------
+    array
+        Float32, of the problem's `stored_shape`: element of K by filter, a filter's column after the other, zeros
+        around.
+    """
+    count, channels, height, width = filters.shape
+    problem = Im2winProblem(1, channels, height, width, count, height, width)
+    stored = array_namespace(filters).zeros(problem.stored_shape, "float32")
+    stored[: problem.depth, :count] = filters.transpose(1, 3, 2, 0).reshape(problem.depth, count)
+    return stored
+
+
+def _square(channels: int, size: int, filters: int, filter_size: int, stride: int) -> Im2winProblem:
+    return Im2winProblem(128, channels, size, size, filters, filter_size, filter_size, stride)
+
+
+LAYERS = {
+    1: _square(3, 227, 96, 11, 4),
+    2: _square(3, 231, 96, 11, 4),
+    3: _square(3, 227, 64, 7, 2),
+    4: _square(64, 224, 64, 7, 2),
+    5: _square(96, 24, 256, 5, 1),
+    6: _square(256, 12, 512, 3, 1),
+    7: _square(3, 224, 64, 3, 1),
+    8: _square(64, 112, 128, 3, 1),
+    9: _square(64, 56, 64, 3, 1),
+    10: _square(128, 28, 128, 3, 1),
+    11: _square(256, 14, 256, 3, 1),
+    12: _square(512, 7, 512, 3, 1),
+}
+"""The twelve layers that Im2win is measured on, by the number that the document gives them (batch 128)."""

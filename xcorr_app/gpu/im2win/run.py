@@ -1,0 +1,266 @@
+"""Im2win on the device: images and filters in, output out, the window tensor (where one is made) part by part."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.gpu.im2win.filters import Im2winFilters
+from xcorr_app.gpu.im2win.launches import (
+    basic_launch,
+    convolve_launch,
+    filters_launch,
+    sum_launch,
+    transform_launch,
+    turn_counters,
+)
+from xcorr_app.gpu.im2win.problem import Im2winProblem
+from xcorr_app.gpu.pointwise.shallow import shallow_argument, shallow_launch
+from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, is_shallow
+from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.memory import with_second_try
+from xcorr_app.gpu.runtime.placement import current_device, on_device_of
+from xcorr_app.gpu.runtime.scratch import Scratch
+
+__all__ = ["FORMS", "WINDOW_BYTES", "convolve_part", "form_for", "im2win_on_device", "shallow_part"]
+
+FORMS = ("implicit", "tiled", "basic", "shallow")
+"""The high-performance kernel on the images and on the window tensor, the kernel of one output element a thread, and
+that of few products in an output element."""
+
+WINDOW_BYTES = 2**30
+"""Memory of the window tensor of a part, in bytes: enough blocks to fill a device, for most problems."""
+
+
+_STRIDE_FOR_WINDOW = 9
+"""Strides from which the window tensor's neighbouring elements save more than writing them costs: an estimate."""
+
+_FEWEST_COUNTERS = 1024
+"""Of an array for the turns of segments."""
+
+
+def form_for(problem: Im2winProblem) -> str:
+    """Choose between the kernels that take a window tensor and the images.
+
+    Where a thread's registers hold all values of a few outputs, the kernel that keeps them there is taken. Else the
+    lanes of a warp read neighbouring columns of the output from the images, `stride` pixels apart, and the same lines
+    of the cache again for the next element of the filter. The window tensor costs a pass over it, as many times the
+    images as the filters have rows, divided by the stride, and is read in pieces of 32 bytes at any stride.
+
+    Parameters
+    ----------
+    problem : Im2winProblem
+        Of all images.
+
+    Returns
+    -------
+    str
+        An entry of `FORMS`.
+    """
+    if is_shallow(ShallowProblem.of_layer(problem)):
+        return "shallow"
+    tensor_is_small = problem.filter_height <= problem.stride
+    return "tiled" if problem.stride >= _STRIDE_FOR_WINDOW and tensor_is_small else "implicit"
+
+
+def im2win_on_device(
+    images: Any,
+    filters: Any,
+    stride: int = 1,
+    *,
+    form: str = "auto",
+    segments: int | None = None,
+    tuning: Mapping[str, int] | None = None,
+    vector: int = 4,
+    window_bytes: int = WINDOW_BYTES,
+    out: Any = None,
+) -> Any:
+    """Correlate a batch of images with a bank of filters of as many channels; no flip, no padding.
+
+    Parameters
+    ----------
+    images : cupy.ndarray
+        (images, channels, height, width), float32. Copied where it is not dense.
+    filters : cupy.ndarray
+        (filters, channels, filter height, filter width), float32, on the same device.
+    stride : int, optional
+        Pixels between neighbouring outputs along both axes.
+    form : str, optional
+        One of `FORMS`, or ``"auto"`` for what `form_for` chooses (where neither segments nor tuning say that the
+        high-performance kernel is meant).
+    segments : int, optional
+        Blocks that share K in the high-performance kernel; without it as many as fill the device.
+    tuning : mapping, optional
+        Macros of the high-performance kernel, or of the shallow one, that replace the plan's.
+    vector : int, optional
+        Elements that a thread of the window transform writes at once, 4 or 1.
+    window_bytes : int, optional
+        Memory for the window tensor, in bytes; the images are worked on in parts that keep it (one image at least).
+    out : cupy.ndarray, optional
+        Dense float32 array to write into.
+
+    Returns
+    -------
+    cupy.ndarray
+        (images, filters, output rows, output columns), float32; with the same number of segments the same bits for
+        every form, tuning and part. A sum of n products is off by at most n * 2^-24 of the sum of their sizes.
+
+    Raises
+    ------
+    ShapeError
+        Where shapes do not belong together.
+    DataTypeError
+        For other types than float32.
+    ArgumentError
+        For an unknown form, or where one image is too large for a launch.
+    DeviceMemoryError
+        Where window tensor and output do not fit.
+    DeviceError
+        Where a kernel does not compile, or the arrays live on two devices.
+    """
+    problem = _checked_problem(images, filters, stride, out)
+    if form not in ("auto", *FORMS):
+        raise ArgumentError(f"form must be auto, {', '.join(FORMS)}, not {form!r}")
+    if form == "auto":
+        form = form_for(problem)
+        form = "implicit" if form == "shallow" and (segments or tuning) else form
+    takes_images = form in ("implicit", "shallow")
+    step = problem.images_per_part(None if takes_images else window_bytes)
+    cupy = sys.modules["cupy"]  # whose arrays these are
+
+    def run() -> Any:
+        result = cupy.empty(problem.out_shape, cupy.float32) if out is None else out
+        dense, bank = cupy.ascontiguousarray(images), cupy.ascontiguousarray(filters)
+        both = Im2winFilters(lambda: bank, lambda: _stored(problem, bank))
+        window = None if takes_images else cupy.empty(problem.with_images(step).window_shape, cupy.float32)
+        for first in range(0, problem.images, step):
+            part, source = problem.with_images(min(step, problem.images - first)), dense[first:]
+            if window is not None:
+                start(transform_launch(part, vector=vector), (source, window), part.arguments())
+                source = window
+            if form == "shallow":
+                shallow_part(part, source, both, result[first:], tuning=tuning)
+            elif form == "basic":
+                start(basic_launch(part), (source, both.stored, result[first:]), part.arguments())
+            else:
+                options: dict[str, Any] = {"implicit": form == "implicit", "segments": segments, "tuning": tuning}
+                convolve_part(part, source, both, result[first:], **options)
+        return result
+
+    with on_device_of(images, filters):
+        return with_second_try(run, what="Im2win's workspace and output (a smaller window_bytes may take less)")
+
+
+def convolve_part(
+    part: Im2winProblem,
+    source: Any,
+    filters: Im2winFilters,
+    output: Any,
+    *,
+    plane_pitch: int | None = None,
+    implicit: bool = True,
+    segments: int | None = None,
+    tuning: Mapping[str, int] | None = None,
+) -> None:
+    """Start the high-performance kernel on the current device.
+
+    Parameters
+    ----------
+    part : Im2winProblem
+        One that a launch can address.
+    source : cupy.ndarray
+        Images or window tensor.
+    filters : Im2winFilters
+        The bank, of which one order is read.
+    output : cupy.ndarray
+        Where the first output plane begins.
+    plane_pitch : int, optional
+        Elements from one output plane to the next; K is not shared where it is given.
+    implicit, segments, tuning
+        As for `convolve_launch`.
+    """
+    shared_by = 1 if plane_pitch is not None else segments
+    limits = device_limits(current_device())
+    launch = convolve_launch(part, implicit=implicit, segments=shared_by, tuning=tuning, device=limits)
+    number = turn_counters(launch)
+    passed = _counters(current_device(), number) if number else output  # in whose place nothing is touched
+    taps = filters.bank if launch.defines["BANK"] else filters.stored
+    further = 0 if number else launch.segments - 1
+    workspace = sys.modules["cupy"].empty(further * part.filters * part.columns, "float32")
+    start(launch, (source, taps, output, workspace, passed), (*part.arguments(plane_pitch), *launch.extra))
+    if further:
+        add = sum_launch(part, launch.segments)
+        start(add, (output, workspace), add.extra)
+
+
+def _stored(problem: Im2winProblem, bank: Any) -> Any:
+    stored, launch = sys.modules["cupy"].empty(problem.stored_shape, "float32"), filters_launch(problem)
+    start(launch, (bank, stored), launch.extra)
+    return stored
+
+
+def _counters(device: int, number: int) -> Any:
+    """Zeros that a launch of the current stream leaves as they are: some KB, kept for the next launch in it."""
+    return _kept_counters(device, max(_FEWEST_COUNTERS, 1 << (number - 1).bit_length()))()[-1]
+
+
+@functools.lru_cache(maxsize=64)
+def _kept_counters(device: int, number: int) -> Scratch:  # noqa: ARG001 - the current device, whose memory it is
+    return Scratch(counters=number)
+
+
+def shallow_part(
+    part: Im2winProblem,
+    images: Any,
+    filters: Im2winFilters,
+    output: Any,
+    *,
+    plane_pitch: int | None = None,
+    tuning: Mapping[str, int] | None = None,
+) -> None:
+    """Start the kernel for few products in an output element on the current device.
+
+    Parameters
+    ----------
+    part : Im2winProblem
+        One that a launch can address.
+    images, output : cupy.ndarray
+        Images, and where the first output plane begins.
+    filters : Im2winFilters
+        The bank, which is read as it comes.
+    plane_pitch : int, optional
+        Elements from one output plane to the next.
+    tuning : mapping, optional
+        As for `shallow_launch`.
+    """
+    problem, addresses = ShallowProblem.of_layer(part, plane_pitch), _address(images) | _address(output) | 16
+    limits = device_limits(current_device())
+    launch = shallow_launch(problem, alignment=addresses & -addresses, device=limits, tuning=tuning)
+    # It counts nothing here: the counters' place is never written to.
+    start(launch, (images, output, output, filters.bank, shallow_argument(problem, launch)), launch.extra)
+
+
+def _address(array: Any) -> int:
+    """Where an array begins, in its device's or the host's memory."""
+    interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
+    return int(interface["data"][0])
+
+
+def _checked_problem(images: Any, filters: Any, stride: int, out: Any) -> Im2winProblem:
+    if images.ndim != 4 or filters.ndim != 4 or images.shape[1] != filters.shape[1]:
+        raise ShapeError(
+            f"images {images.shape} and filters {filters.shape} must be (images, channels, height, width) and "
+            "(filters, channels, height, width), with as many channels"
+        )
+    if images.dtype.name != "float32" or filters.dtype.name != "float32":
+        raise DataTypeError(f"images ({images.dtype}) and filters ({filters.dtype}) must be float32")
+    batch, channels, height, width = images.shape
+    count, _, filter_height, filter_width = filters.shape
+    problem = Im2winProblem(batch, channels, height, width, count, filter_height, filter_width, stride)
+    if out is not None and (out.shape != problem.out_shape or out.dtype != "float32" or not out.flags.c_contiguous):
+        raise ShapeError(f"out must be a dense float32 array of shape {problem.out_shape}, not {out.dtype} {out.shape}")
+    return problem

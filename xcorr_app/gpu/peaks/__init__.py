@@ -1,0 +1,1 @@
+"""Peaks of correlations: summed-area tables, search, values around a peak; ``kernels/peaks``."""

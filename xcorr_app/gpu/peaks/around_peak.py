@@ -1,0 +1,59 @@
+"""Sums over the overlaps around a shift from their definition, on a device, where they check a registration."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.launch import WARP, Launch
+
+__all__ = ["SIDE", "around_peak_launch", "sums_around_peaks"]
+
+SIDE = 5
+"""Shifts around a peak along each axis, itself in the middle."""
+_KINDS = 5
+_WARPS = 8
+
+
+def around_peak_launch(pairs: int) -> Launch:
+    """Choose the launch for so many pairs.
+
+    Parameters
+    ----------
+    pairs : int
+        Each has a block for every shift.
+
+    Returns
+    -------
+    Launch
+        Kernel arguments: lefts, rights, peaks, sums, number of lefts, height, width.
+    """
+    return Launch("peaks/around_peak", {"WARPS": _WARPS}, pairs * SIDE * SIDE, _WARPS * WARP, 8 * _WARPS * _KINDS)
+
+
+def sums_around_peaks(lefts: Any, rights: Any, peaks: NDArray[np.integer]) -> NDArray[np.float64]:
+    """Sum over the overlaps at the 5 x 5 shifts around each peak.
+
+    Parameters
+    ----------
+    lefts : cupy.ndarray of float64, shape (1 or n, h, w)
+    rights : cupy.ndarray of float64, shape (n, h, w)
+    peaks : ndarray of int, shape (n, 2)
+        Shift (row, column) at the centre, in pixels: ``right[y, x]`` meets ``left[y + row, x + column]``.
+
+    Returns
+    -------
+    ndarray of float64, shape (n, 5, 5, 5)
+        Last axis: the sums of left, of its square, of right, of its square, and of the products.
+    """
+    cupy = importlib.import_module("cupy")
+    count, height, width = rights.shape
+    sums = cupy.empty((count, SIDE, SIDE, _KINDS))
+    arrays = cupy.ascontiguousarray(lefts), cupy.ascontiguousarray(rights), cupy.asarray(peaks, dtype=np.int32), sums
+    start(around_peak_launch(count), arrays, (lefts.shape[0], height, width))
+    found: NDArray[np.float64] = sums.get()
+    return found

@@ -1,0 +1,108 @@
+"""Tables of rectangle sums of matrices on the device, from which the sums over any overlap of a window follow."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges, Strips
+from xcorr_app.gpu.peaks.table_launches import SMALL, overlap_sums_launch, small_table_launch, strip_rows
+from xcorr_app.gpu.runtime.binder import BoundLaunch
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.runtime.scratch import Scratch
+
+__all__ = ["RectangleTables"]
+
+
+class RectangleTables:
+    """Makes tables for matrices of fixed shapes and a fixed window of shifts.
+
+    Parameters
+    ----------
+    window : Problem
+        Shapes and window; its batch does not matter.
+
+    Attributes
+    ----------
+    edges : OverlapEdges
+        Where overlaps begin and end.
+    rows, columns : cupy.ndarray of int32, shape (shifts, 5)
+        The edges of every shift, on the device.
+    sizes : tuple of int
+        Number of edges: left rows, left columns, right rows, right columns.
+    cells : tuple of int
+        Elements of a left table and of a right table.
+    """
+
+    def __init__(self, window: Problem) -> None:
+        cupy = importlib.import_module("cupy")
+        self.edges = edges = OverlapEdges.of(window)
+        self.rows, self.columns = cupy.asarray(edges.rows), cupy.asarray(edges.columns)
+        self._left = _Side(cupy, edges.left_rows, edges.left_columns)
+        self._right = _Side(cupy, edges.right_rows, edges.right_columns)
+        self.sizes = edges.left_rows.size, edges.left_columns.size, edges.right_rows.size, edges.right_columns.size
+        self.cells = self.sizes[0] * self.sizes[1], self.sizes[2] * self.sizes[3]
+
+    def left(self, lefts: Any) -> Any:
+        """Make the tables of left matrices (n, H, W), to be used any number of times."""
+        return self._left.tables(lefts)
+
+    def right(self, rights: Any) -> Any:
+        """Make the tables of right matrices (n, H', W')."""
+        return self._right.tables(rights)
+
+
+@dataclass(frozen=True)
+class _Large:
+    """What is prepared for so many large matrices of a type."""
+
+    start: BoundLaunch
+    strips: tuple[Any, Any]
+    scratch: Scratch
+
+
+class _Side:
+    """Makes the tables of the matrices of one side."""
+
+    def __init__(self, cupy: Any, row_edges: NDArray[np.int32], column_edges: NDArray[np.int32]) -> None:
+        self._cupy = cupy
+        self._row_edges = row_edges
+        self._height, self._width = int(row_edges[-1]), int(column_edges[-1])
+        self._shape = row_edges.size, column_edges.size
+        edge_of_column = np.full(self._width + 1, -1, np.int32)
+        edge_of_column[column_edges] = np.arange(column_edges.size)
+        self._rows_on_device, self._edge_of_column = cupy.asarray(row_edges), cupy.asarray(edge_of_column)
+        self._small: dict[tuple[int, Any], BoundLaunch] = {}
+        self._large: dict[tuple[int, Any], _Large] = {}
+
+    def tables(self, images: Any) -> Any:
+        cupy, count, kind = self._cupy, images.shape[0], (images.shape[0], images.dtype)
+        rows, columns = self._shape
+        tables = cupy.empty((count, rows, columns, 2))
+        if self._height * self._width <= SMALL:
+            if kind not in self._small:
+                launch = small_table_launch(images.dtype.name, count)
+                self._small[kind] = BoundLaunch.of(launch, (self._height, self._width, rows - 1, columns - 1))
+            self._small[kind](images, self._rows_on_device, self._edge_of_column, tables)
+            return tables
+        if kind not in self._large:
+            self._large[kind] = self._prepared(count, images.dtype.name)
+        large = self._large[kind]
+        large.start(images, self._edge_of_column, *large.strips, *large.scratch(), tables)
+        return tables
+
+    def _prepared(self, count: int, element: str) -> _Large:
+        rows, columns = self._shape
+        strips = Strips.of(self._row_edges, strip_rows(count, self._height, device_limits(current_device())))
+        strip_count, bands = strips.rows.shape[0], strips.edge_of_band.size
+        launch = overlap_sums_launch(element, count, self._width, strip_count)
+        numbers = (self._height, self._width, strip_count, bands, rows, columns - 1)
+        on_device = self._cupy.asarray(strips.rows), self._cupy.asarray(strips.edge_of_band)
+        scratch = Scratch((count * bands * (columns - 1) * 2, "float64"), counters=count)
+        return _Large(BoundLaunch.of(launch, numbers), on_device, scratch)

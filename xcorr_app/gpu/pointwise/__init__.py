@@ -1,0 +1,1 @@
+"""Channels mixed pixel by pixel: planner, launches and runs of ``kernels/pointwise``."""

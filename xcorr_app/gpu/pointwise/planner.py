@@ -1,0 +1,260 @@
+"""How a pointwise convolution (a matrix times every pixel's channel vector) is cut into tiles: dynamic blocking.
+
+The output, filters by pixels, is cut three times. A *block tile* belongs to a thread block of four warps; its 2 x 2
+quarters are *warp tiles*; what one thread of a warp sums up is a *thread tile*. ``lane_groups = 32 / channel_count``
+groups of lanes share the warp tile, and the ``channel_count`` lanes of a group share the channels, to be added up at
+the end by a segmented reduction.
+
+Layout L1 spreads the filters over the groups and gives every thread the same few pixels; L2, for few filters, spreads
+the pixels and gives every thread all filters of the warp. The planner tries every channel count, every width of the
+side that may vary and both numbers of blocks a multiprocessor, keeps what registers and shared memory allow, and takes
+
+1. the largest arithmetic intensity ``M_A = thread tile * Iter / values a thread fetches a step``;
+2. among those within 1 % of it, the fewest block tiles ``M_B``;
+3. among those, the fewest registers.
+
+What the method leaves open is settled thus. Every division rounds up, so tails of filters, pixels and channels are
+masked by the kernel. The side that may vary is at most 32 pixels a block in L1, and 32 pixels for every group of lanes
+in L2, so that a thread never holds more than 16 of them. Every width from the square thread tile down to one is a
+candidate, since with very many filters the square one does not fit the registers. `Iter` is the number of full tiles,
+of 32 pixels, in a block's share: counted in the tiles that are chosen, it would make the smallest tile the best, and
+counted in wider ones, the largest channel count. A channel count is tried only where
+at least half of it has channels to work on. An SM's share, for `M_B`, is all filters by its part of the pixels.
+
+The plan depends on nothing but its arguments, and needs no device.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Literal
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+
+MOST_CHANNELS = 4096
+LANES, WARPS = 32, 4
+CHANNEL_COUNTS = (1, 2, 4, 8, 16, 32)
+BLOCKS_PER_MULTIPROCESSOR = (2, 4)
+FILTERS_FOR_L1 = 48
+HALVED_FROM = {"L1": 512, "L2": 24}
+"""Filters from which a block takes half of them."""
+MOST_PIXELS = 32
+REGISTERS_BESIDES = 72
+"""For addresses, counters and masks, and for reading fours of values: by what the compiler reports of the kernel."""
+CLOSE = 0.01
+_REGISTER_UNIT = 8
+_VALUE_BYTES = 4
+
+
+def registers_for(limits: DeviceLimits, blocks: int) -> int:
+    """Registers a thread may use where `blocks` blocks share a multiprocessor."""
+    share = limits.registers // (blocks * WARPS * LANES)
+    return min(limits.registers_per_thread, share - share % _REGISTER_UNIT)
+
+
+def shared_for(limits: DeviceLimits, blocks: int) -> int:
+    """Bytes of shared memory a block may ask for where `blocks` blocks share a multiprocessor."""
+    return min(limits.shared_bytes, limits.shared_bytes_per_multiprocessor // blocks - limits.shared_bytes_reserved)
+
+
+@dataclass(frozen=True)
+class PointwisePlan:
+    """One way of cutting the work, which fits the device.
+
+    Attributes
+    ----------
+    filters, channels, pixels
+        The problem: rows and columns of the matrix, and pixels of all images together.
+    layout
+        L1: filters across the groups of lanes; L2: pixels.
+    blocks_per_multiprocessor
+        Meant to run at the same time.
+    channel_count
+        Lanes that share the channels of an output.
+    warp_filters, warp_pixels
+        Size of a warp tile; a block tile is twice as large both ways.
+    thread_filters, thread_pixels
+        Size of a thread tile.
+    tiles_per_block
+        Block tiles that a block walks, along the pixels.
+    registers
+        Estimated, a thread.
+    shared_bytes
+        A block, both halves of the double buffer.
+    intensity
+        `M_A`.
+    block_tiles
+        `M_B`.
+    """
+
+    filters: int
+    channels: int
+    pixels: int
+    layout: Literal["L1", "L2"]
+    blocks_per_multiprocessor: int
+    channel_count: int
+    warp_filters: int
+    warp_pixels: int
+    thread_filters: int
+    thread_pixels: int
+    tiles_per_block: int
+    registers: int
+    shared_bytes: int
+    intensity: float
+    block_tiles: int
+
+    @property
+    def block_filters(self) -> int:
+        """Filters of a block tile."""
+        return 2 * self.warp_filters
+
+    @property
+    def block_pixels(self) -> int:
+        """Pixels of a block tile."""
+        return 2 * self.warp_pixels
+
+    @property
+    def lane_groups(self) -> int:
+        """Groups of lanes in a warp, each of which sums outputs of its own."""
+        return LANES // self.channel_count
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Blocks along the pixels and along the filters."""
+        tiles = _up(self.pixels, self.block_pixels)
+        return _up(tiles, self.tiles_per_block), _up(self.filters, self.block_filters)
+
+    @property
+    def channel_steps(self) -> int:
+        """Steps in which a block goes through the channels."""
+        return _up(self.channels, self.channel_count)
+
+    def explain(self) -> str:
+        """Say in a few lines what was chosen, and why."""
+        comparison, spread = (">=", "filters") if self.layout == "L1" else ("<", "pixels")
+        grid = " x ".join(map(str, self.grid))
+        lines = [
+            f"{self.filters} filters x {self.channels} channels on {self.pixels} pixels",
+            f"layout {self.layout}: {spread} across lanes, since {self.filters} filters {comparison} {FILTERS_FOR_L1}",
+            f"block tile {self.block_filters} filters x {self.block_pixels} pixels",
+            f"warp tile {self.warp_filters} x {self.warp_pixels}",
+            f"thread tile {self.thread_filters} x {self.thread_pixels}",
+            f"{self.channel_count} lanes share an output's channels: {self.channel_steps} steps, then a reduction",
+            f"{self.blocks_per_multiprocessor} blocks an SM, {self.tiles_per_block} tiles a block, grid {grid}",
+            f"about {self.registers} registers a thread, {self.shared_bytes} bytes of shared memory a block",
+            f"arithmetic intensity M_A {self.intensity:.4g}, block tiles M_B {self.block_tiles}",
+        ]
+        return "\n".join(lines)
+
+
+def plan_pointwise(
+    filters: int, channels: int, pixels: int, limits: DeviceLimits, channel_count: int | None = None
+) -> PointwisePlan:
+    """Choose tiles for a pointwise convolution.
+
+    Parameters
+    ----------
+    filters, channels : int
+        Rows and columns of the matrix, 1 to 4096.
+    pixels : int
+        Of all images together, at least 1.
+    limits : DeviceLimits
+        Of the device.
+    channel_count : int, optional
+        Leave only this one to choose from.
+
+    Raises
+    ------
+    ArgumentError
+        If a size is out of range, or the device has too little of something for the smallest tiles.
+
+    Examples
+    --------
+    >>> h200 = DeviceLimits(132, 232448, 65536, 255, 233472, 1024)
+    >>> plan = plan_pointwise(8, 8, 2048 * 2048, h200)
+    >>> plan.layout, plan.thread_filters, plan.thread_pixels
+    ('L2', 4, 4)
+    """
+    if not (1 <= filters <= MOST_CHANNELS and 1 <= channels <= MOST_CHANNELS and pixels >= 1):
+        raise ArgumentError(
+            f"{filters} filters, {channels} channels, {pixels} pixels: filters and channels are 1 to {MOST_CHANNELS}, "
+            "pixels at least 1"
+        )
+    every = candidates(filters, channels, pixels, limits)
+    fitting = [plan for plan in every if channel_count in (None, plan.channel_count)]
+    if not fitting:
+        raise ArgumentError(f"no tiles for {filters} filters fit this device: {limits}")
+    largest = max(plan.intensity for plan in fitting)
+    close = [plan for plan in fitting if plan.intensity >= (1 - CLOSE) * largest]
+    # What comes after the registers only makes the choice the same in every order of candidates.
+    return min(
+        close,
+        key=lambda plan: (
+            plan.block_tiles,
+            plan.registers,
+            -plan.intensity,
+            plan.channel_count,
+            plan.blocks_per_multiprocessor,
+            plan.warp_pixels,
+        ),
+    )
+
+
+def candidates(filters: int, channels: int, pixels: int, limits: DeviceLimits) -> Iterator[PointwisePlan]:
+    """Yield every plan that fits the device; arguments as for `plan_pointwise`."""
+    layout: Literal["L1", "L2"] = "L1" if filters >= FILTERS_FOR_L1 else "L2"
+    of_block = _up(filters, 2) if filters >= HALVED_FROM[layout] else filters
+    warp_filters = _up(of_block, 2)
+    outputs = _up(filters * pixels, limits.multiprocessors)
+    for blocks in BLOCKS_PER_MULTIPROCESSOR:
+        share = _up(outputs, 2 * warp_filters * blocks)
+        for count in CHANNEL_COUNTS:
+            if count >= 2 * channels:
+                break
+            groups = LANES // count
+            for thread_filters, thread_pixels in _thread_tiles(layout, warp_filters, share, groups):
+                warp_pixels = thread_pixels if layout == "L1" else thread_pixels * groups
+                fetched = _up(count * 2 * warp_filters, WARPS * LANES) + _up(count * 2 * warp_pixels, WARPS * LANES)
+                tile = thread_filters * thread_pixels
+                registers = tile + thread_filters + thread_pixels + fetched + REGISTERS_BESIDES
+                shared = 2 * (warp_filters + warp_pixels) * count * _VALUE_BYTES * 2
+                if registers > registers_for(limits, blocks) or shared > shared_for(limits, blocks):
+                    continue
+                yield PointwisePlan(
+                    filters=filters,
+                    channels=channels,
+                    pixels=pixels,
+                    layout=layout,
+                    blocks_per_multiprocessor=blocks,
+                    channel_count=count,
+                    warp_filters=warp_filters,
+                    warp_pixels=warp_pixels,
+                    thread_filters=thread_filters,
+                    thread_pixels=thread_pixels,
+                    tiles_per_block=_up(share, 2 * warp_pixels),
+                    registers=registers,
+                    shared_bytes=shared,
+                    intensity=tile * _up(share, MOST_PIXELS) / fetched,
+                    block_tiles=_up(_up(pixels, limits.multiprocessors), 2 * warp_pixels)
+                    * _up(filters, 2 * warp_filters)
+                    * limits.multiprocessors,
+                )
+
+
+def _thread_tiles(layout: str, warp_filters: int, share: int, groups: int) -> Iterator[tuple[int, int]]:
+    """Yield (filters, pixels) of thread tiles, from the square one, or the widest there is, down to one pixel."""
+    if layout == "L1":
+        filters = _up(warp_filters, groups)
+        most = _up(min(share, MOST_PIXELS), 2)
+    else:
+        filters = warp_filters
+        most = _up(_up(min(share, MOST_PIXELS * groups), 2), groups)
+    for pixels in range(min(filters, most), 0, -1):
+        yield filters, pixels
+
+
+def _up(amount: int, part: int) -> int:
+    """Divide, rounding up."""
+    return -(-amount // part)

@@ -1,0 +1,189 @@
+"""Pointwise convolution on the device: a stack and a matrix in, every pixel's channels mixed, by one of the kernels."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.pointwise.launches import parts_of, pointwise_launch
+from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY, mixing_argument
+from xcorr_app.gpu.pointwise.mix_bytes import byte_matrix, bytes_argument
+from xcorr_app.gpu.pointwise.mix_split import split_argument
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.shallow import shallow_argument
+from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
+from xcorr_app.gpu.pointwise.tiles import StoredMatrix, pointwise_argument, segment_sum_launch, stored_matrix
+from xcorr_app.gpu.runtime.arrays import is_device_array, to_host
+from xcorr_app.gpu.runtime.binder import BoundLaunch
+from xcorr_app.gpu.runtime.launch import Launch
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.placement import current_device, on_device_of
+
+__all__ = ["COUNTERS", "pointwise_on_device"]
+
+COUNTERS = 256
+"""Counters of clipped values that the kernels spread their additions over; also in `mix.cuh`."""
+
+
+def pointwise_on_device(
+    stack: Any,
+    matrix: npt.ArrayLike | StoredMatrix,
+    axis: int = -3,
+    *,
+    target: npt.DTypeLike | None = None,
+    log_white: float | None = None,
+    clip: bool = False,
+    clipped: Any = None,
+    kernel: str = "auto",
+    tuning: Mapping[str, int] | None = None,
+    out: Any = None,
+) -> Any:
+    """Multiply the channel vector of every pixel by a matrix.
+
+    Parameters
+    ----------
+    stack : cupy.ndarray
+        (..., channels, ...) of uint8, uint16, int16 or float32; copied where it is not dense.
+    matrix : array_like
+        (filters, channels), each from 1 to 4096, in host or device memory. A `StoredMatrix` saves the kernels for many
+        channels their preparation.
+    axis : int, optional
+        Of the channels.
+    target : data-type, optional
+        Of the result: the stack's own, or another of these types. Integers are rounded half to even and clipped.
+    log_white : float, optional
+        Mix the optical density ``-log10(max(stack / log_white, 1e-6))`` instead of the stack.
+    clip : bool, optional
+        Replace negative results by zero.
+    clipped : cupy.ndarray, optional
+        uint64, of `COUNTERS` elements, to which the number of values beyond the range of an integer result is added:
+        their sum is the number. Nothing waits for the device.
+    kernel : str, optional
+        ``"auto"`` or one of `xcorr_app.gpu.pointwise.launches.POINTWISE_KERNELS`.
+    tuning : mapping, optional
+        Macros that replace those of the table.
+    out : cupy.ndarray, optional
+        Dense array to write into, apart from the stack.
+
+    Returns
+    -------
+    cupy.ndarray
+        (..., filters, ...), the channels where they were. Sums are float32; float64 where up to 8 channels on both
+        sides are rounded to integers, and whole numbers in `mix_bytes`.
+
+    Raises
+    ------
+    ShapeError
+        Where shapes do not fit.
+    DataTypeError
+        For types that no kernel reads or writes.
+    ArgumentError
+        For what the launcher refuses.
+    DeviceError
+        Where a kernel does not compile.
+    """
+    cupy = sys.modules["cupy"]  # whose array this is
+    kept = isinstance(matrix, StoredMatrix) or is_device_array(matrix)
+    factors: Any = matrix if kept else np.asarray(matrix, np.float64)
+    if not -stack.ndim <= axis < stack.ndim or factors.ndim != 2 or factors.shape[1] != stack.shape[axis]:
+        raise ShapeError(f"a matrix of shape {factors.shape} needs as many columns as {stack.shape} has along {axis}")
+    if isinstance(matrix, StoredMatrix) and matrix.density != (log_white is not None):
+        raise ArgumentError("the matrix was stored for the other case: give log_white where density was given")
+    axis %= stack.ndim
+    before, after = stack.shape[:axis], stack.shape[axis + 1 :]
+    result_type = np.dtype(target or stack.dtype)
+    problem = PointwiseProblem(
+        outer=math.prod(before),
+        channels=factors.shape[1],
+        filters=factors.shape[0],
+        inner=math.prod(after),
+        image_type=stack.dtype.name,
+        result_type=result_type.name,
+        density=log_white is not None,
+        clip=clip,
+        count=clipped is not None,
+    )
+    shape = (*before, problem.filters, *after)
+    with on_device_of(stack, out):
+        images = cupy.ascontiguousarray(stack).reshape(problem.outer, problem.channels, problem.inner)
+        if out is None:
+            out = cupy.empty(shape, result_type)
+        elif out.shape != shape or out.dtype != result_type or not out.flags.c_contiguous:
+            raise ShapeError(f"out must be a dense {result_type} array of shape {shape}, not {out.dtype} {out.shape}")
+        if clipped is not None and (clipped.shape != (COUNTERS,) or clipped.dtype != np.uint64):
+            raise ShapeError(f"clipped must be {COUNTERS} counters of uint64, not {clipped.dtype} {clipped.shape}")
+        results = out.reshape(problem.outer, problem.filters, problem.inner)
+        counters = results if clipped is None else clipped  # not touched where nothing is counted
+        addresses = images.data.ptr | results.data.ptr | 16
+        macros = tuple(sorted((tuning or {}).items()))
+        for part in _bound_parts(current_device(), problem, kernel, addresses & -addresses, macros):
+            arrays = (images[part.first :], results[part.first :]) if part.first else (images, results)
+            if part.launch.entry == "mix":
+                argument = mixing_argument(_on_host(factors, problem), part.problem, part.launch, log_white or 1.0)
+                part.run(*arrays, counters, argument)
+                continue
+            if part.launch.entry == "mix_bytes":
+                digits = byte_matrix(_plain(factors, problem), problem, cupy)
+                part.run(*arrays, counters, digits, bytes_argument(part.problem, part.launch))
+                continue
+            if not isinstance(factors, StoredMatrix):
+                factors = stored_matrix(factors, cupy, density=problem.density)
+            white = log_white or 1.0
+            if part.launch.entry == "shallow":
+                argument = shallow_argument(ShallowProblem.of_pixels(part.problem), part.launch, white)
+            elif part.launch.entry == "mix_split":
+                argument = split_argument(part.problem, white)
+            else:
+                argument = pointwise_argument(part.problem, white)
+            further = part.launch.segments - 1
+            more = cupy.empty((further, arrays[1][: part.problem.outer].size), np.float32) if further else counters
+            part.run(*arrays, more, factors.values, argument)
+            if part.then is not None:
+                part.then(arrays[1], more)
+    return out
+
+
+def _on_host(factors: Any, problem: PointwiseProblem) -> Any:
+    """Return a matrix in host memory."""
+    values = to_host(_plain(factors, problem))
+    return values / LOG2_TO_DENSITY if problem.density and isinstance(factors, StoredMatrix) else values
+
+
+def _plain(factors: Any, problem: PointwiseProblem) -> Any:
+    """Return a matrix as (filters, channels), where it is; one that was stored for densities as it was stored."""
+    stored = isinstance(factors, StoredMatrix)
+    return factors.values[: problem.channels, : problem.filters].T if stored else factors
+
+
+@dataclass(frozen=True)
+class _Part:
+    """One launch, ready for arrays: its part of the stack begins at `first` on the outer axis."""
+
+    first: int
+    problem: PointwiseProblem
+    launch: Launch
+    run: BoundLaunch
+    then: BoundLaunch | None
+
+
+@functools.lru_cache(maxsize=256)
+def _bound_parts(
+    device: int, problem: PointwiseProblem, kernel: str, alignment: int, macros: tuple[tuple[str, int], ...]
+) -> tuple[_Part, ...]:
+    """Choose and compile once for a problem: that takes longer than a launch."""
+    options: dict[str, Any] = {"alignment": alignment, "limits": device_limits(device)}
+    parts = []
+    for first, piece in parts_of(problem, kernel, **options):
+        launch = pointwise_launch(piece, kernel, tuning=dict(macros), **options)
+        then = segment_sum_launch(piece, launch.segments) if launch.segments > 1 else None
+        bound = BoundLaunch.of(launch, launch.extra)
+        parts.append(_Part(first, piece, launch, bound, None if then is None else BoundLaunch.of(then, then.extra)))
+    return tuple(parts)

@@ -1,0 +1,298 @@
+"""Plans of `shallow.cu`, for few values a result: the patch of a thread, the filters of a block, when to take it."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.im2win.problem import Im2winProblem
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.runtime.launch import WARP, ceil_div
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+
+__all__ = [
+    "MOST_HELD",
+    "THREADS",
+    "Patch",
+    "ShallowProblem",
+    "group_of",
+    "is_shallow",
+    "patch_of",
+    "plan_for",
+    "resident_blocks",
+    "shared_bytes_of",
+]
+
+_DEEPEST = 64
+"""Products in a result up to which the kernel is chosen where a thread has enough results."""
+_FEWEST_PIXELS = 4
+"""Results of a thread from which it is: four multiply-adds or more for each of the filters' elements read."""
+
+THREADS = 128
+"""Of a block."""
+_GROUP, _GROUP_OF_FEW, _FEW_PIXELS = 4, 8, 2
+"""Filters that a thread sums at once; where it has so few results of each, more."""
+_MOST_VALUES = 208
+"""Values and sums that the registers of a thread hold, of 255; measured by the compiler's report."""
+_REGISTERS_BESIDES, _ADDRESSES_BESIDES = 24, 12
+"""What a thread takes besides, so many addresses of values among it."""
+_REGISTERS_OF_SCALARS, _REGISTERS_OF_INTEGERS = 40, 32
+"""What it takes more where it moves no vectors; and in the worst case where results are rounded."""
+MOST_HELD = _MOST_VALUES + _REGISTERS_BESIDES
+"""Registers that a patch may be made to take."""
+_REGISTERS, _MOST_THREADS = 65536, 1024
+"""Of a multiprocessor; as many threads as the smallest has."""
+# The model's constants, in cycles of a multiprocessor; estimates from the instruction counts of the compiled kernel.
+_SLOTS_OF_READ = 2  # issue slots of a warp, for four filters' elements in shared memory
+_SLOTS_OF_GROUP, _SLOTS_OF_STORE = 14, 4  # for what surrounds the sums of a group, and for each store of a filter
+_SLOTS_OF_LOAD, _SLOTS_OF_PATCH, _SLOTS_OF_COPY = 4, 250, 30  # for the images' values, a patch's place, a staged vector
+_LATENCY = 2000  # cycles of a block in which it waits for filters and values
+_WARPS_HALF = 1.5  # warps of a multiprocessor that reach half of the issue rate
+_NOT_HIDDEN = 0.15  # of the shorter of work and copying
+_BYTES_PER_CYCLE = 2110  # that the device copies: 3.97 TB/s at 1.88 GHz
+_PARTIAL_LINES = 2  # times that its results take where warps write pieces of several rows: the pieces end within lines
+
+
+@dataclass(frozen=True)
+class ShallowProblem:
+    """Sizes and types; a pointwise problem's planes are single rows.
+
+    Attributes
+    ----------
+    layer : Im2winProblem
+        Sizes.
+    image_type, result_type : str
+        NumPy names, of `POINTWISE_TYPES`.
+    density, clip, count : bool
+        As in `PointwiseProblem`.
+    plane_pitch : int
+        Elements from one plane of the results to the next.
+    bank : bool
+        Whether filters come as a bank holds them, not as a matrix.
+    """
+
+    layer: Im2winProblem
+    plane_pitch: int
+    image_type: str = "float32"
+    result_type: str = "float32"
+    density: bool = False
+    clip: bool = False
+    count: bool = False
+    bank: bool = False
+
+    @classmethod
+    def of_layer(cls, layer: Im2winProblem, plane_pitch: int | None = None) -> ShallowProblem:
+        """Return a convolution of float32 images; filters of one element see planes as rows."""
+        if layer.filter_height == layer.filter_width == layer.stride == 1:
+            inner = layer.height * layer.width
+            layer = Im2winProblem(layer.images, layer.channels, 1, inner, layer.filters, 1, 1)
+        return cls(layer, plane_pitch or layer.out_height * layer.out_width, bank=True)
+
+    @classmethod
+    def of_pixels(cls, problem: PointwiseProblem) -> ShallowProblem:
+        """Return a pointwise problem of planes."""
+        layer = Im2winProblem(problem.outer, problem.channels, 1, problem.inner, problem.filters, 1, 1)
+        types = (problem.image_type, problem.result_type)
+        return cls(layer, problem.inner, *types, problem.density, problem.clip, problem.count)
+
+    @property
+    def flat(self) -> bool:
+        """Whether a plane may be seen as rows of any width."""
+        return self.layer.height == self.layer.filter_height == self.layer.filter_width == self.layer.stride == 1
+
+    @property
+    def element_bytes(self) -> tuple[int, int]:
+        """Of an element of the images and of the results."""
+        return np.dtype(self.image_type).itemsize, np.dtype(self.result_type).itemsize
+
+
+@dataclass(frozen=True)
+class Patch:
+    """A thread's results: `columns` x `rows` of them, and the vectors that it reads and writes.
+
+    Attributes
+    ----------
+    columns, rows : int
+        Along a row and down a plane.
+    vector_in, vector_out : int
+        Elements.
+    """
+
+    columns: int
+    rows: int
+    vector_in: int
+    vector_out: int
+
+    @property
+    def pixels(self) -> int:
+        """Results of a filter."""
+        return self.columns * self.rows
+
+    def values(self, layer: Im2winProblem) -> int:
+        """Return how many values of the images it takes."""
+        rows = (self.rows - 1) * layer.stride + layer.filter_height
+        return layer.channels * rows * ((self.columns - 1) * layer.stride + layer.filter_width)
+
+    def registers(self, layer: Im2winProblem, group: int) -> int:
+        """Return what the values and the sums of a group take, and the addresses on the way to the values."""
+        values = self.values(layer)
+        addresses = values // (layer.channels * self.vector_in)
+        return values + group * self.pixels + max(0, addresses - _ADDRESSES_BESIDES) * 3 // 4
+
+    def widths(self, problem: ShallowProblem) -> tuple[int, int]:
+        """Return the elements of a row of images and of results, as the kernel sees them."""
+        if not problem.flat:
+            return problem.layer.width, problem.layer.out_width
+        width = ceil_div(problem.layer.width, self.pixels) * self.columns
+        return width, width
+
+    def grid(self, problem: ShallowProblem) -> tuple[int, int]:
+        """Return how many of them lie along a row and down a plane."""
+        rows = 1 if problem.flat else ceil_div(problem.layer.out_height, self.rows)
+        return ceil_div(self.widths(problem)[1], self.columns), rows
+
+    def defines(self) -> dict[str, int]:
+        """Return the kernel's macros."""
+        sizes = {"PIXELS_X": self.columns, "PIXELS_Y": self.rows}
+        return {**sizes, "VECTOR_IN": self.vector_in, "VECTOR_OUT": self.vector_out}
+
+
+def is_shallow(problem: ShallowProblem, alignment: int = 16) -> bool:
+    """Whether a problem is one for this kernel: the rule that decides between it and the tiled product."""
+    patches = _patches(problem, alignment)
+    return problem.layer.depth <= _DEEPEST and any(patch.pixels >= _FEWEST_PIXELS for patch in patches)
+
+
+@functools.lru_cache(maxsize=1024)
+def plan_for(
+    problem: ShallowProblem,
+    device: DeviceLimits,
+    *,
+    alignment: int = 16,
+    group: int | None = None,
+    threads: int = THREADS,
+) -> tuple[Patch, int]:
+    """Choose the patch of a thread and the filters of a block that take least time.
+
+    Parameters
+    ----------
+    problem : ShallowProblem
+        Of a part.
+    device : DeviceLimits
+        Whose multiprocessors share the blocks.
+    alignment : int, optional
+        Power of two that divides the addresses of images and results, in bytes.
+    group : int, optional
+        Filters that a thread sums at once; without it as many as `group_of` says.
+    threads : int, optional
+        Of a block.
+
+    Returns
+    -------
+    tuple
+        The patch and the number of filters: the first of equals.
+
+    Raises
+    ------
+    ArgumentError
+        Where the registers of a thread do not hold the values of one result.
+    """
+    patches = list(_patches(problem, alignment, group))
+    if not patches:
+        raise ArgumentError(f"shallow keeps all values of a result in registers: {problem.layer.depth} are too many")
+    plans = [
+        (_cycles(problem, patch, share, device, of_patch, threads), patch, share)
+        for patch in patches
+        for of_patch in (group or group_of(problem, patch),)
+        for share in _shares(problem.layer.filters, of_patch)
+        if shared_bytes_of(problem, share, of_patch) <= device.shared_bytes
+    ]
+    return min(plans, key=lambda plan: plan[0])[1:]
+
+
+def group_of(problem: ShallowProblem, patch: Patch) -> int:
+    """Return the filters that a thread sums at once: enough multiply-adds between stores, where it has few results."""
+    return _GROUP_OF_FEW if patch.pixels <= _FEW_PIXELS and not problem.flat else _GROUP
+
+
+def _shares(filters: int, group: int) -> list[int]:
+    """Return the filters that a block may have: whole groups, shared evenly."""
+    groups = ceil_div(filters, group)
+    return list(dict.fromkeys(ceil_div(groups, n) * group for n in range(1, groups + 1)))
+
+
+def _patches(problem: ShallowProblem, alignment: int, given: int | None = None) -> Iterator[Patch]:
+    """Patches whose values and sums fit the registers, the largest first; as wide as rows allow vectors."""
+    layer, widest = problem.layer, 1
+    row = layer.width if problem.flat else layer.out_width
+    for vector in (2, 4):
+        if row % vector == 0 and _allows(problem, alignment, vector):
+            widest = vector
+    for pixels in (8, 4, 2, 1):
+        patch = patch_of(problem, min(widest, pixels), max(1, pixels // widest), alignment)
+        group = given or group_of(problem, patch)
+        most = _MOST_VALUES - (0 if problem.result_type == "float32" else _REGISTERS_OF_INTEGERS)
+        # Many results a thread are worth less than many warps.
+        crowded = pixels > _FEWEST_PIXELS and patch.values(layer) + group * pixels > most // 2
+        if patch.registers(layer, group) <= most and not crowded:
+            yield patch
+
+
+def patch_of(problem: ShallowProblem, columns: int, rows: int, alignment: int) -> Patch:
+    """Return a patch with vectors as wide as it, the alignment and the rows allow."""
+    layer = problem.layer
+    row = layer.width if problem.flat else layer.out_width
+    whole = row % columns == 0 and columns in (1, 2, 4) and _allows(problem, alignment, columns)
+    vector, span = 4, (columns - 1) * layer.stride + layer.filter_width
+    while vector > 1 and (
+        any(number % vector for number in (layer.width, columns * layer.stride, span))
+        or alignment % (vector * problem.element_bytes[0])
+        or vector * problem.element_bytes[0] > 16
+    ):
+        vector //= 2
+    return Patch(columns, rows, vector, columns if whole else 1)
+
+
+def _allows(problem: ShallowProblem, alignment: int, vector: int) -> bool:
+    """Whether planes of the results begin where vectors may."""
+    step = vector * problem.element_bytes[1]
+    return step <= 16 and alignment % step == 0 and problem.plane_pitch % vector == 0
+
+
+def shared_bytes_of(problem: ShallowProblem, share: int, group: int) -> int:
+    """Return what the filters of a block take, `GROUP_PITCH` in the kernel."""
+    return 4 * (problem.layer.depth | 1) * ceil_div(share, group) * group
+
+
+def resident_blocks(problem: ShallowProblem, patch: Patch, group: int, threads: int) -> int:
+    """Return how many blocks the registers of a multiprocessor hold."""
+    registers = patch.registers(problem.layer, group) + _REGISTERS_BESIDES
+    if 1 in (patch.vector_in, patch.vector_out):
+        registers += _REGISTERS_OF_SCALARS
+    return max(1, min(_REGISTERS // (threads * registers), _MOST_THREADS // threads))
+
+
+def _cycles(problem: ShallowProblem, patch: Patch, share: int, device: DeviceLimits, group: int, threads: int) -> float:
+    layer = problem.layer
+    along, down = patch.grid(problem)
+    blocks = ceil_div(layer.images * along * down, threads) * ceil_div(layer.filters, share)
+    stores = patch.pixels // patch.vector_out * group
+    of_group = layer.depth * (patch.pixels * group + _SLOTS_OF_READ * group / 4)
+    slots = ceil_div(share, group) * (of_group + _SLOTS_OF_GROUP + _SLOTS_OF_STORE * stores) + _SLOTS_OF_PATCH
+    slots += _SLOTS_OF_LOAD * patch.values(layer) / patch.vector_in
+    slots += _SLOTS_OF_COPY * ceil_div(share * layer.depth, 4 * threads)
+    on_busiest = ceil_div(blocks, device.multiprocessors)
+    resident = min(on_busiest, resident_blocks(problem, patch, group, threads))
+    warps = resident * threads / WARP
+    work = on_busiest * threads / WARP / 4 * slots  # four warps issue at once
+    work = work * (warps + _WARPS_HALF) / warps + _LATENCY * (1 + on_busiest / (4 * resident))
+    image_bytes, result_bytes = problem.element_bytes
+    traffic: float = layer.images * layer.channels * layer.height * layer.width * image_bytes
+    partly = patch.rows > 1 and not problem.flat
+    traffic += layer.columns * layer.filters * result_bytes * (_PARTIAL_LINES if partly else 1)
+    traffic /= _BYTES_PER_CYCLE
+    return max(work, traffic) + _NOT_HIDDEN * min(work, traffic)

@@ -1,0 +1,259 @@
+"""Launch parameters of the pointwise kernels for many channels: dynamic blocking as planned, and the tiled product."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY
+from xcorr_app.gpu.pointwise.planner import plan_pointwise, shared_for
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.tile_choice import choose_tile, takes_planes
+from xcorr_app.gpu.pointwise.tile_shapes import MOST_DEPTH, ProductTile
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+
+__all__ = [
+    "MOST_ELEMENTS",
+    "StoredMatrix",
+    "dynamic_launch",
+    "pointwise_argument",
+    "segment_sum_launch",
+    "stored_matrix",
+    "tiled_launch",
+]
+
+MOST_ELEMENTS = 2**31 - 2**17
+"""Of a stack and of a result in one launch, whose offsets are 32 bits wide."""
+
+_ROWS_BEYOND = MOST_DEPTH
+"""Rows of zeros behind the stored matrix, for the last tile of channels."""
+_CHANNELS_STAGED = 16
+"""Channels between two barriers that `dynamic_launch` aims at."""
+_MOST_ROUNDS = 4
+_SUM_THREADS = 256
+_TILED_DEFAULTS: Mapping[str, int] = {"VECTOR": 4, "PREFETCH": 1, "FRAGMENTS": 2}
+
+
+@dataclass(frozen=True)
+class StoredMatrix:
+    """A matrix in device memory as the kernels read it: prepared once, used for many stacks.
+
+    Attributes
+    ----------
+    shape : tuple of int
+        (filters, channels).
+    values : cupy.ndarray
+        float32, (channels and rows of zeros, filters rounded up to a multiple of 4).
+    density : bool
+        Made for optical densities.
+    """
+
+    shape: tuple[int, int]
+    values: Any
+    density: bool = False
+
+    @property
+    def ndim(self) -> int:
+        """Two, as of any matrix."""
+        return 2
+
+
+def stored_matrix(matrix: Any, xp: Any, *, density: bool = False) -> StoredMatrix:
+    """Bring a matrix into the kernels' order.
+
+    Parameters
+    ----------
+    matrix : ndarray
+        (filters, channels), in host or device memory.
+    xp : module
+        Whose arrays are made: cupy.
+    density : bool, optional
+        Whether optical densities are mixed: the kernels take log2, and the factor that is missing goes in here.
+
+    Returns
+    -------
+    StoredMatrix
+        A copy.
+    """
+    filters, channels = matrix.shape
+    values = xp.zeros((channels + _ROWS_BEYOND, ceil_div(filters, 4) * 4), np.float32)
+    values[:channels, :filters] = xp.asarray(matrix * LOG2_TO_DENSITY if density else matrix, dtype=np.float32).T
+    return StoredMatrix((filters, channels), values, density)
+
+
+def pointwise_argument(problem: PointwiseProblem, white: float = 1.0) -> Any:
+    """Pack the sizes as the kernels take them: a struct by value.
+
+    Parameters
+    ----------
+    problem : PointwiseProblem
+        Of a part.
+    white : float, optional
+        Intensity of an empty field, for a problem of densities.
+
+    Returns
+    -------
+    ndarray
+        One structured element.
+    """
+    names = ("filters", "channels", "pitch", "inner", "pixels")
+    packed = np.zeros((), np.dtype([*((name, "i4") for name in names), ("scale", "f4")]))
+    pitch = ceil_div(problem.filters, 4) * 4
+    numbers = (problem.filters, problem.channels, pitch, problem.inner, problem.pixels)
+    for name, number in zip(names, numbers, strict=True):
+        packed[name] = number
+    packed["scale"] = 1 / white
+    return packed
+
+
+def dynamic_launch(
+    problem: PointwiseProblem, limits: DeviceLimits, *, tuning: Mapping[str, int] | None = None
+) -> Launch:
+    """Return the launch of dynamic blocking, cut as the planner says.
+
+    Parameters
+    ----------
+    problem : PointwiseProblem
+        Of a part.
+    limits : DeviceLimits
+        Of the device.
+    tuning : mapping, optional
+        Macros that replace those of the plan: ROUNDS, MIN_BLOCKS; CHANNEL_COUNT makes the plan another one.
+
+    Returns
+    -------
+    Launch
+        Takes stack, result, counters, stored matrix and `pointwise_argument`; `extra` holds the numbers after them.
+
+    Raises
+    ------
+    ArgumentError
+        Where nothing fits the device, and for more elements than 32 bits count.
+    """
+    _check_elements(problem)
+    wanted = (tuning or {}).get("CHANNEL_COUNT")
+    plan = plan_pointwise(problem.filters, problem.channels, problem.pixels, limits, wanted)
+    count, groups, first = plan.channel_count, plan.lane_groups, plan.layout == "L1"
+    row = 2 * (groups if first else 1) * ceil_div(plan.thread_filters, 4) * 4
+    row += 2 * (1 if first else groups) * ceil_div(plan.thread_pixels, 4) * 4 + (8 if count > 1 else 0)
+    rounds = min(_MOST_ROUNDS, ceil_div(_CHANNELS_STAGED, count), plan.channel_steps)
+    while rounds > 1 and 8 * row * count * rounds > shared_for(limits, plan.blocks_per_multiprocessor):
+        rounds -= 1
+    chosen = {"ROUNDS": rounds, "MIN_BLOCKS": plan.blocks_per_multiprocessor, **(tuning or {})}
+    defines: dict[str, str | int] = {
+        **problem.macros(),
+        "LAYOUT": 1 if first else 2,
+        "INTERLEAVED": int(problem.interleaved),
+        "CHANNEL_COUNT": count,
+        "WARP_FILTERS": plan.warp_filters,
+        "WARP_PIXELS": plan.warp_pixels,
+        "THREAD_FILTERS": plan.thread_filters,
+        "THREAD_PIXELS": plan.thread_pixels,
+        **chosen,
+    }
+    shared_bytes = 8 * row * count * chosen["ROUNDS"]
+    if shared_bytes > limits.shared_bytes:
+        raise ArgumentError(f"the plan's tiles take {shared_bytes} bytes of shared memory, more than {limits} has")
+    blocks, extra = math.prod(plan.grid), (plan.grid[1], plan.tiles_per_block)
+    return Launch("pointwise/pointwise", defines, blocks, 4 * WARP, shared_bytes, extra=extra)
+
+
+def tiled_launch(
+    problem: PointwiseProblem,
+    limits: DeviceLimits,
+    *,
+    alignment: int = 16,
+    segments: int | None = None,
+    tuning: Mapping[str, int] | None = None,
+) -> Launch:
+    """Return the launch of the tiled product.
+
+    Parameters
+    ----------
+    problem : PointwiseProblem
+        Of a part, float32 both ways, neither densities nor clipped.
+    limits : DeviceLimits
+        Of the device.
+    alignment : int, optional
+        Power of two that divides the addresses of stack and result, in bytes.
+    segments : int, optional
+        Blocks that share the channels; without it as many as the model of the time says.
+    tuning : mapping, optional
+        Macros that replace those of the tile; SEGMENTS, which is none, stands for `segments`.
+
+    Returns
+    -------
+    Launch
+        Takes stack, result, workspace, stored matrix and `pointwise_argument`; `extra` holds the number after them.
+        With more than one segment, the workspace takes the sums of all but the first, each in the result's shape, and
+        `segment_sum_launch` ends the work.
+
+    Raises
+    ------
+    ArgumentError
+        For other types, densities and clipped results, tiles that no block can hold, and for more elements than 32 bits
+        count.
+    """
+    _check_elements(problem)
+    if (problem.image_type, problem.result_type) != ("float32", "float32") or problem.density or problem.clip:
+        raise ArgumentError(f"pointwise_tiled multiplies float32 alone: take another kernel for {problem}")
+    wanted = dict(tuning or {})
+    segments = wanted.pop("SEGMENTS", segments)
+    planes = takes_planes(problem, alignment)
+    choice = choose_tile(problem, limits, planes=planes, segments=segments)
+    wide = not problem.interleaved and problem.inner % 4 == 0 and alignment >= 16
+    layout = {"WIDE": int(wide), "PLANE": problem.inner if planes else 0}
+    shape = {**choice.tile.defines(), "TILE_K": choice.depth, "BUFFERS": choice.buffers}
+    chosen = {**_TILED_DEFAULTS, **shape, **layout, **wanted}
+    tile = ProductTile.of(chosen)
+    chosen["MIN_BLOCKS"] = wanted.get("MIN_BLOCKS", tile.resident_blocks)
+    plane, depth = chosen["PLANE"], chosen["TILE_K"]
+    if plane not in (0, layout["PLANE"]):
+        raise ArgumentError(f"planes of {plane} pixels are no whole planes of {problem}")
+    if not tile.takes(plane) or depth % (tile.warps_k * (8 if tile.split else 1)):
+        raise ArgumentError(f"a tile of {tile} has no place for planes of {plane} pixels, {depth} channels deep")
+    shared_bytes = 4 * tile.shared_floats(depth, chosen["BUFFERS"], plane)
+    if tile.threads > 1024 or shared_bytes > limits.shared_bytes or depth > MOST_DEPTH:
+        needs = f"{tile.threads} threads with {shared_bytes} bytes of shared memory"
+        raise ArgumentError(f"no block can hold {needs}: {chosen}")
+    tiles = ceil_div(problem.channels, depth)
+    of_segment = ceil_div(tiles, min(segments or choice.segments, tiles))
+    parts = ceil_div(tiles, of_segment)  # none is empty
+    blocks = ceil_div(problem.filters, tile.filters) * ceil_div(problem.pixels, tile.columns_used(plane)) * parts
+    types = {name: problem.macros()[name] for name in ("IMAGE_TYPE", "RESULT_TYPE")}
+    defines: dict[str, str | int] = {**types, "INTERLEAVED": int(problem.interleaved), **chosen}
+    options: dict[str, Any] = {"extra": (of_segment,), "segments": parts}
+    return Launch("pointwise/pointwise_tiled", defines, blocks, tile.threads, shared_bytes, **options)
+
+
+def segment_sum_launch(problem: PointwiseProblem, segments: int) -> Launch:
+    """Return the launch that adds the workspace's sums to the result.
+
+    Parameters
+    ----------
+    problem : PointwiseProblem
+        Of a part.
+    segments : int
+        Of the product's launch.
+
+    Returns
+    -------
+    Launch
+        Takes result and workspace; `extra` holds the numbers after them.
+    """
+    elements = problem.pixels * problem.filters
+    vector = 1 if elements % 4 else 4
+    defines = {"VECTOR": vector, "THREADS": _SUM_THREADS}
+    blocks = ceil_div(elements, vector * _SUM_THREADS)
+    return Launch("im2win/im2win_sum", defines, blocks, _SUM_THREADS, extra=(elements, segments))
+
+
+def _check_elements(problem: PointwiseProblem) -> None:
+    if problem.pixels * max(problem.channels, problem.filters) > MOST_ELEMENTS:
+        raise ArgumentError(f"{problem} has more than {MOST_ELEMENTS} elements: hand it over in parts")

@@ -1,0 +1,66 @@
+"""The choice of where arrays live: on the CPU or on a CUDA device."""
+
+from __future__ import annotations
+
+import importlib
+from dataclasses import dataclass
+from types import ModuleType
+
+import numpy as np
+
+from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.gpu.runtime.device import cuda_status, require_cuda
+
+
+@dataclass(frozen=True)
+class Device:
+    """Where a run computes."""
+
+    xp: ModuleType
+    """numpy or cupy."""
+    description: str
+    note: str | None = None
+    """Why ``auto`` did not take a GPU."""
+
+
+def select_device(text: str) -> Device:
+    """Understand ``auto``, ``cpu``, ``cuda`` or ``cuda:N`` and make that device the current one.
+
+    Raises
+    ------
+    ArgumentError
+        If the text is none of these.
+    DeviceError
+        If a CUDA device was asked for and cannot be used; the message says why.
+    """
+    if text == "cpu":
+        return Device(np, "CPU")
+    if text == "auto":
+        status = cuda_status()
+        if not status.available:
+            return Device(np, "CPU", f"no GPU is used: {status.reason}")
+        try:
+            return _cuda(0)
+        except DeviceError as error:
+            return Device(np, "CPU", f"no GPU is used: {error}")
+    kind, _, number = text.partition(":")
+    if kind != "cuda" or not (number.isdecimal() or (number == "" and text == "cuda")):
+        raise ArgumentError(f"device {text!r} is not known: use auto, cpu, cuda or cuda:N")
+    require_cuda()
+    return _cuda(int(number or 0))
+
+
+def _cuda(number: int) -> Device:
+    cupy = importlib.import_module("cupy")
+    try:
+        count = cupy.cuda.runtime.getDeviceCount()
+        if number < count:
+            cupy.cuda.Device(number).use()
+            # A device can be listed and yet refuse work: taken by another process, or too old for the kernels.
+            cupy.arange(2).sum().item()
+    except Exception as error:
+        raise DeviceError(f"device cuda:{number} cannot be used ({error}); the CPU can: --device cpu") from error
+    if number >= count:
+        raise DeviceError(f"device cuda:{number} does not exist: there are {count}, counted from 0")
+    status = require_cuda()
+    return Device(cupy, f"{status.name} (cuda:{number}), driver for CUDA {status.driver}, runtime {status.runtime}")

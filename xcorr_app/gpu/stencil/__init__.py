@@ -1,0 +1,1 @@
+"""One filter over every image: launches and runs of ``kernels/stencil``."""

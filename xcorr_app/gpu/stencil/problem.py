@@ -1,0 +1,171 @@
+"""What a filter kernel is asked for: sizes, types, boundary, taps; Python's side of ``kernels/include/filter.cuh``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.runtime.launch import WARP, ceil_div
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
+
+__all__ = [
+    "BOUNDARIES",
+    "FILTER_KERNELS",
+    "FILTER_TYPES",
+    "LARGEST_FILTER",
+    "FilterProblem",
+    "stays_in_range",
+    "taps_argument",
+]
+
+BOUNDARIES = ("reflect", "mirror", "nearest", "wrap", "constant", "valid")
+"""What lies outside an image, with the names of `scipy.ndimage`; ``valid`` asks for nothing outside."""
+
+FILTER_TYPES = {**INPUT_TYPES, "float64": "double"}
+"""NumPy name of every type that images and results may have, and its name in CUDA C++."""
+
+FILTER_KERNELS = ("reuse", "reuse_wide", "exchange_3", "exchange_5")
+"""Every kernel by name; the last two are the published exchanges, for filters of 3 and 5 columns."""
+
+LARGEST_FILTER = 63
+_LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus warps
+_FEWEST_COLUMNS = {"reuse": 4, "reuse_wide": 4, "exchange_3": 1, "exchange_5": 1}
+"""Of a lane, whatever the tuning."""
+_FEWEST_SUMS = 6
+
+
+@dataclass(frozen=True)
+class FilterProblem:
+    """Sizes, boundary and origin of one filter over a stack of images (correlation: the taps are not flipped).
+
+    Attributes
+    ----------
+    image_shape : tuple of int
+        (height, width) of one image, in pixels.
+    filter_shape : tuple of int
+        Rows and columns of the taps, each from 1 to 63.
+    count : int
+        Number of images.
+    boundary : str
+        One of `BOUNDARIES`.
+    origin : tuple of int
+        Rows and columns by which the filter's centre is off ``size // 2``, as in `scipy.ndimage.correlate`.
+    """
+
+    image_shape: tuple[int, int]
+    filter_shape: tuple[int, int]
+    count: int = 1
+    boundary: str = "reflect"
+    origin: tuple[int, int] = (0, 0)
+
+    def __post_init__(self) -> None:
+        if min(*self.image_shape, self.count) < 1 or max(self.image_shape) >= 2**27:
+            raise ShapeError(f"images need 1 to 2^27 - 1 pixels a side, and a stack one image: {self}")
+        if min(self.filter_shape) < 1 or max(self.filter_shape) > LARGEST_FILTER:
+            raise ShapeError(f"taps of shape {self.filter_shape}: 1 to {LARGEST_FILTER} rows and columns are computed")
+        if self.boundary not in BOUNDARIES:
+            raise ArgumentError(f"unknown boundary {self.boundary!r}; choose from {', '.join(BOUNDARIES)}")
+        if self.boundary == "valid" and any(self.origin):
+            raise ArgumentError("boundary 'valid' leaves no choice of origin: leave it out")
+        if min(self.result_shape) < 1:
+            raise ShapeError(f"taps of shape {self.filter_shape} do not fit into an image of {self.image_shape}")
+        if not all(0 <= first < size for first, size in zip(self.first, self.filter_shape, strict=True)):
+            raise ArgumentError(f"origin {self.origin} lies outside taps of shape {self.filter_shape}")
+
+    @property
+    def first(self) -> tuple[int, int]:
+        """Row and column of the tap that meets the result's own pixel."""
+        if self.boundary == "valid":
+            return (0, 0)
+        (height, width), (rows, columns) = self.filter_shape, self.origin
+        return (height // 2 + rows, width // 2 + columns)
+
+    @property
+    def result_shape(self) -> tuple[int, int]:
+        """Height and width of one result: the image's, or less by the taps' for ``valid``."""
+        (height, width), (rows, columns) = self.image_shape, self.filter_shape
+        return (height - rows + 1, width - columns + 1) if self.boundary == "valid" else (height, width)
+
+    def parts(self, kernel: str) -> Iterator[tuple[int, FilterProblem]]:
+        """Cut the stack into launches whose indices fit 32 bits.
+
+        Parameters
+        ----------
+        kernel : str
+            One of `FILTER_KERNELS`.
+
+        Yields
+        ------
+        tuple
+            Number of the part's first image, and the part's problem.
+        """
+        height, width = self.result_shape
+        warps = ceil_div(width, _FEWEST_COLUMNS[kernel] * WARP) * ceil_div(height, _FEWEST_SUMS)
+        most = max(1, _LARGEST_INDEX // (warps * WARP))
+        for start in range(0, self.count, most):
+            yield start, replace(self, count=min(most, self.count - start))
+
+
+def taps_argument(
+    taps: npt.ArrayLike, outside: float, image_type: str, *, double_sums: bool = False
+) -> npt.NDArray[Any]:
+    """Pack taps as the kernels take them: a struct by value.
+
+    Parameters
+    ----------
+    taps : array_like
+        (rows, columns).
+    outside : float
+        Value outside the image, for boundary ``constant``.
+    image_type : str
+        NumPy name of the images' type, which decides the type of the sums.
+    double_sums : bool, optional
+        As in `filter_launch`.
+
+    Returns
+    -------
+    ndarray
+        One structured element, of the sums' type: the taps row by row, `outside`, and the sum of all taps in two parts.
+    """
+    sums = np.dtype(np.float64 if double_sums or image_type == "float64" else np.float32)
+    flat = np.asarray(taps, sums).ravel()
+    packed = np.zeros((), np.dtype([("at", sums, (flat.size,)), ("outside", sums), ("total", sums, (2,))]))
+    packed["at"], packed["outside"] = flat, outside
+    total = np.asarray(taps, np.float64).sum()
+    packed["total"][0] = total
+    packed["total"][1] = total - np.float64(packed["total"][0])
+    return packed
+
+
+def stays_in_range(
+    least_tap: float, total: float, image_type: str, result_type: str, outside: float | None = None
+) -> bool:
+    """Whether every result lies within its type's range whatever the images hold: weighted means of their values.
+
+    Parameters
+    ----------
+    least_tap, total : float
+        Smallest tap and sum of all.
+    image_type, result_type : str
+        NumPy names of the types.
+    outside : float or None
+        Value outside the image; None for boundaries that need none.
+
+    Returns
+    -------
+    bool
+        True for taps that are not negative and sum up to at most one, and for results that are not integers.
+    """
+    if np.dtype(result_type).kind == "f":
+        return True
+    if image_type != result_type:
+        return False
+    limits = np.iinfo(image_type)
+    if outside is not None and not limits.min <= outside <= limits.max:
+        return False
+    return least_tap >= 0 and total <= 1 + 1e-9

@@ -1,0 +1,189 @@
+"""Taps of low rank on the device: a stack and terms in, filtered stack out, one read and one write."""
+
+from __future__ import annotations
+
+import functools
+import math
+import sys
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu.runtime.binder import BoundLaunch, BoundPart, as_struct, null_pointer
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.placement import current_device, on_device_of
+from xcorr_app.gpu.stencil.banded_run import run_banded, takes_banded
+from xcorr_app.gpu.stencil.problem import FILTER_TYPES
+from xcorr_app.gpu.stencil.separable import (
+    SeparableProblem,
+    Vector,
+    fits_one_pass,
+    never_clips,
+    separable_launch,
+    terms_argument,
+)
+from xcorr_app.gpu.stencil.separable_passes import two_passes
+
+__all__ = ["separable_on_device"]
+
+_Terms = tuple[tuple[Vector, Vector], ...]
+_problem = functools.lru_cache(maxsize=256)(SeparableProblem)  # its checks take longer than a launch
+
+
+def separable_on_device(
+    images: Any,
+    terms: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]],
+    *,
+    boundary: str = "reflect",
+    outside: float = 0.0,
+    origin: tuple[int, int] = (0, 0),
+    dtype: npt.DTypeLike | None = None,
+    out: Any = None,
+    clipped: Any = None,
+    kernel: str = "auto",
+    tuning: Mapping[str, int] | None = None,
+) -> Any:
+    """Correlate every image of a stack with a sum of separable terms (they are not flipped).
+
+    Parameters
+    ----------
+    images : cupy.ndarray
+        (..., height, width) of uint8, uint16, int16, float32 or float64; on the device that does the work.
+    terms : sequence of (column, row)
+        One or two pairs of vectors of taps, in host memory: the filter is the sum of their outer products. Columns are
+        of one length, and rows. Up to 129 taps each (68 rows for float64) make one pass; longer ones a pass an axis,
+        with intermediate images. Other taps of the same lengths need no other kernel.
+    boundary : str, optional
+        One of `xcorr_app.gpu.stencil.problem.BOUNDARIES`.
+    outside : float, optional
+        Value outside the image, for boundary ``constant``.
+    origin : tuple of int, optional
+        Rows and columns as in `scipy.ndimage.correlate`.
+    dtype : data-type, optional
+        Of the result: the images' own, where integers are rounded half to even and clipped, or another of their types.
+    out : cupy.ndarray, optional
+        Dense array to write into.
+    clipped : cupy.ndarray, optional
+        uint64, one element: the number of integer results that did not fit their type is added to it.
+    kernel : str, optional
+        ``"separable"``, ``"banded"`` (on tensor cores: one term of 2 to 65 taps an axis, float32 to float32), or
+        ``"auto"``, the faster one as far as measured: ``"banded"`` on devices of compute capability 9.0 alone.
+    tuning : mapping, optional
+        Macro values that replace those of the kernel's table: of ``"separable"`` where `kernel` names none.
+
+    Returns
+    -------
+    cupy.ndarray
+        (..., height, width), smaller by the taps' lengths less one for boundary ``valid``.
+
+    Raises
+    ------
+    ShapeError
+        Where shapes do not fit.
+    DataTypeError
+        For types that no kernel reads or writes.
+    ArgumentError
+        For an unknown boundary, an origin outside the taps, and a `kernel` that does not take these.
+    DeviceError
+        Where a kernel does not compile, or arrays are on two devices.
+    """
+    result_dtype = np.dtype(dtype or images.dtype)
+    image_type, result_type = images.dtype.name, result_dtype.name
+    if image_type not in FILTER_TYPES or result_type not in FILTER_TYPES:
+        raise DataTypeError(f"images ({image_type}) and result ({result_type}) must be of {', '.join(FILTER_TYPES)}")
+    if images.ndim < 2:
+        raise ShapeError(f"images {images.shape} must have at least two axes")
+    vectors = _checked(terms)
+    filter_shape = (len(vectors[0][0]), len(vectors[0][1]))
+    stack, image_shape = images.shape[:-2], images.shape[-2:]
+    # A stack without images has a result without images, of the shape that one would have.
+    count = math.prod(stack)
+    problem = _problem(image_shape, filter_shape, len(vectors), max(1, count), boundary, tuple(origin))
+    shape = (*stack, *problem.result_shape)
+    with on_device_of(images, out):
+        if out is None:
+            out = sys.modules["cupy"].empty(shape, result_dtype)
+        elif out.shape != shape or out.dtype != result_dtype or not out.flags.c_contiguous:
+            raise ShapeError(f"out must be a dense {result_type} array of shape {shape}, not {out.dtype} {out.shape}")
+        if count == 0:
+            return out
+        if not images.flags.c_contiguous:
+            images = sys.modules["cupy"].ascontiguousarray(images)
+        key = tuple((column.tobytes(), row.tobytes()) for column, row in vectors)
+        value = outside if boundary == "constant" else None
+        macros = tuple(sorted(tuning.items())) if tuning else ()
+        kernel = "separable" if tuning and kernel == "auto" else kernel
+        marks = None
+        if takes_banded(kernel, problem, key[0], image_type, result_type):
+            marks = run_banded(problem, key[0], value or 0.0, images, out, macros)
+            macros = (("ONLY_MARKED", 1),)
+        if not fits_one_pass(filter_shape, image_type):
+            two_passes(images, vectors, problem, outside, out, clipped)
+            return out
+        values, clips = _argument(key, value, image_type, result_type)
+        clipped = null_pointer() if clipped is None else clipped
+        parts = _bound_parts(current_device(), problem, image_type, result_type, clips, macros)
+        _run(parts, problem, images, out, clipped, values, marks)
+    return out
+
+
+def _checked(terms: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> _Terms:
+    vectors = tuple((np.asarray(column, np.float64), np.asarray(row, np.float64)) for column, row in terms)
+    if any(vector.ndim != 1 for term in vectors for vector in term):
+        raise ShapeError("the taps of a term must be two vectors: a column and a row")
+    if not vectors or len({(len(column), len(row)) for column, row in vectors}) > 1:
+        raise ShapeError("terms must be one or two pairs, with columns of one length and rows of one length")
+    return vectors
+
+
+@functools.lru_cache(maxsize=256)
+def _argument(
+    key: tuple[tuple[bytes, bytes], ...], outside: float | None, image_type: str, result_type: str
+) -> tuple[Any, bool]:
+    """Pack terms once as a kernel argument, and find out whether their results can leave the range of their type."""
+    terms = [(np.frombuffer(column), np.frombuffer(row)) for column, row in key]
+    packed = as_struct(terms_argument(terms, outside or 0.0, image_type))
+    return packed, not never_clips(terms, image_type, result_type, outside)
+
+
+def _run(
+    parts: tuple[BoundPart, ...],
+    problem: SeparableProblem,
+    images: Any,
+    out: Any,
+    clipped: Any,
+    values: Any,
+    marks: list[tuple[Any, Any]] | None,
+) -> None:
+    """Start what is ready; for the images that `marks` tells of, as `run_banded` returns them, where it is given."""
+    if len(parts) > 1:
+        images, out = images.reshape(-1, *problem.image_shape), out.reshape(-1, *problem.result_shape)
+    for number, (first, launch) in enumerate(parts):
+        arrays = (images[first:], out[first:]) if first else (images, out)
+        if marks is None:
+            launch(*arrays, clipped, values)
+        else:
+            marked, marks_of_image = marks[number]
+            launch(*arrays, clipped, marked, values, last=(marks_of_image,))
+
+
+@functools.lru_cache(maxsize=256)
+def _bound_parts(
+    device: int,
+    problem: SeparableProblem,
+    image_type: str,
+    result_type: str,
+    clips: bool,
+    macros: tuple[tuple[str, int], ...],
+) -> tuple[BoundPart, ...]:
+    """Choose and compile once for a problem: that takes longer than a launch."""
+    limits = device_limits(device)
+    options: dict[str, Any] = {"image_type": image_type, "result_type": result_type, "clips": clips}
+    parts = []
+    for image, part in problem.parts():
+        launch = separable_launch(part, **options, device=limits, tuning=dict(macros))
+        parts.append(BoundPart(image, BoundLaunch.of(launch, launch.extra)))
+    return tuple(parts)

@@ -1,0 +1,246 @@
+"""Launch parameters of the sliding sums: one pass over the columns of a stack in; grid, defines and tables out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil.cosine_series import CosineSeries, StartTable
+from xcorr_app.gpu.stencil.problem import FILTER_TYPES
+
+__all__ = [
+    "SLIDING_BOUNDARIES",
+    "TUNING",
+    "SlidingPass",
+    "packed_table",
+    "segment_rows",
+    "series_argument",
+    "sliding_launch",
+]
+
+SLIDING_BOUNDARIES = ("reflect", "mirror", "nearest", "wrap", "constant")
+"""What lies outside an image, with the names of `scipy.ndimage`."""
+
+TUNING: dict[str, int] = {"WARPS": 4, "BLOCKS": 4, "CHUNK": 16, "START_FLUSH": 128}
+"""Macros of the kernel and their values. It has two besides: START_CHUNK, and EXACT_TERMS, for sums in float."""
+
+_LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus warps
+_WARPS_TO_FILL = 16  # of each multiprocessor
+_START_COST = 0.25  # of a row of the first sums, in rows of the walk
+_FLOAT_ROWS = 2048  # after which sums in float begin anew
+
+
+@dataclass(frozen=True)
+class SlidingPass:
+    """One pass: every column of every image is filtered, and the result of an image is its transpose.
+
+    Attributes
+    ----------
+    image_shape : tuple of int
+        (height, width) of one image, in pixels.
+    count : int
+        Number of images.
+    boundary : str
+        One of `SLIDING_BOUNDARIES`.
+    """
+
+    image_shape: tuple[int, int]
+    count: int = 1
+    boundary: str = "reflect"
+
+    def __post_init__(self) -> None:
+        if min(*self.image_shape, self.count) < 1 or max(self.image_shape) >= 2**27:
+            raise ShapeError(f"images need 1 to 2^27 - 1 pixels a side, and a stack one image: {self}")
+        if self.boundary not in SLIDING_BOUNDARIES:
+            raise ArgumentError(f"unknown boundary {self.boundary!r}; choose from {', '.join(SLIDING_BOUNDARIES)}")
+
+    @property
+    def strips(self) -> int:
+        """Warps that lie side by side in an image."""
+        return ceil_div(self.image_shape[1], WARP)
+
+    def most_images(self, rows: int) -> int:
+        """How many images one launch can have, in segments of so many rows."""
+        return max(1, _LARGEST_INDEX // (self.strips * ceil_div(self.image_shape[0], rows) * WARP))
+
+    def with_count(self, count: int) -> SlidingPass:
+        """Return the same pass over another number of images."""
+        return replace(self, count=count)
+
+
+def segment_rows(
+    problem: SlidingPass, series: CosineSeries, *, sum_type: str = "double", device: DeviceLimits | None = None
+) -> int:
+    """Choose the rows of a segment: all, or fewer where warps would be missing; each begins with sums of its own.
+
+    Parameters
+    ----------
+    problem : SlidingPass
+        Sizes.
+    series : CosineSeries
+        Its length decides what a beginning costs.
+    sum_type : str, optional
+        ``double``, or ``float``, whose sums must begin anew before their rounding shows.
+    device : DeviceLimits, optional
+        Decides how many warps are too few.
+
+    Returns
+    -------
+    int
+        A multiple of 32.
+    """
+    height = problem.image_shape[0]
+    at_once = _WARPS_TO_FILL * (device or DeviceLimits()).multiprocessors
+    start = _START_COST * min(height, 2 * series.radius + 2)
+
+    def cost(rows: int) -> float:
+        warps = problem.count * problem.strips * ceil_div(height, rows)
+        return max(1.0, warps / at_once) * (start + rows)
+
+    whole = ceil_div(height, WARP) * WARP
+    choices = [ceil_div(ceil_div(height, segments), WARP) * WARP for segments in range(1, min(64, whole // WARP) + 1)]
+    if sum_type == "float":
+        choices = [rows for rows in choices if rows <= _FLOAT_ROWS] or [_FLOAT_ROWS]
+    return min(choices, key=cost)
+
+
+def sliding_launch(
+    problem: SlidingPass,
+    series: CosineSeries,
+    table: StartTable,
+    rows: int,
+    *,
+    image_type: str = "float32",
+    result_type: str = "float32",
+    sum_type: str = "double",
+    start_type: str = "float",
+    tuning: Mapping[str, int] | None = None,
+) -> Launch:
+    """Choose grid and defines of one pass.
+
+    Parameters
+    ----------
+    problem : SlidingPass
+        Sizes and boundary.
+    series : CosineSeries
+        The window.
+    table : StartTable
+        Of the series and the image's height, for segments of ``rows`` rows.
+    rows : int
+        Of a segment, a multiple of 32.
+    image_type, result_type : str, optional
+        NumPy names of the types, of `FILTER_TYPES`.
+    sum_type : str, optional
+        ``double``, or ``float``; images of float64 need ``double``.
+    start_type : str, optional
+        Of the products in a segment's first sums, as `packed_table` was told: ``float``, or ``double`` where their
+        rounding, 1e-7 of the image, is too much.
+    tuning : mapping, optional
+        Values of the kernel's macros that replace the table's.
+
+    Returns
+    -------
+    Launch
+        Takes images, results, the count of clipped pixels, the table's weights and first rows, the weights of the
+        outside, and the series; its `extra` holds the integers that follow.
+
+    Raises
+    ------
+    ArgumentError
+        For an unknown type or macro, or a value that the kernel cannot take.
+
+    Examples
+    --------
+    >>> from xcorr_app.gpu.stencil.cosine_series import gaussian_series, start_table
+    >>> series = gaussian_series(64.0)
+    >>> launch = sliding_launch(SlidingPass((1024, 1024), 64), series, start_table(series, 1024, 1024, "reflect"), 1024)
+    >>> launch.blocks * launch.threads == 64 * 1024
+    True
+    """
+    for name in (image_type, result_type):
+        if name not in FILTER_TYPES:
+            raise ArgumentError(f"filters read and write {', '.join(FILTER_TYPES)}, not {name}; convert the images")
+    if sum_type not in ("double", "float") or (sum_type == "float" and "float64" in (image_type, result_type)):
+        raise ArgumentError(f"sums of {image_type} to {result_type} must be double or float, not {sum_type}")
+    if unknown := set(tuning or ()) - {*TUNING, "START_CHUNK", "EXACT_TERMS"}:
+        raise ArgumentError(
+            f"sliding sums have no tunable {', '.join(sorted(unknown))}; choose from {', '.join(TUNING)}"
+        )
+    chosen = {**TUNING, **_fewer_registers(problem, series, image_type, start_type, sum_type), **(tuning or {})}
+    chunk, flush = chosen["CHUNK"], chosen["START_FLUSH"]
+    if chunk < 2 or WARP % chunk or flush % WARP or 8 % chosen.get("START_CHUNK", 1):
+        raise ArgumentError(
+            f"CHUNK must divide {WARP}, START_CHUNK 8, and START_FLUSH be a multiple of {WARP}: {chosen}"
+        )
+    defines: dict[str, str | int] = {
+        "IMAGE_TYPE": FILTER_TYPES[image_type],
+        "RESULT_TYPE": FILTER_TYPES[result_type],
+        "SUM_TYPE": sum_type,
+        "START_TYPE": start_type,
+        "TERMS": series.terms,
+        "FLAT": int(series.angles[0] == 0),
+        "BOUNDARY": f"BOUNDARY_{problem.boundary.upper()}",
+        **chosen,
+    }
+    segments = len(table.first)
+    warps = problem.count * problem.strips * segments
+    numbers = (*problem.image_shape, problem.count, series.radius, segments, rows, table.weights.shape[1])
+    blocks, threads = ceil_div(warps, chosen["WARPS"]), chosen["WARPS"] * WARP
+    shared_bytes = chosen["WARPS"] * WARP * (WARP + 1) * np.dtype(result_type).itemsize
+    return Launch("stencil/sliding", defines, blocks, threads, shared_bytes, extra=numbers)
+
+
+def _fewer_registers(
+    problem: SlidingPass, series: CosineSeries, image_type: str, start_type: str, sum_type: str
+) -> dict[str, int]:
+    """Return smaller chunks or fewer blocks where the table's values would leave the registers."""
+    fewer = {"BLOCKS": 3} if series.terms > 5 and start_type == "float" else {}
+    if sum_type == "double":
+        is_wide = image_type == "float64" or (start_type == "double" and problem.boundary == "constant")
+        fewer["CHUNK"] = 4 if is_wide else 8
+    return fewer
+
+
+def series_argument(series: CosineSeries, outside: float, sum_type: str = "double") -> npt.NDArray[Any]:
+    """Pack a series as the kernel takes it: a struct by value.
+
+    Parameters
+    ----------
+    series : CosineSeries
+        The window.
+    outside : float
+        Value outside the image, for boundary ``constant``.
+    sum_type : str, optional
+        ``double`` or ``float``, as in `sliding_launch`.
+
+    Returns
+    -------
+    ndarray
+        One structured element.
+    """
+    sums, is_float = np.dtype(np.float32 if sum_type == "float" else np.float64), sum_type == "float"
+    edge = series.amplitudes * np.cos(series.angles * series.radius)
+    beyond = series.amplitudes * np.cos(series.angles * (series.radius + 1))
+    fields: list[Any] = [(name, sums, (series.terms,)) for name in ("turn", "edge", "inner")]
+    packed = np.zeros((), np.dtype([*fields, ("outside", sums)]))
+    packed["turn"] = -4 * np.sin(series.angles / 2) ** 2 if is_float else 2 * np.cos(series.angles)
+    packed["edge"] = edge
+    packed["inner"] = edge - beyond if is_float else -beyond
+    packed["outside"] = outside
+    return packed
+
+
+def packed_table(table: StartTable, start_type: str = "float") -> npt.NDArray[np.floating[Any]]:
+    """Return a table's weights as the kernel reads them: rows of whole 16 bytes, of the type of the products."""
+    dtype = np.dtype(np.float64 if start_type == "double" else np.float32)
+    segments, rows, weights = table.weights.shape
+    packed = np.zeros((segments, rows, ceil_div(weights * dtype.itemsize, 16) * 16 // dtype.itemsize), dtype)
+    packed[..., :weights] = table.weights
+    return packed

@@ -1,0 +1,1 @@
+"""Windows of shifts on tensor cores: launches and costs of ``kernels/tensor``."""
