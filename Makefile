@@ -3,22 +3,31 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 
-.PHONY: demo test compile-test kernel-test lint gpu-test clean
+PYTEST := $(BIN)/python -m pytest
+PARALLEL := --numprocesses auto --dist worksteal
+INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable
+
+.PHONY: demo test slow-test compile-test kernel-test lint gpu-test clean
 
 demo: $(VENV)/.installed
 	$(BIN)/xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite
 	$(BIN)/python sample_data/compare_with_truth.py demo_out
 
+# What compilers make of the kernels is kept for the next run: XCORR_TEST_CACHE, else ~/.cache/xcorr-tests.
 test: $(VENV)/.test-installed
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile
+	$(PYTEST) $(PARALLEL)
 
-# Every instantiation of every kernel for every architecture; `make test` compiles a share.
+# What `make test` leaves out because it takes minutes: kills at random moments.
+slow-test: $(VENV)/.test-installed
+	$(PYTEST) $(PARALLEL) -m slow
+
+# Every instantiation of every kernel for every architecture; `make test` compiles a share, another with each commit.
 compile-test: $(VENV)/.test-installed
-	XCORR_COMPILE_ALL=1 $(BIN)/python -m pytest tests/kernels/test_compiles_everywhere.py
+	XCORR_TEST_SHARE=all $(PYTEST) $(PARALLEL) tests/kernels/test_compiles_everywhere.py
 
-# Every case of the kernels' logic on the CPU; of tests with many `make test` runs a share.
+# Every case of the kernels' logic on the CPU; of tests with many `make test` runs a share, another with each commit.
 kernel-test: $(VENV)/.test-installed
-	XCORR_KERNELS_ALL=1 $(BIN)/python -m pytest tests/kernels --numprocesses auto --dist loadfile
+	XCORR_TEST_SHARE=all $(PYTEST) $(PARALLEL) tests/kernels --ignore tests/kernels/test_compiles_everywhere.py
 
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check
@@ -29,18 +38,21 @@ lint: $(VENV)/.dev-installed
 gpu-test:
 	$(PYTHON) -m pytest -m gpu
 
-$(VENV)/.installed: pyproject.toml
+# The extras hold one another: who has those of development needs no second installation for the tests.
+$(VENV)/.installed: pyproject.toml | $(BIN)/python
+	$(INSTALL) .
+	touch $@
+
+$(VENV)/.test-installed: pyproject.toml | $(BIN)/python
+	$(INSTALL) '.[test]'
+	touch $(VENV)/.installed $@
+
+$(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
+	$(INSTALL) '.[dev]'
+	touch $(VENV)/.installed $(VENV)/.test-installed $@
+
+$(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable .
-	touch $@
-
-$(VENV)/.test-installed: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[test]'
-	touch $@
-
-$(VENV)/.dev-installed: $(VENV)/.installed
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
-	touch $@
 
 clean:
 	rm -rf $(VENV) demo_out

@@ -9,6 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests import share
+from tests.kernels import build_cache
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -37,12 +40,37 @@ def rng() -> np.random.Generator:
     return np.random.default_rng(20260101)
 
 
+def pytest_configure() -> None:
+    """Settle before any worker starts which share of the kernels' cases runs."""
+    share.settle()
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave files unread whose tests all need a device, unless those are asked for."""
+    of_device = collection_path == ROOT / "tests" / "gpu" or collection_path.name.endswith("_on_device.py")
+    return True if of_device and not _asked_for(config, "gpu") else None
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests that need a device out unless they are asked for."""
-    if "gpu" in (config.getoption("-m") or ""):
-        return
-    wanted, others = [], []
-    for item in items:
-        (others if item.get_closest_marker("gpu") else wanted).append(item)
+    """Leave out what needs a device or takes long, unless it is asked for."""
+    left_out = {mark for mark in ("gpu", "slow") if not _asked_for(config, mark)}
+    if any("::" in argument for argument in config.args):
+        left_out.discard("slow")
+    others = [item for item in items if any(item.get_closest_marker(mark) for mark in left_out)]
     config.hook.pytest_deselected(items=others)
-    items[:] = wanted
+    items[:] = [item for item in items if item not in set(others)]
+
+
+def _asked_for(config: pytest.Config, mark: str) -> bool:
+    return mark in (config.getoption("-m") or "")
+
+
+def pytest_report_header(config: pytest.Config) -> str:
+    """Say which share of the kernels' cases runs, and how to run the same again."""
+    return share.described()
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Keep what the compilers made within bounds; of several workers, their controller does it."""
+    if not hasattr(session.config, "workerinput"):
+        build_cache.prune(build_cache.cache_folder())

@@ -15,7 +15,19 @@ from hatchling.builders.wheel import WheelBuilder
 import xcorr_app
 
 ROOT = Path(__file__).resolve().parent.parent
-LAYERS = ("errors", "decision", "gpu", "correlation", "filtering", "registration", "io", "report", "pipeline", "batch", "cli")
+LAYERS = (
+    "errors",
+    "decision",
+    "gpu",
+    "correlation",
+    "filtering",
+    "registration",
+    "io",
+    "report",
+    "pipeline",
+    "batch",
+    "cli",
+)
 """From the lowest to the highest; a module imports from its own layer and those before it."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
 
@@ -31,11 +43,38 @@ def imported_layers(path: Path) -> set[str]:
     return {name.split(".")[1] for name in names if name.startswith("xcorr_app.")} & set(LAYERS)
 
 
-@pytest.mark.parametrize("path", MODULES, ids=lambda path: str(path.relative_to(ROOT / "xcorr_app")))
-def test_a_layer_imports_only_from_those_below_it(path: Path) -> None:
-    own = path.relative_to(ROOT / "xcorr_app").parts[0]
-    above = {layer for layer in imported_layers(path) if LAYERS.index(layer) > LAYERS.index(own)}
-    assert not above
+def test_a_layer_imports_only_from_those_below_it() -> None:
+    above = {}
+    for path in MODULES:
+        name = path.relative_to(ROOT / "xcorr_app")
+        own = LAYERS.index(name.parts[0])
+        above[str(name)] = {layer for layer in imported_layers(path) if LAYERS.index(layer) > own}
+    assert {name: layers for name, layers in above.items() if layers} == {}
+
+
+def test_what_tests_of_a_device_import_is_there() -> None:
+    """Without a device nobody else reads them."""
+    tests = ROOT / "tests"
+    missing = set()
+    for path in [*(tests / "gpu").rglob("*.py"), *tests.rglob("*_on_device.py")]:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] in {
+                "benchmarks",
+                "tests",
+                "xcorr_app",
+            }:
+                missing |= {
+                    f"{path.name}: {node.module}.{name.name}" for name in node.names if not importable(node, name)
+                }
+    assert missing == set()
+
+
+def importable(node: ast.ImportFrom, name: ast.alias) -> bool:
+    try:
+        found = importlib.import_module(str(node.module))
+        return hasattr(found, name.name) or importlib.import_module(f"{node.module}.{name.name}") is not None
+    except ModuleNotFoundError:
+        return False
 
 
 @pytest.fixture(scope="module")
@@ -73,14 +112,12 @@ def test_everything_public_is_documented() -> None:
             assert getattr(xcorr_app, name).__doc__, name
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        module.name
-        for module in pkgutil.walk_packages(xcorr_app.__path__, "xcorr_app.")
-        if not module.name.endswith("__main__")
-    ],
-)
-def test_examples_in_docstrings_are_true(name: str) -> None:
-    failures, _ = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
-    assert failures == 0
+def test_examples_in_docstrings_are_true(capsys: pytest.CaptureFixture[str]) -> None:
+    modules = [module.name for module in pkgutil.walk_packages(xcorr_app.__path__, "xcorr_app.")]
+    tried = 0
+    for name in modules:
+        if not name.endswith("__main__"):
+            done = doctest.testmod(importlib.import_module(name), optionflags=doctest.NORMALIZE_WHITESPACE)
+            tried += done.attempted
+            assert done.failed == 0, f"{name}:\n{capsys.readouterr().out}"
+    assert tried > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import signal
+import time
 
 import numpy as np
 import tifffile
@@ -64,7 +65,7 @@ def test_point_8_killed_at_any_moment_and_resumed(tmp_path):
     out = tmp_path / "out"
     with start("--device", "cpu", tmp_path / "in", "-o", out) as process:
         while process.poll() is None and not list(out.glob("a/.a_aligned.tif*")):
-            pass
+            time.sleep(0.0005)
         process.send_signal(signal.SIGKILL)
         process.communicate()
     assert process.returncode == -signal.SIGKILL

@@ -6,25 +6,31 @@ import sys
 
 import pytest
 
+from tests.batch.short_report import shorten_report
 from tests.conftest import ROOT
 
 
 @pytest.fixture
 def short_report(monkeypatch):
-    """A page without charts, for runs of which only other results are looked at: charts take most of their time."""
-    monkeypatch.setattr("xcorr_app.batch.run.render_report", lambda report: f"<title>{report.title}</title>\n")
+    """A page without charts."""
+    shorten_report(monkeypatch)
 
 
 @pytest.fixture
-def forker():
-    """Runs a command in a child that can be killed: returns the seconds it ran, and its exit code."""
-    command = [sys.executable, "-m", "tests.batch.forker"]
+def forker(tmp_path):
+    """Runs a command in a child that can be killed: returns the seconds it ran, and its exit code.
+
+    ``forker.steps`` is how many changes the last child made to files below `tmp_path`, unless it was killed.
+    """
+    command = [sys.executable, "-m", "tests.batch.forker", str(tmp_path)]
     with subprocess.Popen(command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
 
-        def run(arguments, kill_after=None):
-            process.stdin.write(json.dumps([[str(argument) for argument in arguments], kill_after]) + "\n")
+        def run(arguments, kill_after=None, kill_at=None, *, short_report=False):
+            words = [str(argument) for argument in arguments]
+            process.stdin.write(json.dumps([words, kill_after, kill_at, short_report]) + "\n")
             process.stdin.flush()
-            return json.loads(process.stdout.readline())
+            seconds, code, run.steps = json.loads(process.stdout.readline())
+            return seconds, code
 
         yield run
         process.stdin.close()

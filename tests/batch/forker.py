@@ -1,7 +1,8 @@
 """Runs ``xcorr`` in children of a process that has everything imported, and kills some of them.
 
-Each line of standard input is JSON: arguments, and after how many seconds to send SIGKILL (null: never). Each line of
-output is JSON: seconds the child ran, and its exit code (negative: the signal that ended it).
+Each line of standard input is JSON: arguments, after how many seconds to send SIGKILL, at which step (null: never), and
+whether charts are left out of the report. Each line of output is JSON: seconds the child ran, its exit code (negative:
+the signal that ended it), and its steps.
 """
 
 from __future__ import annotations
@@ -12,27 +13,39 @@ import signal
 import sys
 import time
 
+import pytest
+
+from tests.batch.short_report import shorten_report
+from tests.batch.steps import Steps
 from xcorr_app.cli import main
 
 
-def run(arguments: list[str], kill_after: float | None) -> tuple[float, int]:
+def run(arguments: list[str], kill_after: float | None, kill_at: int | None, short: bool) -> tuple[float, int, int]:
     begin = time.monotonic()
+    counted, count = os.pipe()
     child = os.fork()
     if child == 0:
         silence = os.open(os.devnull, os.O_WRONLY)
         os.dup2(silence, 1)
         os.dup2(silence, 2)
+        if short:
+            shorten_report(pytest.MonkeyPatch())
+        steps = Steps(sys.argv[1], kill_at)
+        code = 70
         try:
             main(arguments, prog_name="xcorr")
         except SystemExit as end:
-            os._exit(int(end.code or 0))
+            code = int(end.code or 0)
         finally:
-            os._exit(70)
+            os.write(count, str(steps.count).encode())
+            os._exit(code)
+    os.close(count)
     if kill_after is not None:
         time.sleep(kill_after)
         os.kill(child, signal.SIGKILL)
     _, status = os.waitpid(child, 0)
-    return time.monotonic() - begin, os.waitstatus_to_exitcode(status)
+    with os.fdopen(counted, "rb") as stream:
+        return time.monotonic() - begin, os.waitstatus_to_exitcode(status), int(stream.read() or 0)
 
 
 if __name__ == "__main__":

@@ -176,6 +176,7 @@ def test_any_write_may_fail(tmp_path, folder, lasting):
             assert files(out) == whole
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kills", [8])
 def test_killed_run_resumes_to_the_same_bytes(tmp_path, forker, kills):
     for number in range(4):

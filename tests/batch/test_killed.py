@@ -1,4 +1,4 @@
-"""kill -9 at random moments, then ``--resume``: the same bytes as a run that nobody disturbed, and no stray files."""
+"""kill -9, then ``--resume``: the same bytes as a run that nobody disturbed, and no stray files."""
 
 import json
 import shutil
@@ -29,8 +29,43 @@ def without_times(value):
     return value
 
 
+def rest_beside_what_is_whole(out, whole):
+    """Names of half-written files; what bears a final name is whole, before anyone resumes."""
+    left = content(out) if out.exists() else {}
+    names = {name for name in left if "partial" not in name}
+    assert {name: left[name] for name in names} == {name: whole[name] for name in names}
+    out.mkdir(exist_ok=True)
+    return set(left) - names
+
+
+@pytest.mark.parametrize("words", [["align", "--device", "cpu"], ["filter", "--device", "cpu", "--gaussian", "1"]])
+def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, words):
+    for number in range(2):
+        write_movie(tmp_path / "in" / f"m{number}.tif", seed=number, shape=(12, 12), drift=((0, 0), (1, 0)))
+    out = tmp_path / "out"
+    command = [*words, tmp_path / "in", "-o", out]
+    _, code = forker(command, short_report=True)
+    assert code == 0
+    whole, steps = content(out), forker.steps
+    assert steps > 40
+    half_written, finished_before = 0, set()
+    for n in range(1, steps + 1):
+        shutil.rmtree(out)
+        _, code = forker(command, kill_at=n, short_report=True)
+        assert code == -signal.SIGKILL
+        half_written += bool(rest_beside_what_is_whole(out, whole))
+        # A file takes six steps or more, so that each kind of step has its turn.
+        if n % 5 == 1 or n == steps:
+            _, code = forker([*command, "--resume"], short_report=True)
+            assert code == 0
+            assert content(out) == whole, n
+            finished_before.add(len(json.loads((out / "run.json").read_text())["resumed"]))
+    assert half_written > steps / 4
+    assert finished_before == {0, 1, 2}
+
+
 @pytest.mark.slow
-def test_killed_run_resumes_to_the_same_bytes(tmp_path, forker):
+def test_killed_at_a_random_moment_it_resumes_to_the_same_bytes(tmp_path, forker):
     for number in range(2):
         write_movie(tmp_path / "in" / f"m{number}.tif", seed=number)
     (tmp_path / "in" / "broken.tif").write_bytes(b"broken")
@@ -49,13 +84,7 @@ def test_killed_run_resumes_to_the_same_bytes(tmp_path, forker):
         # The report takes most of the time: every other kill comes while stacks are being aligned.
         _, code = forker([*command, "-o", expected], moments.uniform(0, duration / (4 if kill % 2 else 1)))
         assert code in (-signal.SIGKILL, 1)
-        if expected.exists():
-            left = content(expected)
-            # What bears a final name is whole, before anyone resumes.
-            names = {name for name in left if "partial" not in name}
-            assert {name: left[name] for name in names} == {name: whole[name] for name in names}, kill
-        else:
-            expected.mkdir()
+        rest_beside_what_is_whole(expected, whole)
         _, code = forker([*command, "-o", expected, "--resume"])
         assert code == 1
         assert content(expected) == whole, kill

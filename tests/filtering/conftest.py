@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.kernels.build_cache import cache_folder
 from tests.kernels.filter_host import forget, numpy_as_device
 from xcorr_app.filtering import device, device_runs
 from xcorr_app.filtering.boundary import padded
@@ -49,11 +50,11 @@ def separable_by_definition(
 
 
 @pytest.fixture(scope="session")
-def device_builds(tmp_path_factory: pytest.TempPathFactory) -> Any:
-    """Folder of the kernels' builds for the host."""
+def device_builds() -> Any:
+    """Folder of the kernels' builds for the host, kept for later runs."""
     if shutil.which("g++") is None:
         pytest.skip("g++ is not installed")
-    return tmp_path_factory.mktemp("device_builds")
+    return cache_folder()
 
 
 @pytest.fixture

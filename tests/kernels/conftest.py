@@ -6,27 +6,28 @@ parameter that has at most `_SHOWN`; ``make kernel-test``, which sets ``XCORR_KE
 
 from __future__ import annotations
 
-import os
 import shutil
-import zlib
 from collections import Counter, defaultdict
 
 import pytest
+
+from tests import share
+from tests.kernels.build_cache import cache_folder
 
 _FEW, _SHOWN = 4, 6
 
 
 @pytest.fixture(scope="session")
-def host_builds(tmp_path_factory):
-    """Folder of the shared libraries that the shim makes of the kernels."""
+def host_builds():
+    """Folder of the shared libraries that the shim makes of the kernels, kept for later runs."""
     if shutil.which("g++") is None:
         pytest.skip("g++ is not installed")
-    return tmp_path_factory.mktemp("host_builds")
+    return cache_folder()
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out some cases of tests with many, the same in every run."""
-    if os.environ.get("XCORR_KERNELS_ALL") or any("::" in argument for argument in config.args):
+    """Leave out some cases of tests with many."""
+    if share.everything() or any("::" in argument for argument in config.args):
         return
     on_host = [item for item in items if "host_builds" in item.fixturenames and hasattr(item, "callspec")]
     cases = Counter((item.path, item.originalname) for item in on_host)
@@ -39,7 +40,7 @@ def pytest_collection_modifyitems(config, items):
         test = item.path, item.originalname
         values = {(name, repr(value)) for name, value in item.callspec.params.items()}
         values = {value for value in values if len(of_parameters[*test, value[0]]) <= _SHOWN}
-        if cases[test] > _FEW and values <= shown[test] and zlib.crc32(item.name.encode()) % 20:
+        if cases[test] > _FEW and values <= shown[test] and not share.holds(item.name, 20):
             left_out.add(item)
         else:
             shown[test] |= values

@@ -3,37 +3,81 @@
 from __future__ import annotations
 
 import ctypes
-import hashlib
-import shutil
+import fcntl
+import functools
+import os
 import subprocess
+import tempfile
 from pathlib import Path
 
 import numpy as np
 
+from tests.kernels.build_cache import SHIM, headers_of, key_of, load, save
 from xcorr_app.gpu.direct.tile_launches import sum_of_segments
 from xcorr_app.gpu.direct.variants import launch_of
 from xcorr_app.gpu.runtime.compile import kernel_root
 
-SHIM = Path(__file__).parent / "shim"
+HEADERS = SHIM / "headers.h"
 _OPTIONS = ("-std=c++17", "-O1", "-w", "-U_FORTIFY_SOURCE", "-fPIC")
 GUARD = 512  # elements before and after every array that no kernel may read (NaN) or write
 
 
 def build(folder: Path, source: Path, defines: dict[str, str | int]) -> ctypes.CDLL:
-    """Compile `source` with the shim into a shared library; the same request twice gives the same library."""
-    arguments = [f"-D{name}={value}" for name, value in sorted(defines.items())]
-    key = hashlib.sha256(" ".join([str(source), *arguments]).encode()).hexdigest()[:16]
-    library = folder / f"{key}.so"
-    if not library.exists():
-        compiler = shutil.which("g++")
-        assert compiler, "these tests need g++"
-        headers = folder / "headers.h"
-        if not headers.exists():
-            shutil.copy(SHIM / headers.name, headers)
-            run_compiler([compiler, *_OPTIONS, "-x", "c++-header", str(headers), "-o", f"{headers}.gch"])
-        command = [compiler, *_OPTIONS, "-shared", "-include", str(headers), f"-I{SHIM}"]
-        run_compiler([*command, *header_folders(), *arguments, str(source), "-o", str(library)])
-    return ctypes.CDLL(str(library))
+    """Compile `source` with the shim into a shared library, or take it from the cache in `folder`."""
+    return _library(folder, source, tuple(sorted(defines.items())))
+
+
+@functools.cache
+def _library(folder: Path, source: Path, defines: tuple[tuple[str, str | int], ...]) -> ctypes.CDLL:
+    text, macros = source.read_bytes(), dict(defines)
+    kernel = macros.pop("KERNEL_FILE", None)  # what it holds counts, not where it lies
+    if kernel is not None:
+        text += b"\0" + Path(str(kernel).strip('"')).read_bytes()
+    key = key_of(
+        *_compiler(),
+        HEADERS.read_bytes(),
+        text,
+        headers_of(text),
+        *(f"{name}={value}" for name, value in macros.items()),
+    )
+    if load(folder, key) is None:
+        arguments = [f"-D{name}={value}" for name, value in macros.items()]
+        if kernel is not None:
+            arguments.append(f"-DKERNEL_FILE={kernel}")
+        with tempfile.TemporaryDirectory() as made:
+            library = Path(made, "kernel.so")
+            command = ["g++", *_OPTIONS, "-shared", "-include", str(_precompiled_headers(folder)), f"-I{SHIM}"]
+            run_compiler([*command, *header_folders(), *arguments, str(source), "-o", str(library)])
+            save(folder, key, library.read_bytes())
+    return ctypes.CDLL(str(folder / key))  # what follows the library's own bytes is not looked at
+
+
+@functools.cache
+def _compiler() -> tuple[str, ...]:
+    """Which compiler, for which machine, with which options."""
+    versions = [
+        subprocess.run(["g++", option], capture_output=True, text=True, check=True).stdout
+        for option in ("--version", "-dumpmachine")
+    ]
+    return (*versions, *_OPTIONS)
+
+
+@functools.cache
+def _precompiled_headers(folder: Path) -> Path:
+    """Copy of the library headers with what the compiler keeps of them beside it, made once for all workers."""
+    content = HEADERS.read_bytes()
+    copy = folder / f"{key_of(*_compiler(), content)}.h"
+    compiled = copy.with_suffix(".h.gch")
+    with copy.open("a+b") as stream:
+        fcntl.flock(stream, fcntl.LOCK_EX)
+        stream.seek(0)
+        if stream.read() != content or not compiled.exists():
+            copy.write_bytes(content)
+            partial = copy.with_suffix(".partial")
+            run_compiler(["g++", *_OPTIONS, "-x", "c++-header", str(copy), "-o", str(partial)])
+            partial.replace(compiled)
+    os.utime(compiled)  # the time of the last use
+    return copy
 
 
 def header_folders() -> list[str]:

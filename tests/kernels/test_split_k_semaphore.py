@@ -19,17 +19,18 @@ extern "C" __global__ void turns(float* sum, int* passed, int count, int backwar
 """
 
 
-def take_turns(folder, count, backwards):
+def take_turns(folder, tmp_path, count, backwards):
     """Numbers that a block for each turn has gone over, and the counter."""
-    (folder / "turns.cu").write_text(KERNEL)
+    source = tmp_path / "turns.cu"
+    source.write_text(KERNEL)
     numbers, passed = np.zeros(3, np.float32), np.zeros(1, np.int32)
-    run_kernel(folder, Launch(str(folder / "turns"), {}, count, 64), (numbers, passed), (count, backwards))
+    run_kernel(folder, Launch(str(source.with_suffix("")), {}, count, 64), (numbers, passed), (count, backwards))
     return numbers, passed
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])
-def test_every_block_has_its_turn(host_builds, count):
-    numbers, passed = take_turns(host_builds, count, 0)
+def test_every_block_has_its_turn(host_builds, tmp_path, count):
+    numbers, passed = take_turns(host_builds, tmp_path, count, 0)
     expected = 0
     for turn in range(count):
         expected = 2 * expected + turn
@@ -37,7 +38,7 @@ def test_every_block_has_its_turn(host_builds, count):
     assert passed == 0
 
 
-def test_nobody_passes_before_its_turn(host_builds):
+def test_nobody_passes_before_its_turn(host_builds, tmp_path):
     """Blocks run one after the other here: the first would wait for one that has not run."""
     with pytest.raises(AssertionError, match="a block waits"):
-        take_turns(host_builds, 2, 1)
+        take_turns(host_builds, tmp_path, 2, 1)
