@@ -74,6 +74,11 @@ def _files_named(name: str) -> list[tuple[str, bytes]]:
     return [(f"{path.parent.name}/{name}", path.read_bytes()) for path in paths]
 
 
+def forget_files() -> None:
+    """Read headers again from now on."""
+    _files_named.cache_clear()
+
+
 def load(folder: Path, key: str) -> bytes | None:
     """Content of an entry, or None where there is none that is whole."""
     path = folder / key

@@ -6,19 +6,20 @@ import ctypes
 import fcntl
 import functools
 import os
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
 
 import numpy as np
 
-from tests.kernels.build_cache import SHIM, headers_of, key_of, load, save
+from tests.kernels.build_cache import SHIM, forget_files, headers_of, key_of, load, save
 from xcorr_app.gpu.direct.tile_launches import sum_of_segments
 from xcorr_app.gpu.direct.variants import launch_of
 from xcorr_app.gpu.runtime.compile import kernel_root
 
-HEADERS = SHIM / "headers.h"
-_OPTIONS = ("-std=c++17", "-O1", "-w", "-U_FORTIFY_SOURCE", "-fPIC")
+_LINKER = ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()  # the fastest of the common ones
+_OPTIONS = ("-std=c++17", "-O1", "-w", "-U_FORTIFY_SOURCE", "-fPIC", "-fvisibility=hidden", f"-I{SHIM}")
 GUARD = 512  # elements before and after every array that no kernel may read (NaN) or write
 
 
@@ -29,55 +30,76 @@ def build(folder: Path, source: Path, defines: dict[str, str | int]) -> ctypes.C
 
 @functools.cache
 def _library(folder: Path, source: Path, defines: tuple[tuple[str, str | int], ...]) -> ctypes.CDLL:
+    key = _key(source, defines)
+    if load(folder, key) is not None:
+        return ctypes.CDLL(str(folder / key))  # what follows the library's own bytes is not looked at
+    with tempfile.TemporaryDirectory() as made:
+        library, shim = Path(made, "kernel.so"), Path(made, "shim.o")
+        shim.write_bytes(_compiled_shim(folder))
+        ahead = ["-include", str(_precompiled_headers(folder)), *header_folders()]
+        macros = [f"-D{name}={value}" for name, value in defines]
+        run_compiler(
+            ["g++", *_OPTIONS, *_LINKER, "-shared", *ahead, *macros, str(source), str(shim), "-o", str(library)]
+        )
+        forget_files()
+        if _key(source, defines) == key:  # nobody changed a file meanwhile
+            save(folder, key, library.read_bytes())
+        return ctypes.CDLL(str(library))
+
+
+def _key(source: Path, defines: tuple[tuple[str, str | int], ...]) -> str:
     text, macros = source.read_bytes(), dict(defines)
     kernel = macros.pop("KERNEL_FILE", None)  # what it holds counts, not where it lies
     if kernel is not None:
-        text += b"\0" + Path(str(kernel).strip('"')).read_bytes()
-    key = key_of(
-        *_compiler(),
-        HEADERS.read_bytes(),
-        text,
-        headers_of(text),
-        *(f"{name}={value}" for name, value in macros.items()),
-    )
-    if load(folder, key) is None:
-        arguments = [f"-D{name}={value}" for name, value in macros.items()]
-        if kernel is not None:
-            arguments.append(f"-DKERNEL_FILE={kernel}")
-        with tempfile.TemporaryDirectory() as made:
-            library = Path(made, "kernel.so")
-            command = ["g++", *_OPTIONS, "-shared", "-include", str(_precompiled_headers(folder)), f"-I{SHIM}"]
-            run_compiler([*command, *header_folders(), *arguments, str(source), "-o", str(library)])
-            save(folder, key, library.read_bytes())
-    return ctypes.CDLL(str(folder / key))  # what follows the library's own bytes is not looked at
+        text += b"\n\0\n" + Path(str(kernel).strip('"')).read_bytes()
+    values = (f"{name}={value}" for name, value in macros.items())
+    return key_of(*_compiler(), *_sources_of_the_shim(), text, headers_of(text), *values)
+
+
+def builds() -> int:
+    """How many libraries this process has used."""
+    return _library.cache_info().currsize
 
 
 @functools.cache
 def _compiler() -> tuple[str, ...]:
     """Which compiler, for which machine, with which options."""
-    versions = [
-        subprocess.run(["g++", option], capture_output=True, text=True, check=True).stdout
-        for option in ("--version", "-dumpmachine")
-    ]
-    return (*versions, *_OPTIONS)
+    questions = ("--version", "-dumpmachine")
+    answers = [subprocess.run(["g++", question], capture_output=True, check=True).stdout for question in questions]
+    return (*map(bytes.decode, answers), *_OPTIONS[:-1], *_LINKER)
+
+
+def _sources_of_the_shim() -> list[bytes]:
+    return [path.read_bytes() for path in (SHIM / "cuda_shim.cpp", SHIM / "cuda_shim.h", SHIM / "tensor_shim.h")]
+
+
+@functools.cache
+def _compiled_shim(folder: Path) -> bytes:
+    """The part that no kernel sees, for the linker."""
+    key = key_of(*_compiler(), *_sources_of_the_shim())
+    found = load(folder, key)
+    if found is None:
+        with tempfile.TemporaryDirectory() as made:
+            run_compiler(["g++", *_OPTIONS, "-c", str(SHIM / "cuda_shim.cpp"), "-o", f"{made}/shim.o"])
+            found = Path(made, "shim.o").read_bytes()
+        save(folder, key, found)
+    return found
 
 
 @functools.cache
 def _precompiled_headers(folder: Path) -> Path:
-    """Copy of the library headers with what the compiler keeps of them beside it, made once for all workers."""
-    content = HEADERS.read_bytes()
-    copy = folder / f"{key_of(*_compiler(), content)}.h"
-    compiled = copy.with_suffix(".h.gch")
-    with copy.open("a+b") as stream:
+    """Header that includes the shim, with what the compiler keeps of it beside it, made once for all workers."""
+    header = folder / f"{key_of(*_compiler(), *_sources_of_the_shim())}.h"
+    compiled = header.with_suffix(".h.gch")
+    with header.open("a+") as stream:
         fcntl.flock(stream, fcntl.LOCK_EX)
-        stream.seek(0)
-        if stream.read() != content or not compiled.exists():
-            copy.write_bytes(content)
-            partial = copy.with_suffix(".partial")
-            run_compiler(["g++", *_OPTIONS, "-x", "c++-header", str(copy), "-o", str(partial)])
+        if not compiled.exists():
+            header.write_text('#include "cuda_shim.h"\n')
+            partial = header.with_suffix(".partial")
+            run_compiler(["g++", *_OPTIONS, "-x", "c++-header", str(header), "-o", str(partial)])
             partial.replace(compiled)
     os.utime(compiled)  # the time of the last use
-    return copy
+    return header
 
 
 def header_folders() -> list[str]:

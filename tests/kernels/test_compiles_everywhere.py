@@ -1,19 +1,17 @@
 """Every instantiation that ships, compiled as at run time but without a device: no stack frame, no spills, anywhere.
 
 The compiler is CUDA 13's, whose oldest architecture is sm_75 (that of CUDA 12 is sm_50). All of it takes some minutes
-(``make compile-test``, which sets ``XCORR_COMPILE_ALL=1``); otherwise each common instantiation is compiled for one of
-the architectures, in turn, and a sixteenth of the others for one.
+(``make compile-test``); otherwise each common instantiation is compiled for one of the architectures, and of all the
+rest a share, another with each commit.
 """
 
 from __future__ import annotations
 
-import multiprocessing
-import os
 import zlib
-from concurrent.futures import ProcessPoolExecutor
 
 import pytest
 
+from tests import share
 from tests.kernels import nvrtc
 from tests.kernels.banded_instantiations import OLDEST_BANDED, launches_of_banded, other_launches_of_banded
 from tests.kernels.hankel_bytes_instantiations import launches_of_hankel_bytes, other_launches_of_hankel_bytes
@@ -44,7 +42,6 @@ from tests.kernels.small_hankel_instantiations import (
     other_launches_of_small_planes,
 )
 from xcorr_app.gpu.runtime.compile import OF_ONE_ARCHITECTURE, compiler_options, kernel_root, kernel_source
-from xcorr_app.registration.passes import worker_count
 
 _COMMON = [*launches_of_variants(COMMON_TYPES), *launches_of_peaks(COMMON_TYPES)]
 _COMMON += [*launches_of_separable(), *launches_of_pointwise(), *launches_of_sliding(), *launches_of_shallow()]
@@ -59,6 +56,8 @@ _OTHERS += [*other_launches_of_separable(), *other_launches_of_sliding(), *other
 _OTHERS += [*other_launches_of_small_hankel(), *other_launches_of_small_planes(), *other_launches_of_banded()]
 OTHERS = {name: launch for name, launch in distinct(_OTHERS).items() if name not in EVERYWHERE}
 """Other types, the tile of every narrow window, and tunables at their largest: compiled for one."""
+
+_PARTS = 60
 
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")
 
@@ -81,32 +80,24 @@ def options(kernel, architecture):
     return (*compiler_options(kernel), f"-arch=sm_{architecture}")
 
 
-@pytest.fixture(scope="module")
-def processes():
-    """The compiler takes one source at a time in each process."""
-    with ProcessPoolExecutor(min(4, worker_count()), multiprocessing.get_context("spawn")) as pool:
-        yield pool
-
-
 def chosen_jobs():
-    """Launches, each with an architecture: all of them, or a share that is the same in every run."""
-    others = {name: (launch, OF_ONE_ARCHITECTURE.get(launch.kernel, 90)) for name, launch in OTHERS.items()}
-    if os.environ.get("XCORR_COMPILE_ALL"):
-        everywhere = [(launch, sm) for launch in EVERYWHERE.values() for sm in architectures_of(launch)]
-        return [*everywhere, *others.values()]
-    shares = {name: zlib.crc32(name.encode()) for name in (*EVERYWHERE, *OTHERS)}
-    known = {name: architectures_of(launch) for name, launch in EVERYWHERE.items()}
-    common = [(launch, known[name][shares[name] % len(known[name])]) for name, launch in EVERYWHERE.items()]
-    return [*common, *(job for name, job in others.items() if shares[name] % 16 == 0)]
+    """Launches, each with an architecture: all of them, or one for each common launch and a share of the rest."""
+    chosen = []
+    for name, launch in EVERYWHERE.items():
+        known = architectures_of(launch)
+        own = known[zlib.crc32(name.encode()) % len(known)]
+        chosen += [(launch, sm) for sm in known if sm == own or share.holds(f"{name} {sm}", _PARTS)]
+    others = [launch for name, launch in OTHERS.items() if share.holds(name, _PARTS)]
+    return [*chosen, *((launch, OF_ONE_ARCHITECTURE.get(launch.kernel, 90)) for launch in others)]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("kernel", sorted({launch.kernel for launch in EVERYWHERE.values()}))
-def test_stays_in_registers(processes, kernel):
-    jobs = [job for job in chosen_jobs() if job[0].kernel == kernel]
-    sources = [kernel_source(launch.kernel, launch.defines) for launch, _ in jobs]
-    logs = processes.map(nvrtc.outside_registers, sources, [options(launch.kernel, sm) for launch, sm in jobs])
-    wrong = [f"sm_{sm} {launch.defines}: {log}" for (launch, sm), log in zip(jobs, logs, strict=True) if log]
+def test_stays_in_registers(kernel):
+    wrong = []
+    for launch, sm in chosen_jobs():
+        if launch.kernel == kernel:
+            log = nvrtc.outside_registers(kernel_source(kernel, launch.defines), options(kernel, sm))
+            wrong += [f"sm_{sm} {launch.defines}: {log}"] if log else []
     assert not wrong, "\n".join(wrong)
 
 

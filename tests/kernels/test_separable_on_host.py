@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.kernels.filter_definition import INTEGERS, TYPES, random_images
-from tests.kernels.host_device import guarded
+from tests.kernels.host_device import builds, guarded
 from tests.kernels.separable_definition import (
     assert_separable,
     gaussian,
@@ -201,7 +201,7 @@ def test_gaussians_in_float32(host_builds, sigma):
 def test_other_taps_are_the_same_build(host_builds):
     images = random_images((1, 9, 40), "float32")
     before, _ = separable_on_host(host_builds, images, random_terms((3, 3), seed=5))
-    builds = set(host_builds.iterdir())
+    known = builds()
     after, _ = separable_on_host(host_builds, images, random_terms((3, 3), seed=6))
     assert not np.array_equal(before, after)
-    assert set(host_builds.iterdir()) == builds
+    assert builds() == known

@@ -4,19 +4,15 @@
 // one after the other. A shuffle waits until the 32 lanes of its warp have arrived, __syncthreads until the block has:
 // lanes are in lock-step exactly where CUDA promises it. Shared memory holds NaN before each block. A shuffle with a lane
 // missing, or a barrier that nobody can leave, ends the launch with a message.
-#pragma once
+//
+// What a kernel calls stands here and is compiled ahead; what it does not see stands in cuda_shim.cpp, compiled once.
+#ifndef CUDA_SHIM_H
+#define CUDA_SHIM_H
 
-#include <setjmp.h>
-#include <ucontext.h>
-
-#include <algorithm>
 #include <cmath>
-#include <cstdlib>
+#include <cstddef>
 #include <cstring>
-#include <limits>
-#include <memory>
 #include <type_traits>
-#include <vector>
 
 #define __global__
 #define __device__
@@ -24,7 +20,7 @@
 #define __launch_bounds__(...)
 #define __grid_constant__
 #define __align__(n) alignas(n)
-#define SHARED_FLOATS(name) float* name = shim::shared.data()
+#define SHARED_FLOATS(name) float* name = shim::shared
 
 struct alignas(16) float4 {
     float x, y, z, w;
@@ -32,17 +28,10 @@ struct alignas(16) float4 {
 struct ShimIndex {
     unsigned x;
 };
-static ShimIndex threadIdx, blockIdx;
+extern ShimIndex threadIdx, blockIdx;
 
 namespace shim {
 
-constexpr size_t stack_bytes = 256 * 1024;
-struct Fibre {
-    ucontext_t start;
-    jmp_buf resume;
-    bool started = false, finished = false;
-    std::unique_ptr<char[]> stack{new char[stack_bytes]};  // not cleared: pages that no thread reaches cost nothing
-};
 struct Barrier {
     int waiting = 0, generation = 0;
 };
@@ -53,69 +42,17 @@ struct Warp {
     int turn[32] = {};
 };
 
-static std::vector<Fibre> fibres;
-static std::vector<Warp> warps;
-static std::vector<float> shared;
-static Barrier block_barrier;
-static int current, alive, idle_switches;
-static const char* failure;
-static jmp_buf main_context;
-static void (*body)();
+extern Warp* warps;
+extern float* shared;
+extern Barrier block_barrier;
+extern int current, alive, idle_switches;
 
-[[noreturn]] inline void fail(const char* message) {
-    failure = message;
-    _longjmp(main_context, 1);
-}
+[[noreturn]] void fail(const char* message);
+void yield();
+void arrive(Barrier& barrier, int expected);
 
-inline void switch_to(int next) {
-    current = next;
-    threadIdx.x = (unsigned)next;
-    Fibre& fibre = fibres[next];
-    if (fibre.started) _longjmp(fibre.resume, 1);
-    fibre.started = true;
-    setcontext(&fibre.start);
-    abort();
-}
-
-inline int following() {
-    int next = current;
-    do next = (next + 1) % (int)fibres.size();
-    while (fibres[next].finished);
-    return next;
-}
-
-inline void yield() {
-    if (++idle_switches > 4 * (int)fibres.size() + 8) fail("a barrier or shuffle that not all threads reach");
-    const int self = current;
-    if (_setjmp(fibres[self].resume) == 0) switch_to(following());
-}
-
-inline void arrive(Barrier& barrier, int expected) {
-    const int generation = barrier.generation;
-    if (++barrier.waiting == expected) {
-        barrier.waiting = 0;
-        ++barrier.generation;
-        idle_switches = 0;
-        return;
-    }
-    while (barrier.generation == generation) {
-        yield();
-        // Threads that left count as arrived at the block's barrier.
-        if (&barrier == &block_barrier && barrier.generation == generation && barrier.waiting == alive) {
-            barrier.waiting = 0;
-            ++barrier.generation;
-            idle_switches = 0;
-        }
-    }
-}
-
-inline void run_fibre() {
-    body();
-    fibres[current].finished = true;
-    idle_switches = 0;
-    if (--alive == 0) _longjmp(main_context, 2);
-    switch_to(following());
-}
+// Runs `kernel_body` once for every thread of every block; returns a message on failure, else null.
+const char* launch(int blocks, int threads, size_t shared_bytes, void (*kernel_body)());
 
 template <typename T>
 inline T exchange(T value, int source) {
@@ -140,34 +77,6 @@ inline const T* gather(const T& value) {
     return values;
 }
 
-// Runs `kernel_body` once for every thread of every block; returns a message on failure, else null.
-inline const char* launch(int blocks, int threads, size_t shared_bytes, void (*kernel_body)()) {
-    body = kernel_body;
-    failure = nullptr;
-    fibres = std::vector<Fibre>(threads);
-    for (int block = 0; block < blocks; ++block) {
-        blockIdx.x = (unsigned)block;
-        shared.assign(shared_bytes / sizeof(float) + 4, std::numeric_limits<float>::quiet_NaN());
-        warps.assign((threads + 31) / 32, Warp());
-        block_barrier = Barrier();
-        alive = threads;
-        idle_switches = 0;
-        for (Fibre& fibre : fibres) {
-            fibre.started = fibre.finished = false;
-            getcontext(&fibre.start);
-            fibre.start.uc_stack.ss_sp = fibre.stack.get();
-            fibre.start.uc_stack.ss_size = stack_bytes;
-            fibre.start.uc_link = nullptr;
-            makecontext(&fibre.start, run_fibre, 0);
-        }
-        if (_setjmp(main_context) == 0) switch_to(0);
-        if (failure) break;
-    }
-    fibres.clear();  // the library stays loaded; its stacks would add up over the tests of a process
-    fibres.shrink_to_fit();
-    return failure;
-}
-
 }  // namespace shim
 
 inline void __syncthreads() { shim::arrive(shim::block_barrier, shim::alive); }
@@ -181,7 +90,9 @@ inline T __shfl_xor_sync(unsigned, T value, int distance) {
 }
 inline int __any_sync(unsigned, int predicate) {
     const int* predicates = shim::gather(predicate);
-    return std::any_of(predicates, predicates + 32, [](int lane) { return lane != 0; });
+    bool any = false;
+    for (int lane = 0; lane < 32; ++lane) any |= predicates[lane] != 0;
+    return any;
 }
 inline void __syncwarp() { shim::arrive(shim::warps[shim::current / 32].barrier, 32); }
 template <typename T>
@@ -252,3 +163,5 @@ inline void host_await_gate(unsigned long long* gate, int turn) {
 }
 
 #include "tensor_shim.h"
+
+#endif

@@ -4,6 +4,8 @@
 #include "problem.cuh"
 #include "distribution.cuh"
 
+#define EXPORTED extern "C" __attribute__((visibility("default")))
+
 static Problem problem_of(int left_height, int right_height, int shift_y0, int shifts_y) {
     Problem p = {};
     p.left_height = left_height;
@@ -13,12 +15,12 @@ static Problem problem_of(int left_height, int right_height, int shift_y0, int s
     return p;
 }
 
-extern "C" int probe_workers(int left_height, int right_height, int shift_y0, int shifts_y, int distribution, int rows) {
+EXPORTED int probe_workers(int left_height, int right_height, int shift_y0, int shifts_y, int distribution, int rows) {
     return workers_of(problem_of(left_height, right_height, shift_y0, shifts_y), distribution, rows);
 }
 
 // Fills (iy, first, last) of workers 0 ... count - 1.
-extern "C" void probe_tasks(int left_height, int right_height, int shift_y0, int shifts_y, int distribution, int rows,
+EXPORTED void probe_tasks(int left_height, int right_height, int shift_y0, int shifts_y, int distribution, int rows,
                             int count, int* tasks) {
     const Problem p = problem_of(left_height, right_height, shift_y0, shifts_y);
     for (int worker = 0; worker < count; ++worker) {
@@ -30,5 +32,5 @@ extern "C" void probe_tasks(int left_height, int right_height, int shift_y0, int
 }
 
 // First worker and its height after a jump ahead, for heights too large to enumerate.
-extern "C" int probe_height(int worker, int rows, int* before) { return height_of_worker(worker, rows, *before); }
-extern "C" int probe_tasks_up_to(int height, int rows) { return tasks_up_to(height, rows); }
+EXPORTED int probe_height(int worker, int rows, int* before) { return height_of_worker(worker, rows, *before); }
+EXPORTED int probe_tasks_up_to(int height, int rows) { return tasks_up_to(height, rows); }

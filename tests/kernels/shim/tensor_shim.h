@@ -1,5 +1,6 @@
 // What half_product.cuh, byte_product.cuh and half_parts.cuh do by instructions of the device, on the host. Included by cuda_shim.h.
-#pragma once
+#ifndef TENSOR_SHIM_H
+#define TENSOR_SHIM_H
 
 inline float host_half(float value) { return (float)(_Float16)value; }
 inline unsigned host_half_pair(float first, float second) {
@@ -8,16 +9,26 @@ inline unsigned host_half_pair(float first, float second) {
     std::memcpy(&word, pair, sizeof word);
     return word;
 }
+// By its bits: without an instruction for it the compiler calls a function, which took half the time of these tests.
 inline float host_half_of(unsigned word, int which) {
-    _Float16 pair[2];
-    std::memcpy(pair, &word, sizeof word);
-    return (float)pair[which];
+    const unsigned half = word >> 16 * which & 0xffffu, magnitude = half & 0x7fffu;
+    unsigned bits = magnitude << 13;
+    float value;
+    std::memcpy(&value, &bits, sizeof value);
+    value *= 0x1p112f;  // the exponents' offsets differ by 112; exact, also below the normal numbers
+    if (magnitude >= 0x7c00u) {
+        bits |= 0x7f800000u;
+        std::memcpy(&value, &bits, sizeof value);
+    }
+    return half & 0x8000u ? -value : value;
 }
 
 // What half_parts.cuh does by an instruction of the device.
 inline int host_largest_of_warp(int number) {
     const int* numbers = shim::gather(number);
-    return *std::max_element(numbers, numbers + 32);
+    int largest = numbers[0];
+    for (int lane = 1; lane < 32; ++lane) largest = numbers[lane] > largest ? numbers[lane] : largest;
+    return largest;
 }
 
 inline void host_load_matrices(const unsigned* row, unsigned (&matrix)[4]) {
@@ -114,3 +125,5 @@ inline void host_multiply_add_tf32(float (&sum)[4], float a0, float a1, float a2
         sum[i] = host_cut_sum(terms);
     }
 }
+
+#endif
