@@ -43,11 +43,11 @@ class Steps:
         self._real_sync(descriptor)
 
     def _open(self, file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
-        if mode != "wb" or not self._is_below(file):
+        if mode not in {"w", "wb"} or not self._is_below(file):
             return self._real_open(file, mode, *arguments, **options)
-        stream = _Watched(io.FileIO(file, "wb"))
+        stream = _Watched(io.FileIO(file, "w"))
         stream.steps = self
-        return stream
+        return stream if mode == "wb" else io.TextIOWrapper(stream, *arguments[1:], **options)
 
 
 class _Watched(io.BufferedWriter):

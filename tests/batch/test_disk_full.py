@@ -95,3 +95,23 @@ def test_any_write_may_fail(tmp_path, folder, lasting):
         if n in (2, total):
             assert align(folder, "-o", out, "--verify", "none", "--resume").code in (0, 1)
             assert files(out) == whole
+
+
+def test_content_is_on_the_disk_before_it_has_its_name(tmp_path, monkeypatch):
+    """What a crash of the machine leaves is not what a killed process leaves: only fsync makes it last."""
+    done = []
+    real_sync, real_replace = os.fsync, atomic.Path.replace
+
+    def sync(descriptor):
+        done.append(os.fstat(descriptor).st_ino)
+        real_sync(descriptor)
+
+    def replace(path, target):
+        done.append("renamed")
+        return real_replace(path, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(atomic.Path, "replace", replace)
+    with atomic.atomic_path(tmp_path / "final") as partial:
+        partial.write_bytes(b"content")
+    assert done == [(tmp_path / "final").stat().st_ino, "renamed", tmp_path.stat().st_ino]
