@@ -73,7 +73,7 @@ def importable(node: ast.ImportFrom, name: ast.alias) -> bool:
     try:
         found = importlib.import_module(str(node.module))
         return hasattr(found, name.name) or importlib.import_module(f"{node.module}.{name.name}") is not None
-    except ModuleNotFoundError:
+    except ImportError:
         return False
 
 

@@ -77,8 +77,10 @@ def compute(folder, form, side, outside=0):
 
 
 def exit_code(*arguments):
-    """Of `compute` in a process of its own."""
-    process = multiprocessing.get_context("spawn").Process(target=compute, args=arguments)
+    """Of `compute` in a process of its own, forked from one that has imported this module and nothing else."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload([__name__])
+    process = context.Process(target=compute, args=arguments)
     process.start()
     process.join()
     return process.exitcode

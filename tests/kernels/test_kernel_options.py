@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.kernels.build_cache import cache_folder
 from tests.kernels.definition import planes_by_definition
 from tests.kernels.host_device import correlate_on_host
 from xcorr_app import KernelOptions
@@ -63,11 +64,11 @@ def test_the_engine_that_has_what_is_asked_for():
 
 
 @pytest.mark.parametrize("options", EXTREMES, ids=str)
-def test_extremes_compute_the_definition(options, tmp_path, rng):
+def test_extremes_compute_the_definition(options, rng):
     problem = Problem.full_plane((11, 37), (9, 35), lefts=3, rights=5, rights_per_left=5)
     lefts = rng.integers(0, 9, (3, 11, 37)).astype(np.float32)
     rights = rng.integers(0, 9, (5, 9, 35)).astype(np.float32)
-    planes = correlate_on_host(tmp_path, lefts, rights, problem, options.variant, tuning=options.tuning())
+    planes = correlate_on_host(cache_folder(), lefts, rights, problem, options.variant, tuning=options.tuning())
     np.testing.assert_array_equal(planes, planes_by_definition(lefts, rights, problem))
 
 
