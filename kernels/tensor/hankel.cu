@@ -1,7 +1,7 @@
 // Windows of shifts on tensor cores, by products of one warp: for any form, from sm_80 on.
 //
-// The mapping: `hankel.cuh`. A warp sums 16 M_TILES x 8 N_TILES shifts of FRAMES slid matrices, which share the fragments of
-// the plain one, over its share of rows and columns. Rows come through shared memory, STEP_ROWS at a time, PANEL columns of
+// The mapping: `hankel.cuh`. A warp sums 16 M_TILES x 8 N_TILES shifts of a slid matrix, over its share of rows
+// and columns. Rows come through shared memory, STEP_ROWS at a time, PANEL columns of
 // them; those of the plain matrix stay in a ring until the window has passed.
 //
 //     SPLIT   1: half precision. 2: every value as the sum of two halves, three products; near single precision
@@ -9,9 +9,6 @@
 //
 // Document: none; KERNELS.md, "correlation as a Hankel product". Floor: the rate of `mma.sync`, 315 TFMA/s on an H200;
 // 153 of it at 32 x 32 shifts.
-#ifndef FRAMES
-#define FRAMES 2
-#endif
 #ifndef TEAMS
 #define TEAMS 1
 #endif
@@ -32,7 +29,7 @@ constexpr int RING = WINDOW + 2 * STEP_ROWS;  // rows of the plain matrix
 constexpr int PLAIN_QUADS = PANEL / 4;
 // Eight rows of the plain matrix are read at once: they begin 4 banks apart.
 constexpr int PLAIN_WORDS = (PANEL / 2 + 31) / 32 * 32 + 4, PLAIN_PART = RING * PLAIN_WORDS;
-constexpr int FRAME_WORDS = STEP_ROWS * SLID_ROW, SLID_PART = MEMBERS * FRAME_WORDS, SLID_BUFFER = SPLIT * SLID_PART;
+constexpr int SLID_PART = MEMBERS * STEP_ROWS * SLID_ROW, SLID_BUFFER = SPLIT * SLID_PART;
 static_assert(N_TILES % 2 == 0 && WINDOW % STEP_ROWS == 0 && WARPS % STEP_ROWS == 0 && PANEL % (16 * PARTS) == 0,
               "warps share the work evenly");
 #include "hankel_warp.cuh"
@@ -123,28 +120,28 @@ __device__ __forceinline__ void sum_panel(const Work& work, const Slid* slids, c
                                           int warp, int lane, WarpSums& sum, WarpSums& total) {
     const int slid_x = (x + work.first_ex) & ~3, begin = x + work.first_ex - slid_x + lane / 4 + lane % 4 * 2;
     const int own_row = warp % STEP_ROWS, own_words = warp / STEP_ROWS * (STEPS_K * 8);
-    const int slid_word = begin % 2 * SLID_WORDS + begin / 2 + own_words + (team * FRAMES * STEP_ROWS + own_row) * SLID_ROW;
+    const int slid_word = begin % 2 * SLID_WORDS + begin / 2 + own_words + (team * STEP_ROWS + own_row) * SLID_ROW;
     const int plain_word = lane / 8 % 2 * 4 + own_words, own_ey = lane / 16 * 8 + lane % 8;
 
     // Counted from the first plain row of all, the row that ey n pairs with slid row `row_first + r` is r + WINDOW - n.
-    Rows slid_rows = {work.row_last, work.slid_width, work.row_first, slid_x, work.slid_wide};
-    Rows plain_rows = {work.plain_height, work.plain_width, work.row_first - work.first_ey - WINDOW, x, work.plain_wide};
-    start_slid(raw_slid, slids, work.slid, slid_rows);
+    Rows moving_rows = {work.row_last, work.slid_width, work.row_first, slid_x, work.slid_wide};
+    Rows fixed_rows = {work.plain_height, work.fixed_width, work.row_first - work.first_ey - WINDOW, x, work.plain_wide};
+    start_slid(raw_slid, slids, work.slid, moving_rows);
 #pragma unroll 1
-    for (int r = 0; r < WINDOW + STEP_ROWS; r += STEP_ROWS, plain_rows.y += STEP_ROWS) {
-        start_plain(raw_plain, plains, work.plain, plain_rows);
+    for (int r = 0; r < WINDOW + STEP_ROWS; r += STEP_ROWS, fixed_rows.y += STEP_ROWS) {
+        start_plain(raw_plain, plains, work.plain, fixed_rows);
         staged();
-        keep_plain(ring, raw_plain, plains, work.plain, plain_rows, r);
+        keep_plain(ring, raw_plain, plains, work.plain, fixed_rows, r);
     }
-    keep_slid(slid_buffers, raw_slid, slids, work.slid, slid_rows);
+    keep_slid(slid_buffers, raw_slid, slids, work.slid, moving_rows);
     __syncthreads();
 #pragma unroll 1
     for (int done = 0;; done += STEP_ROWS) {
-        slid_rows.y += STEP_ROWS;
-        const bool more = slid_rows.y < slid_rows.height;
+        moving_rows.y += STEP_ROWS;
+        const bool more = moving_rows.y < moving_rows.height;
         if (more) {
-            start_slid(raw_slid, slids, work.slid, slid_rows);
-            start_plain(raw_plain, plains, work.plain, plain_rows);
+            start_slid(raw_slid, slids, work.slid, moving_rows);
+            start_plain(raw_plain, plains, work.plain, fixed_rows);
         }
         const unsigned* plain_row[N_TILES / 2];
 #pragma unroll
@@ -153,14 +150,14 @@ __device__ __forceinline__ void sum_panel(const Work& work, const Slid* slids, c
         multiply_row(slid_buffers + done / STEP_ROWS % 2 * SLID_BUFFER + slid_word, plain_row, sum);
 #if FLUSH
 #pragma unroll
-        for (int i = 0; i < FRAMES * SUMS; ++i) (&total[0][0][0][0])[i] += (&sum[0][0][0][0])[i];
+        for (int i = 0; i < SUMS; ++i) (&total[0][0][0])[i] += (&sum[0][0][0])[i];
         clear(sum);
 #endif
         if (!more) break;
         staged();
-        keep_slid(slid_buffers + (done / STEP_ROWS + 1) % 2 * SLID_BUFFER, raw_slid, slids, work.slid, slid_rows);
-        keep_plain(ring, raw_plain, plains, work.plain, plain_rows, WINDOW + done + STEP_ROWS);
-        plain_rows.y += STEP_ROWS;
+        keep_slid(slid_buffers + (done / STEP_ROWS + 1) % 2 * SLID_BUFFER, raw_slid, slids, work.slid, moving_rows);
+        keep_plain(ring, raw_plain, plains, work.plain, fixed_rows, WINDOW + done + STEP_ROWS);
+        fixed_rows.y += STEP_ROWS;
         __syncthreads();
     }
     __syncthreads();
@@ -199,6 +196,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     WarpSums& result = sum;
 #endif
 
-    finish(work, shared + WORK_FLOATS, *reinterpret_cast<float(*)[FRAMES * SUMS]>(&result), team, warp, lane, planes, workspace,
+    finish(work, shared + WORK_FLOATS, *reinterpret_cast<float(*)[SUMS]>(&result), team, warp, lane, planes, workspace,
            arrived, shifts_y, shifts_x, segments);
 }

@@ -8,7 +8,7 @@
 // begin at an odd column read a copy of the row that is shifted by one element.
 //
 // A block sums a tile of the window, 16 M_TILES x 8 N_TILES shifts, for MEMBERS slid matrices that share the plain one. Of
-// its warps, TEAMS sum other members, FRAMES each, and the WARPS of a team share rows and columns. Elements become
+// its warps, TEAMS sum other members, one each, and the WARPS of a team share rows and columns. Elements become
 // (value - centre) * factor in half precision on their way (scaling.cuh), so what is summed, and written, is centred:
 //     (slid - its centre) * (plain - its centre).
 // Matrices are cut into segments where pairs are few; the block that comes last adds up what the others left in a workspace,
@@ -21,8 +21,8 @@
 #define COLUMNS 4
 #include "vector_access.cuh"
 
-#ifndef SLIDES_LEFT
-#define SLIDES_LEFT 0  // 1: the left matrices slide over the only right one; 0: rights slide over the left that they meet
+#ifndef MOVING_IS_LEFT
+#define MOVING_IS_LEFT 0  // 1: the left matrices slide over the only right one; 0: rights slide over the left that they meet
 #endif
 #ifndef M_TILES
 #define M_TILES 2
@@ -44,7 +44,7 @@
 #define IN_FLIGHT 8  // of these on their way at once
 #endif
 
-#if SLIDES_LEFT
+#if MOVING_IS_LEFT
 typedef Left Slid;
 typedef Right Plain;
 #else
@@ -53,10 +53,10 @@ typedef Left Plain;
 #endif
 
 // The stacks among the arguments of a kernel.
-#define SLIDS (SLIDES_LEFT ? (const Slid*)lefts : (const Slid*)rights_of_all)
-#define PLAINS (SLIDES_LEFT ? (const Plain*)rights_of_all : (const Plain*)lefts)
+#define SLIDS (MOVING_IS_LEFT ? (const Slid*)lefts : (const Slid*)rights_of_all)
+#define PLAINS (MOVING_IS_LEFT ? (const Plain*)rights_of_all : (const Plain*)lefts)
 
-constexpr int THREADS = 32 * TEAMS * WARPS, MEMBERS = TEAMS * FRAMES;
+constexpr int THREADS = 32 * TEAMS * WARPS, MEMBERS = TEAMS;
 constexpr int WINDOW = 8 * N_TILES;  // ey of a tile
 constexpr int SLID_QUADS = PANEL / 4 + 4 * M_TILES + 1;
 // Words of a row: two halves each. The copies of a row are read by even and by odd lanes at once: 16 banks apart.
@@ -71,7 +71,7 @@ struct __align__(16) Source {
 struct Work {
     Source slid[MEMBERS];
     Source plain;
-    int slid_height, slid_width, plain_height, plain_width;
+    int slid_height, slid_width, plain_height, fixed_width;
     int first_ey, first_ex, first_iy, first_ix;              // of this tile of the window
     int row_first, row_last, column_first, column_last;      // rows of the slid matrices, columns of the plain one
     int first_pair, members, slid_wide, plain_wide;          // wide: rows are whole quads, which can be copied as such
@@ -92,50 +92,50 @@ struct Rows {
 // Of a bundle's member, among the slid matrices; those that are missing are the last one.
 __device__ __forceinline__ int slid_index(const Work& work, const Problem& p, int member) {
     const int pair = work.first_pair + least(member, work.members - 1);
-    return SLIDES_LEFT ? pair : pair % p.rights;
+    return MOVING_IS_LEFT ? pair : pair % p.rights;
 }
 
 // Where a block's work lies. One thread calls it.
 __device__ __forceinline__ void place(Work& work, const Problem& p, const Left* lefts, const Right* rights_of_all, int tile,
                                       int bundle, int tiles_x, int segment, int segment_rows) {
-    const int sets = SLIDES_LEFT ? 1 : ceil_div(p.rights_per_left, MEMBERS);  // bundles of one plain matrix
-    const int of_plain = SLIDES_LEFT ? 0 : bundle / sets, first_member = (bundle - of_plain * sets) * MEMBERS;
-    const int all_members = SLIDES_LEFT ? p.pairs : p.rights_per_left;
+    const int sets = MOVING_IS_LEFT ? 1 : ceil_div(p.rights_per_left, MEMBERS);  // bundles of one plain matrix
+    const int of_plain = MOVING_IS_LEFT ? 0 : bundle / sets, first_member = (bundle - of_plain * sets) * MEMBERS;
+    const int all_members = MOVING_IS_LEFT ? p.pairs : p.rights_per_left;
     work.first_pair = of_plain * p.rights_per_left + first_member;
     work.nothing = 0;
     work.plain_index = of_plain;
     work.members = least(MEMBERS, all_members - first_member);
-    const int slid_height = SLIDES_LEFT ? p.left_height : p.right_height;
-    const int slid_width = SLIDES_LEFT ? p.left_width : p.right_width;
-    const int plain_height = SLIDES_LEFT ? p.right_height : p.left_height;
-    const int plain_width = SLIDES_LEFT ? p.right_width : p.left_width;
-    work.plain.start = (long long)of_plain * plain_height * plain_width;
+    const int slid_height = MOVING_IS_LEFT ? p.left_height : p.right_height;
+    const int slid_width = MOVING_IS_LEFT ? p.left_width : p.right_width;
+    const int plain_height = MOVING_IS_LEFT ? p.right_height : p.left_height;
+    const int fixed_width = MOVING_IS_LEFT ? p.right_width : p.left_width;
+    work.plain.start = (long long)of_plain * plain_height * fixed_width;
     for (int i = 0; i < MEMBERS; ++i)
         work.slid[i].start = (long long)slid_index(work, p, i) * slid_height * slid_width;
     work.slid_height = slid_height;
     work.slid_width = slid_width;
     work.plain_height = plain_height;
-    work.plain_width = plain_width;
+    work.fixed_width = fixed_width;
     work.slid_wide = slid_width % 4 == 0 && is_aligned(SLIDS);  // then every matrix of the stack is
-    work.plain_wide = plain_width % 4 == 0 && is_aligned(PLAINS);
+    work.plain_wide = fixed_width % 4 == 0 && is_aligned(PLAINS);
     work.first_iy = tile / tiles_x * WINDOW;
     work.first_ix = tile % tiles_x * (16 * M_TILES);
     // Shifts of a right over its left have the other sign.
-    work.first_ey = (SLIDES_LEFT ? p.shift_y0 : 1 - p.shift_y0 - p.shifts_y) + work.first_iy;
-    work.first_ex = (SLIDES_LEFT ? p.shift_x0 : 1 - p.shift_x0 - p.shifts_x) + work.first_ix;
+    work.first_ey = (MOVING_IS_LEFT ? p.shift_y0 : 1 - p.shift_y0 - p.shifts_y) + work.first_iy;
+    work.first_ex = (MOVING_IS_LEFT ? p.shift_x0 : 1 - p.shift_x0 - p.shifts_x) + work.first_ix;
     // Rows of the slid matrices that meet any row of the plain one, and columns of the plain one that meet any column.
     const int last = least(slid_height, plain_height + work.first_ey + WINDOW - 1);
     work.row_first = most(0, work.first_ey) + segment * segment_rows;
     work.row_last = least(last, work.row_first + segment_rows);
     work.column_first = most(0, 1 - work.first_ex - 16 * M_TILES) & ~3;
-    work.column_last = work.row_first < work.row_last ? least(plain_width, slid_width - work.first_ex) : 0;
+    work.column_last = work.row_first < work.row_last ? least(fixed_width, slid_width - work.first_ex) : 0;
 }
 
 // How one of its matrices is scaled, the plain one (0) or a member (from 1 on): the last cell of a table holds the moments of
 // its whole matrix.
 __device__ __forceinline__ void scale(Work& work, const Problem& p, const Moments* left_tables, const Moments* right_tables,
                                       int left_cells, int right_cells, int which) {
-    const bool of_left = which > 0 ? SLIDES_LEFT : !SLIDES_LEFT;
+    const bool of_left = which > 0 ? MOVING_IS_LEFT : !MOVING_IS_LEFT;
     const Moments* tables = of_left ? left_tables : right_tables;
     const long long index = which > 0 ? slid_index(work, p, which - 1) : work.plain_index;
     const Moments whole = tables[(index + 1) * (of_left ? left_cells : right_cells) - 1];
@@ -143,7 +143,7 @@ __device__ __forceinline__ void scale(Work& work, const Problem& p, const Moment
         work.slid[which - 1].scaling =
             scaling_of<!IsFloat<Slid>::VALUE>(whole, (double)work.slid_height * work.slid_width);
     else
-        work.plain.scaling = scaling_of<!IsFloat<Plain>::VALUE>(whole, (double)work.plain_height * work.plain_width);
+        work.plain.scaling = scaling_of<!IsFloat<Plain>::VALUE>(whole, (double)work.plain_height * work.fixed_width);
 }
 
 // Which work a block has. One thread calls it.
@@ -158,7 +158,7 @@ __device__ __forceinline__ void describe(Work& work, const Problem& p, const Lef
 
 constexpr int WORK_FLOATS = sizeof(Work) / 4;
 
-constexpr int OWN = FRAMES * SUMS * 32, ALL = TEAMS * OWN;  // sums of a team, and of a block
+constexpr int OWN = SUMS * 32, ALL = TEAMS * OWN;  // sums of a team, and of a block
 
 // Whether this block is the last of `count` to come here; it sees what the others wrote, and leaves the counter zero.
 __device__ __forceinline__ bool comes_last(int* scratch, int* counter, int count) {
@@ -216,7 +216,7 @@ __device__ __forceinline__ bool add_segments(float* shared, float* workspace, in
 
 // Adds up what the warps of each team have summed, scales it back and writes it. Every thread of the block calls it, after a
 // barrier; `shared` is free but for `work`.
-__device__ __forceinline__ void finish(const Work& work, float* shared, float (&sums)[FRAMES * SUMS], int team, int warp,
+__device__ __forceinline__ void finish(const Work& work, float* shared, float (&sums)[SUMS], int team, int warp,
                                        int lane, float* planes, float* workspace, int* arrived, int shifts_y, int shifts_x,
                                        int segments) {
     // Half of the warps hand over to the others, until one is left.
@@ -226,11 +226,11 @@ __device__ __forceinline__ void finish(const Work& work, float* shared, float (&
         float* place = shared + (team * (WARPS / 2) + warp % half) * OWN + lane;
         if (warp >= half && warp < count)
 #pragma unroll
-            for (int i = 0; i < FRAMES * SUMS; ++i) place[i * 32] = sums[i];
+            for (int i = 0; i < SUMS; ++i) place[i * 32] = sums[i];
         __syncthreads();
         if (warp < count - half)
 #pragma unroll
-            for (int i = 0; i < FRAMES * SUMS; ++i) sums[i] += place[i * 32];
+            for (int i = 0; i < SUMS; ++i) sums[i] += place[i * 32];
         __syncthreads();
     }
     const int part = (int)blockIdx.x / segments, segment = (int)blockIdx.x % segments;
@@ -238,7 +238,7 @@ __device__ __forceinline__ void finish(const Work& work, float* shared, float (&
     if (warp == 0) {
         float* to = segments > 1 ? workspace + (long long)segment * ALL : shared;
 #pragma unroll
-        for (int i = 0; i < FRAMES * SUMS; ++i) to[team * OWN + i * 32 + lane] = sums[i];
+        for (int i = 0; i < SUMS; ++i) to[team * OWN + i * 32 + lane] = sums[i];
     }
     if (segments > 1) {
         arrived += part * (ceil_div(segments, GROUP) + 1);
@@ -252,7 +252,7 @@ __device__ __forceinline__ void finish(const Work& work, float* shared, float (&
         const int iy = work.first_iy + n * 8 + of_lane % 4 * 2 + at % 2;
         const int ix = work.first_ix + m * 16 + at / 2 * 8 + of_lane / 4;
         if (member >= work.members || iy >= shifts_y || ix >= shifts_x) continue;
-        const int sy = SLIDES_LEFT ? iy : shifts_y - 1 - iy, sx = SLIDES_LEFT ? ix : shifts_x - 1 - ix;
+        const int sy = MOVING_IS_LEFT ? iy : shifts_y - 1 - iy, sx = MOVING_IS_LEFT ? ix : shifts_x - 1 - ix;
         planes[((long long)(work.first_pair + member) * shifts_y + sy) * shifts_x + sx] =
             unscaled(shared[i], work.slid[member].scaling, work.plain.scaling);
     }

@@ -13,8 +13,8 @@
 //
 // Document: none; KERNELS.md, "correlation as a Hankel product". Floor: the rate of `mma.sync` for bytes, nominally twice that
 // for halves, which is 315 T multiply-adds a second on an H200; 350 of it at 32 x 32 shifts of 512 x 512 (0.77 us a frame).
-#ifndef SLIDES_LEFT
-#define SLIDES_LEFT 0  // 1: the left matrices slide over the only right one; 0: rights slide over the left that they meet
+#ifndef MOVING_IS_LEFT
+#define MOVING_IS_LEFT 0  // 1: the left matrices slide over the only right one; 0: rights slide over the left that they meet
 #endif
 #ifndef FRAMES
 #define FRAMES 2
@@ -88,8 +88,8 @@ struct Rows {
 // What a block does. It lies in shared memory: registers are for sums.
 struct __align__(16) Work {
     const Byte *slid[FRAMES], *plain;
-    Rows slid_rows;
-    Rows plain_rows;  // counted so, the plain row that ey n pairs with slid row r is r + WINDOW - n
+    Rows moving_rows;
+    Rows fixed_rows;  // counted so, the plain row that ey n pairs with slid row r is r + WINDOW - n
     int rows, lead;   // slid rows to be worked through; elements staged before the first that meets plain column 0
     int first_iy, first_ix, first_pair, members;
 };
@@ -100,49 +100,49 @@ __device__ __forceinline__ void describe(Work& work, const Problem& p, const Byt
                                          int tiles_y, int tiles_x, int segments, int segment_rows, int panels) {
     const int block = (int)blockIdx.x, panel = block % panels, segment = block / panels % segments;
     const int part = block / panels / segments, tile = part % (tiles_y * tiles_x), bundle = part / (tiles_y * tiles_x);
-    const int sets = SLIDES_LEFT ? 1 : ceil_div(p.rights_per_left, FRAMES);  // bundles of one plain matrix
-    const int of_plain = SLIDES_LEFT ? 0 : bundle / sets, first_member = (bundle - of_plain * sets) * FRAMES;
-    const int slid_height = SLIDES_LEFT ? p.left_height : p.right_height;
-    const int slid_width = SLIDES_LEFT ? p.left_width : p.right_width;
-    const int plain_height = SLIDES_LEFT ? p.right_height : p.left_height;
-    const int plain_width = SLIDES_LEFT ? p.right_width : p.left_width;
-    const Byte *slids = SLIDES_LEFT ? lefts : rights_of_all, *plains = SLIDES_LEFT ? rights_of_all : lefts;
+    const int sets = MOVING_IS_LEFT ? 1 : ceil_div(p.rights_per_left, FRAMES);  // bundles of one plain matrix
+    const int of_plain = MOVING_IS_LEFT ? 0 : bundle / sets, first_member = (bundle - of_plain * sets) * FRAMES;
+    const int slid_height = MOVING_IS_LEFT ? p.left_height : p.right_height;
+    const int slid_width = MOVING_IS_LEFT ? p.left_width : p.right_width;
+    const int plain_height = MOVING_IS_LEFT ? p.right_height : p.left_height;
+    const int fixed_width = MOVING_IS_LEFT ? p.right_width : p.left_width;
+    const Byte *slids = MOVING_IS_LEFT ? lefts : rights_of_all, *plains = MOVING_IS_LEFT ? rights_of_all : lefts;
     const bool slid_wide = slid_width % 16 == 0 && ((unsigned long long)slids & 15) == 0;
-    const bool plain_wide = plain_width % 16 == 0 && ((unsigned long long)plains & 15) == 0;
+    const bool plain_wide = fixed_width % 16 == 0 && ((unsigned long long)plains & 15) == 0;
 
-    work.members = least(FRAMES, (SLIDES_LEFT ? p.pairs : p.rights_per_left) - first_member);
+    work.members = least(FRAMES, (MOVING_IS_LEFT ? p.pairs : p.rights_per_left) - first_member);
     work.first_pair = of_plain * p.rights_per_left + first_member;
     work.first_iy = tile / tiles_x * WINDOW;
     work.first_ix = tile % tiles_x * (16 * M_TILES);
     // Shifts of a right over its left have the other sign.
-    const int first_ey = (SLIDES_LEFT ? p.shift_y0 : 1 - p.shift_y0 - p.shifts_y) + work.first_iy;
-    const int first_ex = (SLIDES_LEFT ? p.shift_x0 : 1 - p.shift_x0 - p.shifts_x) + work.first_ix;
+    const int first_ey = (MOVING_IS_LEFT ? p.shift_y0 : 1 - p.shift_y0 - p.shifts_y) + work.first_iy;
+    const int first_ex = (MOVING_IS_LEFT ? p.shift_x0 : 1 - p.shift_x0 - p.shifts_x) + work.first_ix;
     const int row_first = most(0, first_ey) + segment * segment_rows, x = panel * PANEL, slid_x = (x + first_ex) & ~15;
     const int row_last = least(least(slid_height, plain_height + first_ey + WINDOW - 1), row_first + segment_rows);
     const bool meet = x + first_ex < slid_width && x + first_ex + PANEL + 16 * M_TILES - 1 > 0;
     work.rows = meet ? row_last - row_first : 0;
     work.lead = x + first_ex - slid_x;
-    work.slid_rows = {row_last, slid_width, row_first, slid_x, slid_wide};
-    work.plain_rows = {plain_height, plain_width, row_first - first_ey - WINDOW, x, plain_wide};
+    work.moving_rows = {row_last, slid_width, row_first, slid_x, slid_wide};
+    work.fixed_rows = {plain_height, fixed_width, row_first - first_ey - WINDOW, x, plain_wide};
     for (int f = 0; f < FRAMES; ++f) {
         const int pair = work.first_pair + least(f, work.members - 1);
-        work.slid[f] = slids + (long long)(SLIDES_LEFT ? pair : pair % p.rights) * slid_height * slid_width;
+        work.slid[f] = slids + (long long)(MOVING_IS_LEFT ? pair : pair % p.rights) * slid_height * slid_width;
     }
-    work.plain = plains + (long long)of_plain * plain_height * plain_width;
+    work.plain = plains + (long long)of_plain * plain_height * fixed_width;
 }
 
 __device__ __forceinline__ void fetch_slid(unsigned* raw, const Work& work, int first) {
 #pragma unroll 1
     for (int i = threadIdx.x; i < SLID_ROWS * SLID_CHUNKS; i += THREADS) {
         const int row = i / SLID_CHUNKS;
-        work.slid_rows.fetch(raw + 4 * i, work.slid[row / STEP_ROWS], first + row % STEP_ROWS, i - row * SLID_CHUNKS);
+        work.moving_rows.fetch(raw + 4 * i, work.slid[row / STEP_ROWS], first + row % STEP_ROWS, i - row * SLID_CHUNKS);
     }
 }
 __device__ __forceinline__ void fetch_plain(unsigned* ring, const Work& work, int first) {
 #pragma unroll 1
     for (int i = threadIdx.x; i < STEP_ROWS * PLAIN_CHUNKS; i += THREADS) {
         const int row = first + i / PLAIN_CHUNKS, chunk = i % PLAIN_CHUNKS;
-        work.plain_rows.fetch(ring + row % RING * PLAIN_WORDS + 4 * chunk, work.plain, row, chunk);
+        work.fixed_rows.fetch(ring + row % RING * PLAIN_WORDS + 4 * chunk, work.plain, row, chunk);
     }
 }
 // The four copies of the slid rows that have arrived.
@@ -254,7 +254,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
             if (iy >= shifts_y || ix >= shifts_x) continue;
             unsigned long long total = 0;
             for (int w = 0; w < WARPS; ++w) total += (unsigned long long)exchange[w * SUMS * 32 + i];
-            const int sy = SLIDES_LEFT ? iy : shifts_y - 1 - iy, sx = SLIDES_LEFT ? ix : shifts_x - 1 - ix;
+            const int sy = MOVING_IS_LEFT ? iy : shifts_y - 1 - iy, sx = MOVING_IS_LEFT ? ix : shifts_x - 1 - ix;
             atomicAdd(planes + ((long long)(work.first_pair + f) * shifts_y + sy) * shifts_x + sx, total);
         }
     }

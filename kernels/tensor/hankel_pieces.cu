@@ -10,7 +10,6 @@
 //
 // Document: none; KERNELS.md, "correlation as a Hankel product". Floor: as hankel.cu, 3.4 us for 1024^2 and 32 x 32 shifts on
 // an H200; it takes 15.8, in waiting: for the first elements, and for the sums of other blocks.
-#define FRAMES 1
 #define TEAMS 1
 #define SPLIT 1
 #ifndef WARPS
@@ -28,7 +27,7 @@
 constexpr int STEPS_K = PANEL / 16, PLAIN_ROWS = PIECE_ROWS + WINDOW - 1, PLAIN_QUADS = PANEL / 4;
 // Eight rows of the plain matrix are read at once: they begin 4 banks apart.
 constexpr int PLAIN_WORDS = (PANEL / 2 + 31) / 32 * 32 + 4;
-constexpr int FRAME_WORDS = PIECE_ROWS * SLID_ROW, SLID_PART = FRAME_WORDS, PLAIN_PART = PLAIN_ROWS * PLAIN_WORDS;
+constexpr int SLID_PART = PIECE_ROWS * SLID_ROW, PLAIN_PART = PLAIN_ROWS * PLAIN_WORDS;
 // Lanes that share what a slid row has more than a plain one.
 constexpr int MORE = SLID_QUADS - PLAIN_QUADS, MORE_LANES = MORE > 16 ? 32 : MORE > 8 ? 16 : 8;
 static_assert(N_TILES % 2 == 0 && WARPS > 1 && PIECE_ROWS % WARPS == 0 && PANEL % 16 == 0, "warps share the work evenly");
@@ -103,16 +102,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     const int x = work.column_first + piece % panels * PANEL, slid_x = (x + work.first_ex) & ~3;
     const bool nothing = x >= work.column_last;
     // Counted from the first plain row of all, the row that ey n pairs with slid row `row_first + r` is r + WINDOW - 1 - n.
-    const Rows slid_rows = {work.row_last, work.slid_width, work.row_first, slid_x, work.slid_wide};
-    const Rows plain_rows = {work.plain_height, work.plain_width, work.row_first - work.first_ey - (WINDOW - 1), x,
+    const Rows moving_rows = {work.row_last, work.slid_width, work.row_first, slid_x, work.slid_wide};
+    const Rows fixed_rows = {work.plain_height, work.fixed_width, work.row_first - work.first_ey - (WINDOW - 1), x,
                              work.plain_wide};
     Share<Slid, PIECE_ROWS, PLAIN_QUADS> of_slid;
     Share<Slid, PIECE_ROWS, MORE_LANES> more_of_slid;
     Share<Plain, PLAIN_ROWS, PLAIN_QUADS> of_plain;
     if (!nothing) {
-        of_slid.read(SLIDS + work.slid[0].start, slid_rows, 0, PLAIN_QUADS);
-        more_of_slid.read(SLIDS + work.slid[0].start, slid_rows, PLAIN_QUADS, SLID_QUADS);
-        of_plain.read(PLAINS + work.plain.start, plain_rows, 0, PLAIN_QUADS);
+        of_slid.read(SLIDS + work.slid[0].start, moving_rows, 0, PLAIN_QUADS);
+        more_of_slid.read(SLIDS + work.slid[0].start, moving_rows, PLAIN_QUADS, SLID_QUADS);
+        of_plain.read(PLAINS + work.plain.start, fixed_rows, 0, PLAIN_QUADS);
     }
     if (lane == 0 && warp < 2) scale(work, p, left_tables, right_tables, left_cells, right_cells, warp);
     __syncthreads();

@@ -11,7 +11,6 @@
 // Document: none; KERNELS.md, "correlation as a Hankel product". Floor: the rate of `wgmma` with 32 columns and fragments from
 // shared memory, 480 TFMA/s on an H200; 278 of it at 32 x 32 shifts of 512 x 512, 340 at 64 x 64 of 1024 x 1024.
 #define TEAMS 4
-#define FRAMES 1
 #ifndef WARPS
 #define WARPS 3  // groups of four warps
 #endif

@@ -9,7 +9,7 @@ import pytest
 
 from tests.gpu.kernels.test_hankel_on_device import HARD, centred, matrices, norms, sums
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.tensor.hankel_frames import takes_frames
 from xcorr_app.gpu.tensor.run import FrameSums, multiplies_by_groups, prepared_sums
@@ -26,7 +26,7 @@ def cupy():
 
 def computed(cupy, lefts, rights, problem, tuning=None):
     """Planes, whether or not these launches would be chosen; every array that they write is poisoned before."""
-    window = RectangleTables(problem)
+    window = SummedAreaTables(problem)
     left, right = cupy.asarray(lefts), cupy.asarray(rights)
     tables = window.left(left), window.right(right)
     run = FrameSums(problem, (left.dtype.name, right.dtype.name), window.cells, device_limits(0), tuning)

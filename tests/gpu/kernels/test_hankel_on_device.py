@@ -9,7 +9,7 @@ import pytest
 from scipy import fft
 
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.tensor.run import centred_sums, plain_sums
 
 pytestmark = pytest.mark.gpu
@@ -48,7 +48,7 @@ def norms(lefts, rights):
 
 
 def computed(cupy, lefts, rights, problem, *, split=1):
-    tables = RectangleTables(problem)
+    tables = SummedAreaTables(problem)
     left, right = cupy.asarray(lefts), cupy.asarray(rights)
     planes = centred_sums(problem, left, right, (tables.left(left), tables.right(right)), tables.cells, split=split)
     return planes.get()
@@ -109,7 +109,7 @@ def test_two_halves_are_nearly_single_precision(cupy, name):
     ours = computed(cupy, lefts, rights, problem, split=2)
     exact = sums(centred(lefts), centred(rights), problem)
     np.testing.assert_allclose(ours, exact, rtol=0, atol=1e-6 * norms(centred(lefts), centred(rights)))
-    plain = plain_sums(problem, cupy.asarray(lefts), cupy.asarray(rights), RectangleTables(problem)).get()
+    plain = plain_sums(problem, cupy.asarray(lefts), cupy.asarray(rights), SummedAreaTables(problem)).get()
     exact = sums(lefts.astype(np.float64), rights.astype(np.float64), problem)
     np.testing.assert_allclose(plain, exact, rtol=0, atol=1e-6 * norms(lefts.astype(float), rights.astype(float)))
 
@@ -160,7 +160,7 @@ def test_every_sum_is_written_and_nothing_else(cupy, monkeypatch):
         made.append(buffer)
         return buffer[256 : 256 + count].reshape(shape)
 
-    tables = RectangleTables(problem)
+    tables = SummedAreaTables(problem)
     left, right = cupy.asarray(lefts), cupy.asarray(rights)
     arguments = (left, right, (tables.left(left), tables.right(right)), tables.cells)
     with monkeypatch.context() as patch:

@@ -9,8 +9,8 @@ import pytest
 
 from tests.gpu.kernels.test_hankel_on_device import sums
 from tests.kernels.peak_definition import pairs_with_a_peak, record_by_definition
+from xcorr_app.correlation.peak_finder import PeakFinder
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.finder import PeakFinder
 from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device

@@ -7,7 +7,7 @@ import pytest
 
 from tests.gpu.kernels.test_hankel_on_device import centred, matrices, norms, sums
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
@@ -43,12 +43,12 @@ def assert_planes(cupy, lefts, rights, problem, split=1):
     assert split == 2 or chosen is not None
     planes = cupy.full((problem.pairs, *problem.plane_shape), cupy.nan, cupy.float32)
     on_device = cupy.asarray(lefts), cupy.asarray(rights)
-    plain_sums(problem, *on_device, RectangleTables(problem), split=split, out=planes)
+    plain_sums(problem, *on_device, SummedAreaTables(problem), split=split, out=planes)
     varying, whole = norms(centred(lefts), centred(rights)), norms(lefts.astype(float), rights.astype(float))
     expected = sums(lefts.astype(float), rights.astype(float), problem)
     error = varying * 2**-10 + whole * 1e-6 if split == 1 else whole * 1e-6
     np.testing.assert_allclose(planes.get(), expected, rtol=0, atol=error)
-    again = plain_sums(problem, *on_device, RectangleTables(problem), split=split)
+    again = plain_sums(problem, *on_device, SummedAreaTables(problem), split=split)
     np.testing.assert_array_equal(again.get(), planes.get())
 
 

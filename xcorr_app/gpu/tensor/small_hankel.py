@@ -13,7 +13,7 @@ from xcorr_app.gpu.tensor.small_matrices import (
     are_small,
     blocks_at_once,
     defines_of,
-    halves_floats,
+    fp16_floats,
     has_one_table,
     sums_floats,
     table_floats,
@@ -47,25 +47,7 @@ def small_hankel_launch(
     device: DeviceLimits,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch | None:
-    """Choose the launch that finds the peaks of plain sums of small matrices on tensor cores, from matrices to records.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    left_type, right_type : str
-        NumPy names of the matrices' types.
-    device : DeviceLimits
-        Whose shared memory holds a pair.
-    tuning : mapping, optional
-        Macro values that replace the table's.
-
-    Returns
-    -------
-    Launch or None
-        Kernel arguments: lefts, rights, records, rights per left, rights, least overlap. None where matrices have more
-        than 64 rows or columns, or a block has no room for the window.
-    """
+    """Launch what finds peaks of plain sums of small matrices; None where a block has no room for them."""
     if not are_small(problem):
         return None
     found = ((warps, _parts(problem.plane_shape, warps)) for warps in _WARPS)
@@ -137,7 +119,7 @@ def _floats(problem: Problem, macros: Mapping[str, int]) -> int:
     """Shared memory of a block, as the kernel lays it out: tables, then halves, then sums lie in the same place."""
     shifts_y = problem.plane_shape[0]
     columns, rows = 16 * macros["PARTS_X"] * macros["M_TILES"], 8 * macros["PARTS_Y"] * macros["N_TILES"]
-    halves = halves_floats(problem, macros["STACKED"], columns)
+    halves = fp16_floats(problem, macros["STACKED"], columns)
     if macros["LONE_COLUMN"]:
         last_dy = problem.first_shift[0] + shifts_y - 1
         halves += macros["WARPS"] * 16 * 8 * (ceil_div(shifts_y + 15 + -last_dy % 8, 8) | 1)

@@ -11,7 +11,7 @@ from xcorr_app.gpu.tensor.small_matrices import (
     are_small,
     blocks_at_once,
     defines_of,
-    row_quads,
+    row_float4s,
     table_floats,
     totals_floats,
 )
@@ -40,27 +40,7 @@ def small_planes_launch(
     split: int = 1,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch | None:
-    """Choose the launch that makes plain sums of small matrices on tensor cores, of halves of their values.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    left_type, right_type : str
-        NumPy names of the matrices' types.
-    device : DeviceLimits
-        Whose shared memory holds a block's matrices.
-    split : int, optional
-        Halves that stand for a value: 1 (products of 11 bits), or 2 (22 bits).
-    tuning : mapping, optional
-        Macro values that replace the table's.
-
-    Returns
-    -------
-    Launch or None
-        Kernel arguments: lefts, rights, planes, rights per left, rights. None where matrices have more than 64 rows or
-        columns, or a block has no room for the window.
-    """
+    """Choose the launch that makes plain sums of small matrices on tensor cores, of halves of their values."""
     if not are_small(problem):
         return None
     tiles_y, tiles_x = ceil_div(problem.plane_shape[0], 8), ceil_div(problem.plane_shape[1], 16)
@@ -98,7 +78,7 @@ def _held(problem: Problem, macros: Mapping[str, int]) -> int:
     """Elements that a thread holds."""
     shapes = problem.left_shape, *[problem.right_shape] * macros["RIGHTS"]
     threads = WARP * macros["WARPS"]
-    return sum(4 * ceil_div(height, threads // row_quads(width)) for height, width in shapes)
+    return sum(4 * ceil_div(height, threads // row_float4s(width)) for height, width in shapes)
 
 
 def _floats(problem: Problem, macros: Mapping[str, int]) -> int:
