@@ -46,7 +46,7 @@ def stack_of(dtype):
     return (stack * 200).round().astype(dtype) if dtype != "float32" else stack.astype(dtype)
 
 
-@pytest.fixture(params=["warp-shuffle", "tensor", "tensor, as many frames"])
+@pytest.fixture(params=["direct", "tensor", "tensor, as many frames"])
 def engine(request, monkeypatch):
     name, _, as_many = request.param.partition(", ")
     if as_many:  # the nearest values of most, all of the others

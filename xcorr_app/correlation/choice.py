@@ -127,9 +127,7 @@ def decide_peaks(
 def _tensor_planes(problem: Problem, limits: DeviceLimits, *, split: int) -> list[Candidate]:
     if not limits.has_tensor_cores:
         return []
-    found = []
-    if TENSOR["small-planes"].accepts(problem, limits) is None:
-        found.append(_candidate("tensor", "small-planes", small_planes_cost(problem, limits, split), _HOST["direct"]))
+    found = [_candidate("tensor", "small-planes", small_planes_cost(problem, limits, split), _HOST["direct"])]
     beside = beside_planes(problem, limits)
     if split == 1:
         return found + _table(TENSOR, FP16_SUMS, "tensor", problem, limits, _HOST["tensor"], beside=beside)

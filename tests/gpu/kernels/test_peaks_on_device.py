@@ -12,6 +12,7 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.records import PeakRecords
 from xcorr_app.gpu.peaks.search import finds_peaks
 from xcorr_app.gpu.runtime.device import cuda_status
+from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 pytestmark = [
@@ -84,5 +85,5 @@ def test_many_small_pairs_in_several_parts(cupy, monkeypatch):
 
 
 def test_which_planes_fit(cupy):
-    assert finds_peaks((129, 129))
-    assert not finds_peaks((2047, 2047))
+    assert finds_peaks((129, 129), device_limits(0))
+    assert not finds_peaks((2047, 2047), device_limits(0))
