@@ -23,7 +23,7 @@ _LONGEST = 128
 """Rows that one float sums up at most, four columns of them."""
 _RESIDENT = {3: 28, 5: 16}
 """Warps a multiprocessor that the registers allow."""
-_MOST_BLOCKS = 16
+_MAX_BLOCKS = 16
 """That a multiprocessor of any architecture takes."""
 _OVERHEAD = {3: 12, 5: 8}
 """What beginning and ending a strip costs beside the rows of left that it meets, in rows (counted in instructions)."""
@@ -68,7 +68,7 @@ def near_peak_launch(
     warps = next((count for count in (1, 2) if fewest <= count), _WARPS)
     macros = {"WARPS": warps, "AHEAD": 1, **macros}
     warps = macros["WARPS"]
-    macros = {"MIN_BLOCKS": min(_MOST_BLOCKS, max(1, _RESIDENT[side] // warps)), **macros}
+    macros = {"MIN_BLOCKS": min(_MAX_BLOCKS, max(1, _RESIDENT[side] // warps)), **macros}
     tasks = warps * WARP // lanes
     slots = macros["MIN_BLOCKS"] * device.multiprocessors
     strip_rows = macros.pop("STRIP_ROWS", 0) or _strip_rows(

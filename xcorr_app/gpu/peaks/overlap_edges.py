@@ -1,4 +1,4 @@
-"""Where overlaps begin and end: the rows and columns that cut a matrix into cells for rectangle sums."""
+"""Where overlaps begin and end: the rows and columns that cut a matrix into cells for summed areas."""
 
 from __future__ import annotations
 

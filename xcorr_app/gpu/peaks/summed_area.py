@@ -1,4 +1,4 @@
-"""Tables of rectangle sums of matrices on the device, from which the sums over any overlap of a window follow."""
+"""Summed-area tables of matrices on the device, from which the sums over any overlap of a window follow."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Launches of the kernels that make tables of rectangle sums: matrices' sizes in; grids, defines and memory out."""
+"""Launches of the kernels that make summed-area tables: matrices' sizes in; grids, defines and memory out."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def summed_area_launch(element: str, images: int, width: int, strips: int) -> La
     """Choose the launch that makes the tables of matrices of any size."""
     warps = next((count for count in (1, 2, 4) if width <= count * WARP * _COLUMNS), 8)
     threads = warps * WARP
-    quad = _COLUMNS * np.dtype(element).itemsize
-    kept_bytes = 2 * _ROWS_AT_ONCE * threads * quad + 16 * (2 * warps + 2 * max(_STRIPS) + threads) + 16
+    float4 = _COLUMNS * np.dtype(element).itemsize
+    kept_bytes = 2 * _ROWS_AT_ONCE * threads * float4 + 16 * (2 * warps + 2 * max(_STRIPS) + threads) + 16
     macros = {"THREADS": threads, "ROWS_AT_ONCE": _ROWS_AT_ONCE}
     defines: dict[str, str | int] = {"RIGHT_TYPE": INPUT_TYPES[element], **macros}
     return Launch("peaks/summed_area", defines, images * strips, threads, kept_bytes)

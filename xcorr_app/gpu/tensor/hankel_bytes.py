@@ -16,10 +16,10 @@ _TILES = ((1, 2), (1, 4), (1, 6), (2, 2), (2, 4), (2, 6), (3, 2), (3, 4), (3, 6)
 """Tiles of 16 x 8 sums of a warp, along x and y, whose registers fit."""
 _TILES_OF_TWO_FRAMES = 8
 _PANELS = (64, 128, 256, 512)
-_MOST_PRODUCTS = (2**31 - 1) // 255**2
+_MAX_PRODUCTS = (2**31 - 1) // 255**2
 """That may add to one sum of 32 bits: 33025."""
-_MOST_BLOCKS = 2**31 - 1
-_LEAST_ROWS = 32
+_MAX_BLOCKS = 2**31 - 1
+_MIN_ROWS = 32
 """Of a segment: each reads a window's rows of the plain matrix before its first."""
 
 
@@ -42,10 +42,10 @@ def hankel_bytes_launch(
         bundles = problem.lefts * ceil_div(problem.rights_per_left, macros["FRAMES"])
     parts = bundles * tiles_y * tiles_x * panels
     idle = ceil_div(macros["MIN_BLOCKS"] * device.multiprocessors, parts)
-    segment_rows = min(asked, _most_rows(macros), max(_LEAST_ROWS, ceil_div(rows, idle)))
+    segment_rows = min(asked, _max_rows(macros), max(_MIN_ROWS, ceil_div(rows, idle)))
     segments = ceil_div(rows, segment_rows)
     blocks = parts * segments
-    if blocks > _MOST_BLOCKS:
+    if blocks > _MAX_BLOCKS:
         raise ArgumentError(f"precision 'int8' takes smaller matrices or windows: {problem} needs {blocks} blocks")
     return Launch(
         "tensor/hankel_bytes",
@@ -81,11 +81,11 @@ def _tile(problem: Problem, columns: int, left_moves: bool) -> dict[str, int]:
     }
 
 
-def _most_rows(macros: Mapping[str, int]) -> int:
+def _max_rows(macros: Mapping[str, int]) -> int:
     """Rows of a block after which no sum of a warp has passed 32 bits."""
     step_rows = macros["STEP_ROWS"]
     columns_of_warp = macros["PANEL"] // (macros["WARPS"] // step_rows)
-    return step_rows * (_MOST_PRODUCTS // columns_of_warp)
+    return step_rows * (_MAX_PRODUCTS // columns_of_warp)
 
 
 def _block_bytes(macros: Mapping[str, int]) -> int:

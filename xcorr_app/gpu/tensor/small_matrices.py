@@ -43,17 +43,17 @@ def defines_of(problem: Problem, left_type: str, right_type: str, macros: Mappin
 
 
 def has_one_table(problem: Problem) -> bool:
-    """Whether one table of rectangle sums serves both matrices: they have the same size, in whole quads."""
+    """Whether one summed-area table serves both matrices: they have the same size, in whole float4s."""
     return problem.left_shape == problem.right_shape and problem.left_shape[1] % 4 == 0
 
 
 def row_float4s(width: int) -> int:
-    """Threads that share a row, a quad each: a power of two."""
-    return next(quads for quads in (4, 8, 16, 32) if width <= 4 * quads)
+    """Threads that share a row, a float4 each: a power of two."""
+    return next(float4s for float4s in (4, 8, 16, 32) if width <= 4 * float4s)
 
 
 def table_floats(shape: tuple[int, int]) -> int:
-    """Of a table of rectangle sums."""
+    """Of a summed-area table."""
     height, width = shape
     return (height + 1) * (ceil_div(width, 4) * 4 + 4)
 
