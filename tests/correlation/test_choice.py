@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from benchmarks.correlation import benchmark
 from benchmarks.correlation.cases import CASES
 from xcorr_app.correlation.choice import FUSED, decide_peaks, decide_planes
 from xcorr_app.errors import ArgumentError
@@ -12,6 +13,7 @@ from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 from xcorr_app.gpu.tensor.kernels import FP16_SUMS
+from xcorr_app.gpu.tensor.kernels import KERNELS as TENSOR
 
 H200 = KNOWN_DEVICES["h200"]
 FULL = Problem.full_plane
@@ -183,3 +185,23 @@ def test_every_kernel_with_a_cost_is_one_that_can_be_asked_for():
         assert entry.accepts(LEFT_300X200, H200) is None or entry.accepts(LEFT_300X200, H200)
     with pytest.raises(ArgumentError, match="unknown kernel variant"):
         KernelOptions("combined-peak")
+
+
+def test_few_blocks_take_as_long_on_a_larger_device():
+    """One frame of 1024^2 makes 128 blocks."""
+    frame = Problem((1024, 1024), (1024, 1024), (-16, -16), (32, 32))
+    assert TENSOR["hankel-pieces"].launch(frame, device=H200).launch.blocks == 128
+    times = [
+        TENSOR["hankel-pieces"].cost(frame, DeviceLimits(count, 232448, compute_capability=90))
+        for count in (66, 132, 150)
+    ]
+    assert times[0] > times[1] == times[2]
+
+
+@pytest.mark.parametrize("name", MEASURED)
+def test_the_benchmark_asks_the_same_choice(monkeypatch, name):
+    monkeypatch.setattr(benchmark, "current_device", lambda: 0)
+    case = next(case for case in CASES if case.name == name)
+    for device in ("h200", "t4"):
+        monkeypatch.setattr(benchmark, "device_limits", lambda _, device=device: KNOWN_DEVICES[device])
+        assert (benchmark.auto_choice(case) == "tensor") == (device == "h200")
