@@ -11,9 +11,10 @@ import numpy as np
 
 from xcorr_app.batch.operands import blocks, operand_shapes
 from xcorr_app.batch.output_file import check_output_file
-from xcorr_app.correlation.arrangement import plane_dtype
-from xcorr_app.correlation.engines import Task, choose_engine
+from xcorr_app.correlation.arrangement import engine_dtypes, plane_dtype
+from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.correlation.forms import FORMS, Form
+from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.select import Device, select_device
@@ -108,6 +109,7 @@ def plan_correlation(
         some_lefts, some_rights = next(blocks(left_shape, right_shape, at_once))
         left_count, per_left = (part.stop - part.start for part in (some_lefts, some_rights[-1]))
         right_count = per_left * (left_count if len(some_rights) > 1 else 1)
-        task = Task(left_size, right_size, window, dtype, left_count, right_count, per_left)
-        engine = choose_engine(settings.engine, device.xp, task, settings.kernel_options).name
+        problem = problem_of(left_size, right_size, window, left_count, right_count, per_left)
+        dtypes = engine_dtypes(lefts.dtype, rights.dtype, dtype, settings.normalization)
+        engine = choose_engine(settings.engine, device.xp, problem, settings.kernel_options, dtypes).name
     return CorrelationPlan(lefts, rights, left_shape, right_shape, window, dtype, engine, at_once, device, out, options)

@@ -14,8 +14,8 @@ from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
 from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.options import DISTRIBUTIONS, PRECISIONS, KernelOptions
-from xcorr_app.gpu.direct.variants import VARIANTS
 from xcorr_app.io import Limits
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.settings import DEFAULT_TOLERANCE, Roi
@@ -184,7 +184,7 @@ def verbose(text: str) -> Decorator:
 _KERNEL_OPTIONS = (
     click.option(
         "--variant",
-        type=click.Choice(["auto", *VARIANTS]),
+        type=click.Choice(["auto", *KERNELS]),
         default="auto",
         show_default=True,
         help="Kernel of --engine warp-shuffle; auto takes the fastest by a table of measurements.",

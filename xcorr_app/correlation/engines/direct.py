@@ -1,8 +1,8 @@
-"""Engine ``warp-shuffle``: the project's CUDA kernels, correlation by its definition on the device.
+"""Engine ``direct``: the project's CUDA kernels, correlation by its definition on the device.
 
-Which kernel runs is what :class:`xcorr_app.gpu.direct.options.KernelOptions` asks for, or else the fastest for the
-shapes and the batch (:mod:`xcorr_app.gpu.direct.costs`); the sums are float32. See ``kernels/README.md`` for the
-algorithms and what they reach.
+Which kernel runs is what :class:`xcorr_app.gpu.direct.options.KernelOptions` asks for, or else the one of the least
+expected time (:mod:`xcorr_app.correlation.choice`); the sums are float32. See ``kernels/README.md`` for the algorithms
+and what they reach.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from typing import Any
 
 import numpy as np
 
+from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines.base import Operand
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DataTypeError
-from xcorr_app.gpu.direct.costs import fastest_variant
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.plan import Plan, plan_of
 from xcorr_app.gpu.direct.problem import Problem
@@ -28,16 +28,10 @@ from xcorr_app.gpu.runtime.types import INPUT_TYPES
 _READ = frozenset(map(np.dtype, INPUT_TYPES))
 
 
-class WarpShuffleEngine:
-    """Plain sums by CUDA kernels.
+class DirectEngine:
+    """Plain sums by CUDA kernels."""
 
-    Parameters
-    ----------
-    options : KernelOptions, optional
-        The variant and its tunables.
-    """
-
-    name = "warp-shuffle"
+    name = "direct"
 
     def __init__(self, options: KernelOptions | None = None) -> None:
         self._options = options or KernelOptions()
@@ -52,12 +46,12 @@ class WarpShuffleEngine:
 
     def bind(
         self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
-    ) -> WarpShuffleCorrelator:
+    ) -> DirectCorrelator:
         """Return a correlator over the window."""
-        return WarpShuffleCorrelator(left_shape, right_shape, window, self._options)
+        return DirectCorrelator(left_shape, right_shape, window, self._options)
 
 
-class WarpShuffleCorrelator:
+class DirectCorrelator:
     """The kernels for fixed shapes and a fixed window."""
 
     def __init__(
@@ -98,16 +92,16 @@ class WarpShuffleCorrelator:
             rights=sets * per_left,
             rights_per_left=per_left,
         )
-        variant = self._options.variant
-        if variant == "auto":
-            variant = fastest_variant(problem, device_limits(device))
-        types = {"left_type": left_type.name, "right_type": right_type.name}
-        return plan_of(problem, variant, tuning=self._options.tuning(), **types)
+        names = left_type.name, right_type.name
+        limits = device_limits(device)
+        chosen = decide_planes(problem, dtypes=names, engine="direct", options=self._options, limits=limits)
+        types = {"left_type": names[0], "right_type": names[1]}
+        return plan_of(problem, chosen.kernel, tuning=self._options.tuning(), **types)
 
     def _kept(self, matrices: Array, side: int) -> Operand:
         if matrices.dtype not in _READ:
             raise DataTypeError(
-                f"engine 'warp-shuffle' sums in float32, the matrices are {matrices.dtype}: convert them to float32, "
+                f"engine 'direct' sums in float32, the matrices are {matrices.dtype}: convert them to float32, "
                 "or use engine 'fft'"
             )
         return Operand(matrices, self._shapes[side])

@@ -22,7 +22,7 @@ def cupy():
     return importlib.import_module("cupy")
 
 
-ENGINES = ["warp-shuffle", "tensor"]
+ENGINES = ["direct", "tensor"]
 
 
 @pytest.mark.parametrize("engine", ENGINES)
