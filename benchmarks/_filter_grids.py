@@ -51,18 +51,7 @@ class Grid:
 
 
 def tunings(values: Mapping[str, tuple[int, ...]]) -> Iterator[Tuning]:
-    """Yield tunings: the table's own, then every one that changes a single macro, then two, and so on.
-
-    Parameters
-    ----------
-    values : mapping
-        Values of every macro.
-
-    Yields
-    ------
-    dict
-        Macros that replace the table's.
-    """
+    """Yield tunings: the table's own, then every one that changes a single macro, then two, and so on."""
     for count in range(len(values) + 1):
         for names in itertools.combinations(values, count):
             for chosen in itertools.product(*(values[name] for name in names)):

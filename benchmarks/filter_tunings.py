@@ -54,26 +54,7 @@ class Trial:
 
 
 def sweep(grid: Grid, case: Any, rates: DeviceRates, seconds: float, xp: Any) -> Iterator[Trial]:
-    """Try tunings of a case until a time is over, the table's own in any case.
-
-    Parameters
-    ----------
-    grid : Grid
-        Of the kernel.
-    case : Work
-        One of its cases.
-    rates : DeviceRates
-        Ceilings of the device.
-    seconds : float
-        Time for the case.
-    xp : module
-        That makes the data: cupy.
-
-    Yields
-    ------
-    Trial
-        In the order in which they are tried; those that the launcher or the compiler refuses hold a failure.
-    """
+    """Try tunings of a case until a time is over, the table's own in any case."""
     suite, began = SUITES[grid.suite], time.monotonic()
     data = suite.data(case, xp, case.copies)
     expected = suite.expected(case, data)

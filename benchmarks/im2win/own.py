@@ -18,19 +18,7 @@ __all__ = ["layer_attempts", "own_contenders"]
 
 
 def own_contenders(case: Im2winCase) -> Iterator[Contender]:
-    """Yield what the product can do a layer with.
-
-    Parameters
-    ----------
-    case : Im2winCase
-        Any.
-
-    Yields
-    ------
-    Contender
-        The product's choice, and each of the forms it chooses from; for an ablation the basic form, the steps up to
-        the full kernel, and the full kernel less one step at a time.
-    """
+    """Yield what the product can do a layer with."""
     yield Contender("im2win", layer_attempts({}), choice="auto")
     if not case.ablation:
         for form in FORMS:
@@ -52,18 +40,7 @@ def _is_shallow(case: Im2winCase) -> bool:
 
 
 def layer_attempts(options: dict[str, Any]) -> Callable[[Im2winCase, LayerData], Iterator[Attempt]]:
-    """Make attempts of whole calls: transform and convolution, with memory from the pool.
-
-    Parameters
-    ----------
-    options : dict
-        Of `im2win_on_device`.
-
-    Returns
-    -------
-    callable
-        As `Contender.attempts`.
-    """
+    """Make attempts of whole calls: transform and convolution, with memory from the pool."""
 
     def attempts(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
         works = [

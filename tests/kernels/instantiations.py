@@ -199,7 +199,7 @@ def launches_of_separable():
     for taps in (9, 17, 33, 65):
         for element in ("float32", "uint16"):
             for terms in (1, 2):
-                problem = SeparableProblem((1024, 1024), (taps, taps), terms, 64)
+                problem = SeparableProblem((1024, 1024), (taps, taps), 64, terms=terms)
                 yield separable_launch(problem, image_type=element, result_type=element, clips=terms > 1)
 
 
@@ -209,7 +209,7 @@ def other_launches_of_separable():
     for shape in shapes:
         for terms in (1, 2):
             for element, result in (("float32", "float32"), ("uint8", "uint8"), ("int16", "float32")):
-                problem = SeparableProblem((1024, 1024), shape, terms, 64, "constant")
+                problem = SeparableProblem((1024, 1024), shape, 64, "constant", terms=terms)
                 yield separable_launch(problem, image_type=element, result_type=result)
     for taps in (12, 18, 24, 34, 48, 65, 68, 96, 129):
         for element, result in (("float32", "float32"), ("uint8", "uint8"), ("int16", "float32")):
@@ -217,7 +217,7 @@ def other_launches_of_separable():
             yield separable_launch(problem, image_type=element, result_type=result)
     for shape in [(3, 3), (17, 17), (34, 9), (68, 129)]:
         for terms in (1, 2):
-            problem = SeparableProblem((1024, 1024), shape, terms)
+            problem = SeparableProblem((1024, 1024), shape, terms=terms)
             yield separable_launch(problem, image_type="float64", result_type="float64")
     for width in (64, 32):
         yield separable_launch(SeparableProblem((1024, width), (9, 9)), image_type="uint8", result_type="int16")

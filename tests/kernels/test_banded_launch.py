@@ -48,7 +48,7 @@ MISJUDGED = {((25, 25), (1000, 100, 130)), ((49, 49), (64, 512, 512))}
 
 def problem(shape=(1, 512, 512), taps=(33, 33), **options):
     count, *image_shape = shape
-    return SeparableProblem(tuple(image_shape), taps, 1, count, **options)
+    return SeparableProblem(tuple(image_shape), taps, count, **options)
 
 
 def rows_of(launch):

@@ -25,33 +25,7 @@ OnHost = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 def bank_of_device_images(
     stack: Array, bank: npt.NDArray[np.float64], shape: tuple[int, ...], mode: Mode, cval: float, on_host: OnHost
 ) -> Array:
-    """Correlate images with every filter of a bank, on the device that holds them.
-
-    Parameters
-    ----------
-    stack : (N, C_i, H, W) cupy.ndarray
-        Integers of up to 32 bits, float32 or float64.
-    bank : (C_o, C_i, F_h, F_w) array
-        In host memory.
-    shape : tuple of int
-        Of the result: (N, C_o, H', W').
-    mode, cval
-        As in `xcorr_app.filter_bank`.
-    on_host : callable
-        Computes images for which the device's memory does not suffice.
-
-    Returns
-    -------
-    (N, C_o, H', W') cupy.ndarray
-        float64 for float64 and integers of 32 bits, summed in float64; float32 otherwise.
-
-    Raises
-    ------
-    DeviceMemoryError
-        The result does not fit.
-    DeviceError
-        A kernel does not compile.
-    """
+    """Correlate images with every filter of a bank, on the device that holds them."""
     with on_device_of(stack):
         xp, wide = array_namespace(stack), is_wide(stack.dtype)
         what = f"a result of shape {shape}"
@@ -73,20 +47,7 @@ def is_wide(dtype: np.dtype[Any]) -> bool:
 
 
 def runs_at_once(dtype: np.dtype[Any], bank_shape: tuple[int, ...]) -> bool:
-    """Whether one kernel computes all filters together, rather than one filter after the other.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Of the images.
-    bank_shape : tuple of int
-        (C_o, C_i, F_h, F_w).
-
-    Returns
-    -------
-    bool
-        False where sums are float64, and for a few filters of one channel.
-    """
+    """Whether one kernel computes all filters together, rather than one filter after the other."""
     filters, channels = bank_shape[:2]
     return not is_wide(dtype) and (channels > 1 or filters >= FEWEST_AT_ONCE)
 

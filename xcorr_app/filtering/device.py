@@ -86,31 +86,7 @@ def filter_device_frames(
     out: Array | None = None,
     count: bool = True,
 ) -> tuple[Array, int]:
-    """Filter images in device memory, as `xcorr_app.filtering.convolve.filter_frames` does.
-
-    Parameters
-    ----------
-    images, taps, mode, cval, origin, dtype, engine, flip, out
-        As in `filter_frames`; ``images`` and ``out`` are CuPy arrays.
-    count : bool
-        Whether to count clipped pixels, which waits for the device.
-
-    Returns
-    -------
-    filtered : array
-        ``out`` or a new array on the device.
-    clipped : int
-        0 where it is not counted.
-
-    Raises
-    ------
-    ShapeError, DataTypeError, ArgumentError
-        As in `filter_frames`.
-    DeviceError
-        The arrays are on two devices, or a kernel does not compile.
-    DeviceMemoryError
-        The device's memory does not suffice for the result, or for the work on one image.
-    """
+    """Filter images in device memory, as `xcorr_app.filtering.convolve.filter_frames` does."""
     xp = sys.modules["cupy"]  # whose array this is
     how = _How(_key_of(taps), mode, cval, _hashable(origin), dtype, engine, flip)
     with on_device_of(images, out):

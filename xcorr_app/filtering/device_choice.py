@@ -35,26 +35,7 @@ _EXACT_FRACTION = 16
 
 
 def device_engine(kernel: Kernel, engine: EngineName) -> DeviceEngine:
-    """Say what computes on the device.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The taps.
-    engine : str
-        As asked for.
-
-    Returns
-    -------
-    str
-        ``"separable"`` for taps of low rank where one pass for each axis costs less than all taps; else ``"reuse"`` up
-        to 63 x 63 taps; else ``"fft"``.
-
-    Raises
-    ------
-    ArgumentError
-        The engine runs on the CPU only, or cannot run these taps; the message names one that can.
-    """
+    """Say what computes on the device."""
     has_terms, fits = 0 < len(kernel.terms) <= MOST_TERMS, max(kernel.shape) <= LARGEST_FILTER
     if engine in ("opencv", "scipy"):
         raise ArgumentError(f"engine {engine!r} runs on the CPU: use 'auto', or images in host memory (cupy.asnumpy)")
@@ -75,20 +56,6 @@ def slides(taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype[
     """Whether sliding sums are made for these taps and exact enough.
 
     An axis adds an error of at most 4e-6 of the largest magnitude, and of 6e-8 where results are integers of 16 bits.
-
-    Parameters
-    ----------
-    taps : (F_H, F_W) array_like or Filter
-        As they were given.
-    request : Request
-        What was asked for.
-    image_type : dtype
-        Of the images.
-
-    Returns
-    -------
-    bool
-        True for wide Gaussians, centred, whose result is float32 or an integer, and whose outside is in its range.
     """
     if not isinstance(taps, Filter) or taps.sigmas is None or request.mode == "valid":
         return False
@@ -104,41 +71,13 @@ def slides(taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype[
 
 
 def is_cheaper_apart(shape: tuple[int, int], rank: int) -> bool:
-    """Whether passes along either axis cost less than all taps: products a pixel, where the copy does not hide them.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Rows and columns of the taps.
-    rank : int
-        Number of separable terms.
-
-    Returns
-    -------
-    bool
-        False up to `DENSE_AREA` taps.
-    """
+    """Whether passes along either axis cost less than all taps: products a pixel, where the copy does not hide them."""
     height, width = shape
     return height * width > DENSE_AREA and rank * (height + width) < height * width
 
 
 def needs_double(request: Request, image_type: np.dtype[Any], engine: DeviceEngine) -> bool:
-    """Whether float32 sums are not exact enough for the result that is asked for.
-
-    Parameters
-    ----------
-    request : Request
-        Taps, boundary and type of the result.
-    image_type : dtype
-        Of the images.
-    engine : str
-        From `device_engine`.
-
-    Returns
-    -------
-    bool
-        False for float64 images, which are summed in float64 anyway.
-    """
+    """Whether float32 sums are not exact enough for the result that is asked for."""
     kernel = request.kernel
     if image_type == np.float64:
         return False

@@ -28,26 +28,7 @@ Run: TypeAlias = Callable[[Array, Array, Array | None], None]
 def made_run(
     engine: DeviceEngine, request: Request, taps: Any, shape: tuple[int, ...], image_type: np.dtype[Any]
 ) -> Run:
-    """Prepare an engine for images of one shape and type on the current device.
-
-    Parameters
-    ----------
-    engine : str
-        What computes.
-    request : Request
-        Taps, boundary and type of the result.
-    taps : array or Filter
-        As they were given.
-    shape : tuple of int
-        Of the images.
-    image_type : dtype
-        Of the images.
-
-    Returns
-    -------
-    callable
-        ``run(images, out, clipped)``.
-    """
+    """Prepare an engine for images of one shape and type on the current device."""
     if engine == "sliding":
         return _sliding(request, taps)
     if engine == "fft":

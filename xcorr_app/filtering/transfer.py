@@ -30,29 +30,6 @@ def filter_through_device(
 
     From where its memory runs out, parts are half as long; an image that does not fit alone, and all after it, are
     filtered on the CPU.
-
-    Parameters
-    ----------
-    images : (..., H, W) array
-        NumPy.
-    taps : (F_H, F_W) array_like or Filter
-        As in `xcorr_app.filtering.convolve.convolve`.
-    out : array
-        NumPy; takes the result.
-    how : dict
-        Other options of `filter_device_frames`.
-    on_host : callable
-        What takes over.
-
-    Returns
-    -------
-    int
-        Results that were clipped.
-
-    Raises
-    ------
-    DeviceError
-        No GPU can be used.
     """
     require_cuda()
     xp = importlib.import_module("cupy")

@@ -166,15 +166,6 @@ def has_kernel(source: np.dtype, target: np.dtype, shape: tuple[int, ...], pixel
     """Whether the kernels mix channels of one type into another on a device; CuPy's matrix product does it else.
 
     Integer results of many channels are left to it, since it sums them in float64.
-
-    Parameters
-    ----------
-    source, target : dtype
-        Of the stack and of the result.
-    shape : tuple of int
-        Of the matrix.
-    pixels : int
-        Of a plane.
     """
     if source.name not in POINTWISE_TYPES or target.name not in POINTWISE_TYPES:
         return False
@@ -198,13 +189,7 @@ def _by_strips(stack: Array, task: _Task) -> tuple[Array, int]:
 
 
 def mixed_type(source: np.dtype, dtype: MixedType | None, *, from_log: bool) -> np.dtype:
-    """Type of the result of `unmix` for a stack of type `source`.
-
-    Raises
-    ------
-    ArgumentError
-        `dtype` is unknown.
-    """
+    """Type of the result of `unmix` for a stack of type `source`."""
     if dtype not in (None, "same", "float32"):
         raise ArgumentError(f"dtype={dtype!r} is unknown: use 'same' or 'float32'")
     by_itself = "float32" if from_log and source.kind in "iu" else "same"

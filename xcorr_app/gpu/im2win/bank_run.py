@@ -33,36 +33,7 @@ def bank_on_device(
     outside: float = 0.0,
     padded_bytes: int = PADDED_BYTES,
 ) -> None:
-    """Correlate a batch of images with a bank of filters of as many channels; stride 1, no flip.
-
-    Parameters
-    ----------
-    images : cupy.ndarray
-        (images, channels, height, width) of uint8, uint16, int16 or float32; on the device that does the work.
-    filters : numpy.ndarray
-        (filters, channels, filter height, filter width), in host memory.
-    out : cupy.ndarray
-        Dense float32 array (images, filters, rows, columns) that takes the result. The sums are float32: off by at most
-        the number of products times 2^-24 of the sum of their sizes. NaN wherever a filter's footprint holds a value
-        that is not finite.
-    boundary : str, optional
-        One of `xcorr_app.gpu.stencil.problem.BOUNDARIES`; filters are centred on element ``size // 2``.
-    outside : float, optional
-        Value around the images under ``constant``.
-    padded_bytes : int, optional
-        Memory for padded images. Where the device has less, the parts are halved until they fit.
-
-    Raises
-    ------
-    ShapeError
-        Where shapes do not belong together.
-    DataTypeError
-        For images of other types.
-    DeviceMemoryError
-        Where the work on a few rows does not fit.
-    DeviceError
-        Where a kernel does not compile, or the arrays live on two devices.
-    """
+    """Correlate a batch of images with a bank of filters of as many channels; stride 1, no flip."""
     if images.ndim != 4 or filters.ndim != 4 or images.shape[1] != filters.shape[1]:
         raise ShapeError(f"images {images.shape} and filters {filters.shape} need four axes, and as many channels")
     if images.dtype.name not in INPUT_TYPES:

@@ -55,25 +55,7 @@ _THREADS = 256
 
 
 def transform_launch(problem: Im2winProblem, *, vector: int = 4) -> Launch:
-    """Return the launch that makes the window tensor of a part.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of the part: its window tensor keeps `MOST_ELEMENTS`.
-    vector : int, optional
-        Elements that a thread writes at once: 4, or 1 for the ablation.
-
-    Returns
-    -------
-    Launch
-        Takes images and window tensor.
-
-    Raises
-    ------
-    ArgumentError
-        For another number.
-    """
+    """Return the launch that makes the window tensor of a part."""
     if vector not in (1, 4):
         raise ArgumentError(f"a thread writes 1 or 4 elements at once, not {vector}")
     defines = {**_filter_size(problem), "VECTOR": vector, "THREADS": _THREADS}
@@ -82,18 +64,7 @@ def transform_launch(problem: Im2winProblem, *, vector: int = 4) -> Launch:
 
 
 def filters_launch(problem: Im2winProblem) -> Launch:
-    """Return the launch that stores filters as the kernels read them, what `stored_filters` does on the host.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Any part of it.
-
-    Returns
-    -------
-    Launch
-        Takes the filters and an array of the problem's `stored_shape`, and no sizes but its own.
-    """
+    """Return the launch that stores filters as the kernels read them, what `stored_filters` does on the host."""
     side = 32
     depth, pitch = problem.stored_shape
     defines = {**_filter_size(problem), "TAIL": MOST_TILE_DEPTH}
@@ -103,20 +74,7 @@ def filters_launch(problem: Im2winProblem) -> Launch:
 
 
 def basic_launch(problem: Im2winProblem, rows: int = _BASIC_ROWS) -> Launch:
-    """Return the launch of the basic form: a thread sums one output element.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of the part.
-    rows : int, optional
-        Filters of a block; 32 in the document.
-
-    Returns
-    -------
-    Launch
-        Takes window tensor, filters and output.
-    """
+    """Return the launch of the basic form: a thread sums one output element."""
     blocks = ceil_div(problem.filters, rows) * ceil_div(problem.columns, WARP)
     return Launch("im2win/im2win_basic", {**_filter_size(problem), "ROWS": rows}, blocks, WARP * rows)
 
@@ -129,34 +87,7 @@ def convolve_launch(
     tuning: Mapping[str, int] | None = None,
     device: DeviceLimits | None = None,
 ) -> Launch:
-    """Return the launch of the high-performance form.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of the part.
-    implicit : bool, optional
-        Whether the window tensor's elements are taken from the images.
-    segments : int, optional
-        Blocks that share K; without it as many as `plan_for` chooses.
-    tuning : mapping, optional
-        Macros that replace those of the plan, such as an entry of `ABLATION`.
-    device : DeviceLimits, optional
-        Limits to keep; without it those that every device has.
-
-    Returns
-    -------
-    Launch
-        Takes window tensor or images, filters, output, workspace and counters, and touches none of the last two that it
-        does not need. Of the counters, int32, it needs `turn_counters`, all zero, and leaves them so. With several
-        segments and no counters, the workspace takes the sums of all but the first, each in the output's shape, and
-        `sum_launch` ends the work. The filters are stored ones, or, where the macro ``BANK`` is 1, the bank.
-
-    Raises
-    ------
-    ArgumentError
-        For a name that the kernel does not have, or a tile that no block can hold.
-    """
+    """Return the launch of the high-performance form."""
     device = device or DeviceLimits()
     plan = plan_for(problem, device, segments=segments)
     chosen = {**plan.tile.defines(), **DEFAULTS, "TILE_K": plan.depth}
@@ -184,36 +115,12 @@ def convolve_launch(
 
 
 def turn_counters(launch: Launch) -> int:
-    """Count what the segments of every tile take turns by.
-
-    Parameters
-    ----------
-    launch : Launch
-        Of `convolve_launch`.
-
-    Returns
-    -------
-    int
-        One counter a tile of the output; none where segments take no turns.
-    """
+    """Count what the segments of every tile take turns by."""
     return launch.blocks // launch.segments if launch.defines["IN_TURNS"] else 0
 
 
 def sum_launch(problem: Im2winProblem, segments: int) -> Launch:
-    """Return the launch that adds the workspace's sums to the output.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of the part.
-    segments : int
-        Of the convolution's launch.
-
-    Returns
-    -------
-    Launch
-        Takes output and workspace, and no sizes but its own.
-    """
+    """Return the launch that adds the workspace's sums to the output."""
     outputs = problem.filters * problem.columns
     vector = 1 if outputs % 4 else 4
     blocks = ceil_div(outputs, vector * _THREADS)

@@ -110,18 +110,7 @@ class Im2winProblem:
         return self.filters * self.columns * self.depth
 
     def arguments(self, plane_pitch: int | None = None) -> tuple[int, ...]:
-        """Return what the kernels take after their arrays.
-
-        Parameters
-        ----------
-        plane_pitch : int, optional
-            Elements from one output plane to the next; without it they lie side by side.
-
-        Returns
-        -------
-        tuple of int
-            The fields of the kernels' problem, in order.
-        """
+        """Return what the kernels take after their arrays."""
         sizes = (self.images, self.channels, self.height, self.width)
         pitch = self.out_height * self.out_width if plane_pitch is None else plane_pitch
         return (*sizes, self.filters, self.out_height, self.out_width, self.stride, pitch)
@@ -131,24 +120,7 @@ class Im2winProblem:
         return replace(self, images=images)
 
     def images_per_part(self, window_bytes: int | None = None) -> int:
-        """How many images to take at a time.
-
-        Parameters
-        ----------
-        window_bytes : int, optional
-            Memory that the float32 window tensor of a part may take, in bytes; one image is always taken. Without it no
-            window tensor is made, and the images are read as they are.
-
-        Returns
-        -------
-        int
-            At least 1; the parts that follow from it are as equal as can be.
-
-        Raises
-        ------
-        ArgumentError
-            Where the window tensor of one image has more elements than a launch can address.
-        """
+        """How many images to take at a time."""
         of_one = max(self.channels * self.height * self.width, self.out_height * self.out_width)
         if window_bytes is not None:
             of_one = self.window_elements // self.images
@@ -163,19 +135,7 @@ class Im2winProblem:
 
 
 def stored_filters(filters: Array) -> Array:
-    """Return filters as the kernels read them.
-
-    Parameters
-    ----------
-    filters : (filters, channels, height, width) array
-        NumPy or CuPy.
-
-    Returns
-    -------
-    array
-        Float32, of the problem's `stored_shape`: element of K by filter, a filter's column after the other, zeros
-        around.
-    """
+    """Return filters as the kernels read them."""
     count, channels, height, width = filters.shape
     problem = Im2winProblem(1, channels, height, width, count, height, width)
     stored = array_namespace(filters).zeros(problem.stored_shape, "float32")

@@ -50,16 +50,6 @@ def form_for(problem: Im2winProblem) -> str:
     lanes of a warp read neighbouring columns of the output from the images, `stride` pixels apart, and the same lines
     of the cache again for the next element of the filter. The window tensor costs a pass over it, as many times the
     images as the filters have rows, divided by the stride, and is read in pieces of 32 bytes at any stride.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of all images.
-
-    Returns
-    -------
-    str
-        An entry of `FORMS`.
     """
     if is_shallow(ShallowProblem.of_layer(problem)):
         return "shallow"
@@ -79,49 +69,7 @@ def im2win_on_device(
     window_bytes: int = WINDOW_BYTES,
     out: Any = None,
 ) -> Any:
-    """Correlate a batch of images with a bank of filters of as many channels; no flip, no padding.
-
-    Parameters
-    ----------
-    images : cupy.ndarray
-        (images, channels, height, width), float32. Copied where it is not dense.
-    filters : cupy.ndarray
-        (filters, channels, filter height, filter width), float32, on the same device.
-    stride : int, optional
-        Pixels between neighbouring outputs along both axes.
-    form : str, optional
-        One of `FORMS`, or ``"auto"`` for what `form_for` chooses (where neither segments nor tuning say that the
-        high-performance kernel is meant).
-    segments : int, optional
-        Blocks that share K in the high-performance kernel; without it as many as fill the device.
-    tuning : mapping, optional
-        Macros of the high-performance kernel, or of the shallow one, that replace the plan's.
-    vector : int, optional
-        Elements that a thread of the window transform writes at once, 4 or 1.
-    window_bytes : int, optional
-        Memory for the window tensor, in bytes; the images are worked on in parts that keep it (one image at least).
-    out : cupy.ndarray, optional
-        Dense float32 array to write into.
-
-    Returns
-    -------
-    cupy.ndarray
-        (images, filters, output rows, output columns), float32; with the same number of segments the same bits for
-        every form, tuning and part. A sum of n products is off by at most n * 2^-24 of the sum of their sizes.
-
-    Raises
-    ------
-    ShapeError
-        Where shapes do not belong together.
-    DataTypeError
-        For other types than float32.
-    ArgumentError
-        For an unknown form, or where one image is too large for a launch.
-    DeviceMemoryError
-        Where window tensor and output do not fit.
-    DeviceError
-        Where a kernel does not compile, or the arrays live on two devices.
-    """
+    """Correlate a batch of images with a bank of filters of as many channels; no flip, no padding."""
     problem = _checked_problem(images, filters, stride, out)
     if form not in ("auto", *FORMS):
         raise ArgumentError(f"form must be auto, {', '.join(FORMS)}, not {form!r}")
@@ -166,23 +114,7 @@ def convolve_part(
     segments: int | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> None:
-    """Start the high-performance kernel on the current device.
-
-    Parameters
-    ----------
-    part : Im2winProblem
-        One that a launch can address.
-    source : cupy.ndarray
-        Images or window tensor.
-    filters : Im2winFilters
-        The bank, of which one order is read.
-    output : cupy.ndarray
-        Where the first output plane begins.
-    plane_pitch : int, optional
-        Elements from one output plane to the next; K is not shared where it is given.
-    implicit, segments, tuning
-        As for `convolve_launch`.
-    """
+    """Start the high-performance kernel on the current device."""
     shared_by = 1 if plane_pitch is not None else segments
     limits = device_limits(current_device())
     launch = convolve_launch(part, implicit=implicit, segments=shared_by, tuning=tuning, device=limits)
@@ -222,21 +154,7 @@ def shallow_part(
     plane_pitch: int | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> None:
-    """Start the kernel for few products in an output element on the current device.
-
-    Parameters
-    ----------
-    part : Im2winProblem
-        One that a launch can address.
-    images, output : cupy.ndarray
-        Images, and where the first output plane begins.
-    filters : Im2winFilters
-        The bank, which is read as it comes.
-    plane_pitch : int, optional
-        Elements from one output plane to the next.
-    tuning : mapping, optional
-        As for `shallow_launch`.
-    """
+    """Start the kernel for few products in an output element on the current device."""
     problem, addresses = ShallowProblem.of_layer(part, plane_pitch), _address(images) | _address(output) | 16
     limits = device_limits(current_device())
     launch = shallow_launch(problem, alignment=addresses & -addresses, device=limits, tuning=tuning)

@@ -126,22 +126,7 @@ class Plan:
 
 @functools.lru_cache(maxsize=1024)
 def plan_for(problem: Im2winProblem, device: DeviceLimits, *, segments: int | None = None) -> Plan:
-    """Choose the block's shape and the segments of K that take least time.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of the part.
-    device : DeviceLimits
-        Whose multiprocessors share the blocks.
-    segments : int, optional
-        The number to take, where it must not be chosen.
-
-    Returns
-    -------
-    Plan
-        The first of equals.
-    """
+    """Choose the block's shape and the segments of K that take least time."""
     depth = tile_depth(problem.depth)
     tiles_of_k = ceil_div(problem.depth, depth)
     most = min(MOST_SEGMENTS, max(1, tiles_of_k // 8))
@@ -156,38 +141,12 @@ def takes_turns(problem: Im2winProblem, depth: int, segments: int) -> bool:
     So they take no memory but the output's. Elsewhere a workspace takes their sums, which is quicker for few of them,
     and the filters are stored ones, which are read faster. (With a window tensor, segments always have a workspace: it
     is little beside that tensor.)
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of the part.
-    depth : int
-        Elements of K in a tile.
-    segments : int
-        Blocks that share K.
-
-    Returns
-    -------
-    bool
-        True where a workspace would be large, and the lanes that read a filter share a tile's depth evenly: the depth
-        that almost all problems have whose K is worth sharing.
     """
     return depth % _BANK_LANES == 0 and 4 * (segments - 1) * problem.filters * problem.columns > _MOST_WORKSPACE
 
 
 def tile_depth(depth: int) -> int:
-    """Choose the elements of K in a tile: few tiles, and little beyond the last element.
-
-    Parameters
-    ----------
-    depth : int
-        Products in an output element.
-
-    Returns
-    -------
-    int
-        An entry of `TILE_DEPTHS`; the largest of equals.
-    """
+    """Choose the elements of K in a tile: few tiles, and little beyond the last element."""
 
     def slots(of_tile: int) -> int:
         return ceil_div(depth, of_tile) * (of_tile * 68 + _SLOTS_OF_TILE)  # of 8 x 8 sums a thread

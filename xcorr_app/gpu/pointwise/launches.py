@@ -40,20 +40,6 @@ _MOST_PIXELS = 2**36
 def kernel_for(problem: PointwiseProblem, *, alignment: int = 16, limits: DeviceLimits = KNOWN_DEVICES["h200"]) -> str:
     """Choose the kernel: the rule that measurements set.
 
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Any.
-    alignment : int, optional
-        Power of two that divides the addresses of stack and result, in bytes.
-    limits : DeviceLimits, optional
-        Of the device.
-
-    Returns
-    -------
-    str
-        One of `POINTWISE_KERNELS`.
-
     Examples
     --------
     >>> kernel_for(PointwiseProblem(16, 8, 8, 2048 * 2048))
@@ -112,20 +98,7 @@ def parts_of(
     alignment: int = 16,
     limits: DeviceLimits = KNOWN_DEVICES["h200"],
 ) -> Iterator[tuple[int, PointwiseProblem]]:
-    """Cut a stack into launches whose grids and offsets keep their limits.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Any.
-    kernel, alignment, limits
-        As for `pointwise_launch`.
-
-    Yields
-    ------
-    tuple
-        Where the part begins on the outer axis, and its problem.
-    """
+    """Cut a stack into launches whose grids and offsets keep their limits."""
     if kernel == "auto":
         kernel = kernel_for(problem, alignment=alignment, limits=limits)
     if kernel in ("mix", "mix_bytes", "mix_split"):
@@ -143,31 +116,7 @@ def pointwise_launch(
     limits: DeviceLimits = KNOWN_DEVICES["h200"],
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
-    """Choose grid and defines of a kernel.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    kernel : str, optional
-        One of `POINTWISE_KERNELS`, or ``"auto"`` for `kernel_for`.
-    alignment : int, optional
-        Power of two that divides the addresses of stack and result, in bytes.
-    limits : DeviceLimits, optional
-        Of the device; without it those of an H200.
-    tuning : mapping, optional
-        Macros that replace those of the table.
-
-    Returns
-    -------
-    Launch
-        Its `extra` holds all numbers that the kernel takes.
-
-    Raises
-    ------
-    ArgumentError
-        For an unknown kernel, and for a problem that it does not compute.
-    """
+    """Choose grid and defines of a kernel."""
     if kernel == "auto":
         kernel = kernel_for(problem, alignment=alignment, limits=limits)
     if kernel == "mix":

@@ -47,28 +47,7 @@ def sums_in_double(problem: PointwiseProblem) -> bool:
 
 
 def mix_launch(problem: PointwiseProblem, *, alignment: int = 16, tuning: Mapping[str, int] | None = None) -> Launch:
-    """Choose grid and defines of the streaming form.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of at most `MIX_CHANNELS` channels on both sides.
-    alignment : int, optional
-        Power of two that divides the addresses of stack and result, in bytes.
-    tuning : mapping, optional
-        Macros that replace those chosen here: THREADS, MIN_BLOCKS, PIXELS and, for planes, VECTOR, FILTERS, LOADS,
-        UNROLL.
-
-    Returns
-    -------
-    Launch
-        Takes stack, result, counters and `mixing_argument`.
-
-    Raises
-    ------
-    ArgumentError
-        For more channels, and for more blocks than a grid has.
-    """
+    """Choose grid and defines of the streaming form."""
     if max(problem.channels, problem.filters) > MIX_CHANNELS:
         raise ArgumentError(f"mix computes up to {MIX_CHANNELS} channels, not {problem.channels} to {problem.filters}")
     chosen = _interleaved(problem, alignment) if problem.interleaved else _planar(problem, alignment, tuning or {})
@@ -92,24 +71,7 @@ def mix_launch(problem: PointwiseProblem, *, alignment: int = 16, tuning: Mappin
 
 
 def mixing_argument(matrix: npt.NDArray[Any], problem: PointwiseProblem, launch: Launch, white: float = 1.0) -> Any:
-    """Pack what the kernel takes by value: the matrix in its order, and sizes.
-
-    Parameters
-    ----------
-    matrix : ndarray
-        (filters, channels).
-    problem : PointwiseProblem
-        That `launch` was made for.
-    launch : Launch
-        Of `mix_launch`.
-    white : float, optional
-        Intensity of an empty field, for a problem of densities.
-
-    Returns
-    -------
-    ndarray
-        One structured element.
-    """
+    """Pack what the kernel takes by value: the matrix in its order, and sizes."""
     filters = int(launch.defines.get("FILTERS", problem.filters))
     groups = ceil_div(problem.filters, filters)
     sums = np.dtype(np.float64 if launch.defines["SUM_TYPE"] == "double" else np.float32)

@@ -37,23 +37,7 @@ _EXPONENTS = -60, 60
 
 
 def can_mix_bytes(problem: PointwiseProblem, alignment: int, limits: DeviceLimits) -> bool:
-    """Whether the kernel computes a problem.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Any.
-    alignment : int
-        Power of two that divides the addresses of stack and result, in bytes.
-    limits : DeviceLimits
-        Of the device.
-
-    Returns
-    -------
-    bool
-        Integers to integers, not densities, in planes of whole fours that begin where fours may, of less than 2^31
-        pixels, up to `MIX_CHANNELS` channels, on tensor cores.
-    """
+    """Whether the kernel computes a problem."""
     few = max(problem.channels, problem.filters) <= MIX_CHANNELS and problem.inner <= _MOST_PIXELS
     integers = "float32" not in (problem.image_type, problem.result_type) and not problem.density
     return few and integers and limits.has_tensor_cores and _allows(problem, alignment, _LEAST_VECTOR)
@@ -66,29 +50,7 @@ def bytes_launch(
     alignment: int = 16,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
-    """Choose grid and defines.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    limits : DeviceLimits
-        Of the device.
-    alignment : int, optional
-        Power of two that divides the addresses of stack and result, in bytes.
-    tuning : mapping, optional
-        What replaces THREADS, MIN_BLOCKS and VECTOR.
-
-    Returns
-    -------
-    Launch
-        Takes stack, result, counters, `byte_matrix` and `bytes_argument`.
-
-    Raises
-    ------
-    ArgumentError
-        For what the kernel does not compute, and for a name that it does not have.
-    """
+    """Choose grid and defines."""
     if not can_mix_bytes(problem, alignment, limits):
         raise ArgumentError(
             f"mix_bytes takes planes of whole fours of up to {MIX_CHANNELS} channels of integers, not {problem}"
@@ -119,22 +81,7 @@ def bytes_launch(
 
 
 def byte_matrix(matrix: Any, problem: PointwiseProblem, xp: Any) -> Any:
-    """Bring a matrix into the kernel's order: whole numbers of four bytes, times a power of two for each row.
-
-    Parameters
-    ----------
-    matrix : ndarray
-        (filters, channels), in host or device memory.
-    problem : PointwiseProblem
-        Whose matrix it is.
-    xp : module
-        Whose array is made: cupy.
-
-    Returns
-    -------
-    ndarray
-        uint32; `mix_bytes.cu` says what is where.
-    """
+    """Bring a matrix into the kernel's order: whole numbers of four bytes, times a power of two for each row."""
     own = np if isinstance(matrix, np.ndarray) else xp  # one transfer of what is small
     factors = own.asarray(matrix, np.float64)
     exponents = own.frexp(abs(factors).max(axis=1, keepdims=True))[1]  # sizes are below 2^exponent
@@ -156,20 +103,7 @@ def byte_matrix(matrix: Any, problem: PointwiseProblem, xp: Any) -> Any:
 
 
 def bytes_argument(problem: PointwiseProblem, launch: Launch) -> Any:
-    """Pack the sizes as the kernel takes them: a struct by value.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        That the launch was made for.
-    launch : Launch
-        Of `bytes_launch`.
-
-    Returns
-    -------
-    ndarray
-        One structured element.
-    """
+    """Pack the sizes as the kernel takes them: a struct by value."""
     strips, warps = ceil_div(problem.inner, 8 * int(launch.defines["VECTOR"])), launch.blocks * launch.threads // WARP
     names = ("strips_a_plane", "strips", "warps", "images_further", "strips_further")
     numbers = (strips, problem.outer * strips, warps, *divmod(warps, strips), problem.inner)

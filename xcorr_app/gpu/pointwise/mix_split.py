@@ -26,22 +26,7 @@ _TUNABLES = ("THREADS", "MIN_BLOCKS")
 
 
 def can_split(problem: PointwiseProblem, alignment: int, limits: DeviceLimits) -> bool:
-    """Whether the kernel computes a problem.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Any.
-    alignment : int
-        Power of two that divides the addresses of stack and result, in bytes.
-    limits : DeviceLimits
-        Of the device.
-
-    Returns
-    -------
-    bool
-        Planes of whole fours that begin where fours may, up to `MIX_CHANNELS` channels, on tensor cores.
-    """
+    """Whether the kernel computes a problem."""
     few = max(problem.channels, problem.filters) <= MIX_CHANNELS
     vector_bytes = _VECTOR * max(problem.image_bytes, problem.result_bytes)
     vectors = problem.inner % _VECTOR == 0 and alignment % vector_bytes == 0
@@ -55,29 +40,7 @@ def split_launch(
     alignment: int = 16,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
-    """Choose grid and defines.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    limits : DeviceLimits
-        Of the device.
-    alignment : int, optional
-        Power of two that divides the addresses of stack and result, in bytes.
-    tuning : mapping, optional
-        What replaces THREADS and MIN_BLOCKS.
-
-    Returns
-    -------
-    Launch
-        Takes stack, result, counters, stored matrix and `split_argument`; `extra` holds the number after them.
-
-    Raises
-    ------
-    ArgumentError
-        For what the kernel does not compute, and for a name that it does not have.
-    """
+    """Choose grid and defines."""
     if not can_split(problem, alignment, limits):
         raise ArgumentError(f"mix_split takes planes of whole fours of up to {MIX_CHANNELS} channels, not {problem}")
     refuse_unknown("mix_split", tuning or (), _TUNABLES)
@@ -97,20 +60,7 @@ def split_launch(
 
 
 def split_argument(problem: PointwiseProblem, white: float = 1.0) -> Any:
-    """Pack the sizes as the kernel takes them: a struct by value.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        That the launch was made for.
-    white : float, optional
-        Intensity of an empty field, for a problem of densities.
-
-    Returns
-    -------
-    ndarray
-        One structured element.
-    """
+    """Pack the sizes as the kernel takes them: a struct by value."""
     strips = ceil_div(problem.inner, _STRIP)
     fields = [("pitch", "i4"), ("scale", "f4"), ("strips_a_plane", "i4"), ("strips", "i4"), ("inner", "i8")]
     pitch = ceil_div(problem.filters, 4) * 4

@@ -79,13 +79,7 @@ class PointwiseProblem:
         return np.dtype(self.result_type).itemsize
 
     def macros(self) -> dict[str, str | int]:
-        """Types of the elements and what is done to them, as the kernels that mix take them.
-
-        Returns
-        -------
-        dict
-            Macro -> value.
-        """
+        """Types of the elements and what is done to them, as the kernels that mix take them."""
         return {
             "IMAGE_TYPE": POINTWISE_TYPES[self.image_type],
             "RESULT_TYPE": POINTWISE_TYPES[self.result_type],
@@ -95,17 +89,6 @@ class PointwiseProblem:
         }
 
     def in_parts_of(self, most: int) -> Iterator[tuple[int, PointwiseProblem]]:
-        """Cut the stack along its outer axis.
-
-        Parameters
-        ----------
-        most : int
-            Largest `outer` of a part.
-
-        Yields
-        ------
-        tuple
-            Where the part begins on the outer axis, and its problem.
-        """
+        """Cut the stack along its outer axis."""
         for start in range(0, self.outer, most):
             yield start, replace(self, outer=min(most, self.outer - start))

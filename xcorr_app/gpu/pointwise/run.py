@@ -46,50 +46,7 @@ def pointwise_on_device(
     tuning: Mapping[str, int] | None = None,
     out: Any = None,
 ) -> Any:
-    """Multiply the channel vector of every pixel by a matrix.
-
-    Parameters
-    ----------
-    stack : cupy.ndarray
-        (..., channels, ...) of uint8, uint16, int16 or float32; copied where it is not dense.
-    matrix : array_like
-        (filters, channels), each from 1 to 4096, in host or device memory. A `StoredMatrix` saves the kernels for many
-        channels their preparation.
-    axis : int, optional
-        Of the channels.
-    target : data-type, optional
-        Of the result: the stack's own, or another of these types. Integers are rounded half to even and clipped.
-    log_white : float, optional
-        Mix the optical density ``-log10(max(stack / log_white, 1e-6))`` instead of the stack.
-    clip : bool, optional
-        Replace negative results by zero.
-    clipped : cupy.ndarray, optional
-        uint64, of `COUNTERS` elements, to which the number of values beyond the range of an integer result is added:
-        their sum is the number. Nothing waits for the device.
-    kernel : str, optional
-        ``"auto"`` or one of `xcorr_app.gpu.pointwise.launches.POINTWISE_KERNELS`.
-    tuning : mapping, optional
-        Macros that replace those of the table.
-    out : cupy.ndarray, optional
-        Dense array to write into, apart from the stack.
-
-    Returns
-    -------
-    cupy.ndarray
-        (..., filters, ...), the channels where they were. Sums are float32; float64 where up to 8 channels on both
-        sides are rounded to integers, and whole numbers in `mix_bytes`.
-
-    Raises
-    ------
-    ShapeError
-        Where shapes do not fit.
-    DataTypeError
-        For types that no kernel reads or writes.
-    ArgumentError
-        For what the launcher refuses.
-    DeviceError
-        Where a kernel does not compile.
-    """
+    """Multiply the channel vector of every pixel by a matrix."""
     cupy = sys.modules["cupy"]  # whose array this is
     kept = isinstance(matrix, StoredMatrix) or is_device_array(matrix)
     factors: Any = matrix if kept else np.asarray(matrix, np.float64)

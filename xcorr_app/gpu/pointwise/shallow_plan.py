@@ -176,31 +176,7 @@ def plan_for(
     group: int | None = None,
     threads: int = THREADS,
 ) -> tuple[Patch, int]:
-    """Choose the patch of a thread and the filters of a block that take least time.
-
-    Parameters
-    ----------
-    problem : ShallowProblem
-        Of a part.
-    device : DeviceLimits
-        Whose multiprocessors share the blocks.
-    alignment : int, optional
-        Power of two that divides the addresses of images and results, in bytes.
-    group : int, optional
-        Filters that a thread sums at once; without it as many as `group_of` says.
-    threads : int, optional
-        Of a block.
-
-    Returns
-    -------
-    tuple
-        The patch and the number of filters: the first of equals.
-
-    Raises
-    ------
-    ArgumentError
-        Where the registers of a thread do not hold the values of one result.
-    """
+    """Choose the patch of a thread and the filters of a block that take least time."""
     patches = list(_patches(problem, alignment, group))
     if not patches:
         raise ArgumentError(f"shallow keeps all values of a result in registers: {problem.layer.depth} are too many")

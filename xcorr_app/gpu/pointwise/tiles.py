@@ -65,22 +65,7 @@ class StoredMatrix:
 
 
 def stored_matrix(matrix: Any, xp: Any, *, density: bool = False) -> StoredMatrix:
-    """Bring a matrix into the kernels' order.
-
-    Parameters
-    ----------
-    matrix : ndarray
-        (filters, channels), in host or device memory.
-    xp : module
-        Whose arrays are made: cupy.
-    density : bool, optional
-        Whether optical densities are mixed: the kernels take log2, and the factor that is missing goes in here.
-
-    Returns
-    -------
-    StoredMatrix
-        A copy.
-    """
+    """Bring a matrix into the kernels' order."""
     filters, channels = matrix.shape
     values = xp.zeros((channels + _ROWS_BEYOND, ceil_div(filters, 4) * 4), np.float32)
     values[:channels, :filters] = xp.asarray(matrix * LOG2_TO_DENSITY if density else matrix, dtype=np.float32).T
@@ -88,20 +73,7 @@ def stored_matrix(matrix: Any, xp: Any, *, density: bool = False) -> StoredMatri
 
 
 def pointwise_argument(problem: PointwiseProblem, white: float = 1.0) -> Any:
-    """Pack the sizes as the kernels take them: a struct by value.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    white : float, optional
-        Intensity of an empty field, for a problem of densities.
-
-    Returns
-    -------
-    ndarray
-        One structured element.
-    """
+    """Pack the sizes as the kernels take them: a struct by value."""
     names = ("filters", "channels", "pitch", "inner", "pixels")
     packed = np.zeros((), np.dtype([*((name, "i4") for name in names), ("scale", "f4")]))
     pitch = ceil_div(problem.filters, 4) * 4
@@ -115,27 +87,7 @@ def pointwise_argument(problem: PointwiseProblem, white: float = 1.0) -> Any:
 def dynamic_launch(
     problem: PointwiseProblem, limits: DeviceLimits, *, tuning: Mapping[str, int] | None = None
 ) -> Launch:
-    """Return the launch of dynamic blocking, cut as the planner says.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    limits : DeviceLimits
-        Of the device.
-    tuning : mapping, optional
-        Macros that replace those of the plan: ROUNDS, MIN_BLOCKS; CHANNEL_COUNT makes the plan another one.
-
-    Returns
-    -------
-    Launch
-        Takes stack, result, counters, stored matrix and `pointwise_argument`; `extra` holds the numbers after them.
-
-    Raises
-    ------
-    ArgumentError
-        Where nothing fits the device, and for more elements than 32 bits count.
-    """
+    """Return the launch of dynamic blocking, cut as the planner says."""
     _check_elements(problem)
     wanted = (tuning or {}).get("CHANNEL_COUNT")
     plan = plan_pointwise(problem.filters, problem.channels, problem.pixels, limits, wanted)
@@ -172,34 +124,7 @@ def tiled_launch(
     segments: int | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
-    """Return the launch of the tiled product.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part, float32 both ways, neither densities nor clipped.
-    limits : DeviceLimits
-        Of the device.
-    alignment : int, optional
-        Power of two that divides the addresses of stack and result, in bytes.
-    segments : int, optional
-        Blocks that share the channels; without it as many as the model of the time says.
-    tuning : mapping, optional
-        Macros that replace those of the tile; SEGMENTS, which is none, stands for `segments`.
-
-    Returns
-    -------
-    Launch
-        Takes stack, result, workspace, stored matrix and `pointwise_argument`; `extra` holds the number after them.
-        With more than one segment, the workspace takes the sums of all but the first, each in the result's shape, and
-        `segment_sum_launch` ends the work.
-
-    Raises
-    ------
-    ArgumentError
-        For other types, densities and clipped results, tiles that no block can hold, and for more elements than 32 bits
-        count.
-    """
+    """Return the launch of the tiled product."""
     _check_elements(problem)
     if (problem.image_type, problem.result_type) != ("float32", "float32") or problem.density or problem.clip:
         raise ArgumentError(f"pointwise_tiled multiplies float32 alone: take another kernel for {problem}")
@@ -233,20 +158,7 @@ def tiled_launch(
 
 
 def segment_sum_launch(problem: PointwiseProblem, segments: int) -> Launch:
-    """Return the launch that adds the workspace's sums to the result.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    segments : int
-        Of the product's launch.
-
-    Returns
-    -------
-    Launch
-        Takes result and workspace; `extra` holds the numbers after them.
-    """
+    """Return the launch that adds the workspace's sums to the result."""
     elements = problem.pixels * problem.filters
     vector = 1 if elements % 4 else 4
     defines = {"VECTOR": vector, "THREADS": _SUM_THREADS}

@@ -18,19 +18,7 @@ _WORDS = ("OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "ALLOC_FAILED")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that device memory has run out.
-
-    Parameters
-    ----------
-    error : BaseException
-        Any.
-
-    Returns
-    -------
-    bool
-        True for CuPy's own exception, for those of CUDA's libraries that mean the same, and for `DeviceMemoryError`;
-        never for the host's `MemoryError`.
-    """
+    """Whether an exception says that device memory has run out."""
     kind = type(error)
     if isinstance(error, DeviceMemoryError):
         return True
@@ -48,33 +36,14 @@ def release_unused() -> None:
 
 
 def free_bytes() -> int:
-    """Bytes that arrays on the current device may still take, the pool's free blocks included.
-
-    Returns
-    -------
-    int
-        As of now; other processes may take them.
-    """
+    """Bytes that arrays on the current device may still take, the pool's free blocks included."""
     cupy = importlib.import_module("cupy")
     free, _ = cupy.cuda.Device().mem_info
     return int(free) + int(cupy.get_default_memory_pool().free_bytes())
 
 
 def attempt(job: Callable[..., T], *arguments: Any) -> list[T]:
-    """Run a job that device memory may be too small for.
-
-    Parameters
-    ----------
-    job : callable
-    *arguments
-        What it is called with.
-
-    Returns
-    -------
-    list
-        What the job returns, or nothing where device memory ran out. By then the exception is gone, and with it what
-        the job had allocated.
-    """
+    """Run a job that device memory may be too small for."""
     try:
         return [job(*arguments)]
     except Exception as error:
@@ -84,26 +53,7 @@ def attempt(job: Callable[..., T], *arguments: Any) -> list[T]:
 
 
 def with_second_try(job: Callable[..., T], *arguments: Any, what: str) -> T:
-    """Run a job; where device memory runs out, once more after `release_unused`.
-
-    Parameters
-    ----------
-    job : callable
-    *arguments
-        What it is called with.
-    what : str
-        Beginning of the error's message: what needs the memory, and how it could need less.
-
-    Returns
-    -------
-    object
-        What the job returns.
-
-    Raises
-    ------
-    DeviceMemoryError
-        If the memory does not suffice the second time either.
-    """
+    """Run a job; where device memory runs out, once more after `release_unused`."""
     if results := attempt(job, *arguments):
         return results[0]
     release_unused()

@@ -12,7 +12,10 @@ from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil.separable import SeparableProblem, Vector
 
-__all__ = ["LONGEST", "banded_argument", "banded_launch", "fits_banded", "is_faster_banded"]
+__all__ = ["LONGEST", "TUNABLES", "banded_argument", "banded_launch", "fits_banded", "is_faster_banded"]
+
+TUNABLES = frozenset(("WARPS", "WARP_COLUMNS", "BLOCKS", "BLOCK_ROWS"))
+"""Macros that a caller may set; BLOCK_ROWS is the number of rows of a block."""
 
 LONGEST = 65
 """Most taps of a column or a row."""
@@ -57,22 +60,7 @@ _GAINS = range(-40, 1)
 
 
 def fits_banded(problem: SeparableProblem, column: Vector, row: Vector, image_type: str, result_type: str) -> bool:
-    """Whether the kernel computes a problem: one term of 2 to `LONGEST` taps an axis, float32 to float32.
-
-    Parameters
-    ----------
-    problem : SeparableProblem
-        Sizes and boundary.
-    column, row : ndarray
-        Taps in float64.
-    image_type, result_type : str
-        NumPy names of the types.
-
-    Returns
-    -------
-    bool
-        False too for taps that are zero or not finite, or whose sums are much larger or smaller than the images.
-    """
+    """Whether the kernel computes a problem: one term of 2 to `LONGEST` taps an axis, float32 to float32."""
     if problem.terms != 1 or (image_type, result_type) != ("float32", "float32"):
         return False
     if not 2 <= min(problem.filter_shape) <= max(problem.filter_shape) <= LONGEST:
@@ -94,37 +82,16 @@ def banded_launch(
 ) -> Launch:
     """Choose grid and defines.
 
-    Parameters
-    ----------
-    problem : SeparableProblem
-        Sizes, boundary and origin.
-    same_taps : bool, optional
-        The taps of columns and rows are equal.
-    device : DeviceLimits, optional
-        Decides how finely images are cut.
-    tuning : mapping, optional
-        Values of the kernel's macros that replace the table's; ``BLOCK_ROWS`` is the number of rows of a block.
-
-    Returns
-    -------
-    Launch
-        Its `extra` holds all kernel arguments after the arrays and the taps.
-
-    Raises
-    ------
-    ArgumentError
-        For a name that the kernel does not have.
-
     Examples
     --------
     >>> banded_launch(SeparableProblem((1024, 1024), (65, 65)), same_taps=True).entry
     'banded'
     """
     device = device or DeviceLimits()
-    (rows, columns), (top, left) = problem.filter_shape, problem.first
+    rows, columns = problem.filter_shape
     same = int(same_taps and rows == columns)
     chosen = _tuning_of(problem, device, same_taps=bool(same))
-    refuse_unknown("banded", tuning or (), (*chosen, "BLOCK_ROWS"))
+    refuse_unknown("banded", tuning or (), TUNABLES)
     chosen |= tuning or {}
     block_bytes = _block_bytes(problem, chosen, same_taps=bool(same))
     steps = _steps(problem, same_taps=bool(same))[0]
@@ -133,39 +100,22 @@ def banded_launch(
     block_rows = chosen.pop("BLOCK_ROWS", 0)
     if not block_rows:
         block_rows = _block_rows(problem, chosen, steps, max(1, resident), device.multiprocessors)
-    boundary = "nearest" if problem.boundary == "valid" else problem.boundary
     defines: dict[str, str | int] = {
-        "FILTER_HEIGHT": rows,
+        **problem.defines(),
         "FILTER_WIDTH": columns,
         "SAME_TAPS": same,
-        "TOP": top,
-        "LEFT": left,
-        "BOUNDARY": f"BOUNDARY_{boundary.upper()}",
         "BLOCK_BYTES": block_bytes,
         **chosen,
     }
     height, width = problem.result_shape
     strips = ceil_div(width, chosen["WARPS"] * chosen["WARP_COLUMNS"])
     blocks = problem.count * strips * ceil_div(height, block_rows)
-    numbers = (*problem.image_shape, height, width, problem.count, block_rows)
-    return Launch("stencil/banded", defines, blocks, chosen["WARPS"] * WARP, block_bytes, numbers)
+    threads = chosen["WARPS"] * WARP
+    return Launch("stencil/banded", defines, blocks, threads, block_bytes, problem.numbers(block_rows))
 
 
 def banded_argument(column: Vector, row: Vector, outside: float) -> npt.NDArray[np.void]:
-    """Pack taps as the kernel takes them, a struct by value: brought into range by powers of two, which it takes back.
-
-    Parameters
-    ----------
-    column, row : ndarray
-        Taps in float64.
-    outside : float
-        Value outside the image, for boundary ``constant``.
-
-    Returns
-    -------
-    ndarray
-        One structured element: column, row, `outside`, and the exponents ``reach``, ``gain`` and ``lowest``.
-    """
+    """Pack taps as the kernel takes them: a struct by value, scaled by powers of two that it takes back."""
     fields = [("column", np.float32, column.shape), ("row", np.float32, row.shape), ("outside", np.float32)]
     exponents = [(name, np.int32) for name in ("reach", "gain", "lowest")]
     packed = np.zeros((), np.dtype([*fields, *exponents]))
@@ -183,19 +133,6 @@ def is_faster_banded(problem: SeparableProblem, *, same_taps: bool) -> bool:
     """Whether tensor cores are faster than `separable`: columns whose taps fill their products of 16.
 
     The time of `separable` grows with every tap, most with those of columns; that of tensor cores with every sixteenth.
-
-    Parameters
-    ----------
-    problem : SeparableProblem
-        That `fits_banded` accepts.
-    same_taps : bool
-        The taps of columns and rows are equal. Where they are not, few blocks fit into the registers, and only
-        small stacks and widths that are no multiple of four gain.
-
-    Returns
-    -------
-    bool
-        As measured on an H200, where 6 % or more are gained on average.
     """
     results = problem.count * math.prod(problem.result_shape)
     of_image = math.prod(problem.result_shape)

@@ -58,49 +58,7 @@ def sliding_gaussian_on_device(
     sums: str = "auto",
     tuning: Mapping[str, int] | None = None,
 ) -> Any:
-    """Smooth every image of a stack as `scipy.ndimage.gaussian_filter` does, in constant time a pixel.
-
-    Parameters
-    ----------
-    images : cupy.ndarray
-        (..., height, width) of uint8, uint16, int16, float32 or float64; on the device that does the work.
-    sigma_rows, sigma_columns : float
-        Standard deviations down the columns and along the rows, in pixels: 0 leaves an axis as it is, others must reach
-        8 pixels or more (from sigma 1.9 on where the Gaussian ends at 4 sigma).
-    truncate : float, optional
-        Sigmas at which the Gaussian ends.
-    boundary : str, optional
-        One of `xcorr_app.gpu.stencil.sliding.SLIDING_BOUNDARIES`.
-    outside : float, optional
-        Value outside the image, for boundary ``constant``.
-    dtype : data-type, optional
-        Of the result: the images' own, where integers are rounded half to even and clipped, or another of their types.
-    out : cupy.ndarray, optional
-        Dense array to write into; it may be ``images`` itself.
-    clipped : cupy.ndarray, optional
-        One uint64, to which the number of results is added that did not fit an integer type.
-    sums : str, optional
-        ``double``, ``float``, or ``auto``: ``float``, but ``double`` for results of 16-bit integers, whose rounding
-        would show the error. Images of float64 are always summed in float64.
-    tuning : mapping, optional
-        Macro values that replace the table's.
-
-    Returns
-    -------
-    cupy.ndarray
-        Shape of ``images``. Results whose window holds a value that is not finite are NaN. An axis adds an error of at
-        most 2e-6 of the largest magnitude in the image (of at most 4e-6 with sums in float), usually a tenth of it,
-        and 6e-8 where the results are 16-bit integers and ``sums`` is ``auto``.
-
-    Raises
-    ------
-    ShapeError, DataTypeError, ArgumentError
-        For arrays, types and arguments that no kernel computes.
-    DeviceMemoryError
-        Where the result and the part between the axes do not fit.
-    DeviceError
-        Where a kernel does not compile, or the arrays live on two devices.
-    """
+    """Smooth every image of a stack as `scipy.ndimage.gaussian_filter` does, in constant time a pixel."""
     tolerance = EXACT_TOLERANCE if _is_exact(images, dtype, sums) else TOLERANCE
     sigmas = sigma_rows, sigma_columns
     series = [gaussian_series(float(sigma), float(truncate), tolerance) if sigma else None for sigma in sigmas]
@@ -120,27 +78,7 @@ def sliding_box_on_device(
     sums: str = "auto",
     tuning: Mapping[str, int] | None = None,
 ) -> Any:
-    """Take running means over a box of an odd number of rows and columns, as `scipy.ndimage.uniform_filter` does.
-
-    Parameters
-    ----------
-    images : cupy.ndarray
-        As in `sliding_gaussian_on_device`, as everything that is not named here.
-    rows, columns : int
-        Size of the box, odd; 1 leaves an axis as it is.
-    boundary, outside, dtype, out, clipped, sums, tuning
-        As in `sliding_gaussian_on_device`.
-
-    Returns
-    -------
-    cupy.ndarray
-        Shape of ``images``.
-
-    Raises
-    ------
-    ShapeError, DataTypeError, ArgumentError, DeviceMemoryError, DeviceError
-        As in `sliding_gaussian_on_device`.
-    """
+    """Take running means over a box of an odd number of rows and columns, as `scipy.ndimage.uniform_filter` does."""
     series = [box_series(size) if size != 1 else None for size in (rows, columns)]
     return _filtered(images, (series[0], series[1]), boundary, outside, dtype, out, clipped, sums, tuning)
 
