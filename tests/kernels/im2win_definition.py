@@ -9,8 +9,9 @@ import numpy as np
 from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.im2win import run as im2win_run
-from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, sum_launch, transform_launch, turn_counters
+from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, transform_launch, turn_counters
 from xcorr_app.gpu.im2win.problem import stored_filters
+from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -99,7 +100,7 @@ def convolve_on_host(folder, images, filters, problem, *, implicit=False, segmen
         assert guards_are_whole(passed)
         assert not passed.any()  # as the next launch wants them
         if further:
-            add = sum_launch(problem, launch.segments)
+            add = add_segments_launch(problem.filters * problem.columns, launch.segments)
             run_kernel(folder, add, (output, workspace), add.extra)
     assert guards_are_whole(output)
     return output

@@ -15,15 +15,15 @@ from xcorr_app.gpu.im2win.launches import (
     basic_launch,
     convolve_launch,
     filters_launch,
-    sum_launch,
     transform_launch,
 )
-from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
+from xcorr_app.gpu.im2win.problem import LAYERS
 from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch, uncentre_launch
 from xcorr_app.gpu.peaks.table_launches import overlap_sums_launch, small_table_launch
+from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
@@ -130,14 +130,14 @@ def launches_of_im2win():
     for layer in LAYERS.values():
         yield from (transform_launch(layer), basic_launch(layer), filters_launch(layer))
         yield from (convolve_launch(layer), convolve_launch(layer, implicit=True))
-    yield sum_launch(LAYERS[12], 2)
+    yield add_segments_launch(LAYERS[12].filters * LAYERS[12].columns, 2)
     yield _padding("reflect", "float32")
 
 
 def other_launches_of_im2win():
     """Every tile with every depth, and in turns; the ablation's steps; boundaries and types of a bank's images."""
     yield transform_launch(LAYERS[8], vector=1)
-    yield sum_launch(Im2winProblem(1, 1, 3, 3, 1, 3, 3), 2)
+    yield add_segments_launch(1, 2)
     for tile in TILES:
         for depth in TILE_DEPTHS:
             yield convolve_launch(LAYERS[8], implicit=True, tuning={**tile.defines(), "TILE_K": depth})

@@ -12,9 +12,10 @@ import pytest
 
 from tests.kernels.host_device import run_kernel
 from tests.kernels.im2win_definition import convolution_by_definition, integers
-from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, sum_launch, transform_launch, turn_counters
+from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, transform_launch, turn_counters
 from xcorr_app.gpu.im2win.problem import Im2winProblem, stored_filters
 from xcorr_app.gpu.im2win.tiles import TILES
+from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 
 # No size is a multiple of a tile's; the window tensor is whole vectors, whose stores need an aligned end.
 PROBLEM = Im2winProblem(2, 3, 9, 12, 37, 3, 3)
@@ -69,7 +70,7 @@ def compute(folder, form, side, outside=0):
         arrays += [workspace, fenced(np.zeros(number or 1, np.int32), side)]
     run_kernel(folder, launch, arrays, (*problem.arguments(), *launch.extra))
     if further and not number:
-        add = sum_launch(problem, launch.segments)
+        add = add_segments_launch(problem.filters * problem.columns, launch.segments)
         run_kernel(folder, add, (output, workspace), add.extra)
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
     if outside:

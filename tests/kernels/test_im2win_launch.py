@@ -11,13 +11,13 @@ from xcorr_app.gpu.im2win.launches import (
     STEPS,
     basic_launch,
     convolve_launch,
-    sum_launch,
     transform_launch,
     turn_counters,
 )
 from xcorr_app.gpu.im2win.problem import LAYERS, MOST_ELEMENTS, MOST_TILE_DEPTH, Im2winProblem, stored_filters
 from xcorr_app.gpu.im2win.run import WINDOW_BYTES
 from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES, plan_for, takes_turns, tile_depth
+from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 DEVICE = DeviceLimits()
@@ -44,7 +44,7 @@ def test_launches_of_the_layers_keep_the_limits(number, window_bytes):
     assert part.images == 1 or 4 * part.window_elements <= max(window_bytes, 4 * layer.window_elements // layer.images)
     assert part.window_elements <= MOST_ELEMENTS
     launches = [convolve_launch(part, tuning=tuning) for tuning in (*STEPS.values(), *ABLATION.values())]
-    launches += [convolve_launch(part, implicit=True), sum_launch(part, 2)]
+    launches += [convolve_launch(part, implicit=True), add_segments_launch(part.filters * part.columns, 2)]
     for launch in [*launches, basic_launch(part), transform_launch(part), transform_launch(part, vector=1)]:
         assert 32 <= launch.threads <= 1024
         assert launch.threads % 32 == 0
@@ -85,7 +85,10 @@ def test_segments_share_all_of_k(segments):
     tiles, of_segment = -(-layer.depth // launch.defines["TILE_K"]), launch.extra[0]
     assert (launch.segments - 1) * of_segment < tiles <= launch.segments * of_segment
     assert launch.segments <= segments
-    assert sum_launch(layer, launch.segments).extra == (layer.filters * layer.columns, launch.segments)
+    assert add_segments_launch(layer.filters * layer.columns, launch.segments).extra == (
+        layer.filters * layer.columns,
+        launch.segments,
+    )
     assert turn_counters(launch) == 0
     in_turns = convolve_launch(layer, implicit=True, segments=segments)
     assert turn_counters(in_turns) == (in_turns.blocks // in_turns.segments if in_turns.segments > 1 else 0)

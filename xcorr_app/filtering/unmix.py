@@ -13,9 +13,8 @@ from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering.mixing import mix
 from xcorr_app.filtering.stains import optical_density
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
-from xcorr_app.gpu.pointwise.problem import MOST_CHANNELS, POINTWISE_TYPES
+from xcorr_app.gpu.pointwise.problem import MOST_CHANNELS, MOST_ELEMENTS, POINTWISE_TYPES
 from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
-from xcorr_app.gpu.pointwise.tiles import MOST_ELEMENTS
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import on_device_of

@@ -8,10 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.im2win.problem import MOST_ELEMENTS, Im2winProblem
+from xcorr_app.gpu.im2win.problem import Im2winProblem
+from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
-from xcorr_app.gpu.stencil.problem import BOUNDARIES
+from xcorr_app.gpu.stencil.problem import BOUNDARIES, boundary_macro
 
 __all__ = ["BankPart", "BankProblem", "pad_launch"]
 
@@ -115,10 +116,9 @@ def pad_launch(problem: BankProblem, part: BankPart, *, image_type: str, outside
     """Return the launch that pads the images of a part and converts them to float32."""
     if image_type not in INPUT_TYPES:
         raise ArgumentError(f"banks read {', '.join(INPUT_TYPES)}, not {image_type}; convert the images first")
-    boundary = "nearest" if problem.boundary == "valid" else problem.boundary
     defines: dict[str, str | int] = {
         "IMAGE_TYPE": INPUT_TYPES[image_type],
-        "BOUNDARY": f"BOUNDARY_{boundary.upper()}",
+        "BOUNDARY": boundary_macro(problem.boundary),
         "VECTOR": _VECTOR,
         "THREADS": _THREADS,
     }

@@ -15,16 +15,19 @@ __all__ = [
     "ABLATION",
     "DEFAULTS",
     "STEPS",
+    "TUNABLES",
     "basic_launch",
     "convolve_launch",
     "filters_launch",
-    "sum_launch",
     "transform_launch",
     "turn_counters",
 ]
 
 DEFAULTS: Mapping[str, int] = {"MICRO_M": 8, "VECTOR": 4, "BUFFERS": 2, "PREFETCH": 1, "FRAGMENTS": 2}
 """Macros of the high-performance form that no problem changes, all its steps on."""
+
+TUNABLES = frozenset((*DEFAULTS, "LANES_M", "WARPS_M", "WARPS_N", "MICRO_N", "MIN_BLOCKS", "TILE_K"))
+"""Macros that a caller may set."""
 
 _ONE_SUM = {"MICRO_M": 1, "MICRO_N": 1, "VECTOR": 1, "LANES_M": 4, "WARPS_M": 8, "WARPS_N": 4, "MIN_BLOCKS": 1}
 _ONE_BUFFER = {"BUFFERS": 1, "PREFETCH": 0}
@@ -51,7 +54,7 @@ ABLATION: Mapping[str, Mapping[str, int]] = {
 
 _BASIC_ROWS = 32
 _THREADS = 256
-"""Of a block of the kernels that stream: the window transform, the sum over segments."""
+"""Of a block of the kernels that stream: the window transform."""
 
 
 def transform_launch(problem: Im2winProblem, *, vector: int = 4) -> Launch:
@@ -91,7 +94,7 @@ def convolve_launch(
     device = device or DeviceLimits()
     plan = plan_for(problem, device, segments=segments)
     chosen = {**plan.tile.defines(), **DEFAULTS, "TILE_K": plan.depth}
-    refuse_unknown("the Im2win convolution", tuning or (), chosen)
+    refuse_unknown("the Im2win convolution", tuning or (), TUNABLES)
     chosen |= tuning or {}
     threads, depth = WARP * chosen["WARPS_M"] * chosen["WARPS_N"], chosen["TILE_K"]
     tile_m = chosen["WARPS_M"] * chosen["LANES_M"] * chosen["MICRO_M"]
@@ -117,15 +120,6 @@ def convolve_launch(
 def turn_counters(launch: Launch) -> int:
     """Count what the segments of every tile take turns by."""
     return launch.blocks // launch.segments if launch.defines["IN_TURNS"] else 0
-
-
-def sum_launch(problem: Im2winProblem, segments: int) -> Launch:
-    """Return the launch that adds the workspace's sums to the output."""
-    outputs = problem.filters * problem.columns
-    vector = 1 if outputs % 4 else 4
-    blocks = ceil_div(outputs, vector * _THREADS)
-    defines = {"VECTOR": vector, "THREADS": _THREADS}
-    return Launch("im2win/im2win_sum", defines, blocks, _THREADS, extra=(outputs, segments))
 
 
 def _filter_size(problem: Im2winProblem) -> dict[str, int]:

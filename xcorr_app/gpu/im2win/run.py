@@ -9,52 +9,34 @@ from typing import Any
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.im2win.filters import Im2winFilters
+from xcorr_app.gpu.im2win.kernels import KERNELS, form_for
 from xcorr_app.gpu.im2win.launches import (
     basic_launch,
     convolve_launch,
     filters_launch,
-    sum_launch,
     transform_launch,
     turn_counters,
 )
 from xcorr_app.gpu.im2win.problem import Im2winProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_argument, shallow_launch
-from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, is_shallow
+from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
+from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.scratch import Scratch
 
-__all__ = ["FORMS", "WINDOW_BYTES", "convolve_part", "form_for", "im2win_on_device", "shallow_part"]
+__all__ = ["FORMS", "WINDOW_BYTES", "convolve_part", "im2win_on_device", "shallow_part"]
 
-FORMS = ("implicit", "tiled", "basic", "shallow")
-"""The high-performance kernel on the images and on the window tensor, the kernel of one output element a thread, and
-that of few products in an output element."""
+FORMS = tuple(KERNELS)
 
 WINDOW_BYTES = 2**30
 """Memory of the window tensor of a part, in bytes: enough blocks to fill a device, for most problems."""
 
 
-_STRIDE_FOR_WINDOW = 9
-"""Strides from which the window tensor's neighbouring elements save more than writing them costs: an estimate."""
-
 _FEWEST_COUNTERS = 1024
 """Of an array for the turns of segments."""
-
-
-def form_for(problem: Im2winProblem) -> str:
-    """Choose between the kernels that take a window tensor and the images.
-
-    Where a thread's registers hold all values of a few outputs, the kernel that keeps them there is taken. Else the
-    lanes of a warp read neighbouring columns of the output from the images, `stride` pixels apart, and the same lines
-    of the cache again for the next element of the filter. The window tensor costs a pass over it, as many times the
-    images as the filters have rows, divided by the stride, and is read in pieces of 32 bytes at any stride.
-    """
-    if is_shallow(ShallowProblem.of_layer(problem)):
-        return "shallow"
-    tensor_is_small = problem.filter_height <= problem.stride
-    return "tiled" if problem.stride >= _STRIDE_FOR_WINDOW and tensor_is_small else "implicit"
 
 
 def im2win_on_device(
@@ -92,7 +74,7 @@ def im2win_on_device(
                 source = window
             if form == "shallow":
                 shallow_part(part, source, both, result[first:], tuning=tuning)
-            elif form == "basic":
+            elif form == "im2win-basic":
                 start(basic_launch(part), (source, both.stored, result[first:]), part.arguments())
             else:
                 options: dict[str, Any] = {"implicit": form == "implicit", "segments": segments, "tuning": tuning}
@@ -125,7 +107,7 @@ def convolve_part(
     workspace = sys.modules["cupy"].empty(further * part.filters * part.columns, "float32")
     start(launch, (source, taps, output, workspace, passed), (*part.arguments(plane_pitch), *launch.extra))
     if further:
-        add = sum_launch(part, launch.segments)
+        add = add_segments_launch(part.filters * part.columns, launch.segments)
         start(add, (output, workspace), add.extra)
 
 
@@ -151,11 +133,10 @@ def shallow_part(
     filters: Im2winFilters,
     output: Any,
     *,
-    plane_pitch: int | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> None:
     """Start the kernel for few products in an output element on the current device."""
-    problem, addresses = ShallowProblem.of_layer(part, plane_pitch), _address(images) | _address(output) | 16
+    problem, addresses = ShallowProblem.of_bank(part), _address(images) | _address(output) | 16
     limits = device_limits(current_device())
     launch = shallow_launch(problem, alignment=addresses & -addresses, device=limits, tuning=tuning)
     # It counts nothing here: the counters' place is never written to.

@@ -8,22 +8,23 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
+from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS, allows_vector, why_not_streamed
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["byte_matrix", "bytes_argument", "bytes_launch", "can_mix_bytes", "has_widest_loads"]
+__all__ = ["TUNABLES", "byte_matrix", "bytes_argument", "bytes_launch", "has_widest_loads", "why_not_bytes"]
 
-_VECTOR_BYTES, _LEAST_VECTOR = 16, 4
-"""Of the wider type, a load or store where planes allow it; the fewest pixels of one."""
+_VECTOR_BYTES = 16
+"""Of the wider type, a load or store where planes allow it."""
 _THREADS = 64
 """Of a block."""
 _BLOCKS, _BLOCKS_OF_LESS = 4, 6
 """Blocks of a multiprocessor, where a warp's work takes all the registers that it may have: sixteen pixels a lane, or
 more channels than sixteen on either side; and elsewhere, to keep memory as busy."""
 _MOST_PIXELS_OF_LANE = 16
-_TUNABLES = ("THREADS", "MIN_BLOCKS", "VECTOR")
+TUNABLES = frozenset(("THREADS", "MIN_BLOCKS", "VECTOR"))
+"""Macros that a caller may set."""
 
 _MOST_PIXELS = 2**31 - 2**10
 """Of a plane: a strip's last pixel still has a number of 32 bits."""
@@ -36,11 +37,13 @@ _EXPONENTS = -60, 60
 """Of sizes, as floats hold them: beyond the upper all but zero is clipped, below the lower all is rounded to zero."""
 
 
-def can_mix_bytes(problem: PointwiseProblem, alignment: int, limits: DeviceLimits) -> bool:
-    """Whether the kernel computes a problem."""
-    few = max(problem.channels, problem.filters) <= MIX_CHANNELS and problem.inner <= _MOST_PIXELS
+def why_not_bytes(problem: PointwiseProblem, alignment: int, limits: DeviceLimits) -> str | None:
+    """Say why the kernel does not compute a problem, if it does not."""
     integers = "float32" not in (problem.image_type, problem.result_type) and not problem.density
-    return few and integers and limits.has_tensor_cores and _allows(problem, alignment, _LEAST_VECTOR)
+    what = " of integers"
+    if not integers or problem.inner > _MOST_PIXELS:
+        return f"mix_bytes takes planes of whole fours of up to {MIX_CHANNELS} channels{what}, not {problem}"
+    return why_not_streamed("mix_bytes", problem, alignment, limits, what)
 
 
 def bytes_launch(
@@ -51,13 +54,11 @@ def bytes_launch(
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
     """Choose grid and defines."""
-    if not can_mix_bytes(problem, alignment, limits):
-        raise ArgumentError(
-            f"mix_bytes takes planes of whole fours of up to {MIX_CHANNELS} channels of integers, not {problem}"
-        )
-    refuse_unknown("mix_bytes", tuning or (), _TUNABLES)
+    if refusal := why_not_bytes(problem, alignment, limits):
+        raise ArgumentError(refusal)
+    refuse_unknown("mix_bytes", tuning or (), TUNABLES)
     vector = _VECTOR_BYTES // max(problem.image_bytes, problem.result_bytes)
-    while not _allows(problem, alignment, vector):
+    while not allows_vector(problem, alignment, vector):
         vector //= 2
     full = max(problem.channels, problem.filters) > _ROWS or vector == _MOST_PIXELS_OF_LANE
     chosen = {
@@ -112,9 +113,4 @@ def bytes_argument(problem: PointwiseProblem, launch: Launch) -> Any:
 
 def has_widest_loads(problem: PointwiseProblem, alignment: int) -> bool:
     """Whether planes are made of whole vectors of 16 bytes, or of as many pixels as 16 bytes of the wider type hold."""
-    return _allows(problem, alignment, _VECTOR_BYTES // max(problem.image_bytes, problem.result_bytes))
-
-
-def _allows(problem: PointwiseProblem, alignment: int, vector: int) -> bool:
-    """Whether planes are made of whole vectors that begin where vectors may."""
-    return problem.inner % vector == 0 and alignment % (vector * max(problem.image_bytes, problem.result_bytes)) == 0
+    return allows_vector(problem, alignment, _VECTOR_BYTES // max(problem.image_bytes, problem.result_bytes))

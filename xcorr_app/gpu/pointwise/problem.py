@@ -10,9 +10,11 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["MOST_CHANNELS", "POINTWISE_TYPES", "PointwiseProblem"]
+__all__ = ["MOST_CHANNELS", "MOST_ELEMENTS", "POINTWISE_TYPES", "PointwiseProblem"]
 
 MOST_CHANNELS = 4096
+MOST_ELEMENTS = 2**31 - 2**17
+"""Of a stack, a result or all filters in one launch, whose offsets are 32 bits wide; the last blocks reach beyond."""
 POINTWISE_TYPES = INPUT_TYPES
 """NumPy name of every type that stacks and results may have, and its name in CUDA C++."""
 

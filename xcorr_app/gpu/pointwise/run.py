@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.pointwise.launches import parts_of, pointwise_launch
+from xcorr_app.gpu.pointwise.kernels import parts_of, pointwise_launch
 from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY, mixing_argument
 from xcorr_app.gpu.pointwise.mix_bytes import byte_matrix, bytes_argument
 from xcorr_app.gpu.pointwise.mix_split import split_argument
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_argument
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
-from xcorr_app.gpu.pointwise.tiles import StoredMatrix, pointwise_argument, segment_sum_launch, stored_matrix
+from xcorr_app.gpu.pointwise.tiles import StoredMatrix, add_segments_launch, pointwise_argument, stored_matrix
 from xcorr_app.gpu.runtime.arrays import is_device_array, to_host
 from xcorr_app.gpu.runtime.binder import BoundLaunch
 from xcorr_app.gpu.runtime.launch import Launch
@@ -140,7 +140,7 @@ def _bound_parts(
     parts = []
     for first, piece in parts_of(problem, kernel, **options):
         launch = pointwise_launch(piece, kernel, tuning=dict(macros), **options)
-        then = segment_sum_launch(piece, launch.segments) if launch.segments > 1 else None
+        then = add_segments_launch(piece.pixels * piece.filters, launch.segments) if launch.segments > 1 else None
         bound = BoundLaunch.of(launch, launch.extra)
         parts.append(_Part(first, piece, launch, bound, None if then is None else BoundLaunch.of(then, then.extra)))
     return tuple(parts)

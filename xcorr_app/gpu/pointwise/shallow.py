@@ -23,7 +23,10 @@ from xcorr_app.gpu.pointwise.shallow_plan import (
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["shallow_argument", "shallow_launch"]
+__all__ = ["TUNABLES", "shallow_argument", "shallow_launch"]
+
+TUNABLES = frozenset(("PIXELS_X", "PIXELS_Y", "GROUP", "THREADS", "MIN_BLOCKS", "SHARE"))
+"""Macros that a caller may set, and SHARE, the filters of a block."""
 
 _MOST_BLOCKS = 2**31 - 1
 
@@ -37,7 +40,7 @@ def shallow_launch(
 ) -> Launch:
     """Choose grid and defines."""
     device, tuning = device or DeviceLimits(), tuning or {}
-    refuse_unknown("shallow", tuning, ("PIXELS_X", "PIXELS_Y", "GROUP", "THREADS", "MIN_BLOCKS", "SHARE"))
+    refuse_unknown("shallow", tuning, TUNABLES)
     threads = tuning.get("THREADS", THREADS)
     patch, share = plan_for(problem, device, alignment=alignment, group=tuning.get("GROUP"), threads=threads)
     if "PIXELS_X" in tuning or "PIXELS_Y" in tuning:
@@ -89,7 +92,6 @@ def shallow_argument(problem: ShallowProblem, launch: Launch, white: float = 1.0
         "channel": layer.height * layer.width,
         "out_width": out_width,
         "plane": layer.out_height * layer.out_width,
-        "plane_pitch": problem.plane_pitch,
     }
     packed = np.zeros((), np.dtype([*((name, "i4") for name in numbers), ("scale", "f4")]))
     for name, number in numbers.items():

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.im2win.problem import Im2winProblem
-from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.convolution import Convolution
+from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS, PointwiseProblem
 from xcorr_app.gpu.runtime.launch import WARP, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -24,7 +24,9 @@ __all__ = [
     "patch_of",
     "plan_for",
     "resident_blocks",
+    "shallow_cycles",
     "shared_bytes_of",
+    "why_not_pixels",
 ]
 
 _DEEPEST = 64
@@ -57,26 +59,32 @@ _BYTES_PER_CYCLE = 2110  # that the device copies: 3.97 TB/s at 1.88 GHz
 _PARTIAL_LINES = 2  # times that its results take where warps write pieces of several rows: the pieces end within lines
 
 
+def why_not_pixels(problem: PointwiseProblem) -> str | None:
+    """Say why the kernel does not mix the channels of a problem, if it does not."""
+    if problem.interleaved:
+        return f"shallow mixes planes, not channels that lie side by side: {problem}"
+    if problem.channels * problem.inner > MOST_ELEMENTS:
+        return f"one image has more than {MOST_ELEMENTS} elements: cut it into parts ({problem})"
+    return None
+
+
 @dataclass(frozen=True)
 class ShallowProblem:
     """Sizes and types; a pointwise problem's planes are single rows.
 
     Attributes
     ----------
-    layer : Im2winProblem
+    layer : Convolution
         Sizes.
     image_type, result_type : str
         NumPy names, of `POINTWISE_TYPES`.
     density, clip, count : bool
         As in `PointwiseProblem`.
-    plane_pitch : int
-        Elements from one plane of the results to the next.
     bank : bool
         Whether filters come as a bank holds them, not as a matrix.
     """
 
-    layer: Im2winProblem
-    plane_pitch: int
+    layer: Convolution
     image_type: str = "float32"
     result_type: str = "float32"
     density: bool = False
@@ -85,19 +93,20 @@ class ShallowProblem:
     bank: bool = False
 
     @classmethod
-    def of_layer(cls, layer: Im2winProblem, plane_pitch: int | None = None) -> ShallowProblem:
-        """Return a convolution of float32 images; filters of one element see planes as rows."""
-        if layer.filter_height == layer.filter_width == layer.stride == 1:
-            inner = layer.height * layer.width
-            layer = Im2winProblem(layer.images, layer.channels, 1, inner, layer.filters, 1, 1)
-        return cls(layer, plane_pitch or layer.out_height * layer.out_width, bank=True)
-
-    @classmethod
     def of_pixels(cls, problem: PointwiseProblem) -> ShallowProblem:
         """Return a pointwise problem of planes."""
-        layer = Im2winProblem(problem.outer, problem.channels, 1, problem.inner, problem.filters, 1, 1)
+        if refusal := why_not_pixels(problem):
+            raise ArgumentError(refusal)
+        layer = Convolution(problem.outer, problem.channels, 1, problem.inner, problem.filters, 1, 1)
         types = (problem.image_type, problem.result_type)
-        return cls(layer, problem.inner, *types, problem.density, problem.clip, problem.count)
+        return cls(layer, *types, problem.density, problem.clip, problem.count)
+
+    @classmethod
+    def of_bank(cls, layer: Convolution) -> ShallowProblem:
+        """Return a convolution of float32 images; filters of one element see planes as rows."""
+        if layer.filter_height == layer.filter_width == layer.stride == 1:
+            layer = Convolution(layer.images, layer.channels, 1, layer.height * layer.width, layer.filters, 1, 1)
+        return cls(layer, bank=True)
 
     @property
     def flat(self) -> bool:
@@ -132,12 +141,12 @@ class Patch:
         """Results of a filter."""
         return self.columns * self.rows
 
-    def values(self, layer: Im2winProblem) -> int:
+    def values(self, layer: Convolution) -> int:
         """Return how many values of the images it takes."""
         rows = (self.rows - 1) * layer.stride + layer.filter_height
         return layer.channels * rows * ((self.columns - 1) * layer.stride + layer.filter_width)
 
-    def registers(self, layer: Im2winProblem, group: int) -> int:
+    def registers(self, layer: Convolution, group: int) -> int:
         """Return what the values and the sums of a group take, and the addresses on the way to the values."""
         values = self.values(layer)
         addresses = values // (layer.channels * self.vector_in)
@@ -236,7 +245,7 @@ def patch_of(problem: ShallowProblem, columns: int, rows: int, alignment: int) -
 def _allows(problem: ShallowProblem, alignment: int, vector: int) -> bool:
     """Whether planes of the results begin where vectors may."""
     step = vector * problem.element_bytes[1]
-    return step <= 16 and alignment % step == 0 and problem.plane_pitch % vector == 0
+    return step <= 16 and alignment % step == 0 and problem.layer.out_height * problem.layer.out_width % vector == 0
 
 
 def shared_bytes_of(problem: ShallowProblem, share: int, group: int) -> int:
@@ -250,6 +259,12 @@ def resident_blocks(problem: ShallowProblem, patch: Patch, group: int, threads: 
     if 1 in (patch.vector_in, patch.vector_out):
         registers += _REGISTERS_OF_SCALARS
     return max(1, min(_REGISTERS // (threads * registers), _MOST_THREADS // threads))
+
+
+def shallow_cycles(problem: ShallowProblem, device: DeviceLimits, alignment: int = 16) -> float:
+    """Return what the model expects of the plan, in cycles of a multiprocessor."""
+    patch, share = plan_for(problem, device, alignment=alignment)
+    return _cycles(problem, patch, share, device, group_of(problem, patch), THREADS)
 
 
 def _cycles(problem: ShallowProblem, patch: Patch, share: int, device: DeviceLimits, group: int, threads: int) -> float:

@@ -12,24 +12,23 @@ import numpy as np
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY
 from xcorr_app.gpu.pointwise.planner import plan_pointwise, shared_for
-from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS, PointwiseProblem
 from xcorr_app.gpu.pointwise.tile_choice import choose_tile, takes_planes
 from xcorr_app.gpu.pointwise.tile_shapes import MOST_DEPTH, ProductTile
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 __all__ = [
-    "MOST_ELEMENTS",
+    "BLOCKING_TUNABLES",
+    "TILED_TUNABLES",
     "StoredMatrix",
+    "add_segments_launch",
     "dynamic_launch",
     "pointwise_argument",
-    "segment_sum_launch",
     "stored_matrix",
     "tiled_launch",
+    "why_not_tiled",
 ]
-
-MOST_ELEMENTS = 2**31 - 2**17
-"""Of a stack and of a result in one launch, whose offsets are 32 bits wide."""
 
 _ROWS_BEYOND = MOST_DEPTH
 """Rows of zeros behind the stored matrix, for the last tile of channels."""
@@ -37,6 +36,14 @@ _CHANNELS_STAGED = 16
 """Channels between two barriers that `dynamic_launch` aims at."""
 _MOST_ROUNDS = 4
 _SUM_THREADS = 256
+BLOCKING_TUNABLES = frozenset(("ROUNDS", "MIN_BLOCKS", "CHANNEL_COUNT"))
+TILED_TUNABLES = frozenset(
+    (
+        *("LANES_M", "WARPS_M", "WARPS_N", "WARPS_K", "MICRO_M", "MICRO_N", "SPLIT", "MIN_BLOCKS"),
+        *("TILE_K", "BUFFERS", "SEGMENTS", "PLANE", "WIDE", "VECTOR", "PREFETCH", "FRAGMENTS"),
+    )
+)
+"""Macros that a caller may set, and SEGMENTS, the blocks that share the channels."""
 _TILED_DEFAULTS: Mapping[str, int] = {"VECTOR": 4, "PREFETCH": 1, "FRAGMENTS": 2}
 
 
@@ -89,6 +96,7 @@ def dynamic_launch(
 ) -> Launch:
     """Return the launch of dynamic blocking, cut as the planner says."""
     _check_elements(problem)
+    refuse_unknown("blocking", tuning or (), BLOCKING_TUNABLES)
     wanted = (tuning or {}).get("CHANNEL_COUNT")
     plan = plan_pointwise(problem.filters, problem.channels, problem.pixels, limits, wanted)
     count, groups, first = plan.channel_count, plan.lane_groups, plan.layout == "L1"
@@ -116,6 +124,13 @@ def dynamic_launch(
     return Launch("pointwise/pointwise", defines, blocks, 4 * WARP, shared_bytes, extra=extra)
 
 
+def why_not_tiled(problem: PointwiseProblem) -> str | None:
+    """Say why the tiled product does not compute a problem, if it does not."""
+    if (problem.image_type, problem.result_type) != ("float32", "float32") or problem.density or problem.clip:
+        return f"tiled multiplies float32 alone: take another kernel for {problem}"
+    return None
+
+
 def tiled_launch(
     problem: PointwiseProblem,
     limits: DeviceLimits,
@@ -126,8 +141,9 @@ def tiled_launch(
 ) -> Launch:
     """Return the launch of the tiled product."""
     _check_elements(problem)
-    if (problem.image_type, problem.result_type) != ("float32", "float32") or problem.density or problem.clip:
-        raise ArgumentError(f"pointwise_tiled multiplies float32 alone: take another kernel for {problem}")
+    if refusal := why_not_tiled(problem):
+        raise ArgumentError(refusal)
+    refuse_unknown("tiled", tuning or (), TILED_TUNABLES)
     wanted = dict(tuning or {})
     segments = wanted.pop("SEGMENTS", segments)
     planes = takes_planes(problem, alignment)
@@ -157,13 +173,12 @@ def tiled_launch(
     return Launch("pointwise/pointwise_tiled", defines, blocks, tile.threads, shared_bytes, **options)
 
 
-def segment_sum_launch(problem: PointwiseProblem, segments: int) -> Launch:
-    """Return the launch that adds the workspace's sums to the result."""
-    elements = problem.pixels * problem.filters
+def add_segments_launch(elements: int, segments: int) -> Launch:
+    """Return the launch that adds the workspace's sums to a result of so many elements."""
     vector = 1 if elements % 4 else 4
     defines = {"VECTOR": vector, "THREADS": _SUM_THREADS}
     blocks = ceil_div(elements, vector * _SUM_THREADS)
-    return Launch("im2win/im2win_sum", defines, blocks, _SUM_THREADS, extra=(elements, segments))
+    return Launch("pointwise/add_segments", defines, blocks, _SUM_THREADS, extra=(elements, segments))
 
 
 def _check_elements(problem: PointwiseProblem) -> None:

@@ -42,7 +42,7 @@ def reuse_cost(
 def separable_cost(
     problem: FilterProblem, image_type: str, result_type: str, *, terms: int, limits: DeviceLimits
 ) -> float:
-    """Microseconds of the fused pass: warps wait for as many rows as a column has taps, then work at the device's rate."""
+    """Microseconds of the fused pass: warps wait for a row for each tap of a column, then work at the device's rate."""
     rows, columns = problem.filter_shape
     weight = terms * (2 if image_type == "float64" else 1)
     copied = _copied(problem, image_type, result_type)
