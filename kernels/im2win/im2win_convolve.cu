@@ -5,7 +5,7 @@
 // is neither written nor read; both give the same bits.
 // Where tiles are too few to fill a device, blocks share K: each sums `segment_tiles` tiles of it. The first stores its sums in
 // the output; what becomes of the others' gives the same bits either way, as they are added in order:
-//     IN_TURNS 0   they go into a workspace that `im2win_sum.cu` adds to the output afterwards: memory for each segment;
+//     IN_TURNS 0   they go into a workspace that `add_segments.cu` adds to the output afterwards: memory for each segment;
 //     IN_TURNS 1   a block adds its sums to the output in its turn (`split_k_semaphore.cuh`): no memory, but a block waits for others.
 //
 // Document: Im2win, Algorithm 3, with sums of M_T x N_T, the last product filter x window, the store that ends it, and masks.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 
@@ -54,9 +55,11 @@ def start_on_host(folder, monkeypatch, names):
         def start(grid, block, arguments, shared_mem):
             assert shared_mem == shared_bytes
             names.append(name.rsplit("/", 1)[-1])
-            arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
-            assert all(array.flags.c_contiguous for array in arrays)
+            arrays = [argument for argument in arguments if not isinstance(argument, np.int32)]
+            assert all(array.flags.c_contiguous for array in arrays if isinstance(array, np.ndarray))
             numbers = arguments[len(arrays) :]
+            null = SimpleNamespace(ctypes=SimpleNamespace(data=0))  # comes as a number
+            arrays = [array if isinstance(array, np.ndarray) else null for array in arrays]
             assert all(isinstance(number, np.int32) for number in numbers)
             run_kernel(folder, Launch(name, defines, *grid, *block, shared_mem), arrays, numbers)
 

@@ -10,10 +10,9 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.filtering.array_choice import has_kernel
 from xcorr_app.filtering.mixing import mix
 from xcorr_app.filtering.stains import optical_density
-from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
-from xcorr_app.gpu.pointwise.problem import MOST_CHANNELS, MOST_ELEMENTS, POINTWISE_TYPES
 from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.memory import with_second_try
@@ -159,17 +158,6 @@ def _checked(
     target = mixed_type(source, dtype, from_log=from_log)
     by_kernel = is_device_array(stack) and has_kernel(source, target, factors.shape, math.prod(stack.shape[axis + 1 :]))
     return _Task(factors, axis, target, level if from_log else None, clip, by_kernel)
-
-
-def has_kernel(source: np.dtype, target: np.dtype, shape: tuple[int, ...], pixels: int) -> bool:
-    """Whether the kernels mix channels of one type into another on a device; CuPy's matrix product does it else.
-
-    Integer results of many channels are left to it, since it sums them in float64.
-    """
-    if source.name not in POINTWISE_TYPES or target.name not in POINTWISE_TYPES:
-        return False
-    few, most = MIX_CHANNELS, MOST_CHANNELS
-    return max(shape) <= few or (target == np.float32 and max(shape) <= most and max(shape) * pixels <= MOST_ELEMENTS)
 
 
 def _by_kernel(stack: Array, task: _Task, clipped: Array | None) -> Array:

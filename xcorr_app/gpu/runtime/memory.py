@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from xcorr_app.errors import DeviceMemoryError
 
-__all__ = ["attempt", "free_bytes", "is_out_of_memory", "release_unused", "with_second_try"]
+__all__ = [
+    "attempt",
+    "free_bytes",
+    "in_parts",
+    "is_out_of_memory",
+    "or_on_host",
+    "release_unused",
+    "with_second_try",
+    "with_smaller",
+]
 
 T = TypeVar("T")
 
@@ -67,3 +76,47 @@ def with_second_try(job: Callable[..., T], *arguments: Any, what: str) -> T:
             f"{what}: {free:.2f} of {total:.1f} GB of device memory are free ({error}); "
             "the CPU's memory may do (--device cpu, or NumPy arrays)"
         ) from error
+
+
+def in_parts(
+    job: Callable[[int, int], T],
+    count: int,
+    *,
+    at_once: int | None = None,
+    what: str = "",
+    alone: Callable[[int], T] | None = None,
+) -> Iterator[tuple[int, T]]:
+    """Yield ``stop, job(start, stop)`` for consecutive ranges of `count` items, of up to `at_once` of them.
+
+    From where device memory runs out, ranges are half as long. An item that does not fit by itself is left to
+    ``alone(index)``, where that is given, else tried a second time, which may raise DeviceMemoryError about `what`.
+    """
+    size, start = min(count, at_once or count), 0
+    while start < count:
+        stop = min(start + size, count)
+        results = attempt(job, start, stop)
+        if not results:
+            release_unused()
+            if stop - start > 1:
+                size = (stop - start) // 2
+                continue
+            results = [with_second_try(job, start, stop, what=what) if alone is None else alone(start)]
+        start = stop
+        yield stop, results.pop()  # not kept while the next one is computed
+
+
+def with_smaller(job: Callable[[int], T], sizes: Iterable[int], what: str) -> T:
+    """Run ``job(size)`` with the first size that fits into device memory; DeviceMemoryError(what) if none does."""
+    for size in sizes:
+        if results := attempt(job, size):
+            return results[0]
+        release_unused()
+    raise DeviceMemoryError(what)
+
+
+def or_on_host(job: Callable[[], T], host_job: Callable[[], T]) -> T:
+    """Run a job on the device; where its memory runs out, the one that does the same on the CPU."""
+    if results := attempt(job):
+        return results[0]
+    release_unused()
+    return host_job()

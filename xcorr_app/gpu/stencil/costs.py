@@ -27,6 +27,9 @@ _OF_FLOOR = (1.10, 1.11, 1.25, 1.20, 1.37, 1.30, 1.46, 1.43, 1.34, 1.42)
 _BANDED_FIXED, _BANDED_STEP = 1.2e-6, 0.76e-6
 """Microseconds for a result: whatever the taps, and for each product of 16."""
 
+_SLIDING = {1: (8.5, 0.001), 2: (6.6, 0.0025), 4: (3.55, 0.0005), 8: (7.0, 0.001)}
+"""Copies that both passes take, and what each tap adds, by the bytes of a result."""
+
 
 def reuse_cost(
     problem: FilterProblem, image_type: str, result_type: str, *, is_double: bool, limits: DeviceLimits
@@ -59,10 +62,10 @@ def banded_cost(problem: FilterProblem, limits: DeviceLimits) -> float:
 
 def sliding_cost(problem: FilterProblem, image_type: str, result_type: str, limits: DeviceLimits) -> float:
     """Microseconds of two passes of sliding sums: the rate is that of any length, each segment begins with a window."""
-    copies = 3.0 if image_type == result_type == "float32" else 6.8
-    begun = 0.0028 * sum(problem.filter_shape) / 2
-    work = _copied(problem, image_type, result_type) * (copies + begun)
-    return 8 * _LAUNCH + work * _share(limits)
+    copies, of_tap = _SLIDING[np.dtype(result_type).itemsize]
+    taps = sum(problem.filter_shape) / 2
+    work = _copied(problem, image_type, result_type) * (copies + of_tap * taps)
+    return 4 * _LAUNCH + work * _share(limits)
 
 
 def _results(problem: FilterProblem) -> float:

@@ -75,10 +75,11 @@ def separable_on_device(
         value = outside if boundary == "constant" else None
         macros = tuple(sorted(tuning.items())) if tuning else ()
         marks = None
-        if _chosen(current_device(), kernel, problem, key, image_type, result_type, bool(tuning)) == "banded":
+        kernel = _chosen(current_device(), kernel, problem, key, image_type, result_type, bool(tuning))
+        if kernel == "banded":
             marks = run_banded(problem, key[0], value or 0.0, images, out, macros)
             macros = ((ONLY_MARKED, 1),)
-        if not fits_one_pass(filter_shape, image_type):
+        elif kernel == "two_passes":
             two_passes(images, vectors, problem, outside, out, clipped)
             return out
         values, clips = _argument(key, value, image_type, result_type)
@@ -99,8 +100,10 @@ def _chosen(
     is_tuned: bool,
 ) -> str:
     """Return the kernel that was asked for if it takes the problem; for ``"auto"`` the faster one that does."""
-    if kernel not in ("auto", "separable", "banded"):
-        raise ArgumentError(f"unknown kernel {kernel!r}: choose from auto, separable, banded")
+    if kernel not in ("auto", "separable", "banded", "two_passes"):
+        raise ArgumentError(f"unknown kernel {kernel!r}: choose from auto, separable, banded, two_passes")
+    if kernel == "two_passes" or not fits_one_pass(problem.filter_shape, image_type):
+        return "two_passes"
     if kernel == "separable" or (kernel == "auto" and is_tuned):
         return "separable"
     terms = tuple((np.frombuffer(column), np.frombuffer(row)) for column, row in key)

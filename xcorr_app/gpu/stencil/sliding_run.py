@@ -1,4 +1,4 @@
-"""Long Gaussians and boxes on the device: stack in, filtered stack out, at a cost that is the same for all lengths."""
+"""Long Gaussians on the device: stack in, filtered stack out, at a cost that is the same for all lengths."""
 
 from __future__ import annotations
 
@@ -20,28 +20,19 @@ from xcorr_app.gpu.stencil.cosine_series import (
     EXACT_TOLERANCE,
     TOLERANCE,
     CosineSeries,
-    box_series,
     gaussian_series,
     start_table,
 )
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES
 from xcorr_app.gpu.stencil.sliding import SlidingPass, packed_table, segment_rows, series_argument, sliding_launch
 
-__all__ = ["BETWEEN_BYTES", "adds_doubles_fast", "sliding_box_on_device", "sliding_gaussian_on_device"]
+__all__ = ["BETWEEN_BYTES", "sliding_gaussian_on_device"]
 
 BETWEEN_BYTES = 2**30
 """Memory for what the first pass leaves to the second, in bytes; a larger stack is worked on in parts."""
 
-_FAST_DOUBLES = ("60", "70", "80", "90", "100")
-"""Compute capabilities that add in float64 at half the rate of float32."""
-
 _Macros = tuple[tuple[str, int], ...]
 _Types = tuple[str, str]  # of sums, and of the products in the first of them
-
-
-def adds_doubles_fast() -> bool:
-    """Whether sums in float64 cost the current device little more than those in float32."""
-    return str(sys.modules["cupy"].cuda.Device().compute_capability) in _FAST_DOUBLES
 
 
 def sliding_gaussian_on_device(
@@ -65,24 +56,6 @@ def sliding_gaussian_on_device(
     return _filtered(images, (series[0], series[1]), boundary, outside, dtype, out, clipped, sums, tuning)
 
 
-def sliding_box_on_device(
-    images: Any,
-    rows: int,
-    columns: int,
-    *,
-    boundary: str = "reflect",
-    outside: float = 0.0,
-    dtype: npt.DTypeLike | None = None,
-    out: Any = None,
-    clipped: Any = None,
-    sums: str = "auto",
-    tuning: Mapping[str, int] | None = None,
-) -> Any:
-    """Take running means over a box of an odd number of rows and columns, as `scipy.ndimage.uniform_filter` does."""
-    series = [box_series(size) if size != 1 else None for size in (rows, columns)]
-    return _filtered(images, (series[0], series[1]), boundary, outside, dtype, out, clipped, sums, tuning)
-
-
 def _filtered(
     images: Any,
     series: tuple[CosineSeries | None, CosineSeries | None],
@@ -100,7 +73,7 @@ def _filtered(
     if images.ndim < 2:
         raise ShapeError(f"images {images.shape} must have at least two axes")
     if series == (None, None):
-        raise ArgumentError("neither axis is filtered: a sigma must be above 0, a box larger than 1 x 1")
+        raise ArgumentError("neither axis is filtered: a sigma must be above 0")
     if out is not None and (out.shape != images.shape or out.dtype != result_type or not out.flags.c_contiguous):
         raise ShapeError(
             f"out must be a dense {result_type} array of shape {images.shape}, not {out.dtype} {out.shape}"
