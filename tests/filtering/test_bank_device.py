@@ -86,7 +86,7 @@ def test_the_host_computes_what_does_not_fit(rng: Any, kernels: list[str], monke
         calls.append(len(source))
         raise DeviceMemoryError("none")
 
-    monkeypatch.setattr(bank_device, "_at_once", no_room)
+    monkeypatch.setattr(bank_device, "at_once", no_room)
     monkeypatch.setattr(bank_device, "with_second_try", lambda make, *a, what: make(*a).view(DeviceArray))
     found = filter_bank(images.view(DeviceArray), bank)
     agree(found, images, bank, "reflect")
@@ -96,7 +96,7 @@ def test_the_host_computes_what_does_not_fit(rng: Any, kernels: list[str], monke
 
 def test_memory_that_is_short_once(rng: Any, kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     images, bank = noise(rng, (3, 2, 9, 8), "uint16"), rng.normal(size=(4, 2, 3, 3))
-    taken, at_once = [], bank_device._at_once
+    taken, at_once = [], bank_device.at_once
 
     def short_once(kernel: str, source: Any, *rest: Any) -> None:
         taken.append(len(source))
@@ -104,7 +104,7 @@ def test_memory_that_is_short_once(rng: Any, kernels: list[str], monkeypatch: py
             raise OutOfMemoryError
         at_once(kernel, source, *rest)
 
-    monkeypatch.setattr(bank_device, "_at_once", short_once)
+    monkeypatch.setattr(bank_device, "at_once", short_once)
     agree(filter_bank(images, bank), images, bank, "reflect")
     assert taken == [3, 1, 1, 1]
 

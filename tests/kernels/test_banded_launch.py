@@ -186,6 +186,12 @@ def test_tensor_cores_are_taken_where_they_were_measured_to_win(taps, shape):
     assert right == ((taps, shape) not in MISJUDGED)
 
 
+def test_unlike_taps_that_fill_their_products_are_taken_over_few_results():
+    for shape, taken in (((16, 512, 512), True), ((64, 512, 512), False)):
+        assert is_faster_banded(problem(shape, (65, 65)), same_taps=False) is taken
+    assert not is_faster_banded(problem((16, 512, 512), (65, 3)), same_taps=False)
+
+
 def test_what_was_not_measured_is_left_to_the_other_kernel():
     """Tiny images, and taps that differ over large ones, which leave registers for few blocks."""
     assert not is_faster_banded(problem((1, 64, 64), (33, 33)), same_taps=True)

@@ -31,7 +31,7 @@ def bank_of_device_images(
         what = f"a result of shape {shape}"
         result = with_second_try(xp.empty, shape, np.float64 if wide else np.float32, what=what)
         decision = decide_bank(stack.shape, stack.dtype, bank.shape, device_limits(current_device()), mode)
-        run = functools.partial(_at_once, decision.kernel) if decision.engine == "im2win" else _one_by_one
+        run = functools.partial(at_once, decision.kernel) if decision.engine == "im2win" else one_by_one
 
         def some(start: int, stop: int) -> None:
             run(stack[start:stop], bank, mode, cval, result[start:stop])
@@ -44,12 +44,13 @@ def bank_of_device_images(
         return result
 
 
-def _at_once(kernel: str, images: Array, bank: npt.NDArray[np.float64], mode: Mode, cval: float, out: Array) -> None:
+def at_once(kernel: str, images: Array, bank: npt.NDArray[np.float64], mode: Mode, cval: float, out: Array) -> None:
+    """All filters together, by a kernel of the table of Im2win."""
     source = images.astype(np.int16) if images.dtype == np.int8 else images
     bank_on_device(source, bank, out, kernel=kernel, boundary=mode, outside=cval)
 
 
-def _one_by_one(images: Array, bank: npt.NDArray[np.float64], mode: Mode, cval: float, out: Array) -> None:
+def one_by_one(images: Array, bank: npt.NDArray[np.float64], mode: Mode, cval: float, out: Array) -> None:
     """Filter by filter; what is not finite becomes NaN, which it is in the other kernel too."""
     xp = array_namespace(images)
     if images.dtype == np.int8:

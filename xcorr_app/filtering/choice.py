@@ -23,7 +23,7 @@ from xcorr_app.gpu.stencil.problem import LARGEST_FILTER, FilterProblem
 from xcorr_app.gpu.stencil.reuse import reuse_kernel
 from xcorr_app.gpu.stencil.separable import fits_one_pass
 
-__all__ = ["check_device_engine", "decide_filter", "is_cheaper_apart", "origin_of", "slides"]
+__all__ = ["check_device_engine", "decide_filter", "filter_task", "is_cheaper_apart", "origin_of", "slides"]
 
 DENSE_AREA = {1: 42, 2: 42, 4: 49, 8: 49}
 """Taps, by the bytes of a pixel, up to which the copy of the image takes as long as the products, or nearly: the dense
@@ -57,17 +57,17 @@ def decide_filter(
         return _on_host(request.kernel, engine, finite=finite)
     kernel, asked = request.kernel, "it was asked for"
     if engine in KERNELS and engine not in ("reuse", "separable"):
-        task = _task(request, taps, image_shape, image_type, engine_of(engine))
+        task = filter_task(request, taps, image_shape, image_type, engine_of(engine))
         if refusal := KERNELS[engine].accepts(task, limits):
             raise ArgumentError(f"{refusal}: use 'auto'")
         return _decided(engine, asked, task, limits)
     check_device_engine(kernel, engine)
     if engine == "auto" and slides(taps, request, image_type) and _slides_fast(request, limits):
-        task = _task(request, taps, image_shape, image_type, "sliding")
+        task = filter_task(request, taps, image_shape, image_type, "sliding")
         why = "a Gaussian so wide that sliding sums, which take the same for any width, take less than its taps"
         return _decided("sliding", why, task, limits)
     family, why = (engine, asked) if engine != "auto" else _family(kernel, image_type.itemsize)
-    task = _task(request, taps, image_shape, image_type, family)
+    task = filter_task(request, taps, image_shape, image_type, family)
     if family == "fft":
         return Decision("fft", "", why, _candidates(task, limits, Candidate("fft")))
     if family == "reuse":
@@ -154,9 +154,10 @@ def _slides_fast(request: Request, limits: DeviceLimits) -> bool:
     return request.target.itemsize != 2 or limits.has_fast_float64
 
 
-def _task(
+def filter_task(
     request: Request, taps: npt.ArrayLike | Filter, image_shape: tuple[int, ...], image_type: np.dtype, engine: str
 ) -> FilterTask:
+    """Return what the filters' table is asked, where sums are as exact as the engine needs them."""
     kernel = request.kernel
     height, width = image_shape[-2:]
     problem = FilterProblem(

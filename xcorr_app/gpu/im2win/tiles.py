@@ -168,8 +168,9 @@ def _cycles(problem: Im2winProblem, tile: Tile, depth: int, segments: int, devic
     of_block = tile.threads / WARP / 4 * slots + _CYCLES_OF_ELEMENT * elements  # four warps issue at once
     on_busiest = ceil_div(blocks, device.multiprocessors)
     resident = min(on_busiest, tile.resident_blocks)
-    warps = resident * tile.threads / WARP
-    work = on_busiest * of_block * (warps + _WARPS_HALF) / warps + _LATENCY * (1 + on_busiest / (4 * resident))
+    # Every wave of blocks, a last one of few too, waits as long as this many more blocks would take.
+    waiting = ceil_div(on_busiest, resident) * _WARPS_HALF * WARP / tile.threads
+    work = (on_busiest + waiting) * of_block + _LATENCY * (1 + on_busiest / (4 * resident))
     if segments == 1:
         return max(work, 4 * problem.filters * problem.columns / _BYTES_PER_CYCLE)
     # Passes over the output: partial sums are written, and read again; an addition in memory is taken for three.

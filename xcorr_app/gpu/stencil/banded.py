@@ -50,10 +50,12 @@ _FEWEST_RESULTS, _FEW_RESULTS = 2**16, 2**20
 """Of a stack: the smallest that was measured, and the largest that does not fill a device, where `separable` waits."""
 _SHORTEST_SIDE, _LARGEST_IMAGE = 100, 2**26
 """Of results: the shortest that was measured, and the most of an image: `separable` looks through its blocks' marks."""
-_FILLED = {"few": 10.0, "unaligned": 8.5, "many": 11.0}
+_FILLED = {"few": 10.0, "unaligned": 8.5, "many": 11.0, "full": 13.0}
 """Taps of a column for each product of 16 along it, from which on tensor cores are the faster ones: 33 taps have 11, as
 they fill three products, 41 have 10.25 and 65 have 13. By whether results are few, and whether rows of images begin off
 quads, which slows `separable` down most."""
+_SOME_RESULTS, _LONG_TAPS = 2**22, 33
+"""Results up to which taps of the axes may differ, if they fill their products wholly and both are so many."""
 _QUAD = 4
 _GAINS = range(-40, 1)
 """Exponents of the sums' scale against the results' that leave room for values of every size."""
@@ -143,6 +145,8 @@ def is_faster_banded(problem: SeparableProblem, *, same_taps: bool) -> bool:
         return filled >= _FILLED["few"]
     if problem.image_shape[1] % _QUAD:
         return filled >= _FILLED["unaligned"]
+    if results <= _SOME_RESULTS and min(problem.filter_shape) >= _LONG_TAPS and filled >= _FILLED["full"]:
+        return True
     return same_taps and filled >= _FILLED["many"]
 
 
