@@ -24,6 +24,8 @@ FEWEST_AT_ONCE = 12
 """Filters of one channel from which all are computed at once; fewer leave most of a tile of filters empty."""
 FEWEST_SHALLOW = 2
 """The same where all values of a few results stay in a thread's registers: no tile is there to be filled."""
+CLEARLY_LESS = 0.7
+"""Of the time of all at once, expected of one filter after the other, from which that is taken."""
 LARGEST_DIRECT = 100
 """Taps of a filter (one channel) up to which the CPU takes the sums directly."""
 
@@ -60,6 +62,9 @@ def decide_bank(
     candidates = (*at_once, one_by_one)
     if channels == 1 and filters < (FEWEST_SHALLOW if kernel == "shallow" else FEWEST_AT_ONCE):
         return Decision("filters", "", f"{filters} filters of one channel leave a tile empty", candidates)
+    together, apart = at_once[-1].microseconds, one_by_one.microseconds
+    if together is not None and apart is not None and apart < CLEARLY_LESS * together:
+        return Decision("filters", "", f"{filters} filters leave most of a tile of filters empty", candidates)
     reasons = {
         "shallow": f"{layer.depth} products a result: all values stay in registers",
         "implicit": f"{filters} filters of {channels} channels share what is read of the images",
@@ -136,5 +141,8 @@ def _one_by_one_cost(
         types = ("uint8", "float32")
     problem = FilterProblem((shape[-2], shape[-1]), (bank_shape[-2], bank_shape[-1]), shape[0], mode)
     one = reuse_cost(problem, *types, is_double=is_wide(image_type), limits=limits)
-    moved = 2 * math.prod(problem.result_shape) * shape[0] * np.dtype(types[1]).itemsize / 3.985e6
-    return bank_shape[0] * bank_shape[1] * (one + moved)
+    read = math.prod(shape[-2:]) * np.dtype(types[0]).itemsize
+    written = math.prod(problem.result_shape) * np.dtype(types[1]).itemsize
+    # A channel is copied out of its images, and its sums are added to those of the others.
+    moves = (2 * written) if bank_shape[1] == 1 else (2 * read + 5 * written)
+    return bank_shape[0] * bank_shape[1] * (one + shape[0] * moves / 3.985e6)

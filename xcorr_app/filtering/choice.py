@@ -116,7 +116,8 @@ def slides(taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype)
 def is_cheaper_apart(shape: tuple[int, int], rank: int, pixel_bytes: int = 4) -> bool:
     """Whether passes along either axis cost less than all taps: products a pixel, where the copy does not hide them."""
     height, width = shape
-    return height * width > DENSE_AREA[pixel_bytes] and rank * (height + width) < height * width
+    dense = DENSE_AREA[pixel_bytes if rank == 1 else 4]
+    return height * width > dense and rank * (height + width) < height * width
 
 
 def engine_of(kernel: str) -> str:

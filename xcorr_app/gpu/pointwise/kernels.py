@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from xcorr_app.errors import ArgumentError
@@ -27,8 +27,9 @@ _CHANNELS_OF_BYTES = 12
 """So they are from here on, to as many results, where planes are read 16 bytes at a time; but for 16 of 16 bits."""
 _FILTERS_OF_SPLIT = 16
 """Of float32, `mix_split` makes up to so many results at the copy rate; `shallow` does with more."""
-_PIXELS_OF_SPLIT = 2**14
-"""Of float32, pixels from which `mix_split` fills the device."""
+_CHANNELS_AT_ONCE, _PIXELS_OF_SPLIT = 8, 2**15
+"""Of more channels of float32 than a thread of `mix` waits for at once, and fewer pixels than fill the device without
+blocks that share the filters, `shallow` is the faster one: 32 to 16 channels of 112 x 112 take 3.5 us for 6.5."""
 _CHANNELS_OF_SHALLOW = 32
 """Where tensor cores could multiply floats, `shallow` takes up to so many channels."""
 _MOST_PIXELS = 2**36
@@ -38,8 +39,10 @@ _CYCLES_OF_MICROSECOND = 1880.0
 _COPY, _LAUNCH = 3.985e6, 2.5
 _MIX_FMA, _MIX_OF_CHANNEL = 11.5e6, 0.16
 """Multiply-adds of `mix` in a microsecond, which issue slots bound; and what a thread waits for each channel."""
-_SPLIT_PRODUCTS, _BYTES_PRODUCTS = 15.0e6, 22.0e6
-"""Multiply-adds in a microsecond of whole tiles of 16 x 8 (`mix_split`) and 16 x 32 (`mix_bytes`, of 16 bits)."""
+_SPLIT_PRODUCTS, _BYTES_PRODUCTS = 15.0e6, {1: 50.0e6, 2: 30.0e6}
+"""Multiply-adds in a microsecond of whole tiles of 16 x 8 (`mix_split`) and, by the bytes of a pixel, of 16 x 32."""
+_SHALLOW_LAUNCH, _SHALLOW_INTEGERS = 1.5, 1.2
+"""Microseconds that the model of `shallow` leaves out; its time for integers over the model's."""
 
 
 @dataclass(frozen=True)
@@ -71,16 +74,20 @@ def _copied(p: PointwiseProblem) -> float:
 def _mix_cost(task: MixingTask, limits: DeviceLimits) -> float:
     p = task.problem
     work = max(_copied(p), p.pixels * p.channels * p.filters / _MIX_FMA)
-    return _LAUNCH + _MIX_OF_CHANNEL * p.channels + work * _share(limits)
+    return _LAUNCH + max(_MIX_OF_CHANNEL * p.channels, work * _share(limits))
 
 
-def _streamed_cost(rate: float, depth: int) -> Callable[[MixingTask, DeviceLimits], float]:
-    def cost(task: MixingTask, limits: DeviceLimits) -> float:
-        p = task.problem
-        products = p.pixels * ceil_div(p.channels, depth) * depth * ceil_div(p.filters, 16) * 16
-        return _LAUNCH + max(_copied(p), products / rate) * _share(limits)
+def _split_cost(task: MixingTask, limits: DeviceLimits) -> float:
+    return _of_products(task.problem, 8, _SPLIT_PRODUCTS, limits)
 
-    return cost
+
+def _bytes_cost(task: MixingTask, limits: DeviceLimits) -> float:
+    return _of_products(task.problem, 32, _BYTES_PRODUCTS[task.problem.image_bytes], limits)
+
+
+def _of_products(p: PointwiseProblem, depth: int, rate: float, limits: DeviceLimits) -> float:
+    products = p.pixels * ceil_div(p.channels, depth) * depth * ceil_div(p.filters, 16) * 16
+    return _LAUNCH + max(_copied(p), products / rate) * _share(limits)
 
 
 def _share(limits: DeviceLimits) -> float:
@@ -88,7 +95,8 @@ def _share(limits: DeviceLimits) -> float:
 
 
 def _shallow_cost(task: MixingTask, limits: DeviceLimits) -> float:
-    return shallow_cycles(ShallowProblem.of_pixels(task.problem), limits, task.alignment) / _CYCLES_OF_MICROSECOND
+    work = shallow_cycles(ShallowProblem.of_pixels(task.problem), limits, task.alignment) / _CYCLES_OF_MICROSECOND
+    return _SHALLOW_LAUNCH + work * (1.0 if task.problem.result_type == "float32" else _SHALLOW_INTEGERS)
 
 
 def _tiled_cost(task: MixingTask, limits: DeviceLimits) -> float:
@@ -139,7 +147,7 @@ KERNELS: Mapping[str, KernelEntry[MixingTask]] = {
             lambda task, limits, tuning=None: mix_bytes.bytes_launch(
                 task.problem, limits, alignment=task.alignment, tuning=tuning
             ),
-            _streamed_cost(_BYTES_PRODUCTS, 32),
+            _bytes_cost,
             mix_bytes.TUNABLES,
             "beyond pointwise convolution: exact products of bytes on tensor cores",
         ),
@@ -150,7 +158,7 @@ KERNELS: Mapping[str, KernelEntry[MixingTask]] = {
             lambda task, limits, tuning=None: mix_split.split_launch(
                 task.problem, limits, alignment=task.alignment, tuning=tuning
             ),
-            _streamed_cost(_SPLIT_PRODUCTS, 8),
+            _split_cost,
             mix_split.TUNABLES,
             "beyond pointwise convolution: three products in TF32 for one in float32",
         ),
@@ -213,12 +221,14 @@ def kernel_for(problem: PointwiseProblem, *, alignment: int = 16, limits: Device
         if by_bytes and _is_faster_by_bytes(problem, alignment):
             return "mix_bytes"
         few = problem.channels <= _CHANNELS_OF_MIX or problem.filters <= _FILTERS_OF_MIX
+        floats = problem.image_type == problem.result_type == "float32"
+        waits = problem.channels > _CHANNELS_AT_ONCE and problem.pixels < _PIXELS_OF_SPLIT
+        if floats and waits and _is_shallow(problem):
+            return "shallow"
         if problem.interleaved or few or problem.pixels < _PIXELS_OF_OTHERS:
             return "mix"
         shallow = _is_shallow(problem)
-        floats = problem.image_type == problem.result_type == "float32"
-        # Few pixels fill the device only where blocks share the filters, too.
-        prefers_shallow = floats and (problem.filters > _FILTERS_OF_SPLIT or problem.pixels < _PIXELS_OF_SPLIT)
+        prefers_shallow = floats and problem.filters > _FILTERS_OF_SPLIT
         by_split = mix.why_not_streamed("mix_split", problem, alignment, limits) is None
         if by_split and not (prefers_shallow and shallow):
             return "mix_split"

@@ -39,7 +39,8 @@ def reuse_cost(
     products = _results(problem) * rows * columns * (2 if is_double else 1) / _FMA
     factor = float(np.interp(math.sqrt(rows * columns), _SIDES, _OF_FLOOR))
     floor = max(_copied(problem, image_type, result_type), products)
-    return _LAUNCH + 0.15 * rows + factor * floor * _share(limits)
+    waiting = 0.15 * rows + 0.017 * rows * columns  # of a warp alone, for eight rows of results
+    return _LAUNCH + max(waiting, factor * floor * _share(limits))
 
 
 def separable_cost(
