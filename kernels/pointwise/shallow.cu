@@ -176,16 +176,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
             const int c = k / (FILTER_HEIGHT * FILTER_WIDTH), tap = k % (FILTER_HEIGHT * FILTER_WIDTH);
             const int u = tap % FILTER_HEIGHT, v = tap / FILTER_HEIGHT;
 #pragma unroll
-            for (int quad = 0; quad < GROUP; quad += 4) {
-                const Four four = load_four(group + k * GROUP + quad);
+            for (int vec4 = 0; vec4 < GROUP; vec4 += 4) {
+                const Four four = load_four(group + k * GROUP + vec4);
 #pragma unroll
                 for (int g = 0; g < 4; ++g)
 #pragma unroll
                     for (int j = 0; j < PIXELS_Y; ++j)
 #pragma unroll
                         for (int i = 0; i < PIXELS_X; ++i)
-                            sum[quad + g][j][i] =
-                                fused(four.at[g], value[c][j * STRIDE + u][i * STRIDE + v], sum[quad + g][j][i]);
+                            sum[vec4 + g][j][i] =
+                                fused(four.at[g], value[c][j * STRIDE + u][i * STRIDE + v], sum[vec4 + g][j][i]);
             }
         }
 #pragma unroll

@@ -10,7 +10,7 @@ import numpy as np
 from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.im2win import run as im2win_run
-from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, transform_launch, turn_counters
+from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, semaphore_count, transform_launch
 from xcorr_app.gpu.im2win.problem import stored_filters
 from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
@@ -94,7 +94,7 @@ def convolve_on_host(folder, images, filters, problem, *, implicit=False, segmen
         run_kernel(folder, basic_launch(problem, basic_rows), (source, stored, output), problem.arguments())
     else:
         launch = convolve_launch(problem, implicit=implicit, segments=segments, tuning=tuning)
-        passed = guarded(np.zeros(turn_counters(launch), np.int32))
+        passed = guarded(np.zeros(semaphore_count(launch), np.int32))
         further = 0 if passed.size else launch.segments - 1
         workspace = guarded(np.full((further, *problem.out_shape), np.nan, np.float32))
         arrays = (source, as_read(launch, filters), output, workspace, passed)

@@ -11,12 +11,12 @@ from xcorr_app.gpu.im2win.launches import (
     STEPS,
     basic_launch,
     convolve_launch,
+    semaphore_count,
     transform_launch,
-    turn_counters,
 )
 from xcorr_app.gpu.im2win.problem import LAYERS, MOST_ELEMENTS, MOST_TILE_DEPTH, Im2winProblem, stored_filters
 from xcorr_app.gpu.im2win.run import WINDOW_BYTES
-from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES, plan_for, takes_turns, tile_depth
+from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES, plan_for, tile_depth, uses_semaphore
 from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 
@@ -89,14 +89,14 @@ def test_segments_share_all_of_k(segments):
         layer.filters * layer.columns,
         launch.segments,
     )
-    assert turn_counters(launch) == 0
-    in_turns = convolve_launch(layer, implicit=True, segments=segments)
-    assert turn_counters(in_turns) == (in_turns.blocks // in_turns.segments if in_turns.segments > 1 else 0)
+    assert semaphore_count(launch) == 0
+    serial = convolve_launch(layer, implicit=True, segments=segments)
+    assert semaphore_count(serial) == (serial.blocks // serial.segments if serial.segments > 1 else 0)
 
 
 def test_segments_of_little_output_take_no_turns():
-    assert turn_counters(convolve_launch(LAYERS[12].with_images(1), implicit=True, segments=16)) == 0
-    assert takes_turns(LAYERS[12], 16, 5)
+    assert semaphore_count(convolve_launch(LAYERS[12].with_images(1), implicit=True, segments=16)) == 0
+    assert uses_semaphore(LAYERS[12], 16, 5)
 
 
 def test_a_bank_is_read_as_it_is_where_segments_take_turns():

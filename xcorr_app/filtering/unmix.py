@@ -63,7 +63,7 @@ def unmix(
     (..., C_out, ...) array
         New, of the kind of `stack`, with the channels on the same axis. Computed in float64 where it is rounded to
         integers and for types of more than 16 bits other than float32, else in float32. On a device, integers of 9 to
-        32 channels are summed in float32 or, where that is quicker, exactly with a matrix of 29 bits or more a row
+        32 channels are summed in float32 or, where that is faster, exactly with a matrix of 29 bits or more a row
         (off by 0.004 and 0.002 times the power of two above the row's largest element): a sum that close to a half
         may be rounded to its other neighbour; and an infinity may make NaN of its pixel's channels. Neither NaN nor
         infinity touches other pixels.

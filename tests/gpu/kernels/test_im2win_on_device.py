@@ -132,7 +132,7 @@ def test_the_implicit_form_makes_no_window_tensor(cupy):
     assert outputs <= sum(taken) <= 1.1 * outputs + 4 * filters.nbytes
 
 
-def test_segments_in_turns_take_no_memory(cupy):
+def test_segments_serial_take_no_memory(cupy):
     """Layer 12 takes its output alone, once the counters of the stream are there."""
     problem = LAYERS[12]
     images = cupy.ones((problem.images, problem.channels, problem.height, problem.width), "float32")

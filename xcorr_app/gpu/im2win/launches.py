@@ -7,7 +7,7 @@ from typing import Any
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.problem import MOST_TILE_DEPTH, Im2winProblem
-from xcorr_app.gpu.im2win.tiles import plan_for, takes_turns
+from xcorr_app.gpu.im2win.tiles import plan_for, uses_semaphore
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -19,8 +19,8 @@ __all__ = [
     "basic_launch",
     "convolve_launch",
     "filters_launch",
+    "semaphore_count",
     "transform_launch",
-    "turn_counters",
 ]
 
 DEFAULTS: Mapping[str, int] = {"MICRO_M": 8, "VECTOR": 4, "BUFFERS": 2, "PREFETCH": 1, "FRAGMENTS": 2}
@@ -103,23 +103,23 @@ def convolve_launch(
     of_segment = ceil_div(tiles, plan.segments)
     parts = ceil_div(tiles, of_segment)  # none is empty
     blocks = ceil_div(problem.filters, tile_m) * ceil_div(problem.columns, tile_n) * parts
-    turns = implicit and takes_turns(problem, depth, parts)
+    serial = implicit and uses_semaphore(problem, depth, parts)
     # Tiles, or where sums pass through on their way out; offsets of two tiles, for a bank too; where columns start.
     floats = max(chosen["BUFFERS"] * depth * (tile_m + 4 + tile_n + 4), threads * chosen["MICRO_N"])
-    shared_bytes = 4 * (floats + (4 if turns else 2) * ceil_div(depth, 4) * 4 + tile_n)
+    shared_bytes = 4 * (floats + (4 if serial else 2) * ceil_div(depth, 4) * 4 + tile_n)
     if chosen["BUFFERS"] > _MOST_BUFFERS:
         raise ArgumentError(f"BUFFERS is at most {_MOST_BUFFERS}, not {chosen['BUFFERS']}")
     if threads > 1024 or threads < depth or depth > MOST_TILE_DEPTH or shared_bytes > device.shared_bytes:
         raise ArgumentError(f"no block can hold {threads} threads with {shared_bytes} bytes of shared memory: {chosen}")
-    how = {"IMPLICIT": int(implicit), "IN_TURNS": int(turns), "BANK": int(turns)}
+    how = {"IMPLICIT": int(implicit), "SERIAL_SPLIT_K": int(serial), "BANK": int(serial)}
     defines = {**_filter_size(problem), **how, **chosen}
     options: dict[str, Any] = {"extra": (of_segment,), "segments": parts}
     return Launch("im2win/im2win_convolve", defines, blocks, threads, shared_bytes, **options)
 
 
-def turn_counters(launch: Launch) -> int:
-    """Count what the segments of every tile take turns by."""
-    return launch.blocks // launch.segments if launch.defines["IN_TURNS"] else 0
+def semaphore_count(launch: Launch) -> int:
+    """Count what the segments of every tile wait for."""
+    return launch.blocks // launch.segments if launch.defines["SERIAL_SPLIT_K"] else 0
 
 
 def _filter_size(problem: Im2winProblem) -> dict[str, int]:

@@ -1,4 +1,4 @@
-"""What an Im2win convolution is asked for; the Python side of ``kernels/include/im2win.cuh``."""
+"""What an Im2win convolution is asked for; the Python side of ``kernels/im2win/im2win.cuh``."""
 
 from __future__ import annotations
 

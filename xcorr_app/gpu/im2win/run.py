@@ -14,8 +14,8 @@ from xcorr_app.gpu.im2win.launches import (
     basic_launch,
     convolve_launch,
     filters_launch,
+    semaphore_count,
     transform_launch,
-    turn_counters,
 )
 from xcorr_app.gpu.im2win.problem import Im2winProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_argument, shallow_launch
@@ -35,8 +35,8 @@ WINDOW_BYTES = 2**30
 """Memory of the window tensor of a part, in bytes: enough blocks to fill a device, for most problems."""
 
 
-_FEWEST_COUNTERS = 1024
-"""Of an array for the turns of segments."""
+_MIN_COUNTERS = 1024
+"""Of an array for the serial of segments."""
 
 
 def im2win_on_device(
@@ -100,7 +100,7 @@ def convolve_part(
     shared_by = 1 if plane_pitch is not None else segments
     limits = device_limits(current_device())
     launch = convolve_launch(part, implicit=implicit, segments=shared_by, tuning=tuning, device=limits)
-    number = turn_counters(launch)
+    number = semaphore_count(launch)
     passed = _counters(current_device(), number) if number else output  # in whose place nothing is touched
     taps = filters.bank if launch.defines["BANK"] else filters.stored
     further = 0 if number else launch.segments - 1
@@ -119,7 +119,7 @@ def _stored(problem: Im2winProblem, bank: Any) -> Any:
 
 def _counters(device: int, number: int) -> Any:
     """Zeros that a launch of the current stream leaves as they are: some KB, kept for the next launch in it."""
-    return _kept_counters(device, max(_FEWEST_COUNTERS, 1 << (number - 1).bit_length()))()[-1]
+    return _kept_counters(device, max(_MIN_COUNTERS, 1 << (number - 1).bit_length()))()[-1]
 
 
 @functools.lru_cache(maxsize=64)

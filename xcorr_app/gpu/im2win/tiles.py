@@ -9,7 +9,7 @@ from xcorr_app.gpu.im2win.problem import Im2winProblem
 from xcorr_app.gpu.runtime.launch import WARP, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["MOST_SEGMENTS", "TILES", "TILE_DEPTHS", "Plan", "Tile", "plan_for", "takes_turns", "tile_depth"]
+__all__ = ["MOST_SEGMENTS", "TILES", "TILE_DEPTHS", "Plan", "Tile", "plan_for", "tile_depth", "uses_semaphore"]
 
 TILE_DEPTHS = (8, 9, 10, 12, 15, 16)
 """Elements of K in a tile."""
@@ -30,7 +30,7 @@ _WARPS_HALF = 2.0  # warps of a multiprocessor that reach half of the issue rate
 _RESIDENT_SUMS = 2**15  # of a multiprocessor, for its registers
 _BYTES_PER_CYCLE = 2260  # that the device copies: 4.24 TB/s at 1.88 GHz
 _CYCLES_OF_LAUNCH = 5000  # for the second launch, which adds up segments
-_CYCLES_OF_TURN = 5000  # for a segment that adds its sums after another's; from layer 12's times with 3 to 8
+_CYCLES_OF_SEMAPHORE = 5000  # for a segment that adds its sums after another's; from layer 12's times with 3 to 8
 
 _MOST_WORKSPACE = 8 << 20
 """Bytes that the sums of segments may take."""
@@ -135,10 +135,10 @@ def plan_for(problem: Im2winProblem, device: DeviceLimits, *, segments: int | No
     return min(plans, key=lambda plan: plan.cycles)
 
 
-def takes_turns(problem: Im2winProblem, depth: int, segments: int) -> bool:
-    """Whether segments add their sums to the output one after the other, and read the filters as a bank holds them.
+def uses_semaphore(problem: Im2winProblem, depth: int, segments: int) -> bool:
+    """Whether segments add to the output in the order of a semaphore, and read the filters as a bank holds them.
 
-    So they take no memory but the output's. Elsewhere a workspace takes their sums, which is quicker for few of them,
+    So they take no memory but the output's. Elsewhere a workspace takes their sums, which is faster for few of them,
     and the filters are stored ones, which are read faster. (With a window tensor, segments always have a workspace: it
     is little beside that tensor.)
     """
@@ -159,8 +159,8 @@ def _cycles(problem: Im2winProblem, tile: Tile, depth: int, segments: int, devic
     tiles_of_k = ceil_div(ceil_div(problem.depth, depth), segments)
     sums = _MICRO_M * tile.micro_n
     step = sums + (_MICRO_M + tile.micro_n) / 4  # multiply-adds, loads from shared memory
-    turns = takes_turns(problem, depth, segments)
-    of_filter = _SLOTS_OF_BANK_COPY if turns else _SLOTS_OF_COPY / 4
+    serial = uses_semaphore(problem, depth, segments)
+    of_filter = _SLOTS_OF_BANK_COPY if serial else _SLOTS_OF_COPY / 4
     copies = depth * (_SLOTS_OF_COPY * tile.columns + of_filter * tile.filters) / tile.threads
     of_store = _SLOTS_OF_ODD_STORE if problem.out_height * problem.out_width % 4 else _SLOTS_OF_STORE
     slots = tiles_of_k * (depth * step + _SLOTS_OF_TILE + copies) + _SLOTS_OF_BLOCK + sums * of_store
@@ -174,6 +174,6 @@ def _cycles(problem: Im2winProblem, tile: Tile, depth: int, segments: int, devic
     if segments == 1:
         return max(work, 4 * problem.filters * problem.columns / _BYTES_PER_CYCLE)
     # Passes over the output: partial sums are written, and read again; an addition in memory is taken for three.
-    passes = 3 * segments - 2 if turns else 2 * segments + 1
+    passes = 3 * segments - 2 if serial else 2 * segments + 1
     traffic = passes * 4 * problem.filters * problem.columns / _BYTES_PER_CYCLE
-    return work + traffic + (_CYCLES_OF_TURN * (segments - 1) if turns else _CYCLES_OF_LAUNCH)
+    return work + traffic + (_CYCLES_OF_SEMAPHORE * (segments - 1) if serial else _CYCLES_OF_LAUNCH)

@@ -31,7 +31,7 @@ __all__ = [
 
 _DEEPEST = 64
 """Products in a result up to which the kernel is chosen where a thread has enough results."""
-_FEWEST_PIXELS = 4
+_MIN_PIXELS = 4
 """Results of a thread from which it is: four multiply-adds or more for each of the filters' elements read."""
 
 THREADS = 128
@@ -173,7 +173,7 @@ class Patch:
 def is_shallow(problem: ShallowProblem, alignment: int = 16) -> bool:
     """Whether a problem is one for this kernel: the rule that decides between it and the tiled product."""
     patches = _patches(problem, alignment)
-    return problem.layer.depth <= _DEEPEST and any(patch.pixels >= _FEWEST_PIXELS for patch in patches)
+    return problem.layer.depth <= _DEEPEST and any(patch.pixels >= _MIN_PIXELS for patch in patches)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -222,7 +222,7 @@ def _patches(problem: ShallowProblem, alignment: int, given: int | None = None) 
         group = given or group_of(problem, patch)
         most = _MOST_VALUES - (0 if problem.result_type == "float32" else _REGISTERS_OF_INTEGERS)
         # Many results a thread are worth less than many warps.
-        crowded = pixels > _FEWEST_PIXELS and patch.values(layer) + group * pixels > most // 2
+        crowded = pixels > _MIN_PIXELS and patch.values(layer) + group * pixels > most // 2
         if patch.registers(layer, group) <= most and not crowded:
             yield patch
 

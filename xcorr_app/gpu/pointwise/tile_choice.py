@@ -114,14 +114,14 @@ def modelled_cycles(problem: PointwiseProblem, limits: DeviceLimits, choice: Cho
     shared_bytes = 4 * tile.shared_floats(depth, choice.buffers, plane) + limits.shared_bytes_reserved
     most = max(1, min(tile.resident_blocks, limits.shared_bytes_per_multiprocessor // shared_bytes))
     waves, rest = divmod(ceil_div(blocks, limits.multiprocessors), most)
-    turns = waves + (rest > 0)
-    work = ((waves * most + rest + turns * _BLOCKS_HALF) * warps + turns * _WARPS_HALF) / 4 * slots
+    rounds = waves + (rest > 0)
+    work = ((waves * most + rest + rounds * _BLOCKS_HALF) * warps + rounds * _WARPS_HALF) / 4 * slots
     work += _CYCLES_OF_GROUPS if tile.warps_k > 1 else 0
     dearer = 1 + _BESIDES_RUN / (plane * depth or columns)
     cached = 4 * blocks * steps * depth * (tile.filters + columns) * dearer / _CACHE_BYTES_PER_CYCLE
     results = 4 * problem.pixels * problem.filters
     moved = (4 * problem.channels * (problem.pixels + problem.filters) * dearer + results) / _BYTES_PER_CYCLE
-    waits = turns * max(0.0, steps / (choice.buffers - 1) - 1) * _CYCLES_OF_TRIP  # the first is the launch's
+    waits = rounds * max(0.0, steps / (choice.buffers - 1) - 1) * _CYCLES_OF_TRIP  # the first is the launch's
     cycles = _CYCLES_OF_LAUNCH + math.hypot(work, cached, moved, waits)  # the largest, and some of the others
     if segments > 1:
         cycles += _CYCLES_OF_SECOND_LAUNCH + 2 * segments * results / _CACHE_BYTES_PER_CYCLE

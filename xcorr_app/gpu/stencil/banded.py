@@ -28,7 +28,7 @@ _TAP_EXPONENT = 3
 _SUB_BLOCK_WORDS = 8
 _RESERVED = 1024
 """Bytes of shared memory that the driver keeps of every block."""
-_SLAB_ROWS = 16
+_ROW_TILE = 16
 _WIDE, _NARROW = 32, 16
 """Columns of a warp. Twice as many share what a block stages and fetches; half as many make more blocks."""
 _WARPS = 4
@@ -38,25 +38,25 @@ _BLOCKS = {
 }
 """Blocks of a multiprocessor, by the columns of a warp, whether both axes have the same taps, and the products of 16
 along the longer one: as many as leave registers enough."""
-_SLABS_OF_NARROW = {2: 4, 3: 4, 4: 16, 5: 16, 6: 16}
-"""Slabs of a stack for each multiprocessor, by those products, up to which narrow blocks are faster: many where the
-registers leave room for few wide ones."""
+_ROW_TILES_OF_NARROW = {2: 4, 3: 4, 4: 16, 5: 16, 6: 16}
+"""Tiles of 16 rows of a stack for each multiprocessor, by those products, up to which narrow blocks are faster: many
+where the registers leave room for few wide ones."""
 _WAITED = 3.0
-"""What a multiprocessor waits for a slab, whatever the number of its blocks, in the time that each of them adds."""
-_MOST_SLABS = 24
+"""What a multiprocessor waits for a row tile, whatever the number of its blocks, in the time that each of them adds."""
+_MAX_ROW_TILES = 24
 """Of a block's rows: with longer ones nothing evens out what blocks take. 64 images of 1024 x 1024 and 33 taps took 250
 us with 64, 233 with 16."""
-_FEWEST_RESULTS, _FEW_RESULTS = 2**16, 2**20
+_MIN_RESULTS, _FEW_RESULTS = 2**16, 2**20
 """Of a stack: the smallest that was measured, and the largest that does not fill a device, where `separable` waits."""
 _SHORTEST_SIDE, _LARGEST_IMAGE = 100, 2**26
 """Of results: the shortest that was measured, and the most of an image: `separable` looks through its blocks' marks."""
 _FILLED = {"few": 10.0, "unaligned": 8.5, "many": 11.0, "full": 13.0}
 """Taps of a column for each product of 16 along it, from which on tensor cores are the faster ones: 33 taps have 11, as
 they fill three products, 41 have 10.25 and 65 have 13. By whether results are few, and whether rows of images begin off
-quads, which slows `separable` down most."""
+multiples of four, which slows `separable` down most."""
 _SOME_RESULTS, _LONG_TAPS = 2**22, 33
 """Results up to which taps of the axes may differ, if they fill their products wholly and both are so many."""
-_QUAD = 4
+_VECTOR = 4
 _GAINS = range(-40, 1)
 """Exponents of the sums' scale against the results' that leave room for values of every size."""
 
@@ -138,12 +138,12 @@ def is_faster_banded(problem: SeparableProblem, *, same_taps: bool) -> bool:
     """
     results = problem.count * math.prod(problem.result_shape)
     of_image = math.prod(problem.result_shape)
-    if results < _FEWEST_RESULTS or min(problem.result_shape) < _SHORTEST_SIDE or of_image > _LARGEST_IMAGE:
+    if results < _MIN_RESULTS or min(problem.result_shape) < _SHORTEST_SIDE or of_image > _LARGEST_IMAGE:
         return False
     filled = problem.filter_shape[0] / _steps(problem, same_taps=same_taps)[0]
     if results <= _FEW_RESULTS:
         return filled >= _FILLED["few"]
-    if problem.image_shape[1] % _QUAD:
+    if problem.image_shape[1] % _VECTOR:
         return filled >= _FILLED["unaligned"]
     if results <= _SOME_RESULTS and min(problem.filter_shape) >= _LONG_TAPS and filled >= _FILLED["full"]:
         return True
@@ -184,8 +184,8 @@ def _tuning_of(problem: SeparableProblem, device: DeviceLimits, *, same_taps: bo
     steps = max(_steps(problem, same_taps=same_taps))
     height, width = problem.result_shape
     wide, narrow = (ceil_div(width, _WARPS * columns) * columns for columns in (_WIDE, _NARROW))
-    slabs = problem.count * (wide // _WIDE) * ceil_div(height, _SLAB_ROWS)
-    is_narrow = 4 * narrow <= 3 * wide or slabs <= _SLABS_OF_NARROW[steps] * device.multiprocessors
+    row_tiles = problem.count * (wide // _WIDE) * ceil_div(height, _ROW_TILE)
+    is_narrow = 4 * narrow <= 3 * wide or row_tiles <= _ROW_TILES_OF_NARROW[steps] * device.multiprocessors
     columns = _NARROW if is_narrow else _WIDE
     return {"WARPS": _WARPS, "WARP_COLUMNS": columns, "BLOCKS": _BLOCKS[columns][same_taps][steps]}
 
@@ -193,28 +193,28 @@ def _tuning_of(problem: SeparableProblem, device: DeviceLimits, *, same_taps: bo
 def _block_rows(
     problem: SeparableProblem, chosen: Mapping[str, int], steps: int, resident: int, processors: int
 ) -> int:
-    """Rows of a block's results, whole slabs: many, as each block begins with `steps` - 1 slabs of its own.
+    """Rows of a block's results, whole row tiles: many, as each block begins with `steps` - 1 row tiles of its own.
 
     But waves are whole, of `resident` blocks of every multiprocessor; the last takes less where it has fewer.
     """
     height, width = problem.result_shape
     strips = problem.count * ceil_div(width, chosen["WARPS"] * chosen["WARP_COLUMNS"])
-    slabs = ceil_div(height, _SLAB_ROWS)
+    row_tiles = ceil_div(height, _ROW_TILE)
 
     def time(each: int) -> float:
-        waves, rest = divmod(strips * ceil_div(slabs, each), resident * processors)
+        waves, rest = divmod(strips * ceil_div(row_tiles, each), resident * processors)
         last = _WAITED + ceil_div(rest, processors) if rest else 0
         return (each + steps - 1) * (waves * (_WAITED + resident) + last)
 
-    return _SLAB_ROWS * min(range(1, min(slabs, _MOST_SLABS) + 1), key=time)
+    return _ROW_TILE * min(range(1, min(row_tiles, _MAX_ROW_TILES) + 1), key=time)
 
 
 def _block_bytes(problem: SeparableProblem, chosen: Mapping[str, int], *, same_taps: bool) -> int:
     """Shared memory of a block, as ``banded.cu`` lays it out."""
     warps, (down, across) = chosen["WARPS"], _steps(problem, same_taps=same_taps)
-    quads = (warps * chosen["WARP_COLUMNS"] - 16 + 16 * across) // 4
-    pitch = (quads + 3) // 8 * 8 + 4
-    loads = ceil_div(16 // warps * quads, WARP)
+    vectors = (warps * chosen["WARP_COLUMNS"] - 16 + 16 * across) // 4
+    pitch = (vectors + 3) // 8 * 8 + 4
+    loads = ceil_div(16 // warps * vectors, WARP)
     arrivals = loads * warps * WARP
-    rest = (down + 1) * warps + 4 * quads + 2 * loads * warps * WARP + sum(problem.filter_shape) + _SUB_BLOCK_WORDS
+    rest = (down + 1) * warps + 4 * vectors + 2 * loads * warps * WARP + sum(problem.filter_shape) + _SUB_BLOCK_WORDS
     return 16 * (2 * 16 * pitch + arrivals + ceil_div(rest, 4))

@@ -1,4 +1,4 @@
-"""Long windows as short cosine series: what the sliding sums of ``kernels/filtering/sliding.cu`` are made from.
+"""Long windows as short cosine series: what the sliding sums of ``kernels/stencil/sliding.cu`` are made from.
 
 A window of 2 R + 1 taps is ``sum over k of amplitude_k * cos(angle_k * x)`` for ``|x| <= R`` and ends there, as
 SciPy's Gaussians do. Sugimoto and Kamata (2013, doi 10.1109/ICIP.2013.6738106) take multiples of one frequency whose

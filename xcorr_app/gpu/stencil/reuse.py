@@ -59,9 +59,9 @@ TUNABLES: Mapping[str, frozenset[str]] = {
 }
 """Macros of each kernel that a caller may set; BLOCK_ROWS is the number of rows of a warp."""
 _BLOCK_ROWS = (128, 64, 32)
-_FEWEST_SUMS = 6
+_MIN_SUMS = 6
 """Rows of sums of a warp, whatever the tuning."""
-_FEWEST_ROWS = 8
+_MIN_ROWS = 8
 """Rows of results of a warp, whatever the tuning."""
 _BATCH = {"BATCH_ROWS": 2, "ROWS_AHEAD": 1}
 """Of `reuse`: rows arrive two at a time, so that they share a wait and the steps of the loop. Not where clipped results
@@ -128,7 +128,7 @@ def filter_launch(
 
 def filter_parts(problem: FilterProblem, kernel: str) -> Iterator[tuple[int, FilterProblem]]:
     """Cut a stack into launches of a kernel, whatever its tuning."""
-    yield from problem.parts(1 if kernel in _EXCHANGE_COLUMNS else 4, _FEWEST_SUMS)
+    yield from problem.parts(1 if kernel in _EXCHANGE_COLUMNS else 4, _MIN_SUMS)
 
 
 def reuse_kernel(problem: FilterProblem, *, is_double: bool) -> str:
@@ -273,8 +273,7 @@ def _block_rows(problem: FilterProblem, columns: int, device: DeviceLimits) -> i
     rows = _BLOCK_ROWS[1]
     across = problem.count * ceil_div(problem.result_shape[1], columns)
     while (
-        rows > _FEWEST_ROWS
-        and across * ceil_div(problem.result_shape[0], rows) < _WARPS_TO_FILL * device.multiprocessors
+        rows > _MIN_ROWS and across * ceil_div(problem.result_shape[0], rows) < _WARPS_TO_FILL * device.multiprocessors
     ):
         rows //= 2
     return rows

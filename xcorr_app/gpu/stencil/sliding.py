@@ -38,7 +38,7 @@ TUNABLES = frozenset((*TUNING, "START_CHUNK", "EXACT_TERMS"))
 _LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus warps
 _WARPS_TO_FILL = 16  # of each multiprocessor
 _START_COST = 0.25  # of a row of the first sums, in rows of the walk
-_FLOAT_ROWS = 2048  # after which sums in float begin anew
+_FLOAT_ROWS = 2048  # after which sums in float begin again
 
 
 @dataclass(frozen=True)
