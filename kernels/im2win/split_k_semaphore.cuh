@@ -2,7 +2,8 @@
 //
 // `passed` counts the blocks of a tile that have been through. It is zero before a launch and, as the last block sets it back,
 // after it: the next launch in the stream finds it as this one did; launches that may run at the same time have other counters.
-// What a block wrote before `release_semaphore` is there for the block that `wait_semaphore` lets through next: thread 0 releases and
+// What a block wrote before `release_semaphore` is there for the block that `wait_semaphore` lets through next: thread 0
+// releases and
 // acquires for all, a barrier lies between it and the others.
 //
 // Nobody waits for ever: a block waits for blocks of lower index alone, and devices start blocks in the order of their index

@@ -1,16 +1,22 @@
 // Taps of rank 1 over images of float32 on tensor cores (sm_80 on): two products with a band of taps, nothing between them.
 //
-// A block owns WARPS * WARP_COLUMNS columns of results and marches down its rows, a row tile of 16 at a time. The row tile lies in
-// shared memory as split fp16 (`image_tile.cuh`); the next one is brought there, and the one after it is on its way, meanwhile. A warp
-// multiplies the row tile with the row's taps, transposed: D[column][row] = sum over e of row tap[e] * row tile[row][column + e].
+// A block owns WARPS * WARP_COLUMNS columns of results and marches down its rows, a row tile of 16 at a time. The row tile
+// lies in
+// shared memory as split fp16 (`image_tile.cuh`); the next one is brought there, and the one after it is on its way,
+// meanwhile. A warp
+// multiplies the row tile with the row's taps, transposed: D[column][row] = sum over e of row tap[e] * row tile[row][column +
+// e].
 // The sums come out in just those registers in which the product with the column's taps takes its factors, so they become
-// halves where they are, and are added to all results in flight that they reach: tile[j], of 16 rows each, has met j + 1 row tiles.
+// halves where they are, and are added to all results in flight that they reach: tile[j], of 16 rows each, has met j + 1 row
+// tiles.
 // With the next row tile every tile moves on by one, and the oldest is complete: a lane writes four neighbours of two rows.
 //
-// Every value is split fp16, two numbers of 22 bits together, and of their products all but lower times lower are formed: three for one.
+// Every value is split fp16, two numbers of 22 bits together, and of their products all but lower times lower are formed:
+// three for one.
 // Scaling: a warp brings its rows of a row tile to 2^9 at most. Tiles in flight share the scale of the largest element of all
 // row tiles that they have met (it changes by powers of two, exactly), so that what is much smaller than its neighbours of some
-// 16 * COLUMN_STEPS rows is as exact as they are, not more. A value that is not finite cannot be summed so, as zeros of the band
+// 16 * COLUMN_STEPS rows is as exact as they are, not more. A value that is not finite cannot be summed so, as zeros of the
+// band
 // would meet it: the block says so in `unbounded`, and `separable.cu` does its image again.
 //
 // Document: Row Reuse, on tensor cores; beyond it. Floor: the larger of one read and one write of every element at the copy

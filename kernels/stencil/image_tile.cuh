@@ -1,7 +1,8 @@
 // A row tile of an image: 16 rows of the columns that a block's results reach. It comes to a block's registers as it lies in
 // memory and to shared memory as split fp16; what lies outside the image is settled on the way.
 //
-// A warp brings 16 / WARPS rows. A float4, four neighbouring columns, becomes 16 bytes again: the upper halves of all four, then
+// A warp brings 16 / WARPS rows. A float4, four neighbouring columns, becomes 16 bytes again: the upper halves of all four,
+// then
 // the lower ones.
 #pragma once
 #include "filter.cuh"
@@ -39,7 +40,8 @@ struct RowTileVec4s {
     int to[LOADS][WARPS * WARP];
 };
 
-// What a lane of a warp brings of every row tile. All that is not used all the time lies in shared memory: registers are scarce.
+// What a lane of a warp brings of every row tile. All that is not used all the time lies in shared memory: registers are
+// scarce.
 struct RowTileLoader {
     const SubBlock& block;
     const int* source;  // columns of the image, by those of the row tile; below zero where the constant is to be

@@ -1,6 +1,7 @@
 // Column and row reuse for large filters: a warp owns ROWS rows of 32 * COLUMNS columns and keeps all their sums.
 // As in reuse.cu a warp loads an input row once, reads its columns from shared memory, and multiplies it with every filter
-// row it meets; but the loops over the input rows and along the filter's rows stay loops, CHUNK taps an iteration, so that neither
+// row it meets; but the loops over the input rows and along the filter's rows stay loops, CHUNK taps an iteration, so that
+// neither
 // registers nor code grow with the filter. The taps lie in shared memory, four to a read that all lanes share: constant
 // memory would deliver two at a time, through a longer path.
 // FLUSH_ROWS: the sums of so many input rows move to sums in shared memory, which keeps the rounding of long sums small.

@@ -95,7 +95,8 @@ __device__ __forceinline__ void put_in_order(Group<T, VEC4>& vec4, Order order) 
     }
 }
 
-// BOUNDARY_MIRROR: what a float4 outside stands for belongs to two float4s. Where the warp stages both, nothing outside is read:
+// BOUNDARY_MIRROR: what a float4 outside stands for belongs to two float4s. Where the warp stages both, nothing outside is
+// read:
 // staged column `to` + c becomes a copy of staged column `from` - c, for every c below `count`.
 struct Copies {
     int to, from, count;
