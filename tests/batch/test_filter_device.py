@@ -12,6 +12,7 @@ from tests.batch.filter_runs import assert_rounded, expected, result
 from tests.batch.movies import record, xcorr
 from tests.io.samples import noise, write_plain
 from xcorr_app.batch import filter_device, filter_stack
+from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.registration import passes
 
@@ -48,7 +49,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(filter_stack, "planned_engine", lambda *_, **__: "reuse")
     monkeypatch.setattr(passes, "_PIXELS_PER_DEVICE_CHUNK", 4 * 30 * 31)
     monkeypatch.setattr(passes, "free_bytes", lambda: 1 << 34)
-    monkeypatch.setattr(passes, "release_unused", lambda: None)
+    monkeypatch.setattr(memory, "release_unused", lambda: None)
 
     def with_second_try(job, *arguments, what):
         try:
@@ -56,7 +57,7 @@ def gpu(monkeypatch):
         except OutOfMemoryError as error:
             raise filter_device.DeviceMemoryError(what) from error
 
-    monkeypatch.setattr(passes, "with_second_try", with_second_try)
+    monkeypatch.setattr(memory, "with_second_try", with_second_try)
     return told
 
 

@@ -15,15 +15,15 @@ from xcorr_app.gpu.im2win.launches import (
     basic_launch,
     convolve_launch,
     filters_launch,
-    sum_launch,
     transform_launch,
 )
-from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
+from xcorr_app.gpu.im2win.problem import LAYERS
 from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
+from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
@@ -133,14 +133,14 @@ def launches_of_im2win():
     for layer in LAYERS.values():
         yield from (transform_launch(layer), basic_launch(layer), filters_launch(layer))
         yield from (convolve_launch(layer), convolve_launch(layer, implicit=True))
-    yield sum_launch(LAYERS[12], 2)
+    yield add_segments_launch(LAYERS[12].filters * LAYERS[12].columns, 2)
     yield _padding("reflect", "float32")
 
 
 def other_launches_of_im2win():
     """Every tile with every depth, and in turns; the ablation's steps; boundaries and types of a bank's images."""
     yield transform_launch(LAYERS[8], vector=1)
-    yield sum_launch(Im2winProblem(1, 1, 3, 3, 1, 3, 3), 2)
+    yield add_segments_launch(1, 2)
     for tile in TILES:
         for depth in TILE_DEPTHS:
             yield convolve_launch(LAYERS[8], implicit=True, tuning={**tile.defines(), "TILE_K": depth})
@@ -202,7 +202,7 @@ def launches_of_separable():
     for taps in (9, 17, 33, 65):
         for element in ("float32", "uint16"):
             for terms in (1, 2):
-                problem = SeparableProblem((1024, 1024), (taps, taps), terms, 64)
+                problem = SeparableProblem((1024, 1024), (taps, taps), 64, terms=terms)
                 yield separable_launch(problem, image_type=element, result_type=element, clips=terms > 1)
 
 
@@ -212,7 +212,7 @@ def other_launches_of_separable():
     for shape in shapes:
         for terms in (1, 2):
             for element, result in (("float32", "float32"), ("uint8", "uint8"), ("int16", "float32")):
-                problem = SeparableProblem((1024, 1024), shape, terms, 64, "constant")
+                problem = SeparableProblem((1024, 1024), shape, 64, "constant", terms=terms)
                 yield separable_launch(problem, image_type=element, result_type=result)
     for taps in (12, 18, 24, 34, 48, 65, 68, 96, 129):
         for element, result in (("float32", "float32"), ("uint8", "uint8"), ("int16", "float32")):
@@ -220,7 +220,7 @@ def other_launches_of_separable():
             yield separable_launch(problem, image_type=element, result_type=result)
     for shape in [(3, 3), (17, 17), (34, 9), (68, 129)]:
         for terms in (1, 2):
-            problem = SeparableProblem((1024, 1024), shape, terms)
+            problem = SeparableProblem((1024, 1024), shape, terms=terms)
             yield separable_launch(problem, image_type="float64", result_type="float64")
     for width in (64, 32):
         yield separable_launch(SeparableProblem((1024, width), (9, 9)), image_type="uint8", result_type="int16")

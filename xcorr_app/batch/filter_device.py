@@ -9,8 +9,8 @@ import numpy as np
 
 from xcorr_app.batch.filter_options import FilterOptions
 from xcorr_app.errors import ArgumentError, DeviceError, DeviceMemoryError
+from xcorr_app.filtering.choice import check_device_engine
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.filtering.device_choice import device_engine
 from xcorr_app.filtering.taps import correlation_kernel
 from xcorr_app.gpu.runtime.memory import release_unused
 from xcorr_app.gpu.runtime.select import Device, select_device
@@ -44,7 +44,7 @@ def filter_device(options: FilterOptions) -> Device:
         if options.engine != "auto":
             raise ArgumentError(f"a bank is computed as a whole: leave --engine {options.engine} out")
     elif device.xp is not np:
-        device_engine(correlation_kernel(options.choice.taps, 0, flip=True, tolerance=1e-12), options.engine)
+        check_device_engine(correlation_kernel(options.choice.taps, 0, flip=True, tolerance=1e-12), options.engine)
     elif options.engine != "auto":
         filter_frames(np.zeros((1, 1), np.float32), options.choice.taps, engine=options.engine)
     return device

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from xcorr_app.batch.unmix import UnmixPlan
-from xcorr_app.filtering.unmix import has_kernel
-from xcorr_app.gpu.pointwise.launches import pointwise_launch
+from xcorr_app.filtering.array_choice import has_kernel
+from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.planner import plan_pointwise
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.launch import Launch

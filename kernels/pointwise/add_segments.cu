@@ -1,7 +1,8 @@
 // Adds the sums of the further segments of K to those of the first: output[i] += workspace[0][i], workspace[1][i] ...
 //
 // A thread owns VECTOR neighbouring elements and adds the segments in their order, so that every run gives the same bits.
-// Document: Im2win, Algorithm 3, has no such step: its grids leave devices half empty where planes are small.
+// Document: none; neither Im2win nor pointwise convolution has such a step: their grids leave devices half empty where planes
+// are small.
 // Floor: the copy rate, segments + 1 passes over the output, most of them in the cache.
 #ifndef VECTOR
 #define VECTOR 4  // elements of a thread: 4 or 1; 4 needs a whole number of them
@@ -11,7 +12,7 @@
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    im2win_sum(float* output, const float* workspace, int elements, int segments) {
+    add_segments(float* output, const float* workspace, int elements, int segments) {
     const int first = ((int)blockIdx.x * THREADS + (int)threadIdx.x) * VECTOR;
     if (first >= elements) return;
     if constexpr (VECTOR == 4) {
