@@ -15,7 +15,19 @@ from hatchling.builders.wheel import WheelBuilder
 import xcorr_app
 
 ROOT = Path(__file__).resolve().parent.parent
-LAYERS = ("errors", "decision", "gpu", "correlation", "filtering", "registration", "io", "report", "pipeline", "batch", "cli")
+LAYERS = (
+    "errors",
+    "decision",
+    "gpu",
+    "correlation",
+    "filtering",
+    "registration",
+    "io",
+    "report",
+    "pipeline",
+    "batch",
+    "cli",
+)
 """From the lowest to the highest; a module imports from its own layer and those before it."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")
 

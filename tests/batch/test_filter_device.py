@@ -11,7 +11,8 @@ from scipy import ndimage
 from tests.batch.filter_runs import assert_rounded, expected, result
 from tests.batch.movies import record, xcorr
 from tests.io.samples import noise, write_plain
-from xcorr_app.batch import filter_device, filter_stack
+from xcorr_app.batch.filter import device as filter_device
+from xcorr_app.batch.filter import stack as filter_stack
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.registration import passes
 

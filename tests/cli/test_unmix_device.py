@@ -12,7 +12,7 @@ from tests.batch.movies import refused
 from tests.cli.test_unmix import MATRIX, run_unmix
 from tests.io.samples import noise, write_ome, write_shaped
 from xcorr_app import read_stack, unmix
-from xcorr_app.batch import unmix as batch_unmix
+from xcorr_app.batch.unmix import stack as batch_unmix
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime.select import Device
 

@@ -8,14 +8,15 @@ from typing import Any
 
 import click
 
-from xcorr_app.batch.options import BORDERS, INTERPOLATIONS, AlignOptions
-from xcorr_app.batch.run import plan_run, prepare_run, run_align
+from xcorr_app.batch.align.options import BORDERS, INTERPOLATIONS, AlignOptions
+from xcorr_app.batch.align.run import plan_align, run_align
 from xcorr_app.cli import options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 from xcorr_app.cli.memory import keep_freed_memory
 from xcorr_app.cli.progress import display_for
 from xcorr_app.cli.tables import console_for, print_found, print_frames, print_plan, print_results
 from xcorr_app.io import Limits
+from xcorr_app.pipeline.output import prepare_output
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, WEIGHTINGS, Settings
 
@@ -130,11 +131,11 @@ def align(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None
     keep_freed_memory()
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
-        plan = plan_run(list(inputs), given["output"], _options(given), **modes)
+        plan = plan_align(list(inputs), given["output"], _options(given), **modes)
         if given["dry_run"]:
             print_plan(console, plan)
             return
-        prepare_run(plan, **modes)
+        prepare_output(plan.out, overwrite=given["overwrite"])
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)
@@ -144,7 +145,7 @@ def align(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None
             for stack in result.report.stacks:
                 print_frames(console, stack)
         print_results(console, result)
-    ctx.exit(SOMETHING_FAILED if result.failed else 0)
+    ctx.exit(SOMETHING_FAILED if result.run.failed else 0)
 
 
 def _options(given: dict[str, Any]) -> AlignOptions:

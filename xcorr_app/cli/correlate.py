@@ -8,8 +8,8 @@ from typing import Any
 
 import click
 
-from xcorr_app.batch.correlate import run_correlation
-from xcorr_app.batch.correlation_plan import CorrelateOptions, plan_correlation
+from xcorr_app.batch.correlate.plan import CorrelateOptions, plan_correlation
+from xcorr_app.batch.correlate.run import run_correlation
 from xcorr_app.cli import options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 from xcorr_app.cli.peak_table import print_operands, print_peaks, print_verdict

@@ -7,10 +7,10 @@ import importlib
 import click
 import numpy as np
 
-from xcorr_app.batch.environment import processor, versions
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.runtime.kernel_cache import cache_folder
+from xcorr_app.pipeline.environment import processor, versions
 
 
 @click.command()

@@ -8,10 +8,10 @@ from typing import Any
 
 import click
 
-from xcorr_app.batch.filter_banks import BANKS
-from xcorr_app.batch.filter_choice import FILTERS, FilterChoice
-from xcorr_app.batch.filter_options import FilterOptions
-from xcorr_app.batch.filter_run import plan_filter, prepare_filter, run_filter
+from xcorr_app.batch.filter.banks import BANKS
+from xcorr_app.batch.filter.choice import FILTERS, FilterChoice
+from xcorr_app.batch.filter.options import FilterOptions
+from xcorr_app.batch.filter.run import plan_filter, run_filter
 from xcorr_app.cli import options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 from xcorr_app.cli.filter_table import print_filtered
@@ -22,6 +22,7 @@ from xcorr_app.filtering.boundary import MODES
 from xcorr_app.filtering.engines.choice import EVERY_ENGINE
 from xcorr_app.filtering.rounding import RESULT_TYPES
 from xcorr_app.io import Limits
+from xcorr_app.pipeline.output import prepare_output
 
 
 @click.command("filter")
@@ -96,7 +97,7 @@ def filter_command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
         plan = plan_filter(list(inputs), given["output"], _options(name, argument, given), **modes)
-        prepare_filter(plan, **modes)
+        prepare_output(plan.out, overwrite=given["overwrite"])
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)

@@ -6,15 +6,16 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from xcorr_app.batch.filter_run import FilterOutcome, FilterResult
+from xcorr_app.batch.filter.run import Facts
 from xcorr_app.cli.failures import one_line
+from xcorr_app.pipeline.run import Outcome, Run
 from xcorr_app.report.summary import count
 
 _SHOWN = 5
 
 
-def print_filtered(console: Console, result: FilterResult, *, every: bool) -> None:
-    """One line a stack, what is wrong or worth knowing, and where the record lies.
+def print_filtered(console: Console, result: Run[Facts], *, every: bool) -> None:
+    """One line a stack, what is wrong or worth knowing, and where the record is.
 
     Of planes that cannot be read, the first few are named, or all of them if `every` is set.
     """
@@ -30,9 +31,8 @@ def print_filtered(console: Console, result: FilterResult, *, every: bool) -> No
     for outcome in result.outcomes:
         for line in _remarks(outcome, every=every):
             console.print(Text(f"  {one_line(outcome.name)}: {one_line(line)}"), soft_wrap=True)
-    resumed = [outcome.name for outcome in result.outcomes if outcome.resumed]
-    if resumed:
-        console.print(Text(f"Finished before: {one_line(', '.join(resumed))}"), soft_wrap=True)
+    if result.resumed:
+        console.print(Text(f"Finished before: {one_line(', '.join(result.resumed))}"), soft_wrap=True)
     failed = sum(outcome.failed for outcome in result.outcomes)
     total = count(len(result.outcomes), "stack")
     sentence = f"{failed} of {total} failed." if failed else f"{total} filtered."
@@ -40,7 +40,7 @@ def print_filtered(console: Console, result: FilterResult, *, every: bool) -> No
     console.print(Text(f"Record: {one_line(str(result.record))}"), soft_wrap=True)
 
 
-def _numbers(outcome: FilterOutcome) -> list[str]:
+def _numbers(outcome: Outcome[Facts]) -> list[str]:
     facts = outcome.facts
     if not facts:
         return [""] * 5
@@ -54,7 +54,7 @@ def _numbers(outcome: FilterOutcome) -> list[str]:
     ]
 
 
-def _remarks(outcome: FilterOutcome, *, every: bool) -> list[str]:
+def _remarks(outcome: Outcome[Facts], *, every: bool) -> list[str]:
     if outcome.failure is not None:
         return [outcome.failure]
     facts = outcome.facts

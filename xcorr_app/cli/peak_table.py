@@ -7,8 +7,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from xcorr_app.batch.correlate import CorrelationResult, PlaneRecord
-from xcorr_app.batch.correlation_plan import CorrelationPlan
+from xcorr_app.batch.correlate.plan import CorrelationPlan
+from xcorr_app.batch.correlate.run import CorrelationResult, PlaneRecord
 from xcorr_app.cli.failures import one_line
 from xcorr_app.io.matrices import MatrixFile
 

@@ -9,9 +9,11 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from xcorr_app.batch.run import Plan, RunResult
+from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.run import AlignResult
 from xcorr_app.cli.failures import one_line
 from xcorr_app.io import Discovery
+from xcorr_app.pipeline.run import Plan
 from xcorr_app.report.records import FLAG_MEANINGS, StackReport
 from xcorr_app.report.summary import count, summarise, verdict
 
@@ -40,8 +42,8 @@ def print_found(console: Console, discovery: Discovery, note: str | None) -> Non
     console.print(Text(found), soft_wrap=True)
 
 
-def print_results(console: Console, result: RunResult) -> None:
-    """One line a stack, the reasons of failures, notes, and where the report lies."""
+def print_results(console: Console, result: AlignResult) -> None:
+    """One line a stack, the reasons of failures, notes, and where the report is."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("stack", overflow="fold", min_width=14)
     for heading in ("frames", "largest shift", "median score", "flagged", "left", "FFT difference"):
@@ -63,8 +65,8 @@ def print_results(console: Console, result: RunResult) -> None:
     for stack in result.report.stacks:
         for line in _remarks(stack):
             console.print(Text(f"  {one_line(stack.name)}: {one_line(line)}"), soft_wrap=True)
-    if result.resumed:
-        console.print(Text(f"Finished before: {', '.join(result.resumed)}"), soft_wrap=True)
+    if result.run.resumed:
+        console.print(Text(f"Finished before: {one_line(', '.join(result.run.resumed))}"), soft_wrap=True)
     level, sentence = verdict(summaries)
     console.print(Text(sentence, style=_STYLES[level]), soft_wrap=True)
     console.print(Text(f"Report: {one_line(str(result.report_path))}"), soft_wrap=True)
@@ -83,7 +85,7 @@ def print_frames(console: Console, stack: StackReport) -> None:
     console.print(table)
 
 
-def print_plan(console: Console, plan: Plan) -> None:
+def print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
     """What a run would do."""
     options = plan.options
     place = f"Layout: {plan.discovery.layout}. Device: {plan.device.description}. Output: {one_line(str(plan.out))}"

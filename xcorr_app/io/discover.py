@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -19,6 +19,7 @@ from xcorr_app.io.tiff import opened
 from xcorr_app.io.tiff_scan import scan_tiff
 
 Layout = Literal["auto", "frames", "stacks"]
+Scan = Callable[[Path, Limits], ImageFile]
 
 # Files of the run itself lie beside the folders of the series.
 _RESERVED = ("report.html", "run.json")
@@ -51,6 +52,11 @@ class SeriesSpec:
     layout: Literal["frames", "stacks"]
     paths: tuple[Path, ...]
     _files: tuple[ImageFile | UnusableFile, ...] = field(repr=False)
+
+    @property
+    def samples(self) -> int:
+        """Values a pixel: 1, or 3 for colour images."""
+        return max(file.samples for file in self._files)
 
     def open(self) -> Source:
         """Return the lazy view of the series."""
@@ -106,8 +112,16 @@ def scan_file(path: Path, limits: Limits | None = None) -> ImageFile:
     return scan(path, limits or Limits())
 
 
+def series_of_file(path: Path, limits: Limits, scan: Scan = scan_file) -> SeriesSpec:
+    """Check one file that was named by itself. Raises as `scan` does."""
+    return SeriesSpec(stem(path.name), "stacks", (path,), (scan(path, limits),))
+
+
 def discover(
-    inputs: Sequence[Path | str] | Path | str, layout: Layout = "auto", limits: Limits | None = None
+    inputs: Sequence[Path | str] | Path | str,
+    layout: Layout = "auto",
+    limits: Limits | None = None,
+    scan: Scan = scan_file,
 ) -> Discovery:
     """Find the series in folders, files and globs.
 
@@ -125,6 +139,8 @@ def discover(
         ``auto``: tell by the number of pages.
     limits
         On pixels and pages.
+    scan
+        Checks one file: `scan_file`, or one that takes colour images too.
 
     Raises
     ------
@@ -136,7 +152,7 @@ def discover(
     failures = list(problems)
     found: list[tuple[str, Literal["frames", "stacks"], tuple[ImageFile | UnusableFile, ...]]] = []
     for group in groups:
-        files = tuple(_scan_or_note(path, limits or Limits()) for path in group.paths)
+        files = tuple(_scan_or_note(path, limits or Limits(), scan) for path in group.paths)
         try:
             kind = layout if layout != "auto" else _tell_layout(group, files)
         except InputError as error:
@@ -276,9 +292,9 @@ def _without_repeats(groups: list[_Group]) -> list[_Group]:
     return result
 
 
-def _scan_or_note(path: Path, limits: Limits) -> ImageFile | UnusableFile:
+def _scan_or_note(path: Path, limits: Limits, scan: Scan) -> ImageFile | UnusableFile:
     try:
-        return scan_file(path, limits)
+        return scan(path, limits)
     except InputError as error:
         return UnusableFile(path, error)
 

@@ -36,6 +36,11 @@ class PngImage:
     stamp: tuple[int, int]
     page_count: int = 1
 
+    @property
+    def samples(self) -> int:
+        """Values a pixel: 1, or 3 for red, green and blue."""
+        return self.metadata.sizes["C"]
+
     def page_at(self, t: int, z: int, c: int) -> int:
         """Page of a plane: there is one of each."""
         if (t, z, c) != (0, 0, 0):

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from xcorr_app.batch.filter_choice import FilterChoice
+from xcorr_app.batch.filter.choice import FilterChoice
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.boundary import Mode
 from xcorr_app.filtering.engines.choice import EngineName

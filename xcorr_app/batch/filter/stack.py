@@ -9,11 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.filter_device import over_planes
-from xcorr_app.batch.filter_metadata import bank_metadata, bank_positions
-from xcorr_app.batch.filter_options import FilterOptions
-from xcorr_app.batch.series import plane_positions
-from xcorr_app.batch.stack import Stopwatch
+from xcorr_app.batch.filter.device import over_planes
+from xcorr_app.batch.filter.metadata import bank_metadata, bank_positions
+from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.errors import DamagedFileError, InputError, ShapeError
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.device import planned_engine
@@ -23,6 +21,8 @@ from xcorr_app.filtering.request import checked_request
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, StackMetadata, StackWriter, make_folder
+from xcorr_app.io.source import plane_positions
+from xcorr_app.pipeline.run import Stopwatch
 from xcorr_app.registration.passes import Progress
 
 

@@ -1,4 +1,4 @@
-"""What a file of mixed channels says of itself: the input's calibration, and nothing of its channels.
+"""What a result with new channels says of itself: the input's calibration, and nothing of its channels.
 
 Names, colours, wavelengths, lookup tables and display ranges belong to the channels that were read; those of the result
 are others.
@@ -11,30 +11,19 @@ from dataclasses import replace
 
 import numpy as np
 
-from xcorr_app.errors import InputError
-from xcorr_app.io.channels import ChannelFile
+from xcorr_app.io import StackMetadata
 from xcorr_app.io.imagej import is_imagej
 from xcorr_app.io.ome import is_ome
-from xcorr_app.io.source import StackMetadata, TiffTags
+from xcorr_app.io.source import TiffTags
 
 _OF_THE_AXIS = {"T": ("TimeIncrement", "TimeIncrementUnit"), "Z": ("PhysicalSizeZ", "PhysicalSizeZUnit"), "C": ()}
 
 
-def mixed_metadata(file: ChannelFile, channels: int, names: tuple[str, ...], dtype: np.dtype) -> StackMetadata:
-    """Metadata of the result: the other axes in the input's order, then C (where there are several channels), Y, X.
-
-    Raises
-    ------
-    InputError
-        If the channels are along T or Z and there is an axis C besides.
-    """
-    old = file.metadata
-    others = [axis for axis in old.axes[:-2] if axis != file.axis]
-    if "C" in others:
-        raise InputError(
-            f"{file.path}: has axes {old.axes}; with --channel-axis {file.axis} the result would have two axes of "
-            "channels: save one part of C as a file of its own"
-        )
+def with_new_channels(
+    old: StackMetadata, axis: str, channels: int, names: tuple[str, ...], dtype: np.dtype
+) -> StackMetadata:
+    """Metadata of a result whose `axis` became channels: the other axes in the input's order, C if several, Y, X."""
+    others = [other for other in old.axes[:-2] if other != axis]
     if old.kind == "imagej":
         others.sort(key="TZC".index)
     axes = "".join(others) + ("C" if channels > 1 else "") + "YX"
@@ -45,11 +34,11 @@ def mixed_metadata(file: ChannelFile, channels: int, names: tuple[str, ...], dty
         shape=tuple(sizes[axis] for axis in axes),
         dtype=dtype,
         channel_names=names,
-        tiff=None if old.tiff is None else _tags_kept(old.tiff, file.axis),
+        tiff=None if old.tiff is None else _tags_kept(old.tiff, axis),
     )
-    if file.axis == "T":
+    if axis == "T":
         return replace(kept, time_increment=None, time_unit=None)
-    return replace(kept, z_step=None, z_unit=None) if file.axis == "Z" else kept
+    return replace(kept, z_step=None, z_unit=None) if axis == "Z" else kept
 
 
 def _tags_kept(tags: TiffTags, axis: str) -> TiffTags:

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from xcorr_app.batch.filter_options import FilterOptions
+from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.errors import ArgumentError, DeviceError, DeviceMemoryError
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.device_choice import device_engine

@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.batch.correlation_plan import CorrelationPlan
-from xcorr_app.batch.environment import own_version, versions
-from xcorr_app.batch.operands import blocks
+from xcorr_app.batch.correlate.operands import blocks
+from xcorr_app.batch.correlate.plan import CorrelationPlan
 from xcorr_app.correlation.forms import Form
 from xcorr_app.correlation.plane import check_range, cross_correlate
 from xcorr_app.correlation.plane_peaks import Agreement, PlanePeaks, compare_peaks, fft_reference, peaks_of_planes
-from xcorr_app.errors import LimitError, XcorrError
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.io.plane_file import plane_writer
+from xcorr_app.pipeline.environment import own_version, versions
+from xcorr_app.pipeline.failures import memory_as_limit
 from xcorr_app.registration.passes import Progress
 
 
@@ -68,7 +68,11 @@ def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> 
     records: list[PlaneRecord] = []
     total = math.prod(plan.shape[:-2])
     tell = progress or (lambda _stage, _done, _total: None)
-    try:
+    too_large = (
+        f"{plan.left.path}, {plan.right.path}: their planes need more memory than there is; "
+        "limit the shifts with --max-shift, or use a machine with more"
+    )
+    with memory_as_limit(too_large):
         lefts = plan.left.read().reshape(plan.left_shape)
         rights = plan.right.read().reshape(plan.right_shape)
         with plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan)) as write:
@@ -79,13 +83,6 @@ def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> 
                 numbers = _numbers(some_lefts, some_rights, plan.right_shape)
                 records += [_record(plan, *pair, *new, i) for i, pair in enumerate(numbers)]
                 tell("correlate", len(records), total)
-    except MemoryError as error:
-        if isinstance(error, XcorrError):
-            raise
-        raise LimitError(
-            f"{plan.left.path}, {plan.right.path}: their planes need more memory than there is; "
-            "limit the shifts with --max-shift, or use a machine with more"
-        ) from None
     return CorrelationResult(tuple(records))
 
 

@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.options import INTERPOLATIONS, AlignOptions
-from xcorr_app.batch.projections import Projections
-from xcorr_app.batch.series import SourceFrames, plane_positions
+from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.options import INTERPOLATIONS, AlignOptions
+from xcorr_app.batch.align.projections import Projections
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.io import StackWriter
+from xcorr_app.io.source import plane_positions
 from xcorr_app.registration.apply import common_area, shift_frames
 from xcorr_app.registration.interpolation import inside
 from xcorr_app.registration.passes import Pass, Progress

@@ -1,7 +1,8 @@
 """What a run has finished, so that ``--resume`` can go on: one small record a stack, written last.
 
 A record holds a fingerprint of everything that decides the stack's results (parameters, versions, checksums of the
-input), the outputs with their sizes, and what the report needs. A stack is finished when its record matches.
+input), the outputs with their sizes, and what a command needs to show the stack again. A stack is finished when its
+record matches.
 """
 
 from __future__ import annotations
@@ -11,26 +12,14 @@ import json
 import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from xcorr_app.errors import DamagedFileError, InputError, OutputError
+from xcorr_app.errors import InputError, OutputError
 from xcorr_app.io import atomic_write_text, make_folder, opened
-from xcorr_app.report.records import Pictures, StackReport
-from xcorr_app.report.table import parse_shifts_csv
 
 FOLDER = ".xcorr"
 _READ_SIZE = 1 << 22
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A stack that an earlier run finished."""
-
-    report: StackReport
-    facts: dict[str, Any]
-    """Timings and counts for ``run.json``."""
 
 
 class State:
@@ -69,34 +58,10 @@ class State:
             except OSError as error:
                 raise OutputError(f"{path}: cannot be replaced ({error.strerror}); remove it by hand") from error
 
-    def save(self, report: StackReport, fingerprint: str, outputs: list[Path], facts: dict[str, Any]) -> None:
-        """Record that a stack is finished; its outputs are in place by now.
-
-        Raises
-        ------
-        OutputError
-            If the record cannot be written.
-        """
-        make_folder(self._folder)
-        if report.pictures is not None:
-            report.pictures.save(self._pictures(report.name))
-        known = {
-            "description": report.description,
-            "reference": report.reference,
-            "max_shift": report.max_shift,
-            "pixel_size": report.pixel_size,
-            "unit": report.unit,
-            "tolerance": report.tolerance,
-            "notes": report.notes,
-            "left_in_place": sorted(report.left_in_place),
-            "pictures": report.pictures is not None,
-        }
-        self.save_record(report.name, fingerprint, outputs, facts, report=known)
-
-    def save_record(
-        self, name: str, fingerprint: str, outputs: list[Path], facts: dict[str, Any], **more: dict[str, Any]
+    def save(
+        self, name: str, fingerprint: str, outputs: list[Path], facts: dict[str, Any], kept: dict[str, Any]
     ) -> None:
-        """Record that a stack is finished; `more` is kept beside the facts, as plain values.
+        """Record that a stack is finished; its outputs are in place by now, and `kept` is stored beside the facts.
 
         Raises
         ------
@@ -108,11 +73,11 @@ class State:
             "fingerprint": fingerprint,
             "outputs": {str(path.relative_to(self._out)): path.stat().st_size for path in outputs},
             "facts": facts,
-            **more,
+            **kept,
         }
         atomic_write_text(self._record(name), json.dumps(record, indent=1))
 
-    def load_record(self, name: str, fingerprint: str) -> dict[str, Any] | None:
+    def load(self, name: str, fingerprint: str) -> dict[str, Any] | None:
         """Return a stack's record if it is finished with this fingerprint and its outputs are still there."""
         try:
             record: dict[str, Any] = json.loads(self._record(name).read_text())
@@ -122,41 +87,17 @@ class State:
                 if (self._out / path).stat().st_size != size:
                     return None
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            # An unusable record only means that the stack is done again.
+            # An unusable record only means that the stack is recomputed.
             return None
         return record
-
-    def load(self, name: str, fingerprint: str) -> Finished | None:
-        """Return a stack's results if it is finished with this fingerprint and its outputs are still there."""
-        record = self.load_record(name, fingerprint)
-        if record is None:
-            return None
-        try:
-            known = record["report"]
-            report = StackReport(
-                name=name,
-                description=known["description"],
-                rows=parse_shifts_csv((self._out / name / "shifts.csv").read_text(encoding="utf-8")),
-                pictures=Pictures.load(self._pictures(name)) if known["pictures"] else None,
-                reference=known["reference"],
-                max_shift=tuple(known["max_shift"]),
-                pixel_size=None if known["pixel_size"] is None else tuple(known["pixel_size"]),
-                unit=known["unit"],
-                tolerance=known["tolerance"],
-                notes=tuple(known["notes"]),
-                left_in_place=frozenset(known["left_in_place"]),
-                failure=None,
-            )
-            return Finished(report, record["facts"])
-        except (OSError, ValueError, KeyError, TypeError, DamagedFileError):
-            # An unusable record only means that the stack is done again.
-            return None
 
     def _record(self, name: str) -> Path:
         return self._folder / f"{name}.json"
 
-    def _pictures(self, name: str) -> Path:
-        return self._folder / f"{name}.npz"
+    def attachment(self, name: str, suffix: str) -> Path:
+        """File beside a stack's record for what is no plain value; its folder is made."""
+        make_folder(self._folder)
+        return self._folder / f"{name}{suffix}"
 
 
 def checksums(paths: tuple[Path, ...]) -> dict[str, str]:

@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.moving import move_stack
-from xcorr_app.batch.options import AlignOptions
-from xcorr_app.batch.projections import Projections
-from xcorr_app.batch.series import SourceFrames, choose_axis
+from xcorr_app.batch.align.frames import SourceFrames, choose_axis
+from xcorr_app.batch.align.moving import move_stack
+from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.projections import Projections
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, atomic_write_text, make_folder, scan_file
+from xcorr_app.pipeline.run import Stopwatch
 from xcorr_app.registration import quality
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.passes import Progress
@@ -28,33 +26,10 @@ from xcorr_app.report.records import FrameRow, StackReport
 from xcorr_app.report.table import parse_shifts_csv, shifts_csv
 
 
-@dataclass
-class AlignedStack:
-    """Results of one stack, and the files that hold them."""
-
-    report: StackReport
-    outputs: list[Path]
-    facts: dict[str, Any]
-
-
-@dataclass
-class Stopwatch:
-    """Seconds by stage."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Time one stage."""
-        start = time.perf_counter()
-        yield
-        self.seconds[name] = round(time.perf_counter() - start, 3)
-
-
 def align_stack(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, progress: Progress | None
-) -> AlignedStack:
-    """Align one series of frames into `folder`.
+) -> tuple[StackReport, list[Path], dict[str, Any]]:
+    """Align one series of frames into `folder`; returns its report, the files written, and facts for ``run.json``.
 
     Raises
     ------
@@ -108,7 +83,7 @@ def align_stack(
         "non_finite_pixels": int(result.non_finite.sum()),
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
-    return AlignedStack(report, outputs, facts)
+    return report, outputs, facts
 
 
 def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Array:

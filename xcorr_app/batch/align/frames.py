@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io import Source, StackMetadata
+from xcorr_app.io import Source
 from xcorr_app.registration.frames import Chunk
 
 
@@ -114,12 +114,3 @@ def choose_axis(source: Source, wanted: Literal["T", "Z"] | None) -> Literal["T"
             )
         return wanted
     return "Z" if sizes["T"] == 1 and sizes["Z"] > 1 else "T"
-
-
-def plane_positions(metadata: StackMetadata) -> list[dict[str, int]]:
-    """Position (t, z, c) of every plane, in the order of the file."""
-    axes = metadata.axes[:-2].lower()
-    return [
-        {"t": 0, "z": 0, "c": 0} | dict(zip(axes, map(int, index), strict=True))
-        for index in np.ndindex(metadata.shape[:-2])
-    ]

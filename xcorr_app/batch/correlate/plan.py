@@ -9,8 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.batch.operands import blocks, operand_shapes
-from xcorr_app.batch.output_file import check_output_file
+from xcorr_app.batch.correlate.operands import blocks, operand_shapes
 from xcorr_app.correlation.arrangement import plane_dtype
 from xcorr_app.correlation.engines import Task, choose_engine
 from xcorr_app.correlation.forms import FORMS, Form
@@ -20,6 +19,7 @@ from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Limits
 from xcorr_app.io.matrices import MatrixFile, scan_matrices
 from xcorr_app.io.plane_file import check_plane_name
+from xcorr_app.pipeline.output_file import check_output_file
 from xcorr_app.registration.settings import Settings
 
 _ELEMENTS_AT_ONCE = 2**22

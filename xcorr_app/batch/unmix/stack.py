@@ -1,73 +1,48 @@
-"""One file with channels becomes a file of mixed channels, and a record of how."""
+"""One stack with channels becomes a file of mixed channels, and a record of how."""
 
 from __future__ import annotations
 
 import json
 import math
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from xcorr_app.batch.environment import own_version, versions
-from xcorr_app.batch.output_file import check_output_file
-from xcorr_app.batch.unmix_metadata import mixed_metadata
-from xcorr_app.errors import ArgumentError, InputError, LimitError, XcorrError
+from xcorr_app.batch.unmix.options import UnmixOptions
+from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.filtering.stains import stain_matrix
-from xcorr_app.filtering.unmix import MixedType, checked_matrix, mixed_type, unmix_counted
+from xcorr_app.filtering.unmix import checked_matrix, mixed_type, unmix_counted
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.gpu.runtime.memory import attempt, release_unused
 from xcorr_app.gpu.runtime.select import Device, select_device
-from xcorr_app.io import Limits, StackMetadata, StackWriter, atomic_write_text
-from xcorr_app.io.channels import ChannelFile, scan_channels
+from xcorr_app.io import SeriesSpec, StackMetadata, StackWriter, atomic_write_text
+from xcorr_app.io.channels import ChannelSource, channels_of, scan_with_colours
+from xcorr_app.io.discover import series_of_file
 from xcorr_app.io.mixing_matrix import read_matrix
+from xcorr_app.pipeline.environment import own_version, versions
+from xcorr_app.pipeline.failures import memory_as_limit
+from xcorr_app.pipeline.new_channels import with_new_channels
+from xcorr_app.pipeline.output_file import check_output_file
 from xcorr_app.registration.passes import Progress
 
 NOTE = "The device's memory did not suffice for the channels of one image: the CPU mixed them, and those after it."
 
 
-@dataclass(frozen=True)
-class UnmixOptions:
-    """What one run of ``xcorr unmix`` is asked to do.
+class Mixing(NamedTuple):
+    """The matrix of a run, and what its rows are."""
 
-    Raises
-    ------
-    ArgumentError
-        If not exactly one of `matrix` and `stain` is given, or `white` does not belong here.
-    """
-
-    matrix: Path | None = None
-    stain: str | None = None
-    """A name that `stain_matrix` knows; stains are always separated by optical density."""
-    channel_axis: str = "C"
-    from_log: bool = False
-    white: float | None = None
-    clip: bool = False
-    dtype: MixedType | None = None
-    device: str = "auto"
-    limits: Limits = field(default_factory=Limits)
-
-    def __post_init__(self) -> None:
-        if (self.matrix is None) == (self.stain is None):
-            raise ArgumentError("give either --matrix FILE or --stain NAME")
-        if self.white is not None:
-            if not self.by_density:
-                raise ArgumentError("--white is the intensity of an empty field for --from-log or --stain; add one")
-            if not (math.isfinite(self.white) and self.white > 0):
-                raise ArgumentError(f"--white {self.white:g}: give the intensity of an empty field, above 0")
-
-    @property
-    def by_density(self) -> bool:
-        """Whether the optical density is taken first."""
-        return self.from_log or self.stain is not None
+    matrix: np.ndarray
+    names: tuple[str, ...]
+    """Of the rows; empty where they are not known."""
 
 
 @dataclass(frozen=True)
 class UnmixPlan:
-    """A file that was checked, and what will be made of it."""
+    """A stack that was checked, and what will be made of it."""
 
-    file: ChannelFile
+    stack: ChannelSource
     matrix: np.ndarray
     names: tuple[str, ...]
     """Of the rows; empty where they are not known."""
@@ -95,8 +70,25 @@ class UnmixResult:
     """What a user should know of how it went."""
 
 
-def plan_unmix(path: Path, out: Path, options: UnmixOptions, *, overwrite: bool = False) -> UnmixPlan:
-    """Check the file, the matrix, the output's name and the device; no pixel is read, nothing is written.
+def mixing_of(options: UnmixOptions) -> Mixing:
+    """Read or look up the matrix.
+
+    Raises
+    ------
+    InputError
+        If the file cannot be read or holds no matrix of finite numbers.
+    """
+    if options.stain is not None:
+        return Mixing(*stain_matrix(options.stain))
+    matrix, names = read_matrix(options.matrix or Path())
+    try:
+        return Mixing(checked_matrix(matrix), names)
+    except ArgumentError as error:
+        raise InputError(f"{options.matrix}: {error}") from error
+
+
+def plan_file(path: Path, out: Path, options: UnmixOptions, *, overwrite: bool = False) -> UnmixPlan:
+    """Check a file, the matrix, the output's name and the device; no pixel is read, nothing is written.
 
     Raises
     ------
@@ -108,29 +100,40 @@ def plan_unmix(path: Path, out: Path, options: UnmixOptions, *, overwrite: bool 
         raise ArgumentError(f"{out}: mixed channels are written as .tif or .ome.tif; choose one by the ending")
     inputs = (path,) if options.matrix is None else (path, options.matrix)
     check_output_file(out, inputs, overwrite=overwrite)
-    file = scan_channels(path, options.channel_axis, options.limits)
-    names: tuple[str, ...]
-    if options.stain is not None:
-        matrix, names = stain_matrix(options.stain)
-    else:
-        matrix, names = read_matrix(options.matrix or Path())
-        try:
-            matrix = checked_matrix(matrix)
-        except ArgumentError as error:
-            raise InputError(f"{options.matrix}: {error}") from error
-    if matrix.shape[1] != file.channels:
-        what = f"stains {options.stain}" if options.stain else str(options.matrix)
-        raise InputError(
-            f"{path}: has {file.channels} channels along {file.axis} (axes {file.metadata.axes}), {what} "
-            f"needs {matrix.shape[1]}"
-        )
-    dtype = mixed_type(file.metadata.dtype, options.dtype, from_log=options.by_density)
-    metadata = mixed_metadata(file, len(matrix), names, dtype)
-    if out.name.lower().endswith((".ome.tif", ".ome.tiff")):
-        metadata = replace(metadata, kind="ome")
-    plan = UnmixPlan(file, matrix, names, metadata, out, device, options)
+    spec = series_of_file(path, options.limits, scan_with_colours)
+    plan = plan_stack(spec, out, mixing_of(options), device, options)
     check_output_file(plan.record, inputs, overwrite=overwrite)
     return plan
+
+
+def plan_stack(spec: SeriesSpec, out: Path, mixing: Mixing, device: Device, options: UnmixOptions) -> UnmixPlan:
+    """Check that a matrix fits a stack; no pixel is read.
+
+    Raises
+    ------
+    InputError
+        If it does not, or the stack has no such channels.
+    DataTypeError
+        If the result cannot be of the type asked for.
+    """
+    stack = channels_of(spec, options.channel_axis)
+    old, path = stack.metadata, stack.path
+    if mixing.matrix.shape[1] != stack.channels:
+        what = f"stains {options.stain}" if options.stain else str(options.matrix)
+        raise InputError(
+            f"{path}: has {stack.channels} channels along {stack.axis} (axes {old.axes}), {what} "
+            f"needs {mixing.matrix.shape[1]}"
+        )
+    if stack.axis != "C" and "C" in old.axes:
+        raise InputError(
+            f"{path}: has axes {old.axes}; with --channel-axis {stack.axis} the result would have two axes of "
+            "channels: save one part of C as a file of its own"
+        )
+    dtype = mixed_type(old.dtype, options.dtype, from_log=options.by_density)
+    metadata = with_new_channels(old, stack.axis, len(mixing.matrix), mixing.names, dtype)
+    if out.name.lower().endswith((".ome.tif", ".ome.tiff")):
+        metadata = replace(metadata, kind="ome")
+    return UnmixPlan(stack, *mixing, metadata, out, device, options)
 
 
 def run_unmix(plan: UnmixPlan, progress: Progress | None = None) -> UnmixResult:
@@ -152,21 +155,17 @@ def run_unmix(plan: UnmixPlan, progress: Progress | None = None) -> UnmixResult:
     sizes = [plan.metadata.sizes[axis] for axis in axes]
     total, clipped, mixer = math.prod(sizes), 0, _Mixer(plan)
     tell("unmix", 0, total)
-    try:
-        with StackWriter(plan.out, plan.metadata) as writer:
-            for done, place in enumerate(np.ndindex(*sizes), 1):
-                planes, beyond = mixer.mix(plan.file.read(dict(zip(axes, place, strict=True))))
-                for plane in planes:
-                    writer.write(plane)
-                clipped += beyond
-                tell("unmix", done, total)
-    except MemoryError as error:
-        if isinstance(error, XcorrError):
-            raise
-        raise LimitError(
-            f"{plan.file.path}: its {plan.file.channels} channels of {plan.metadata.shape[-2:]} pixels need more "
-            "memory than there is; cut the image into parts, or use a machine with more"
-        ) from None
+    too_large = (
+        f"{plan.stack.path}: its {plan.stack.channels} channels of {plan.metadata.shape[-2:]} pixels need more "
+        "memory than there is; cut the image into parts, or use a machine with more"
+    )
+    with memory_as_limit(too_large), StackWriter(plan.out, plan.metadata) as writer:
+        for done, place in enumerate(np.ndindex(*sizes), 1):
+            planes, beyond = mixer.mix(plan.stack.read(dict(zip(axes, place, strict=True))))
+            for plane in planes:
+                writer.write(plane)
+            clipped += beyond
+            tell("unmix", done, total)
     result = UnmixResult(math.prod(plan.metadata.shape), clipped, mixer.notes)
     atomic_write_text(plan.record, json.dumps(_facts(plan, result), indent=1) + "\n")
     return result
@@ -201,8 +200,8 @@ def _facts(plan: UnmixPlan, result: UnmixResult) -> dict[str, Any]:
     options = plan.options
     return {
         "program": f"xcorr unmix {own_version()}",
-        "input": str(plan.file.path),
-        "channel_axis": plan.file.axis,
+        "input": ", ".join(map(str, plan.stack.source.paths)),
+        "channel_axis": plan.stack.axis,
         "channels": list(plan.names),
         "matrix": plan.matrix.tolist(),
         "matrix_from": options.stain or str(options.matrix),

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
-from xcorr_app.batch.state import State
 from xcorr_app.errors import OutputError
 from xcorr_app.io import Discovery, remove_partials
+from xcorr_app.pipeline.state import State
+
+RECORD, REPORT = "run.json", "report.html"
 
 
-def prepare_output(out: Path, discovery: Discovery, inputs: list[Path], *, resume: bool, overwrite: bool) -> None:
-    """Make the output folder ready, or refuse.
+def prepare_output(out: Path, *, overwrite: bool) -> None:
+    """Make a folder that `check_output` accepted ready; with `overwrite`, results of earlier runs go.
 
     Raises
     ------
     OutputError
-        If the folder is an input folder or lies in one, is a file, cannot be made or written, or holds anything
-        while neither `resume` nor `overwrite` is set.
+        If it cannot be made or written.
     """
-    check_output(out, discovery, inputs, resume=resume, overwrite=overwrite)
     try:
         out.mkdir(parents=True, exist_ok=True)
         remove_partials(out)
         if overwrite:
             State(out).forget()
-            for name in ("report.html", "run.json"):
+            for name in (REPORT, RECORD):
                 (out / name).unlink(missing_ok=True)
     except OSError as error:
         if isinstance(error, OutputError):
@@ -32,8 +33,17 @@ def prepare_output(out: Path, discovery: Discovery, inputs: list[Path], *, resum
         raise OutputError(f"{out}: cannot be written ({error.strerror}); choose another folder with -o") from error
 
 
-def check_output(out: Path, discovery: Discovery, inputs: list[Path], *, resume: bool, overwrite: bool) -> None:
-    """Refuse an output folder that must not be used; nothing is written. Raises as :func:`prepare_output`."""
+def check_output(
+    out: Path, discovery: Discovery, inputs: list[Path], program: str, *, resume: bool, overwrite: bool
+) -> None:
+    """Refuse an output folder that must not be used by a command; nothing is written.
+
+    Raises
+    ------
+    OutputError
+        If the folder is an input folder or lies in one, is a file, holds results of another command that `resume`
+        would go on with, or holds anything while neither `resume` nor `overwrite` is set.
+    """
     try:
         real = out.resolve()
         if out.exists() and not out.is_dir():
@@ -62,3 +72,15 @@ def check_output(out: Path, discovery: Discovery, inputs: list[Path], *, resume:
         raise OutputError(
             f"{out}: is not empty; use --resume to go on with it, or --overwrite to replace results in it"
         )
+    if resume:
+        _check_program(out, program)
+
+
+def _check_program(out: Path, program: str) -> None:
+    """Refuse to go on in a folder that another command filled: its results would lie among ours."""
+    try:
+        before = json.loads((out / RECORD).read_text())["program"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if before != program:
+        raise OutputError(f"{out}: holds results of `{before}`, which --resume cannot go on with; choose another -o")

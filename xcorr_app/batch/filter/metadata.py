@@ -5,24 +5,15 @@ Where the images have channels already, each of them becomes as many as there ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
 
 import numpy as np
 
-from xcorr_app.batch.filter_banks import FilterBank
-from xcorr_app.batch.filter_options import FilterOptions
-from xcorr_app.batch.unmix_metadata import mixed_metadata
+from xcorr_app.batch.filter.banks import FilterBank
+from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.errors import ShapeError
 from xcorr_app.io import StackMetadata
-
-
-@dataclass(frozen=True)
-class _Channels:
-    """As much of a file of channels as its metadata needs."""
-
-    metadata: StackMetadata
-    axis: str = "C"
+from xcorr_app.pipeline.new_channels import with_new_channels
 
 
 def bank_positions(metadata: StackMetadata) -> list[dict[str, int]]:
@@ -47,8 +38,8 @@ def bank_metadata(metadata: StackMetadata, bank: FilterBank, options: FilterOpti
     prefixes = [f"{name} " for name in old_names] or ([f"{c} " for c in range(channels)] if channels > 1 else [""])
     names = tuple(prefix + name for prefix in prefixes for name in bank.names)
     wide = options.dtype == "same" and metadata.dtype.itemsize >= 4 and metadata.dtype != np.float32
-    file: Any = _Channels(metadata)
-    result = mixed_metadata(file, channels * count, names, np.dtype(np.float64 if wide else np.float32))
+    dtype = np.dtype(np.float64 if wide else np.float32)
+    result = with_new_channels(metadata, "C", channels * count, names, dtype)
     if channels * count == 1:
         result = replace(result, channel_names=())
     if options.mode != "valid":

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from xcorr_app.batch.unmix import UnmixPlan
+from xcorr_app.batch.unmix.stack import UnmixPlan
 from xcorr_app.filtering.unmix import has_kernel
 from xcorr_app.gpu.pointwise.launches import pointwise_launch
 from xcorr_app.gpu.pointwise.planner import plan_pointwise
@@ -41,7 +41,7 @@ def explain_unmix(plan: UnmixPlan, device: str | None = None) -> list[str]:
     on_device = plan.device.xp is not np
     limits, whose = _limits(plan, device, on_device=on_device)
     filters, channels = plan.matrix.shape
-    pixels, source, target = math.prod(plan.metadata.shape[-2:]), plan.file.metadata.dtype, plan.metadata.dtype
+    pixels, source, target = math.prod(plan.metadata.shape[-2:]), plan.stack.metadata.dtype, plan.metadata.dtype
     where = "" if on_device else "; this run computes on the CPU"
     lines = [f"Plan by the limits of {whose}{where}:"]
     if has_kernel(source, target, plan.matrix.shape, pixels):
