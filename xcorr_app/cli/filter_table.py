@@ -8,6 +8,7 @@ from rich.text import Text
 
 from xcorr_app.batch.filter.run import Facts
 from xcorr_app.cli.failures import one_line
+from xcorr_app.cli.tables import say
 from xcorr_app.pipeline.run import Outcome, Run
 from xcorr_app.report.summary import count
 
@@ -30,14 +31,14 @@ def print_filtered(console: Console, result: Run[Facts], *, every: bool) -> None
     console.print(table)
     for outcome in result.outcomes:
         for line in _remarks(outcome, every=every):
-            console.print(Text(f"  {one_line(outcome.name)}: {one_line(line)}"), soft_wrap=True)
+            say(console, f"  {outcome.name}: {line}")
     if result.resumed:
-        console.print(Text(f"Finished before: {one_line(', '.join(result.resumed))}"), soft_wrap=True)
+        say(console, f"Finished before: {', '.join(result.resumed)}")
     failed = sum(outcome.failed for outcome in result.outcomes)
     total = count(len(result.outcomes), "stack")
     sentence = f"{failed} of {total} failed." if failed else f"{total} filtered."
-    console.print(Text(sentence, style="red" if failed else "green"), soft_wrap=True)
-    console.print(Text(f"Record: {one_line(str(result.record))}"), soft_wrap=True)
+    say(console, sentence, "red" if failed else "green")
+    say(console, f"Record: {result.record}")
 
 
 def _numbers(outcome: Outcome[Facts]) -> list[str]:
