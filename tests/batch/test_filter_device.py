@@ -13,7 +13,9 @@ from tests.batch.movies import record, xcorr
 from tests.io.samples import noise, write_plain
 from xcorr_app.batch.filter import device as filter_device
 from xcorr_app.batch.filter import stack as filter_stack
+from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime.select import Device
+from xcorr_app.pipeline import chunks
 from xcorr_app.registration import passes
 
 
@@ -43,7 +45,7 @@ def gpu(monkeypatch):
         pass
 
     monkeypatch.setattr(filter_device, "select_device", lambda _: Device(xp, "a GPU that is none"))
-    monkeypatch.setattr(filter_device, "release_unused", lambda: None)
+    monkeypatch.setattr(chunks, "release_unused", lambda: None)
     monkeypatch.setattr(filter_stack, "filter_frames", filter_frames)
     monkeypatch.setattr(filter_stack, "is_device_array", lambda images: isinstance(images, OnDevice))
     monkeypatch.setattr(filter_stack, "planned_engine", lambda *_, **__: "reuse")
@@ -55,7 +57,7 @@ def gpu(monkeypatch):
         try:
             return job(*arguments)
         except OutOfMemoryError as error:
-            raise filter_device.DeviceMemoryError(what) from error
+            raise DeviceMemoryError(what) from error
 
     monkeypatch.setattr(passes, "with_second_try", with_second_try)
     return told

@@ -18,9 +18,10 @@ from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.io import StackWriter
 from xcorr_app.io.source import plane_positions
+from xcorr_app.pipeline.chunks import over_planes
 from xcorr_app.registration.apply import common_area, shift_frames
 from xcorr_app.registration.interpolation import inside
-from xcorr_app.registration.passes import Pass, Progress
+from xcorr_app.registration.passes import Progress
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,8 @@ class Moved:
     """Pixels whose interpolated value did not fit the integer type."""
     area: tuple[slice, slice] | None
     """Part of the frame that was written, if it was cropped."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of how it went."""
 
 
 def move_stack(
@@ -42,21 +45,10 @@ def move_stack(
     projections: Projections,
     progress: Progress | None,
 ) -> Moved:
-    """Move all planes of all channels and write them; take projections of the measured channel on the way.
+    """Move all planes of all channels by (count, 2) pixels and write them to `target`, if any.
 
-    Parameters
-    ----------
-    frames : SourceFrames
-    shifts : ndarray, shape (count, 2)
-        Pixels to move each frame by; no NaN.
-    options : AlignOptions
-    target : Path or None
-        File to write; None to move the measured channel for the projections only.
-    unreadable : collection of int
-        Frames that are flagged as unreadable: their damaged planes are written as zeros.
-    projections : Projections
-        Filled with every frame's plane of the measured channel.
-    progress : callable or None
+    Planes of the measured channel are added to `projections`; damaged planes of frames in `unreadable` become zeros.
+    Where the device's memory does not suffice for a single plane, the CPU moves the rest.
 
     Raises
     ------
@@ -67,16 +59,16 @@ def move_stack(
     ArgumentError
         If cropping leaves nothing.
     """
-    source, xp = frames.source, frames.xp
+    source = frames.source
     metadata = source.metadata
     area = common_area(frames.shape, shifts) if options.border == "crop" else None
     planes = _planes(frames, only_measured=target is None)
     order: Any = INTERPOLATIONS[options.interpolation]
     mode: Any = "nearest" if options.border == "nearest" else "constant"
     along = frames.axis.lower()
-    clipped = 0
+    clipped, notes = 0, list[str]()
 
-    def job(start: int, stop: int) -> tuple[int, NDArray[Any], NDArray[Any], int]:
+    def job(start: int, stop: int, xp: Any) -> tuple[int, NDArray[Any], NDArray[Any], int]:
         before = np.zeros((stop - start, *frames.shape), dtype=metadata.dtype)
         for i, position in enumerate(planes[start:stop]):
             try:
@@ -94,8 +86,9 @@ def move_stack(
         rows, columns = area or (slice(0, frames.shape[0]), slice(0, frames.shape[1]))
         writer = StackWriter(target, metadata.with_plane_shape(rows.stop - rows.start, columns.stop - columns.start))
     with writer as stream:
-        walk = Pass(len(planes), frames.shape[0] * frames.shape[1], xp is not np, progress)
-        for start, before, after, count in walk.over("move", job):
+        pixels = frames.shape[0] * frames.shape[1]
+        results = over_planes(frames.xp, len(planes), pixels, job, ("move", "moved"), progress, notes)
+        for start, before, after, count in results:
             clipped += count
             for i, position in enumerate(planes[start : start + before.shape[0]]):
                 if _is_shown(frames, position):
@@ -104,7 +97,7 @@ def move_stack(
                     projections.add(number, before[i], after[i], (rows, columns))
                 if stream is not None:
                     stream.write(after[i] if area is None else after[i][area])
-    return Moved(clipped, area)
+    return Moved(clipped, area, tuple(notes))
 
 
 def _planes(frames: SourceFrames, *, only_measured: bool) -> list[dict[str, int]]:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
-from xcorr_app.batch.align.moving import move_stack
+from xcorr_app.batch.align.moving import Moved, move_stack
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.errors import InputError
@@ -59,7 +59,7 @@ def align_stack(
             moved = move_stack(frames, moves, options, target, result.unreadable, projections, progress)
         if target is not None:
             outputs.append(target)
-        notes = [*_notes(frames, result, options), *_notes_on_moving(options, moved.clipped, left, moved.area)]
+        notes = [*_notes(frames, result, options), *moved.notes, *_notes_on_moving(options, moved, left)]
         report = StackReport(
             name=spec.name,
             description=_description(source, frames),
@@ -175,16 +175,14 @@ def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> 
         yield f"Frame {frame} is unreadable: {reason}."
 
 
-def _notes_on_moving(
-    options: AlignOptions, clipped: int, left: list[int], area: tuple[slice, slice] | None
-) -> Iterator[str]:
+def _notes_on_moving(options: AlignOptions, moved: Moved, left: list[int]) -> Iterator[str]:
     if not options.apply:
         return
     if left:
         advice = "" if options.move_doubtful else " --move-doubtful moves those that have a shift."
         yield f"{len(left)} doubtful or unmeasured frames were left in place.{advice}"
-    if clipped:
-        yield f"{clipped} interpolated pixels did not fit the data type and were clipped to its range."
-    if area is not None:
-        rows, columns = area
+    if moved.clipped:
+        yield f"{moved.clipped} interpolated pixels did not fit the data type and were clipped to its range."
+    if moved.area is not None:
+        rows, columns = moved.area
         yield f"Cropped to rows {rows.start}:{rows.stop} and columns {columns.start}:{columns.stop}."

@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.filter.device import over_planes
 from xcorr_app.batch.filter.metadata import bank_metadata, bank_positions
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.errors import DamagedFileError, InputError, ShapeError
@@ -22,6 +21,7 @@ from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, StackMetadata, StackWriter, make_folder
 from xcorr_app.io.source import plane_positions
+from xcorr_app.pipeline.chunks import over_planes
 from xcorr_app.pipeline.run import Stopwatch
 from xcorr_app.registration.passes import Progress
 
@@ -82,7 +82,9 @@ def filter_stack(
         with watch.stage("filter"), StackWriter(target, metadata) as writer:
             rows, columns = source.metadata.shape[-2:]
             pixels = rows * columns * (1 if bank is None else len(bank.filters))
-            for after, count, damaged, engine in over_planes(device, len(positions), pixels, job, progress, notes):
+            stage = ("filter", "filtered")
+            results = over_planes(device.xp, len(positions), pixels, job, stage, progress, notes)
+            for after, count, damaged, engine in results:
                 clipped += count
                 engines[engine] = None
                 if after.dtype.kind == "f":
