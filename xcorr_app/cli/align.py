@@ -103,6 +103,7 @@ if TYPE_CHECKING:
 @options.resume
 @options.overwrite("Replace results in a folder that is not empty.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@options.explain
 @options.quiet
 @options.verbose("Print every frame.")
 @options.debug
@@ -120,11 +121,11 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align FOLDER -o out --no-apply --verify none
     """
     options.check_modes(given)
-    from xcorr_app.batch.align.run import plan_align, run_align
+    from xcorr_app.batch.align.run import explain_align, plan_align, run_align
     from xcorr_app.cli.align_table import print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, print_found
+    from xcorr_app.cli.tables import console_for, print_decision, print_found
     from xcorr_app.pipeline.output import prepare_output
 
     console = console_for(sys.stdout)
@@ -134,6 +135,10 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         plan = plan_align(list(inputs), given["output"], _options(given), **modes)
         if given["dry_run"]:
             print_plan(console, plan)
+            return
+        if given["explain"]:
+            for name, decision in explain_align(plan):
+                print_decision(console, name, decision)
             return
         prepare_output(plan.out, overwrite=given["overwrite"])
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):

@@ -48,6 +48,7 @@ if TYPE_CHECKING:
 @options.tolerance("Largest accepted difference of that comparison, in pixels.")
 @options.max_pixels("Refuse images that declare more pixels.")
 @options.overwrite("Replace the output file if it exists.")
+@options.explain
 @options.quiet
 @options.verbose("Print every plane, not only the first 20.")
 @options.debug
@@ -75,13 +76,17 @@ def command(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> Non
     """
     from xcorr_app.batch.correlate.plan import plan_correlation
     from xcorr_app.batch.correlate.run import run_correlation
+    from xcorr_app.batch.decisions import decide_correlate
     from xcorr_app.cli.peak_table import print_operands, print_peaks, print_verdict
     from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for
+    from xcorr_app.cli.tables import console_for, print_decision
 
     console = console_for(sys.stdout)
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
         plan = plan_correlation(left, right, given["output"], _options(given), overwrite=given["overwrite"])
+        if given["explain"]:
+            print_decision(console, plan.out.name, decide_correlate(plan))
+            return
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_operands(console, plan)

@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 @options.max_pixels("Refuse planes that declare more pixels.")
 @options.resume
 @options.overwrite("Replace results in a folder that is not empty.")
+@options.explain
 @options.quiet
 @options.verbose("Name every plane that cannot be read.")
 @options.debug
@@ -81,11 +82,11 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     """
     options.check_modes(given)
     name, argument = _chosen(given)
-    from xcorr_app.batch.filter.run import plan_filter, run_filter
+    from xcorr_app.batch.filter.run import explain_filter, plan_filter, run_filter
     from xcorr_app.cli.filter_table import print_filtered
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, print_found
+    from xcorr_app.cli.tables import console_for, print_decision, print_found
     from xcorr_app.pipeline.output import prepare_output
 
     console = console_for(sys.stdout)
@@ -93,6 +94,10 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
         plan = plan_filter(list(inputs), given["output"], _options(name, argument, given), **modes)
+        if given["explain"]:
+            for of_stack, decision in explain_filter(plan):
+                print_decision(console, of_stack, decision)
+            return
         prepare_output(plan.out, overwrite=given["overwrite"])
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:

@@ -151,6 +151,9 @@ layout = click.option(
     help="Whether files of a folder are frames of one series or a stack each.",
 )
 resume = click.option("--resume", is_flag=True, help="Go on with an interrupted run; what is finished is kept.")
+explain = click.option(
+    "--explain", is_flag=True, help="Print what would compute every stack, why, and what else could; write nothing."
+)
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print only the results.")
 debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
 

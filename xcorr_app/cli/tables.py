@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from xcorr_app.cli.failures import one_line
+from xcorr_app.decision import Decision
 from xcorr_app.io import Discovery
 from xcorr_app.report.summary import count
 
@@ -39,3 +40,14 @@ def print_found(console: Console, discovery: Discovery, note: str | None) -> Non
     files = sum(len(spec.paths) for spec in discovery.series)
     found = f"Found {len(discovery.series)} series in {count(files, 'file')}, layout {discovery.layout}."
     say(console, found)
+
+
+def print_decision(console: Console, name: str, decision: Decision | str) -> None:
+    """What would compute a stack and what else could, or why it would fail."""
+    if isinstance(decision, str):
+        say(console, f"{name}: cannot be done: {decision}")
+        return
+    first, *others = decision.described().splitlines()
+    say(console, f"{name}: {first}")
+    for line in others:
+        say(console, line)

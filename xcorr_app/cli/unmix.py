@@ -52,9 +52,7 @@ if TYPE_CHECKING:
     help="Type of the result; same rounds integers and clips them.  [default: same; float32 for densities of integers]",
 )
 @options.device
-@click.option(
-    "--explain", is_flag=True, help="Print how kernels cut the work, on the GPU at hand or, without, an H200."
-)
+@options.explain
 @click.option("--explain-for", type=click.Choice(choices.DEVICES), help="The same for a GPU that need not be there.")
 @options.layout
 @options.max_pixels("Refuse planes that declare more pixels.")
@@ -99,22 +97,21 @@ def _is_one_file(inputs: tuple[Path, ...]) -> bool:
 def _unmix_file(path: Path, given: dict[str, Any]) -> None:
     if given["resume"]:
         raise click.UsageError("--resume is for several files; a single file is written whole or not at all")
-    from xcorr_app.batch.unmix.explain import explain_unmix
+    from xcorr_app.batch.unmix.explain import explain_file
     from xcorr_app.batch.unmix.stack import plan_file, run_unmix
     from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, say
-    from xcorr_app.cli.unmix_table import print_plan, print_result
+    from xcorr_app.cli.tables import console_for
+    from xcorr_app.cli.unmix_table import print_explained, print_plan, print_result
 
     console = console_for(sys.stdout)
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
         plan = plan_file(path, given["output"], _options(given), overwrite=given["overwrite"])
-        asked = given["explain"] or given["explain_for"]
-        explained = explain_unmix(plan, given["explain_for"]) if asked else []
+        if given["explain"] or given["explain_for"]:
+            print_explained(console, plan.out.name, *explain_file(plan, given["explain_for"]))
+            return
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_plan(console, plan)
-        for line in explained:
-            say(console, line)
         with display_for(console, quiet=given["quiet"], unit="images") as display:
             result = run_unmix(plan, display.watch(plan.out.name))
         print_result(console, plan, result)
@@ -123,18 +120,21 @@ def _unmix_file(path: Path, given: dict[str, Any]) -> None:
 def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
     """Mix the channels of all stacks found; returns whether something failed."""
     options.check_modes(given)
+    from xcorr_app.batch.unmix.explain import explain_many
     from xcorr_app.batch.unmix.run import plan_unmix, run_many
     from xcorr_app.cli.progress import display_for
     from xcorr_app.cli.tables import console_for, print_found
-    from xcorr_app.cli.unmix_table import print_outcomes
+    from xcorr_app.cli.unmix_table import print_explained, print_outcomes
     from xcorr_app.pipeline.output import prepare_output
 
     console = console_for(sys.stdout)
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
-    if given["explain"] or given["explain_for"]:
-        raise click.UsageError("--explain is for a single file, whose size decides; name one of the folder's")
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
         plan = plan_unmix(list(inputs), given["output"], _options(given), **modes)
+        if given["explain"] or given["explain_for"]:
+            for explained in explain_many(plan, given["explain_for"]):
+                print_explained(console, *explained)
+            return False
         prepare_output(plan.out, overwrite=given["overwrite"])
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:

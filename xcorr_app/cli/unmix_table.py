@@ -8,7 +8,8 @@ from rich.console import Console
 
 from xcorr_app.batch.unmix.run import Facts
 from xcorr_app.batch.unmix.stack import UnmixPlan, UnmixResult
-from xcorr_app.cli.tables import say
+from xcorr_app.cli.tables import print_decision, say
+from xcorr_app.decision import Decision
 from xcorr_app.pipeline.run import Outcome, Run
 
 _SHOWN = 8
@@ -20,6 +21,13 @@ def print_outcomes(console: Console, run: Run[Facts], out: Path) -> None:
         _print_outcome(console, outcome)
     mixed = sum(outcome.failure is None for outcome in run.outcomes)
     say(console, f"{mixed} of {len(run.outcomes)} stacks mixed: {out}")
+
+
+def print_explained(console: Console, name: str, decision: Decision | str, lines: list[str]) -> None:
+    """What would mix a stack's channels, and how the kernels would cut the work."""
+    print_decision(console, name, decision)
+    for line in lines:
+        say(console, line)
 
 
 def print_plan(console: Console, plan: UnmixPlan) -> None:

@@ -11,6 +11,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+from xcorr_app.decision import Decision
 from xcorr_app.errors import XcorrError
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text
@@ -71,6 +72,9 @@ class Work(Protocol[ResultT]):
 
     def outputs(self, name: str) -> list[Path]:
         """Files that the results of a stack of this name may have; removed before they are computed again."""
+
+    def decide(self, spec: SeriesSpec) -> Decision:
+        """Say what would compute the results of a stack, and why."""
 
     def process(self, spec: SeriesSpec, progress: Progress | None) -> Finished[ResultT]:
         """Compute and write the results of a stack."""
@@ -201,6 +205,17 @@ def run_stacks(
     return run
 
 
+def explain_stacks(plan: Plan[Options], work: Work[ResultT]) -> list[tuple[str, Decision | str]]:
+    """Name of every stack that would be processed, with what decided for it, or why it would fail."""
+    explained: list[tuple[str, Decision | str]] = []
+    for spec in plan.discovery.series:
+        try:
+            explained.append((spec.name, work.decide(spec)))
+        except XcorrError as error:
+            explained.append((spec.name, str(error)))
+    return explained
+
+
 def _restored(work: Work[ResultT], state: State, name: str, mark: str) -> Outcome[ResultT] | None:
     record = state.load(name, mark)
     if record is None:
@@ -218,5 +233,6 @@ def _processed(
     """Process a stack and record it; what an earlier run left of it goes first, lest old and new lie side by side."""
     state.discard(spec.name, work.outputs(spec.name))
     finished = work.process(spec, watcher(spec.name) if watcher is not None else None)
-    state.save(spec.name, mark, finished.outputs, finished.facts, finished.kept)
-    return Outcome(spec.name, finished.facts, finished.result, flagged=work.is_flagged(finished))
+    facts = finished.facts | {"decisions": [work.decide(spec).as_record()]}
+    state.save(spec.name, mark, finished.outputs, facts, finished.kept)
+    return Outcome(spec.name, facts, finished.result, flagged=work.is_flagged(finished))

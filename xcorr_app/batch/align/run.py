@@ -7,15 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.record import keep, restore
 from xcorr_app.batch.align.stack import align_stack
+from xcorr_app.batch.decisions import decide_align
 from xcorr_app.correlation.engines import choose_engine
+from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.io import SeriesSpec, atomic_write_text, discover, scan_file
 from xcorr_app.pipeline.environment import own_version, processor
 from xcorr_app.pipeline.output import REPORT, check_output
-from xcorr_app.pipeline.run import Finished, Outcome, Plan, Run, Watcher, run_stacks
+from xcorr_app.pipeline.run import Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.registration import quality
 from xcorr_app.registration.passes import Progress
 from xcorr_app.report.html import render_report
@@ -76,6 +79,11 @@ def run_align(
     return AlignResult(run, reports[0], path)
 
 
+def explain_align(plan: Plan[AlignOptions]) -> list[tuple[str, Decision | str]]:
+    """Say for every stack what would measure it, and why; nothing is measured."""
+    return explain_stacks(plan, _Align(plan))
+
+
 class _Align:
     """Aligns one stack, for the run loop."""
 
@@ -91,6 +99,12 @@ class _Align:
 
     def outputs(self, name: str) -> list[Path]:
         return [self._plan.out / name / "shifts.csv", self._plan.out / name / f"{name}_aligned.tif"]
+
+    def decide(self, spec: SeriesSpec) -> Decision:
+        options, xp = self._plan.options, self._plan.device.xp
+        with spec.open() as source:
+            frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, xp)
+            return decide_align(frames, options)
 
     def process(self, spec: SeriesSpec, progress: Progress | None) -> Finished[StackReport]:
         plan = self._plan

@@ -5,12 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from xcorr_app.batch.decisions import decide_filter
 from xcorr_app.batch.filter.device import filter_device
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.batch.filter.stack import filter_stack
+from xcorr_app.decision import Decision
 from xcorr_app.io import SeriesSpec, discover
 from xcorr_app.pipeline.output import check_output
-from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, run_stacks
+from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.registration.passes import Progress
 
 PROGRAM = "xcorr filter"
@@ -48,6 +50,11 @@ def run_filter(
     return run_stacks(plan, _Filter(plan), resume=resume, stop_at_defects=stop_at_defects, watcher=watcher)
 
 
+def explain_filter(plan: Plan[FilterOptions]) -> list[tuple[str, Decision | str]]:
+    """Say for every stack what would filter it, and why; nothing is filtered."""
+    return explain_stacks(plan, _Filter(plan))
+
+
 class _Filter:
     """Filters one stack, for the run loop."""
 
@@ -63,6 +70,10 @@ class _Filter:
 
     def outputs(self, name: str) -> list[Path]:
         return [self._plan.out / name / f"{name}_filtered.tif"]
+
+    def decide(self, spec: SeriesSpec) -> Decision:
+        with spec.open() as source:
+            return decide_filter(source.metadata, self._plan.options, self._plan.device.xp)
 
     def process(self, spec: SeriesSpec, progress: Progress | None) -> Finished[Facts]:
         (target,) = self.outputs(spec.name)

@@ -6,7 +6,11 @@ import math
 
 import numpy as np
 
-from xcorr_app.batch.unmix.stack import UnmixPlan
+from xcorr_app.batch.decisions import decide_unmix, limits_of
+from xcorr_app.batch.unmix.options import UnmixOptions
+from xcorr_app.batch.unmix.stack import UnmixPlan, mixing_of, plan_stack
+from xcorr_app.decision import Decision
+from xcorr_app.errors import XcorrError
 from xcorr_app.filtering.unmix import has_kernel
 from xcorr_app.gpu.pointwise.launches import pointwise_launch
 from xcorr_app.gpu.pointwise.planner import plan_pointwise
@@ -14,30 +18,36 @@ from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits, limits_by_name
 from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.pipeline.run import Plan
 
 _WITHOUT_A_DEVICE = "h200"
 
 
-def explain_unmix(plan: UnmixPlan, device: str | None = None) -> list[str]:
-    """Say how the kernels cut the work of one place of a file, all its channels.
+def explain_file(plan: UnmixPlan, device: str | None = None) -> tuple[Decision, list[str]]:
+    """Say what mixes the channels of a stack, and how the kernels would cut the work of one place of it.
 
-    Parameters
-    ----------
-    plan : UnmixPlan
-        Of a file.
-    device : str, optional
-        A name that `limits_by_name` knows; without one the device that computes, or an H200 where the CPU does.
-
-    Returns
-    -------
-    list of str
-        Lines; the first says whose limits were used.
-
-    Raises
-    ------
-    ArgumentError
-        For an unknown name.
+    That is by the limits of a `device` that `limits_by_name` knows, else of the one that computes; where the CPU does,
+    the lines are those of an H200. Raises ArgumentError for an unknown name.
     """
+    limits = limits_by_name(device) if device else limits_of(plan.device.xp)
+    return decide_unmix(plan, limits), _planned(plan, device)
+
+
+def explain_many(plan: Plan[UnmixOptions], device: str | None = None) -> list[tuple[str, Decision | str, list[str]]]:
+    """Say the same of every stack; of one that would fail, why."""
+    mixing = mixing_of(plan.options)
+    explained: list[tuple[str, Decision | str, list[str]]] = []
+    for spec in plan.discovery.series:
+        try:
+            stack = plan_stack(spec, plan.out, mixing, plan.device, plan.options)
+        except XcorrError as error:
+            explained.append((spec.name, str(error), []))
+        else:
+            explained.append((spec.name, *explain_file(stack, device)))
+    return explained
+
+
+def _planned(plan: UnmixPlan, device: str | None) -> list[str]:
     on_device = plan.device.xp is not np
     limits, whose = _limits(plan, device, on_device=on_device)
     filters, channels = plan.matrix.shape

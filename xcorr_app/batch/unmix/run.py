@@ -5,8 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from xcorr_app.batch.decisions import decide_unmix, limits_of
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.batch.unmix.stack import mixing_of, plan_stack, run_unmix
+from xcorr_app.batch.unmix.stack import UnmixPlan, mixing_of, plan_stack, run_unmix
+from xcorr_app.decision import Decision
 from xcorr_app.errors import OutputError
 from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.io import SeriesSpec, discover
@@ -74,16 +76,16 @@ class _Unmix:
         stems = [self._plan.out / f"{name}_unmixed{ending}" for ending in (".tif", ".ome.tif")]
         return [path for stem in stems for path in (stem, stem.with_name(stem.name + ".json"))]
 
+    def decide(self, spec: SeriesSpec) -> Decision:
+        return decide_unmix(self._planned(spec), limits_of(self._plan.device.xp))
+
     def process(self, spec: SeriesSpec, progress: Progress | None) -> Finished[Facts]:
-        ending = ".ome.tif" if spec.paths[0].name.lower().endswith((".ome.tif", ".ome.tiff")) else ".tif"
-        target = self._plan.out / f"{spec.name}_unmixed{ending}"
-        watch = Stopwatch()
-        stack = plan_stack(spec, target, self._mixing, self._plan.device, self._plan.options)
+        watch, stack = Stopwatch(), self._planned(spec)
         with watch.stage("unmix"):
             done = run_unmix(stack, progress)
         facts = {
             "seconds": watch.seconds,
-            "output": target.name,
+            "output": stack.out.name,
             "shape": list(stack.metadata.shape),
             "axes": stack.metadata.axes,
             "dtype": stack.metadata.dtype.name,
@@ -91,7 +93,7 @@ class _Unmix:
             "clipped_values": done.clipped,
             "notes": list(done.notes),
         }
-        return Finished(facts, [target, stack.record], facts)
+        return Finished(facts, [stack.out, stack.record], facts)
 
     def restored(self, name: str, record: dict[str, Any]) -> Facts:
         facts: Facts = record["facts"]
@@ -99,3 +101,8 @@ class _Unmix:
 
     def is_flagged(self, finished: Finished[Facts]) -> bool:
         return False
+
+    def _planned(self, spec: SeriesSpec) -> UnmixPlan:
+        ending = ".ome.tif" if spec.paths[0].name.lower().endswith((".ome.tif", ".ome.tiff")) else ".tif"
+        target = self._plan.out / f"{spec.name}_unmixed{ending}"
+        return plan_stack(spec, target, self._mixing, self._plan.device, self._plan.options)
