@@ -248,13 +248,7 @@ def kernel_options(command: Command) -> Command:
 
 
 def read_kernel_options(given: dict[str, Any]) -> KernelOptions | None:
-    """Make the kernels' options of a command's parameters; None where nothing was asked.
-
-    Raises
-    ------
-    ArgumentError
-        For values out of range and options that do not belong to the variant.
-    """
+    """Make the kernels' options of a command's parameters; None where nothing was asked."""
     from xcorr_app.gpu.direct.options import KernelOptions
 
     options = KernelOptions(**{name: given[name] for name in choices.KERNEL_OPTIONS})

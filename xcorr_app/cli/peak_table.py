@@ -63,7 +63,7 @@ def print_verdict(console: Console, plan: CorrelationPlan, result: CorrelationRe
     """What is wrong, what agrees, and where the planes are."""
     edges = sum(plane.on_edge for plane in result.planes)
     if edges:
-        say(console, f"edge ({edges} x): no valid shifts beyond the peak on one side; the true one may lie there.")
+        say(console, f"edge ({edges} x): no valid shifts beyond the peak on one side; the true one may be there.")
     problems = result.problems
     for plane in problems[:_SHOWN]:
         say(console, f"left {plane.left}, right {plane.right}: {plane.problem}", style="red")

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.discover import SeriesSpec, scan_file
+from xcorr_app.io.discover import scan_file
+from xcorr_app.io.found import SeriesSpec
 from xcorr_app.io.imagej import is_imagej, parse_imagej, pixel_size
 from xcorr_app.io.integrity import is_colour
 from xcorr_app.io.limits import Limits
@@ -53,13 +54,7 @@ class ChannelSource:
         return self.metadata.sizes[self.axis]
 
     def read(self, at: dict[str, int]) -> np.ndarray:
-        """Read all channels at one place of the other axes, (C, Y, X) in native byte order.
-
-        Raises
-        ------
-        DamagedFileError
-            When a page cannot be read or decoded.
-        """
+        """Read all channels at one place of the other axes, (C, Y, X) in native byte order."""
         place = {"T": 0, "Z": 0, "C": 0} | at
         if self.colour:
             return self.source.plane(place["T"], place["Z"], 0)
@@ -71,13 +66,7 @@ class ChannelSource:
 
 
 def channels_of(spec: SeriesSpec, axis: str) -> ChannelSource:
-    """Open a series that `scan_with_colours` scanned, whose channels are along `axis`; no pixel is read.
-
-    Raises
-    ------
-    InputError
-        When it has no such axis, or is of colour images and the axis is not C.
-    """
+    """Open a series that `scan_with_colours` scanned, whose channels are along `axis`; no pixel is read."""
     source = spec.open()
     path, axes, colour = spec.paths[0], source.metadata.axes, spec.samples > 1
     if axis not in axes:
@@ -94,15 +83,7 @@ def channels_of(spec: SeriesSpec, axis: str) -> ChannelSource:
 
 
 def scan_with_colours(path: Path, limits: Limits | None = None) -> ImageFile:
-    """Check a TIFF or PNG file, of grey values or colours, without reading pixels.
-
-    Raises
-    ------
-    InputError
-        When it is of a kind that is not read.
-    DamagedFileError, LimitError
-        As `scan_file`.
-    """
+    """Check a TIFF or PNG file, of grey values or colours, without reading pixels."""
     limits = limits or Limits()
     with opened(path) as descriptor:
         head = os.pread(descriptor, _PNG_KIND + 1, 0)

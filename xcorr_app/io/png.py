@@ -48,13 +48,7 @@ class PngImage:
         return 0
 
     def read(self, page: int) -> np.ndarray:
-        """Read the image, (Y, X) or (3, Y, X) in native byte order.
-
-        Raises
-        ------
-        DamagedFileError
-            When it cannot be decoded, or the file changed since it was checked.
-        """
+        """Read the image, (Y, X) or (3, Y, X) in native byte order."""
         with opened(self.path) as descriptor:
             if page != 0 or stamp(descriptor) != self.stamp:
                 raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
@@ -73,17 +67,7 @@ class PngImage:
 
 
 def scan_png(path: Path, limits: Limits, *, colour: bool = False) -> PngImage:
-    """Check header and chunks of a PNG file without decoding it; `colour` asks for red, green and blue.
-
-    Raises
-    ------
-    DamagedFileError
-        It is no PNG or is cut short.
-    InputError
-        It is of another kind than asked for, an animation, or of less than eight bits.
-    LimitError
-        It declares more pixels than allowed.
-    """
+    """Check header and chunks of a PNG file without decoding it; `colour` asks for red, green and blue."""
     with opened(path) as descriptor:
         mark = stamp(descriptor)
         header = os.pread(descriptor, 33, 0)

@@ -81,17 +81,8 @@ class StackSource(_Source):
 class FramesSource(_Source):
     """A series of files whose pages follow each other along T.
 
-    Parameters
-    ----------
-    name
-        Of the series.
-    files
-        In order. Unusable ones keep their place, so that the others keep their numbers.
-
-    Raises
-    ------
-    InputError
-        When no file is usable, or pages differ in size or type (names the first that does).
+    Unusable ones keep their place, so that the others keep their numbers. Raises InputError when no file
+    is usable, or pages differ in size or type.
     """
 
     def __init__(self, name: str, files: Sequence[ImageFile | UnusableFile]) -> None:

@@ -168,13 +168,7 @@ class Source(Protocol):
         """Size of each of T, Z, C, Y, X."""
 
     def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
-        """Read one plane, (Y, X) in native byte order, the caller's to change.
-
-        Raises
-        ------
-        DamagedFileError
-            When that plane cannot be read or decoded; other planes may still be readable.
-        """
+        """Read one plane, (Y, X) in native byte order, the caller's to change."""
 
     def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
         """File and page (counted from 0 within the file) that hold a plane."""

@@ -13,13 +13,7 @@ RECORD, REPORT = "run.json", "report.html"
 
 
 def prepare_output(out: Path, *, overwrite: bool) -> None:
-    """Make a folder that `check_output` accepted ready; with `overwrite`, results of earlier runs go.
-
-    Raises
-    ------
-    OutputError
-        If it cannot be made or written.
-    """
+    """Make a folder that `check_output` accepted ready; with `overwrite`, results of earlier runs go."""
     try:
         out.mkdir(parents=True, exist_ok=True)
         remove_partials(out)
@@ -36,14 +30,7 @@ def prepare_output(out: Path, *, overwrite: bool) -> None:
 def check_output(
     out: Path, discovery: Discovery, inputs: list[Path], program: str, *, resume: bool, overwrite: bool
 ) -> None:
-    """Refuse an output folder that must not be used by a command; nothing is written.
-
-    Raises
-    ------
-    OutputError
-        If the folder is an input folder or lies in one, is a file, holds results of another command that `resume`
-        would go on with, or holds anything while neither `resume` nor `overwrite` is set.
-    """
+    """Refuse an output folder that must not be used by a command; nothing is written."""
     try:
         real = out.resolve()
         if out.exists() and not out.is_dir():
@@ -77,7 +64,7 @@ def check_output(
 
 
 def _check_program(out: Path, program: str) -> None:
-    """Refuse to go on in a folder that another command filled: its results would lie among ours."""
+    """Refuse to go on in a folder that another command filled: the two would mix."""
     try:
         before = json.loads((out / RECORD).read_text())["program"]
     except (OSError, ValueError, KeyError, TypeError):

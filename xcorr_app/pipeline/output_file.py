@@ -8,13 +8,7 @@ from xcorr_app.errors import OutputError
 
 
 def check_output_file(out: Path, inputs: tuple[Path, ...], *, overwrite: bool) -> None:
-    """Refuse a file that must not be written; nothing is written.
-
-    Raises
-    ------
-    OutputError
-        If the file is an input, is a folder, lies in none, or exists while `overwrite` is not set.
-    """
+    """Refuse a file that must not be written; nothing is written."""
     try:
         if any(path.exists() and out.exists() and out.samefile(path) for path in inputs):
             raise OutputError(f"{out}: is an input; write the result to another file")

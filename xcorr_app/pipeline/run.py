@@ -152,11 +152,6 @@ def run_stacks(
     One series that fails does not stop the others. Neither does one that runs into a defect of the program, unless
     `stop_at_defects` lets the exception out. `report` is called with all outcomes and the versions before the record
     is written, which thus comes last.
-
-    Raises
-    ------
-    OutputError
-        If the report or the record cannot be written.
     """
     started = datetime.now(UTC)
     state, found = State(plan.out), versions()
@@ -230,7 +225,7 @@ def _restored(work: Work[ResultT], state: State, name: str, mark: str) -> Outcom
 def _processed(
     work: Work[ResultT], state: State, spec: SeriesSpec, mark: str, watcher: Watcher | None
 ) -> Outcome[ResultT]:
-    """Process a stack and record it; what an earlier run left of it goes first, lest old and new lie side by side."""
+    """Process a stack and record it; what an earlier run left of it goes first, so that old and new never mix."""
     state.discard(spec.name, work.outputs(spec.name))
     finished = work.process(spec, watcher(spec.name) if watcher is not None else None)
     facts = finished.facts | {"decisions": [work.decide(spec).as_record()]}

@@ -45,13 +45,7 @@ class State:
         return self._record(name).is_file()
 
     def discard(self, name: str, outputs: list[Path]) -> None:
-        """Remove a stack's record, then its outputs, so that nothing of an earlier run passes for this one's.
-
-        Raises
-        ------
-        OutputError
-            If one cannot be removed.
-        """
+        """Remove a stack's record, then its outputs, so that nothing of an earlier run passes for this one's."""
         for path in (self._record(name), *outputs):
             try:
                 path.unlink(missing_ok=True)
@@ -61,13 +55,7 @@ class State:
     def save(
         self, name: str, fingerprint: str, outputs: list[Path], facts: dict[str, Any], kept: dict[str, Any]
     ) -> None:
-        """Record that a stack is finished; its outputs are in place by now, and `kept` is stored beside the facts.
-
-        Raises
-        ------
-        OutputError
-            If the record cannot be written.
-        """
+        """Record that a stack is finished; its outputs are in place by now, and `kept` is stored beside the facts."""
         make_folder(self._folder)
         record = {
             "fingerprint": fingerprint,

@@ -98,13 +98,7 @@ class Statistics:
         return MedianOfOthers(low, middle, high, bool(usable.sum() % 2), usable)
 
     def usable_frame(self, candidates: range) -> tuple[int, Array]:
-        """First of the candidates that is usable, and its prepared image.
-
-        Raises
-        ------
-        NoUsableFrameError
-            If none of them is.
-        """
+        """First of the candidates that is usable, and its prepared image."""
         for number in candidates:
             prepared = prepare(self.frames.read(number, number + 1), self.settings)
             if prepared.usable[0]:

@@ -16,20 +16,7 @@ from xcorr_app.registration.frames import Chunk
 class SourceFrames:
     """Frames of one channel along one axis; planes along the other axis are averaged for measuring.
 
-    Parameters
-    ----------
-    source : Source
-    axis : {'T', 'Z'}
-        Axis along which frames are aligned.
-    channel : int
-        Channel that is measured.
-    xp : module
-        numpy, or cupy to hand frames over as device arrays.
-
-    Raises
-    ------
-    InputError
-        If the channel does not exist.
+    With CuPy as `xp`, frames are handed out as device arrays. Raises InputError where there is no such channel.
     """
 
     source: Source
@@ -97,13 +84,7 @@ class SourceFrames:
 
 
 def choose_axis(source: Source, wanted: Literal["T", "Z"] | None) -> Literal["T", "Z"]:
-    """Axis to align along: the one asked for, else T, else Z where there is no T.
-
-    Raises
-    ------
-    InputError
-        If the stack has one plane along the axis asked for, and more along the other.
-    """
+    """Axis to align along: the one asked for, else T, else Z where there is no T."""
     sizes = source.sizes
     if wanted is not None:
         other: Literal["T", "Z"] = "Z" if wanted == "T" else "T"

@@ -49,15 +49,6 @@ def move_stack(
 
     Planes of the measured channel are added to `projections`; damaged planes of frames in `unreadable` become zeros.
     Where the device's memory does not suffice for a single plane, the CPU moves the rest.
-
-    Raises
-    ------
-    OutputError
-        If the file cannot be written.
-    InputError
-        If any other plane cannot be read.
-    ArgumentError
-        If cropping leaves nothing.
     """
     source = frames.source
     metadata = source.metadata

@@ -9,25 +9,15 @@ from xcorr_app.report.records import Pictures
 
 _BAND = 5
 """Rows in the middle of the frame that a kymograph averages."""
-_MOST_THUMBNAILS = 24
+_MAX_THUMBNAILS = 24
 
 
 class Projections:
-    """Running sums over frames before and after they are moved.
-
-    Parameters
-    ----------
-    count : int
-        Number of frames.
-    shape : (int, int)
-        Rows and columns.
-    flagged : list of int
-        Frames to keep a thumbnail of; the first few are kept.
-    """
+    """Running sums over frames before and after they are moved, and thumbnails of the first few of those flagged."""
 
     def __init__(self, count: int, shape: tuple[int, int], flagged: list[int]) -> None:
         self._before, self._after = _Sums(count, shape), _Sums(count, shape)
-        self._wanted = frozenset(flagged[:_MOST_THUMBNAILS])
+        self._wanted = frozenset(flagged[:_MAX_THUMBNAILS])
         self._thumbnails: dict[int, NDArray[np.generic]] = {}
 
     def add(

@@ -39,13 +39,7 @@ class AlignResult:
 def plan_align(
     inputs: list[Path], out: Path, options: AlignOptions, *, resume: bool = False, overwrite: bool = False
 ) -> Plan[AlignOptions]:
-    """Find the series, choose the device and check the output folder; nothing is written.
-
-    Raises
-    ------
-    InputError, OutputError, DeviceError, ArgumentError
-        If there is nothing to do, or it cannot be done as asked.
-    """
+    """Find the series, choose the device and check the output folder; nothing is written."""
     discovery = discover(inputs, options.layout, options.limits)
     if isinstance(options.reference, Path):
         scan_file(options.reference, options.limits)
@@ -58,13 +52,7 @@ def plan_align(
 def run_align(
     plan: Plan[AlignOptions], *, resume: bool = False, stop_at_defects: bool = False, watcher: Watcher | None = None
 ) -> AlignResult:
-    """Align every series of a plan whose output folder is ready, and write results, report and record.
-
-    Raises
-    ------
-    OutputError
-        If the report or the record cannot be written.
-    """
+    """Align every series of a plan whose output folder is ready, and write results, report and record."""
     path = plan.out / REPORT
     reports: list[RunReport] = []
 

@@ -29,13 +29,7 @@ from xcorr_app.report.table import parse_shifts_csv, shifts_csv
 def align_stack(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, progress: Progress | None
 ) -> tuple[StackReport, list[Path], dict[str, Any]]:
-    """Align one series of frames into `folder`; returns its report, the files written, and facts for ``run.json``.
-
-    Raises
-    ------
-    InputError, ArgumentError, OutputError
-        If the series cannot be read as asked, an option does not fit it, or a result cannot be written.
-    """
+    """Align one series of frames into `folder`; returns its report, the files written, and facts for ``run.json``."""
     watch = Stopwatch()
     with spec.open() as source:
         axis = choose_axis(source, options.axis)
@@ -87,13 +81,7 @@ def align_stack(
 
 
 def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Array:
-    """Reference as the measurement takes it; a file is read here.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or has another size than the frames.
-    """
+    """Reference as the measurement takes it; a file is read here."""
     if not isinstance(options.reference, Path):
         return options.reference
     image = scan_file(options.reference, options.limits)

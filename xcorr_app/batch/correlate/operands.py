@@ -10,26 +10,10 @@ from xcorr_app.io.matrices import MatrixFile
 
 
 def operand_shapes(left: MatrixFile, right: MatrixFile, form: str) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """Shapes in which two files are correlated.
+    """Shapes in which two files are correlated: (N, H, W), and (M, H', W'), or (N, M, H', W') for ``n-to-mn``.
 
-    Parameters
-    ----------
-    left, right
-        Files of one image, of a stack, or (right of ``n-to-mn``) of a stack of stacks.
-    form
-        One of :data:`xcorr_app.correlation.forms.FORMS`.
-
-    Returns
-    -------
-    left_shape
-        (N, H, W); N is 1 for the forms with one left matrix.
-    right_shape
-        (M, H', W'), every left with every right; (N, M, H', W') for ``n-to-mn``.
-
-    Raises
-    ------
-    ShapeError
-        If the numbers of images do not belong to the form; the message says which form they belong to.
+    N is 1 for the forms with one left matrix. Raises ShapeError where the numbers of images belong to another form, and
+    says to which.
     """
     lefts = _count(left, "LEFT")
     if form == "n-to-mn":
@@ -46,15 +30,7 @@ def operand_shapes(left: MatrixFile, right: MatrixFile, form: str) -> tuple[tupl
 def blocks(
     left_shape: tuple[int, ...], right_shape: tuple[int, ...], pairs_at_once: int
 ) -> Iterator[tuple[slice, tuple[slice, ...]]]:
-    """Cut the pairs of two operands into blocks, in the order of the planes.
-
-    Yields
-    ------
-    lefts : slice
-        Of the left operand's first axis.
-    rights : tuple of slice
-        Of the right operand's leading axes.
-    """
+    """Cut the pairs of two operands into blocks, in the order of the planes: slices of their leading axes."""
     own = len(right_shape) == 4
     lefts, rights = left_shape[0], right_shape[-3]
     across = max(1, min(rights, pairs_at_once))

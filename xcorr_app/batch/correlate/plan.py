@@ -28,13 +28,7 @@ _ELEMENTS_AT_ONCE = 2**22
 
 @dataclass(frozen=True)
 class CorrelateOptions:
-    """What one run of ``xcorr correlate`` is asked to do.
-
-    Raises
-    ------
-    ArgumentError
-        If an option is unknown or out of range.
-    """
+    """What one run of ``xcorr correlate`` is asked to do."""
 
     settings: Settings = field(default_factory=Settings)
     """Of these, what concerns a plane and its peak: window, normalisation, engine, overlap, sub-pixel, tolerance."""
@@ -81,13 +75,7 @@ class CorrelationPlan:
 def plan_correlation(
     left: Path, right: Path, out: Path, options: CorrelateOptions, *, overwrite: bool = False
 ) -> CorrelationPlan:
-    """Check both files and the output's name, and choose the device; no pixel is read, nothing is written.
-
-    Raises
-    ------
-    InputError, OutputError, DeviceError, ArgumentError, DataTypeError
-        If it cannot be done as asked.
-    """
+    """Check both files and the output's name, and choose the device; no pixel is read, nothing is written."""
     settings = options.settings
     check_plane_name(out)
     check_output_file(out, (left, right), overwrite=overwrite)

@@ -54,17 +54,7 @@ class CorrelationResult:
 
 
 def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> CorrelationResult:
-    """Compute, compare and write the planes of a plan.
-
-    Raises
-    ------
-    InputError
-        If an image cannot be read or holds values that are not finite.
-    LimitError, DeviceMemoryError
-        If one plane needs more memory than there is.
-    OutputError
-        If the file cannot be written; nothing is left behind then.
-    """
+    """Compute, compare and write the planes of a plan."""
     records: list[PlaneRecord] = []
     total = math.prod(plan.shape[:-2])
     tell = progress or (lambda _stage, _done, _total: None)
@@ -166,7 +156,7 @@ def _problem(peaks: PlanePeaks, agreement: Agreement | None, i: int, tolerance: 
     difference = agreement.difference[i]
     if difference > tolerance:
         return (
-            f"its peak lies {difference:.3g} px from the FFT reference's, more than --tolerance {tolerance:g}; "
+            f"its peak is {difference:.3g} px from the FFT reference's, more than --tolerance {tolerance:g}; "
             f"the reference is {max(0.0, agreement.lead[i]):.1e} of its height lower there"
         )
     return f"the FFT reference differs by {agreement.value_error[i]:.2g} of its height at the peak"

@@ -15,7 +15,7 @@ from xcorr_app.filtering import banks
 
 HIGHEST_FREQUENCY = 0.25
 """Cycles a pixel of the finest waves of ``gabor``; every further scale has them longer by sqrt(2)."""
-_MOST_BYTES = 2**30
+_MAX_BYTES = 2**30
 """Of a file, so that a picture named by mistake is not taken for a bank."""
 
 
@@ -32,15 +32,7 @@ class FilterBank:
 
 
 def parse_bank(text: str) -> FilterBank:
-    """Make the bank that ``NAME`` or ``NAME:NUMBERS`` stands for, or read the one in a ``.npy`` file.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such bank, or its numbers are missing, too many or out of range.
-    InputError
-        If the file cannot be read or holds no bank.
-    """
+    """Make the bank that ``NAME`` or ``NAME:NUMBERS`` stands for, or read the one in a ``.npy`` file."""
     if text.lower().endswith(".npy"):
         return _read_bank(Path(text))
     name, colon, numbers = text.partition(":")
@@ -113,7 +105,7 @@ def _read_bank(path: Path) -> FilterBank:
         stored = np.lib.format.open_memmap(path, mode="r")
     except (OSError, ValueError, EOFError, SyntaxError, TypeError, OverflowError) as error:
         raise InputError(f"{path}: is no array that can be read ({error})") from error
-    if stored.dtype.kind not in "buif" or stored.nbytes > _MOST_BYTES or stored.ndim != 3 or stored.size == 0:
+    if stored.dtype.kind not in "buif" or stored.nbytes > _MAX_BYTES or stored.ndim != 3 or stored.size == 0:
         raise InputError(
             f"{path}: holds {stored.dtype} of shape {stored.shape}; a bank is numbers of shape (filters, rows, columns)"
         )

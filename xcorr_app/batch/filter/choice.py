@@ -34,15 +34,7 @@ class FilterChoice:
 
     @classmethod
     def parse(cls, name: str, argument: str) -> FilterChoice:
-        """Make the filter `name` of its argument, as in ``("dog", "1,3")``; a file that it names is read here.
-
-        Raises
-        ------
-        ArgumentError
-            If the name is unknown, or the argument is not of the filter's form or out of range.
-        InputError
-            If the file of taps or of a bank cannot be used.
-        """
+        """Make the filter `name` of its argument, as in ``("dog", "1,3")``; a file that it names is read here."""
         if name not in FILTERS:
             raise ArgumentError(f"unknown filter {name!r}: use one of {', '.join(FILTERS)}")
         if name == "taps":

@@ -16,15 +16,7 @@ HOST_ENGINES = ("opencv", "scipy")
 
 
 def filter_device(options: FilterOptions) -> Device:
-    """Choose the device, and refuse an engine that cannot run there or cannot run the taps, before any image is read.
-
-    Raises
-    ------
-    ArgumentError
-        The device is not known, or the engine does not fit it or the taps.
-    DeviceError
-        A GPU is needed and cannot be used; the message says why.
-    """
+    """Choose the device, and refuse an engine that cannot run there or on such taps, before any image is read."""
     device = Device(np, "CPU") if options.device == "auto" and options.engine in HOST_ENGINES else None
     device = device or select_device(options.device)
     if options.engine == "reuse" and device.xp is np:

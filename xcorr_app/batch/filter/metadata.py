@@ -26,13 +26,7 @@ def bank_positions(metadata: StackMetadata) -> list[dict[str, int]]:
 
 
 def bank_metadata(metadata: StackMetadata, bank: FilterBank, options: FilterOptions) -> StackMetadata:
-    """Metadata of the result: the other axes, then C with a plane for every channel and filter, then Y and X.
-
-    Raises
-    ------
-    ShapeError
-        If mode ``valid`` leaves nothing of a plane.
-    """
+    """Metadata of the result: the other axes, then C with a plane for every channel and filter, then Y and X."""
     count, height, width = bank.filters.shape
     channels, old_names = metadata.sizes["C"], metadata.channel_names
     prefixes = [f"{name} " for name in old_names] or ([f"{c} " for c in range(channels)] if channels > 1 else [""])

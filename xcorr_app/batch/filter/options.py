@@ -16,13 +16,7 @@ from xcorr_app.io import Limits
 
 @dataclass(frozen=True)
 class FilterOptions:
-    """Filter, boundary, type of the result, and how it is computed.
-
-    Raises
-    ------
-    ArgumentError
-        If an option is unknown or out of range.
-    """
+    """Filter, boundary, type of the result, and how it is computed."""
 
     choice: FilterChoice
     mode: Mode = "reflect"

@@ -24,13 +24,7 @@ Facts = dict[str, Any]
 def plan_filter(
     inputs: list[Path], out: Path, options: FilterOptions, *, resume: bool = False, overwrite: bool = False
 ) -> Plan[FilterOptions]:
-    """Find the series, choose the device and check the output folder; nothing is written.
-
-    Raises
-    ------
-    InputError, OutputError, ArgumentError, DeviceError
-        If there is nothing to do, or it cannot be done as asked.
-    """
+    """Find the series, choose the device and check the output folder; nothing is written."""
     device = filter_device(options)
     discovery = discover(inputs, options.layout, options.limits)
     check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
@@ -40,13 +34,7 @@ def plan_filter(
 def run_filter(
     plan: Plan[FilterOptions], *, resume: bool = False, stop_at_defects: bool = False, watcher: Watcher | None = None
 ) -> Run[Facts]:
-    """Filter every series of a plan whose output folder is ready, and write results and record.
-
-    Raises
-    ------
-    OutputError
-        If the record cannot be written.
-    """
+    """Filter every series of a plan whose output folder is ready, and write results and record."""
     return run_stacks(plan, _Filter(plan), resume=resume, stop_at_defects=stop_at_defects, watcher=watcher)
 
 

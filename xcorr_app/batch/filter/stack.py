@@ -29,33 +29,10 @@ from xcorr_app.registration.passes import Progress
 def filter_stack(
     spec: SeriesSpec, options: FilterOptions, device: Device, target: Path, progress: Progress | None
 ) -> dict[str, Any]:
-    """Filter all planes of a series of images into the file `target`, whose folder is made.
+    """Filter all planes of a series into the file `target`, whose folder is made; returns what ``run.json`` says of it.
 
     A plane that cannot be read is written as zeros and named in the result; the others are filtered. Where the memory
     of a device does not suffice for one plane, the CPU filters the rest.
-
-    Parameters
-    ----------
-    spec : SeriesSpec
-    options : FilterOptions
-    device : Device
-        Where to compute.
-    target : Path
-    progress : callable or None
-
-    Returns
-    -------
-    dict
-        Counts, times and engine for ``run.json``, as plain values.
-
-    Raises
-    ------
-    InputError
-        If the series, or every plane of it, cannot be read.
-    ArgumentError, DataTypeError, ShapeError
-        If the filter does not fit the images.
-    OutputError
-        If the file cannot be written.
     """
     watch = Stopwatch()
     unreadable: dict[str, str] = {}
@@ -152,13 +129,7 @@ def _check_types(metadata: StackMetadata, options: FilterOptions) -> None:
 
 
 def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMetadata:
-    """Metadata of the filtered stack: what was read, but for the size of planes and the type of pixels.
-
-    Raises
-    ------
-    ShapeError
-        If mode ``valid`` leaves nothing of a plane.
-    """
+    """Metadata of the filtered stack: what was read, but for the size of planes and the type of pixels."""
     if options.mode == "valid":
         rows, columns = (
             size - taps + 1 for size, taps in zip(metadata.shape[-2:], options.choice.taps.shape, strict=True)

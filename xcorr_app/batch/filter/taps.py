@@ -13,7 +13,7 @@ from xcorr_app.errors import InputError
 from xcorr_app.io import opened
 
 TEXT_SUFFIXES = (".csv", ".txt")
-_MOST_BYTES = 2**26
+_MAX_BYTES = 2**26
 """Some eight million taps: more is a picture, named by mistake."""
 _BETWEEN_NUMBERS = re.compile(r"\s*[,;\t]\s*|\s+")
 
@@ -23,18 +23,13 @@ def read_taps(path: Path) -> NDArray[np.float64]:
 
     A single line of text, or an array with one axis, is a row of taps. In text, numbers are separated by commas,
     semicolons, tabs or spaces; empty lines and those that begin with ``#`` are skipped.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read, or does not hold a rectangle of finite real numbers.
     """
     suffix = path.suffix.lower()
     if suffix not in (".npy", *TEXT_SUFFIXES):
         raise InputError(f"{path}: taps are read from .npy, {' or '.join(TEXT_SUFFIXES)}; save them as one of these")
     with opened(path) as descriptor:
         size = os.fstat(descriptor).st_size
-        if size > _MOST_BYTES:
+        if size > _MAX_BYTES:
             raise InputError(f"{path}: has {size} bytes, which is too much for the taps of a filter")
         content = b"" if suffix == ".npy" else os.pread(descriptor, size, 0)
     taps = _read_npy(path) if suffix == ".npy" else _read_text(path, content)

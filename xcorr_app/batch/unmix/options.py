@@ -14,13 +14,7 @@ from xcorr_app.io import Limits
 
 @dataclass(frozen=True)
 class UnmixOptions:
-    """The matrix, the channels that it meets, and how they are mixed.
-
-    Raises
-    ------
-    ArgumentError
-        If not exactly one of `matrix` and `stain` is given, or `white` does not belong here.
-    """
+    """The matrix, the channels that it meets, and how they are mixed."""
 
     matrix: Path | None = None
     stain: str | None = None

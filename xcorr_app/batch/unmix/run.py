@@ -29,11 +29,6 @@ def plan_unmix(
     """Find the series, choose the device, check the matrix and the output folder; nothing is written.
 
     Files with one page are a stack each, unless the layout says otherwise or T holds the channels.
-
-    Raises
-    ------
-    InputError, OutputError, DeviceError, ArgumentError
-        If there is nothing to do, or it cannot be done as asked.
     """
     device = select_device(options.device)
     mixing_of(options)
@@ -48,13 +43,7 @@ def plan_unmix(
 def run_many(
     plan: Plan[UnmixOptions], *, resume: bool = False, stop_at_defects: bool = False, watcher: Watcher | None = None
 ) -> Run[Facts]:
-    """Mix the channels of every series of a plan whose output folder is ready, and write results and record.
-
-    Raises
-    ------
-    OutputError
-        If the record cannot be written.
-    """
+    """Mix the channels of every series of a plan whose output folder is ready, and write results and record."""
     return run_stacks(plan, _Unmix(plan), resume=resume, stop_at_defects=stop_at_defects, watcher=watcher)
 
 

@@ -71,13 +71,7 @@ class UnmixResult:
 
 
 def mixing_of(options: UnmixOptions) -> Mixing:
-    """Read or look up the matrix.
-
-    Raises
-    ------
-    InputError
-        If the file cannot be read or holds no matrix of finite numbers.
-    """
+    """Read or look up the matrix."""
     if options.stain is not None:
         return Mixing(*stain_matrix(options.stain))
     matrix, names = read_matrix(options.matrix or Path())
@@ -88,13 +82,7 @@ def mixing_of(options: UnmixOptions) -> Mixing:
 
 
 def plan_file(path: Path, out: Path, options: UnmixOptions, *, overwrite: bool = False) -> UnmixPlan:
-    """Check a file, the matrix, the output's name and the device; no pixel is read, nothing is written.
-
-    Raises
-    ------
-    InputError, OutputError, ArgumentError, DeviceError
-        If it cannot be done as asked.
-    """
+    """Check a file, the matrix, the output's name and the device; no pixel is read, nothing is written."""
     device = select_device(options.device)
     if not out.name.lower().endswith((".tif", ".tiff")):
         raise ArgumentError(f"{out}: mixed channels are written as .tif or .ome.tif; choose one by the ending")
@@ -107,15 +95,7 @@ def plan_file(path: Path, out: Path, options: UnmixOptions, *, overwrite: bool =
 
 
 def plan_stack(spec: SeriesSpec, out: Path, mixing: Mixing, device: Device, options: UnmixOptions) -> UnmixPlan:
-    """Check that a matrix fits a stack; no pixel is read.
-
-    Raises
-    ------
-    InputError
-        If it does not, or the stack has no such channels.
-    DataTypeError
-        If the result cannot be of the type asked for.
-    """
+    """Check that a matrix fits a stack; no pixel is read."""
     stack = channels_of(spec, options.channel_axis)
     old, path = stack.metadata, stack.path
     if mixing.matrix.shape[1] != stack.channels:
@@ -140,15 +120,6 @@ def run_unmix(plan: UnmixPlan, progress: Progress | None = None) -> UnmixResult:
     """Read, mix and write a plan's channels, all those of one place at a time.
 
     Where the device's memory does not suffice for a place, the CPU mixes it and those after it.
-
-    Raises
-    ------
-    InputError
-        If a plane cannot be read.
-    LimitError
-        If the channels of one place need more memory than there is.
-    OutputError
-        If the file cannot be written; nothing is left behind then.
     """
     tell = progress or (lambda _stage, _done, _total: None)
     axes = plan.metadata.axes[:-2].removesuffix("C")
