@@ -48,6 +48,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr(chunks, "release_unused", lambda: None)
     monkeypatch.setattr(filter_stack, "filter_frames", filter_frames)
     monkeypatch.setattr(filter_stack, "is_device_array", lambda images: isinstance(images, OnDevice))
+    monkeypatch.setattr("xcorr_app.batch.decisions.limits_of", lambda _: None)
     monkeypatch.setattr(filter_stack, "planned_engine", lambda *_, **__: "reuse")
     monkeypatch.setattr(passes, "_PIXELS_PER_DEVICE_CHUNK", 4 * 30 * 31)
     monkeypatch.setattr(passes, "free_bytes", lambda: 1 << 34)
