@@ -12,6 +12,12 @@ import signal
 import sys
 import time
 
+import xcorr_app.batch.align.run
+import xcorr_app.batch.filter.run
+import xcorr_app.cli.align_table
+import xcorr_app.cli.filter_table
+import xcorr_app.cli.progress
+import xcorr_app.report.views  # noqa: F401 - commands would import these in every child
 from xcorr_app.cli import main
 
 

@@ -1,7 +1,5 @@
 """Options of the kernels on the command line: they reach the settings, and what makes no sense is wrong usage."""
 
-import sys
-
 import click
 import pytest
 
@@ -98,8 +96,7 @@ def test_correlate_plans_with_what_was_asked(tmp_path, stack, monkeypatch, words
         plans.append(options.settings.kernel_options)
         raise ArgumentError("enough")
 
-    # The package hands on the command under the name of its module.
-    monkeypatch.setattr(sys.modules["xcorr_app.cli.correlate"], "plan_correlation", refuse)
+    monkeypatch.setattr("xcorr_app.batch.correlate.plan.plan_correlation", refuse)
     run = correlate(stack, stack, tmp_path / "p.npy", *words.split())
     assert run.lines_of_error == ["xcorr: enough"]
     assert plans == [asked(*words.split())]

@@ -72,7 +72,7 @@ def estimate_shifts(
         Rows and columns that are measured.
     engine : str
         ``auto``, ``fft``, ``direct`` or ``tensor`` (CuPy arrays; ``tensor`` searches the peaks of ``zncc`` in fp16 and
-        recomputes what lies around them in single precision) or ``definition`` (NumPy arrays).
+        recomputes what is around them in float32) or ``definition`` (NumPy arrays).
     kernel_options : KernelOptions, optional
         Variant and tuning of the kernels of ``direct``, or precision of ``tensor``; ``auto`` is then that engine.
         Precision ``int8`` takes frames of uint8, against one of them, without a prefilter.
@@ -146,19 +146,7 @@ def estimate_from(
 ) -> ShiftResult:
     """Measure frames that are read as needed; what :func:`estimate_shifts` does for an array.
 
-    Parameters
-    ----------
-    frames : Frames
-    reference, verify, progress
-        As in :func:`estimate_shifts`.
-    settings : Settings
-    xp : module
-        numpy or cupy: the kind of array that `frames` yields.
-
-    Returns
-    -------
-    ShiftResult
-        Measured on the CPU, with a note that says so, where a device's memory does not suffice.
+    Where a device's memory does not suffice, the CPU measures them, and a note says so.
     """
 
     def measure(frames: Frames, reference: str | int | Array, settings: Settings, xp: Any) -> ShiftResult:

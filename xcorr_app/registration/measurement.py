@@ -146,7 +146,7 @@ class Measurement:
             match, clean = matcher.compare(prepared_reference, frames)
             result.match = match
             overlap = np.prod(np.maximum(np.array(self._shape) - np.abs(match.peak), 0), axis=1)
-            result.least_score = quality.least_score(
+            result.least_score = quality.doubtful_below(
                 self._settings.min_score,
                 prepared_reference.clean,
                 clean,
