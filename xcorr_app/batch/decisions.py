@@ -75,8 +75,9 @@ def decide_correlate(plan: CorrelationPlan) -> Decision:
     lefts, rights = next(blocks(plan.left_shape, plan.right_shape, plan.pairs_at_once))
     left_count, per_left = (part.stop - part.start for part in (lefts, rights[-1]))
     right_count = per_left * (left_count if len(rights) > 1 else 1)
-    left_size, right_size = plan.left_shape[-2:], plan.right_shape[-2:]
-    problem = problem_of(left_size, right_size, plan.window, left_count, right_count, per_left)
+    (*_, left_rows, left_columns), (*_, right_rows, right_columns) = plan.left_shape, plan.right_shape
+    sizes = (left_rows, left_columns), (right_rows, right_columns)
+    problem = problem_of(*sizes, plan.window, left_count, right_count, per_left)
     types = plan.left.dtype, plan.right.dtype, plan.dtype
     dtypes = engine_dtypes(*types, settings.normalization)
     how = {"engine": settings.engine, "options": settings.kernel_options}

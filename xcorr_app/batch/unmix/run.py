@@ -6,9 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from xcorr_app.batch.decisions import decide_unmix
-from xcorr_app.correlation.engines import limits_of
 from xcorr_app.batch.unmix.options import UnmixOptions
 from xcorr_app.batch.unmix.stack import UnmixPlan, mixing_of, plan_stack, run_unmix
+from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import OutputError
 from xcorr_app.gpu.runtime.select import select_device

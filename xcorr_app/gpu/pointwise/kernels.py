@@ -288,4 +288,5 @@ def pointwise_launch(
         kernel = kernel_for(problem, alignment=alignment, limits=limits)
     if kernel not in KERNELS:
         raise ArgumentError(f"unknown pointwise kernel {kernel!r}; choose from auto, {', '.join(KERNELS)}")
-    return KERNELS[kernel].launch(MixingTask(problem, alignment), limits, tuning)
+    launch: Launch = KERNELS[kernel].launch(MixingTask(problem, alignment), limits, tuning)
+    return launch
