@@ -19,6 +19,9 @@ __all__ = ["DOMAINS", "domains_named", "run_auto"]
 DOMAINS = {
     "planes": "benchmarks.auto.correlation:Planes",
     "registration": "benchmarks.auto.correlation:Peaks",
+    "filters": "benchmarks.auto.filters:Filters",
+    "banks": "benchmarks.auto.banks:Banks",
+    "mixing": "benchmarks.auto.mixing:Mixing",
 }
 """Every domain by name: where its class is. Imported when it is asked for."""
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 import click
 
 from xcorr_app.cli import choices
+from xcorr_app.correlation.engine_names import canonical_engine
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
@@ -46,10 +47,7 @@ class Engine(click.Choice):  # type: ignore[type-arg]  # older releases of click
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         """Read the name, and return it as the table of engines has it."""
-        return super().convert(_OLD_ENGINES.get(value, value), param, ctx)
-
-
-_OLD_ENGINES = {"warp-shuffle": "direct"}
+        return super().convert(canonical_engine(value), param, ctx)
 
 
 def _path(text: str) -> Path:
