@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from scipy.optimize import least_squares
 
-from xcorr_app.gpu.direct.costs import CostTable, candidates, modelled, unflattened, work_of
+from xcorr_app.gpu.direct.costs import CostTable, modelled, unflattened, work_of
+from xcorr_app.gpu.direct.kernel_work import competes
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 KERNEL = {
@@ -45,7 +46,7 @@ def closeness(times: Mapping[str, float]) -> float:
 
 def fitted(rows: list[dict[str, Any]], name: str, device: DeviceLimits) -> dict[str, float]:
     """Constants of one candidate that fit its measured times best."""
-    timed = [row for row in rows if name in row["us"] and name in candidates(unflattened(row["problem"]), device)]
+    timed = [row for row in rows if name in row["us"] and competes(name, unflattened(row["problem"]), device)]
     works = [work_of(name, unflattened(row["problem"]), device) for row in timed]
     times = np.log([row["us"][name] for row in timed])
     weights = np.array([closeness(row["us"]) for row in timed])
@@ -77,8 +78,9 @@ def behind_best(rows: list[dict[str, Any]], table: CostTable) -> list[tuple[floa
     """How far the choice is from the best measured: (ratio, choice, row), the worst first."""
     found = []
     for row in rows:
-        expected = table.costs(unflattened(row["problem"]))
-        times = {name: time for name, time in row["us"].items() if name in expected}
+        problem = unflattened(row["problem"])
+        expected = {name: table.cost(name, problem) for name in row["us"]}
+        times = {name: time for name, time in row["us"].items() if expected[name] != math.inf}
         choice = min(times, key=expected.__getitem__)
         found.append((times[choice] / min(row["us"].values()), choice, row))
     return sorted(found, key=lambda item: -item[0])

@@ -12,7 +12,7 @@ from benchmarks.harness.suites import SUITES
 from benchmarks.im2win.own import layer_attempts
 from benchmarks.pointwise.own import mixing_attempts
 
-__all__ = ["GRIDS", "OPEN", "Grid", "tunings"]
+__all__ = ["GRIDS", "Grid", "tunings"]
 
 Tuning = dict[str, int]
 
@@ -31,19 +31,16 @@ class Grid:
         Takes a tuning and returns what `Contender.attempts` is.
     values : mapping
         Values of every macro.
-    listed : tuple of dict
-        Tunings that are tried beside the table's own in place of all that the values make.
     """
 
     suite: str
     cases: tuple[str, ...]
     attempts: Callable[[Tuning], Any]
     values: Mapping[str, tuple[int, ...]]
-    listed: tuple[Tuning, ...] = ()
 
     def tried(self) -> Iterator[Tuning]:
         """Yield the tunings to try, the table's own first."""
-        return iter(({}, *self.listed)) if self.listed else tunings(self.values)
+        return tunings(self.values)
 
     def chosen(self, only: str) -> list[Any]:
         """Return the cases whose name contains a text."""
@@ -51,18 +48,7 @@ class Grid:
 
 
 def tunings(values: Mapping[str, tuple[int, ...]]) -> Iterator[Tuning]:
-    """Yield tunings: the table's own, then every one that changes a single macro, then two, and so on.
-
-    Parameters
-    ----------
-    values : mapping
-        Values of every macro.
-
-    Yields
-    ------
-    dict
-        Macros that replace the table's.
-    """
+    """Yield tunings: the table's own, then every one that changes a single macro, then two, and so on."""
     for count in range(len(values) + 1):
         for names in itertools.combinations(values, count):
             for chosen in itertools.product(*(values[name] for name in names)):
@@ -161,63 +147,12 @@ GRIDS: dict[str, Grid] = {
             "MIN_BLOCKS": (1, 2, 3, 4),
         },
     ),
-    "pointwise": Grid(
+    "blocking": Grid(
         "pointwise",
         _POINTWISE_LAYERS,
-        lambda tuning: mixing_attempts("pointwise", tuning),
+        lambda tuning: mixing_attempts("blocking", tuning),
         {"CHANNEL_COUNT": (1, 2, 4, 8, 16, 32), "ROUNDS": (1, 2, 4), "MIN_BLOCKS": (1, 2, 3, 4)},
     ),
-    "pointwise_tiled": Grid(
-        "pointwise", _POINTWISE_LAYERS, lambda tuning: mixing_attempts("pointwise_tiled", tuning), _PRODUCT_TILE
-    ),
+    "tiled": Grid("pointwise", _POINTWISE_LAYERS, lambda tuning: mixing_attempts("tiled", tuning), _PRODUCT_TILE),
 }
 """By the name of the kernel."""
-
-
-def _open(kernel: str, case: str, *listed: Tuning) -> Grid:
-    """Tunings that a table leaves open, of a kernel by name and one case."""
-    if kernel == "separable":
-        return Grid("filter", (case,), lambda tuning: separable_attempts(tuning, kernel), {}, listed)
-    return Grid("filter", (case,), lambda tuning: kernel_attempts(kernel, tuning), {}, listed)
-
-
-def _open_gaussian(element: str, sigma: int, *listed: Tuning) -> Grid:
-    return _open("separable", f"64 x 1024^2 {element} gaussian sigma {sigma}", *listed)
-
-
-def _open_stack(kernel: str, element: str, side: int, *listed: Tuning) -> Grid:
-    return _open(kernel, f"64 x 1024^2 {element} {side}x{side}", *listed)
-
-
-def _strip(columns: int, blocks: int, **others: int) -> Tuning:
-    """Columns of a lane of the fused pass, and blocks of two warps on a multiprocessor."""
-    return {"LANE_COLUMNS": columns, "ROW_SUMS": 8, "BLOCKS": blocks, **others}
-
-
-OPEN: tuple[Grid, ...] = (
-    # BLOCK_ROWS: 52 fills five blocks of four warps with strips of 512 columns, 86 three, 128 two (or four of 256).
-    _open_stack("reuse", "uint16", 3, {"ROWS_AHEAD": 3}, {"BLOCKS": 4, "BLOCK_ROWS": 64}),
-    _open_stack("reuse", "uint16", 5, {"GROUPS": 2, "BLOCKS": 3, "BLOCK_ROWS": 86}, {"ROWS_AHEAD": 3}),
-    _open_stack("reuse", "uint16", 7, {"BLOCKS": 2, "BLOCK_ROWS": 128}, {"ROWS_AHEAD": 3}),
-    _open_stack("reuse", "uint16", 9, {"GROUPS": 1, "BLOCKS": 4, "BLOCK_ROWS": 128}, {"ROWS_AHEAD": 3}),
-    _open_stack("reuse", "uint16", 15, {"COLUMNS": 4, "BLOCKS": 5, "BLOCK_ROWS": 205}),
-    _open_stack("reuse", "float32", 7, {"COLUMNS": 8, "GROUPS": 1}, {"COLUMNS": 8, "GROUPS": 2, "BLOCKS": 3}),
-    _open_stack("reuse", "float32", 9, {"COLUMNS": 4, "GROUPS": 4, "BLOCKS": 2}, {"COLUMNS": 4, "GROUPS": 2}),
-    _open_stack("reuse", "float32", 11, {"COLUMNS": 4, "GROUPS": 2}, {"BLOCKS": 4, "BLOCK_ROWS": 128}),
-    _open_stack("reuse", "float32", 15, {"COLUMNS": 4, "GROUPS": 2}),
-    _open("reuse", "width 08", {"BLOCK_ROWS": 43}, {"COLUMNS": 4, "GROUPS": 2}),
-    _open("reuse", "width 13", {"COLUMNS": 4, "GROUPS": 2}, {"BLOCKS": 4, "BLOCK_ROWS": 32}),
-    _open("reuse_wide", "width 13", {"ROWS_AHEAD": 2}),
-    _open("reuse_wide", "width 17", {"ROWS": 8}, {"BLOCKS": 5}),
-    _open("reuse_wide", "width 33", {"FLUSH_ROWS": 0}, {"FLUSH_ROWS": 32}),
-    _open("reuse_wide", "width 48", {"FLUSH_ROWS": 0}, {"FLUSH_ROWS": 32}, {"CHUNK": 24}),
-    _open_gaussian("float32", 1, {"WARPS": 4, "BLOCKS": 5}, _strip(2, 8), _strip(2, 12)),
-    _open_gaussian("float32", 2, {"WARPS": 4, "BLOCKS": 4}, {"WARPS": 8, "BLOCKS": 2}, _strip(2, 10, WARPS=2)),
-    _open_gaussian("float32", 4, {"WARPS": 4, "BLOCKS": 4}, _strip(2, 7)),
-    _open_gaussian("float32", 8, {"WARPS": 4, "BLOCKS": 2}, _strip(2, 4, TOGETHER=2), _strip(1, 5)),
-    _open_gaussian("uint16", 1, {"WARPS": 4, "BLOCKS": 4}, _strip(4, 7)),
-    _open_gaussian("uint16", 2, {"WARPS": 4, "BLOCKS": 4}, _strip(4, 6)),
-    _open_gaussian("uint16", 4, {"WARPS": 4, "BLOCKS": 2}, _strip(4, 5)),
-    _open_gaussian("uint16", 8, {"WARPS": 4, "BLOCKS": 2}, {"APART": 0}, _strip(1, 5)),
-)
-"""What the tables of the single-channel filters leave open: one run of some 150 seconds times all of it."""

@@ -5,23 +5,23 @@
 
 Every problem (plain sums of random float32 matrices, `_choice_cases.py`) is computed by the product's own FFT engine
 and by the kernels that may win it, timed as replays of a graph, medians. The grid's times become
-``xcorr_app/gpu/correlation_costs.json``; the problems off the grid only check what follows from it. Printed at the
-end: how far the choice is from the best of what was measured, on the grid and off it.
+``xcorr_app/gpu/direct/costs.json``, and what the model misses there ``costs.npz`` beside it; the problems off the grid
+only check what follows from it. Printed at the end: how far the choice is from the best of what was measured, on the
+grid and off it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import multiprocessing
-import os
 import sys
 import time
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, astuple
 from itertools import chain
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
@@ -29,14 +29,16 @@ from _choice_cases import MOST_PRODUCTS, Case, cases
 from _choice_fit import behind_best, table_of
 from _environment import RESULTS
 
+from benchmarks.auto.measure import compile_ahead
 from benchmarks.harness.clock import Clock
 from benchmarks.harness.environment import environment
-from xcorr_app.gpu.direct.costs import CostTable, candidates
+from xcorr_app.gpu.direct.costs import CostTable
+from xcorr_app.gpu.direct.kernel_work import KERNEL_WORK, competes
+from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.direct.variants import launch_of
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-TABLE = Path(__file__).resolve().parent.parent / "xcorr_app" / "gpu" / "correlation_costs.json"
+TABLE = Path(__file__).resolve().parent.parent / "xcorr_app" / "gpu" / "direct" / "costs.json"
 GOOD_ENOUGH = 1.1
 
 Row = dict[str, Any]
@@ -46,30 +48,7 @@ def kernels_for(problem: Problem, device: DeviceLimits) -> tuple[str, ...]:
     """Variants that are worth timing on a problem."""
     if problem.products > MOST_PRODUCTS:
         return ()
-    return tuple(name for name in candidates(problem, device) if name != "fft")
-
-
-def compile_launch(launch: tuple[str, dict[str, str | int], int]) -> None:
-    """Compile one instantiation into the cache on disk."""
-    from xcorr_app.gpu.runtime.compile import kernel_function
-
-    kernel_function(*launch)
-
-
-def compile_all(problems: list[Case], device: DeviceLimits) -> None:
-    """Compile everything beforehand, in as many processes as there are processors."""
-    wanted = {}
-    for case in problems:
-        for variant in kernels_for(case.problem, device):
-            launch = launch_of(variant, case.problem, device=device)
-            wanted[launch.kernel, tuple(sorted(launch.defines.items()))] = (
-                launch.kernel,
-                dict(launch.defines),
-                launch.shared_bytes,
-            )
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(14, os.cpu_count() or 1), mp_context=context) as pool:
-        list(pool.map(compile_launch, wanted.values(), chunksize=4))
+    return tuple(name for name in KERNEL_WORK if competes(name, problem, device))
 
 
 def measure(problem: Problem, device: DeviceLimits, numbers: Any, clock: Clock) -> dict[str, float]:
@@ -77,7 +56,7 @@ def measure(problem: Problem, device: DeviceLimits, numbers: Any, clock: Clock) 
     import cupy
 
     from xcorr_app.correlation.engines import ENGINES
-    from xcorr_app.correlation.engines.task import window_of
+    from xcorr_app.correlation.problem import window_of
     from xcorr_app.gpu.direct.run import correlate_on_device
 
     def matrices(count: int, shape: tuple[int, int], start: int) -> Any:
@@ -106,7 +85,11 @@ def measure_all(problems: list[Case], device: DeviceLimits, seconds: float) -> l
     import cupy
 
     began = time.monotonic()
-    compile_all(problems, device)
+    compile_ahead(
+        KERNELS[name].launch(case.problem, device=device)
+        for case in problems
+        for name in kernels_for(case.problem, device)
+    )
     print(f"compiled in {time.monotonic() - began:.0f} s", flush=True)
     numbers = cupy.random.default_rng(1).random(int(4.2e8), dtype="float32")
     clock = Clock(repeats=5, least_seconds=0.002)
@@ -133,6 +116,13 @@ def write_lines(path: Path, payload: dict[str, Any]) -> None:
             text = json.dumps(value)
         parts.append(f"{json.dumps(key)}: {text}")
     path.write_text("{\n" + ",\n".join(parts) + "\n}\n")
+
+
+def write_misses(path: Path, table: CostTable) -> None:
+    """Keep what is derived from the table, so that no process derives it again."""
+    arrays = {f"{name}.coordinates": misses.coordinates for name, misses in table.misses.items()}
+    arrays |= {f"{name}.missed": misses.missed for name, misses in table.misses.items()}
+    np.savez_compressed(path, **arrays)
 
 
 def report(rows: list[Row], table: CostTable) -> dict[str, Any]:
@@ -167,6 +157,7 @@ def main() -> None:
         rows = measure_all(cases(arguments.off_grid), limits, arguments.seconds)
     table = table_of(rows, limits, {"date": where["date"], "devices": where["devices"], "versions": where["versions"]})
     write_lines(arguments.table, table)
+    write_misses(arguments.table.with_suffix(".npz"), CostTable(table))
     quality = report(rows, CostTable(table))
     results = {"environment": where, "device": asdict(limits), "choice": quality, "rows": rows}
     write_lines(arguments.results, results)

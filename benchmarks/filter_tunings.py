@@ -1,11 +1,10 @@
 """Try other tunings of the filter, Im2win and pointwise kernels than the tables' on one GPU.
 
     python benchmarks/filter_tunings.py --kernel separable [--seconds 60] [--only "sigma 2"] [--json FILE]
-    python benchmarks/filter_tunings.py --kernel open --seconds 150
 
 Times a small grid of macro values on every case, as ``python -m benchmarks`` times the product, and prints the best.
 What differs least from the table is tried first, so that a short run is of use too; every answer is checked before
-it is timed. ``open`` stands for a list of tunings of the single-channel filters that their tables leave open.
+it is timed.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 
-from _filter_grids import GRIDS, OPEN, Grid
+from _filter_grids import GRIDS, Grid
 
 from benchmarks.harness.clock import Clock
 from benchmarks.harness.contender import Contender
@@ -54,26 +53,7 @@ class Trial:
 
 
 def sweep(grid: Grid, case: Any, rates: DeviceRates, seconds: float, xp: Any) -> Iterator[Trial]:
-    """Try tunings of a case until a time is over, the table's own in any case.
-
-    Parameters
-    ----------
-    grid : Grid
-        Of the kernel.
-    case : Work
-        One of its cases.
-    rates : DeviceRates
-        Ceilings of the device.
-    seconds : float
-        Time for the case.
-    xp : module
-        That makes the data: cupy.
-
-    Yields
-    ------
-    Trial
-        In the order in which they are tried; those that the launcher or the compiler refuses hold a failure.
-    """
+    """Try tunings of a case until a time is over, the table's own in any case."""
     suite, began = SUITES[grid.suite], time.monotonic()
     data = suite.data(case, xp, case.copies)
     expected = suite.expected(case, data)
@@ -142,13 +122,13 @@ def summary(trials: Sequence[Trial]) -> str:
 def main() -> None:
     """Sweep the cases asked for."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--kernel", required=True, choices=[*GRIDS, "open"], help="whose macros are varied")
+    parser.add_argument("--kernel", required=True, choices=GRIDS, help="whose macros are varied")
     parser.add_argument("--seconds", type=float, default=120.0, help="time for all cases together (default: 120)")
     parser.add_argument("--only", default="", help="cases whose name contains this text")
     parser.add_argument("--json", type=Path, help="also write every trial to this file")
     given = parser.parse_args()
-    grids = OPEN if given.kernel == "open" else (GRIDS[given.kernel],)
-    work = [(grid, case) for grid in grids for case in grid.chosen(given.only)]
+    grid = GRIDS[given.kernel]
+    work = [(grid, case) for case in grid.chosen(given.only)]
     if not work:
         parser.error(f"no case of {given.kernel} has a name that contains {given.only!r}")
     status = require_cuda()

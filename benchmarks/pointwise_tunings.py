@@ -35,7 +35,7 @@ from benchmarks.harness.fastest import Outcome, fastest_of, free_device_memory
 from benchmarks.pointwise.cases import BATCHES, CASES, PointwiseCase
 from benchmarks.pointwise.data import Expected, MixingData, random_mixing
 from benchmarks.work.rotation import rotating
-from xcorr_app.gpu.pointwise.launches import kernel_for, pointwise_launch
+from xcorr_app.gpu.pointwise.kernels import kernel_for, pointwise_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.run import pointwise_on_device
 from xcorr_app.gpu.pointwise.tile_choice import Choice, modelled_cycles, takes_planes
@@ -47,7 +47,7 @@ from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 
-KERNEL = "pointwise_tiled"
+KERNEL = "tiled"
 EFFORT = Effort(Clock(repeats=3, least_seconds=0.002))
 BEYOND_THE_MODEL = (
     ProductTile(8, 2, 2, micro_n=16),  # 128 x 128, 128 sums a thread
@@ -216,7 +216,7 @@ def automatic_choice(problem: PointwiseProblem, limits: DeviceLimits) -> tuple[s
     """Return what the product chooses by itself, in a few letters, and its launch."""
     kernel = kernel_for(problem)
     launch = pointwise_launch(problem, KERNEL if kernel == "mix" else kernel, limits=limits)
-    if launch.entry != KERNEL:
+    if kernel != KERNEL:
         return kernel, launch
     macros = {name: int(value) for name, value in launch.defines.items() if isinstance(value, int)}
     return shape_of({**macros, "SEGMENTS": launch.segments}), launch

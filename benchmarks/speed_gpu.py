@@ -44,7 +44,7 @@ def main() -> None:
     series = make_series("spots", 20.0, frames=16, largest=8.0).frames
     stack = cupy.asarray(np.resize(series, (count, *series.shape[1:])))
     rows = []
-    for engine in ("auto", "warp-shuffle", "fft"):
+    for engine in ("auto", "direct", "fft"):
         for weighting, verify in (("none", "none"), ("auto", "none"), ("none", "all")):
             options = {"engine": engine, "weighting": weighting, "verify": verify}
             rate = frames_a_second(stack, 3 if verify == "all" else 5, **options)

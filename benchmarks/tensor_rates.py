@@ -19,10 +19,11 @@ from _environment import write_result
 
 from benchmarks.harness.clock import Clock
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.tensor.bytes_run import exact_sums
-from xcorr_app.gpu.tensor.run import CentredSums, FrameSums
+from xcorr_app.gpu.tensor.hankel import hankel_launch
+from xcorr_app.gpu.tensor.sums import CentredSums, FrameSums
 
 _TURNS = 4000
 _OF_GROUP, _OF_WARP = 16 * 64 * 32 * 16, 16 * 16 * 8 * 16  # multiply-adds of a turn
@@ -104,11 +105,14 @@ def _products(cupy: Any) -> dict[str, float]:
     rates = {}
     for side in (17, 32, 33):
         problem = Problem(shape, shape, (-(side // 2),) * 2, (side, side), rights=_FRAMES, rights_per_left=_FRAMES)
-        window = RectangleTables(problem)
+        window = SummedAreaTables(problem)
         tables = window.left(image), window.right(frames)
         planes = cupy.empty((_FRAMES, side, side), np.float32)
         for name, sums in (
-            ("hankel_warpgroup", CentredSums(problem, types, window.cells, 1, limits)),
+            (
+                "hankel_warpgroup",
+                CentredSums(problem, hankel_launch(problem, warpgroup=True, device=limits), window.cells),
+            ),
             ("hankel_frames", FrameSums(problem, types, window.cells, limits)),
         ):
             timing = clock.on_device(

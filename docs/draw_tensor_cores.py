@@ -63,12 +63,12 @@ class Drawing:
 
 
 def colour(index: int, of: int = 31) -> str:
-    """Of an element of the slid row: equal elements have equal colours wherever they appear."""
+    """Of an element of the moving row: equal elements have equal colours wherever they appear."""
     return _hex(colorsys.hls_to_rgb(0.92 * index / of, 0.74 if index % 2 else 0.66, 0.62))
 
 
 def grey(row: int) -> str:
-    """Of a plain row."""
+    """Of a fixed row."""
     return _hex(colorsys.hls_to_rgb(0.58, 0.90 - 0.055 * row, 0.35))
 
 
@@ -82,14 +82,14 @@ def _hex(parts: tuple[float, float, float]) -> str:
 
 
 def numbered(d: Drawing, x: float, y: float, index: int, width: float = CELL, words: str | None = None) -> None:
-    """One element of the slid row."""
+    """One element of the moving row."""
     d.box(x, y, width, CELL, colour(index))
     d.text(x + width / 2, y + CELL - 5, index if words is None else words, 9, "middle")
 
 
-def slid_row(d: Drawing, x: float, y: float) -> None:
+def moving_row(d: Drawing, x: float, y: float) -> None:
     """The row, its copy that is shifted by one element, and the lane that needs it."""
-    d.heading(x, y, "1  One row of a frame, in half precision, twice: as it is, and shifted by one element")
+    d.heading(x, y, "1  One row of a frame, in fp16, twice: as it is, and shifted by one element")
     d.text(x, y + 38, "for even ex", 12)
     d.text(x, y + 68, "for odd ex", 12)
     left = x + 110
@@ -116,7 +116,7 @@ def slid_row(d: Drawing, x: float, y: float) -> None:
 def product(d: Drawing, x: float, y: float) -> None:
     """A times B is the tile of sums."""
     side = 16 * CELL
-    d.heading(x, y, "2  A[ex][x] = slid[y][x + ex]")
+    d.heading(x, y, "2  A[ex][x] = moving[y][x + ex]")
     top = y + 46
     a_left = x + 70
     for ex in range(SHIFTS):
@@ -137,7 +137,7 @@ def product(d: Drawing, x: float, y: float) -> None:
         for column in range(COLUMNS):
             d.box(b_left + ey * 24, top + column * CELL, 24, CELL, grey(ey))
         d.text(b_left + ey * 24 + 12, top - 6, "y" if ey == 0 else f"y-{ey}", 10, "middle", fill=PLAIN_INK)
-    d.heading(b_left - 8, y, "B[x][ey] = plain[y - ey][x]")
+    d.heading(b_left - 8, y, "B[x][ey] = fixed[y - ey][x]")
     d.text(b_left + b_width / 2, top - 22, "8 shifts ey (N): rows of the reference", 12, "middle")
     d.lines(b_left, top + side + 20, "a column of B is a row of the", "reference as it is")
     d.text(b_left + b_width + 30, top + side / 2 + 8, "=", 24, "middle")
@@ -253,7 +253,7 @@ def window(d: Drawing, x: float, y: float) -> None:
         left + 4 * side + 24,
         top + 28,
         "Two products a step of 16 columns:",
-        "both meet the same plain rows, and the",
+        "both meet the same fixed rows, and the",
         "second's fragments are the first's of",
         "the next step. That is 32 x 32 x 16",
         "multiply-adds, and each is one that",
@@ -264,7 +264,7 @@ def window(d: Drawing, x: float, y: float) -> None:
 def drawing() -> str:
     """The whole picture."""
     d = Drawing()
-    slid_row(d, 24, 34)
+    moving_row(d, 24, 34)
     product(d, 24, 152)
     registers(d, 24, 556)
     sliding(d, 690, 556)

@@ -1,18 +1,27 @@
-"""Image cross-correlation and registration."""
+"""Image cross-correlation and registration.
 
-from xcorr_app.correlation.plane import cross_correlate
-from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.filtering import named as filters
-from xcorr_app.filtering.convolve import convolve, filter_taps
-from xcorr_app.filtering.filter_bank import filter_bank
-from xcorr_app.filtering.stains import stain_matrix
-from xcorr_app.filtering.unmix import unmix
-from xcorr_app.gpu.direct.options import KernelOptions
-from xcorr_app.io.source import StackMetadata
-from xcorr_app.io.stack import Stack, read_stack, write_stack
-from xcorr_app.registration.apply import apply_shifts
-from xcorr_app.registration.estimate import estimate_shifts
-from xcorr_app.registration.results import ShiftResult
+The public names are imported when they are first used, so that ``import xcorr_app`` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from xcorr_app.correlation.plane import cross_correlate
+    from xcorr_app.correlation.window import ShiftWindow
+    from xcorr_app.filtering import named as filters
+    from xcorr_app.filtering.convolve import convolve, filter_taps
+    from xcorr_app.filtering.filter_bank import filter_bank
+    from xcorr_app.filtering.stains import stain_matrix
+    from xcorr_app.filtering.unmix import unmix
+    from xcorr_app.gpu.direct.options import KernelOptions
+    from xcorr_app.io.source import StackMetadata
+    from xcorr_app.io.stack import Stack, read_stack, write_stack
+    from xcorr_app.registration.apply import apply_shifts
+    from xcorr_app.registration.estimate import estimate_shifts
+    from xcorr_app.registration.results import ShiftResult
 
 __version__ = "0.1.0"
 
@@ -35,3 +44,36 @@ __all__ = [
     "unmix",
     "write_stack",
 ]
+
+_MODULES = {
+    "KernelOptions": "gpu.direct.options",
+    "ShiftResult": "registration.results",
+    "ShiftWindow": "correlation.window",
+    "Stack": "io.stack",
+    "StackMetadata": "io.source",
+    "apply_shifts": "registration.apply",
+    "convolve": "filtering.convolve",
+    "cross_correlate": "correlation.plane",
+    "estimate_shifts": "registration.estimate",
+    "filter_bank": "filtering.filter_bank",
+    "filter_taps": "filtering.convolve",
+    "filters": "filtering.named",
+    "read_stack": "io.stack",
+    "stain_matrix": "filtering.stains",
+    "unmix": "filtering.unmix",
+    "write_stack": "io.stack",
+}
+"""Where each public name is defined; `filters` is the module itself."""
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    module = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    value = module if name == "filters" else getattr(module, name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

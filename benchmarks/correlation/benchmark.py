@@ -20,13 +20,11 @@ from benchmarks.harness.device_rates import DeviceRates, measure_rates
 from benchmarks.harness.effort import THOROUGH, Effort
 from benchmarks.harness.fastest import fastest_of
 from benchmarks.harness.record import require_device, run_record
+from xcorr_app.correlation.choice import decide_peaks, decide_planes
 from xcorr_app.errors import XcorrError
-from xcorr_app.gpu.direct.costs import cheapest
 from xcorr_app.gpu.direct.plan import plan_of
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.gpu.tensor.costs import tensor_cores_are_faster
-from xcorr_app.gpu.tensor.run import multiplies_by_groups
 
 __all__ = ["CorrelationBenchmark", "auto_choice"]
 
@@ -157,16 +155,12 @@ def auto_choice(case: Case) -> str:
     Returns
     -------
     str
-        A variant or ``"fft"`` for planes, ``"auto"`` for calls, and for peaks ``"tensor"``, ``"warp-shuffle"`` or
-        ``"fft"``.
+        A variant, ``"tensor"`` or ``"fft"`` for planes, ``"auto"`` for calls, and an engine for peaks.
     """
     if case.task == "call":
         return "auto"
-    limits = device_limits(current_device())
-    choice = cheapest(case.problem, limits)
+    limits, dtypes = device_limits(current_device()), (case.left_type, case.right_type)
     if case.task == "plane":
-        return choice
-    normalize = case.task == "zncc-peak"
-    if multiplies_by_groups() and tensor_cores_are_faster(case.problem, limits, normalize=normalize):
-        return "tensor"
-    return choice if choice == "fft" else "warp-shuffle"
+        decided = decide_planes(case.problem, dtypes=dtypes, limits=limits)
+        return decided.kernel if decided.engine == "direct" else decided.engine
+    return decide_peaks(case.problem, dtypes=dtypes, normalize=case.task == "zncc-peak", limits=limits).engine

@@ -12,19 +12,21 @@ from benchmarks.correlation.cases import Case
 from benchmarks.correlation.data import Data
 from benchmarks.harness.contender import Attempt, Contender, index_at, plane_at
 from benchmarks.harness.ranking import WHEN_ASKED
+from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines import ENGINES
-from xcorr_app.correlation.engines.task import window_of
 from xcorr_app.correlation.normalize import ZNCC
+from xcorr_app.correlation.peak_finder import PeakFinder
 from xcorr_app.correlation.plane import cross_correlate
+from xcorr_app.correlation.problem import window_of
 from xcorr_app.correlation.standardize import standardize
+from xcorr_app.gpu.direct.kernels import KERNELS
+from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.run import correlate_on_device
-from xcorr_app.gpu.direct.variants import VARIANTS, computes, launch_of
-from xcorr_app.gpu.peaks.finder import PeakFinder
-from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.compile import kernel_function
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.gpu.tensor.run import has_tensor_cores, plain_sums
+from xcorr_app.gpu.tensor.planes import plain_sums
 
 __all__ = ["LEADING", "PEAK_ONLY", "TENSOR_PEAK", "TENSOR_PLANES", "own_contenders", "timed_variant", "variants_of"]
 
@@ -34,9 +36,9 @@ LEADING = ("shift-per-warp", "row-per-warp", "combined", "row-product", "band-pr
 PEAK_ONLY = "kernels, peak only"
 TENSOR_PEAK = "tensor, peak only"
 TENSOR_PLANES = {"tensor fp16": (1, 2e-4), "tensor fp16x2": (2, 2e-6)}
-"""Planes in a precision that is asked for, never taken unasked: by its name, the halves that stand for a value, and the
-largest relative error of a plane of matrices in [0, 1). (A score from single halves may be off by 1e-3, but rounding
-errors of 4096 products cancel for the most part.)"""
+"""Planes on tensor cores, those in fp16 never taken unasked: by their name, the numbers of fp16 that stand for a value,
+and the largest relative error of a plane of matrices in [0, 1). (A score from single fp16 may be off by 1e-3, but
+rounding errors of 4096 products cancel for the most part.)"""
 
 
 def own_contenders(case: Case, *, quick: bool) -> Iterator[Contender]:
@@ -55,7 +57,7 @@ def own_contenders(case: Case, *, quick: bool) -> Iterator[Contender]:
         Kernels first, then the FFT engine.
     """
     if case.task == "call":
-        for engine in ("warp-shuffle", "fft", "auto"):
+        for engine in ("direct", "fft", "auto"):
             yield Contender(f"cross_correlate, {engine}", _call(engine), choice=engine)
         return
     if case.task == "plane":
@@ -63,14 +65,21 @@ def own_contenders(case: Case, *, quick: bool) -> Iterator[Contender]:
             if variant in LEADING or not quick:
                 yield Contender(variant, _variant(variant), choice=variant)
         yield Contender("engine fft", _fft_planes, choice="fft")
-        if case.group == "tensor" and has_tensor_cores():
-            for name, (halves, tolerance) in TENSOR_PLANES.items():
-                yield Contender(name, _tensor_planes(halves), choice=WHEN_ASKED, tolerance=tolerance)
+        if has_tensor_cores():
+            for name, (split, tolerance) in TENSOR_PLANES.items():
+                if split == 2 or case.group == "tensor":
+                    choice = "tensor" if split == 2 else WHEN_ASKED
+                    yield Contender(name, _tensor_planes(split), choice=choice, tolerance=tolerance)
         return
-    yield Contender(PEAK_ONLY, _peak_finder(tensor=False), choice="warp-shuffle")
+    yield Contender(PEAK_ONLY, _peak_finder("direct"), choice="direct")
     if has_tensor_cores():
-        yield Contender(TENSOR_PEAK, _peak_finder(tensor=True), choice="tensor")
+        yield Contender(TENSOR_PEAK, _peak_finder("tensor"), choice="tensor")
     yield Contender("engine fft, then its peak", _fft_peaks, choice="fft")
+
+
+def has_tensor_cores() -> bool:
+    """Whether the current device has them."""
+    return device_limits(current_device()).has_tensor_cores
 
 
 def variants_of(case: Case, device: DeviceLimits | None = None) -> list[str]:
@@ -86,9 +95,10 @@ def variants_of(case: Case, device: DeviceLimits | None = None) -> list[str]:
     Returns
     -------
     list of str
-        In the order of `VARIANTS`.
+        In the order of `KERNELS`.
     """
-    return [variant for variant in VARIANTS if computes(variant, case.problem, device)]
+    limits = device or DeviceLimits()
+    return [name for name, entry in KERNELS.items() if entry.accepts(case.problem, limits) is None]
 
 
 def timed_variant(case: Case, data: Data, variant: str, tuning: dict[str, int] | None = None) -> Attempt:
@@ -101,7 +111,7 @@ def timed_variant(case: Case, data: Data, variant: str, tuning: dict[str, int] |
     data : Data
         On the device.
     variant : str
-        One of `VARIANTS`.
+        One of `KERNELS`.
     tuning : dict, optional
         Macro values that replace the table's.
 
@@ -113,8 +123,7 @@ def timed_variant(case: Case, data: Data, variant: str, tuning: dict[str, int] |
     cupy = importlib.import_module("cupy")
     problem = case.problem
     out = cupy.empty((problem.pairs, *problem.plane_shape), np.float32)
-    launch = launch_of(
-        variant,
+    launch = KERNELS[variant].launch(
         problem,
         tuning=tuning,
         left_type=case.left_type,
@@ -137,27 +146,29 @@ def _variant(variant: str) -> Callable[[Case, Data], Iterator[Attempt]]:
     return attempts
 
 
-def _tensor_planes(halves: int) -> Callable[[Case, Data], Iterator[Attempt]]:
+def _tensor_planes(split: int) -> Callable[[Case, Data], Iterator[Attempt]]:
     def attempts(case: Case, data: Data) -> Iterator[Attempt]:
         cupy = importlib.import_module("cupy")
-        problem, tables = case.problem, RectangleTables(case.problem)
+        problem, tables = case.problem, SummedAreaTables(case.problem)
         out = cupy.empty((problem.pairs, *problem.plane_shape), np.float32)
+        options = KernelOptions(precision="fp16" if split == 1 else "fp16x2")
+        kernel = decide_planes(problem, options=options, limits=device_limits(current_device())).kernel
         yield Attempt(
-            lambda: plain_sums(problem, data.lefts, data.rights, tables, split=halves, out=out),
+            lambda: plain_sums(problem, data.lefts, data.rights, tables, kernel, split=split, out=out),
             plane_at,
-            note=f"values of {halves} halves, on request",
+            note=f"{kernel}, values of {split} fp16",
         )
 
     return attempts
 
 
-def _peak_finder(*, tensor: bool) -> Callable[[Case, Data], Iterator[Attempt]]:
+def _peak_finder(engine: str) -> Callable[[Case, Data], Iterator[Attempt]]:
     """Sum, score and search, on tensor cores or not; the reference's sums are made once."""
 
     def attempts(case: Case, data: Data) -> Iterator[Attempt]:
         scored = case.task == "zncc-peak"
-        finder = PeakFinder(case.problem, normalize=scored, tensor=tensor)
-        tables = finder.left_tables(data.lefts) if data.lefts.shape[0] == 1 and (scored or tensor) else None
+        finder = PeakFinder(case.problem, normalize=scored, engine=engine)
+        tables = finder.left_tables(data.lefts) if data.lefts.shape[0] == 1 and (scored or engine == "tensor") else None
         width = case.problem.plane_shape[1]
 
         def run() -> Any:
@@ -171,7 +182,7 @@ def _peak_finder(*, tensor: bool) -> Callable[[Case, Data], Iterator[Attempt]]:
             count = int((run()[:, 0] < 0).sum())
             return f"{count} of {case.problem.pairs} peaks left undecided" if count else ""
 
-        yield Attempt(run, read, remark=undecided if tensor else None)
+        yield Attempt(run, read, remark=undecided if engine == "tensor" else None)
 
     return attempts
 

@@ -41,22 +41,7 @@ class FilterData:
 
 
 def random_stack(case: FilterCase, xp: Any, copies: int) -> FilterData:
-    """Make the arrays of a case.
-
-    Parameters
-    ----------
-    case : FilterCase
-        Any.
-    xp : module
-        numpy or cupy.
-    copies : int
-        Of the stack.
-
-    Returns
-    -------
-    FilterData
-        Images in [0, 1), or counts below `COUNTS`.
-    """
+    """Make the arrays of a case."""
     shape = (case.images, case.height, case.width)
     stack = xp.random.default_rng(1).random(shape, dtype=np.float32)
     if case.element != "float32":

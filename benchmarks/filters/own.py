@@ -30,18 +30,7 @@ Attempts = Callable[[FilterCase, FilterData], Iterator[Attempt]]
 
 
 def own_contenders(case: FilterCase) -> Iterator[Contender]:
-    """Yield what the product can do a case with.
-
-    Parameters
-    ----------
-    case : FilterCase
-        Any.
-
-    Yields
-    ------
-    Contender
-        The public call first, which chooses by itself; alone the kernel where every width is timed.
-    """
+    """Yield what the product can do a case with."""
     if case.task == "ablation":
         for name, (kernel, tuning) in ablation_steps(case.columns).items():
             yield Contender(name, kernel_attempts(kernel, tuning), choice=name)
@@ -60,18 +49,7 @@ def own_contenders(case: FilterCase) -> Iterator[Contender]:
 
 
 def ablation_steps(columns: int) -> dict[str, tuple[str, dict[str, int]]]:
-    """Return the kernel and the macros of every step of column and row reuse.
-
-    Parameters
-    ----------
-    columns : int
-        Of the filter: 3 or 5, for which the published exchange is there.
-
-    Returns
-    -------
-    dict
-        By name, from no reuse to the kernel that ships.
-    """
+    """Return the kernel and the macros of every step of column and row reuse."""
     exchange = f"exchange_{columns}"
     steps: dict[str, tuple[str, dict[str, int]]] = {
         name: (exchange, {"COLUMN_REUSE": column, "ROW_REUSE": row})
@@ -108,20 +86,7 @@ def _into(start_of: Callable[[FilterCase, FilterData], Start]) -> Attempts:
 
 
 def kernel_attempts(kernel: str, tuning: Mapping[str, int]) -> Attempts:
-    """Make attempts of a filter kernel.
-
-    Parameters
-    ----------
-    kernel : str
-        ``"auto"`` or one of `xcorr_app.gpu.stencil.problem.FILTER_KERNELS`.
-    tuning : mapping
-        Macros that replace the table's.
-
-    Returns
-    -------
-    callable
-        As `Contender.attempts`.
-    """
+    """Make attempts of a filter kernel."""
 
     def start_of(case: FilterCase, data: FilterData) -> Start:
         options: dict[str, Any] = {"boundary": case.boundary, "kernel": kernel, "tuning": dict(tuning) or None}

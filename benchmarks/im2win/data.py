@@ -38,22 +38,7 @@ class LayerData:
 
 
 def random_layer(case: Im2winCase, xp: Any, copies: int) -> LayerData:
-    """Make the arrays of a layer.
-
-    Parameters
-    ----------
-    case : Im2winCase
-        Any.
-    xp : module
-        numpy or cupy.
-    copies : int
-        Of images and filters.
-
-    Returns
-    -------
-    LayerData
-        Normally distributed.
-    """
+    """Make the arrays of a layer."""
     rng, problem = xp.random.default_rng(1), case.problem
     images = rng.standard_normal((problem.images, problem.channels, problem.height, problem.width), dtype=np.float32)
     sizes = (problem.filters, problem.channels, problem.filter_height, problem.filter_width)

@@ -18,52 +18,29 @@ __all__ = ["layer_attempts", "own_contenders"]
 
 
 def own_contenders(case: Im2winCase) -> Iterator[Contender]:
-    """Yield what the product can do a layer with.
-
-    Parameters
-    ----------
-    case : Im2winCase
-        Any.
-
-    Yields
-    ------
-    Contender
-        The product's choice, and each of the forms it chooses from; for an ablation the basic form, the steps up to
-        the full kernel, and the full kernel less one step at a time.
-    """
-    yield Contender("im2win", layer_attempts({}), choice="auto")
+    """Yield what the product can do a layer with."""
+    yield Contender("im2win_on_device", layer_attempts({}), choice="auto")
     if not case.ablation:
         for form in FORMS:
-            if form not in ("basic", "shallow") or (form == "shallow" and _is_shallow(case)):
-                yield Contender(f"im2win, {form}", layer_attempts({"form": form}), choice=form)
+            if form not in ("im2win-basic", "shallow") or (form == "shallow" and _is_shallow(case)):
+                yield Contender(f"kernel {form}", layer_attempts({"form": form}), choice=form)
         return
-    yield Contender("basic form", layer_attempts({"form": "basic"}), choice="basic")
+    yield Contender("basic form", layer_attempts({"form": "im2win-basic"}), choice="basic")
     for name, tuning in STEPS.items():
-        yield Contender(name, layer_attempts({"form": "tiled", "tuning": tuning}), choice=name)
+        yield Contender(name, layer_attempts({"form": "im2win", "tuning": tuning}), choice=name)
     for name, tuning in ABLATION.items():
-        yield Contender(f"all but: {name}", layer_attempts({"form": "tiled", "tuning": tuning}), choice=name)
+        yield Contender(f"all but: {name}", layer_attempts({"form": "im2win", "tuning": tuning}), choice=name)
     yield Contender(
-        "all but: vector stores of the transform", layer_attempts({"form": "tiled", "vector": 1}), choice="store"
+        "all but: vector stores of the transform", layer_attempts({"form": "im2win", "vector": 1}), choice="store"
     )
 
 
 def _is_shallow(case: Im2winCase) -> bool:
-    return is_shallow(ShallowProblem.of_layer(case.problem))
+    return is_shallow(ShallowProblem.of_bank(case.problem))
 
 
 def layer_attempts(options: dict[str, Any]) -> Callable[[Im2winCase, LayerData], Iterator[Attempt]]:
-    """Make attempts of whole calls: transform and convolution, with memory from the pool.
-
-    Parameters
-    ----------
-    options : dict
-        Of `im2win_on_device`.
-
-    Returns
-    -------
-    callable
-        As `Contender.attempts`.
-    """
+    """Make attempts of whole calls: transform and convolution, with memory from the pool."""
 
     def attempts(case: Im2winCase, data: LayerData) -> Iterator[Attempt]:
         works = [

@@ -16,37 +16,13 @@ __all__ = ["algorithm_of", "torch_contenders"]
 
 
 def torch_contenders(case: Im2winCase, search: bool) -> Iterator[Contender]:
-    """Yield cuDNN for a layer, none in an ablation.
-
-    Parameters
-    ----------
-    case : Im2winCase
-        Any.
-    search : bool
-        Whether cuDNN searches for its fastest algorithm: for the note.
-
-    Yields
-    ------
-    Contender
-        At most one.
-    """
+    """Yield cuDNN for a layer, none in an ablation."""
     if not case.ablation:
         yield Contender("PyTorch conv2d", partial(_attempts, "with cuDNN's search" if search else ""))
 
 
 def algorithm_of(kernels: Iterable[str]) -> str:
-    """Name the algorithm from the kernels that ran.
-
-    Parameters
-    ----------
-    kernels : iterable of str
-        Their names.
-
-    Returns
-    -------
-    str
-        ``"runs an FFT"``, ``"runs Winograd"``, ``"runs a matrix product"`` or nothing.
-    """
+    """Name the algorithm from the kernels that ran."""
     names = " ".join(kernels).lower()
     for sign, algorithm in (("fft", "an FFT"), ("winograd", "Winograd"), ("gemm", "a matrix product")):
         if sign in names:

@@ -42,22 +42,7 @@ class MixingData:
 
 
 def random_mixing(case: PointwiseCase, xp: Any, copies: int) -> MixingData:
-    """Make the arrays of a case.
-
-    Parameters
-    ----------
-    case : PointwiseCase
-        Any.
-    xp : module
-        numpy or cupy.
-    copies : int
-        Of the stack and the matrix.
-
-    Returns
-    -------
-    MixingData
-        Stacks in [0, 1) or counts below `COUNTS`; the rows of a matrix have sum 1, with negative elements among them.
-    """
+    """Make the arrays of a case."""
     shape = (case.images, case.channels, case.side, case.side)
     stack = xp.random.default_rng(1).random(shape, dtype=np.float32)
     if case.element != "float32":

@@ -13,7 +13,7 @@ from benchmarks.harness.contender import Attempt, Contender
 from benchmarks.pointwise.cases import PointwiseCase
 from benchmarks.pointwise.data import Expected, MixingData
 from benchmarks.work.rotation import rotating
-from xcorr_app.gpu.pointwise.launches import POINTWISE_KERNELS, kernel_for
+from xcorr_app.gpu.pointwise.kernels import POINTWISE_KERNELS, kernel_for
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.planner import CHANNEL_COUNTS
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
@@ -28,22 +28,10 @@ _FEW_CHANNELS = (9, 64)
 
 
 def own_contenders(case: PointwiseCase) -> Iterator[Contender]:
-    """Yield what the product can do a case with.
-
-    Parameters
-    ----------
-    case : PointwiseCase
-        Any.
-
-    Yields
-    ------
-    Contender
-        The product's choice; where channels are few but not very few also what it chooses between; for an ablation
-        every kernel, and every tuning of `tunings`.
-    """
+    """Yield what the product can do a case with."""
     yield Contender("pointwise_on_device", mixing_attempts("auto", {}), choice="auto")
     if case.task != "ablation" and _FEW_CHANNELS[0] <= case.channels <= _FEW_CHANNELS[1]:
-        by_vectors = "pointwise_tiled" if case.element == case.result == "float32" else "pointwise"
+        by_vectors = "tiled" if case.element == case.result == "float32" else "blocking"
         other = "mix" if max(case.channels, case.filters) <= MIX_CHANNELS else by_vectors
         for kernel in ("shallow", other):
             yield Contender(f"kernel {kernel}", mixing_attempts(kernel, {}), choice=kernel)
@@ -55,23 +43,12 @@ def own_contenders(case: PointwiseCase) -> Iterator[Contender]:
 
 
 def tunings(case: PointwiseCase) -> dict[str, tuple[str, dict[str, int]]]:
-    """Return fixed channel counts and tiles to set beside what is chosen for a case.
-
-    Parameters
-    ----------
-    case : PointwiseCase
-        Any.
-
-    Returns
-    -------
-    dict
-        Kernel and macros by name; what a kernel refuses is a line of the table that says so.
-    """
+    """Return fixed channel counts and tiles to set beside what is chosen for a case."""
     counts = [count for count in CHANNEL_COUNTS if count < 2 * case.channels]
-    found = {f"pointwise, {n} lanes share channels": ("pointwise", {"CHANNEL_COUNT": n}) for n in counts}
+    found = {f"blocking, {n} lanes share channels": ("blocking", {"CHANNEL_COUNT": n}) for n in counts}
     for warps_m, warps_n in ((1, 1), (2, 2), (4, 2)):
         tile = {"WARPS_M": warps_m, "WARPS_N": warps_n}
-        found[f"pointwise_tiled, {warps_m} x {warps_n} warps"] = ("pointwise_tiled", tile)
+        found[f"tiled, {warps_m} x {warps_n} warps"] = ("tiled", tile)
     if max(case.channels, case.filters) <= MIX_CHANNELS:
         for pixels in (1, 4, 8):
             found[f"mix, {pixels} pixels a thread"] = ("mix", {"PIXELS": pixels, "VECTOR": min(4, pixels)})
@@ -79,20 +56,7 @@ def tunings(case: PointwiseCase) -> dict[str, tuple[str, dict[str, int]]]:
 
 
 def mixing_attempts(kernel: str, tuning: Mapping[str, int]) -> Callable[[PointwiseCase, MixingData], Iterator[Attempt]]:
-    """Make attempts of a kernel.
-
-    Parameters
-    ----------
-    kernel : str
-        ``"auto"`` or one of `POINTWISE_KERNELS`.
-    tuning : mapping
-        Macros that replace those of the table.
-
-    Returns
-    -------
-    callable
-        As `Contender.attempts`.
-    """
+    """Make attempts of a kernel."""
 
     def attempts(case: PointwiseCase, data: MixingData) -> Iterator[Attempt]:
         cupy = importlib.import_module("cupy")

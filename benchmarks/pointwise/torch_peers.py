@@ -26,21 +26,7 @@ _BY_CUDNN = ("conv2d", "channels last")
 
 
 def torch_contenders(case: PointwiseCase, search: bool) -> Iterator[Contender]:
-    """Yield PyTorch's contenders for a case, none in an ablation.
-
-    Parameters
-    ----------
-    case : PointwiseCase
-        Any.
-    search : bool
-        Whether cuDNN searches for its fastest algorithm: for the note.
-
-    Yields
-    ------
-    Contender
-        Without the search only those that cuDNN computes, since nothing else depends on it. A layer's data may be
-        interleaved, stacks of planes are not.
-    """
+    """Yield PyTorch's contenders for a case, none in an ablation."""
     if case.task == "ablation":
         return
     for name, form in FORMS.items():
@@ -51,24 +37,7 @@ def torch_contenders(case: PointwiseCase, search: bool) -> Iterator[Contender]:
 
 
 def mixed(form: str, result: str, stack: Any, matrix: Any) -> Any:
-    """Mix channels as a user of PyTorch would.
-
-    Parameters
-    ----------
-    form : str
-        A value of `FORMS`.
-    result : str
-        ``"float32"``, or ``"uint16"`` for rounded counts, which are returned as int16.
-    stack : torch.Tensor
-        (images, channels, height, width), or (images, pixels, channels) for ``"interleaved"``; float32 or int16.
-    matrix : torch.Tensor
-        (filters, channels).
-
-    Returns
-    -------
-    torch.Tensor
-        With filters for channels.
-    """
+    """Mix channels as a user of PyTorch would."""
     torch = importlib.import_module("torch")
     values = stack.to(torch.float32)
     if form == "interleaved":

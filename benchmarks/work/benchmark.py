@@ -61,15 +61,7 @@ class WorkBenchmark:
         free_device_memory()
 
     def time_torch(self, cases: Sequence[Work], say: Callable[[str], object] = str) -> None:
-        """Time what runs in PyTorch, in fresh processes: with cuDNN's own choice of algorithm, and with its search.
-
-        Parameters
-        ----------
-        cases : sequence of Work
-            Of the suite.
-        say : callable, optional
-            Takes a line before each process starts.
-        """
+        """Time what runs in PyTorch, in fresh processes: with cuDNN's own choice of algorithm, and with its search."""
         if not has_torch():
             return
         for search in (True,) if self._effort.quick else (True, False):
@@ -102,18 +94,7 @@ class WorkBenchmark:
         free_device_memory()
 
     def measure(self, case: Any) -> WorkResult:
-        """Check and time every contender of a case in this process, and gather what PyTorch's processes found.
-
-        Parameters
-        ----------
-        case : Work
-            Of the suite.
-
-        Returns
-        -------
-        WorkResult
-            With a timing for each, those that failed included.
-        """
+        """Check and time every contender of a case in this process, and gather what PyTorch's processes found."""
         cupy = importlib.import_module("cupy")
         contenders = self._suite.contenders(case)
         outcomes = outcomes_of(self._suite, case, contenders, cupy, self._effort) + self._of_torch.get(case.name, [])
@@ -129,18 +110,7 @@ class WorkBenchmark:
         )
 
     def record(self, results: Sequence[WorkResult]) -> dict[str, Any]:
-        """Gather what a file of results holds.
-
-        Parameters
-        ----------
-        results : sequence of WorkResult
-            Of this run.
-
-        Returns
-        -------
-        dict
-            Environment, device, rates, cases, geometric means and timings.
-        """
+        """Gather what a file of results holds."""
         means = group_means(results, self._suite.mean_goals)
         return run_record(self.status, self.rates, quick=self._effort.quick, has_torch=has_torch()) | {
             "benchmark": self._suite.name,
@@ -151,18 +121,7 @@ class WorkBenchmark:
 
 
 def better_of(first: Sequence[Outcome], second: Sequence[Outcome]) -> list[Outcome]:
-    """Keep the faster outcome of each contender.
-
-    Parameters
-    ----------
-    first, second : sequence of Outcome
-        Of two runs of one case; either may lack a contender.
-
-    Returns
-    -------
-    list of Outcome
-        One a contender, in the order of their first appearance; a failure only where neither run gave a time.
-    """
+    """Keep the faster outcome of each contender."""
     best: dict[str, Outcome] = {}
     for outcome in (*first, *second):
         known = best.get(outcome.what)

@@ -43,20 +43,7 @@ class Mean:
 
 
 def group_means(results: Sequence[WorkResult], goals: Mapping[str, float | None]) -> list[Mean]:
-    """Summarise groups.
-
-    Parameters
-    ----------
-    results : sequence of WorkResult
-        Of a run.
-    goals : mapping
-        Groups to summarise, and the mean that the product is to reach in each; None for that of the best peer.
-
-    Returns
-    -------
-    list of Mean
-        By group: the product's best, the best peer, then every contender.
-    """
+    """Summarise groups."""
     means = []
     for group, goal in goals.items():
         members = [result for result in results if result.group == group]

@@ -41,18 +41,5 @@ def rotating(
     note: str = "",
     **more: Any,
 ) -> Attempt:
-    """Make an attempt that goes through copies.
-
-    Parameters
-    ----------
-    works : sequence of callable
-        Equal work on equal copies.
-    read, clocking, note, **more
-        As of `Attempt`.
-
-    Returns
-    -------
-    Attempt
-        Whose cycle is the number of copies.
-    """
+    """Make an attempt that goes through copies."""
     return Attempt(Rotation(works), read, clocking, note, cycle=len(works), **more)

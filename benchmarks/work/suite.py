@@ -54,45 +54,13 @@ class Suite:
     mean_goals: Mapping[str, float | None] = field(default_factory=dict)
 
     def cases_named(self, text: str, *, quick: bool) -> list[Work]:
-        """Return the cases whose name contains a text.
-
-        Parameters
-        ----------
-        text : str
-            Empty for all of them.
-        quick : bool
-            Only those that a quick run holds; a text that names none of those brings back the others.
-
-        Returns
-        -------
-        list of Work
-            In the order of the suite.
-        """
+        """Return the cases whose name contains a text."""
         named = [case for case in self.cases if text in case.name]
         return [case for case in named if case.in_quick] or named if quick else named
 
 
 def outcomes_of(suite: Suite, case: Any, contenders: Iterable[Contender], xp: Any, effort: Effort) -> list[Outcome]:
-    """Make the data of a case, then check and time some contenders on it.
-
-    Parameters
-    ----------
-    suite : Suite
-        That holds the case.
-    case : Work
-        Any of its cases.
-    contenders : iterable of Contender
-        Who takes part.
-    xp : module
-        That makes the data.
-    effort : Effort
-        How thoroughly times are taken.
-
-    Returns
-    -------
-    list of Outcome
-        One a contender.
-    """
+    """Make the data of a case, then check and time some contenders on it."""
     data = suite.data(case, xp, case.copies)
     expected = suite.expected(case, data)
     with_memory = suite.measures_memory

@@ -20,15 +20,7 @@ __all__ = ["main"]
 
 
 def main(request: Path, answer: Path) -> None:
-    """Time every contender of every case that a request names and write a line a case.
-
-    Parameters
-    ----------
-    request : pathlib.Path
-        JSON as `torch_run.torch_outcomes` writes it.
-    answer : pathlib.Path
-        File to write: a JSON object a line, each complete as soon as it is there.
-    """
+    """Time every contender of every case that a request names and write a line a case."""
     asked = json.loads(request.read_text())
     suite, search = SUITES[asked["suite"]], bool(asked["search"])
     _prepare(asked["device"], search=search)

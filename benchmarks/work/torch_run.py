@@ -28,26 +28,7 @@ _MOST_SECONDS = 240
 def torch_outcomes(
     suite: str, cases: Sequence[Work], effort: Effort, device: int, *, search: bool
 ) -> dict[str, list[Outcome]]:
-    """Time the contenders of a suite that run in PyTorch.
-
-    Parameters
-    ----------
-    suite : str
-        Its name.
-    cases : sequence of Work
-        Of the suite.
-    effort : Effort
-        How thoroughly times are taken.
-    device : int
-        Number of the CUDA device.
-    search : bool
-        Whether cuDNN searches for its fastest algorithm (``torch.backends.cudnn.benchmark``).
-
-    Returns
-    -------
-    dict
-        Outcomes by name of the case. Where the process ends before its time, the cases that it owed hold one failure.
-    """
+    """Time the contenders of a suite that run in PyTorch."""
     with tempfile.TemporaryDirectory() as folder:
         request, answer = Path(folder, "request.json"), Path(folder, "outcomes.jsonl")
         asked = {
@@ -68,18 +49,7 @@ def torch_outcomes(
 
 
 def read_outcomes(path: Path) -> dict[str, list[Outcome]]:
-    """Read what a process has written, a line a case; a line that is not whole is left out.
-
-    Parameters
-    ----------
-    path : pathlib.Path
-        Of the file; it may not exist.
-
-    Returns
-    -------
-    dict
-        Outcomes by name of the case.
-    """
+    """Read what a process has written, a line a case; a line that is not whole is left out."""
     return dict(_outcomes(path)) if path.exists() else {}
 
 

@@ -5,16 +5,17 @@
 // is neither written nor read; both give the same bits.
 // Where tiles are too few to fill a device, blocks share K: each sums `segment_tiles` tiles of it. The first stores its sums in
 // the output; what becomes of the others' gives the same bits either way, as they are added in order:
-//     IN_TURNS 0   they go into a workspace that `im2win_sum.cu` adds to the output afterwards: memory for each segment;
-//     IN_TURNS 1   a block adds its sums to the output in its turn (`split_k_semaphore.cuh`): no memory, but a block waits for others.
+//     SERIAL_SPLIT_K 0   they go into a workspace that `add_segments.cu` adds to the output afterwards: memory for each segment;
+//     SERIAL_SPLIT_K 1   a block adds its sums to the output when its semaphore says (`split_k_semaphore.cuh`): no memory, but
+//                        a block waits for others.
 //
 // Document: Im2win, Algorithm 3, with sums of M_T x N_T, the last product filter x window, the store that ends it, and masks.
 // Floor: the FMA rate; the copy rate (the output) where K is small.
 #include "im2win_gather.cuh"
 #include "split_k_semaphore.cuh"
 
-#ifndef IN_TURNS
-#define IN_TURNS 0
+#ifndef SERIAL_SPLIT_K
+#define SERIAL_SPLIT_K 0
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
@@ -37,15 +38,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
                         segment * segment_tiles * TILE_K);
     multiply_depth(copies, buffers, tiles < segment_tiles ? tiles : segment_tiles, place, sum);
     const int columns = p.columns(), plane = p.plane();
-    if (IN_TURNS && segment > 0) {
+    if (SERIAL_SPLIT_K && segment > 0) {
         int* const of_tile = passed + ((int)blockIdx.x - segment * m_tiles * n_tiles);
-        wait_for_turn(of_tile, segment);
+        wait_semaphore(of_tile, segment);
         store_sums<true>(output, p.filters, columns, plane, p.plane_pitch, buffers, m_first, n_first, place, sum);
-        end_turn(of_tile, (segment + 1) * segment_tiles < k_tiles ? segment + 1 : 0);
+        release_semaphore(of_tile, (segment + 1) * segment_tiles < k_tiles ? segment + 1 : 0);
     } else {
         const long long outputs = (long long)p.images * p.filters * p.plane_pitch;
         float* to = segment == 0 ? output : workspace + (segment - 1) * outputs;
         store_sums<false>(to, p.filters, columns, plane, p.plane_pitch, buffers, m_first, n_first, place, sum);
-        if (IN_TURNS) end_turn(passed + blockIdx.x, 1);
+        if (SERIAL_SPLIT_K) release_semaphore(passed + blockIdx.x, 1);
     }
 }

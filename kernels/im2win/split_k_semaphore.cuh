@@ -2,7 +2,8 @@
 //
 // `passed` counts the blocks of a tile that have been through. It is zero before a launch and, as the last block sets it back,
 // after it: the next launch in the stream finds it as this one did; launches that may run at the same time have other counters.
-// What a block wrote before `end_turn` is there for the block that `wait_for_turn` lets through next: thread 0 releases and
+// What a block wrote before `release_semaphore` is there for the block that `wait_semaphore` lets through next: thread 0
+// releases and
 // acquires for all, a barrier lies between it and the others.
 //
 // Nobody waits for ever: a block waits for blocks of lower index alone, and devices start blocks in the order of their index
@@ -28,12 +29,12 @@ __device__ __forceinline__ void release(int* counter, int value) {
 }
 
 // Every thread of the block calls these.
-__device__ __forceinline__ void wait_for_turn(const int* passed, int turn) {
+__device__ __forceinline__ void wait_semaphore(const int* passed, int turn) {
     if (threadIdx.x == 0)
         while (acquired(passed) != turn) __nanosleep(64);
     __syncthreads();
 }
-__device__ __forceinline__ void end_turn(int* passed, int next) {
+__device__ __forceinline__ void release_semaphore(int* passed, int next) {
     __syncthreads();
     if (threadIdx.x == 0) release(passed, next);
 }

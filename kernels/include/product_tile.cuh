@@ -213,15 +213,15 @@ __device__ __forceinline__ void store_sums(float* output, int filters, int colum
         }
         return;
     }
-    constexpr int TURNS = (WARP_N + 31) / 32;
+    constexpr int PASSES = (WARP_N + 31) / 32;
     const int m_own = m_first + place.warp_m;
-    float* to[TURNS];
-    bool exists[TURNS];
+    float* to[PASSES];
+    bool exists[PASSES];
 #pragma unroll
-    for (int turn = 0; turn < TURNS; ++turn) {
-        const int column = turn * 32 + place.lane, n = n_first + place.warp_n + column, image = n / plane;
-        exists[turn] = column < WARP_N && n < columns;
-        to[turn] = output + ((long long)image * filters + m_own) * pitch + (n - image * plane);
+    for (int pass = 0; pass < PASSES; ++pass) {
+        const int column = pass * 32 + place.lane, n = n_first + place.warp_n + column, image = n / plane;
+        exists[pass] = column < WARP_N && n < columns;
+        to[pass] = output + ((long long)image * filters + m_own) * pitch + (n - image * plane);
     }
     __syncthreads();  // every thread has read the last tile
     float* patch = buffers + place.warp * (LANES_M * WARP_N);
@@ -243,15 +243,15 @@ __device__ __forceinline__ void store_sums(float* output, int filters, int colum
             const int m = i / VECTOR * VECTOR * LANES_M + row * VECTOR + i % VECTOR;
             const int after = row + 1 < LANES_M ? m + VECTOR : (i + 1) / VECTOR * VECTOR * LANES_M + (i + 1) % VECTOR;
 #pragma unroll
-            for (int turn = 0; turn < TURNS; ++turn) {
-                if (exists[turn] && m_own + m < filters) {
-                    const float own_sum = patch[row * WARP_N + turn * 32 + place.lane];
+            for (int pass = 0; pass < PASSES; ++pass) {
+                if (exists[pass] && m_own + m < filters) {
+                    const float own_sum = patch[row * WARP_N + pass * 32 + place.lane];
                     if constexpr (ADDS)
-                        atomicAdd(to[turn], own_sum);
+                        atomicAdd(to[pass], own_sum);
                     else
-                        *to[turn] = own_sum;
+                        *to[pass] = own_sum;
                 }
-                to[turn] += (long long)(after - m) * pitch;
+                to[pass] += (long long)(after - m) * pitch;
             }
         }
         __syncwarp();

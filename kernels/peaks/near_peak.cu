@@ -1,26 +1,27 @@
 // Exact neighbourhoods of peaks: the SIDE x SIDE sums around every pair's peak in single precision, and their scores, for
-// records (peak.cuh) of peaks that were sought in sums of lower precision, as those of hankel.cu are.
+// records (peak.cuh) of peaks that were searched in sums of lower precision, as those of hankel.cu are.
 //
 // Sub-pixel places need the nine nearest values (SIDE 3). The ring around these, 16 values two shifts from the peak, is needed
 // only where one of its values in lower precision comes within RING_MARGIN of the peak, and may be the better one (SIDE 5).
 // So with RING_MARGIN defined a launch leaves the records of the other kind alone: one of SIDE 3 first, then one of SIDE 5
 // for what the first has left. The choice is in the records themselves; most blocks of one of the two end at once.
 //
-// Every pair has its own shift, so pairs share nothing but memory. A lane owns four neighbouring columns of the right
-// matrix and walks down a strip of its rows. Its last SIDE rows stay in a ring of registers; each row of left meets all
-// of them, 36 or 100 products for six or eight elements of left and four of right. Rows are read as quads: one for right, two
-// or three for left. Where the elements that count begin among those that are read is one of four places, the same for all of
-// a pair: for SIDE 3 each has its own instructions, for SIDE 5 the elements are selected. (Reads of 4 bytes that straddle two
-// lines of 128 bytes were what bound a lane with one column.) Rows are loaded AHEAD rows early; the ring of registers has room
-// for them.
+// Every pair has its own shift, so pairs share nothing but memory. A lane owns four neighbouring columns of the right matrix
+// and walks down a strip of its rows. Its last SIDE rows stay in a ring of registers; each row of left meets all of them, 36
+// or 100 products for six or eight elements of left and four of right. Rows are read as float4s: one for right, two or three
+// for left. Where the elements that count begin among those that are read is one of four places, the same for all of a pair:
+// for SIDE 3 each has its own instructions, for SIDE 5 the elements are selected. (Reads of 4 bytes that straddle two lines of
+// 128 bytes were what bound a lane with one column.) Rows are loaded AHEAD rows early; the ring of registers has room for
+// them.
 // LANES lanes share a strip. Matrices whose rows are not all aligned are read element by element.
-// Lanes fold their sums (warp_reduce.cuh), everything after that is added in double precision, in a fixed order: the warps of a
-// block, then the blocks of a pair, by the one that comes last. Every run gives the same bits.
+// Lanes fold their sums (warp_reduce.cuh), everything after that is added in double precision, in a fixed order: the warps
+// of a block, then the blocks of a pair, by the one that comes last. Every run gives the same bits.
 //
 // The record gets the exact value and the exact values around, NaN for the ring where it was not needed; its place and its
 // rival stay. Where a neighbour is the better peak, the row becomes -1 - row: ask another engine. A record without a peak
 // stays as it is.
-// Document: none; KERNELS.md, "correlation as a Hankel product". Floor: one read of the rights, or 9 (25) FMA an element;
+// Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: one read of the rights, or 9 (25) FMA an
+// element;
 // of the 43 to 46 (129) instructions of four columns' row 36 (100) are FMA; of two types of integers it has 66 (152).
 // On an H200 0.28 us (0.47) a frame of 512 x 512 float32, of which a read takes 0.22; 0.25 (0.51) of uint16.
 #ifndef SIDE
@@ -58,7 +59,7 @@
 #define AROUND (PEAK_SIDE * PEAK_SIDE)  // values around a record's peak
 #define IN_FLIGHT 16           // sums of other blocks that a thread of the last one loads before it uses the first
 
-// How rows are read: whole quads that are all inside, quads that may lie outside, single elements that may.
+// How rows are read: whole float4s that are all inside, float4s that may lie outside, single elements that may.
 enum Reading { INSIDE, QUADS, ELEMENTS };
 
 // Number of the first element that counts of those that are read of left, where only the run tells.
@@ -283,7 +284,7 @@ __device__ __forceinline__ double sum_of_warps(const double* partial) {
 // Whether value i around a record's peak lies two shifts from it.
 __device__ __forceinline__ bool is_in_ring(int i) { return i / PEAK_SIDE % 4 == 0 || i % PEAK_SIDE % 4 == 0; }
 
-// Whether this launch makes the values around anew, if there is a peak: for all lanes of a warp the same.
+// Whether this launch recomputes the values around, if there is a peak: for all lanes of a warp the same.
 __device__ __forceinline__ bool is_wanted(const double* record) {
     if (record[2] != record[2]) return false;
 #ifdef RING_MARGIN

@@ -1,4 +1,4 @@
-// Overlap sums of small matrices: the table of rectangle sums (see summed_area.cu) in one launch, a block a matrix.
+// Overlap sums of small matrices: the summed-area table (see summed_area.cu) in one launch, a block a matrix.
 //
 // A warp takes a band of rows: lanes add up columns, then a scan along the lanes gives the sums left of every column, of
 // which those at column edges are kept. At the end every thread runs down the bands of its column edges. The order is fixed:

@@ -43,7 +43,7 @@
 
 constexpr int BYTES = sizeof(Image), SIGNED = (Image)-1 < (Image)0, STRIP = 8 * VECTOR;
 constexpr int WORDS_IN = VECTOR * BYTES / 4, WORDS_OUT = VECTOR * (int)sizeof(Result) / 4;
-constexpr int HALVES = (CHANNELS + 15) / 16;  // of the 32 channels of a product
+constexpr int CHANNEL_HALVES = (CHANNELS + 15) / 16;  // of the 32 channels of a product
 constexpr int DIGITS = 4, SUMS = BYTES + 2;   // of an element; of different weight
 constexpr int TOGETHER = VECTOR < 8 ? VECTOR : VECTOR / 2;  // columns between which the compiler may mingle the work
 
@@ -99,11 +99,11 @@ typedef Pack<unsigned, 4> Fragment;
 // The lane's pixels of a strip in its channels. What lies beyond the plane is read as its first pixels are, and not stored;
 // channels beyond the last as that one is: the matrix has zeros for them.
 __device__ __forceinline__ void read_strip(const Image* images, const ByteMixing& m, const StripPlace& place, int lane,
-                                           InPack (&pack)[HALVES][4]) {
+                                           InPack (&pack)[CHANNEL_HALVES][4]) {
     const int pixel = place.strip * STRIP + VECTOR * (lane / 4 % 2 * 4 + lane / 8);
     const Image* from = images + (place.image * (long long)CHANNELS + lane % 4) * m.inner + (pixel < m.inner ? pixel : 0);
 #pragma unroll
-    for (int half = 0; half < HALVES; ++half)
+    for (int half = 0; half < CHANNEL_HALVES; ++half)
 #pragma unroll
         for (int j = 0; j < 4; ++j) {
             const int beyond = channel_of(half, j, lane) - (CHANNELS - 1);
@@ -158,14 +158,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 
     if (strip >= m.strips) return;  // a whole warp
     StripPlace place = {strip / m.strips_a_plane, strip % m.strips_a_plane};
-    InPack pack[HALVES][4] = {};
+    InPack pack[CHANNEL_HALVES][4] = {};
     read_strip(images, m, place, lane, pack);
     int beyond = 0;
 #pragma unroll 1
     for (; strip < m.strips; strip += m.warps) {
         unsigned byte[VECTOR][BYTES][2] = {};  // of a pixel, the lower one first, in four channels of each half
 #pragma unroll
-        for (int half = 0; half < HALVES; ++half)
+        for (int half = 0; half < CHANNEL_HALVES; ++half)
 #pragma unroll
             for (int w = 0; w < WORDS_IN; ++w) {
                 unsigned word[4];

@@ -6,7 +6,7 @@
 // PLANE: the channels of a small plane of any size follow each other without a gap, so that TILE_K of them are copied 16 bytes at
 // a time whatever its size (channels and filters in fours; stack and result on 16 bytes); a block takes whole planes.
 // Where tiles are too few to fill a device, groups of a block's warps share the channels (WARPS_K), or blocks do: each sums
-// `segment_tiles` tiles of them, the first into the result, the others into a workspace that `im2win_sum.cu` adds to it in order.
+// `segment_tiles` tiles of them, the first into the result, the others into a workspace that `add_segments.cu` adds to it in order.
 // Both give the same bits in every run.
 //
 // Document: none; it shows what the tiles of `pointwise.cu` are worth.

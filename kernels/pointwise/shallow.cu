@@ -67,11 +67,11 @@ static_assert(GROUP % 4 == 0, "filters are read four at a time");
 static_assert(SPAN % VECTOR_IN == 0 && PIXELS_X % VECTOR_OUT == 0, "a thread moves whole vectors");
 
 struct Shallow {
-    int filters, pitch;                 // filters; elements of a row of the matrix
-    int patches, columns, rows;         // patches in all; along a row and down a plane
-    int width, channel;                 // elements of a row and of a channel of the images
-    int out_width, plane, plane_pitch;  // elements of a row and of a plane of the results, and from one plane to the next
-    float scale;                        // 1 / white, for DENSITY
+    int filters, pitch;          // filters; elements of a row of the matrix
+    int patches, columns, rows;  // patches in all; along a row and down a plane
+    int width, channel;          // elements of a row and of a channel of the images
+    int out_width, plane;        // elements of a row and of a plane of the results
+    float scale;                 // 1 / white, for DENSITY
 };
 
 // Filters [m_first, m_last) as [group][DEPTH][GROUP]; zeros for what fills the last group.
@@ -156,7 +156,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
             const int column = x + i * VECTOR_OUT;
             stored[j][i] = column < p.out_width && (y + j) * p.out_width + column < p.plane;
         }
-    Result* to = results + ((long long)image * p.filters + m_first) * p.plane_pitch + y * p.out_width + x;
+    Result* to = results + ((long long)image * p.filters + m_first) * p.plane + y * p.out_width + x;
 
     staged();
     __syncthreads();
@@ -176,16 +176,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
             const int c = k / (FILTER_HEIGHT * FILTER_WIDTH), tap = k % (FILTER_HEIGHT * FILTER_WIDTH);
             const int u = tap % FILTER_HEIGHT, v = tap / FILTER_HEIGHT;
 #pragma unroll
-            for (int quad = 0; quad < GROUP; quad += 4) {
-                const Four four = load_four(group + k * GROUP + quad);
+            for (int vec4 = 0; vec4 < GROUP; vec4 += 4) {
+                const Four four = load_four(group + k * GROUP + vec4);
 #pragma unroll
                 for (int g = 0; g < 4; ++g)
 #pragma unroll
                     for (int j = 0; j < PIXELS_Y; ++j)
 #pragma unroll
                         for (int i = 0; i < PIXELS_X; ++i)
-                            sum[quad + g][j][i] =
-                                fused(four.at[g], value[c][j * STRIDE + u][i * STRIDE + v], sum[quad + g][j][i]);
+                            sum[vec4 + g][j][i] =
+                                fused(four.at[g], value[c][j * STRIDE + u][i * STRIDE + v], sum[vec4 + g][j][i]);
             }
         }
 #pragma unroll
@@ -207,7 +207,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
                     beyond += wanted ? beyond_here : 0;  // without a branch: it would draw multiply-adds after it
                     if (wanted) store_pack(row + i * VECTOR_OUT, pack);
                 }
-            to += p.plane_pitch;
+            to += p.plane;
         }
     }
     add_count(clipped, beyond);

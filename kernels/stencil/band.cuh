@@ -14,7 +14,7 @@
 
 __device__ __forceinline__ int place_of(int g) { return g / 2 * 4 + g % 2; }
 
-// Taps as two halves each. `tap(i)` may be asked for any i; outside of them it gives zero.
+// Taps as split fp16, two numbers each. `tap(i)` may be asked for any i; outside of them it gives zero.
 template <int STEPS>
 struct Band {
     unsigned upper[STEPS][4], lower[STEPS][4];
@@ -30,7 +30,7 @@ struct Band {
                 const HalfParts pair = half_parts(tap(first), tap(first + 1));
                 upper[step][word] = pair.upper;
                 lower[step][word] = pair.lower;
-                // An instruction takes four registers in a row: of two equal ones the compiler would make the second anew.
+                // An instruction takes four registers in a row: of two equal ones the compiler would make the second again.
                 keep(upper[step][word]);
                 keep(lower[step][word]);
             }

@@ -1,16 +1,22 @@
 // Taps of rank 1 over images of float32 on tensor cores (sm_80 on): two products with a band of taps, nothing between them.
 //
-// A block owns WARPS * WARP_COLUMNS columns of results and marches down its rows, a slab of 16 at a time. The slab lies in
-// shared memory as halves (`image_tile.cuh`); the next one is brought there, and the one after it is on its way, meanwhile. A warp
-// multiplies the slab with the row's taps, transposed: D[column][row] = sum over e of row tap[e] * slab[row][column + e].
+// A block owns WARPS * WARP_COLUMNS columns of results and marches down its rows, a row tile of 16 at a time. The row tile
+// lies in
+// shared memory as split fp16 (`image_tile.cuh`); the next one is brought there, and the one after it is on its way,
+// meanwhile. A warp
+// multiplies the row tile with the row's taps, transposed: D[column][row] = sum over e of row tap[e] * row tile[row][column +
+// e].
 // The sums come out in just those registers in which the product with the column's taps takes its factors, so they become
-// halves where they are, and are added to all results in flight that they reach: tile[j], of 16 rows each, has met j + 1 slabs.
-// With the next slab every tile moves on by one, and the oldest is complete: a lane writes four neighbours of two rows.
+// halves where they are, and are added to all results in flight that they reach: tile[j], of 16 rows each, has met j + 1 row
+// tiles.
+// With the next row tile every tile moves on by one, and the oldest is complete: a lane writes four neighbours of two rows.
 //
-// Every value is two halves (22 bits), and of their products all but lower times lower are formed: three for one.
-// Scaling: a warp brings its rows of a slab to 2^9 at most. Tiles in flight share the scale of the largest element of all
-// slabs that they have met (it changes by powers of two, exactly), so that what is much smaller than its neighbours of some
-// 16 * COLUMN_STEPS rows is as exact as they are, not more. A value that is not finite cannot be summed so, as zeros of the band
+// Every value is split fp16, two numbers of 22 bits together, and of their products all but lower times lower are formed:
+// three for one.
+// Scaling: a warp brings its rows of a row tile to 2^9 at most. Tiles in flight share the scale of the largest element of all
+// row tiles that they have met (it changes by powers of two, exactly), so that what is much smaller than its neighbours of some
+// 16 * COLUMN_STEPS rows is as exact as they are, not more. A value that is not finite cannot be summed so, as zeros of the
+// band
 // would meet it: the block says so in `unbounded`, and `separable.cu` does its image again.
 //
 // Document: Row Reuse, on tensor cores; beyond it. Floor: the larger of one read and one write of every element at the copy
@@ -47,11 +53,11 @@ struct BandedTaps {
 };
 
 struct BlockMemory {
-    Record slab[2][SLAB_ROWS * SLAB_PITCH];
-    Group<float, QUAD> arrivals[LOADS * WARPS * WARP];  // quads of the next slab, by thread
-    int source[QUAD * SLAB_QUADS];  // column of the image for one of the slab
-    int exponent[RING * WARPS];     // of the largest element of a warp's rows, of the slabs that tiles have met and the next
-    SlabQuads quads;
+    Record row_tile[2][ROW_TILE_ROWS * ROW_TILE_PITCH];
+    Group<float, VEC4> arrivals[LOADS * WARPS * WARP];  // float4s of the next row tile, by thread
+    int source[VEC4 * ROW_TILE_VEC4S];  // column of the image for one of the row tile
+    int exponent[RING * WARPS];     // of the largest element of a warp's rows, of the row tiles that tiles have met and the next
+    RowTileVec4s vec4s;
     SubBlock block;
     float taps[FILTER_HEIGHT + FILTER_WIDTH];
 };
@@ -73,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
     __syncthreads();
 
     const int left = block.x - LEFT_PAD;
-    for (int c = (int)threadIdx.x; c < QUAD * SLAB_QUADS; c += WARPS * WARP)
+    for (int c = (int)threadIdx.x; c < VEC4 * ROW_TILE_VEC4S; c += WARPS * WARP)
         memory.source[c] = BOUNDARY == BOUNDARY_CONSTANT && !is_inside(left + c, width) ? -1 : source_index(left + c, width);
     for (int i = (int)threadIdx.x; i < FILTER_HEIGHT + FILTER_WIDTH; i += WARPS * WARP)
         memory.taps[i] = i < FILTER_HEIGHT ? taps.column[i] : taps.row[i - FILTER_HEIGHT];
@@ -91,28 +97,28 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
     const Band<COLUMN_STEPS>& down = apart;
 #endif
 
-    const auto top_of = [&](int slab) { return block.y - TOP - TOP_SKIP + slab * SLAB_ROWS; };
-    const auto slabs = [&] { return ceil_div(block.rows, SLAB_ROWS) + COLUMN_STEPS - 1; };
-    SlabLoader loader(memory.arrivals, memory.quads, block, memory.source, taps.outside, height, width);
+    const auto top_of = [&](int row_tile) { return block.y - TOP - TOP_SKIP + row_tile * ROW_TILE_ROWS; };
+    const auto row_tiles = [&] { return ceil_div(block.rows, ROW_TILE_ROWS) + COLUMN_STEPS - 1; };
+    RowTileLoader loader(memory.arrivals, memory.vec4s, block, memory.source, taps.outside, height, width);
     loader.send(top_of(0));
 
     float tile[COLUMN_STEPS - 1][2 * TILES][4] = {};
     int scale = taps.lowest;  // tiles are scaled as the largest element asks for that has this exponent
-    const bool whole_results = is_aligned_to<QUAD>(results) && result_width % QUAD == 0;
-    int slot = 0;  // of the next slab in the ring of exponents
+    const bool whole_results = is_aligned_to<VEC4>(results) && result_width % VEC4 == 0;
+    int slot = 0;  // of the next row tile in the ring of exponents
 #pragma unroll 1
-    for (int s = -1; s < slabs(); ++s) {
-        // Worked out anew, as registers are scarce.
+    for (int s = -1; s < row_tiles(); ++s) {
+        // Worked out again, as registers are scarce.
         const int thread = in_register((int)threadIdx.x), lane = thread % WARP, warp = thread / WARP, g = lane / 4, t = lane % 4;
-        if (s + 1 < slabs()) {  // bring the next slab to shared memory, and send for the one after it
+        if (s + 1 < row_tiles()) {  // bring the next row tile to shared memory, and send for the one after it
             const int next = (s + 1) & 1;
             loader.receive();
             int exponent = loader.exponent();
             if (exponent == 128 && lane == 0) unbounded[blockIdx.x] = 1;
             exponent = most(taps.lowest, least(exponent, 127));
             if (lane == 0) memory.exponent[slot * WARPS + warp] = exponent;
-            loader.store(memory.slab[next], power_of_two(TOP_EXPONENT - 1 - exponent));
-            if (s + 2 < slabs()) loader.send(top_of(s + 2));
+            loader.store(memory.row_tile[next], power_of_two(TOP_EXPONENT - 1 - exponent));
+            if (s + 2 < row_tiles()) loader.send(top_of(s + 2));
         }
         if (s >= 0) {
             const int present = s & 1;
@@ -137,8 +143,8 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
             for (int half = 0; half < 2; ++half) {
                 __syncwarp();  // no load of the second half comes before: registers would be missing
                 float large[TILES][4] = {}, small[TILES][4] = {};
-                const Record* const rows = memory.slab[present] + (place_of(g) + 2 * half) * SLAB_PITCH +
-                                           warp * (WARP_COLUMNS / QUAD) + t;
+                const Record* const rows = memory.row_tile[present] + (place_of(g) + 2 * half) * ROW_TILE_PITCH +
+                                           warp * (WARP_COLUMNS / VEC4) + t;
 #pragma unroll
                 for (int c = 0; c < TILES - 1 + ROW_STEPS; ++c) {
                     const Record part = rows[4 * c];
@@ -162,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
                 }
             }
             // Sums down, 16 columns after the other; of every pass the sums are independent.
-            const int y = (s - COLUMN_STEPS + 1) * SLAB_ROWS + place_of(g), column = block.x + warp * WARP_COLUMNS + QUAD * t;
+            const int y = (s - COLUMN_STEPS + 1) * ROW_TILE_ROWS + place_of(g), column = block.x + warp * WARP_COLUMNS + VEC4 * t;
             const float unit = power_of_two(scale + taps.gain);
 #pragma unroll
             for (int i = 0; i < TILES; ++i) {
@@ -185,15 +191,15 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
                 for (int odd = 0; odd < 2; ++odd) {
                     if (s < COLUMN_STEPS - 1 || y + 2 * odd >= block.rows) continue;
                     float* const to = block.result + (long long)(block.y + y + 2 * odd) * result_width + column + 16 * i;
-                    Group<float, QUAD> quad;
+                    Group<float, VEC4> vec4;
 #pragma unroll
-                    for (int k = 0; k < QUAD; ++k) quad.at[k] = complete[k / 2][2 * odd + k % 2] * unit;
+                    for (int k = 0; k < VEC4; ++k) vec4.at[k] = complete[k / 2][2 * odd + k % 2] * unit;
                     if (whole_results) {
-                        if (column + 16 * i < result_width) *reinterpret_cast<Group<float, QUAD>*>(to) = quad;
+                        if (column + 16 * i < result_width) *reinterpret_cast<Group<float, VEC4>*>(to) = vec4;
                     } else {
 #pragma unroll
-                        for (int k = 0; k < QUAD; ++k)
-                            if (column + 16 * i + k < result_width) to[k] = quad.at[k];
+                        for (int k = 0; k < VEC4; ++k)
+                            if (column + 16 * i + k < result_width) to[k] = vec4.at[k];
                     }
                 }
             }

@@ -1,6 +1,7 @@
 // Column and row reuse for large filters: a warp owns ROWS rows of 32 * COLUMNS columns and keeps all their sums.
 // As in reuse.cu a warp loads an input row once, reads its columns from shared memory, and multiplies it with every filter
-// row it meets; but the loops over the input rows and along the filter's rows stay loops, CHUNK taps a turn, so that neither
+// row it meets; but the loops over the input rows and along the filter's rows stay loops, CHUNK taps an iteration, so that
+// neither
 // registers nor code grow with the filter. The taps lie in shared memory, four to a read that all lanes share: constant
 // memory would deliver two at a time, through a longer path.
 // FLUSH_ROWS: the sums of so many input rows move to sums in shared memory, which keeps the rounding of long sums small.
@@ -25,7 +26,7 @@
 #ifndef ROWS
 #define ROWS 8
 #endif
-#ifndef CHUNK  // taps a turn, a multiple of COLUMNS
+#ifndef CHUNK  // taps an iteration, a multiple of COLUMNS
 #define CHUNK 8
 #endif
 #ifndef FLUSH_ROWS  // 0: never
@@ -34,8 +35,8 @@
 
 #define THREADS (WARPS * WARP)
 #define PITCH ((FILTER_WIDTH + 3) / 4 * 4)   // of a row of taps
-#define TURNS ((FILTER_WIDTH - 1) / CHUNK)  // whole ones, the last left out
-#define REST (FILTER_WIDTH - TURNS * CHUNK)
+#define PASSES ((FILTER_WIDTH - 1) / CHUNK)  // whole ones, the last left out
+#define REST (FILTER_WIDTH - PASSES * CHUNK)
 
 struct alignas(16) FourTaps {
     Sum at[4];
@@ -102,16 +103,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         Sum window[COLUMNS + CHUNK - 1];
         ring.read<0, COLUMNS - 1>(window, row, column - LEFT, row_outside, taps.outside);
 #pragma unroll 1
-        for (int turn = 0; turn < TURNS; ++turn) {
-            const int first = turn * CHUNK;
+        for (int pass = 0; pass < PASSES; ++pass) {
+            const int first = pass * CHUNK;
             ring.read<COLUMNS - 1, COLUMNS + CHUNK - 1>(window, row + first, column - LEFT + first, row_outside, taps.outside);
             add_products<CHUNK>(sum, window, filter_row + first, meets);
 #pragma unroll
             for (int e = 0; e < COLUMNS - 1; ++e) window[e] = window[e + CHUNK];
         }
-        ring.read<COLUMNS - 1, COLUMNS - 1 + REST>(window, row + TURNS * CHUNK, column - LEFT + TURNS * CHUNK, row_outside,
+        ring.read<COLUMNS - 1, COLUMNS - 1 + REST>(window, row + PASSES * CHUNK, column - LEFT + PASSES * CHUNK, row_outside,
                                                    taps.outside);
-        add_products<REST>(sum, window, filter_row + TURNS * CHUNK, meets);
+        add_products<REST>(sum, window, filter_row + PASSES * CHUNK, meets);
         if (FLUSH_ROWS && (r + 1) % (FLUSH_ROWS + !FLUSH_ROWS) == 0) {
 #pragma unroll
             for (int o = 0; o < ROWS; ++o)

@@ -49,7 +49,7 @@
 #define FIRST_NEEDED (BEFORE - LEFT)
 #define SHIFTS (!EXACT && !ALIGNED)
 #define GRAINS ((BEFORE + WARP_COLUMNS + RIGHT + GRAIN_COLUMNS - 1) / GRAIN_COLUMNS + SHIFTS)
-#define ROW_UNIT (COLUMNS * (int)sizeof(Image) > 16 ? COLUMNS * (int)sizeof(Image) : 16)  // no quad passes a row's end
+#define ROW_UNIT (COLUMNS * (int)sizeof(Image) > 16 ? COLUMNS * (int)sizeof(Image) : 16)  // no float4 passes a row's end
 #define ROW_BYTES ((GRAINS * GRAIN + ROW_UNIT - 1) / ROW_UNIT * ROW_UNIT)
 #define BATCH_BYTES (BATCH_ROWS * ROW_BYTES)
 #define RING_BYTES ((ROWS_AHEAD + 1) * BATCH_BYTES)
@@ -227,16 +227,16 @@ struct RowRing {
 #pragma unroll
             for (int e = FROM; e < TO; ++e) window[e] = counted(row[e], level);
         } else {
-            // Whole quads, from the multiple of COLUMNS at or before the first element on.
+            // Whole float4s, from the multiple of COLUMNS at or before the first element on.
             constexpr int OFF = FIRST_NEEDED % COLUMNS;
             constexpr int BEGIN = (FROM + OFF) / COLUMNS, END = (TO + OFF + COLUMNS - 1) / COLUMNS;
 #pragma unroll
             for (int q = BEGIN; q < END; ++q) {
-                const Quad<Image> quad = *reinterpret_cast<const Quad<Image>*>(row - OFF + q * COLUMNS);
+                const Quad<Image> vec4 = *reinterpret_cast<const Quad<Image>*>(row - OFF + q * COLUMNS);
 #pragma unroll
                 for (int k = 0; k < COLUMNS; ++k) {
                     const int e = q * COLUMNS + k - OFF;
-                    if (e >= FROM && e < TO) window[e] = counted(quad.at, k, level);
+                    if (e >= FROM && e < TO) window[e] = counted(vec4.at, k, level);
                 }
             }
         }
@@ -316,24 +316,24 @@ __device__ __forceinline__ int storing_of(const Result* results, const FilterPro
 // were clipped.
 template <int GROUPS_TOGETHER>
 __device__ __forceinline__ int store_results(Result* to, const Sum* sums, const Level& level, int storing, int inside) {
-    Quad<Result> quads[GROUPS_TOGETHER];
+    Quad<Result> vec4s[GROUPS_TOGETHER];
     unsigned any = 0;
 #pragma unroll
-    for (int i = 0; i < GROUPS_TOGETHER * COLUMNS; ++i) any |= finish(&quads[i / COLUMNS].at[i % COLUMNS], sums[i], level);
+    for (int i = 0; i < GROUPS_TOGETHER * COLUMNS; ++i) any |= finish(&vec4s[i / COLUMNS].at[i % COLUMNS], sums[i], level);
     if (storing == ALL_STORE) {
 #pragma unroll
-        for (int g = 0; g < GROUPS_TOGETHER; ++g) *reinterpret_cast<Quad<Result>*>(to + g * GROUP_COLUMNS) = quads[g];
+        for (int g = 0; g < GROUPS_TOGETHER; ++g) *reinterpret_cast<Quad<Result>*>(to + g * GROUP_COLUMNS) = vec4s[g];
     } else {
 #pragma unroll
         for (int g = 0; g < GROUPS_TOGETHER; ++g) {
             Result* first = to + g * GROUP_COLUMNS;
             const int left = inside - g * GROUP_COLUMNS;
             if (storing == SOME_STORE) {
-                if (left > 0) *reinterpret_cast<Quad<Result>*>(first) = quads[g];
+                if (left > 0) *reinterpret_cast<Quad<Result>*>(first) = vec4s[g];
             } else {
 #pragma unroll
                 for (int k = 0; k < COLUMNS; ++k)
-                    if (k < left) first[k] = quads[g].at[k];
+                    if (k < left) first[k] = vec4s[g].at[k];
             }
         }
     }
@@ -342,7 +342,7 @@ __device__ __forceinline__ int store_results(Result* to, const Sum* sums, const 
 #pragma unroll
         for (int i = 0; i < GROUPS_TOGETHER * COLUMNS; ++i) {
             const bool counts = i / COLUMNS * GROUP_COLUMNS + i % COLUMNS < inside;
-            clipped += counts && finish(&quads[i / COLUMNS].at[i % COLUMNS], sums[i], level) != 0;
+            clipped += counts && finish(&vec4s[i / COLUMNS].at[i % COLUMNS], sums[i], level) != 0;
         }
     }
     return clipped;

@@ -19,8 +19,8 @@
 #ifndef BLOCKS  // of a multiprocessor at once: bounds the registers
 #define BLOCKS 2
 #endif
-#ifndef HALVES  // 2: the two halves of a row's taps are summed apart, which halves what integer images lose to rounding
-#define HALVES (LIFTS && FILTER_WIDTH > 4 ? 2 : 1)
+#ifndef ROW_PARTS  // 2: the two halves of a row's taps are summed apart, which halves what integer images lose to rounding
+#define ROW_PARTS (LIFTS && FILTER_WIDTH > 4 ? 2 : 1)
 #endif
 #ifndef ONLY_MARKED  // 1: of a stack, those images alone of whose `marks` elements of `marked` one is not zero
 #define ONLY_MARKED 0
@@ -58,38 +58,38 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
 #endif
 
     const int left = block.x - LEFT_PAD;
-    const bool whole_quads = is_aligned_to<QUAD>(images) && width % QUAD == 0;
-    const Copies copies = whole_quads ? copies_beyond_border(left, width) : Copies{0, 0, 0};
+    const bool whole_vec4s = is_aligned_to<VEC4>(images) && width % VEC4 == 0;
+    const Copies copies = whole_vec4s ? copies_beyond_border(left, width) : Copies{0, 0, 0};
     for (int c = lane; c < STAGED_COLUMNS; c += WARP)
-        memory.source[c] = source_index(left + c, width) - (left + c / QUAD * QUAD);
+        memory.source[c] = source_index(left + c, width) - (left + c / VEC4 * VEC4);
     __syncwarp();
 
-    auto column_of = [&](int i) { return left + quad_of_load(i, lane) * QUAD; };
-    auto is_inside_row = [&](int i) { return column_of(i) >= 0 && column_of(i) + QUAD <= width; };
-    auto source_of = [&](int column) {  // of a quad that copies replace: any inside
-        return source_of_quad(copies.count > 0 ? least(most(column, 0), width - QUAD) : column, width, whole_quads);
+    auto column_of = [&](int i) { return left + vec4_of_load(i, lane) * VEC4; };
+    auto is_inside_row = [&](int i) { return column_of(i) >= 0 && column_of(i) + VEC4 <= width; };
+    auto source_of = [&](int column) {  // of a float4 that copies replace: any inside
+        return source_of_vec4(copies.count > 0 ? least(most(column, 0), width - VEC4) : column, width, whole_vec4s);
     };
-    const QuadSource own_source = source_of(column_of(0)), rest_source = source_of(column_of(STEP_ROWS));
+    const Vec4Source own_source = source_of(column_of(0)), rest_source = source_of(column_of(STEP_ROWS));
     const Image* own = in_register(block.image + own_source.column);  // of row 0, as if columns outside were there
     const Image* rest = in_register(block.image + rest_source.column);
 
-    int reads_quads = (own_source.order != SCATTERED || lane >= STAGED_QUADS) &&
+    int reads_vec4s = (own_source.order != SCATTERED || lane >= STAGED_VEC4S) &&
                       (rest_source.order != SCATTERED || !is_load_needed(STEP_ROWS, lane));
     int as_they_lie = own_source.order == ONWARDS && rest_source.order == ONWARDS;
 #pragma unroll
     for (int distance = WARP / 2; distance > 0; distance /= 2) {
-        reads_quads &= __shfl_xor_sync(ALL_LANES, reads_quads, distance);
+        reads_vec4s &= __shfl_xor_sync(ALL_LANES, reads_vec4s, distance);
         as_they_lie &= __shfl_xor_sync(ALL_LANES, as_they_lie, distance);
     }
     const int pitch = in_register(width * (int)sizeof(Image));
 
-    Group<Image, QUAD> ahead[LOADS];
+    Group<Image, VEC4> ahead[LOADS];
     auto load = [&](int y) {
-        if (reads_quads && y >= 0 && y + STEP_ROWS <= height) {  // one load a quad
+        if (reads_vec4s && y >= 0 && y + STEP_ROWS <= height) {  // one load a float4
 #pragma unroll
             for (int i = 0; i < LOADS; ++i)
                 if (is_load_needed(i, lane))
-                    ahead[i] = group_at<QUAD>(rows_on(i < STEP_ROWS ? own : rest, y + row_of_load(i, lane), pitch));
+                    ahead[i] = group_at<VEC4>(rows_on(i < STEP_ROWS ? own : rest, y + row_of_load(i, lane), pitch));
             return;
         }
         const int source_row = source_index(y + lane % STEP_ROWS, height);
@@ -100,11 +100,11 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
             const Image* from = rows_on(i < STEP_ROWS ? own : rest, row, pitch);
             if ((i < STEP_ROWS ? own_source : rest_source).order == SCATTERED) {
                 // Small integers are packed as they come: the warp waits for each.
-                const Group<int, QUAD> source = group_at<QUAD>(memory.source + quad_of_load(i, lane) * QUAD);
+                const Group<int, VEC4> source = group_at<VEC4>(memory.source + vec4_of_load(i, lane) * VEC4);
 #pragma unroll
-                for (int k = 0; k < QUAD; ++k) ahead[i].at[k] = from[source.at[k]];
+                for (int k = 0; k < VEC4; ++k) ahead[i].at[k] = from[source.at[k]];
             } else {
-                ahead[i] = group_at<QUAD>(from);
+                ahead[i] = group_at<VEC4>(from);
             }
         }
     };
@@ -163,19 +163,19 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
 #pragma unroll
         for (int i = 0; i < LOADS; ++i) {
             if (!is_load_needed(i, lane)) continue;
-            Group<Sum, QUAD> quad;
+            Group<Sum, VEC4> vec4;
 #pragma unroll
-            for (int k = 0; k < QUAD; ++k) quad.at[k] = counted(ahead[i].at, k, level);
+            for (int k = 0; k < VEC4; ++k) vec4.at[k] = counted(ahead[i].at, k, level);
             if (BOUNDARY == BOUNDARY_CONSTANT && !(as_they_lie && is_step_inside)) {
                 const bool row_inside = is_inside(first + r + row_of_load(i, lane), height);
                 if (!row_inside || !is_inside_row(i)) {
 #pragma unroll
-                    for (int k = 0; k < QUAD; ++k)
-                        if (!row_inside || !is_inside(column_of(i) + k, width)) quad.at[k] = terms.outside - level.base;
+                    for (int k = 0; k < VEC4; ++k)
+                        if (!row_inside || !is_inside(column_of(i) + k, width)) vec4.at[k] = terms.outside - level.base;
                 }
             }
-            Sum* to = memory.staged + row_of_load(i, lane) * STAGED_PITCH + quad_of_load(i, lane) * QUAD;
-            *reinterpret_cast<Group<Sum, QUAD>*>(to) = quad;
+            Sum* to = memory.staged + row_of_load(i, lane) * STAGED_PITCH + vec4_of_load(i, lane) * VEC4;
+            *reinterpret_cast<Group<Sum, VEC4>*>(to) = vec4;
         }
         if (BOUNDARY == BOUNDARY_MIRROR && copies.count > 0) {
             __syncwarp();
@@ -190,36 +190,36 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
         __syncwarp();  // rows are staged, and those passed before have been read
         if (r + STEP_ROWS < rows) load(first + r + STEP_ROWS);
 
-        Sum across[TERMS][HALVES][ROW_SUMS];
+        Sum across[TERMS][ROW_PARTS][ROW_SUMS];
 #pragma unroll
-        for (int i = 0; i < TERMS * HALVES * ROW_SUMS; ++i) (&across[0][0][0])[i] = 0;
+        for (int i = 0; i < TERMS * ROW_PARTS * ROW_SUMS; ++i) (&across[0][0][0])[i] = 0;
 #pragma unroll
-        for (int q = 0; q < WINDOW_QUADS; ++q) {
-            const Group<Sum, QUAD> quad = group_at<QUAD>(window + q * QUAD);
+        for (int q = 0; q < WINDOW_VEC4S; ++q) {
+            const Group<Sum, VEC4> vec4 = group_at<VEC4>(window + q * VEC4);
 #pragma unroll
-            for (int k = 0; k < QUAD; ++k)
+            for (int k = 0; k < VEC4; ++k)
 #pragma unroll
                 for (int o = 0; o < ROW_SUMS; ++o) {
-                    const int e = q * QUAD + k - SKIP - o;
+                    const int e = q * VEC4 + k - SKIP - o;
                     if (e < 0 || e >= FILTER_WIDTH) continue;
 #pragma unroll
                     for (int t = 0; t < TERMS; ++t) {
-                        Sum& half = across[t][HALVES > 1 && e > FILTER_WIDTH / 2][o];
-                        half = multiply_add(quad.at[k], terms.row[t][e], half);
+                        Sum& half = across[t][ROW_PARTS > 1 && e > FILTER_WIDTH / 2][o];
+                        half = multiply_add(vec4.at[k], terms.row[t][e], half);
                     }
                 }
         }
 #pragma unroll
         for (int t = 0; t < TERMS; ++t)
 #pragma unroll
-            for (int o = 0; o < ROW_SUMS; o += QUAD) {
-                Group<Sum, QUAD> quad;
+            for (int o = 0; o < ROW_SUMS; o += VEC4) {
+                Group<Sum, VEC4> vec4;
 #pragma unroll
-                for (int k = 0; k < QUAD; ++k) {
-                    quad.at[k] = across[t][0][o + k];
-                    if (HALVES > 1) quad.at[k] += across[t][HALVES - 1][o + k];
+                for (int k = 0; k < VEC4; ++k) {
+                    vec4.at[k] = across[t][0][o + k];
+                    if (ROW_PARTS > 1) vec4.at[k] += across[t][ROW_PARTS - 1][o + k];
                 }
-                *reinterpret_cast<Group<Sum, QUAD>*>(passed + t * STEP_ROWS * PASSED_PITCH + o) = quad;
+                *reinterpret_cast<Group<Sum, VEC4>*>(passed + t * STEP_ROWS * PASSED_PITCH + o) = vec4;
             }
         __syncwarp();  // rows are passed, and the staged ones have been read
 

@@ -210,10 +210,10 @@ __device__ __forceinline__ void write_tile(const Result* tile, Result* to, int p
         to += (long long)column * pitch + row;
 #pragma unroll
         for (int i = 0; i < WARP; i += COLUMNS) {
-            Quad<Result> quad;
+            Quad<Result> vec4;
 #pragma unroll
-            for (int k = 0; k < COLUMNS; ++k) quad.at[k] = tile[(column + i) * TILE_PITCH + row + k];
-            *reinterpret_cast<Quad<Result>*>(to + (long long)i * pitch) = quad;
+            for (int k = 0; k < COLUMNS; ++k) vec4.at[k] = tile[(column + i) * TILE_PITCH + row + k];
+            *reinterpret_cast<Quad<Result>*>(to + (long long)i * pitch) = vec4;
         }
     } else if (lane < rows) {
 #pragma unroll 4
@@ -281,7 +281,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, BLOCKS)
             const int* first_rows, const double* around, const __grid_constant__ Series series, SLIDING_PARAMETERS) {
     SHARED_FLOATS(shared);
     const SlidingProblem p = SLIDING_ARGUMENTS;
-    // Worked out anew for every use: the first sums take all registers, and so do the steps.
+    // Worked out again for every use: the first sums take all registers, and so do the steps.
     auto work = [&] {
         return part_of(p, images, results, in_register((int)blockIdx.x * WARPS + (int)threadIdx.x / WARP));
     };

@@ -1,16 +1,16 @@
 // Correlation as a product with a Hankel matrix: what the kernels that do it on tensor cores share.
 //
-// One matrix of a pair slides over the other, plain one:
-//     sums[ey][ex] = sum over y, x of slid[y + ey][x + ex] * plain[y][x],  terms outside a matrix being zero.
-// For one row of each this is a product of A(ex, x) = slid[y + ey][x + ex] and B(x, ey) = plain[y][x]. A depends on x + ex
+// One matrix of a pair moves over the other, the fixed one:
+//     sums[ey][ex] = sum over y, x of moving[y + ey][x + ex] * fixed[y][x],  terms outside a matrix being zero.
+// For one row of each this is a product of A(ex, x) = moving[y + ey][x + ex] and B(x, ey) = fixed[y][x]. A depends on x + ex
 // alone: of the fragment of 16 ex x 16 x, the second and the third register hold the same, the next 16 ex begin with the
 // last, and so do the next 16 x. So a lane reads two words for 16 more columns, whatever the number of shifts. Lanes that
 // begin at an odd column read a copy of the row that is shifted by one element.
 //
-// A block sums a tile of the window, 16 M_TILES x 8 N_TILES shifts, for MEMBERS slid matrices that share the plain one. Of
-// its warps, TEAMS sum other members, FRAMES each, and the WARPS of a team share rows and columns. Elements become
-// (value - centre) * factor in half precision on their way (scaling.cuh), so what is summed, and written, is centred:
-//     (slid - its centre) * (plain - its centre).
+// A block sums a tile of the window, 16 M_TILES x 8 N_TILES shifts, for MEMBERS moving matrices that share the fixed one. Of
+// its warps, TEAMS sum other members, one each, and the WARPS of a team share rows and columns. Elements become (value -
+// centre) * factor in fp16 on their way (scaling.cuh), so what is summed, and written, is centred:
+//     (moving - its centre) * (fixed - its centre).
 // Matrices are cut into segments where pairs are few; the block that comes last adds up what the others left in a workspace,
 // in their order, so that every run gives the same bits. Of many segments every GROUP are added up so, and then the groups.
 #pragma once
@@ -21,8 +21,8 @@
 #define COLUMNS 4
 #include "vector_access.cuh"
 
-#ifndef SLIDES_LEFT
-#define SLIDES_LEFT 0  // 1: the left matrices slide over the only right one; 0: rights slide over the left that they meet
+#ifndef MOVING_IS_LEFT
+#define MOVING_IS_LEFT 0  // 1: lefts move over the only right; 0: rights move over the left that they meet
 #endif
 #ifndef M_TILES
 #define M_TILES 2
@@ -31,10 +31,10 @@
 #define N_TILES 4
 #endif
 #ifndef STEP_ROWS
-#define STEP_ROWS 4  // rows of the slid matrices that a block stages at once
+#define STEP_ROWS 4  // rows of the moving matrices that a block stages at once
 #endif
 #ifndef PANEL
-#define PANEL 256  // columns of the plain matrix that a block works through at once
+#define PANEL 256  // columns of the fixed matrix that a block works through at once
 #endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS 2
@@ -44,23 +44,23 @@
 #define IN_FLIGHT 8  // of these on their way at once
 #endif
 
-#if SLIDES_LEFT
-typedef Left Slid;
-typedef Right Plain;
+#if MOVING_IS_LEFT
+typedef Left Moving;
+typedef Right Fixed;
 #else
-typedef Right Slid;
-typedef Left Plain;
+typedef Right Moving;
+typedef Left Fixed;
 #endif
 
 // The stacks among the arguments of a kernel.
-#define SLIDS (SLIDES_LEFT ? (const Slid*)lefts : (const Slid*)rights_of_all)
-#define PLAINS (SLIDES_LEFT ? (const Plain*)rights_of_all : (const Plain*)lefts)
+#define MOVING_MATRICES (MOVING_IS_LEFT ? (const Moving*)lefts : (const Moving*)rights_of_all)
+#define FIXED_MATRICES (MOVING_IS_LEFT ? (const Fixed*)rights_of_all : (const Fixed*)lefts)
 
-constexpr int THREADS = 32 * TEAMS * WARPS, MEMBERS = TEAMS * FRAMES;
+constexpr int THREADS = 32 * TEAMS * WARPS, MEMBERS = TEAMS;
 constexpr int WINDOW = 8 * N_TILES;  // ey of a tile
-constexpr int SLID_QUADS = PANEL / 4 + 4 * M_TILES + 1;
-// Words of a row: two halves each. The copies of a row are read by even and by odd lanes at once: 16 banks apart.
-constexpr int SLID_WORDS = (2 * SLID_QUADS + 15) / 32 * 32 + 16, SLID_ROW = 2 * SLID_WORDS;
+constexpr int MOVING_QUADS = PANEL / 4 + 4 * M_TILES + 1;
+// Words of a row: two fp16 each. The copies of a row are read by even and by odd lanes at once: 16 banks apart.
+constexpr int MOVING_WORDS = (2 * MOVING_QUADS + 15) / 32 * 32 + 16, MOVING_ROW = 2 * MOVING_WORDS;
 constexpr int SUMS = M_TILES * N_TILES * 4;  // of a lane and a member
 
 struct __align__(16) Source {
@@ -69,13 +69,13 @@ struct __align__(16) Source {
 };
 // What a block does. It lies in shared memory: registers are for sums.
 struct Work {
-    Source slid[MEMBERS];
-    Source plain;
-    int slid_height, slid_width, plain_height, plain_width;
+    Source moving[MEMBERS];
+    Source fixed;
+    int moving_height, moving_width, fixed_height, fixed_width;
     int first_ey, first_ex, first_iy, first_ix;              // of this tile of the window
-    int row_first, row_last, column_first, column_last;      // rows of the slid matrices, columns of the plain one
-    int first_pair, members, slid_wide, plain_wide;          // wide: rows are whole quads, which can be copied as such
-    int plain_index, unused[2];
+    int row_first, row_last, column_first, column_last;      // rows of the moving matrices, columns of the fixed one
+    int first_pair, members, moving_wide, fixed_wide;          // wide: rows are whole float4s, which can be copied as such
+    int fixed_index, unused[2];
     unsigned nothing;  // zero
 };
 // Rows of matrices on their way.
@@ -89,61 +89,61 @@ struct Rows {
     }
 };
 
-// Of a bundle's member, among the slid matrices; those that are missing are the last one.
-__device__ __forceinline__ int slid_index(const Work& work, const Problem& p, int member) {
+// Of a bundle's member, among the moving matrices; those that are missing are the last one.
+__device__ __forceinline__ int moving_index(const Work& work, const Problem& p, int member) {
     const int pair = work.first_pair + least(member, work.members - 1);
-    return SLIDES_LEFT ? pair : pair % p.rights;
+    return MOVING_IS_LEFT ? pair : pair % p.rights;
 }
 
 // Where a block's work lies. One thread calls it.
 __device__ __forceinline__ void place(Work& work, const Problem& p, const Left* lefts, const Right* rights_of_all, int tile,
                                       int bundle, int tiles_x, int segment, int segment_rows) {
-    const int sets = SLIDES_LEFT ? 1 : ceil_div(p.rights_per_left, MEMBERS);  // bundles of one plain matrix
-    const int of_plain = SLIDES_LEFT ? 0 : bundle / sets, first_member = (bundle - of_plain * sets) * MEMBERS;
-    const int all_members = SLIDES_LEFT ? p.pairs : p.rights_per_left;
-    work.first_pair = of_plain * p.rights_per_left + first_member;
+    const int sets = MOVING_IS_LEFT ? 1 : ceil_div(p.rights_per_left, MEMBERS);  // bundles of one fixed matrix
+    const int of_fixed = MOVING_IS_LEFT ? 0 : bundle / sets, first_member = (bundle - of_fixed * sets) * MEMBERS;
+    const int all_members = MOVING_IS_LEFT ? p.pairs : p.rights_per_left;
+    work.first_pair = of_fixed * p.rights_per_left + first_member;
     work.nothing = 0;
-    work.plain_index = of_plain;
+    work.fixed_index = of_fixed;
     work.members = least(MEMBERS, all_members - first_member);
-    const int slid_height = SLIDES_LEFT ? p.left_height : p.right_height;
-    const int slid_width = SLIDES_LEFT ? p.left_width : p.right_width;
-    const int plain_height = SLIDES_LEFT ? p.right_height : p.left_height;
-    const int plain_width = SLIDES_LEFT ? p.right_width : p.left_width;
-    work.plain.start = (long long)of_plain * plain_height * plain_width;
+    const int moving_height = MOVING_IS_LEFT ? p.left_height : p.right_height;
+    const int moving_width = MOVING_IS_LEFT ? p.left_width : p.right_width;
+    const int fixed_height = MOVING_IS_LEFT ? p.right_height : p.left_height;
+    const int fixed_width = MOVING_IS_LEFT ? p.right_width : p.left_width;
+    work.fixed.start = (long long)of_fixed * fixed_height * fixed_width;
     for (int i = 0; i < MEMBERS; ++i)
-        work.slid[i].start = (long long)slid_index(work, p, i) * slid_height * slid_width;
-    work.slid_height = slid_height;
-    work.slid_width = slid_width;
-    work.plain_height = plain_height;
-    work.plain_width = plain_width;
-    work.slid_wide = slid_width % 4 == 0 && is_aligned(SLIDS);  // then every matrix of the stack is
-    work.plain_wide = plain_width % 4 == 0 && is_aligned(PLAINS);
+        work.moving[i].start = (long long)moving_index(work, p, i) * moving_height * moving_width;
+    work.moving_height = moving_height;
+    work.moving_width = moving_width;
+    work.fixed_height = fixed_height;
+    work.fixed_width = fixed_width;
+    work.moving_wide = moving_width % 4 == 0 && is_aligned(MOVING_MATRICES);  // then every matrix of the stack is
+    work.fixed_wide = fixed_width % 4 == 0 && is_aligned(FIXED_MATRICES);
     work.first_iy = tile / tiles_x * WINDOW;
     work.first_ix = tile % tiles_x * (16 * M_TILES);
     // Shifts of a right over its left have the other sign.
-    work.first_ey = (SLIDES_LEFT ? p.shift_y0 : 1 - p.shift_y0 - p.shifts_y) + work.first_iy;
-    work.first_ex = (SLIDES_LEFT ? p.shift_x0 : 1 - p.shift_x0 - p.shifts_x) + work.first_ix;
-    // Rows of the slid matrices that meet any row of the plain one, and columns of the plain one that meet any column.
-    const int last = least(slid_height, plain_height + work.first_ey + WINDOW - 1);
+    work.first_ey = (MOVING_IS_LEFT ? p.shift_y0 : 1 - p.shift_y0 - p.shifts_y) + work.first_iy;
+    work.first_ex = (MOVING_IS_LEFT ? p.shift_x0 : 1 - p.shift_x0 - p.shifts_x) + work.first_ix;
+    // Rows of the moving matrices that meet any row of the fixed one, and columns of the fixed one that meet any column.
+    const int last = least(moving_height, fixed_height + work.first_ey + WINDOW - 1);
     work.row_first = most(0, work.first_ey) + segment * segment_rows;
     work.row_last = least(last, work.row_first + segment_rows);
     work.column_first = most(0, 1 - work.first_ex - 16 * M_TILES) & ~3;
-    work.column_last = work.row_first < work.row_last ? least(plain_width, slid_width - work.first_ex) : 0;
+    work.column_last = work.row_first < work.row_last ? least(fixed_width, moving_width - work.first_ex) : 0;
 }
 
-// How one of its matrices is scaled, the plain one (0) or a member (from 1 on): the last cell of a table holds the moments of
+// How one of its matrices is scaled, the fixed one (0) or a member (from 1 on): the last cell of a table holds the moments of
 // its whole matrix.
 __device__ __forceinline__ void scale(Work& work, const Problem& p, const Moments* left_tables, const Moments* right_tables,
                                       int left_cells, int right_cells, int which) {
-    const bool of_left = which > 0 ? SLIDES_LEFT : !SLIDES_LEFT;
+    const bool of_left = which > 0 ? MOVING_IS_LEFT : !MOVING_IS_LEFT;
     const Moments* tables = of_left ? left_tables : right_tables;
-    const long long index = which > 0 ? slid_index(work, p, which - 1) : work.plain_index;
+    const long long index = which > 0 ? moving_index(work, p, which - 1) : work.fixed_index;
     const Moments whole = tables[(index + 1) * (of_left ? left_cells : right_cells) - 1];
     if (which > 0)
-        work.slid[which - 1].scaling =
-            scaling_of<!IsFloat<Slid>::VALUE>(whole, (double)work.slid_height * work.slid_width);
+        work.moving[which - 1].scaling =
+            scaling_of<!IsFloat<Moving>::VALUE>(whole, (double)work.moving_height * work.moving_width);
     else
-        work.plain.scaling = scaling_of<!IsFloat<Plain>::VALUE>(whole, (double)work.plain_height * work.plain_width);
+        work.fixed.scaling = scaling_of<!IsFloat<Fixed>::VALUE>(whole, (double)work.fixed_height * work.fixed_width);
 }
 
 // Which work a block has. One thread calls it.
@@ -158,7 +158,7 @@ __device__ __forceinline__ void describe(Work& work, const Problem& p, const Lef
 
 constexpr int WORK_FLOATS = sizeof(Work) / 4;
 
-constexpr int OWN = FRAMES * SUMS * 32, ALL = TEAMS * OWN;  // sums of a team, and of a block
+constexpr int OWN = SUMS * 32, ALL = TEAMS * OWN;  // sums of a team, and of a block
 
 // Whether this block is the last of `count` to come here; it sees what the others wrote, and leaves the counter zero.
 __device__ __forceinline__ bool comes_last(int* scratch, int* counter, int count) {
@@ -216,7 +216,7 @@ __device__ __forceinline__ bool add_segments(float* shared, float* workspace, in
 
 // Adds up what the warps of each team have summed, scales it back and writes it. Every thread of the block calls it, after a
 // barrier; `shared` is free but for `work`.
-__device__ __forceinline__ void finish(const Work& work, float* shared, float (&sums)[FRAMES * SUMS], int team, int warp,
+__device__ __forceinline__ void finish(const Work& work, float* shared, float (&sums)[SUMS], int team, int warp,
                                        int lane, float* planes, float* workspace, int* arrived, int shifts_y, int shifts_x,
                                        int segments) {
     // Half of the warps hand over to the others, until one is left.
@@ -226,11 +226,11 @@ __device__ __forceinline__ void finish(const Work& work, float* shared, float (&
         float* place = shared + (team * (WARPS / 2) + warp % half) * OWN + lane;
         if (warp >= half && warp < count)
 #pragma unroll
-            for (int i = 0; i < FRAMES * SUMS; ++i) place[i * 32] = sums[i];
+            for (int i = 0; i < SUMS; ++i) place[i * 32] = sums[i];
         __syncthreads();
         if (warp < count - half)
 #pragma unroll
-            for (int i = 0; i < FRAMES * SUMS; ++i) sums[i] += place[i * 32];
+            for (int i = 0; i < SUMS; ++i) sums[i] += place[i * 32];
         __syncthreads();
     }
     const int part = (int)blockIdx.x / segments, segment = (int)blockIdx.x % segments;
@@ -238,7 +238,7 @@ __device__ __forceinline__ void finish(const Work& work, float* shared, float (&
     if (warp == 0) {
         float* to = segments > 1 ? workspace + (long long)segment * ALL : shared;
 #pragma unroll
-        for (int i = 0; i < FRAMES * SUMS; ++i) to[team * OWN + i * 32 + lane] = sums[i];
+        for (int i = 0; i < SUMS; ++i) to[team * OWN + i * 32 + lane] = sums[i];
     }
     if (segments > 1) {
         arrived += part * (ceil_div(segments, GROUP) + 1);
@@ -252,8 +252,8 @@ __device__ __forceinline__ void finish(const Work& work, float* shared, float (&
         const int iy = work.first_iy + n * 8 + of_lane % 4 * 2 + at % 2;
         const int ix = work.first_ix + m * 16 + at / 2 * 8 + of_lane / 4;
         if (member >= work.members || iy >= shifts_y || ix >= shifts_x) continue;
-        const int sy = SLIDES_LEFT ? iy : shifts_y - 1 - iy, sx = SLIDES_LEFT ? ix : shifts_x - 1 - ix;
+        const int sy = MOVING_IS_LEFT ? iy : shifts_y - 1 - iy, sx = MOVING_IS_LEFT ? ix : shifts_x - 1 - ix;
         planes[((long long)(work.first_pair + member) * shifts_y + sy) * shifts_x + sx] =
-            unscaled(shared[i], work.slid[member].scaling, work.plain.scaling);
+            unscaled(shared[i], work.moving[member].scaling, work.fixed.scaling);
     }
 }

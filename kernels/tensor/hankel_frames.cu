@@ -6,19 +6,20 @@
 // other; to_fp16_hankel.cu has written each element eight times, so that the tensor cores read B from shared memory as well:
 // eight neighbouring places of a row are eight ex, rows of the reference follow each other for ey. A group of four warps sums
 // 8 ex x N_TILES ey of all frames in one product of 64 x 8 N_TILES, and EX_TILES groups share the frames: an element of a
-// frame is read, brought to half precision and stored once for 8 EX_TILES x N_TILES shifts, and no fragment of it is made.
+// frame is read, converted to fp16 and stored once for 8 EX_TILES x N_TILES shifts, and no fragment of it is made.
 //
-// A block goes down the rows of a panel of PANEL columns. Its warps have two trades. EX_TILES groups of four start products
-// and wait for them, nothing else. SETS of SET_WARPS others bring rows of the frames in turn: a set fetches a row SETS rows
-// ahead, brings it to half precision in one of FRAME_BUFFERS buffers, and copies the one row of the reference that this row
-// is the first to meet. Gates (mbarrier.cuh) tell the groups that a buffer is filled, and the sets that its products have ended.
+// A block goes down the rows of a panel of PANEL columns. Its warps have two roles. EX_TILES groups of four start products
+// and wait for them, nothing else. SETS of SET_WARPS producers read rows of the frames in turn: a set fetches a row SETS rows
+// ahead, converts it to fp16 in one of FRAME_BUFFERS buffers, and copies the one row of the reference that this row is the
+// first to meet. Mbarriers (mbarrier.cuh) tell the groups that a buffer is filled, and the sets that its products have
+// ended.
 // The rows of the reference lie in a ring; its first ones lie behind its last once more, so that those which a row meets
 // follow each other wherever they begin. Sums go to a workspace, where sum_frames.cu adds up the pieces that blocks share.
 // Tensor cores cut sums off: a piece ends after at most 2048 products, as the launcher sees to.
 //
 // Document: docs/tensor_cores.md, "Sixty-four frames a product". Floor: the rate of `wgmma`, whose operands take 96 of 128
-// clocks of shared memory at N_TILES 16, 80 at 32; frames are read (from memory, or the cache) for every N_TILES ey
-// and 8 EX_TILES ex. Of 0.8 us a frame of 512 x 512 at 32 x 32 shifts the products alone take 0.66 (H200).
+// clocks of shared memory at N_TILES 16, 80 at 32; frames are read (from memory, or the cache) for every N_TILES ey and 8
+// EX_TILES ex. Of 0.8 us a frame of 512 x 512 at 32 x 32 shifts the products alone take 0.66 (H200).
 #ifndef FRAMES_ARE_LEFT
 #define FRAMES_ARE_LEFT 0  // 1: the lefts meet the only right; 0: rights meet the left that they share
 #endif
@@ -32,7 +33,7 @@
 #define PANEL 64  // columns: 32, 64 or 128
 #endif
 #ifndef SETS
-#define SETS 4  // of warps that bring rows of the frames
+#define SETS 4  // of producer warps that read rows of the frames
 #endif
 #ifndef SET_WARPS
 #define SET_WARPS 1
@@ -68,9 +69,9 @@ constexpr int PLACES = PANEL + 8 * (EX_TILES - 1), ROW = 4 * PLACES;
 constexpr int RING = N_TILES - 1 + FRAME_BUFFERS + SETS, RING_ROWS = RING + N_TILES - 1;
 static_assert(PASSES * AT_ONCE == FRAMES, "threads share the frames evenly");
 // A set has waited for the buffer of SETS rows before; the one that it waits for next may have been emptied once since.
-static_assert(SETS <= FRAME_BUFFERS, "none is more than a turn late at a gate");
+static_assert(SETS <= FRAME_BUFFERS, "none is more than a turn late at an mbarrier");
 
-// How a frame's elements are brought to half precision: element * factor + offset; the centre becomes zero.
+// How a frame's elements are converted to fp16: element * factor + offset; the centre becomes zero.
 struct __align__(16) Scale {
     float factor, offset, centre, unused;
 };
@@ -95,10 +96,10 @@ struct __align__(16) ReferenceRows {
     }
 };
 // Of a block. It lies in shared memory before the ring and the buffers, as registers are for sums and elements.
-struct Hall {
+struct SharedStorage {
     ReferenceRows reference;
     Scale scale[FRAMES];
-    Gate filled[FRAME_BUFFERS], emptied[FRAME_BUFFERS];
+    Mbarrier filled[FRAME_BUFFERS], emptied[FRAME_BUFFERS];
 };
 
 struct __align__(8) TwoWords {
@@ -112,7 +113,7 @@ __device__ __forceinline__ void keep_place(long long& place) {
 #endif
 }
 
-// A thread's quads of a row of the frames, of every AT_ONCE-th frame.
+// A thread's float4s of a row of the frames, of every AT_ONCE-th frame.
 struct FrameQuads {
     Packed<Element> quad[PASSES];
     // All elements become what `keep` makes zero of: there they stay where frames or columns end.
@@ -123,7 +124,7 @@ struct FrameQuads {
             for (int e = 0; e < 4; ++e) quad[i].set(e, (Element)scale[i * AT_ONCE].centre);
     }
     // `place`: of the first frame's; `stride`: from a pass to the next; `passes` of frames that exist, `columns` from the
-    // first element to the row's end. `wide`: rows are whole quads.
+    // first element to the row's end. `wide`: rows are whole float4s.
     __device__ __forceinline__ void fetch(const Element* all, long long place, long long stride, int passes, int columns,
                                           bool wide) {
 #pragma unroll
@@ -156,7 +157,8 @@ struct FrameQuads {
 
 // What a set of warps does: every SETS-th row, from `row` on. `place`: of the first frame's first column in the block's
 // first row; `frames` and `columns`: that exist from there on.
-__device__ __forceinline__ void bring_rows(Hall& hall, unsigned* ring, unsigned* buffers, const Element* all, long long place,
+__device__ __forceinline__ void produce_rows(SharedStorage& storage, unsigned* ring, unsigned* buffers, const Element* all,
+                                             long long place,
                                            int height, int width, int frames, int columns, int row, int rows, int thread) {
     const int own_frame = thread / QUADS, own_quad = thread % QUADS;
     const bool wide = width % 4 == 0 && is_aligned(all);
@@ -164,32 +166,33 @@ __device__ __forceinline__ void bring_rows(Hall& hall, unsigned* ring, unsigned*
     const int passes = columns > 0 ? ceil_div(most(0, frames - own_frame), AT_ONCE) : 0;
     const long long stride = (long long)AT_ONCE * height * width;
     place += ((long long)own_frame * height + row) * width + 4 * own_quad;
-    const Scale* const scale = hall.scale + own_frame;
+    const Scale* const scale = storage.scale + own_frame;
     unsigned* const kept = buffers + own_quad / 2 * CHUNK + own_frame * 4 + own_quad % 2 * 2;
     FrameQuads next;
     next.clear(scale);
     if (row < rows) {
         next.fetch(all, place, stride, passes, columns, wide);
-        hall.reference.start<SET>(ring, row + N_TILES - 1, thread);
+        storage.reference.start<SET>(ring, row + N_TILES - 1, thread);
     }
 #pragma unroll 1
     for (; row < rows; row += SETS) {
         const int buffer = (int)((unsigned)row % FRAME_BUFFERS);
-        if (row >= FRAME_BUFFERS) await_gate(&hall.emptied[buffer], row / FRAME_BUFFERS - 1);
+        if (row >= FRAME_BUFFERS) await_mbarrier(&storage.emptied[buffer], row / FRAME_BUFFERS - 1);
         next.keep(kept + buffer * FRAME_BUFFER, scale);
         staged();
         publish_to_products();
-        come_to_gate(&hall.filled[buffer]);
+        arrive_at_mbarrier(&storage.filled[buffer]);
         place += (long long)SETS * width;
         if (row + SETS < rows) {
             next.fetch(all, place, stride, passes, columns, wide);
-            hall.reference.start<SET>(ring, row + SETS + N_TILES - 1, thread);
+            storage.reference.start<SET>(ring, row + SETS + N_TILES - 1, thread);
         }
     }
 }
 
 // What a group of four warps does: sums over all rows. `ring`: from the group's first ex on.
-__device__ __forceinline__ void multiply_rows(float (&sum)[SUMS], Hall& hall, const unsigned* ring, const unsigned* buffers,
+__device__ __forceinline__ void multiply_rows(float (&sum)[SUMS], SharedStorage& storage, const unsigned* ring,
+                                              const unsigned* buffers,
                                               int rows) {
     const Operand first = operand_at(ring, 128, 4 * ROW);
 #pragma unroll 1
@@ -197,14 +200,14 @@ __device__ __forceinline__ void multiply_rows(float (&sum)[SUMS], Hall& hall, co
         const int buffer = (int)((unsigned)row % FRAME_BUFFERS), before = (int)((unsigned)(row - 1) % FRAME_BUFFERS);
         const Operand frames = operand_at(buffers + buffer * FRAME_BUFFER, 4 * CHUNK, 128);
         const Operand reference = moved(first, (int)((unsigned)row % RING) * PLACES);
-        await_gate(&hall.filled[buffer], row / FRAME_BUFFERS);
+        await_mbarrier(&storage.filled[buffer], row / FRAME_BUFFERS);
         open_products();
 #pragma unroll
         for (int k = 0; k < PANEL / 16; ++k)
             multiply_add_shared(sum, moved(frames, k * (CHUNK / 2)), moved(reference, k * 16));
         close_products();
         await_products_but<1>();  // those of the row before have ended
-        if (row > 0) come_to_gate(&hall.emptied[before]);
+        if (row > 0) arrive_at_mbarrier(&storage.emptied[before]);
     }
     await_products();
 }
@@ -214,8 +217,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                   const Moments* left_tables, const Moments* right_tables, PROBLEM_PARAMETERS, int left_cells,
                   int right_cells, int tiles_y, int tiles_x, int panels, int segments, int segment_rows) {
     SHARED_FLOATS(shared);
-    Hall& hall = *reinterpret_cast<Hall*>(shared);
-    unsigned* const ring = reinterpret_cast<unsigned*>(shared) + sizeof(Hall) / 4;
+    SharedStorage& storage = *reinterpret_cast<SharedStorage*>(shared);
+    unsigned* const ring = reinterpret_cast<unsigned*>(shared) + sizeof(SharedStorage) / 4;
     unsigned* const buffers = ring + RING_ROWS * ROW;
     // The same in all lanes, and the compiler knows.
     const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0), lane = (int)threadIdx.x % 32;
@@ -244,15 +247,15 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         const Moments whole = tables[(long long)(frame + 1) * (FRAMES_ARE_LEFT ? left_cells : right_cells) - 1];
         const Scaling scaling = scaling_of<!IsFloat<Element>::VALUE>(whole, (double)height * width);
         const Scale scale = {scaling.factor, -(scaling.centre + lift<Element>()) * scaling.factor, scaling.centre, 0.0f};
-        hall.scale[threadIdx.x] = scale;
+        storage.scale[threadIdx.x] = scale;
     }
     if ((int)threadIdx.x < FRAME_BUFFERS) {
-        make_gate(&hall.filled[threadIdx.x], SET);
-        make_gate(&hall.emptied[threadIdx.x], MULTIPLYING);
+        make_mbarrier(&storage.filled[threadIdx.x], SET);
+        make_mbarrier(&storage.emptied[threadIdx.x], MULTIPLYING);
     }
     const ReferenceRows reference = {reference_places + 4 * ((long long)one * one_height * (one_width + 7)),
                                      row_first + first_ey, one_height, column_first + first_ex + 7, one_width + 7, {}};
-    if (threadIdx.x == 0) hall.reference = reference;
+    if (threadIdx.x == 0) storage.reference = reference;
     if (rows > 0)
         for (int index = warp; index < N_TILES - 1; index += THREADS / 32) reference.start<32>(ring, index, lane);
     staged();
@@ -262,12 +265,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     if (warp >= MULTIPLYING / 32) {
         const int set = (warp - MULTIPLYING / 32) / SET_WARPS, thread = (int)threadIdx.x - MULTIPLYING - set * SET;
         const long long place = ((long long)first_of_all * height + row_first) * width + column_first;
-        bring_rows(hall, ring, buffers, FRAMES_OF(lefts, rights_of_all), place, height, width, of_one - first_frame,
+        produce_rows(storage, ring, buffers, FRAMES_OF(lefts, rights_of_all), place, height, width, of_one - first_frame,
                    width - column_first, set, rows, thread);
         return;
     }
     float sum[SUMS] = {};
-    multiply_rows(sum, hall, ring + warp / 4 * 32, buffers, rows);
+    multiply_rows(sum, storage, ring + warp / 4 * 32, buffers, rows);
     float4* const to = reinterpret_cast<float4*>(workspace) +
                        ((long long)(bundle * tiles + tile) * pieces + piece) * (ALL / 4) + threadIdx.x;
 #pragma unroll

@@ -1,23 +1,22 @@
 // Windows of shifts on tensor cores, for so few pairs that the time of one block counts: from sm_80 on.
 //
 // The mapping: `hankel.cuh`; the products: `hankel_warp.cuh`. As hankel.cu, but a block takes one piece of a pair, PIECE_ROWS
-// rows of the slid matrix and PANEL columns of the plain one, and has all of it on its way before it uses the first element:
+// rows of the moving matrix and PANEL columns of the fixed one, and has all of it on its way before it uses the first element:
 // it waits for memory once, where a walk down the rows waits at every step. Elements come through registers, so that none
-// waits for the moments by which it is scaled. A warp takes every WARPS-th row, against the plain rows of all ey.
-// A piece of 64 x 128 for 32 x 32 shifts reads 95 x 128 elements of the plain matrix and 64 x 164 of the slid one, 1.4 times
+// waits for the moments by which it is scaled. A warp takes every WARPS-th row, against the fixed rows of all ey.
+// A piece of 64 x 128 for 32 x 32 shifts reads 95 x 128 elements of the fixed matrix and 64 x 164 of the moving one, 1.4 times
 // its share, mostly from the L2 cache; 1024^2 elements make 128 pieces, which are all at work at once, one a multiprocessor.
 // The sums of the pieces are added up by 16 blocks, then by one of these (hankel.cuh).
 //
-// Document: none; KERNELS.md, "correlation as a Hankel product". Floor: as hankel.cu, 3.4 us for 1024^2 and 32 x 32 shifts on
-// an H200; it takes 15.8, in waiting: for the first elements, and for the sums of other blocks.
-#define FRAMES 1
+// Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: as hankel.cu, 3.4 us for 1024^2 and 32 x 32
+// shifts on an H200; it takes 15.8, in waiting: for the first elements, and for the sums of other blocks.
 #define TEAMS 1
 #define SPLIT 1
 #ifndef WARPS
 #define WARPS 8
 #endif
 #ifndef PIECE_ROWS
-#define PIECE_ROWS 32  // of the slid matrix; a multiple of WARPS
+#define PIECE_ROWS 32  // of the moving matrix; a multiple of WARPS
 #endif
 #ifndef PANEL
 #define PANEL 128
@@ -25,16 +24,16 @@
 #define IN_FLIGHT 16  // sums that are added up: all of a group
 #include "hankel.cuh"
 
-constexpr int STEPS_K = PANEL / 16, PLAIN_ROWS = PIECE_ROWS + WINDOW - 1, PLAIN_QUADS = PANEL / 4;
-// Eight rows of the plain matrix are read at once: they begin 4 banks apart.
-constexpr int PLAIN_WORDS = (PANEL / 2 + 31) / 32 * 32 + 4;
-constexpr int FRAME_WORDS = PIECE_ROWS * SLID_ROW, SLID_PART = FRAME_WORDS, PLAIN_PART = PLAIN_ROWS * PLAIN_WORDS;
-// Lanes that share what a slid row has more than a plain one.
-constexpr int MORE = SLID_QUADS - PLAIN_QUADS, MORE_LANES = MORE > 16 ? 32 : MORE > 8 ? 16 : 8;
+constexpr int STEPS_K = PANEL / 16, FIXED_ROWS = PIECE_ROWS + WINDOW - 1, FIXED_QUADS = PANEL / 4;
+// Eight rows of the fixed matrix are read at once: they begin 4 banks apart.
+constexpr int FIXED_WORDS = (PANEL / 2 + 31) / 32 * 32 + 4;
+constexpr int MOVING_PART = PIECE_ROWS * MOVING_ROW, FIXED_PART = FIXED_ROWS * FIXED_WORDS;
+// Lanes that share what a moving row has more than a fixed one.
+constexpr int MORE = MOVING_QUADS - FIXED_QUADS, MORE_LANES = MORE > 16 ? 32 : MORE > 8 ? 16 : 8;
 static_assert(N_TILES % 2 == 0 && WARPS > 1 && PIECE_ROWS % WARPS == 0 && PANEL % 16 == 0, "warps share the work evenly");
 #include "hankel_warp.cuh"
 
-// A thread's share of ROWS rows: of every STEP-th row the same four columns, quad `at`.
+// A thread's share of ROWS rows: of every STEP-th row the same four columns, float4 `at`.
 template <typename Element, int ROWS, int LANES>
 struct Share {
     static constexpr int STEP = THREADS / LANES, COUNT = (ROWS + STEP - 1) / STEP;
@@ -43,7 +42,7 @@ struct Share {
     int row, at;
     unsigned rows_inside, columns_inside;  // a bit for each
 
-    // Zero where there is nothing; quads from `first` to `end` are shared by the lanes.
+    // Zero where there is nothing; float4s from `first` to `end` are shared by the lanes.
     __device__ __forceinline__ void read(const Element* matrix, const Rows& rows, int first, int end) {
         row = (int)threadIdx.x / LANES;
         at = first + (int)threadIdx.x % LANES;
@@ -90,8 +89,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
                   int tiles_y, int tiles_x, int pieces, int panels) {
     SHARED_FLOATS(shared);
     Work& work = *reinterpret_cast<Work*>(shared);
-    unsigned* const slid = reinterpret_cast<unsigned*>(shared + WORK_FLOATS);
-    unsigned* const plain = slid + SLID_PART;
+    unsigned* const moving = reinterpret_cast<unsigned*>(shared + WORK_FLOATS);
+    unsigned* const fixed = moving + MOVING_PART;
     const int warp = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;
     const int piece = (int)blockIdx.x % pieces;
     const Problem p = PROBLEM_ARGUMENTS;
@@ -100,46 +99,46 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
         place(work, p, lefts, rights_of_all, part % tiles, part / tiles, tiles_x, piece / panels, PIECE_ROWS);
     }
     __syncthreads();
-    const int x = work.column_first + piece % panels * PANEL, slid_x = (x + work.first_ex) & ~3;
+    const int x = work.column_first + piece % panels * PANEL, moving_x = (x + work.first_ex) & ~3;
     const bool nothing = x >= work.column_last;
-    // Counted from the first plain row of all, the row that ey n pairs with slid row `row_first + r` is r + WINDOW - 1 - n.
-    const Rows slid_rows = {work.row_last, work.slid_width, work.row_first, slid_x, work.slid_wide};
-    const Rows plain_rows = {work.plain_height, work.plain_width, work.row_first - work.first_ey - (WINDOW - 1), x,
-                             work.plain_wide};
-    Share<Slid, PIECE_ROWS, PLAIN_QUADS> of_slid;
-    Share<Slid, PIECE_ROWS, MORE_LANES> more_of_slid;
-    Share<Plain, PLAIN_ROWS, PLAIN_QUADS> of_plain;
+    // Counted from the first fixed row of all, the row that ey n pairs with moving row `row_first + r` is r + WINDOW - 1 - n.
+    const Rows moving_rows = {work.row_last, work.moving_width, work.row_first, moving_x, work.moving_wide};
+    const Rows fixed_rows = {work.fixed_height, work.fixed_width, work.row_first - work.first_ey - (WINDOW - 1), x,
+                             work.fixed_wide};
+    Share<Moving, PIECE_ROWS, FIXED_QUADS> of_moving;
+    Share<Moving, PIECE_ROWS, MORE_LANES> more_of_moving;
+    Share<Fixed, FIXED_ROWS, FIXED_QUADS> of_fixed;
     if (!nothing) {
-        of_slid.read(SLIDS + work.slid[0].start, slid_rows, 0, PLAIN_QUADS);
-        more_of_slid.read(SLIDS + work.slid[0].start, slid_rows, PLAIN_QUADS, SLID_QUADS);
-        of_plain.read(PLAINS + work.plain.start, plain_rows, 0, PLAIN_QUADS);
+        of_moving.read(MOVING_MATRICES + work.moving[0].start, moving_rows, 0, FIXED_QUADS);
+        more_of_moving.read(MOVING_MATRICES + work.moving[0].start, moving_rows, FIXED_QUADS, MOVING_QUADS);
+        of_fixed.read(FIXED_MATRICES + work.fixed.start, fixed_rows, 0, FIXED_QUADS);
     }
     if (lane == 0 && warp < 2) scale(work, p, left_tables, right_tables, left_cells, right_cells, warp);
     __syncthreads();
     if (!nothing) {
-        of_slid.scaled(work.slid[0].scaling, PLAIN_QUADS, [&](int row, const Four& four) {
-            keep_shifted(slid + row * SLID_ROW + 2 * of_slid.at, four, of_slid.at > 0);
+        of_moving.scaled(work.moving[0].scaling, FIXED_QUADS, [&](int row, const Four& four) {
+            keep_shifted(moving + row * MOVING_ROW + 2 * of_moving.at, four, of_moving.at > 0);
         });
-        more_of_slid.scaled(work.slid[0].scaling, SLID_QUADS, [&](int row, const Four& four) {
-            keep_shifted(slid + row * SLID_ROW + 2 * more_of_slid.at, four, true);
+        more_of_moving.scaled(work.moving[0].scaling, MOVING_QUADS, [&](int row, const Four& four) {
+            keep_shifted(moving + row * MOVING_ROW + 2 * more_of_moving.at, four, true);
         });
-        of_plain.scaled(work.plain.scaling, PLAIN_QUADS, [&](int row, const Four& four) {
-            keep(plain + row * PLAIN_WORDS + 2 * of_plain.at, four);
+        of_fixed.scaled(work.fixed.scaling, FIXED_QUADS, [&](int row, const Four& four) {
+            keep(fixed + row * FIXED_WORDS + 2 * of_fixed.at, four);
         });
     }
     __syncthreads();
     WarpSums sum;
     clear(sum);
-    const int begin = x + work.first_ex - slid_x + lane / 4 + lane % 4 * 2;
-    const unsigned* const own = slid + begin % 2 * SLID_WORDS + begin / 2;
+    const int begin = x + work.first_ex - moving_x + lane / 4 + lane % 4 * 2;
+    const unsigned* const own = moving + begin % 2 * MOVING_WORDS + begin / 2;
     const int own_ey = lane / 16 * 8 + lane % 8, rows = nothing ? 0 : work.row_last - work.row_first;
 #pragma unroll 1
     for (int r = warp; r < rows; r += WARPS) {
-        const unsigned* plain_row[N_TILES / 2];
+        const unsigned* fixed_row[N_TILES / 2];
 #pragma unroll
         for (int n = 0; n < N_TILES / 2; ++n)
-            plain_row[n] = plain + (r + WINDOW - 1 - n * 16 - own_ey) * PLAIN_WORDS + lane / 8 % 2 * 4;
-        multiply_row(own + r * SLID_ROW, plain_row, sum);
+            fixed_row[n] = fixed + (r + WINDOW - 1 - n * 16 - own_ey) * FIXED_WORDS + lane / 8 % 2 * 4;
+        multiply_row(own + r * MOVING_ROW, fixed_row, sum);
     }
     __syncthreads();
     finish(work, shared + WORK_FLOATS, *reinterpret_cast<float(*)[SUMS]>(&sum), 0, warp, lane, planes, workspace, arrived,

@@ -1,17 +1,17 @@
 // Windows of shifts on tensor cores, by products of four warps: for matrices that share the one they meet, on sm_90a.
 //
-// The mapping: `hankel.cuh`. Each of the four warps of a group holds the Hankel fragments of its own slid matrix, and a
-// product sums 16 ex x 8 N_TILES ey of all four at once; the next 16 ex are another product with the same plain rows. Those
-// come in half precision (to_fp16.cu) and lie in shared memory as columns of B, one behind the other, so that the next slid
-// row meets them 16 bytes earlier; a block stages those of STEP_ROWS slid rows at once. WARPS groups share the slid rows. No
-// other warp reads a warp's rows: it brings them to half precision in its own two buffers, while the products of four times
-// 16 columns run, and has fetched their elements a row before.
+// The mapping: `hankel.cuh`. Each of the four warps of a group holds the Hankel fragments of its own moving matrix, and a
+// product sums 16 ex x 8 N_TILES ey of all four at once; the next 16 ex are another product with the same fixed rows. Those
+// come in fp16 (to_fp16.cu) and lie in shared memory as columns of B, one behind the other, so that the next moving row meets
+// them 16 bytes earlier; a block stages those of STEP_ROWS moving rows at once. WARPS groups share the moving rows. No other
+// warp reads a warp's rows: it converts them to fp16 in its own two buffers, while the products of four times 16 columns run,
+// and has fetched their elements a row before.
 // Tensor cores cut sums off: after STEP_ROWS rows they are added to others in single precision.
 //
-// Document: none; KERNELS.md, "correlation as a Hankel product". Floor: the rate of `wgmma` with 32 columns and fragments from
-// shared memory, 480 TFMA/s on an H200; 278 of it at 32 x 32 shifts of 512 x 512, 340 at 64 x 64 of 1024 x 1024.
+// Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: the rate of `wgmma` with 32 columns and
+// fragments from shared memory, 480 TFMA/s on an H200; 278 of it at 32 x 32 shifts of 512 x 512, 340 at 64 x 64 of 1024 x
+// 1024.
 #define TEAMS 4
-#define FRAMES 1
 #ifndef WARPS
 #define WARPS 3  // groups of four warps
 #endif
@@ -29,10 +29,10 @@
 constexpr int BATCH = 4;                          // steps of 16 columns whose products run together
 constexpr int FRAGMENTS = BATCH + M_TILES - 1;    // Hankel fragments of a batch
 constexpr int BATCHES = PANEL / (16 * BATCH);     // of a row
-constexpr int PLACES = STEP_ROWS + WINDOW - 1;    // plain rows that a step meets
-constexpr int CHUNK = 4 * PLACES, PLAIN_BUFFER = PANEL / 8 * CHUNK;  // words
-constexpr int QUADS = (SLID_QUADS + 31) / 32;     // a lane's of a row
-constexpr int CHUNKS_A_ROW = PANEL / 8, PLAIN_WARPS = 4 * WARPS;
+constexpr int PLACES = STEP_ROWS + WINDOW - 1;    // fixed rows that a step meets
+constexpr int CHUNK = 4 * PLACES, FIXED_BUFFER = PANEL / 8 * CHUNK;  // words
+constexpr int QUADS = (MOVING_QUADS + 31) / 32;     // a lane's of a row
+constexpr int CHUNKS_A_ROW = PANEL / 8, FIXED_WARPS = 4 * WARPS;
 static_assert(STEP_ROWS % WARPS == 0 && BATCHES % 2 == 0, "groups share rows evenly, fragments have two places");
 
 struct __align__(8) TwoWords {
@@ -42,13 +42,13 @@ struct Fragment {
     unsigned a[4];
 };
 
-// A warp's own rows on their way to half precision.
+// A warp's own rows on their way to fp16.
 struct RowOfMember {
-    const Slid* matrix;
-    int height, width, x, wide;  // x: column of this lane's first quad
+    const Moving* matrix;
+    int height, width, x, wide;  // x: column of this lane's first float4
     float factor, offset;
-    Slid centre;
-    Packed<Slid> quad[QUADS];
+    Moving centre;
+    Packed<Moving> quad[QUADS];
 
     __device__ __forceinline__ void fetch(int y) {
 #pragma unroll
@@ -56,11 +56,12 @@ struct RowOfMember {
 #pragma unroll
             for (int e = 0; e < 4; ++e) quad[i].set(e, centre);  // becomes zero
         if (y >= height) return;
-        const Slid* from = matrix + (long long)y * width + x;
+        const Moving* from = matrix + (long long)y * width + x;
 #pragma unroll
         for (int i = 0; i < QUADS; ++i) {
             if (wide) {
-                if ((unsigned)(x + 128 * i) < (unsigned)width) quad[i] = *reinterpret_cast<const Packed<Slid>*>(from + 128 * i);
+                if ((unsigned)(x + 128 * i) < (unsigned)width)
+                    quad[i] = *reinterpret_cast<const Packed<Moving>*>(from + 128 * i);
             } else {
 #pragma unroll
                 for (int e = 0; e < 4; ++e)
@@ -68,7 +69,7 @@ struct RowOfMember {
             }
         }
     }
-    // `row`: both copies, at this lane's first quad.
+    // `row`: both copies, at this lane's first float4.
     __device__ __forceinline__ void keep(unsigned* row, int lane) const {
         float value[QUADS + 1][4];
 #pragma unroll
@@ -78,27 +79,27 @@ struct RowOfMember {
         value[QUADS][0] = 0.0f;
 #pragma unroll
         for (int i = 0; i < QUADS; ++i) {
-            // Behind a quad follows the next lane's, and behind the last lane's the first lane's next.
+            // Behind a float4 follows the next lane's, and behind the last lane's the first lane's next.
             const float following = __shfl_sync(0xffffffffu, lane == 0 ? value[i + 1][0] : value[i][0], (lane + 1) % 32);
-            if (SLID_QUADS % 32 && i == QUADS - 1 && lane >= SLID_QUADS % 32) break;
+            if (MOVING_QUADS % 32 && i == QUADS - 1 && lane >= MOVING_QUADS % 32) break;
             const TwoWords words = {half_pair(value[i][0], value[i][1]), half_pair(value[i][2], value[i][3])};
             const TwoWords shifted = {half_pair(value[i][1], value[i][2]), half_pair(value[i][3], following)};
             *reinterpret_cast<TwoWords*>(row + 64 * i) = words;
-            *reinterpret_cast<TwoWords*>(row + 64 * i + SLID_WORDS) = shifted;
+            *reinterpret_cast<TwoWords*>(row + 64 * i + MOVING_WORDS) = shifted;
         }
     }
 };
 
-// Starts the copy of the plain rows that a step meets, the last of them first: a warp takes rows, a lane a chunk of them.
+// Starts the copy of the fixed rows that a step meets, the last of them first: a warp takes rows, a lane a chunk of them.
 // `first_row`: of the matrix; `chunk`: of this lane, counted from the row's begin.
-__device__ __forceinline__ void start_plain(unsigned* buffer, const unsigned* halves, int first_row, int height, int pitch,
+__device__ __forceinline__ void start_fixed(unsigned* buffer, const unsigned* fp16, int first_row, int height, int pitch,
                                             int first_chunk, int warp, int lane) {
 #pragma unroll
-    for (int i = 0; i < (PLACES + PLAIN_WARPS - 1) / PLAIN_WARPS; ++i) {
-        const int place = warp + i * PLAIN_WARPS, row = first_row + PLACES - 1 - place;
-        if (PLACES % PLAIN_WARPS && place >= PLACES) break;
+    for (int i = 0; i < (PLACES + FIXED_WARPS - 1) / FIXED_WARPS; ++i) {
+        const int place = warp + i * FIXED_WARPS, row = first_row + PLACES - 1 - place;
+        if (PLACES % FIXED_WARPS && place >= PLACES) break;
         const bool row_inside = (unsigned)row < (unsigned)height;
-        const unsigned* from = halves + (long long)(row_inside ? row : 0) * pitch;
+        const unsigned* from = fp16 + (long long)(row_inside ? row : 0) * pitch;
 #pragma unroll
         for (int chunk = lane; chunk < CHUNKS_A_ROW; chunk += 32) {
             const int word = (first_chunk + chunk) * 4;
@@ -108,16 +109,16 @@ __device__ __forceinline__ void start_plain(unsigned* buffer, const unsigned* ha
     }
 }
 
-// The fragments of a batch; `slid`: this lane's first word. The first `known` are there, the last of the batch before.
-// A fragment lies in four neighbouring registers. `nothing` is zero, which the compiler must not know: where it sees that words
-// of two fragments are the same, it copies fragments from place to place.
-__device__ __forceinline__ void read_fragments(Fragment (&fragment)[FRAGMENTS], const unsigned* slid, int known,
+// The fragments of a batch; `moving`: this lane's first word. The first `known` are there, the last of the batch before.
+// A fragment lies in four neighbouring registers. `nothing` is zero, which the compiler must not know: where it sees that
+// words of two fragments are the same, it copies fragments from place to place.
+__device__ __forceinline__ void read_fragments(Fragment (&fragment)[FRAGMENTS], const unsigned* moving, int known,
                                                unsigned nothing) {
-    unsigned begin = known > 0 ? fragment[known - 1].a[3] : slid[0];
+    unsigned begin = known > 0 ? fragment[known - 1].a[3] : moving[0];
 #pragma unroll
     for (int i = 0; i < FRAGMENTS; ++i) {
         if (i < known) continue;
-        const unsigned middle = slid[8 * i + 4], end = slid[8 * i + 8];
+        const unsigned middle = moving[8 * i + 4], end = moving[8 * i + 8];
         fragment[i].a[0] = begin | nothing;
         fragment[i].a[1] = middle;
         fragment[i].a[2] = middle | nothing;
@@ -127,28 +128,28 @@ __device__ __forceinline__ void read_fragments(Fragment (&fragment)[FRAGMENTS], 
 
 typedef float WarpSums[M_TILES][4 * N_TILES];
 
-__device__ __forceinline__ void multiply_batch(WarpSums& sum, const Fragment (&fragment)[FRAGMENTS], const Columns& plain) {
+__device__ __forceinline__ void multiply_batch(WarpSums& sum, const Fragment (&fragment)[FRAGMENTS], const Columns& fixed) {
     open_products();
 #pragma unroll
     for (int m = 0; m < M_TILES; ++m)
 #pragma unroll
         for (int step = 0; step < BATCH; ++step)
-            multiply_add_warpgroup(sum[m], fragment[step + m].a, moved(plain, step * (2 * PLACES)));
+            multiply_add_warpgroup(sum[m], fragment[step + m].a, moved(fixed, step * (2 * PLACES)));
     close_products();
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
-    hankel_warpgroup(const Left* lefts, const Right* rights_of_all, const unsigned* plain_halves, float* planes,
+    hankel_warpgroup(const Left* lefts, const Right* rights_of_all, const unsigned* fixed_fp16, float* planes,
                      float* workspace, int* arrived, const Moments* left_tables, const Moments* right_tables,
                      PROBLEM_PARAMETERS, int left_cells, int right_cells, int tiles_y, int tiles_x, int segments,
-                     int segment_rows, int plain_pitch) {
+                     int segment_rows, int fixed_pitch) {
     SHARED_FLOATS(shared);
     Work& work = *reinterpret_cast<Work*>(shared);
-    unsigned* const plain_buffers = reinterpret_cast<unsigned*>(shared + WORK_FLOATS);
+    unsigned* const fixed_buffers = reinterpret_cast<unsigned*>(shared + WORK_FLOATS);
     // The same in all lanes, and the compiler knows.
     const int lane = (int)threadIdx.x % 32, warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);
     const int group = warp / TEAMS, team = warp % TEAMS;
-    unsigned* const slid_buffers = plain_buffers + 2 * PLAIN_BUFFER + warp * (2 * SLID_ROW);
+    unsigned* const moving_buffers = fixed_buffers + 2 * FIXED_BUFFER + warp * (2 * MOVING_ROW);
     if (threadIdx.x == 0) {
         const Problem p = PROBLEM_ARGUMENTS;
         const int part = (int)blockIdx.x / segments, tiles = tiles_y * tiles_x;
@@ -162,25 +163,25 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     for (int i = 0; i < SUMS; ++i) (&sum[0][0])[i] = (&total[0][0])[i] = 0.0f;
     const unsigned nothing = work.nothing;
     RowOfMember member;
-    member.matrix = SLIDS + work.slid[team].start;
+    member.matrix = MOVING_MATRICES + work.moving[team].start;
     member.height = work.row_last;
-    member.width = work.slid_width;
-    member.wide = work.slid_wide;
-    member.centre = (Slid)work.slid[team].scaling.centre;
-    member.factor = work.slid[team].scaling.factor;
-    member.offset = -(work.slid[team].scaling.centre + lift<Slid>()) * member.factor;
-    // Plain halves begin at multiples of 8 columns, and so do panels.
+    member.width = work.moving_width;
+    member.wide = work.moving_wide;
+    member.centre = (Moving)work.moving[team].scaling.centre;
+    member.factor = work.moving[team].scaling.factor;
+    member.offset = -(work.moving[team].scaling.centre + lift<Moving>()) * member.factor;
+    // The fp16 copy begin at multiples of 8 columns, and so do panels.
 #pragma unroll 1
     for (int x = work.column_first & ~7; x < work.column_last; x += PANEL) {
-        const int slid_x = (x + work.first_ex) & ~3, begin = x + work.first_ex - slid_x + lane / 4 + lane % 4 * 2;
-        const unsigned* const own = slid_buffers + begin % 2 * SLID_WORDS + begin / 2;
-        unsigned* const kept = slid_buffers + 2 * lane;
-        const unsigned* halves = plain_halves + (long long)work.plain_index * work.plain_height * plain_pitch;
+        const int moving_x = (x + work.first_ex) & ~3, begin = x + work.first_ex - moving_x + lane / 4 + lane % 4 * 2;
+        const unsigned* const own = moving_buffers + begin % 2 * MOVING_WORDS + begin / 2;
+        unsigned* const kept = moving_buffers + 2 * lane;
+        const unsigned* fp16 = fixed_fp16 + (long long)work.fixed_index * work.fixed_height * fixed_pitch;
         int row = work.row_first + group, buffer = 0;
-        // The first plain row that a step meets is that of its first slid row and the last ey.
-        int plain_row = work.row_first - work.first_ey - (WINDOW - 1);
-        start_plain(plain_buffers, halves, plain_row, work.plain_height, plain_pitch, x / 8, warp, lane);
-        member.x = slid_x + 4 * lane;
+        // The first fixed row that a step meets is that of its first moving row and the last ey.
+        int fixed_row = work.row_first - work.first_ey - (WINDOW - 1);
+        start_fixed(fixed_buffers, fp16, fixed_row, work.fixed_height, fixed_pitch, x / 8, warp, lane);
+        member.x = moving_x + 4 * lane;
         member.fetch(row);
         member.keep(kept, lane);
         member.fetch(row + WARPS);
@@ -192,22 +193,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
         __syncthreads();
         const int last = work.row_last;
 #pragma unroll 1
-        for (int first = work.row_first, of_plain = 0; first < last; first += STEP_ROWS, of_plain ^= 1) {
-            plain_row += STEP_ROWS;
+        for (int first = work.row_first, of_fixed = 0; first < last; first += STEP_ROWS, of_fixed ^= 1) {
+            fixed_row += STEP_ROWS;
             if (first + STEP_ROWS < last)
-                start_plain(plain_buffers + (of_plain ^ 1) * PLAIN_BUFFER, halves, plain_row, work.plain_height, plain_pitch,
+                start_fixed(fixed_buffers + (of_fixed ^ 1) * FIXED_BUFFER, fp16, fixed_row, work.fixed_height, fixed_pitch,
                             x / 8, warp, lane);
-            Columns plain = columns_at(plain_buffers + of_plain * PLAIN_BUFFER + (STEP_ROWS - 1 - group) * 4, 4 * CHUNK);
+            Columns fixed = columns_at(fixed_buffers + of_fixed * FIXED_BUFFER + (STEP_ROWS - 1 - group) * 4, 4 * CHUNK);
 #pragma unroll 1
-            for (int i = 0; i < STEP_ROWS / WARPS; ++i, row += WARPS, plain = moved(plain, -WARPS)) {
+            for (int i = 0; i < STEP_ROWS / WARPS; ++i, row += WARPS, fixed = moved(fixed, -WARPS)) {
                 if (row >= last) break;  // for the whole group
-                const unsigned* from = own + buffer * SLID_ROW;
+                const unsigned* from = own + buffer * MOVING_ROW;
                 buffer ^= 1;
 #pragma unroll
                 for (int batch = 0; batch < BATCHES; ++batch) {
-                    multiply_batch(sum, fragment[batch % 2], moved(plain, batch * (2 * BATCH * PLACES)));
+                    multiply_batch(sum, fragment[batch % 2], moved(fixed, batch * (2 * BATCH * PLACES)));
                     if (batch == 0) {
-                        member.keep(kept + buffer * SLID_ROW, lane);
+                        member.keep(kept + buffer * MOVING_ROW, lane);
                         member.fetch(row + 2 * WARPS);
                         __syncwarp();
                     }
@@ -217,7 +218,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
                         for (int known = 0; known < M_TILES - 1; ++known) next[known] = fragment[batch % 2][BATCH + known];
                         read_fragments(next, from + (batch + 1) * (8 * BATCH), M_TILES - 1, nothing);
                     } else {
-                        read_fragments(next, own + buffer * SLID_ROW, 0, nothing);
+                        read_fragments(next, own + buffer * MOVING_ROW, 0, nothing);
                     }
                     await_products();
                 }

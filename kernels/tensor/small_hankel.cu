@@ -1,26 +1,26 @@
 // Peaks of the plain sums of pairs of small matrices on tensor cores: a block does all of a pair, and no plane, no table and
-// no half leaves it.
+// no fp16 value leaves it.
 //
 // The product is that of `hankel.cuh`, with left sliding over right:
 //     plane[dy][dx] = sum over y, x of left[y][x + dx] * right[y - dy][x],
-// A(dx, x) = left[y][x + dx] of one row y, B(x, dy) = right[y - dy][x]. Both matrices lie in shared memory in half precision;
+// A(dx, x) = left[y][x + dx] of one row y, B(x, dy) = right[y - dy][x]. Both matrices lie in shared memory in fp16;
 // of left every pair of neighbours, as lanes begin at odd columns too. A warp has M_TILES x N_TILES tiles of 16 dx x 8 dy in
 // registers; PARTS_Y x PARTS_X warps share the window, and as many such groups as there are share the rows of left. STACKED
 // rows, eight apart, are multiplied at once: eight rows of right that meet one of them at some dy meet the next at the next
 // eight dy, and are read once. Products that are all zero are left out, along x by the compiler: it knows all sizes.
 //
-// Steps: (1) both matrices into registers, their means; (2) tables of rectangle sums, and from them what the centres contribute
-// to each shift, as the products are those of centred elements (one table for both matrices, where they have the same size: the
-// right is turned about); (3) halves; (4) products; (5) peak, rival (small_search.cuh);
-// (6) the 3 x 3 sums around the peak anew, or 5 x 5 where one of the outer may be the better peak, in single precision and from
-// the elements themselves, which L2 still holds, and the record, as near_peak.cu writes it (small_near.cuh): where a neighbour
-// is better, or the rival so near that rounding may have put it behind, the row becomes -1 - row. Several blocks a
+// Steps: (1) both matrices into registers, their means; (2) summed-area tables, and from them what the centres contribute to
+// each shift, as the products are those of centred elements (one table for both matrices, where they have the same size:
+// the right is turned about); (3) fp16; (4) products; (5) peak, rival (small_search.cuh);
+// (6) the 3 x 3 sums around the peak recomputed, or 5 x 5 where one of the outer may be the better peak, in single precision
+// and from the elements themselves, which L2 still holds, and the record, as near_peak.cu writes it (small_near.cuh): where a
+// neighbour is better, or the rival so near that rounding may have put it behind, the row becomes -1 - row. Several blocks a
 // multiprocessor are in different steps, so nothing is fetched ahead. Every run gives the same bits.
 //
-// Document: none; KERNELS.md, "correlation as a Hankel product". Floor: the rate of `mma.sync` (315 TFMA/s on an H200) over
-// tiles that are not all zero: for 64 x 64 and 33 x 33 shifts 2350 products of 16 x 16 x 8, 0.015 us a pair. Counted for
-// these: some 4100 instructions of each scheduler, 1270 of them for the products, 290 for what the centres contribute, 750 for
-// the 3 x 3 sums, 440 for the search.
+// Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: the rate of `mma.sync` (315 TFMA/s on an
+// H200) over tiles that are not all zero: for 64 x 64 and 33 x 33 shifts 2350 products of 16 x 16 x 8, 0.015 us a pair.
+// Counted for these: some 4100 instructions of each scheduler, 1270 of them for the products, 290 for what the centres
+// contribute, 750 for the 3 x 3 sums, 440 for the search.
 // On an H200 0.036 us; 0.029 for full planes of 32 x 32.
 #ifndef LEFT_HEIGHT
 #define LEFT_HEIGHT 64
@@ -78,7 +78,7 @@ constexpr int THREADS = 32 * WARPS;
 // Shared floats by which warps agree: on means and peaks, then their rivals and what a rival must not pass, then their sums of
 // squares.
 constexpr int RIVALS = SCRATCH_FLOATS, SQUARES = RIVALS + 16, KEPT_FLOATS = 96;
-constexpr int SHIFT_FLOATS = SHIFTS_Y * SCORE_PITCH + 4;  // the last quad may look for a neighbour behind
+constexpr int SHIFT_FLOATS = SHIFTS_Y * SCORE_PITCH + 4;  // the last float4 may look for a neighbour behind
 
 // By how much the difference of two scores may be wrong. Either factor of a product is rounded by 2^-11 of itself, so a sum by
 // 2^-10 of the product of both matrices' norms; what the centres contribute, a few roundings, by much less than 2^-20 of it.
@@ -96,14 +96,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
                  int least_overlap) {
     SHARED_FLOATS(scratch);
     float* const centres = scratch + KEPT_FLOATS;  // then scores
-    float* const rest = centres + SHIFT_FLOATS;  // tables, then halves, then sums
+    float* const rest = centres + SHIFT_FLOATS;  // tables, then fp16, then sums
     const int pair = blockIdx.x, lane = threadIdx.x % 32;
     const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the compiler learns that lanes agree
     const Left* left = lefts + (long long)(pair / rights_per_left) * (LEFT_HEIGHT * LEFT_WIDTH);
     const Right* right = rights_of_all + (long long)(pair % rights) * (RIGHT_HEIGHT * RIGHT_WIDTH);
     least_overlap = most(1, least_overlap);
-    unsigned* const left_halves = reinterpret_cast<unsigned*>(rest);
-    unsigned* const right_halves = left_halves + LEFT_ROWS * LEFT_PITCH;
+    unsigned* const left_fp16 = reinterpret_cast<unsigned*>(rest);
+    unsigned* const right_fp16 = left_fp16 + LEFT_ROWS * LEFT_PITCH;
     const auto use_tables = [&](const Centres& of_centres, const SmallLeft& of_left, const SmallRight& of_right) {
         const float squares = sums_of_warp(of_left.squares(), of_right.squares());
         if (lane % 16 == 0) scratch[SQUARES + lane / 16 * WARPS + warp] = squares;
@@ -118,18 +118,18 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
             for (int ix = SHIFTS_X; ix < 4 * QUADS_X; ++ix) centres[iy * SCORE_PITCH + ix] = MINUS_INFINITY;
         });
     };
-    const float unit = prepare_pair(left, right, scratch, rest, left_halves, use_tables);
+    const float unit = prepare_pair(left, right, scratch, rest, left_fp16, use_tables);
     {
         const int part_x = warp % PARTS_X, part_y = warp / PARTS_X % PARTS_Y, share = warp / (PARTS_X * PARTS_Y);
         const int iy = part_y * (8 * N_TILES), ix = part_x * (16 * M_TILES);
         WarpSums sum;
 #pragma unroll
         for (int i = 0; i < M_TILES * N_TILES * 4; ++i) (&sum[0][0][0])[i] = 0.0f;
-        multiply(left_halves, right_halves, FIRST_DY + iy, FIRST_DX + ix, share, lane, right_halves[0], sum);
+        multiply(left_fp16, right_fp16, FIRST_DY + iy, FIRST_DX + ix, share, lane, right_fp16[0], sum);
 #if LONE_COLUMN
         float lone[LONE_SUMS];
         float* const square = rest + HALVES_FLOATS + warp * (16 * LONE_PITCH);
-        sum_lone_column(left_halves, right_halves, square, warp, lane, lone);
+        sum_lone_column(left_fp16, right_fp16, square, warp, lane, lone);
 #endif
         __syncthreads();
 #if LONE_COLUMN

@@ -1,11 +1,12 @@
-// A small matrix on its way through a block: held in registers as it came from memory, then as
-// (value - centre) * factor, and brought into half precision.
+// A small matrix on its way through a block: held in registers as it came from memory, then as (value - centre) * factor, and
+// converted to fp16.
 //
-// A thread holds quads of one place in a row, of rows that follow each other; lanes that follow each other hold quads that do.
-// If MIRRORED all is counted from the last element: the thread that holds quad x of row y of another matrix of the same
-// size holds the quad of this one that lies opposite, seen from the centre.
+// A thread holds float4s of one place in a row, of rows that follow each other; lanes that follow each other hold float4s
+// that do.
+// If MIRRORED all is counted from the last element: the thread that holds float4 x of row y of another matrix of the same
+// size holds the float4 of this one that lies opposite, seen from the centre.
 // The centre is the mean, a whole number for integers. The factor is the power of two that brings the value furthest from it
-// to [2^7, 2^8): no half overflows, whole numbers of up to 11 bits around the centre stay exact, and the product of two
+// to [2^7, 2^8): no fp16 value overflows, whole numbers of up to 11 bits around the centre stay exact, and the product of two
 // matrices' factors leaves single precision only where products of their values nearly do, below 2^-112.
 // Sizes are known to the compiler; rows have at most 128 elements.
 #pragma once
@@ -59,7 +60,7 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
         return Layout::IS_FULL || ((unsigned)row(j) < (unsigned)HEIGHT && (unsigned)(x + i) < (unsigned)WIDTH);
     }
     static __device__ __forceinline__ bool is_whole(const Element* matrix) { return WIDTH % 4 == 0 && is_aligned(matrix); }
-    // Four elements of a row from x on, which a quad holds if `whole`; zero where the matrix has none, or unless `wanted`.
+    // Four elements of a row from x on, which a float4 holds if `whole`; zero where the matrix has none, or unless `wanted`.
     static __device__ __forceinline__ Four read(const Element* matrix, int row, int x, bool wanted, bool whole) {
         const Element* from = matrix + row * WIDTH + x;
         Quad<Element> read = {{0, 0, 0, 0}};
@@ -140,7 +141,7 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
         for (int i = 0; i < 4; ++i) four.at[i] = PART == 0 ? four.at[i] : half_residue(four.at[i]);
         return four;
     }
-    // Rows of halves, two a word: column x in word x / 2, and zeros up to column PADDED.
+    // Rows of fp16, two a word: column x in word x / 2, and zeros up to column PADDED.
     template <int PADDED, int PART = 0>
     __device__ __forceinline__ void keep_pairs(unsigned* rows, int pitch) const {
         static_assert(PADDED >= 4 * ROW_QUADS, "all lanes have a place");
@@ -162,7 +163,7 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
     // multiple of 4; zeros in all other words of [0, PITCH).
     template <int ORIGIN, int PITCH, int PART = 0>
     __device__ __forceinline__ void keep_neighbours(unsigned* rows) const {
-        constexpr int QUADS = PITCH / 4, FIRST = -ORIGIN / 4, END = FIRST + (WIDTH + 3) / 4;  // quads with elements
+        constexpr int QUADS = PITCH / 4, FIRST = -ORIGIN / 4, END = FIRST + (WIDTH + 3) / 4;  // float4s with elements
         constexpr int BEFORE = FIRST < 0 ? 0 : FIRST < QUADS ? FIRST : QUADS;
         constexpr int AFTER = END < 0 ? 0 : END < QUADS ? END : QUADS, RIM = BEFORE + QUADS - AFTER;
         const int lane = Layout::lane(), at = x - ORIGIN;
@@ -175,7 +176,7 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
                 if (rim < RIM && (Layout::IS_FULL || row(j) < HEIGHT))
                     *reinterpret_cast<FourWords*>(to + j * PITCH) = {{0, 0, 0, 0}};
         }
-        __syncwarp();  // the last word before the first element's quad is no zero
+        __syncwarp();  // the last word before the first element's float4 is no zero
 #pragma unroll
         for (int j = 0; j < COUNT; ++j) {
             const Four four = part<PART>(j);

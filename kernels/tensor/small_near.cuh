@@ -1,5 +1,6 @@
-// The values around a peak of small_hankel.cu made anew, in single precision and from the elements themselves, which the L2
-// cache still holds: 3 x 3, or 5 x 5 where one of the outer sixteen may be the better peak. The record is that of near_peak.cu.
+// The values around a peak of small_hankel.cu recomputed, in single precision and from the elements themselves, which the L2
+// cache still holds: 3 x 3, or 5 x 5 where one of the outer sixteen may be the better peak. The record is that of
+// near_peak.cu.
 //
 // A lane has neighbouring columns of right and of left those that they meet, some rows of right at a time, all of them on
 // their way before the first is used: for 3 x 3 sums two columns, read by pairs; else four, as elements of left one by one.
@@ -65,8 +66,8 @@ __device__ __forceinline__ bool is_even(const Element* matrix) {
 constexpr int PAIR_LANES = RIGHT_WIDTH <= 16 ? 8 : RIGHT_WIDTH <= 32 ? 16 : 32, PAIR_STRIPS = THREADS / PAIR_LANES;
 constexpr int PAIR_ROWS = (RIGHT_HEIGHT + PAIR_STRIPS - 1) / PAIR_STRIPS, PAIR_BATCH = PAIR_ROWS < 4 ? PAIR_ROWS : 4;
 
-// What a batch of rows, columns x and x + 1 of right, adds to the sums. row_of_left[i][FIRST] is what the
-// first element of right's row i meets at the first of nine shifts.
+// What a batch of rows, columns x and x + 1 of right, adds to the sums. row_of_left[i][FIRST] is what the first element of
+// right's row i meets at the first of nine shifts.
 template <int FIRST, int COUNT>
 __device__ __forceinline__ void add_batch(const Sum (&row_of_left)[PAIR_BATCH + 2][COUNT],
                                           const Sum (&row_of_right)[PAIR_BATCH][2], Sum (&sum)[9]) {

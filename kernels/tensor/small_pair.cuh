@@ -1,4 +1,4 @@
-// A pair of small matrices made ready for products on tensor cores: tables of rectangle sums, and halves in shared memory.
+// A pair of small matrices made ready for products on tensor cores: summed-area tables, and fp16 in shared memory.
 #pragma once
 #include "small_matrix.cuh"
 #include "small_product.cuh"
@@ -102,12 +102,12 @@ __device__ __forceinline__ void scale_both(SmallLeft& left, SmallRight& right, f
     scale_by_all_warps(right, sums + WARPS, highest + WARPS, highest + 3 * WARPS);
 }
 
-// Leaves halves of both matrices in `halves`, right behind left, and returns what a sum of their products is to be multiplied
-// by. use(centres, left, right) is called while the tables are whole; the halves may lie in their place. Every thread of the
-// block calls it; a barrier follows the last store.
+// Leaves fp16 copies of both matrices in `fp16`, right behind left, and returns what a sum of their products is to be
+// multiplied by. use(centres, left, right) is called while the tables are whole; the fp16 may lie in their place. Every thread
+// of the block calls it; a barrier follows the last store.
 template <typename Use>
 __device__ __forceinline__ float prepare_pair(const Left* left, const Right* right, float* scratch, float* tables,
-                                              unsigned* halves, const Use& use) {
+                                              unsigned* fp16, const Use& use) {
     SmallLeft of_left(left);
     SmallRight of_right(right);
     scale_both(of_left, of_right, scratch);
@@ -146,16 +146,16 @@ __device__ __forceinline__ float prepare_pair(const Left* left, const Right* rig
     use(Centres{tables, right_table, left_centre * right_centre}, of_left, of_right);
     __syncthreads();
 
-    unsigned* const right_halves = halves + LEFT_ROWS * LEFT_PITCH;
+    unsigned* const right_fp16 = fp16 + LEFT_ROWS * LEFT_PITCH;
     const FourWords zero = {{0, 0, 0, 0}};
     by_all_threads<(LEFT_ROWS - LEFT_HEIGHT) * (LEFT_PITCH / 4)>(
-        [&](int i) { reinterpret_cast<FourWords*>(halves + LEFT_HEIGHT * LEFT_PITCH)[i] = zero; });
+        [&](int i) { reinterpret_cast<FourWords*>(fp16 + LEFT_HEIGHT * LEFT_PITCH)[i] = zero; });
     by_all_threads<(ABOVE + BELOW) * (RIGHT_PITCH / 4)>([&](int i) {
         const int below = i < ABOVE * (RIGHT_PITCH / 4) ? 0 : RIGHT_HEIGHT * (RIGHT_PITCH / 4);
-        reinterpret_cast<FourWords*>(right_halves)[i + below] = zero;
+        reinterpret_cast<FourWords*>(right_fp16)[i + below] = zero;
     });
-    of_left.template keep_neighbours<ORIGIN, LEFT_PITCH>(halves);
-    of_right.template keep_pairs<(STEPS_K + 1) / 2 * 32>(right_halves + ABOVE * RIGHT_PITCH, RIGHT_PITCH);
+    of_left.template keep_neighbours<ORIGIN, LEFT_PITCH>(fp16);
+    of_right.template keep_pairs<(STEPS_K + 1) / 2 * 32>(right_fp16 + ABOVE * RIGHT_PITCH, RIGHT_PITCH);
     __syncthreads();
     return of_left.unit * of_right.unit;
 }

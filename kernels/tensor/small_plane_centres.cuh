@@ -37,7 +37,7 @@ struct RowSums {
     }
 };
 
-// The centres of a left and of the rights that it meets, and what sums of products of their halves are to be multiplied by.
+// The centres of a left and of the rights that it meets, and what sums of products of their fp16 are to be multiplied by.
 struct Centres {
     float left, right[RIGHTS], unit[RIGHTS];
 };

@@ -1,5 +1,5 @@
-// The products of small_planes.cu: how halves of a left and of the rights that it meets lie in shared memory, and a warp's sums
-// over a tile of 8 dy and all dx. Sizes and tiles are the kernel's macros.
+// The products of small_planes.cu: how fp16 copies of a left and of the rights that it meets lie in shared memory, and a
+// warp's sums over a tile of 8 dy and all dx. Sizes and tiles are the kernel's macros.
 #pragma once
 #include "mma_fp16.cuh"
 
@@ -72,7 +72,7 @@ __device__ __forceinline__ void multiply_row(const Hankel& fragment, const unsig
 }
 
 // A warp's sums of eight dy from `dy` on, over all rows of left that meet one of right there. Tensor cores cut off what does
-// not fit a sum: where values have two parts, sums begin anew with every row, and are added up by ordinary additions.
+// not fit a sum: where values have two parts, sums begin afresh with every row, and are added up by ordinary additions.
 __device__ __forceinline__ void multiply(const unsigned* left, const unsigned* right, int dy, int lane, unsigned zero,
                                          WarpSums& sum) {
     const int first = most(0, dy), rows = most(0, least(LEFT_HEIGHT, dy + 7 + RIGHT_HEIGHT) - first);

@@ -2,22 +2,24 @@
 //
 // The products are those of hankel.cuh, with left sliding over right,
 //     plane[dy][dx] = sum over y, x of left[y][x + dx] * right[y - dy][x],
-// in tiles of 16 dx x 8 dy. A warp has all dx of eight dy. So of a row of left it needs, whatever dx and x are, a few fragments
-// that depend on x + dx alone: five for 64 columns, of which others would be zero. They are read once for all products of that
-// row, and for all RIGHTS that a block meets its left with. Along y a warp visits the rows that meet right at its dy; of a full
-// plane the first dy have the fewest, and the last. Warps take dy in turn, 8 * WARPS apart: of a full plane, the same work.
+// in tiles of 16 dx x 8 dy. A warp has all dx of eight dy. So of a row of left it needs, whatever dx and x are, a few
+// fragments that depend on x + dx alone: five for 64 columns, of which others would be zero. They are read once for all
+// products of that row, and for all RIGHTS that a block meets its left with. Along y a warp visits the rows that meet right at
+// its dy; of a full plane the first dy have the fewest, and the last. Warps take dy in turn, 8 * WARPS apart: of a full plane,
+// the same work.
 //
-// Steps: (1) the matrices into registers, their means; (2) tables of rectangle sums, and halves, both in shared memory; (3) of
-// each eight dy the products, then what the centres contribute, as the plane is written from registers. After (2) no warp
-// waits for another.
+// Steps: (1) the matrices into registers, their means; (2) summed-area tables, and fp16, both in shared memory; (3) of each
+// eight dy the products, then what the centres contribute, as the plane is written from registers. After (2) no warp waits for
+// another.
 //
-// Values are rounded to half precision once (SPLIT 1): a sum is off by 2^-10 of the product of both matrices' norms at most.
-// With SPLIT 2 a value is the sum of two halves, in three products: by less than 1e-6 of it. Every run gives the same bits.
+// Values are rounded to fp16 once (SPLIT 1): a sum is off by 2^-10 of the product of both matrices' norms at most.
+// With SPLIT 2 a value is the sum of two fp16 numbers, in three products: by less than 1e-6 of it. Every run gives the same
+// bits.
 //
-// Document: none; KERNELS.md, "correlation as a Hankel product". Floor: the rate of `mma.sync` (315 TFMA/s on an H200) over
-// tiles that are not all zero: for a full plane of 64 x 64 against 64 x 64 11360 products of 16 x 16 x 8 (8192 would have no
-// zeros), 0.074 us a pair, 0.22 for SPLIT 2; writing it takes 0.015. Counted, of 40 products for two rights: 70 instructions
-// (143 of 60 for SPLIT 2); of 64 values written: 632. On an H200 0.114 us, 0.298 for SPLIT 2.
+// Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: the rate of `mma.sync` (315 TFMA/s on an
+// H200) over tiles that are not all zero: for a full plane of 64 x 64 against 64 x 64 11360 products of 16 x 16 x 8 (8192
+// would have no zeros), 0.074 us a pair, 0.22 for SPLIT 2; writing it takes 0.015. Counted, of 40 products for two rights: 70
+// instructions (143 of 60 for SPLIT 2); of 64 values written: 632. On an H200 0.114 us, 0.298 for SPLIT 2.
 #ifndef LEFT_HEIGHT
 #define LEFT_HEIGHT 64
 #endif
@@ -83,24 +85,24 @@ struct Scaled {
     __device__ __forceinline__ Four operator()(int j) const { return matrix.quad[j]; }
 };
 
-// Zeros above and below the halves of all rights.
-__device__ __forceinline__ void clear_rims(unsigned* right_halves) {
+// Zeros above and below the fp16 of all rights.
+__device__ __forceinline__ void clear_rims(unsigned* right_fp16) {
     constexpr int ROW = RIGHT_PITCH / 4, RIM = 2 * ABOVE * ROW;
     by_all_threads<SPLIT * RIGHTS * RIM>([&](int i) {
         const int matrix = i / RIM, at = i % RIM, below = at < ABOVE * ROW ? 0 : RIGHT_HEIGHT * ROW;
-        reinterpret_cast<FourWords*>(right_halves + matrix * RIGHT_WORDS)[at + below] = {{0, 0, 0, 0}};
+        reinterpret_cast<FourWords*>(right_fp16 + matrix * RIGHT_WORDS)[at + below] = {{0, 0, 0, 0}};
     });
 }
 
-// Leaves tables of rectangle sums, and behind them halves, in shared memory. Every thread of the block calls it; a barrier
-// follows the last store.
+// Leaves summed-area tables, and behind them fp16, in shared memory. Every thread of the block calls it; a barrier follows the
+// last store.
 __device__ __forceinline__ Centres prepare(const Left* left, const Right* const (&rights)[RIGHTS], float* scratch, float* tables,
-                                           unsigned* left_halves, unsigned* right_halves) {
+                                           unsigned* left_fp16, unsigned* right_fp16) {
     SmallLeft of_left(left);
     SmallRight of_right[RIGHTS];
 #pragma unroll
     for (int r = 0; r < RIGHTS; ++r) of_right[r].take(rights[r]);
-    clear_rims(right_halves);  // while these are on their way
+    clear_rims(right_fp16);  // while these are on their way
 
     double* const sums = reinterpret_cast<double*>(scratch);
     float* const highest = scratch + 2 * MATRICES * WARPS;
@@ -130,19 +132,19 @@ __device__ __forceinline__ Centres prepare(const Left* left, const Right* const 
     Centres centres;
     left_table.keep(tables, Scaled<SmallLeft>{of_left}, of_left.unit);
     centres.left = of_left.centre;
-    of_left.template keep_neighbours<ORIGIN, LEFT_PITCH, 0>(left_halves);
+    of_left.template keep_neighbours<ORIGIN, LEFT_PITCH, 0>(left_fp16);
 #if SPLIT == 2
-    of_left.template keep_neighbours<ORIGIN, LEFT_PITCH, 1>(left_halves + LEFT_WORDS);
+    of_left.template keep_neighbours<ORIGIN, LEFT_PITCH, 1>(left_fp16 + LEFT_WORDS);
 #endif
 #pragma unroll
     for (int r = 0; r < RIGHTS; ++r) {
         right_table[r].keep(right_tables + r * RIGHT_TABLE_FLOATS, Scaled<SmallRight>{of_right[r]}, of_right[r].unit);
         centres.right[r] = of_right[r].centre;
         centres.unit[r] = of_left.unit * of_right[r].unit;
-        unsigned* const halves = right_halves + r * SPLIT * RIGHT_WORDS + ABOVE * RIGHT_PITCH;
-        of_right[r].template keep_pairs<PADDED, 0>(halves, RIGHT_PITCH);
+        unsigned* const fp16 = right_fp16 + r * SPLIT * RIGHT_WORDS + ABOVE * RIGHT_PITCH;
+        of_right[r].template keep_pairs<PADDED, 0>(fp16, RIGHT_PITCH);
 #if SPLIT == 2
-        of_right[r].template keep_pairs<PADDED, 1>(halves + RIGHT_WORDS, RIGHT_PITCH);
+        of_right[r].template keep_pairs<PADDED, 1>(fp16 + RIGHT_WORDS, RIGHT_PITCH);
 #endif
     }
     __syncthreads();
@@ -153,8 +155,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     small_planes(const Left* lefts, const Right* rights_of_all, float* planes, int rights_per_left, int rights) {
     SHARED_FLOATS(scratch);
     float* const tables = scratch + SCRATCH_FLOATS;
-    unsigned* const left_halves = reinterpret_cast<unsigned*>(tables + TABLES_FLOATS);
-    unsigned* const right_halves = left_halves + SPLIT * LEFT_WORDS;
+    unsigned* const left_fp16 = reinterpret_cast<unsigned*>(tables + TABLES_FLOATS);
+    unsigned* const right_fp16 = left_fp16 + SPLIT * LEFT_WORDS;
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     const int blocks_per_left = ceil_div(rights_per_left, RIGHTS);
     const int of_left = blockIdx.x / blocks_per_left, first = blockIdx.x % blocks_per_left * RIGHTS;
@@ -166,12 +168,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
         of_rights[r] = rights_of_all + (long long)own * (RIGHT_HEIGHT * RIGHT_WIDTH);
     }
     const Left* left = lefts + (long long)of_left * (LEFT_HEIGHT * LEFT_WIDTH);
-    const Centres centres = prepare(left, of_rights, scratch, tables, left_halves, right_halves);
+    const Centres centres = prepare(left, of_rights, scratch, tables, left_fp16, right_fp16);
     planes += (long long)pair * (SHIFTS_Y * SHIFTS_X);
 #pragma unroll 1
     for (int iy = 8 * warp; iy < SHIFTS_Y; iy += 8 * WARPS) {
         WarpSums sum;
-        multiply(left_halves, right_halves, FIRST_DY + iy, lane, right_halves[0], sum);
+        multiply(left_fp16, right_fp16, FIRST_DY + iy, lane, right_fp16[0], sum);
         unsigned own = lane;
         keep(own);  // else what follows from the lane alone would take registers while warps multiply
         write_tile(planes, tables, centres, sum, iy, count, (int)own);

@@ -1,5 +1,5 @@
-// The products of small_hankel.cu: how halves of both matrices lie in shared memory, and a warp's share of the sums. Sizes and
-// tiles are the kernel's macros.
+// The products of small_hankel.cu: how fp16 copies of both matrices lie in shared memory, and a warp's share of the sums.
+// Sizes and tiles are the kernel's macros.
 #pragma once
 #include "mma_fp16.cuh"
 
@@ -37,9 +37,9 @@ typedef float WarpSums[M_TILES][N_TILES][4];
 __device__ __forceinline__ constexpr bool meets(int k, int dx) { return k + dx + 30 >= 0 && k + dx < LEFT_WIDTH; }
 
 // A lane's words of the fragments of 0, 16, 32, ... shifts or columns further, of those that have elements of left: the first
-// is of column k, for shifts from dx on. `row`: its first word. Fragments share words,
-// but the registers of each must be neighbours: so some words are copies, by an addition of what is zero unknown to the
-// compiler, which would else make the copies before every product.
+// is of column k, for shifts from dx on. `row`: its first word. Fragments share words, but the registers of each must be
+// neighbours: so some words are copies, by an addition of what is zero unknown to the compiler, which would else make the
+// copies before every product.
 __device__ __forceinline__ void hankel_fragments(const unsigned* row, unsigned zero, int k, int dx,
                                                  unsigned (&fragment)[M_TILES + 1][4]) {
     unsigned word[2 * M_TILES + 3];

@@ -1,7 +1,8 @@
 // The search of small_hankel.cu: the highest of a window's scores, and its strongest rival. The rules are those of peak.cuh.
 //
-// Threads share the window by quads of neighbouring shifts, each a strip of some rows: of the nine scores that decide whether
-// one is a local maximum most are its neighbours' too. Scores beyond a row's end are -infinity or NaN, and are never a maximum.
+// Threads share the window by float4s of neighbouring shifts, each a strip of some rows: of the nine scores that decide
+// whether one is a local maximum most are its neighbours' too. Scores beyond a row's end are -infinity or NaN, and are never a
+// maximum.
 #pragma once
 #include "peak.cuh"
 #include "small_pair.cuh"
@@ -10,7 +11,7 @@ constexpr int SCORE_PITCH = SUM_PITCH, QUADS_X = (SHIFTS_X + 3) / 4;
 constexpr int QUAD_STRIPS = QUADS_X < THREADS ? THREADS / QUADS_X : 1, QUAD_ROWS = (SHIFTS_Y + QUAD_STRIPS - 1) / QUAD_STRIPS;
 static_assert(SCORE_PITCH >= 4 * QUADS_X, "quads do not straddle rows");
 
-// visit(ix, first): rows [first, first + QUAD_ROWS) of the quad that begins with column ix of the window.
+// visit(ix, first): rows [first, first + QUAD_ROWS) of the float4 that begins with column ix of the window.
 template <typename Visit>
 __device__ __forceinline__ void in_quads(const Visit& visit) {
     const int strip = (int)threadIdx.x / QUADS_X, first = strip * QUAD_ROWS;
@@ -18,7 +19,8 @@ __device__ __forceinline__ void in_quads(const Visit& visit) {
     for (int quad = (int)threadIdx.x - strip * QUADS_X; quad < QUADS_X; quad += THREADS) visit(4 * quad, first);
 }
 
-// A thread's highest score. Scores are what the centres contribute, which they replace, and what all shares of the products do.
+// A thread's highest score. Scores are what the centres contribute, which they replace, and what all shares of the products
+// do.
 __device__ __forceinline__ float highest_of_quads(float* scores, const float* sums) {
     float highest = MINUS_INFINITY;
     in_quads([&](int ix, int first) {

@@ -17,7 +17,7 @@ struct Rectangles : SmallLayout<HEIGHT, WIDTH> {
 
     Four before;  // sums of the rows above the thread's, of its warp; then of all
 
-    // value(j): the thread's quad of its row j.
+    // value(j): the thread's float4 of its row j.
     template <typename Value>
     __device__ __forceinline__ void add_down(float* totals, const Value& value) {
         const int lane = (int)threadIdx.x % 32;

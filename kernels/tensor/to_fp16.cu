@@ -1,5 +1,5 @@
-// Matrices in half precision, centred and scaled (scaling.cuh): rows of `pitch` words of two elements, zero behind the last.
-// A thread = four neighbouring elements. For hankel_warpgroup.cu, whose plain matrices are read many times.
+// Matrices in fp16, centred and scaled (scaling.cuh): rows of `pitch` words of two elements, zero behind the last.
+// A thread = four neighbouring elements. For hankel_warpgroup.cu, whose fixed matrices are read many times.
 // Floor: one read of the matrices and a write of half of it.
 #include "problem.cuh"
 #include "zncc.cuh"

@@ -7,4 +7,4 @@ import pytest
 
 def shorten_report(monkeypatch: pytest.MonkeyPatch) -> None:
     """Replace what draws the page."""
-    monkeypatch.setattr("xcorr_app.batch.run.render_report", lambda report: f"<title>{report.title}</title>\n")
+    monkeypatch.setattr("xcorr_app.batch.align.run.render_report", lambda report: f"<title>{report.title}</title>\n")

@@ -251,7 +251,7 @@ def test_frame_number_that_does_not_exist(tmp_path):
 def test_no_memory_for_one_stack(tmp_path, monkeypatch):
     write_movie(tmp_path / "in" / "a.tif")
     write_movie(tmp_path / "in" / "b.tif")
-    from xcorr_app.batch import run as module
+    from xcorr_app.batch.align import run as module
 
     real = module.align_stack
 

@@ -10,7 +10,7 @@ from scipy import ndimage
 from tests.batch.filter_runs import filtering, result
 from tests.batch.movies import record
 from tests.io.samples import noise, write_imagej, write_ome, write_plain
-from xcorr_app.batch.filter_banks import BANKS, parse_bank
+from xcorr_app.batch.filter.banks import BANKS, parse_bank
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering import banks
 from xcorr_app.io import read_stack

@@ -11,8 +11,12 @@ from scipy import ndimage
 from tests.batch.filter_runs import assert_rounded, expected, result
 from tests.batch.movies import record, xcorr
 from tests.io.samples import noise, write_plain
-from xcorr_app.batch import filter_device, filter_stack
+from xcorr_app.batch.filter import device as filter_device
+from xcorr_app.batch.filter import stack as filter_stack
+from xcorr_app.errors import DeviceMemoryError
+from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.select import Device
+from xcorr_app.pipeline import chunks
 from xcorr_app.registration import passes
 
 
@@ -42,21 +46,22 @@ def gpu(monkeypatch):
         pass
 
     monkeypatch.setattr(filter_device, "select_device", lambda _: Device(xp, "a GPU that is none"))
-    monkeypatch.setattr(filter_device, "release_unused", lambda: None)
+    monkeypatch.setattr(chunks, "release_unused", lambda: None)
     monkeypatch.setattr(filter_stack, "filter_frames", filter_frames)
     monkeypatch.setattr(filter_stack, "is_device_array", lambda images: isinstance(images, OnDevice))
+    monkeypatch.setattr("xcorr_app.batch.decisions.limits_of", lambda _: None)
     monkeypatch.setattr(filter_stack, "planned_engine", lambda *_, **__: "reuse")
     monkeypatch.setattr(passes, "_PIXELS_PER_DEVICE_CHUNK", 4 * 30 * 31)
     monkeypatch.setattr(passes, "free_bytes", lambda: 1 << 34)
-    monkeypatch.setattr(passes, "release_unused", lambda: None)
+    monkeypatch.setattr(memory, "release_unused", lambda: None)
 
     def with_second_try(job, *arguments, what):
         try:
             return job(*arguments)
         except OutOfMemoryError as error:
-            raise filter_device.DeviceMemoryError(what) from error
+            raise DeviceMemoryError(what) from error
 
-    monkeypatch.setattr(passes, "with_second_try", with_second_try)
+    monkeypatch.setattr(memory, "with_second_try", with_second_try)
     return told
 
 

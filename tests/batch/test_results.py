@@ -9,8 +9,8 @@ import tifffile
 from tests.batch.movies import DRIFT, align, files, movie, record, shifts, table, write_movie
 from tests.io.samples import TYPES, write_imagej, write_ome
 from xcorr_app import apply_shifts
-from xcorr_app.batch import run as run_of_stacks
-from xcorr_app.batch import stack as stack_of_a_run
+from xcorr_app.batch.align import run as run_of_stacks
+from xcorr_app.batch.align import stack as stack_of_a_run
 
 pytestmark = pytest.mark.usefixtures("short_report")
 

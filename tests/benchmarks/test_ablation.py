@@ -10,7 +10,7 @@ import pytest
 
 from benchmarks.correlation.own_kernels import LEADING
 from xcorr_app.gpu.direct.kernel_work import KERNEL_WORK
-from xcorr_app.gpu.direct.variants import VARIANTS
+from xcorr_app.gpu.direct.kernels import KERNELS
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "plot_ablation.py"
 
@@ -50,12 +50,12 @@ def test_steps_are_in_the_order_of_the_design(plot, tmp_path):
 
 
 def test_every_step_is_a_variant_of_the_kernels(plot):
-    assert set(plot.STEPS) <= set(VARIANTS)
+    assert set(plot.STEPS) <= set(KERNELS)
 
 
 def test_what_may_be_the_fastest_is_drawn_and_timed_in_a_quick_run(plot):
     assert set(KERNEL_WORK) <= set(plot.STEPS)
-    assert set(KERNEL_WORK) <= set(LEADING) <= set(VARIANTS)
+    assert set(KERNEL_WORK) <= set(LEADING) <= set(KERNELS)
 
 
 def test_labels_carry_times_and_registers(plot, tmp_path):

@@ -9,7 +9,7 @@ from benchmarks.harness.check import TOLERANCE, Expected
 from tests.benchmarks.small_cases import PEAKS, PLANES, REGISTRATIONS
 from tests.kernels.definition import plane_by_definition
 from xcorr_app.correlation.definition import zncc_by_definition
-from xcorr_app.correlation.engines.task import window_of
+from xcorr_app.correlation.problem import window_of
 
 
 def right_plane(case, data, pair):

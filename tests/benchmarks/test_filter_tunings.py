@@ -1,13 +1,13 @@
 """The sweep of tunings: its grids hold macros that the kernels have, its order, its report, and a whole run."""
 
 import importlib.util
-import re
 import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from benchmarks._filter_grids import GRIDS
 from benchmarks.filters.data import Expected
 from benchmarks.harness import clock, fastest
 from benchmarks.harness.clock import Measured
@@ -16,11 +16,11 @@ from benchmarks.harness.device_rates import DeviceRates
 from benchmarks.harness.fastest import Outcome
 from benchmarks.harness.suites import SUITES
 from tests.benchmarks.small_work import FILTERS
-from xcorr_app.gpu.runtime.compile import kernel_root
+from xcorr_app.gpu.im2win import kernels as im2win
+from xcorr_app.gpu.pointwise import kernels as pointwise
+from xcorr_app.gpu.stencil import kernels as stencil
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "filter_tunings.py"
-BEYOND_THE_SOURCE = {"BLOCK_ROWS"}
-"""Values that a launcher takes beside macros."""
 
 
 @pytest.fixture(scope="module")
@@ -34,41 +34,19 @@ def script():
     return module
 
 
-def macros_of(source):
-    """Macros with a default in a kernel or in what it includes."""
-    text = source.read_text()
-    included = [next(kernel_root().rglob(name)) for name in re.findall(r'#include "([^"]+)"', text)]
-    return set(re.findall(r"#ifndef (\w+)", text)).union(*map(macros_of, included))
+TABLES = {**stencil.KERNELS, **im2win.KERNELS, **pointwise.KERNELS}
 
 
-SOURCES = {"im2win": "im2win_convolve"}
-
-
-@pytest.mark.parametrize(
-    "kernel", ["reuse", "reuse_wide", "separable", "sliding", "im2win", "mix", "pointwise", "pointwise_tiled"]
-)
-def test_grids_hold_macros_of_the_kernels_and_names_of_cases(script, kernel):
+@pytest.mark.parametrize("kernel", GRIDS)
+def test_grids_hold_tunables_of_the_kernels_and_names_of_cases(script, kernel):
     grid = script.GRIDS[kernel]
-    source = next(kernel_root().rglob(f"{SOURCES.get(kernel, kernel)}.cu"))
-    assert set(grid.values) <= macros_of(source) | BEYOND_THE_SOURCE
+    assert set(grid.values) <= TABLES[kernel].tunables
     assert {case.name for case in grid.chosen("")} == set(grid.cases)
     assert grid.chosen("no such case") == []
 
 
-def test_no_kernel_is_left_out(script):
-    assert set(script.GRIDS) >= {"reuse", "reuse_wide", "separable", "sliding", "im2win", "mix", "pointwise"}
-
-
-def test_what_is_left_open_can_be_launched(script):
-    """Macros of the kernel that is named, on a case that exists, and no tuning that its launcher refuses."""
-    for grid in script.OPEN:
-        (case,) = grid.chosen("")
-        assert next(grid.tried()) == {}
-        assert len(grid.listed) == len({tuple(sorted(tuning.items())) for tuning in grid.listed})
-        kernel = "separable" if case.sigma else "reuse_wide"
-        source = next(kernel_root().rglob(f"{kernel}.cu"))
-        known = macros_of(source) | macros_of(source.with_name("reuse.cu")) | BEYOND_THE_SOURCE
-        assert {name for tuning in grid.listed for name in tuning} <= known
+def test_no_kernel_is_left_out():
+    assert set(GRIDS) >= {"reuse", "reuse_wide", "separable", "sliding", "im2win", "mix", "blocking"}
 
 
 def test_the_summary_names_the_best_and_the_tables_own(script):

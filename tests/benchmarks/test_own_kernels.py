@@ -54,7 +54,7 @@ def test_tensor_cores_take_part_where_there_are_any(monkeypatch, case, has):
     monkeypatch.setattr(own_kernels, "has_tensor_cores", lambda: has)
     contenders = {contender.name: contender.choice for contender in own_contenders(case, quick=True)}
     assert contenders.get(TENSOR_PEAK) == ("tensor" if has else None)
-    assert contenders[PEAK_ONLY] == "warp-shuffle"
+    assert contenders[PEAK_ONLY] == "direct"
 
 
 @pytest.mark.parametrize("case", [*PEAKS, *REGISTRATIONS], ids=lambda case: case.name)
@@ -68,7 +68,7 @@ def test_places_of_peaks_are_read_those_left_undecided_too(monkeypatch, finder, 
     width, pairs = case.problem.plane_shape[1], range(case.problem.pairs)
     assert [attempt.read(records, pair) for pair in pairs] == [pair * width + 2 for pair in pairs]
     tensor = name == TENSOR_PEAK
-    assert finder.made == [{"normalize": case.task == "zncc-peak", "tensor": tensor}]
+    assert finder.made == [{"normalize": case.task == "zncc-peak", "engine": "tensor" if tensor else "direct"}]
     shared = case.problem.lefts == 1 and (tensor or case.task == "zncc-peak")
     assert finder.tables_made == ([1] if shared else [])
     if tensor:
@@ -80,17 +80,19 @@ def test_places_of_peaks_are_read_those_left_undecided_too(monkeypatch, finder, 
 @pytest.mark.parametrize("case", PLANES, ids=lambda case: case.name)
 @pytest.mark.parametrize("group", ["tensor", ""])
 @pytest.mark.parametrize("has", [True, False])
-def test_planes_in_a_precision_that_is_asked_for(monkeypatch, case, group, has):
+def test_planes_on_tensor_cores_in_fp16_where_that_is_looked_at(monkeypatch, case, group, has):
     monkeypatch.setattr(own_kernels, "has_tensor_cores", lambda: has)
     monkeypatch.setattr(own_kernels, "device_limits", lambda device: None)
     monkeypatch.setattr(own_kernels, "current_device", lambda: 0)
     found = {each.name: each for each in own_contenders(replace(case, group=group), quick=True)}
-    assert found.keys() & TENSOR_PLANES.keys() == (TENSOR_PLANES.keys() if has and group else set())
+    assert found.keys() & TENSOR_PLANES.keys() == (
+        {"tensor fp16x2", *(TENSOR_PLANES if group else ())} if has else set()
+    )
     for name in found.keys() & TENSOR_PLANES.keys():
         assert found[name].tolerance == TENSOR_PLANES[name][1] < TOLERANCE
 
 
-def test_single_halves_are_right_by_their_tolerance_and_wrong_by_that_of_two():
+def test_single_fp16_is_right_by_its_tolerance_and_wrong_by_that_of_two():
     case = Case("64^2", Problem.full_plane((64, 64), (64, 64)))
     data = random_data(case, np)
     expected = Expected(case, data)

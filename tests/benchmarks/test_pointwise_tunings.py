@@ -105,7 +105,7 @@ def test_a_sweep_checks_and_stops_in_time(script, host):
     assert [each.tuning for each in trials] == [{}, *tunings]
     assert [each.outcome.failure[:12] for each in trials] == ["", "", "wrong answer"]
     assert trials[0].of_floor == pytest.approx(SMALL.floor_seconds(rates) / 2e-6)
-    assert {kernel for kernel, _ in host} == {"auto", "pointwise_tiled"}
+    assert {kernel for kernel, _ in host} == {"auto", "tiled"}
     assert len(list(script.sweep(SMALL, tunings, rates, time.monotonic() - 1, np))) == 1
 
 

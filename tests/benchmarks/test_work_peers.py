@@ -93,13 +93,13 @@ def test_who_takes_part():
     assert len(names("filter", OTHER_FILTERS[2])) == 5
     assert names("filter", OTHER_FILTERS[4]) == ["filter_on_device"]
     assert [len(list(of_torch(case))) for case in (*FILTERS, *OTHER_FILTERS)] == [1] * len(FILTERS) + [0, 1, 0, 0, 0]
-    assert names("im2win", LAYERS[0]) == ["im2win", "im2win, implicit", "im2win, tiled", "im2win, shallow"]
+    assert names("im2win", LAYERS[0]) == ["im2win_on_device", "kernel im2win", "kernel implicit", "kernel shallow"]
     deep = Im2winCase(name="deep", problem=Im2winProblem(1, 8, 9, 9, 4, 3, 3))
-    assert names("im2win", deep) == ["im2win", "im2win, implicit", "im2win, tiled"]
+    assert names("im2win", deep) == ["im2win_on_device", "kernel im2win", "kernel implicit"]
     assert len(names("im2win", LAYERS[-1])) > 10
     assert names("pointwise", MIXTURES[0]) == ["pointwise_on_device", "CuPy matmul"]
     assert "CuPy matmul" not in names("pointwise", MIXTURES[-1])
-    for filters, other in ((30, "mix"), (40, "pointwise_tiled")):
+    for filters, other in ((30, "mix"), (40, "tiled")):
         few = PointwiseCase(name="few", images=1, channels=24, filters=filters, side=4)
         assert names("pointwise", few)[:3] == ["pointwise_on_device", "kernel shallow", f"kernel {other}"]
 

@@ -64,7 +64,7 @@ def convolved(images, filters, stride, **options):
 
 
 def mixed(stack, matrix, axis, *, target, kernel, tuning, out):
-    if kernel == "pointwise":
+    if kernel == "blocking":
         raise ValueError("not for these sizes")
     if isinstance(matrix, StoredMatrix):
         filters, channels = matrix.shape
@@ -174,7 +174,7 @@ def test_pointwise_shows_means_and_failures(monkeypatch, tmp_path):
     layers = [replace(case, group=GROUP) for case in MIXTURES[:2]]
     text, read, _ = run_of(monkeypatch, tmp_path, "pointwise", [*MIXTURES[2:], *layers])
     failures = {timing["what"]: timing["failure"] for timing in read["timings"] if timing["failure"]}
-    assert all(what.startswith(("kernel pointwise", "pointwise, ")) for what in failures)
+    assert all(what.startswith(("kernel blocking", "blocking, ")) for what in failures)
     assert {mean["what"] for mean in read["means"]} >= {"pointwise_on_device", "CuPy matmul"}
     assert {mean["group"] for mean in read["means"]} == {GROUP}
     assert "geometric means" in text

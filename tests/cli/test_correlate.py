@@ -20,8 +20,8 @@ from tests.conftest import ROOT
 from tests.correlation import plain
 from tests.io.samples import noise, write_ome, write_plain
 from xcorr_app import KernelOptions, ShiftWindow, __version__
-from xcorr_app.batch import correlate as batch_correlate
-from xcorr_app.batch import correlation_plan
+from xcorr_app.batch.correlate import plan as correlation_plan
+from xcorr_app.batch.correlate import run as batch_correlate
 from xcorr_app.cli.peak_table import print_peaks
 from xcorr_app.correlation.definition import correlate_by_definition
 from xcorr_app.correlation.forms import FORMS
@@ -200,10 +200,10 @@ def test_no_warning_reaches_the_user(tmp_path, dtype):
 def test_the_kernels_write_the_definition(tmp_path, rng, form):
     left, right = small_operands(rng, form)
     files = write_operand(tmp_path / "l.npy", left), write_operand(tmp_path / "r.npy", right)
-    options = ("--form", form, "--max-shift", "3,5", "--normalization", "none", "--engine", "warp-shuffle")
+    options = ("--form", form, "--max-shift", "3,5", "--normalization", "none", "--engine", "direct")
     run = xcorr("correlate", *files, "-o", tmp_path / "p.npy", "--device", "cuda", *options)
     assert run.code == 0
-    assert "engine warp-shuffle" in run.stdout
+    assert "engine direct" in run.stdout
     assert "checked against the float64 FFT" in run.stdout
     planes = np.load(tmp_path / "p.npy")
     expected = plain.every_pair(left, right, form, lambda f, g: correlate_by_definition(f, g, WINDOW))
@@ -218,14 +218,14 @@ def test_the_variant_asked_for_is_the_one_that_runs(tmp_path, rng):
     with tifffile.TiffFile(tmp_path / "p.tif") as tif:
         facts = json.loads(tif.imagej_metadata["xcorr"])
     asked = KernelOptions("multi-right", rights=2)
-    assert (facts["engine"], facts["kernel_options"]) == ("warp-shuffle", asdict(asked))
+    assert (facts["engine"], facts["kernel_options"]) == ("direct", asdict(asked))
 
 
 @pytest.mark.gpu
 def test_the_kernels_find_the_drift(tmp_path):
     stack = write_movie(tmp_path / "movie.tif")
     write_plain(tmp_path / "first.tif", movie()[:1])
-    options = ("--form", "one-to-many", "--max-shift", "8", "--device", "cuda", "--engine", "warp-shuffle")
+    options = ("--form", "one-to-many", "--max-shift", "8", "--device", "cuda", "--engine", "direct")
     run = xcorr("correlate", tmp_path / "first.tif", stack, "-o", tmp_path / "p.tif", *options)
     assert run.code == 0
     assert [tuple(map(int, row[2:4])) for row in rows_of(run)] == list(DRIFT)

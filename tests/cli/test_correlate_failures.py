@@ -8,7 +8,7 @@ import pytest
 from tests.batch.movies import movie, write_movie
 from tests.cli.planes import correlate, rows_of
 from tests.io.samples import write_plain
-from xcorr_app.batch import correlate as batch_correlate
+from xcorr_app.batch.correlate import run as batch_correlate
 from xcorr_app.correlation import plane
 from xcorr_app.correlation.engines.definition import DefinitionCorrelator
 

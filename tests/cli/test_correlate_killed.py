@@ -15,7 +15,8 @@ from xcorr_app.io import atomic_path
 
 _KILLED_AFTER_THE_FIRST_BLOCK = """
 import os, signal, sys
-from xcorr_app.batch import correlate, correlation_plan
+from xcorr_app.batch.correlate import plan as correlation_plan
+from xcorr_app.batch.correlate import run as correlate
 from xcorr_app.cli import main
 correlation_plan._ELEMENTS_AT_ONCE = 1
 correlate._numbers = lambda *_: os.kill(os.getpid(), signal.SIGKILL)

@@ -47,7 +47,7 @@ def test_device_that_is_not_known(tmp_path, stack, device):
     refused(xcorr("align", stack, "-o", tmp_path / "out", "--device", device), "use auto, cpu, cuda or cuda:N")
 
 
-@pytest.mark.parametrize("engine", ["warp-shuffle", "tensor"])
+@pytest.mark.parametrize("engine", ["direct", "tensor"])
 @pytest.mark.parametrize("device", ["auto", "cpu"])
 def test_engine_of_the_gpu_asked_for_and_none_there(tmp_path, stack, no_cupy, engine, device):
     run = xcorr("align", stack, "-o", tmp_path / "out", "--engine", engine, "--device", device)
@@ -69,5 +69,5 @@ def test_env_says_why_there_is_no_gpu(old_driver):
     run = xcorr("env")
     assert run.code == 0
     assert "cudaErrorInsufficientDriver" in run.stdout
-    for engine in ("warp-shuffle", "tensor"):
+    for engine in ("direct", "tensor"):
         assert f"engine        {engine} on the CPU: it runs on a CUDA device" in run.stdout

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.batch.filter_runs import filtering
 from tests.batch.movies import files, record, refused, write_movie, xcorr
 from tests.io.samples import noise, write_plain
-from xcorr_app.batch import filter_run
+from xcorr_app.batch.filter import run as filter_run
 from xcorr_app.cli import main
 from xcorr_app.io.series import StackSource
 from xcorr_app.io.write import StackWriter

@@ -5,13 +5,14 @@ import pytest
 
 from tests.batch.movies import xcorr
 from xcorr_app import __version__
+from xcorr_app.cli import COMMANDS as NAMES
 from xcorr_app.cli import main
 
-COMMANDS = [(), *((name,) for name in main.commands)]
+COMMANDS = [(), *((name,) for name in NAMES)]
 
 
 def command_of(path):
-    return main.commands[path[0]] if path else main
+    return main.get_command(click.Context(main), path[0]) if path else main
 
 
 @pytest.mark.parametrize("path", COMMANDS, ids=" ".join)
@@ -42,7 +43,7 @@ def test_defaults_and_values_are_shown_as_they_are_typed():
 
 @pytest.mark.parametrize("name", ["align", "correlate", "filter"])
 def test_every_default_is_shown(name):
-    for option in main.commands[name].params:
+    for option in command_of((name,)).params:
         if isinstance(option, click.Option) and not option.is_flag:
             # Releases of click differ in how they say that there is no default.
             without = option.default in (None, click.Option(["--x"]).default)
@@ -50,7 +51,7 @@ def test_every_default_is_shown(name):
 
 
 def test_every_option_of_the_stated_usage_exists():
-    known = {name for option in main.commands["align"].params for name in [*option.opts, *option.secondary_opts]}
+    known = {name for option in command_of(("align",)).params for name in [*option.opts, *option.secondary_opts]}
     usage = (
         "-o --reference --max-shift --normalization --subpixel --upsample --prefilter --roi --engine --device --verify "
         "--apply --no-apply --interpolation --border --layout --resume --overwrite --dry-run -q -v --debug --axis "
@@ -64,7 +65,7 @@ def test_usage_of_correlate():
     assert "correlate [OPTIONS] LEFT RIGHT" in text
     for words in ("one-to-one|one-to-many|n-to-mn|n-to-m", "PX | PXY,PXX", "[default: the full plane]", "Exit code"):
         assert words in text, words
-    known = {name for option in main.commands["correlate"].params for name in [*option.opts, *option.secondary_opts]}
+    known = {name for option in command_of(("correlate",)).params for name in [*option.opts, *option.secondary_opts]}
     usage = (
         "-o --form --max-shift --normalization --min-overlap --subpixel --channel --engine --device --verify "
         "--no-verify --tolerance --max-pixels --overwrite -q -v --debug"
@@ -74,7 +75,7 @@ def test_usage_of_correlate():
 
 def test_options_of_one_name_take_the_same_values():
     align, correlate = (
-        {option.name: option for option in main.commands[name].params} for name in ("align", "correlate")
+        {option.name: option for option in command_of((name,)).params} for name in ("align", "correlate")
     )
     # align verifies a number of frames, correlate every plane or none.
     common = set(align) & set(correlate) - {"verify"}
@@ -94,7 +95,7 @@ def test_usage_of_filter():
         assert words in text, words
     for words in ("auto|opencv|separable|fft|scipy|reuse", "gabor:ORIENTATIONS,SCALES", "uint32 is refused"):
         assert words in text, words
-    known = {name for option in main.commands["filter"].params for name in [*option.opts, *option.secondary_opts]}
+    known = {name for option in command_of(("filter",)).params for name in [*option.opts, *option.secondary_opts]}
     usage = (
         "-o --gaussian --box --sobel --laplacian --log --dog --unsharp --taps --bank --mode --cval --dtype --device "
         "--engine --overwrite --resume --layout --max-pixels -q -v --debug"
@@ -105,12 +106,25 @@ def test_usage_of_filter():
 @pytest.mark.parametrize("name", ["align", "correlate"])
 def test_every_engine_is_named(name):
     text = " ".join(xcorr(name, "--help").stdout.split())
-    assert "[auto|fft|warp-shuffle|tensor|definition]" in text
-    assert "its kernels (warp-shuffle) or its tensor cores (tensor)" in text
+    assert "[auto|fft|direct|tensor|definition]" in text
+    assert "its kernels (direct) or its tensor cores (tensor)" in text
 
 
 def test_version():
     assert xcorr("--version").stdout == f"xcorr, version {__version__}\n"
+
+
+def test_an_engine_is_taken_by_its_old_name_too():
+    choice = next(option.type for option in command_of(("align",)).params if option.name == "engine")
+    assert choice.convert("warp-shuffle", None, None) == choice.convert("direct", None, None)
+    assert "warp-shuffle" not in choice.choices
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_completion_scripts(shell):
+    run = xcorr("completion", shell)
+    assert run.code == 0
+    assert f"_XCORR_COMPLETE={shell}_complete" in run.stdout
 
 
 def test_unknown_command_and_option():

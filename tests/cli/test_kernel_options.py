@@ -1,7 +1,5 @@
 """Options of the kernels on the command line: they reach the settings, and what makes no sense is wrong usage."""
 
-import sys
-
 import click
 import pytest
 
@@ -62,13 +60,13 @@ def test_options_are_understood(words, options):
         ("--distribution square", "--distribution"),
         ("--rights 2", "rights belongs to kernel variant multi-right"),
         ("--variant multi-right --rights 9", "multi-right takes 1 to 8"),
-        ("--variant combined --engine fft", "kernel options belong to engine 'warp-shuffle', not to 'fft'"),
-        ("--variant combined --engine tensor", "kernel options belong to engine 'warp-shuffle', not to 'tensor'"),
-        ("--variant combined --engine definition", "kernel options belong to engine 'warp-shuffle'"),
-        ("--variant combined --normalization phase", "kernel options belong to engine 'warp-shuffle'"),
+        ("--variant combined --engine fft", "kernel options belong to engine 'direct', not to 'fft'"),
+        ("--variant combined --engine tensor", "kernel options belong to engine 'direct', not to 'tensor'"),
+        ("--variant combined --engine definition", "kernel options belong to engine 'direct'"),
+        ("--variant combined --normalization phase", "kernel options belong to engine 'direct'"),
         ("--precision fp32", "--precision"),
         ("--precision fp16 --variant combined", "precision belongs to engine 'tensor', kernel variant 'combined' to"),
-        ("--precision fp16 --engine warp-shuffle", "precision belongs to engine 'tensor', not to 'warp-shuffle'"),
+        ("--precision fp16 --engine warp-shuffle", "precision belongs to engine 'tensor', not to 'direct'"),
         ("--precision fp16 --normalization phase", "precision belongs to engine 'tensor', not to 'fft'"),
     ],
 )
@@ -84,7 +82,7 @@ def test_wrong_usage(tmp_path, stack, run_command, words, message):
 def test_kernels_need_a_device(tmp_path, stack, run_command):
     run = COMMANDS[run_command](stack, tmp_path / "out.npy", "--variant", "combined")
     assert run.code == 2
-    assert "'warp-shuffle' cannot run on numpy arrays" in run.stderr
+    assert "'direct' cannot run on numpy arrays" in run.stderr
     run = COMMANDS[run_command](stack, tmp_path / "out.npy", "--precision", "fp16x2")
     assert run.code == 2
     assert "'tensor' cannot run on numpy arrays" in run.stderr
@@ -98,8 +96,7 @@ def test_correlate_plans_with_what_was_asked(tmp_path, stack, monkeypatch, words
         plans.append(options.settings.kernel_options)
         raise ArgumentError("enough")
 
-    # The package hands on the command under the name of its module.
-    monkeypatch.setattr(sys.modules["xcorr_app.cli.correlate"], "plan_correlation", refuse)
+    monkeypatch.setattr("xcorr_app.batch.correlate.plan.plan_correlation", refuse)
     run = correlate(stack, stack, tmp_path / "p.npy", *words.split())
     assert run.lines_of_error == ["xcorr: enough"]
     assert plans == [asked(*words.split())]

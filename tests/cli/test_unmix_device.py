@@ -12,7 +12,7 @@ from tests.batch.movies import refused
 from tests.cli.test_unmix import MATRIX, run_unmix
 from tests.io.samples import noise, write_ome, write_shaped
 from xcorr_app import read_stack, unmix
-from xcorr_app.batch import unmix as batch_unmix
+from xcorr_app.batch.unmix import stack as batch_unmix
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime.select import Device
 
@@ -43,9 +43,10 @@ def test_the_plan_is_explained_without_a_device(tmp_path, monkeypatch, matrix_fi
     assert run.code == 0
     lines = run.stdout.splitlines()
     first = lines.index(f"Plan by the limits of {whose}, by name; this run computes on the CPU:")
+    assert lines[0].startswith("o.tif: ")
     assert lines[first + 1].startswith("  kernel mix: ")
     assert "  2 filters x 3 channels on 4200 pixels" in lines
-    assert (tmp_path / "o.tif").exists()
+    assert not (tmp_path / "o.tif").exists()
 
 
 def test_a_type_that_no_kernel_reads_is_said_so(tmp_path, matrix_file):

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import imagecodecs
 import numpy as np
 import pytest
 import tifffile
 
-from tests.batch.movies import refused
+from tests.batch.movies import align, record, refused, xcorr
 from tests.cli.test_unmix import run_unmix
-from tests.io.samples import noise
+from tests.io.samples import noise, write_plain
 from xcorr_app import read_stack, stain_matrix, unmix
 
 
@@ -32,7 +33,7 @@ def test_a_folder_of_files_of_which_one_is_damaged(tmp_path, slides):
     assert run.code == 1
     lines = run.stdout.splitlines()
     assert next(line for line in lines if line.startswith("failed: ")).startswith(f"failed: {slides / 's2.tif'}")
-    assert lines[-1] == f"2 of 3 files mixed: {out}"
+    assert lines[-1] == f"2 of 3 stacks mixed: {out}"
     assert {path.name for path in out.glob("*.tif")} == {"s1_unmixed.tif", "s10_unmixed.tif"}
     for number in (1, 10):
         data = np.moveaxis(tifffile.imread(slides / f"s{number}.tif"), -1, 0)
@@ -64,7 +65,67 @@ def test_folders_that_are_refused(tmp_path, slides):
     refused(run_unmix(tmp_path / "empty", tmp_path / "o", "--stain", "he"), "holds no TIFF or PNG file")
     refused(run_unmix(slides, slides / "o", "--stain", "he"), "lies in the input folder")
     refused(run_unmix(slides, slides / "notes.txt", "--stain", "he"), "is a file")
-    for options in (("--resume", "--overwrite"), ("--explain",)):
-        assert run_unmix(slides, tmp_path / "o", "--stain", "he", *options).code == 2
+    assert run_unmix(slides, tmp_path / "o", "--stain", "he", "--resume", "--overwrite").code == 2
     assert run_unmix(slides / "s1.tif", tmp_path / "o.tif", "--stain", "he", "--resume").code == 2
     assert not (tmp_path / "o").exists()
+
+
+def test_a_glob_leaves_a_record_like_the_other_commands(tmp_path, slides):
+    out = tmp_path / "out"
+    assert run_unmix(slides / "s1*.tif", out, "--stain", "he").code == 0
+    known = record(out)
+    assert (known["program"], list(known["stacks"]), known["failed"]) == ("xcorr unmix", ["s1", "s10"], False)
+    stack = known["stacks"]["s10"]
+    assert stack["shape"] == [3, 20, 30]
+    assert list(stack["inputs"]) == [str(slides / "s10.tif")]
+    assert {path.name for path in out.glob("*.tif")} == {"s1_unmixed.tif", "s10_unmixed.tif"}
+
+
+def test_the_damaged_file_is_in_the_record(tmp_path, slides):
+    assert run_unmix(slides, tmp_path / "out", "--stain", "he").code == 1
+    assert list(record(tmp_path / "out")["failures"]) == [str(slides / "s2.tif")]
+    assert record(tmp_path / "out")["failed"]
+
+
+def test_single_pages_along_t_are_the_channels_of_one_stack(tmp_path):
+    pages = noise((3, 20, 30))
+    (tmp_path / "lambda").mkdir()
+    for number, page in enumerate(pages):
+        write_plain(tmp_path / "lambda" / f"l{number}.tif", page[np.newaxis])
+    (tmp_path / "m.csv").write_text("1,0,-1\n0,2,0\n")
+    options = ("--matrix", tmp_path / "m.csv", "--channel-axis", "T", "--dtype", "float32")
+    assert run_unmix(tmp_path / "lambda", tmp_path / "out", *options).code == 0
+    found = read_stack(tmp_path / "out" / "lambda_unmixed.tif")
+    assert found.metadata.axes == "CYX"
+    np.testing.assert_array_equal(found.data, unmix(pages, [[1, 0, -1], [0, 2, 0]], dtype="float32"))
+    assert list(record(tmp_path / "out")["matrix_file"]) == [str(tmp_path / "m.csv")]
+
+
+@pytest.mark.parametrize("suffix", [".tif", ".png"])
+def test_colour_images_as_frames_of_one_series(tmp_path, suffix):
+    frames = noise((4, 20, 30, 3), "uint8")
+    (tmp_path / "in").mkdir()
+    for number, frame in enumerate(frames):
+        path = tmp_path / "in" / f"f{number}{suffix}"
+        if suffix == ".png":
+            path.write_bytes(imagecodecs.png_encode(frame))
+        else:
+            tifffile.imwrite(path, frame, photometric="rgb")
+    options = ("--stain", "he", "--layout", "frames")
+    assert run_unmix(tmp_path / "in", tmp_path / "out", *options).code == 0
+    found = read_stack(tmp_path / "out" / "in_unmixed.tif")
+    assert found.metadata.axes == "TCYX"
+    expected = unmix(np.moveaxis(frames, -1, 1), stain_matrix("he").matrix, from_log=True)
+    np.testing.assert_allclose(found.data, expected, atol=1e-6)
+
+
+def test_results_of_another_command_are_not_gone_on_with(tmp_path, slides):
+    write_plain(tmp_path / "m.tif", noise((2, 20, 30)))
+    assert xcorr("filter", "--device", "cpu", tmp_path / "m.tif", "-o", tmp_path / "out", "--box", "3").code == 0
+    refused(run_unmix(slides, tmp_path / "out", "--stain", "he", "--resume"), "results of `xcorr filter`")
+    refused(align(tmp_path / "m.tif", "-o", tmp_path / "out", "--resume"), "results of `xcorr filter`")
+
+
+def test_results_never_lie_among_the_inputs(tmp_path, slides):
+    refused(run_unmix(slides / "s1*.tif", slides, "--stain", "he", "--overwrite"), "holds the input itself")
+    assert run_unmix(slides / "s1*.tif", tmp_path / "o", "--matrix", tmp_path / "none.csv").code == 2

@@ -90,7 +90,7 @@ def test_what_fits_is_computed_once(released):
 
 def test_memory_is_given_back_before_every_smaller_part(released):
     planes_in_batches(LittleMemory(6), *operands("n-to-mn"), WINDOW.shape, np.dtype(float))
-    assert released.count("blocks") == released.count("plans") >= 3
+    assert released.count("blocks") == released.count("plans") >= 2
 
 
 def test_one_pair_that_does_not_fit_is_an_error_with_numbers():

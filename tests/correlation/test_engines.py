@@ -12,14 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.correlation import plain
-from xcorr_app import ShiftWindow, cross_correlate
+from xcorr_app import ShiftWindow, cross_correlate, estimate_shifts
 from xcorr_app.correlation.definition import correlate_by_definition, zncc_by_definition
-from xcorr_app.correlation.engines import ENGINES, choose_engine
+from xcorr_app.correlation.engines import ENGINE_NAMES, ENGINES, canonical_engine, choose_engine
 from xcorr_app.correlation.forms import FORMS
 from xcorr_app.errors import ArgumentError, DeviceError
 from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.settings import Settings
 
-ENGINE_NAMES = ["fft", "definition"]
+ON_THE_HOST = ["fft", "definition"]
 SHAPES = [
     ((1, 1), (1, 1)),
     ((1, 7), (1, 3)),
@@ -69,7 +70,7 @@ def test_plain_definitions_of_the_tests_agree_with_each_other(rng):
         )
 
 
-@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize("engine", ON_THE_HOST)
 @pytest.mark.parametrize(("left_shape", "right_shape"), SHAPES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_full_plane(xp, rng, engine, left_shape, right_shape, dtype):
@@ -81,7 +82,7 @@ def test_full_plane(xp, rng, engine, left_shape, right_shape, dtype):
     np.testing.assert_allclose(plane, expected, rtol=0, atol=bound(left, right, np.finfo(dtype).eps))
 
 
-@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize("engine", ON_THE_HOST)
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("left_shape", "right_shape"), [((9, 8), (9, 8)), ((6, 11), (10, 4))])
 def test_every_form(xp, rng, engine, form, left_shape, right_shape):
@@ -93,7 +94,7 @@ def test_every_form(xp, rng, engine, form, left_shape, right_shape):
     np.testing.assert_allclose(planes, expected, rtol=0, atol=bound(left, right, np.finfo(float).eps))
 
 
-@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize("engine", ON_THE_HOST)
 @pytest.mark.parametrize(
     "window",
     [
@@ -116,7 +117,7 @@ def test_windows_inside_touching_and_outside(xp, rng, engine, window):
     np.testing.assert_allclose(plane, expected, rtol=0, atol=bound(left, right, np.finfo(float).eps))
 
 
-@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize("engine", ON_THE_HOST)
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64", ">u2", ">f4", "uint32"])
 def test_types_of_element(xp, rng, engine, dtype):
     if xp is not np and dtype.startswith(">"):
@@ -131,7 +132,7 @@ def test_types_of_element(xp, rng, engine, dtype):
     np.testing.assert_allclose(plane, expected, rtol=0, atol=bound(left, right, np.finfo(precision).eps))
 
 
-@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize("engine", ON_THE_HOST)
 def test_largest_values_of_sixteen_bits_do_not_overflow(xp, engine):
     image = np.full((40, 40), 65535, dtype=np.uint16)
     plane = plain_sums(xp, image, image, engine, ShiftWindow.symmetric(1, 1))
@@ -139,7 +140,7 @@ def test_largest_values_of_sixteen_bits_do_not_overflow(xp, engine):
     np.testing.assert_allclose(plane, expected, rtol=1e-5)
 
 
-@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize("engine", ON_THE_HOST)
 def test_a_displaced_left_matrix_peaks_at_its_displacement(xp, rng, engine):
     canvas = rng.normal(size=(40, 44))
     right, left = canvas[10:30, 10:34], canvas[7:27, 12:36]  # left[y + 3, x - 2] == right[y, x]
@@ -148,7 +149,7 @@ def test_a_displaced_left_matrix_peaks_at_its_displacement(xp, rng, engine):
     assert np.unravel_index(plane.argmax(), plane.shape) == (3 + 5, -2 + 5)
 
 
-@pytest.mark.parametrize("engine", ENGINE_NAMES)
+@pytest.mark.parametrize("engine", ON_THE_HOST)
 def test_swapping_the_operands_turns_the_plane_around(xp, rng, engine):
     left, right = rng.normal(size=(7, 9)), rng.normal(size=(5, 12))
     there, back = plain_sums(xp, left, right, engine), plain_sums(xp, right, left, engine)
@@ -172,7 +173,7 @@ def test_any_shapes_and_any_window(left_shape, right_shape, rows, columns, seed)
     left, right = rng.normal(size=left_shape), rng.normal(size=right_shape)
     window = ShiftWindow(min(rows), max(rows), min(columns), max(columns))
     expected = plain.sums(left, right, window)
-    for engine in ENGINE_NAMES:
+    for engine in ON_THE_HOST:
         plane = plain_sums(np, left, right, engine, window)
         np.testing.assert_allclose(plane, expected, rtol=0, atol=bound(left, right, np.finfo(float).eps))
 
@@ -202,7 +203,7 @@ def test_the_oracle_equals_the_loops(rng):
 
 def test_choice_of_engine(xp):
     assert choose_engine("auto", xp).name in ENGINES
-    elsewhere = ("warp-shuffle", "tensor") if xp is np else ("definition",)
+    elsewhere = ("direct", "tensor") if xp is np else ("definition",)
     for name in ENGINES:
         if name in elsewhere:
             with pytest.raises(DeviceError, match=name):
@@ -211,3 +212,15 @@ def test_choice_of_engine(xp):
             assert choose_engine(name, xp).name == name
     with pytest.raises(ArgumentError, match=r"unknown engine 'guess'.*fft"):
         choose_engine("guess", xp)
+
+
+def test_the_former_name_of_an_engine_is_understood():
+    assert canonical_engine("warp-shuffle") == "direct"
+    assert [canonical_engine(name) for name in (*ENGINE_NAMES, "auto", "guess")] == [*ENGINE_NAMES, "auto", "guess"]
+    assert set(ENGINE_NAMES) == set(ENGINES)
+    assert Settings(engine="warp-shuffle").engine == "direct"
+    left = np.ones((8, 8), np.float32)
+    with pytest.raises(DeviceError, match="engine 'direct' cannot run on numpy arrays"):
+        cross_correlate(left, left, engine="warp-shuffle")
+    with pytest.raises(DeviceError, match="engine 'direct' cannot run on numpy arrays"):
+        estimate_shifts(np.ones((2, 8, 8), np.float32), engine="warp-shuffle")

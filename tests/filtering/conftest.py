@@ -14,6 +14,7 @@ from tests.kernels.filter_host import forget, numpy_as_device
 from xcorr_app.filtering import device, device_runs
 from xcorr_app.filtering.boundary import padded
 from xcorr_app.gpu.runtime import memory
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 
 class OutOfMemoryError(MemoryError):
@@ -23,7 +24,16 @@ class OutOfMemoryError(MemoryError):
 
 
 def separable_by_definition(
-    images: Any, terms: Any, *, boundary: str, outside: float, origin: Any, dtype: Any, out: Any, clipped: Any
+    images: Any,
+    terms: Any,
+    *,
+    boundary: str,
+    outside: float,
+    origin: Any,
+    dtype: Any,
+    kernel: str,
+    out: Any,
+    clipped: Any,
 ) -> Any:
     """What ``separable_on_device`` is asked to do, in float64."""
     taps = sum(np.outer(column, row) for column, row in terms)
@@ -63,7 +73,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, device_builds: Any) -> Iterator[li
     monkeypatch.setattr(device_runs, "separable_on_device", separable_by_definition)
     monkeypatch.setattr(device, "current_device", lambda: 0)
     monkeypatch.setattr(memory, "release_unused", lambda: None)
-    monkeypatch.setattr(device, "release_unused", lambda: None)
+    monkeypatch.setattr(device, "device_limits", lambda _: KNOWN_DEVICES["h200"])
     device._plan.cache_clear()
     yield numpy_as_device(monkeypatch, device_builds)
     device._plan.cache_clear()

@@ -14,9 +14,10 @@ from tests.kernels.im2win_definition import start_on_host
 from xcorr_app import filter_bank
 from xcorr_app.errors import ArgumentError, DeviceMemoryError, ShapeError
 from xcorr_app.filtering import bank_device
-from xcorr_app.filtering.bank_device import FEWEST_AT_ONCE, runs_at_once
+from xcorr_app.filtering.array_choice import FEWEST_AT_ONCE, decide_bank
 from xcorr_app.filtering.boundary import MODES
-from xcorr_app.gpu.im2win import bank_run
+from xcorr_app.gpu.runtime import memory
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 TYPES = ["int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64"]
 
@@ -33,11 +34,12 @@ class DeviceArray(np.ndarray[Any, Any]):
 
 @pytest.fixture
 def kernels(stand_in: list[Any], device_builds: Any, monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Names of the kernels of all filters at once that were started; NumPy arrays pass for those of a device."""
+    """Names of the kernels that were started; NumPy arrays pass for those of a device."""
     names: list[str] = []
     start_on_host(device_builds, monkeypatch, names)
-    monkeypatch.setattr(bank_run, "release_unused", lambda: None)
-    monkeypatch.setattr(bank_device, "release_unused", lambda: None)
+    monkeypatch.setattr(memory, "release_unused", lambda: None)
+    monkeypatch.setattr(bank_device, "current_device", lambda: 0)
+    monkeypatch.setattr(bank_device, "device_limits", lambda _: KNOWN_DEVICES["h200"])
     monkeypatch.setattr(sys.modules["xcorr_app.filtering.filter_bank"], "is_device_array", lambda x: True)
     return names
 
@@ -45,10 +47,10 @@ def kernels(stand_in: list[Any], device_builds: Any, monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("count", [2, FEWEST_AT_ONCE])
 def test_modes_with_few_and_many_filters(rng: Any, kernels: list[str], mode: Any, count: int) -> None:
-    images, bank = noise(rng, (2, 11, 13), "float32"), rng.normal(size=(count, 5, 4))
+    images, bank = noise(rng, (2, 11, 13), "float32"), rng.normal(size=(count, 9, 8))
     found = filter_bank(images, bank, mode=mode, cval=7)
     agree(found, images[:, None], bank[:, None], mode, 7)
-    assert kernels == (["im2win_pad", "im2win_convolve"] if count == FEWEST_AT_ONCE else [])
+    assert kernels == (["im2win_pad", "im2win_convolve"] if count == FEWEST_AT_ONCE else ["reuse"] * count)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -58,7 +60,7 @@ def test_every_type_with_channels(rng: Any, kernels: list[str], dtype: str) -> N
     wide = dtype in ("int32", "uint32", "float64")
     assert found.dtype == (np.float64 if wide else np.float32)
     agree(found, images, bank, "mirror")
-    assert bool(kernels) != wide
+    assert ("im2win_pad" in kernels) != wide
 
 
 @pytest.mark.parametrize("count", [2, FEWEST_AT_ONCE])
@@ -80,11 +82,11 @@ def test_the_host_computes_what_does_not_fit(rng: Any, kernels: list[str], monke
     on_device = filter_bank(images, bank)
     calls: list[int] = []
 
-    def no_room(source: Any, *_: Any) -> bool:
+    def no_room(_: str, source: Any, *__: Any) -> None:
         calls.append(len(source))
         raise DeviceMemoryError("none")
 
-    monkeypatch.setattr(bank_device, "_at_once", no_room)
+    monkeypatch.setattr(bank_device, "at_once", no_room)
     monkeypatch.setattr(bank_device, "with_second_try", lambda make, *a, what: make(*a).view(DeviceArray))
     found = filter_bank(images.view(DeviceArray), bank)
     agree(found, images, bank, "reflect")
@@ -94,25 +96,47 @@ def test_the_host_computes_what_does_not_fit(rng: Any, kernels: list[str], monke
 
 def test_memory_that_is_short_once(rng: Any, kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     images, bank = noise(rng, (3, 2, 9, 8), "uint16"), rng.normal(size=(4, 2, 3, 3))
-    taken, at_once = [], bank_device._at_once
+    taken, at_once = [], bank_device.at_once
 
-    def short_once(source: Any, *rest: Any) -> bool:
+    def short_once(kernel: str, source: Any, *rest: Any) -> None:
         taken.append(len(source))
         if len(source) > 1:
             raise OutOfMemoryError
-        return at_once(source, *rest)
+        at_once(kernel, source, *rest)
 
-    monkeypatch.setattr(bank_device, "_at_once", short_once)
+    monkeypatch.setattr(bank_device, "at_once", short_once)
     agree(filter_bank(images, bank), images, bank, "reflect")
     assert taken == [3, 1, 1, 1]
 
 
+def decided(dtype: str, bank_shape: tuple[int, int, int, int], size: int = 200) -> str:
+    shape = (2, bank_shape[1], size, size)
+    return decide_bank(shape, np.dtype(dtype), bank_shape, KNOWN_DEVICES["h200"]).name
+
+
 def test_what_runs_at_once() -> None:
-    single, double = np.dtype(np.uint16), np.dtype(np.float64)
-    assert runs_at_once(single, (FEWEST_AT_ONCE, 1, 9, 9))
-    assert not runs_at_once(single, (FEWEST_AT_ONCE - 1, 1, 9, 9))
-    assert runs_at_once(single, (2, 3, 9, 9))
-    assert not runs_at_once(double, (64, 3, 9, 9))
+    assert decided("uint16", (FEWEST_AT_ONCE, 1, 9, 9)) == "im2win:implicit"
+    assert decided("uint16", (FEWEST_AT_ONCE - 1, 1, 9, 9)) == "filters"
+    assert decided("uint16", (2, 3, 9, 9)) == "im2win:implicit"
+    assert decided("float64", (64, 3, 9, 9)) == "filters"
+
+
+def test_few_products_stay_in_registers() -> None:
+    assert decided("uint16", (2, 1, 5, 5)) == decided("float32", (64, 3, 3, 3)) == "im2win:shallow"
+    assert decided("uint16", (1, 1, 5, 5)) == "filters"
+    assert decided("float32", (4, 1, 5, 5), 2**15) == "filters"  # in bands, which the kernel does not write
+
+
+def test_the_cpu_sums_small_filters_and_transforms_large_ones() -> None:
+    for side, engine in ((10, "opencv"), (11, "fft")):
+        assert decide_bank((1, 1, 99, 99), np.dtype("float32"), (4, 1, side, side), None).name == engine
+
+
+@pytest.mark.parametrize("count", [2, 9])
+def test_few_products_give_the_sums_of_the_definition(rng: Any, kernels: list[str], count: int) -> None:
+    images, bank = noise(rng, (2, 33, 26), "float32"), rng.normal(size=(count, 5, 4))
+    agree(filter_bank(images, bank, mode="wrap"), images[:, None], bank[:, None], "wrap")
+    assert kernels == ["im2win_pad", "shallow"]
 
 
 @pytest.mark.usefixtures("kernels")

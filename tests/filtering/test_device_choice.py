@@ -8,16 +8,38 @@ import numpy as np
 import pytest
 
 import xcorr_app as xc
+from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError
-from xcorr_app.filtering.device_choice import device_engine, is_cheaper_apart, needs_double, slides
+from xcorr_app.filtering.choice import decide_filter, is_cheaper_apart, slides
+from xcorr_app.filtering.precision import needs_double
 from xcorr_app.filtering.request import Request, checked_request
 from xcorr_app.filtering.taps import Filter
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
+
+H200 = KNOWN_DEVICES["h200"]
 
 
 def request(taps: Any, image_type: str = "float32", **options: Any) -> Request:
     asked = {"cval": 0.0, "origin": 0, "dtype": "same", "engine": "auto", "flip": False, **options}
     mode = asked.pop("mode", "reflect")
     return checked_request((200, 200), np.dtype(image_type), taps, mode, **asked)
+
+
+def decided(
+    taps: Any,
+    image_type: str = "float32",
+    *,
+    limits: Any = H200,
+    engine: str = "auto",
+    images: Any = (200, 200),
+    **more: Any,
+) -> Decision:
+    asked = request(taps, image_type, **more)
+    return decide_filter(asked, taps, images, np.dtype(image_type), limits, engine)
+
+
+def engine_on_device(taps: Any, engine: str = "auto") -> str:
+    return decided(taps, engine=engine, limits=DeviceLimits()).engine
 
 
 def full_rank(*shape: int) -> Any:
@@ -36,7 +58,7 @@ def full_rank(*shape: int) -> Any:
         (xc.filters.sobel("x"), "reuse"),
         (xc.filters.log(1.0), "separable"),
         (xc.filters.gaussian(1), "separable"),
-        (xc.filters.gaussian(100), "separable"),
+        (xc.filters.gaussian(100), "sliding"),
         (full_rank(9, 9), "reuse"),
         (full_rank(63, 63), "reuse"),
         (full_rank(64, 5), "fft"),
@@ -45,7 +67,7 @@ def full_rank(*shape: int) -> Any:
     ],
 )
 def test_what_auto_takes(taps: Any, engine: str) -> None:
-    assert device_engine(request(taps).kernel, "auto") == engine
+    assert engine_on_device(taps) == engine
 
 
 def test_the_rule_counts_products_where_the_copy_does_not_hide_them() -> None:
@@ -59,16 +81,16 @@ def test_the_rule_counts_products_where_the_copy_does_not_hide_them() -> None:
 @pytest.mark.parametrize("engine", ["opencv", "scipy"])
 def test_engines_of_the_cpu_are_refused(engine: Any) -> None:
     with pytest.raises(ArgumentError, match=r"runs on the CPU.*cupy\.asnumpy"):
-        device_engine(request(np.ones((3, 3))).kernel, engine)
+        engine_on_device(np.ones((3, 3)), engine)
 
 
 def test_engines_that_cannot_run_the_taps_are_refused() -> None:
     with pytest.raises(ArgumentError, match="rank 1 or 2"):
-        device_engine(request(np.eye(5)).kernel, "separable")
+        engine_on_device(np.eye(5), "separable")
     with pytest.raises(ArgumentError, match="up to 63 x 63 taps"):
-        device_engine(request(np.ones((64, 2))).kernel, "reuse")
-    assert device_engine(request(np.eye(5)).kernel, "fft") == "fft"
-    assert device_engine(request(np.ones((3, 3))).kernel, "separable") == "separable"
+        engine_on_device(np.ones((64, 2)), "reuse")
+    assert engine_on_device(np.eye(5), "fft") == "fft"
+    assert engine_on_device(np.ones((3, 3)), "separable") == "separable"
 
 
 @pytest.mark.parametrize(
@@ -146,7 +168,8 @@ SMOOTH = np.full((3, 3), 1 / 9)
 )
 def test_where_float32_sums_are_not_exact_enough(taps: Any, image_type: str, options: Any, double: bool) -> None:
     asked = request(taps, image_type, **options)
-    assert needs_double(asked, np.dtype(image_type), device_engine(asked.kernel, "auto")) is double
+    engine = decided(taps, image_type, **options).engine
+    assert needs_double(asked, np.dtype(image_type), engine) is double
 
 
 def test_terms_that_cancel_are_summed_in_float64() -> None:
@@ -157,5 +180,82 @@ def test_terms_that_cancel_are_summed_in_float64() -> None:
         (xc.filters.dog(2, 2.05), False),
     ):
         asked = request(made)
-        assert device_engine(asked.kernel, "auto") == "separable"
+        assert decided(made).engine == "separable"
         assert needs_double(asked, np.dtype("float32"), "separable") is double
+
+
+STACK = (64, 1024, 1024)
+
+
+def test_a_gaussian_of_eight_pixels_runs_on_tensor_cores() -> None:
+    found = decided(xc.filters.gaussian(8), images=STACK)
+    assert found.name == "separable:banded"
+    assert "tensor cores" in found.reason
+    expected = {candidate.kernel: candidate.microseconds for candidate in found.candidates}
+    assert expected["banded"] == pytest.approx(336, rel=0.15)
+    assert expected["separable"] == pytest.approx(406, rel=0.15)
+
+
+def test_only_the_device_that_was_measured_takes_tensor_cores() -> None:
+    for name, kernel in (("h200", "banded"), ("a100", "separable"), ("t4", "separable")):
+        assert decided(xc.filters.gaussian(8), images=STACK, limits=KNOWN_DEVICES[name]).kernel == kernel
+
+
+def test_a_gaussian_of_64_pixels_slides() -> None:
+    found = decided(xc.filters.gaussian(64), images=STACK)
+    assert found.name == "sliding:sliding"
+    assert "wide" in found.reason
+    assert found.candidates[0].microseconds == pytest.approx(500, rel=0.15)
+    assert decided(xc.filters.gaussian(20), "uint16").kernel == "sliding"
+    slow = decided(xc.filters.gaussian(20), "uint16", limits=DeviceLimits(compute_capability=89))
+    assert slow.engine == "separable"
+
+
+def test_small_taps_name_the_dense_kernel_and_why() -> None:
+    found = decided(np.ones((5, 5)), "uint16", images=STACK)
+    assert found.name == "reuse:reuse"
+    assert "5 x 5 taps take about as long as the copy" in found.reason
+    assert "registers" in found.reason
+    assert decided(np.ones((7, 7)), "uint16").kernel == "separable"
+    assert decided(full_rank(31, 31)).kernel == "reuse_wide"
+
+
+def test_every_kernel_can_be_asked_for_by_name() -> None:
+    for kernel, taps in (
+        ("exchange_3", np.ones((3, 3))),
+        ("banded", xc.filters.gaussian(2)),
+        ("reuse_wide", np.eye(5)),
+    ):
+        found = decided(taps, engine=kernel)
+        assert (found.kernel, found.reason) == (kernel, "it was asked for")
+    with pytest.raises(ArgumentError, match="3 columns and up to 9 rows"):
+        decided(np.ones((5, 5)), engine="exchange_3")
+    with pytest.raises(ArgumentError, match="runs on a GPU"):
+        decided(np.ones((5, 5)), engine="banded", limits=None)
+
+
+def test_what_is_chosen_is_the_first_candidate_and_all_have_names_of_their_own() -> None:
+    for taps in (np.ones((3, 3)), full_rank(9, 9), full_rank(70, 70), xc.filters.gaussian(2), xc.filters.gaussian(90)):
+        for limits in (H200, None):
+            found = decided(taps, limits=limits)
+            names = [candidate.name for candidate in found.candidates]
+            assert names[0] == found.name
+            assert len(set(names)) == len(names)
+            assert found.reason
+
+
+@pytest.mark.parametrize(
+    ("taps", "finite", "engine"),
+    [
+        (np.ones((3, 3)), True, "opencv"),
+        (np.ones((7, 7)), True, "separable"),
+        (full_rank(9, 9), True, "opencv"),
+        (full_rank(70, 70), True, "fft"),
+        (full_rank(70, 70), False, "opencv"),
+    ],
+)
+def test_the_cpu(taps: Any, finite: bool, engine: str) -> None:
+    asked = request(taps)
+    found = decide_filter(asked, taps, (200, 200), np.dtype("float32"), None, finite=finite)
+    assert found.name == engine
+    assert decide_filter(asked, taps, (200, 200), np.dtype("float32"), None, "scipy").engine == "scipy"

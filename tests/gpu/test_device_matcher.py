@@ -46,7 +46,7 @@ def stack_of(dtype):
     return (stack * 200).round().astype(dtype) if dtype != "float32" else stack.astype(dtype)
 
 
-@pytest.fixture(params=["warp-shuffle", "tensor", "tensor, as many frames"])
+@pytest.fixture(params=["direct", "tensor", "tensor, as many frames"])
 def engine(request, monkeypatch):
     name, _, as_many = request.param.partition(", ")
     if as_many:  # the nearest values of most, all of the others
@@ -56,7 +56,7 @@ def engine(request, monkeypatch):
     near_peak_launches.cache_clear()
 
 
-def assert_same(cupy, stack, reference="first", max_shift=10, engine="warp-shuffle", **options):
+def assert_same(cupy, stack, reference="first", max_shift=10, engine="direct", **options):
     """Compare with the FFT engine; return the result of the kernels."""
     on_device = cupy.asarray(stack)
     ours = estimate_shifts(on_device, reference, max_shift, engine=engine, verify="all", **options)

@@ -9,7 +9,7 @@ from tests.filtering.test_filter_bank import by_definition, noise
 from tests.gpu.test_memory import Allocator, allocations
 from xcorr_app import filter_bank
 from xcorr_app.errors import DataTypeError, DeviceMemoryError, ShapeError
-from xcorr_app.filtering.bank_device import FEWEST_AT_ONCE
+from xcorr_app.filtering.array_choice import FEWEST_AT_ONCE
 from xcorr_app.filtering.banks import gabor, leung_malik
 from xcorr_app.filtering.boundary import MODES
 from xcorr_app.gpu.im2win.bank_run import bank_on_device

@@ -27,7 +27,7 @@ from tests.gpu.test_memory import Allocator, allocations
 from tests.io.samples import noise, write_plain
 from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError, DeviceMemoryError, ShapeError
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.filtering.device import planned_engine
+from xcorr_app.filtering.device import planned
 from xcorr_app.gpu.runtime.memory import release_unused
 from xcorr_app.registration import passes
 from xcorr_app.registration.prefilter import Prefilter
@@ -110,7 +110,7 @@ def test_low_rank_taps(cupy, rng, mode, rank, dtype, shape):
     taps = rng.standard_normal((shape[0], rank)) @ rng.standard_normal((rank, shape[1]))
     taps /= np.abs(taps).sum()
     on_device = cupy.asarray(images)
-    assert planned_engine(on_device, taps, mode, cval=CVAL) == "separable"
+    assert planned(on_device, taps, mode, cval=CVAL).engine == "separable"
     exact = xc.convolve(images.astype(np.float64), taps, mode, cval=CVAL, engine="scipy")
     unit = largest_sum(images, taps, "constant" if mode == "valid" else mode, CVAL)
     assert_same_pixels(xc.convolve(on_device, taps, mode, cval=CVAL).get(), exact, unit)
@@ -122,7 +122,7 @@ def test_engines_agree(cupy, rng, engine, dtype):
     images, taps = random_image(rng, (3, 60, 71), dtype), np.outer(rng.random(9), rng.random(8))
     taps /= taps.sum()
     on_device = cupy.asarray(images)
-    assert planned_engine(on_device, taps, engine=engine) == ("separable" if engine == "auto" else engine)
+    assert planned(on_device, taps, engine=engine).engine == ("separable" if engine == "auto" else engine)
     assert_same_pixels(
         xc.convolve(on_device, taps, engine=engine).get(), convolved(images, taps), largest_sum(images, taps)
     )
@@ -392,7 +392,7 @@ def test_the_command_on_the_device(tmp_path, chosen):
     clipped = assert_rounded(result(tmp_path / "out"), expected(frames, NAMED[chosen]))
     found = record(tmp_path / "out")
     assert found["stacks"]["m"]["clipped_pixels"] == pytest.approx(clipped, abs=5)
-    assert found["stacks"]["m"]["engine"] in ("reuse", "separable", "sliding")
+    assert found["stacks"]["m"]["engine"] in ("reuse", "separable", "banded", "sliding")
     assert "cuda:0" in found["device"]
 
 

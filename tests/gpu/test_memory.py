@@ -46,7 +46,7 @@ def allocations(cupy, job):
     return allocator.calls
 
 
-CASES = [("fft", "none"), ("fft", "zncc"), ("fft", "phase"), ("warp-shuffle", "none"), ("warp-shuffle", "zncc")]
+CASES = [("fft", "none"), ("fft", "zncc"), ("fft", "phase"), ("direct", "none"), ("direct", "zncc")]
 
 
 @pytest.mark.parametrize(("engine", "normalization"), CASES)
@@ -76,7 +76,7 @@ def same(result, expected):
     assert result.flags == expected.flags
 
 
-@pytest.mark.parametrize("engine", ["fft", "warp-shuffle"])
+@pytest.mark.parametrize("engine", ["fft", "direct"])
 @pytest.mark.parametrize("reference", ["first", "previous", "median"])
 def test_shifts_where_the_nth_allocation_fails(cupy, monkeypatch, reference, engine):
     drift = np.random.default_rng(5).uniform(-4, 4, (7, 2))

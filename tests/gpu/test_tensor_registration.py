@@ -1,4 +1,4 @@
-"""Registration by engine ``tensor`` beside engine ``warp-shuffle``: the same peaks but in ties that are proven.
+"""Registration by engine ``tensor`` beside engine ``direct``: the same peaks but in ties that are proven.
 
 A tie is proven where the scores of both peaks, computed from the pixels in float64, differ by less than 1e-6.
 """
@@ -133,7 +133,7 @@ def cupy():
 @pytest.mark.parametrize("name", SCENES)
 def test_peaks_are_those_of_single_precision(cupy, name):
     stack = stack_of(name)
-    ties = ties_between(stack, matches(cupy, stack, "tensor"), matches(cupy, stack, "warp-shuffle"))
+    ties = ties_between(stack, matches(cupy, stack, "tensor"), matches(cupy, stack, "direct"))
     assert ties <= MOST_TIES.get(name, 0)
 
 
@@ -152,7 +152,7 @@ def test_constant_frames_have_no_shift(cupy):
     stack[2], stack[5] = 0, 1e30
     ours, theirs = (
         estimate_shifts(cupy.asarray(stack), max_shift=WINDOW, weighting="none", engine=engine)
-        for engine in ("tensor", "warp-shuffle")
+        for engine in ("tensor", "direct")
     )
     assert ours.flags == theirs.flags
     assert all("flat" in ours.flags[t] for t in (2, 5))

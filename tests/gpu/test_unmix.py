@@ -13,7 +13,7 @@ from tests.gpu.test_memory import Allocator
 from tests.io.samples import noise, write_ome
 from tests.kernels.pointwise_definition import assert_mixed, random_matrix, random_stack
 from xcorr_app import read_stack, unmix
-from xcorr_app.batch.unmix import NOTE
+from xcorr_app.batch.unmix.stack import NOTE
 from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.filtering.unmix import unmix_counted
 

@@ -12,7 +12,7 @@ from xcorr_app.gpu.stencil.separable import SeparableProblem
 def banded_on_host(folder, images, terms, boundary="reflect", outside=0.0, origin=(0, 0), *, guard=True, **options):
     """Results, and which images are marked; both are poisoned and guarded."""
     ((column, row),) = terms
-    problem = SeparableProblem(images.shape[-2:], (len(column), len(row)), 1, len(images), boundary, origin)
+    problem = SeparableProblem(images.shape[-2:], (len(column), len(row)), len(images), boundary, origin)
     assert fits_banded(problem, column, row, images.dtype.name, "float32")
     launch = banded_launch(problem, same_taps=np.array_equal(column, row), **options)
     results = guarded(np.full((len(images), *problem.result_shape), np.nan, "float32"))

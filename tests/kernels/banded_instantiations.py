@@ -17,7 +17,7 @@ _MANY, _FEW = (64, 1024, 1024), (1, 256, 256)
 
 def _problem(taps, boundary="reflect", origin=(0, 0), stack=_MANY):
     count, *image_shape = stack
-    return SeparableProblem(tuple(image_shape), taps, 1, count, boundary, origin)
+    return SeparableProblem(tuple(image_shape), taps, count, boundary, origin)
 
 
 def launches_of_banded():

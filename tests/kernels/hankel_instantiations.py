@@ -31,12 +31,12 @@ def _window(size, rows, columns, rights=8):
 
 def _launches(problem, **options):
     chosen = hankel_launch(problem, device=_DEVICE, **options)
-    return [chosen.launch, *([chosen.halves] if chosen.halves else [])]
+    return [chosen.launch, *([chosen.convert] if chosen.convert else [])]
 
 
 def _of_frames(problem, **options):
     chosen = frames_launch(problem, device=_DEVICE, **options)
-    return [chosen.places, chosen.products, chosen.sums]
+    return [chosen.expand, chosen.products, chosen.sums]
 
 
 def launches_of_hankel():

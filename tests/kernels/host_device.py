@@ -14,8 +14,8 @@ from pathlib import Path
 import numpy as np
 
 from tests.kernels.build_cache import SHIM, forget_files, headers_of, key_of, load, save
+from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.tile_launches import sum_of_segments
-from xcorr_app.gpu.direct.variants import launch_of
 from xcorr_app.gpu.runtime.compile import kernel_root
 
 _LINKER = ("-fuse-ld=gold",) if shutil.which("ld.gold") else ()  # the fastest of the common ones
@@ -151,7 +151,7 @@ def guards_are_whole(array: np.ndarray) -> bool:
 def correlate_on_host(folder, lefts, rights, problem, variant, *, sum_type="float", tuning=None, device=None):
     """Planes of a batch, computed by the kernel's source on the host; outputs are poisoned beforehand."""
     options = {"sum_type": sum_type, "tuning": tuning, "device": device}
-    launch = launch_of(variant, problem, left_type=str(lefts.dtype), right_type=str(rights.dtype), **options)
+    launch = KERNELS[variant].launch(problem, left_type=str(lefts.dtype), right_type=str(rights.dtype), **options)
     dtype = np.float64 if sum_type == "double" else np.float32
     shape = (problem.pairs, *problem.plane_shape)
     planes = guarded(np.full(shape, 0 if launch.zero_first else np.nan, dtype))

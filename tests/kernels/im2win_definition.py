@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 
 from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.im2win import run as im2win_run
-from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, sum_launch, transform_launch, turn_counters
+from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, semaphore_count, transform_launch
 from xcorr_app.gpu.im2win.problem import stored_filters
+from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -53,9 +55,11 @@ def start_on_host(folder, monkeypatch, names):
         def start(grid, block, arguments, shared_mem):
             assert shared_mem == shared_bytes
             names.append(name.rsplit("/", 1)[-1])
-            arrays = [argument for argument in arguments if isinstance(argument, np.ndarray)]
-            assert all(array.flags.c_contiguous for array in arrays)
+            arrays = [argument for argument in arguments if not isinstance(argument, np.int32)]
+            assert all(array.flags.c_contiguous for array in arrays if isinstance(array, np.ndarray))
             numbers = arguments[len(arrays) :]
+            null = SimpleNamespace(ctypes=SimpleNamespace(data=0))  # comes as a number
+            arrays = [array if isinstance(array, np.ndarray) else null for array in arrays]
             assert all(isinstance(number, np.int32) for number in numbers)
             run_kernel(folder, Launch(name, defines, *grid, *block, shared_mem), arrays, numbers)
 
@@ -90,7 +94,7 @@ def convolve_on_host(folder, images, filters, problem, *, implicit=False, segmen
         run_kernel(folder, basic_launch(problem, basic_rows), (source, stored, output), problem.arguments())
     else:
         launch = convolve_launch(problem, implicit=implicit, segments=segments, tuning=tuning)
-        passed = guarded(np.zeros(turn_counters(launch), np.int32))
+        passed = guarded(np.zeros(semaphore_count(launch), np.int32))
         further = 0 if passed.size else launch.segments - 1
         workspace = guarded(np.full((further, *problem.out_shape), np.nan, np.float32))
         arrays = (source, as_read(launch, filters), output, workspace, passed)
@@ -99,7 +103,7 @@ def convolve_on_host(folder, images, filters, problem, *, implicit=False, segmen
         assert guards_are_whole(passed)
         assert not passed.any()  # as the next launch wants them
         if further:
-            add = sum_launch(problem, launch.segments)
+            add = add_segments_launch(problem.filters * problem.columns, launch.segments)
             run_kernel(folder, add, (output, workspace), add.extra)
     assert guards_are_whole(output)
     return output

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.direct.kernels import KERNELS, LARGEST
 from xcorr_app.gpu.direct.options import TUNABLES, KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.tile_launches import sum_of_segments
 from xcorr_app.gpu.direct.tuning import NARROW
-from xcorr_app.gpu.direct.variants import VARIANTS, launch_of
 from xcorr_app.gpu.im2win.bank import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.launches import (
     ABLATION,
@@ -15,21 +15,22 @@ from xcorr_app.gpu.im2win.launches import (
     basic_launch,
     convolve_launch,
     filters_launch,
-    sum_launch,
     transform_launch,
 )
-from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
+from xcorr_app.gpu.im2win.problem import LAYERS
 from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
-from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch, uncentre_launch
-from xcorr_app.gpu.peaks.table_launches import overlap_sums_launch, small_table_launch
+from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
+from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
+from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil.problem import FilterProblem
 from xcorr_app.gpu.stencil.reuse import filter_launch
 from xcorr_app.gpu.stencil.separable import SeparableProblem, separable_launch
+from xcorr_app.gpu.tensor.planes import uncentre_launch
 
 COMMON_TYPES = [("float32", "float32", "float"), ("uint16", "uint16", "float")]
 """Types of left, right and sums: read as they are, and converted on load."""
@@ -57,12 +58,12 @@ SHAPED = {
 
 def launches_of_variants(types_of_sums):
     """Every variant with its table's tunables, and the launches that follow it; what a variant refuses is left out."""
-    for variant in VARIANTS:
+    for variant in KERNELS:
         for problem in SHAPED.get(variant, [full(256)]):
             for left_type, right_type, sum_type in types_of_sums:
                 types = {"left_type": left_type, "right_type": right_type, "sum_type": sum_type}
                 try:
-                    launch = launch_of(variant, problem, **types)
+                    launch = KERNELS[variant].launch(problem, **types)
                 except ArgumentError:
                     continue
                 if launch.segments > 1:
@@ -90,7 +91,7 @@ def launches_of_peaks(types_of_sums):
             yield small_table_launch(right_type, 1)
             yield around_peak_launch(1)
             for width in (100, 512, 1024):
-                yield overlap_sums_launch(right_type, 1, width, 1)
+                yield summed_area_launch(right_type, 1, width, 1)
     for normalize in (False, True):
         yield plane_peak_launch(full(64), normalize=normalize, device=device)
 
@@ -111,18 +112,20 @@ def other_launches_of_peaks():
 def narrow_launches():
     """The tile of every narrow window: its width is the window's, its height what registers allow."""
     for width in range(1, NARROW + 1):
-        yield launch_of("combined", Problem((512, 512), (512, 512), (-1, -1), (width, width), lefts=256))
+        yield KERNELS["combined"].launch(Problem((512, 512), (512, 512), (-1, -1), (width, width), lefts=256))
 
 
 def extreme_launches():
     """Every tunable that a user may set at the largest value, all of a variant's together."""
-    for variant in VARIANTS:
-        largest = {name: most[variant] for name, (_, most) in TUNABLES.items() if variant in most}
+    for variant in KERNELS:
+        largest = {
+            name: LARGEST[variant][macro] for name, macro in TUNABLES.items() if macro in LARGEST.get(variant, {})
+        }
         if largest:
             for left_type, right_type, sum_type in COMMON_TYPES:
                 types = {"left_type": left_type, "right_type": right_type, "sum_type": sum_type}
                 problem = full(256, lefts=16, rights=16, rights_per_left=16)
-                yield launch_of(variant, problem, tuning=KernelOptions(variant, **largest).tuning(), **types)
+                yield KERNELS[variant].launch(problem, tuning=KernelOptions(variant, **largest).tuning(), **types)
 
 
 def launches_of_im2win():
@@ -130,14 +133,14 @@ def launches_of_im2win():
     for layer in LAYERS.values():
         yield from (transform_launch(layer), basic_launch(layer), filters_launch(layer))
         yield from (convolve_launch(layer), convolve_launch(layer, implicit=True))
-    yield sum_launch(LAYERS[12], 2)
+    yield add_segments_launch(LAYERS[12].filters * LAYERS[12].columns, 2)
     yield _padding("reflect", "float32")
 
 
 def other_launches_of_im2win():
     """Every tile with every depth, and in turns; the ablation's steps; boundaries and types of a bank's images."""
     yield transform_launch(LAYERS[8], vector=1)
-    yield sum_launch(Im2winProblem(1, 1, 3, 3, 1, 3, 3), 2)
+    yield add_segments_launch(1, 2)
     for tile in TILES:
         for depth in TILE_DEPTHS:
             yield convolve_launch(LAYERS[8], implicit=True, tuning={**tile.defines(), "TILE_K": depth})
@@ -199,7 +202,7 @@ def launches_of_separable():
     for taps in (9, 17, 33, 65):
         for element in ("float32", "uint16"):
             for terms in (1, 2):
-                problem = SeparableProblem((1024, 1024), (taps, taps), terms, 64)
+                problem = SeparableProblem((1024, 1024), (taps, taps), 64, terms=terms)
                 yield separable_launch(problem, image_type=element, result_type=element, clips=terms > 1)
 
 
@@ -209,7 +212,7 @@ def other_launches_of_separable():
     for shape in shapes:
         for terms in (1, 2):
             for element, result in (("float32", "float32"), ("uint8", "uint8"), ("int16", "float32")):
-                problem = SeparableProblem((1024, 1024), shape, terms, 64, "constant")
+                problem = SeparableProblem((1024, 1024), shape, 64, "constant", terms=terms)
                 yield separable_launch(problem, image_type=element, result_type=result)
     for taps in (12, 18, 24, 34, 48, 65, 68, 96, 129):
         for element, result in (("float32", "float32"), ("uint8", "uint8"), ("int16", "float32")):
@@ -217,7 +220,7 @@ def other_launches_of_separable():
             yield separable_launch(problem, image_type=element, result_type=result)
     for shape in [(3, 3), (17, 17), (34, 9), (68, 129)]:
         for terms in (1, 2):
-            problem = SeparableProblem((1024, 1024), shape, terms)
+            problem = SeparableProblem((1024, 1024), shape, terms=terms)
             yield separable_launch(problem, image_type="float64", result_type="float64")
     for width in (64, 32):
         yield separable_launch(SeparableProblem((1024, width), (9, 9)), image_type="uint8", result_type="int16")

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
-from xcorr_app.gpu.pointwise.launches import pointwise_launch
+from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.mix import mixing_argument, sums_in_double
 from xcorr_app.gpu.pointwise.mix_bytes import byte_matrix, bytes_argument
 from xcorr_app.gpu.pointwise.mix_split import split_argument
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_argument
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
-from xcorr_app.gpu.pointwise.tiles import pointwise_argument, segment_sum_launch, stored_matrix
+from xcorr_app.gpu.pointwise.tiles import add_segments_launch, pointwise_argument, stored_matrix
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 COUNTERS = 256
@@ -150,7 +150,7 @@ def mixed_on_host(
         run_kernel(folder, launch, (images, results, third, values, argument), launch.extra)
         assert guards_are_whole(more)
         if launch.segments > 1:
-            then = segment_sum_launch(problem, launch.segments)
+            then = add_segments_launch(problem.pixels * problem.filters, launch.segments)
             run_kernel(folder, then, (results, more), then.extra)
     assert surroundings_are_whole(results)
     assert guards_are_whole(counters)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from xcorr_app.gpu.pointwise.launches import pointwise_launch
+from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.tile_shapes import TILES
 from xcorr_app.gpu.pointwise.tiles import tiled_launch
@@ -35,10 +35,10 @@ def launches_of_pointwise():
     yield pointwise_launch(mixing(8, 8, interleaved=True))
     for channels, filters, side in LAYERS:
         problem = PointwiseProblem(32, channels, filters, side * side)
-        yield from (pointwise_launch(problem, kernel) for kernel in ("pointwise", "pointwise_tiled"))
+        yield from (pointwise_launch(problem, kernel) for kernel in ("blocking", "tiled"))
     for images in (1, 32):
         for channels, filters, side in ((960, 320, 7), *DEEP_LAYERS):
-            yield pointwise_launch(PointwiseProblem(images, channels, filters, side * side), "pointwise_tiled")
+            yield pointwise_launch(PointwiseProblem(images, channels, filters, side * side), "tiled")
 
 
 def other_launches_of_pointwise():
@@ -61,11 +61,11 @@ def other_launches_of_pointwise():
     for images in (1, 128):
         for channels, filters, side in LAYERS:
             problem = PointwiseProblem(images, channels, filters, side * side)
-            yield from (pointwise_launch(problem, kernel) for kernel in ("pointwise", "pointwise_tiled"))
+            yield from (pointwise_launch(problem, kernel) for kernel in ("blocking", "tiled"))
     for image, result in (("uint8", "uint8"), ("uint16", "float32")):
-        yield pointwise_launch(PointwiseProblem(1, 64, 40, _PLANES, image, result, count=True, clip=True), "pointwise")
-    yield pointwise_launch(PointwiseProblem(1, 64, 64, _PLANES // 16, density=True), "pointwise")
-    for kernel in ("pointwise", "pointwise_tiled"):
+        yield pointwise_launch(PointwiseProblem(1, 64, 40, _PLANES, image, result, count=True, clip=True), "blocking")
+    yield pointwise_launch(PointwiseProblem(1, 64, 64, _PLANES // 16, density=True), "blocking")
+    for kernel in ("blocking", "tiled"):
         yield pointwise_launch(PointwiseProblem(10**5, 64, 64, 1), kernel)
     for tile in TILES:  # any may be chosen; whole planes where no vector of pixels is read
         plane = 49 if tile.micro_n % 4 or tile.warps_k == 4 else 0

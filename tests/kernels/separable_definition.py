@@ -70,7 +70,7 @@ def separable_on_host(
 ):
     """Results of the kernel's own source and the number of clipped ones; outputs poisoned and guarded."""
     shape = tuple(len(taps) for taps in terms[0])
-    problem = SeparableProblem(images.shape[-2:], shape, len(terms), len(images), boundary, origin)
+    problem = SeparableProblem(images.shape[-2:], shape, len(images), boundary, origin, len(terms))
     types = {"image_type": images.dtype.name, "result_type": result_type or images.dtype.name}
     value = outside if boundary == "constant" else None
     options.setdefault("clips", not never_clips(terms, **types, outside=value))

@@ -10,11 +10,10 @@ from xcorr_app.gpu.pointwise.shallow import shallow_argument, shallow_launch
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
 
 
-def shallow_on_host(folder, images, filters, layer, *, offset=0, pitch=None, tuning=None, device=None):
-    """A layer's output, poisoned beforehand; planes `pitch` elements apart, arrays `offset` elements off 16 bytes."""
-    problem = ShallowProblem.of_layer(layer, pitch)
-    source, size = off_by(images, offset), layer.out_height * layer.out_width
-    planes = off_by(np.full((layer.images, layer.filters, problem.plane_pitch), np.nan, np.float32), offset)
+def shallow_on_host(folder, images, filters, layer, *, offset=0, tuning=None, device=None):
+    """A layer's output, poisoned beforehand; arrays `offset` elements off 16 bytes."""
+    problem = ShallowProblem.of_bank(layer)
+    source, planes = off_by(images, offset), off_by(np.full(layer.out_shape, np.nan, np.float32), offset)
     addresses = source.ctypes.data | planes.ctypes.data | 16
     launch = shallow_launch(problem, alignment=addresses & -addresses, device=device, tuning=tuning)
     bank = guarded(filters)
@@ -22,5 +21,4 @@ def shallow_on_host(folder, images, filters, layer, *, offset=0, pitch=None, tun
     run_kernel(folder, launch, arrays, launch.extra)
     assert surroundings_are_whole(planes)
     assert guards_are_whole(bank)
-    assert np.isnan(planes[..., size:]).all()  # between planes
-    return planes[..., :size].reshape(layer.out_shape)
+    return planes

@@ -17,12 +17,12 @@ def _pixels(channels, filters, inner, image="float32", result=None, **options):
 
 
 def _windows(channels, size, filter_size, stride=1):
-    return ShallowProblem.of_layer(Im2winProblem(8, channels, *size, 64, *filter_size, stride))
+    return ShallowProblem.of_bank(Im2winProblem(8, channels, *size, 64, *filter_size, stride))
 
 
 def launches_of_shallow():
     """The seventh layer, layers of networks with few channels, unmixing of 32 channels."""
-    yield shallow_launch(ShallowProblem.of_layer(LAYERS[7]))
+    yield shallow_launch(ShallowProblem.of_bank(LAYERS[7]))
     for channels in _CHANNELS:
         yield shallow_launch(_pixels(channels, 6 * channels, 784))
     for element in ("float32", "uint16"):
@@ -48,4 +48,4 @@ def other_launches_of_shallow():
                     except ArgumentError:
                         continue
     for tuning in ({"PIXELS_Y": 1}, {"PIXELS_X": 1, "PIXELS_Y": 8}, {"GROUP": 8, "PIXELS_Y": 2}, {"THREADS": 64}):
-        yield shallow_launch(ShallowProblem.of_layer(LAYERS[7]), tuning=tuning)
+        yield shallow_launch(ShallowProblem.of_bank(LAYERS[7]), tuning=tuning)

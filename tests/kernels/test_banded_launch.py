@@ -48,7 +48,7 @@ MISJUDGED = {((25, 25), (1000, 100, 130)), ((49, 49), (64, 512, 512))}
 
 def problem(shape=(1, 512, 512), taps=(33, 33), **options):
     count, *image_shape = shape
-    return SeparableProblem(tuple(image_shape), taps, 1, count, **options)
+    return SeparableProblem(tuple(image_shape), taps, count, **options)
 
 
 def rows_of(launch):
@@ -184,6 +184,12 @@ def test_tensor_cores_are_taken_where_they_were_measured_to_win(taps, shape):
     taken = is_faster_banded(problem(shape, taps), same_taps=taps[0] == taps[1])
     right = gain > 0.98 if taken else gain < 1.06
     assert right == ((taps, shape) not in MISJUDGED)
+
+
+def test_unlike_taps_that_fill_their_products_are_taken_over_few_results():
+    for shape, taken in (((16, 512, 512), True), ((64, 512, 512), False)):
+        assert is_faster_banded(problem(shape, (65, 65)), same_taps=False) is taken
+    assert not is_faster_banded(problem((16, 512, 512), (65, 3)), same_taps=False)
 
 
 def test_what_was_not_measured_is_left_to_the_other_kernel():

@@ -12,10 +12,10 @@ from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.im2win_definition import start_on_host
 from xcorr_app.errors import ArgumentError, DataTypeError, DeviceMemoryError, ShapeError
 from xcorr_app.filtering.boundary import padded
-from xcorr_app.gpu.im2win import bank_run
 from xcorr_app.gpu.im2win.bank import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.bank_run import bank_on_device
 from xcorr_app.gpu.im2win.problem import MOST_ELEMENTS
+from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil.problem import BOUNDARIES
 
@@ -25,7 +25,7 @@ def started(host_builds, monkeypatch):
     """Names of the kernels that were started, in order."""
     names = []
     start_on_host(host_builds, monkeypatch, names)
-    monkeypatch.setattr(bank_run, "release_unused", lambda: None)
+    monkeypatch.setattr(memory, "release_unused", lambda: None)
     return names
 
 

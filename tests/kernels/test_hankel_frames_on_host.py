@@ -11,7 +11,7 @@ from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.test_hankel_on_host import PROBLEMS, assert_close, images, moments
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.tensor.hankel import slides_left
+from xcorr_app.gpu.tensor.hankel import moving_is_left
 from xcorr_app.gpu.tensor.hankel_frames import frames_launch
 
 SMALL = {"EX_TILES": 1, "N_TILES": 8, "PANEL": 32, "SETS": 2, "SET_WARPS": 1, "FRAME_BUFFERS": 2}
@@ -22,12 +22,12 @@ def sums_on_host(folder, lefts, rights, problem, tuning=None):
     chosen = frames_launch(problem, **types, tuning=tuning, device=DeviceLimits(8))
     planes = guarded(np.full((problem.pairs, *problem.plane_shape), np.nan, np.float32))
     workspace = guarded(np.full(chosen.workspace, np.nan, np.float32))
-    places = guarded(np.full(chosen.place_words, 77, np.uint32))
+    places = guarded(np.full(chosen.hankel_words, 77, np.uint32))
     of_lefts, of_rights = moments(lefts), moments(rights)
-    reference, table = (rights, of_rights) if slides_left(problem) else (lefts, of_lefts)
+    reference, table = (rights, of_rights) if moving_is_left(problem) else (lefts, of_lefts)
     lefts, rights = guarded(lefts), guarded(rights)
     sizes = (*problem.arguments(), 1, 1)
-    run_kernel(folder, chosen.places, (reference, table, places), (*reference.shape[1:], 1, *chosen.places.extra))
+    run_kernel(folder, chosen.expand, (reference, table, places), (*reference.shape[1:], 1, *chosen.expand.extra))
     arrays = (lefts, rights, places, workspace, of_lefts, of_rights)
     run_kernel(folder, chosen.products, arrays, (*sizes, *chosen.products.extra))
     assert not np.isnan(workspace).any()

@@ -11,7 +11,7 @@ from tests.kernels.definition import planes_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.tensor.hankel import hankel_launch, slides_left
+from xcorr_app.gpu.tensor.hankel import hankel_launch, moving_is_left
 from xcorr_app.gpu.tensor.hankel_pieces import pieces_launch
 
 SMALL = {"WARPS": 4, "STEP_ROWS": 2, "PANEL": 64}
@@ -42,12 +42,12 @@ def sums_on_host(folder, lefts, rights, problem, *, tuning=None, split=1, warpgr
     workspace, arrived = guarded(np.full(chosen.workspace, np.nan, np.float32)), np.zeros(chosen.counters, np.int32)
     of_lefts, of_rights = moments(lefts), moments(rights)
     arrays = [guarded(lefts), guarded(rights), planes, workspace, arrived, of_lefts, of_rights]
-    if chosen.halves:
-        plain, table = (rights, of_rights) if slides_left(problem) else (lefts, of_lefts)
-        halves = guarded(np.full(chosen.half_words, 77, np.uint32))
-        run_kernel(folder, chosen.halves, (plain, table, halves), (*plain.shape[1:], 1, *chosen.halves.extra))
-        assert guards_are_whole(halves)
-        arrays.insert(2, halves)
+    if chosen.convert:
+        plain, table = (rights, of_rights) if moving_is_left(problem) else (lefts, of_lefts)
+        fp16 = guarded(np.full(chosen.fp16_words, 77, np.uint32))
+        run_kernel(folder, chosen.convert, (plain, table, fp16), (*plain.shape[1:], 1, *chosen.convert.extra))
+        assert guards_are_whole(fp16)
+        arrays.insert(2, fp16)
     run_kernel(folder, chosen.launch, arrays, (*problem.arguments(), 1, 1, *chosen.launch.extra))
     assert guards_are_whole(planes)
     assert guards_are_whole(workspace)
@@ -124,10 +124,10 @@ def test_two_halves_are_nearly_single_precision(host_builds, name):
 @pytest.mark.parametrize(
     "tuning",
     [
-        {"M_TILES": 2, "N_TILES": 4, "FRAMES": 2, "WARPS": 8, "STEP_ROWS": 4, "PANEL": 64},
-        {"M_TILES": 1, "N_TILES": 2, "FRAMES": 1, "WARPS": 2, "STEP_ROWS": 2, "PANEL": 32},
-        {"M_TILES": 3, "N_TILES": 2, "FRAMES": 1, "TEAMS": 2, "WARPS": 2, "STEP_ROWS": 1, "PANEL": 64},
-        {"M_TILES": 4, "N_TILES": 6, "FRAMES": 1, "WARPS": 4, "STEP_ROWS": 4, "PANEL": 128},
+        {"M_TILES": 2, "N_TILES": 4, "TEAMS": 2, "WARPS": 8, "STEP_ROWS": 4, "PANEL": 64},
+        {"M_TILES": 1, "N_TILES": 2, "WARPS": 2, "STEP_ROWS": 2, "PANEL": 32},
+        {"M_TILES": 3, "N_TILES": 2, "TEAMS": 2, "WARPS": 2, "STEP_ROWS": 1, "PANEL": 64},
+        {"M_TILES": 4, "N_TILES": 6, "WARPS": 4, "STEP_ROWS": 4, "PANEL": 128},
     ],
 )
 def test_every_tile_and_number_of_segments(host_builds, tuning, segments):
@@ -164,7 +164,7 @@ def test_every_tile_of_the_products_of_four_warps(host_builds, tuning, segments)
 @pytest.mark.parametrize("name", [name for name in PROBLEMS if name != "one element"])
 def test_pieces(host_builds, name, tuning):
     problem = PROBLEMS[name]
-    if slides_left(problem):
+    if moving_is_left(problem):
         problem = replace(problem, rights=problem.lefts)
     lefts, rights = images(problem)
     planes = sums_on_host(host_builds, lefts, rights, problem, tuning=tuning, pieces=True)
@@ -181,6 +181,6 @@ def test_pieces_as_they_ship(host_builds, dtypes):
 
 
 def test_lefts_slide_over_the_only_right():
-    assert slides_left(PROBLEMS["many over one right"])
-    assert not slides_left(PROBLEMS["one-to-many"])
-    assert not slides_left(PROBLEMS["one pair"])
+    assert moving_is_left(PROBLEMS["many over one right"])
+    assert not moving_is_left(PROBLEMS["one-to-many"])
+    assert not moving_is_left(PROBLEMS["one pair"])

@@ -12,9 +12,10 @@ import pytest
 
 from tests.kernels.host_device import run_kernel
 from tests.kernels.im2win_definition import convolution_by_definition, integers
-from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, sum_launch, transform_launch, turn_counters
+from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, semaphore_count, transform_launch
 from xcorr_app.gpu.im2win.problem import Im2winProblem, stored_filters
 from xcorr_app.gpu.im2win.tiles import TILES
+from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 
 # No size is a multiple of a tile's; the window tensor is whole vectors, whose stores need an aligned end.
 PROBLEM = Im2winProblem(2, 3, 9, 12, 37, 3, 3)
@@ -22,17 +23,17 @@ ONE_FILTER = replace(PROBLEM, filters=1)
 TALL = {**TILES[0].defines(), "TILE_K": 16}
 
 
-def in_turns(launch, bank):
+def serial(launch, bank):
     """The same launch without a workspace, and with stored filters or the bank."""
-    defines = {**launch.defines, "IN_TURNS": 1, "BANK": bank}
+    defines = {**launch.defines, "SERIAL_SPLIT_K": 1, "BANK": bank}
     return replace(launch, defines=defines, shared_bytes=launch.shared_bytes + 1024 * bank)
 
 
 LAUNCHES = {
     "tiled": (PROBLEM, convolve_launch(PROBLEM, segments=1)),
     "implicit": (PROBLEM, convolve_launch(PROBLEM, implicit=True, segments=2)),
-    "implicit, in turns": (PROBLEM, in_turns(convolve_launch(PROBLEM, implicit=True, segments=2), 0)),
-    "implicit, bank": (PROBLEM, in_turns(convolve_launch(PROBLEM, implicit=True, segments=2, tuning=TALL), 1)),
+    "implicit, in turns": (PROBLEM, serial(convolve_launch(PROBLEM, implicit=True, segments=2), 0)),
+    "implicit, bank": (PROBLEM, serial(convolve_launch(PROBLEM, implicit=True, segments=2, tuning=TALL), 1)),
     "basic": (PROBLEM, basic_launch(PROBLEM, 4)),
     "implicit, one filter": (ONE_FILTER, convolve_launch(ONE_FILTER, implicit=True, segments=1, tuning=TALL)),
 }
@@ -63,13 +64,13 @@ def compute(folder, form, side, outside=0):
     for vector in (1, 4):
         run_kernel(folder, transform_launch(problem, vector=vector), (image, window), problem.arguments())
     arrays = [image if launch.defines.get("IMPLICIT") else window, taps, output]
-    further, number = launch.segments - 1, 0 if form == "basic" else turn_counters(launch)
+    further, number = launch.segments - 1, 0 if form == "basic" else semaphore_count(launch)
     workspace = fenced(np.full((1 if number else further or 1, *problem.out_shape), np.nan, np.float32), side)
     if form != "basic":
         arrays += [workspace, fenced(np.zeros(number or 1, np.int32), side)]
     run_kernel(folder, launch, arrays, (*problem.arguments(), *launch.extra))
     if further and not number:
-        add = sum_launch(problem, launch.segments)
+        add = add_segments_launch(problem.filters * problem.columns, launch.segments)
         run_kernel(folder, add, (output, workspace), add.extra)
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
     if outside:

@@ -11,6 +11,7 @@ from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.im2win import problem as im2win_problem
 from xcorr_app.gpu.im2win import run as im2win_run
 from xcorr_app.gpu.im2win import tiles as im2win_tiles
+from xcorr_app.gpu.im2win.kernels import form_for
 from xcorr_app.gpu.im2win.problem import LAYERS, Im2winProblem
 
 PROBLEM = Im2winProblem(7, 2, 9, 12, 5, 3, 2, 2)
@@ -25,8 +26,8 @@ def started(host_builds, monkeypatch):
 
 
 KERNELS = {
-    "tiled": ["im2win_transform", "im2win_convolve"],
-    "basic": ["im2win_transform", "im2win_basic"],
+    "im2win": ["im2win_transform", "im2win_convolve"],
+    "im2win-basic": ["im2win_transform", "im2win_basic"],
 }
 
 
@@ -70,27 +71,27 @@ def test_options_of_the_high_performance_kernel_choose_it(started, options):
     assert started[-1] == "shallow"
 
 
-@pytest.mark.parametrize("form", ["tiled", "implicit"])
+@pytest.mark.parametrize("form", ["im2win", "implicit"])
 def test_segments_of_k_are_added(started, monkeypatch, form):
     problem = Im2winProblem(2, 9, 7, 8, 6, 3, 3)
     images, filters = integers(problem)
     options = {"form": form, "segments": 4, "tuning": {"TILE_K": 16}}
     output = im2win_run.im2win_on_device(images, filters, **options)
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
-    assert started[-2:] == ["im2win_convolve", "im2win_sum"]
+    assert started[-2:] == ["im2win_convolve", "add_segments"]
     monkeypatch.setattr(im2win_tiles, "_MOST_WORKSPACE", 0)
     np.testing.assert_array_equal(im2win_run.im2win_on_device(images, filters, **options), output)
     assert started[-2:] == (
-        ["im2win_sum", "im2win_convolve"] if form == "implicit" else ["im2win_convolve", "im2win_sum"]
+        ["add_segments", "im2win_convolve"] if form == "implicit" else ["im2win_convolve", "add_segments"]
     )
 
 
 def test_the_form_follows_from_depth_stride_and_filter():
-    shallow = {number for number, layer in LAYERS.items() if im2win_run.form_for(layer) == "shallow"}
+    shallow = {number for number, layer in LAYERS.items() if form_for(layer) == "shallow"}
     assert shallow == {7}
-    assert {im2win_run.form_for(layer) for number, layer in LAYERS.items() if number != 7} == {"implicit"}
-    assert im2win_run.form_for(Im2winProblem(1, 4, 99, 99, 1, 5, 5, 12)) == "tiled"
-    assert im2win_run.form_for(Im2winProblem(1, 4, 99, 99, 1, 25, 5, 12)) == "implicit"
+    assert {form_for(layer) for number, layer in LAYERS.items() if number != 7} == {"implicit"}
+    assert form_for(Im2winProblem(1, 4, 99, 99, 1, 5, 5, 12)) == "im2win"
+    assert form_for(Im2winProblem(1, 4, 99, 99, 1, 25, 5, 12)) == "implicit"
 
 
 def test_views_and_a_new_output(started):
@@ -110,7 +111,7 @@ def test_what_does_not_belong_together_is_refused(started):
         im2win_run.im2win_on_device(images[0], filters)
     with pytest.raises(DataTypeError, match="float32"):
         im2win_run.im2win_on_device(images.astype("float64"), filters)
-    with pytest.raises(ArgumentError, match="auto, implicit, tiled, basic"):
+    with pytest.raises(ArgumentError, match="auto, im2win, im2win-basic, implicit"):
         im2win_run.im2win_on_device(images, filters, form="fast")
     with pytest.raises(ShapeError, match="out must be"):
         im2win_run.im2win_on_device(images, filters, out=np.empty((7, 5, 7, 11), "float32")[..., ::-1])

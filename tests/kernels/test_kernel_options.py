@@ -11,9 +11,9 @@ from tests.kernels.host_device import correlate_on_host
 from xcorr_app import KernelOptions
 from xcorr_app.correlation.engines import ENGINES, choose_engine
 from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.options import PRECISIONS
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.direct.variants import VARIANTS, launch_of
 
 DISTRIBUTED = "warp-shuffle-distributed"
 
@@ -46,7 +46,7 @@ EXTREMES = [
 def test_options_become_macros(options, macros):
     assert options.tuning() == macros
     if options.variant != "auto":
-        launch = launch_of(options.variant, Problem.full_plane((9, 9), (9, 9)), tuning=options.tuning())
+        launch = KERNELS[options.variant].launch(Problem.full_plane((9, 9), (9, 9)), tuning=options.tuning())
         assert macros.items() <= launch.defines.items()
 
 
@@ -59,7 +59,7 @@ def test_what_asks_for_nothing():
 
 def test_the_engine_that_has_what_is_asked_for():
     assert KernelOptions().engine is None
-    assert KernelOptions("combined").engine == "warp-shuffle"
+    assert KernelOptions("combined").engine == "direct"
     assert all(KernelOptions(precision=precision).engine == "tensor" for precision in PRECISIONS)
 
 
@@ -102,7 +102,7 @@ def test_extremes_compute_the_definition(options, rng):
         ({"precision": ["int8"]}, r"unknown precision \['int8'\]"),
         (
             {"precision": "fp16", "variant": "combined"},
-            "belongs to engine 'tensor', kernel variant 'combined' to 'warp-s",
+            "belongs to engine 'tensor', kernel variant 'combined' to 'direct'",
         ),
         ({"precision": "fp16", "rights": 4}, "rights belongs to kernel variant"),
     ],
@@ -114,15 +114,15 @@ def test_what_makes_no_sense_is_refused(arguments, message):
 
 @pytest.mark.parametrize("name", ["fft", "definition"])
 def test_options_need_the_engine_that_has_them(name):
-    with pytest.raises(ArgumentError, match=f"belong to engine 'warp-shuffle', not to '{name}'"):
+    with pytest.raises(ArgumentError, match=f"belong to engine 'direct', not to '{name}'"):
         choose_engine(name, np, None, KernelOptions("combined"))
     assert choose_engine(name, np, None, KernelOptions()) is ENGINES[name]
 
 
-@pytest.mark.parametrize("name", ["auto", "warp-shuffle"])
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("name", ["auto", "direct", "warp-shuffle"])
+@pytest.mark.parametrize("variant", KERNELS)
 def test_asking_for_a_variant_asks_for_the_kernels(name, variant):
-    with pytest.raises(DeviceError, match="'warp-shuffle' cannot run on numpy arrays"):
+    with pytest.raises(DeviceError, match="'direct' cannot run on numpy arrays"):
         choose_engine(name, np, None, KernelOptions(variant))
 
 
@@ -131,6 +131,6 @@ def test_asking_for_a_precision_asks_for_tensor_cores(precision):
     for name in ("auto", "tensor"):
         with pytest.raises(DeviceError, match="'tensor' cannot run on numpy arrays"):
             choose_engine(name, np, None, KernelOptions(precision=precision))
-    for name in ("fft", "warp-shuffle", "definition"):
+    for name in ("fft", "direct", "definition"):
         with pytest.raises(ArgumentError, match=f"precision belongs to engine 'tensor', not to '{name}': leave one"):
             choose_engine(name, np, None, KernelOptions(precision=precision))

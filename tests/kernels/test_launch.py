@@ -8,8 +8,9 @@ from itertools import product
 import pytest
 
 from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.direct.kernels import KERNELS, max_pairs
+from xcorr_app.gpu.direct.plan import plan_of
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.direct.variants import VARIANTS, computes, launch_of, most_pairs
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 
@@ -63,19 +64,19 @@ def test_within_full_plane():
     assert not Problem((4, 5), (3, 9), (-2, -8), (6, 14)).within_full_plane()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", KERNELS)
 @pytest.mark.parametrize("plane", [(1, 1), (63, 63), (1023, 3), (3, 1023), (4095, 4095)])
 def test_every_launch_of_a_huge_batch_fits_the_grid(variant, plane):
     batch = {"lefts": 3, "rights": 70_000_000, "rights_per_left": 70_000_000}
     problem = Problem((2048, 2048), (2048, 2048), (-plane[0] // 2, -plane[1] // 2), plane, **batch)
-    most = most_pairs(variant, problem)
+    most = max_pairs(variant, problem)
     assert most >= 1
     first = next(problem.parts(most))
-    if not computes(variant, first.problem):
+    if KERNELS[variant].accepts(first.problem, DeviceLimits()) is not None:
         with pytest.raises(ArgumentError):
-            launch_of(variant, first.problem)
+            KERNELS[variant].launch(first.problem)
         return
-    launch = launch_of(variant, first.problem)
+    launch = KERNELS[variant].launch(first.problem)
     while launch:
         assert launch.blocks * launch.threads < 2**31 * 32
         assert launch.blocks < 2**31
@@ -84,7 +85,7 @@ def test_every_launch_of_a_huge_batch_fits_the_grid(variant, plane):
         launch = launch.then
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", KERNELS)
 @pytest.mark.parametrize("kilobytes", [64, 99, 163, 227])
 @pytest.mark.parametrize("sum_type", ["float", "double"])
 def test_every_launch_fits_the_shared_memory_of_its_device(variant, kilobytes, sum_type):
@@ -94,9 +95,12 @@ def test_every_launch_fits_the_shared_memory_of_its_device(variant, kilobytes, s
     for shape, window in product(shapes, windows):
         first = -(window[0] // 2), -(window[1] // 2)
         problem = Problem(shape, shape, first, window, lefts=5000, rights=5000)
-        if computes(variant, problem, device):
+        if KERNELS[variant].accepts(problem, device) is None:
             with suppress(ArgumentError):  # one that the variant computes in float only
-                assert launch_of(variant, problem, device=device, sum_type=sum_type).shared_bytes <= device.shared_bytes
+                assert (
+                    KERNELS[variant].launch(problem, device=device, sum_type=sum_type).shared_bytes
+                    <= device.shared_bytes
+                )
 
 
 @pytest.mark.parametrize("axis", [0, 1])
@@ -113,13 +117,12 @@ def test_overlaps_are_those_of_enumeration(axis):
 def test_a_plane_too_large_for_one_launch_is_refused():
     problem = Problem((2**16, 2**16), (2**16, 2**16), (0, 0), (2**16, 2**16))
     with pytest.raises(ArgumentError, match="smaller window"):
-        most_pairs("overlap-wise", problem)
+        max_pairs("overlap-wise", problem)
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"variant": "fft"}, "unknown variant"),
         ({"left_type": "float64"}, "convert the matrices"),
         ({"sum_type": "half"}, "float or double"),
         ({"variant": "combined", "tuning": {"TILE_X": 7, "WARPS_X": 2}}, "multiple of 4"),
@@ -129,4 +132,9 @@ def test_a_plane_too_large_for_one_launch_is_refused():
 def test_wrong_arguments_are_named(arguments, message):
     arguments = {"variant": "combined", "problem": Problem.full_plane((9, 9), (9, 9)), **arguments}
     with pytest.raises(ArgumentError, match=message):
-        launch_of(**arguments)
+        KERNELS[arguments.pop("variant")].launch(**arguments)
+
+
+def test_an_unknown_variant_is_named():
+    with pytest.raises(ArgumentError, match="unknown variant 'fft'; choose from overlap-wise"):
+        plan_of(Problem.full_plane((9, 9), (9, 9)), "fft")

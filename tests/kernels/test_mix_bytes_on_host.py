@@ -14,7 +14,7 @@ from tests.kernels.pointwise_definition import (
     random_stack,
 )
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise.launches import kernel_for, pointwise_launch
+from xcorr_app.gpu.pointwise.kernels import kernel_for, pointwise_launch
 from xcorr_app.gpu.pointwise.mix_bytes import byte_matrix
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES

@@ -16,7 +16,7 @@ from tests.kernels.pointwise_definition import (
     random_stack,
 )
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise.launches import kernel_for, pointwise_launch
+from xcorr_app.gpu.pointwise.kernels import kernel_for, pointwise_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
@@ -92,6 +92,7 @@ def test_who_takes_it():
     assert kernel_for(replace(problem, inner=2049 * 2049)) == "shallow"
     assert kernel_for(replace(problem, channels=16)) == kernel_for(replace(problem, filters=8)) == "mix"
     assert kernel_for(replace(problem, outer=1, inner=256)) == "mix"
+    assert kernel_for(replace(floats, outer=1, filters=16, inner=112 * 112)) == "shallow"  # 3.5 us for 6.5
     assert kernel_for(replace(problem, inner=1, outer=10**6)) == "mix"
 
 

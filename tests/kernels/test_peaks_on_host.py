@@ -10,10 +10,11 @@ from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges, Strips
-from xcorr_app.gpu.peaks.search import RECORD, peak_launch, plane_peak_launch, uncentre_launch
-from xcorr_app.gpu.peaks.table_launches import overlap_sums_launch, small_table_launch, strip_rows
+from xcorr_app.gpu.peaks.search import RECORD, peak_launch, plane_peak_launch
+from xcorr_app.gpu.peaks.table_launches import small_table_launch, strip_rows, summed_area_launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
+from xcorr_app.gpu.tensor.planes import uncentre_launch
 
 DEVICE = DeviceLimits()
 LEAST = 12  # smaller overlaps score one at many shifts
@@ -41,7 +42,7 @@ def tables_on_host(folder, images, row_edges, column_edges, *, small=True, longe
         return tables
     strips = Strips.of(row_edges, longest)
     bands = strips.edge_of_band.size
-    launch = overlap_sums_launch(str(images.dtype), count, width, strips.rows.shape[0])
+    launch = summed_area_launch(str(images.dtype), count, width, strips.rows.shape[0])
     of_cells, arrived = guarded(np.full((count, bands, cells, 2), np.nan)), np.zeros(count, np.int32)
     arrays = (guarded(images), edge_of_column, strips.rows, strips.edge_of_band, of_cells, arrived, tables)
     run_kernel(folder, launch, arrays, (height, width, strips.rows.shape[0], bands, row_edges.size, cells))

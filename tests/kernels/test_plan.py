@@ -10,9 +10,9 @@ import pytest
 
 from tests.kernels.binding import bind_without_device
 from xcorr_app.gpu.direct import plan as correlation_plan
+from xcorr_app.gpu.direct.kernels import KERNELS, max_pairs
 from xcorr_app.gpu.direct.plan import plan_of
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.direct.variants import launch_of, most_pairs
 from xcorr_app.gpu.runtime import placement
 
 
@@ -72,7 +72,7 @@ def test_a_start_is_the_launch(started):
     plan = plan_of(problem, "combined")
     lefts, rights, planes = stacks(problem)
     plan.run(lefts, rights, planes)
-    launch = launch_of("combined", problem, device=correlation_plan.device_limits(0))
+    launch = KERNELS["combined"].launch(problem, device=correlation_plan.device_limits(0))
     ((name, grid, block, arguments, shared_bytes),) = starts
     assert (name, grid, block, shared_bytes) == ("combined", (launch.blocks,), (launch.threads,), launch.shared_bytes)
     assert all(given is array for given, array in zip(arguments, (lefts, rights, planes), strict=False))
@@ -106,7 +106,7 @@ def test_planes_that_are_added_to_are_zeroed_once(started):
 
 def test_large_batches_go_in_parts(started, monkeypatch):
     starts, _ = started
-    monkeypatch.setattr(correlation_plan, "most_pairs", lambda variant, problem: min(4, most_pairs(variant, problem)))
+    monkeypatch.setattr(correlation_plan, "max_pairs", lambda variant, problem: min(4, max_pairs(variant, problem)))
     problem = Problem.full_plane((5, 6), (7, 8), lefts=3, rights=18, rights_per_left=6)
     lefts, rights, planes = stacks(problem)
     lefts[:] = np.arange(3)[:, None, None]

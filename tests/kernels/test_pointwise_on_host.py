@@ -10,7 +10,7 @@ import pytest
 from benchmarks.pointwise.layers import LAYERS
 from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, random_matrix, random_stack
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise.launches import pointwise_launch
+from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.tiles import tiled_launch
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
@@ -18,7 +18,7 @@ from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 H200 = KNOWN_DEVICES["h200"]
 ONE = replace(H200, multiprocessors=1)
 """A device on which blocks get large tiles, and several of them, from few pixels."""
-BOTH = ("pointwise", "pointwise_tiled")
+BOTH = ("blocking", "tiled")
 
 
 def check(folder, shape, axis, filters, dtype="float32", *, white=None, clip=False, **options):
@@ -71,8 +71,8 @@ def test_very_many_channels(host_builds, kernel, sizes):
 def test_every_number_of_lanes_that_share_channels(host_builds, monkeypatch, count, filters):
     """The reduction over all of them; the planner is made to choose each."""
     monkeypatch.setattr("xcorr_app.gpu.pointwise.planner.CHANNEL_COUNTS", (count,))
-    result = check(host_builds, (2, 37, 45), 1, filters, kernel="pointwise", limits=ONE)
-    again = check(host_builds, (2, 37, 45), 1, filters, kernel="pointwise", limits=ONE, tuning={"ROUNDS": 3})
+    result = check(host_builds, (2, 37, 45), 1, filters, kernel="blocking", limits=ONE)
+    again = check(host_builds, (2, 37, 45), 1, filters, kernel="blocking", limits=ONE, tuning={"ROUNDS": 3})
     np.testing.assert_array_equal(again, result)
 
 
@@ -82,7 +82,7 @@ def test_every_number_of_lanes_that_share_channels(host_builds, monkeypatch, cou
 def test_types_of_dynamic_blocking(host_builds, dtype, target, shape):
     axis = len(shape) - 1 if len(shape) == 2 else 0
     for options in ({}, {"clip": True}, {"white": 200.0}):
-        check(host_builds, shape, axis, 34, dtype, kernel="pointwise", limits=ONE, target=target, **options)
+        check(host_builds, shape, axis, 34, dtype, kernel="blocking", limits=ONE, target=target, **options)
 
 
 @pytest.mark.parametrize("offset", [1, 2])
@@ -97,8 +97,8 @@ def test_channels_shared_by_blocks(host_builds, monkeypatch, segments, inner):
     def with_segments(problem, limits, **options):
         return tiled_launch(problem, limits, segments=segments, **options)
 
-    monkeypatch.setattr("xcorr_app.gpu.pointwise.launches.tiled_launch", with_segments)
-    check(host_builds, (3, 90, inner), 1, 21, kernel="pointwise_tiled")
+    monkeypatch.setattr("xcorr_app.gpu.pointwise.kernels.tiled_launch", with_segments)
+    check(host_builds, (3, 90, inner), 1, 21, kernel="tiled")
 
 
 WHOLE_DEPTH = {
@@ -126,7 +126,7 @@ TUNINGS = [
 
 def tiled_on_host(folder, shape, filters, tuning):
     stack, matrix = random_stack(shape, "float32"), random_matrix(filters, shape[1])
-    result, _ = mixed_on_host(folder, stack, matrix, 1, kernel="pointwise_tiled", tuning=tuning)
+    result, _ = mixed_on_host(folder, stack, matrix, 1, kernel="tiled", tuning=tuning)
     assert_mixed(result, stack, matrix, 1)
     return result
 
@@ -199,11 +199,11 @@ def test_a_bad_value_stays_in_its_pixel(host_builds, kernel, bad, shape):
 
 def test_what_a_kernel_does_not_compute_is_refused():
     with pytest.raises(ArgumentError, match="multiplies float32 alone"):
-        pointwise_launch(PointwiseProblem(1, 40, 40, 9, clip=True), "pointwise_tiled")
+        pointwise_launch(PointwiseProblem(1, 40, 40, 9, clip=True), "tiled")
     for kernel in BOTH:
         with pytest.raises(ArgumentError, match="in parts"):
             pointwise_launch(PointwiseProblem(2**10, 1024, 40, 2**12), kernel)
     with pytest.raises(ArgumentError, match="up to 32 channels"):
         pointwise_launch(PointwiseProblem(1, 33, 1, 9), "mix")
     with pytest.raises(ArgumentError, match="no block can hold"):
-        pointwise_launch(PointwiseProblem(1, 40, 40, 9), "pointwise_tiled", tuning={"WARPS_M": 40})
+        pointwise_launch(PointwiseProblem(1, 40, 40, 9), "tiled", tuning={"WARPS_M": 40})

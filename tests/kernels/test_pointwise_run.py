@@ -16,7 +16,7 @@ from xcorr_app import unmix
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering import unmix as unmix_module
 from xcorr_app.filtering.unmix import unmix_counted
-from xcorr_app.gpu.pointwise import launches as pointwise_launch
+from xcorr_app.gpu.pointwise import kernels as pointwise_launch
 from xcorr_app.gpu.pointwise import run as pointwise_run
 from xcorr_app.gpu.pointwise.mix import mix_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
@@ -98,11 +98,11 @@ def test_a_stack_that_is_not_dense_and_a_given_result():
     assert_mixed(out, stack, matrix, 0)
 
 
-@pytest.mark.parametrize("kernel", ["mix", "mix_split", "shallow", "pointwise", "pointwise_tiled"])
+@pytest.mark.parametrize("kernel", ["mix", "mix_split", "shallow", "blocking", "tiled"])
 @pytest.mark.parametrize("white", [None, 90.0])
 @pytest.mark.usefixtures("host")
 def test_a_matrix_that_was_stored_before(kernel, white):
-    if kernel == "pointwise_tiled" and white:
+    if kernel == "tiled" and white:
         return
     stack, matrix = random_stack((2, 9, 40), "float32"), random_matrix(5, 9)
     stored = stored_matrix(matrix, np, density=white is not None)
@@ -133,7 +133,7 @@ def test_many_channels_in_parts_and_segments(host, monkeypatch, sizes):
     assert_mixed(pointwise_on_device(stack, matrix, 1, tuning=tuning), stack, matrix, 1)
     kernels = [launch.entry for launch in host]
     assert kernels.count("pointwise_tiled") == 2
-    assert kernels.count("im2win_sum") == (2 if channels == 300 else 0)
+    assert kernels.count("add_segments") == (2 if channels == 300 else 0)
 
 
 @pytest.mark.usefixtures("host")

@@ -47,9 +47,8 @@ def test_large_arrays_are_not_kept_but_their_counters_are(stream, monkeypatch):
     (array, counters), (another, same) = scratch(), scratch()
     assert another is not array
     assert same is counters
-    assert not scratch._of_graphs
     stream.is_capturing = lambda: True
-    assert scratch() is scratch._of_graphs[0]
+    assert scratch() is scratch()
 
 
 def test_a_thread_has_its_own(stream):
@@ -64,9 +63,9 @@ def test_what_a_graph_makes_is_for_the_graph_alone(stream):
     scratch = Scratch((3, "float32"), counters=2)
     stream.is_capturing = lambda: True
     captured = scratch()
-    assert scratch() is not captured
-    assert scratch._of_graphs[0] is captured  # which every replay of the graph writes
+    assert captured in scratch._of_captures.values()  # which every replay of the graph writes
     stream.is_capturing = lambda: False
+    assert scratch() is not captured
     kept = scratch()
     stream.is_capturing = lambda: True
     assert scratch() is kept
@@ -79,3 +78,19 @@ def test_memory_is_kept_for_few_streams(stream, monkeypatch):
         kept = scratch()
     assert scratch() is kept
     assert len(scratch._of_stream) == 1
+
+
+@pytest.mark.parametrize("kept", [0, 1 << 20])
+def test_memory_does_not_grow_with_the_graphs_of_a_stream(stream, monkeypatch, kept):
+    """They run one after the other, and each sets the counters that it finds as another left them, or nobody."""
+    monkeypatch.setattr(module, "_MOST_KEPT", kept)
+    scratch = Scratch((3, "float32"), counters=2)
+    stream.is_capturing = lambda: True
+    first = scratch()
+    for _ in range(5):
+        first[-1][:] = 9
+        assert scratch() is first
+        assert first[-1].tolist() == [0, 0]
+    stream.ptr = 2
+    assert scratch() is not first
+    assert len(scratch._of_captures) == 2

@@ -8,7 +8,7 @@ import pytest
 from tests.kernels.separable_definition import gaussian
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.stencil import separable as module
+from xcorr_app.gpu.stencil import problem as filter_problem
 from xcorr_app.gpu.stencil.separable import (
     SeparableProblem,
     fits_one_pass,
@@ -69,7 +69,7 @@ def test_gaussians_that_were_timed_take_the_fastest_tuning(taps, element, shape)
 def test_fewer_sums_a_lane_where_registers_are_wanted_for_more():
     """Two terms, and a constant outside: half the registers for the sums of integers, which are added apart."""
     for terms, boundary, columns in ((1, "reflect", 2), (2, "reflect", 1), (1, "constant", 1)):
-        problem = SeparableProblem((1024, 1024), (65, 65), terms, 64, boundary)
+        problem = SeparableProblem((1024, 1024), (65, 65), 64, boundary, terms=terms)
         assert separable_launch(problem, image_type="uint16", result_type="uint16").defines["LANE_COLUMNS"] == columns
 
 
@@ -84,7 +84,7 @@ def test_what_fits_one_pass():
 @pytest.mark.parametrize("taps", [1, 9, 33, 65, 129])
 @pytest.mark.parametrize("terms", [1, 2])
 def test_shared_memory_fits_every_device_that_is_supported(taps, terms):
-    problem = SeparableProblem((99, 999), (taps, taps), terms)
+    problem = SeparableProblem((99, 999), (taps, taps), terms=terms)
     assert separable_launch(problem).shared_bytes <= 48 * 1024
 
 
@@ -137,7 +137,7 @@ def test_parts_are_the_stack_in_order_and_fit_a_grid(monkeypatch):
     for _, part in (parts[0], parts[-1]):
         launch = separable_launch(part)
         assert launch.blocks * launch.threads < 2**31
-    monkeypatch.setattr(module, "_LARGEST_INDEX", 1)
+    monkeypatch.setattr(filter_problem, "_LARGEST_INDEX", 1)
     assert [start for start, _ in SeparableProblem((9, 9), (3, 3), count=3).parts()] == [0, 1, 2]
 
 
@@ -169,13 +169,13 @@ def test_origin_moves_the_tap_that_meets_the_own_pixel():
     [
         (((0, 9), (3, 3)), ShapeError, "pixels a side"),
         (((9, 2**27), (3, 3)), ShapeError, "pixels a side"),
-        (((9, 9), (3, 3), 1, 0), ShapeError, "a stack one image"),
+        (((9, 9), (3, 3), 0), ShapeError, "a stack one image"),
         (((9, 9), (0, 3)), ShapeError, "at least one tap"),
-        (((9, 9), (3, 3), 3), ShapeError, "1 or 2 terms"),
-        (((9, 9), (3, 3), 1, 1, "symmetric"), ArgumentError, "choose from reflect, mirror"),
-        (((9, 9), (10, 3), 1, 1, "valid"), ShapeError, "do not fit"),
-        (((9, 9), (3, 3), 1, 1, "valid", (1, 0)), ArgumentError, "leave it out"),
-        (((9, 9), (4, 3), 1, 1, "wrap", (2, 0)), ArgumentError, "outside taps"),
+        (((9, 9), (3, 3), 1, "wrap", (0, 0), 3), ShapeError, "1 or 2 terms"),
+        (((9, 9), (3, 3), 1, "symmetric"), ArgumentError, "choose from reflect, mirror"),
+        (((9, 9), (10, 3), 1, "valid"), ShapeError, "do not fit"),
+        (((9, 9), (3, 3), 1, "valid", (1, 0)), ArgumentError, "leave it out"),
+        (((9, 9), (4, 3), 1, "wrap", (2, 0)), ArgumentError, "outside taps"),
     ],
 )
 def test_what_is_not_computed_is_refused(arguments, error, message):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 from types import SimpleNamespace
 
@@ -17,7 +18,8 @@ from tests.kernels.separable_definition import assert_separable, gaussian, rando
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 from xcorr_app.gpu.stencil import banded_run, separable_run
-from xcorr_app.gpu.stencil import separable as separable_launch
+from xcorr_app.gpu.stencil import problem as filter_problem
+from xcorr_app.gpu.stencil.kernels import KERNELS, FilterTask, prefers_banded
 
 
 @pytest.fixture
@@ -51,6 +53,7 @@ def host(monkeypatch, host_builds):
         separable_run._argument.cache_clear()
         banded_run._starts.cache_clear()
         banded_run._argument.cache_clear()
+        separable_run._chosen.cache_clear()
 
     clear()
     monkeypatch.setitem(sys.modules, "cupy", np)
@@ -76,7 +79,7 @@ def test_stacks_of_any_number_of_axes(host, shape, boundary, count):
 
 
 def test_a_stack_in_several_launches(host, monkeypatch):
-    monkeypatch.setattr(separable_launch, "_LARGEST_INDEX", 2 * 2 * 9 * 32)  # two images of two narrow strips
+    monkeypatch.setattr(filter_problem, "_LARGEST_INDEX", 2 * 2 * 9 * 32)  # two images of two narrow strips
     images, terms, clipped = random_images((5, 9, 40), "uint16"), random_terms((3, 3)), np.full(1, 7, np.uint64)
     result = separable_run.separable_on_device(images, terms, dtype="float32", clipped=clipped)
     assert_separable(result, images, terms)
@@ -127,7 +130,7 @@ def test_tensor_cores(host, shape, boundary):
 @pytest.mark.parametrize("pieces", [1, 3])
 def test_tensor_cores_leave_images_that_are_not_finite_to_the_other_kernel(monkeypatch, pieces):
     if pieces == 3:
-        monkeypatch.setattr(separable_launch, "_LARGEST_INDEX", 2 * 2 * 30 * 32)
+        monkeypatch.setattr(filter_problem, "_LARGEST_INDEX", 2 * 2 * 30 * 32)
     images, terms = random_images((5, 30, 40), "float32"), gaussian(1)
     images[3, 12, 20], images[4, 0, 0] = np.nan, np.inf
     result = separable_run.separable_on_device(images, terms, kernel="banded")
@@ -158,15 +161,13 @@ def test_who_takes_it(host):
         call(images, terms, kernel="tensor")
 
 
-@pytest.mark.usefixtures("host")
 @pytest.mark.parametrize(("capability", "taken"), [(75, False), (80, False), (90, True), (100, False)])
-def test_auto_takes_tensor_cores_of_the_devices_that_were_measured(monkeypatch, capability, taken):
-    monkeypatch.setattr(banded_run, "_capability", lambda _: capability)
-    problem = separable_launch.SeparableProblem((512, 512), (33, 33))
-    key = (np.ones(33).tobytes(),) * 2
-    assert banded_run.takes_banded("auto", problem, key, "float32", "float32") == taken
-    assert not banded_run.takes_banded("auto", problem, key, "uint16", "uint16")
-    assert banded_run.takes_banded("banded", problem, key, "float32", "float32")
+def test_auto_takes_tensor_cores_of_the_devices_that_were_measured(capability, taken):
+    limits, terms = DeviceLimits(compute_capability=capability), ((np.ones(33), np.ones(33)),)
+    task = FilterTask(filter_problem.FilterProblem((512, 512), (33, 33)), terms=terms)
+    assert prefers_banded(task, limits) == taken
+    assert not prefers_banded(dataclasses.replace(task, image_type="uint16", result_type="uint16"), limits)
+    assert (KERNELS["banded"].accepts(task, limits) is None) == (capability >= 80)
 
 
 def test_a_stack_without_images(host):

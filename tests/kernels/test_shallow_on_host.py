@@ -14,7 +14,7 @@ from tests.kernels.test_im2win_on_host import noise
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.problem import LAYERS as DOCUMENTED
 from xcorr_app.gpu.im2win.problem import Im2winProblem
-from xcorr_app.gpu.pointwise.launches import pointwise_launch
+from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_launch
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
@@ -78,14 +78,6 @@ def test_random_layers_equal_the_definition(host_builds, seed):
     np.testing.assert_array_equal(
         shallow_on_host(host_builds, images, filters, layer), convolution_by_definition(images, filters, layer)
     )
-
-
-@pytest.mark.parametrize("pitch", [10, 11, 12])
-def test_planes_that_lie_apart(host_builds, pitch):
-    layer = Im2winProblem(1, 2, 9, 12, 5, 3, 3)
-    images, filters = integers(layer)
-    output = shallow_on_host(host_builds, images, filters, layer, pitch=layer.columns + pitch)
-    np.testing.assert_array_equal(output, convolution_by_definition(images, filters, layer))
 
 
 TUNINGS = [
@@ -168,7 +160,7 @@ def test_filters_are_shared_where_pixels_are_few():
 
 def test_patches_of_windows_are_one_row_high_where_results_count():
     def chosen(layer):
-        macros = shallow_launch(ShallowProblem.of_layer(layer), device=DeviceLimits()).defines
+        macros = shallow_launch(ShallowProblem.of_bank(layer), device=DeviceLimits()).defines
         return tuple(macros[name] for name in ("PIXELS_X", "PIXELS_Y", "GROUP"))
 
     assert chosen(DOCUMENTED[7]) == (2, 1, 8)

@@ -7,7 +7,6 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from scipy import ndimage
 
 from tests.kernels import binding
 from tests.kernels.binding import bind_without_device
@@ -19,7 +18,7 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil import sliding as sliding_launch
 from xcorr_app.gpu.stencil import sliding_run
 from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES
-from xcorr_app.gpu.stencil.sliding_run import sliding_box_on_device, sliding_gaussian_on_device
+from xcorr_app.gpu.stencil.sliding_run import sliding_gaussian_on_device
 
 
 @pytest.fixture
@@ -157,21 +156,11 @@ def test_what_is_not_finite_stays_within_its_rectangle():
     assert_smoothed(result[~reached], gaussian_by_definition(images, (2.0, 3.0))[0][~reached], 1)
 
 
-@pytest.mark.parametrize("boundary", SLIDING_BOUNDARIES)
-def test_boxes(host, boundary):
-    images = random_images((2, 41, 38), "uint8")
-    result = sliding_box_on_device(images, 7, 21, boundary=boundary, outside=3, dtype="float32")
-    expected = [ndimage.uniform_filter(image.astype(float), (7, 21), mode=boundary, cval=3) for image in images]
-    assert_smoothed(result, np.stack(expected), 255, 5e-7)
-    sliding_box_on_device(images, 1, 3)
-    assert len(host.ran) == 3
-
-
 def test_tables_are_made_once(host):
     images = random_images((1, 40, 40), "float32")
     for _ in range(3):
         sliding_gaussian_on_device(images, 3.0, 3.0)
-        sliding_box_on_device(images, 9, 9)
+        sliding_gaussian_on_device(images, 4.0, 4.0)
     assert len(host.ran) == 12
     assert sliding_run._bound_parts.cache_info().misses == 2
 
@@ -195,5 +184,3 @@ def test_what_does_not_fit_is_refused():
         sliding_gaussian_on_device(images, 2, 2, boundary="valid")
     with pytest.raises(ShapeError, match="pixels a side"):
         sliding_gaussian_on_device(images[:0], 2, 2)
-    with pytest.raises(ArgumentError, match="odd number"):
-        sliding_box_on_device(images, 3, 4)

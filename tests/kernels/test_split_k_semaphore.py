@@ -12,9 +12,9 @@ KERNEL = """
 #include "split_k_semaphore.cuh"
 extern "C" __global__ void turns(float* sum, int* passed, int count, int backwards) {
     const int turn = backwards ? count - 1 - (int)blockIdx.x : (int)blockIdx.x;
-    wait_for_turn(passed, turn);
+    wait_semaphore(passed, turn);
     if (threadIdx.x < 3) sum[threadIdx.x] = 2 * sum[threadIdx.x] + turn;
-    end_turn(passed, turn + 1 < count ? turn + 1 : 0);
+    release_semaphore(passed, turn + 1 < count ? turn + 1 : 0);
 }
 """
 

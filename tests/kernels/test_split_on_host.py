@@ -44,7 +44,7 @@ PLANES = [
 def multiplied(folder, shape, filters, tuning):
     """A product by tensor cores, checked against the definition: 3e-6 of the sum of absolute products at most."""
     stack, matrix = random_stack(shape, "float32"), random_matrix(filters, shape[1])
-    result, _ = mixed_on_host(folder, stack, matrix, 1, kernel="pointwise_tiled", tuning={**SPLIT, **tuning})
+    result, _ = mixed_on_host(folder, stack, matrix, 1, kernel="tiled", tuning={**SPLIT, **tuning})
     assert_mixed(result, stack, matrix, 1)
     return result
 
@@ -77,7 +77,7 @@ def test_groups_of_warps_and_blocks_share_the_channels(host_builds, groups, shap
 def test_a_product_is_as_exact_as_in_float32(host_builds):
     """One channel: a product of two rounded parts each, where TF32 alone would be off by 2^-11."""
     stack, matrix = random_stack((1, 1, 64), "float32"), random_matrix(32, 1).astype(np.float32)
-    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="pointwise_tiled", tuning=SPLIT)
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="tiled", tuning=SPLIT)
     exact = matrix.astype(np.float64)[:, 0, None] * stack[0].astype(np.float64)
     assert (np.abs(result[0] - exact) <= 2.0**-21 * np.abs(exact)).all()
 
@@ -88,7 +88,7 @@ def test_sums_of_many_positive_products_do_not_drift(host_builds, tuning, lowest
     """Tensor cores cut off what a sum cannot hold, so that a tile's sums alone may be theirs."""
     stack, matrix = positive_problem((1, 1152, 36), 35, lowest)
     tuning = {**SPLIT, "SEGMENTS": 1, **tuning}
-    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="pointwise_tiled", tuning=tuning)
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="tiled", tuning=tuning)
     assert_within_contract(result, stack, matrix)
 
 
@@ -96,7 +96,7 @@ def test_sums_of_many_positive_products_do_not_drift(host_builds, tuning, lowest
 def test_a_bad_value_stays_in_its_pixel(host_builds, bad):
     stack, matrix = random_stack((2, 40, 36), "float32"), random_matrix(50, 40)
     stack[1, 3, 17] = bad
-    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="pointwise_tiled", tuning=SPLIT)
+    result, _ = mixed_on_host(host_builds, stack, matrix, 1, kernel="tiled", tuning=SPLIT)
     wrong = ~np.isfinite(result)
     assert wrong[1, :, 17].all()
     assert wrong.sum() == 50

@@ -1,4 +1,4 @@
-"""Which engine ``auto`` takes in registration, where tensor cores are the faster way to peaks."""
+"""Which engine ``auto`` takes in registration: one pure function, which the measurement asks."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from tests.registration.scenes import drifting
-from xcorr_app import KernelOptions, ShiftWindow, estimate_shifts
-from xcorr_app.correlation.engines import Task
-from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.registration import device_matcher, measurement
-from xcorr_app.registration.device_matcher import finds_sooner_by_halves
+from xcorr_app import KernelOptions, estimate_shifts
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
+from xcorr_app.registration import measurement
+from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.settings import Settings
 
 DRIFT = np.array([(0, 0), (1.5, -2.25), (3, 1), (-4.5, 6)])
+H200 = KNOWN_DEVICES["h200"]
 
 
 class Asked(Exception):  # noqa: N818 - it ends the measurement
@@ -22,62 +22,94 @@ class Asked(Exception):  # noqa: N818 - it ends the measurement
 
 @pytest.fixture
 def asked(monkeypatch):
-    """Name of the engine that a measurement asks for; tensor cores are said to be there and faster."""
+    """What a measurement asks of the choice, and the engine that it then takes; an H200 is said to be there."""
+    monkeypatch.setattr(measurement, "limits_of", lambda _: H200)
 
     def matcher(self, dtype, engine, kernel):
         raise Asked(engine)
 
-    monkeypatch.setattr(measurement, "finds_sooner_by_halves", lambda *_: True)
     monkeypatch.setattr(measurement.Measurement, "_matcher", matcher)
 
     def engine_of(stack, **options):
         with pytest.raises(Asked) as found:
-            estimate_shifts(stack, max_shift=8, verify="none", **options)
+            estimate_shifts(stack, max_shift=16, verify="none", **options)
         return found.value.args[0]
 
     return engine_of
 
 
+def large(dtype=np.float32):
+    return np.tile(drifting(DRIFT), (1, 16, 16)).astype(dtype)
+
+
 def test_tensor_cores_where_frames_share_a_reference(asked):
-    stack = drifting(DRIFT).astype(np.float32)
+    stack = large()
     assert asked(stack, weighting="none") == "tensor"
     assert asked(stack, weighting="none", engine="fft") == "fft"
-    assert asked(stack, weighting="none", reference="previous") == "fft"
-    assert asked(stack.astype(np.float64), weighting="none") == "fft"
+    assert asked(stack, weighting="none", reference="previous") != "tensor"
 
 
-def test_weighted_frames_need_planes(asked):
+def test_weighted_frames_need_planes(asked, monkeypatch):
+    seen = []
+    monkeypatch.setattr(
+        measurement, "decide_registration", lambda *given, **how: seen.append(how) or decide_registration(*given, **how)
+    )
     stack = drifting(DRIFT)
     noise = np.random.default_rng(2).normal(scale=2 * stack.std(), size=stack.shape)
-    assert asked((stack + noise).astype(np.float32)) == "fft"
+    asked((stack + noise).astype(np.float32))
+    assert seen[-1] == {"weighted": True, "shared_reference": True}
 
 
-@pytest.fixture
-def device(monkeypatch):
-    """An H200, as far as the choice looks at it; what stands for CuPy."""
-    monkeypatch.setattr(device_matcher, "current_device", lambda: 0)
-    monkeypatch.setattr(device_matcher, "device_limits", lambda _: DeviceLimits(132, 232448))
-    monkeypatch.setattr(device_matcher, "finds_peaks", lambda _: True)
-    monkeypatch.setattr(device_matcher, "multiplies_by_groups", lambda: True)
-    return object()
-
-
-def frames(count, size):
-    window = ShiftWindow.symmetric(16, 16)
-    return Task((size, size), (size, size), window, np.dtype(np.float32), rights=count, rights_per_left=count)
+def decided(count, size, dtype="float32", limits=H200, max_shift=16, how=None, **options):
+    return decide_registration(
+        (size, size), dtype, count, Settings(max_shift=max_shift, **options), limits, **(how or {})
+    )
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 4, 64])
-def test_few_frames_are_enough_where_they_are_large(device, count):
-    assert finds_sooner_by_halves(frames(count, 1024), Settings(), device)
-    assert not finds_sooner_by_halves(frames(min(count, 4), 64), Settings(), device)
+def test_few_frames_are_enough_where_they_are_large(count):
+    assert decided(count, 1024).engine == "tensor"
+    assert decided(min(count, 4), 64).engine == "direct"
 
 
-def test_never_where_they_are_missing_or_other_things_are_asked_for(device, monkeypatch):
-    task = frames(1, 1024)
-    assert not finds_sooner_by_halves(task, Settings(), np)
-    assert not finds_sooner_by_halves(task, Settings(subpixel="dft"), device)
-    assert not finds_sooner_by_halves(task, Settings(normalization="none"), device)
-    assert not finds_sooner_by_halves(task, Settings(kernel_options=KernelOptions(variant="combined")), device)
-    monkeypatch.setattr(device_matcher, "multiplies_by_groups", lambda: False)
-    assert not finds_sooner_by_halves(task, Settings(), device)
+@pytest.mark.parametrize(
+    ("options", "engine", "reason"),
+    [
+        ({"limits": None}, "fft", "on the CPU"),
+        ({"normalization": "phase"}, "fft", "phase correlation exists only there"),
+        ({"kernel_options": KernelOptions(variant="combined")}, "direct", "asked for"),
+        ({"engine": "fft"}, "fft", "asked for"),
+        ({"engine": "warp-shuffle"}, "direct", "least expected time"),
+        ({"limits": KNOWN_DEVICES["t4"]}, "direct", "least expected time"),
+        ({"limits": KNOWN_DEVICES["a100"]}, "direct", "least expected time"),
+    ],
+)
+def test_never_where_they_are_missing_or_other_things_are_asked_for(options, engine, reason):
+    found = decided(8, 1024, **options)
+    assert found.engine == engine
+    assert reason in found.reason
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"subpixel": "dft"}, "sub-pixel method dft"),
+        ({"normalization": "none"}, "normalization is none"),
+        ({"dtype": "float64"}, "not float64"),
+        ({"how": {"weighted": True}}, "frequencies are weighted"),
+        ({"max_shift": 300}, "do not fit the shared memory"),
+        ({"kernel_options": KernelOptions(precision="fp16x2")}, "precision fp16x2"),
+    ],
+)
+def test_whole_planes_where_peaks_alone_do_not_do(options, reason):
+    found = decided(8, 1024, **options)
+    assert "whole planes, as " in found.reason
+    assert reason in found.reason
+
+
+def test_every_candidate_is_told():
+    found = decided(64, 512)
+    assert found.name in {candidate.name for candidate in found.candidates}
+    assert {"fft", "direct", "tensor"} == {candidate.engine for candidate in found.candidates}
+    assert all(candidate.microseconds > 0 for candidate in found.candidates)
+    assert found.name in found.described()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import tracemalloc
 from types import SimpleNamespace
 
 import numpy as np
@@ -11,10 +12,12 @@ import pytest
 from tests.registration.scenes import drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import DeviceMemoryError
-from xcorr_app.registration import measurement, passes
-from xcorr_app.registration.frames import ArrayFrames
+from xcorr_app.registration import measurement, passes, stack_statistics
+from xcorr_app.registration.frames import ArrayFrames, Chunk
 from xcorr_app.registration.host_fallback import NOTE
 from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.stack_statistics import Statistics
 
 
 class OutOfMemoryError(MemoryError):
@@ -135,3 +138,34 @@ def test_frames_of_a_device_array_are_copied_as_they_are_read(device):
     frames = ArrayFrames(DeviceArray()).on_host()
     assert (frames.count, frames.shape) == (3, (1, 1))
     np.testing.assert_array_equal(frames.read(1, 3).frames, [[[1]], [[2]]])
+
+
+def test_a_median_keeps_no_more_than_a_strip_of_every_frame(monkeypatch):
+    """Peak memory is that of the strips, although every frame is read whole for each of them."""
+    count, rows, columns = 60, 256, 256
+    strip_bytes = count * columns * 8 * 4
+    monkeypatch.setattr(stack_statistics, "_STRIP_BYTES", strip_bytes)
+    monkeypatch.setattr(passes, "worker_count", lambda: 1)
+
+    class Frames:
+        dtype, shape = np.dtype(np.float64), (rows, columns)
+
+        def __init__(self):
+            self.count = count
+
+        def read(self, start, stop):
+            values = [np.random.default_rng(number).normal(size=self.shape) for number in range(start, stop)]
+            return Chunk(start, np.stack(values), {})
+
+    frames = Frames()
+    statistics = Statistics(frames, Pass(count, rows * columns, on_device=False), Settings(), np)
+    monkeypatch.setattr(passes, "_PIXELS_PER_CHUNK", rows * columns)
+    tracemalloc.start()
+    median = statistics.median_of_others()
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    one = rows * columns * 8
+    assert peak < 3 * strip_bytes + 10 * one < count * one
+    everything = np.sort(frames.read(0, count).frames, axis=0)
+    np.testing.assert_array_equal(median.low, everything[count // 2 - 1])
+    np.testing.assert_array_equal(median.high, everything[count // 2])

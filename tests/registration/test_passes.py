@@ -7,8 +7,8 @@ import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.registration import measurement, passes
+from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.strategies import REFERENCES
 
@@ -130,12 +130,13 @@ def test_the_choice_of_the_engine_knows_how_long_ranges_are(count):
 def test_the_engine_of_phase_correlation_is_the_fft(monkeypatch, stack):
     asked = []
 
-    def choose(name, xp, task, kernel_options):
-        asked.append((name, task.rights))
-        return choose_engine(name, xp, task, kernel_options)
+    def decide(shape, dtype, frames, settings, limits, **how):
+        asked.append((settings.normalization, frames, limits, how["shared_reference"]))
+        return decide_registration(shape, dtype, frames, settings, limits, **how)
 
-    monkeypatch.setattr(measurement, "choose_engine", choose)
+    monkeypatch.setattr(measurement, "decide_registration", decide)
     chunks_of(monkeypatch, 4)
     for normalization in ("phase", "zncc"):
-        estimate_shifts(stack, max_shift=8, normalization=normalization)
-    assert asked == [("fft", 4), ("auto", 4)]
+        result = estimate_shifts(stack, max_shift=8, normalization=normalization)
+        assert result.engine == result.decision.engine == "fft"
+        assert asked[-1] == (normalization, 4, None, True)

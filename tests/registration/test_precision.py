@@ -13,7 +13,9 @@ from xcorr_app import KernelOptions, ShiftWindow, cross_correlate, estimate_shif
 from xcorr_app.correlation.definition import correlate_by_definition
 from xcorr_app.correlation.engines import tensor, tensor_bytes
 from xcorr_app.errors import DataTypeError
-from xcorr_app.registration import device_matcher, matcher
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
+from xcorr_app.registration import matcher
+from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.settings import Settings
 
 DRIFT = np.array([(0, 0), (1.5, -2.25), (3, 1), (-4.5, 6)])
@@ -49,12 +51,12 @@ class NoTables:
 
 
 @pytest.fixture(autouse=True)
-def sums_of_halves(monkeypatch):
-    """Numbers of halves that stood for a value, one a call of the kernels that take halves."""
-    halves = []
+def splits(monkeypatch):
+    """Numbers of fp16 that stood for a value, one a call of the kernels that take them."""
+    found = []
 
-    def plain_sums(problem, lefts, rights, tables, *, split, out):
-        halves.append(split)
+    def plain_sums(problem, lefts, rights, tables, kernel, *, split, out):
+        found.append(split)
         out[...] = planes_of(problem, lefts, rights)
 
     def exact_sums(problem, lefts, rights):
@@ -62,16 +64,17 @@ def sums_of_halves(monkeypatch):
         return planes_of(problem, lefts, rights).astype(np.int64)
 
     monkeypatch.setattr(tensor.TensorEngine, "unavailable", lambda self, xp: None)
-    monkeypatch.setattr(tensor, "RectangleTables", NoTables)
+    monkeypatch.setattr(tensor, "SummedAreaTables", NoTables)
     monkeypatch.setattr(tensor, "plain_sums", plain_sums)
+    monkeypatch.setattr(tensor, "_limits", lambda: KNOWN_DEVICES["h200"])
     monkeypatch.setattr(tensor_bytes, "exact_sums", exact_sums)
-    return halves
+    return found
 
 
 @pytest.fixture
 def by_planes(monkeypatch):
     """No frame is matched without a plane."""
-    monkeypatch.setattr(matcher, "matches_on_device", lambda *_, **__: False)
+    monkeypatch.setattr(matcher, "why_planes", lambda *_, **__: "the test says so")
 
 
 def stack_of(dtype):
@@ -80,13 +83,13 @@ def stack_of(dtype):
     return (stack * 200).round().astype(dtype) if dtype != "float32" else stack.astype(dtype)
 
 
-@pytest.mark.parametrize(("precision", "halves"), [(None, 2), ("fp16", 1), ("fp16x2", 2)])
-def test_planes_take_as_many_halves_as_asked(rng, sums_of_halves, precision, halves):
+@pytest.mark.parametrize(("precision", "split"), [(None, 2), ("fp16", 1), ("fp16x2", 2)])
+def test_planes_take_as_many_fp16_as_asked(rng, splits, precision, split):
     left, right = rng.normal(size=(2, 20, 24)).astype(np.float32)
     plane = cross_correlate(
         left, right, max_shift=3, engine="tensor", kernel_options=KernelOptions(precision=precision)
     )
-    assert sums_of_halves == [halves]
+    assert splits == [split]
     assert plane.dtype == np.float32
 
 
@@ -190,19 +193,16 @@ def test_flat_frames_of_bytes():
 
 
 @pytest.mark.parametrize("precision", [None, "fp16", "fp16x2"])
-def test_frames_that_need_planes_have_two_halves(by_planes, sums_of_halves, precision):
+def test_frames_that_need_planes_have_split_fp16(by_planes, splits, precision):
     options = KernelOptions(precision=precision)
     found = estimate_shifts(stack_of("float32"), max_shift=8, engine="tensor", kernel_options=options)
-    assert set(sums_of_halves) == {2}
+    assert set(splits) == {2}
     np.testing.assert_allclose(found.shifts, -DRIFT, atol=0.06)
 
 
 @pytest.mark.parametrize(
     ("precision", "without_planes"), [(None, True), ("fp16", True), ("fp16x2", False), ("int8", False)]
 )
-def test_whole_planes_where_they_are_asked_for(monkeypatch, precision, without_planes):
-    monkeypatch.setattr(device_matcher, "finds_peaks", lambda shape: True)
+def test_whole_planes_where_they_are_asked_for(precision, without_planes):
     settings = Settings(engine="tensor", kernel_options=KernelOptions(precision=precision))
-    window = ShiftWindow.symmetric(8, 8)
-    found = device_matcher.matches_on_device(settings, window, weighted=False, engine="tensor")
-    assert found == without_planes
+    assert (why_planes(settings, (17, 17), KNOWN_DEVICES["h200"], weighted=False) is None) == without_planes

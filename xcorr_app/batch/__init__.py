@@ -1,1 +1,1 @@
-"""A folder becomes results: every stack measured, moved, recorded and reported."""
+"""What each command does to a stack: one folder a command, whose `run` is the entry."""

@@ -1,18 +1,52 @@
-"""The command ``xcorr``: one file a subcommand, no computing here."""
+"""The command ``xcorr``: one file a subcommand, imported only when that is invoked or its own help is asked."""
 
 from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING
 
 import click
 
 from xcorr_app import __version__
-from xcorr_app.cli.align import align
-from xcorr_app.cli.correlate import correlate
-from xcorr_app.cli.env import env
-from xcorr_app.cli.filter import filter_command
-from xcorr_app.cli.unmix import unmix
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+COMMANDS = {
+    "align": "Align stacks: folders, files or globs of TIFF or PNG images.",
+    "completion": "Print the script that completes xcorr's commands and options in a shell.",
+    "correlate": "Cross-correlate images: write the plane, print its peak.",
+    "env": "Print device, driver, versions, cache folder, and which engines can run.",
+    "filter": "Filter every plane of stacks: folders, files or globs of TIFF or PNG images.",
+    "unmix": "Mix channels: spectral unmixing, stain separation.",
+}
+"""First line of each command's help; the command ``NAME`` is ``command`` in the module ``NAME``."""
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+class _Lazy(click.Group):
+    """Names its commands without importing them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        from click.shell_completion import CompletionItem
+
+        names = [CompletionItem(name, help=text) for name, text in COMMANDS.items() if name.startswith(incomplete)]
+        return names + click.Command.shell_complete(self, ctx, incomplete)
+
+
+@click.group(cls=_Lazy, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.version_option(__version__, prog_name="xcorr")
 def main() -> None:
     """Image cross-correlation and registration.
@@ -22,11 +56,5 @@ def main() -> None:
       xcorr align FOLDER -o OUT
       xcorr correlate LEFT RIGHT -o plane.tif
       xcorr filter FOLDER -o OUT --gaussian 1.5
+      xcorr unmix slide.tif -o stains.tif --stain he
     """
-
-
-main.add_command(align)
-main.add_command(correlate)
-main.add_command(env)
-main.add_command(filter_command)
-main.add_command(unmix)

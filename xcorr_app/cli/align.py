@@ -4,23 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from xcorr_app.batch.options import BORDERS, INTERPOLATIONS, AlignOptions
-from xcorr_app.batch.run import plan_run, prepare_run, run_align
-from xcorr_app.cli import options
+from xcorr_app.cli import choices, options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
-from xcorr_app.cli.memory import keep_freed_memory
-from xcorr_app.cli.progress import display_for
-from xcorr_app.cli.tables import console_for, print_found, print_frames, print_plan, print_results
-from xcorr_app.io import Limits
-from xcorr_app.registration.prefilter import Prefilter
-from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, WEIGHTINGS, Settings
+
+if TYPE_CHECKING:
+    from xcorr_app.batch.align.options import AlignOptions
 
 
-@click.command()
+@click.command("align")
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
 @options.output("Folder for the results.")
 @click.option(
@@ -42,7 +37,7 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, WEIGHTINGS, Setti
 )
 @click.option(
     "--weighting",
-    type=click.Choice(WEIGHTINGS),
+    type=click.Choice(choices.WEIGHTINGS),
     default="auto",
     show_default=True,
     help="Weight frequencies by their signal-to-noise ratio where images are noisy.",
@@ -78,7 +73,7 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, WEIGHTINGS, Setti
 @click.option(
     "--min-score",
     type=float,
-    default=DEFAULT_MIN_SCORE,
+    default=choices.MIN_SCORE,
     show_default=True,
     help="Doubtful below this fraction of the score that the noise allows.",
 )
@@ -91,14 +86,14 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, WEIGHTINGS, Setti
 )
 @click.option(
     "--interpolation",
-    type=click.Choice(list(INTERPOLATIONS)),
+    type=click.Choice(choices.INTERPOLATIONS),
     default="linear",
     show_default=True,
     help="How pixels are moved by fractions of a pixel.",
 )
 @click.option(
     "--border",
-    type=click.Choice(BORDERS),
+    type=click.Choice(choices.BORDERS),
     default="constant",
     show_default=True,
     help="What lies beyond the edge: zero, the edge pixel, or cropped away.",
@@ -108,11 +103,12 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, WEIGHTINGS, Setti
 @options.resume
 @options.overwrite("Replace results in a folder that is not empty.")
 @click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@options.explain
 @options.quiet
 @options.verbose("Print every frame.")
 @options.debug
 @click.pass_context
-def align(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
+def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
     """Align stacks: folders, files or globs of TIFF or PNG images.
 
     Each stack gets OUT/NAME/shifts.csv and OUT/NAME/NAME_aligned.tif; the run gets OUT/report.html and
@@ -124,17 +120,27 @@ def align(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None
       xcorr align FOLDER -o out --reference template --interpolation cubic
       xcorr align FOLDER -o out --no-apply --verify none
     """
-    if given["resume"] and given["overwrite"]:
-        raise click.UsageError("--resume keeps what is finished, --overwrite replaces it: give one of them")
+    options.check_modes(given)
+    from xcorr_app.batch.align.run import explain_align, plan_align, run_align
+    from xcorr_app.cli.align_table import print_frames, print_plan, print_results
+    from xcorr_app.cli.memory import keep_freed_memory
+    from xcorr_app.cli.progress import display_for
+    from xcorr_app.cli.tables import console_for, print_decision, print_found
+    from xcorr_app.pipeline.output import prepare_output
+
     console = console_for(sys.stdout)
     keep_freed_memory()
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
-        plan = plan_run(list(inputs), given["output"], _options(given), **modes)
+        plan = plan_align(list(inputs), given["output"], _options(given), **modes)
         if given["dry_run"]:
             print_plan(console, plan)
             return
-        prepare_run(plan, **modes)
+        if given["explain"]:
+            for name, decision in explain_align(plan):
+                print_decision(console, name, decision)
+            return
+        prepare_output(plan.out, overwrite=given["overwrite"])
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)
@@ -144,10 +150,15 @@ def align(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None
             for stack in result.report.stacks:
                 print_frames(console, stack)
         print_results(console, result)
-    ctx.exit(SOMETHING_FAILED if result.failed else 0)
+    ctx.exit(SOMETHING_FAILED if result.run.failed else 0)
 
 
 def _options(given: dict[str, Any]) -> AlignOptions:
+    from xcorr_app.batch.align.options import AlignOptions
+    from xcorr_app.io import Limits
+    from xcorr_app.registration.prefilter import Prefilter
+    from xcorr_app.registration.settings import Settings
+
     settings = Settings(
         max_shift=given["max_shift"],
         normalization=given["normalization"],

@@ -4,29 +4,24 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from xcorr_app.batch.correlate import run_correlation
-from xcorr_app.batch.correlation_plan import CorrelateOptions, plan_correlation
-from xcorr_app.cli import options
+from xcorr_app.cli import choices, options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
-from xcorr_app.cli.peak_table import print_operands, print_peaks, print_verdict
-from xcorr_app.cli.progress import display_for
-from xcorr_app.cli.tables import console_for
-from xcorr_app.correlation.forms import FORMS
-from xcorr_app.io import Limits
-from xcorr_app.registration.settings import Settings
+
+if TYPE_CHECKING:
+    from xcorr_app.batch.correlate.plan import CorrelateOptions
 
 
-@click.command()
+@click.command("correlate")
 @click.argument("left", metavar="LEFT", type=options.PATH)
 @click.argument("right", metavar="RIGHT", type=options.PATH)
 @options.output("File for the planes: .tif (float32) or .npy.")
 @click.option(
     "--form",
-    type=click.Choice(FORMS),
+    type=click.Choice(choices.FORMS),
     default="one-to-one",
     show_default=True,
     help="Which left image meets which right one; n-to-mn gives each left its own share of the right ones.",
@@ -53,11 +48,12 @@ from xcorr_app.registration.settings import Settings
 @options.tolerance("Largest accepted difference of that comparison, in pixels.")
 @options.max_pixels("Refuse images that declare more pixels.")
 @options.overwrite("Replace the output file if it exists.")
+@options.explain
 @options.quiet
 @options.verbose("Print every plane, not only the first 20.")
 @options.debug
 @click.pass_context
-def correlate(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> None:
+def command(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> None:
     """Cross-correlate images: write the plane, print its peak.
 
     LEFT and RIGHT are TIFF, PNG or .npy files of one image or a stack. A peak at (dy, dx) means that LEFT shows
@@ -76,11 +72,21 @@ def correlate(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> N
     Examples:
       xcorr correlate left.tif right.tif -o plane.tif
       xcorr correlate reference.tif movie.tif -o planes.npy --form one-to-many --max-shift 16
-      xcorr correlate a.npy b.npy -o sums.npy --form n-to-m --normalization none --engine warp-shuffle
+      xcorr correlate a.npy b.npy -o sums.npy --form n-to-m --normalization none --engine direct
     """
+    from xcorr_app.batch.correlate.plan import plan_correlation
+    from xcorr_app.batch.correlate.run import run_correlation
+    from xcorr_app.batch.decisions import decide_correlate
+    from xcorr_app.cli.peak_table import print_operands, print_peaks, print_verdict
+    from xcorr_app.cli.progress import display_for
+    from xcorr_app.cli.tables import console_for, print_decision
+
     console = console_for(sys.stdout)
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
         plan = plan_correlation(left, right, given["output"], _options(given), overwrite=given["overwrite"])
+        if given["explain"]:
+            print_decision(console, plan.out.name, decide_correlate(plan))
+            return
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_operands(console, plan)
@@ -92,6 +98,10 @@ def correlate(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> N
 
 
 def _options(given: dict[str, Any]) -> CorrelateOptions:
+    from xcorr_app.batch.correlate.plan import CorrelateOptions
+    from xcorr_app.io import Limits
+    from xcorr_app.registration.settings import Settings
+
     of_settings = ("max_shift", "normalization", "subpixel", "engine", "min_overlap", "tolerance")
     same = ("form", "device", "verify", "channel")
     return CorrelateOptions(

@@ -5,22 +5,23 @@ from __future__ import annotations
 import importlib
 
 import click
-import numpy as np
-
-from xcorr_app.batch.environment import processor, versions
-from xcorr_app.correlation.engines import ENGINES
-from xcorr_app.gpu.runtime.device import cuda_status
-from xcorr_app.gpu.runtime.kernel_cache import cache_folder
 
 
-@click.command()
-def env() -> None:
+@click.command("env")
+def command() -> None:
     """Print device, driver, versions, cache folder, and which engines can run.
 
     \b
     Example:
       xcorr env
     """
+    import numpy as np
+
+    from xcorr_app.correlation.engines import ENGINES
+    from xcorr_app.gpu.runtime.device import cuda_status
+    from xcorr_app.gpu.runtime.kernel_cache import cache_folder
+    from xcorr_app.pipeline.environment import processor, versions
+
     status = cuda_status()
     click.echo(f"processor     {processor()}")
     if status.available:

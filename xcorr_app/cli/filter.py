@@ -4,24 +4,15 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from xcorr_app.batch.filter_banks import BANKS
-from xcorr_app.batch.filter_choice import FILTERS, FilterChoice
-from xcorr_app.batch.filter_options import FilterOptions
-from xcorr_app.batch.filter_run import plan_filter, prepare_filter, run_filter
-from xcorr_app.cli import options
+from xcorr_app.cli import choices, options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
-from xcorr_app.cli.filter_table import print_filtered
-from xcorr_app.cli.memory import keep_freed_memory
-from xcorr_app.cli.progress import display_for
-from xcorr_app.cli.tables import console_for, print_found
-from xcorr_app.filtering.boundary import MODES
-from xcorr_app.filtering.engines.choice import EVERY_ENGINE
-from xcorr_app.filtering.rounding import RESULT_TYPES
-from xcorr_app.io import Limits
+
+if TYPE_CHECKING:
+    from xcorr_app.batch.filter.options import FilterOptions
 
 
 @click.command("filter")
@@ -38,13 +29,13 @@ from xcorr_app.io import Limits
 @click.option(
     "--bank",
     metavar="NAME:ARGS",
-    help=f"Correlate with many filters, a channel each, in floating point: {', '.join(BANKS.values())} (lengths in "
+    help=f"Correlate with many filters, a channel each, in floating point: {', '.join(choices.BANKS)} (lengths in "
     "pixels; gabor's waves are 4 px long at the first scale and longer by sqrt(2) at each further one), or a .npy file "
     "of (filters, rows, columns).",
 )
 @click.option(
     "--mode",
-    type=click.Choice(MODES),
+    type=click.Choice(choices.BOUNDARIES),
     default="reflect",
     show_default=True,
     help="What lies beyond the edge, as scipy.ndimage names it; valid leaves out the pixels that need it.",
@@ -52,14 +43,14 @@ from xcorr_app.io import Limits
 @click.option("--cval", type=float, default=0.0, show_default=True, help="Value beyond the edge of --mode constant.")
 @click.option(
     "--dtype",
-    type=click.Choice(RESULT_TYPES),
+    type=click.Choice(choices.FILTER_TYPES),
     default="same",
     show_default=True,
     help="Type of the result; integers are rounded and clipped to their range.",
 )
 @click.option(
     "--engine",
-    type=click.Choice(EVERY_ENGINE),
+    type=click.Choice(choices.FILTER_ENGINES),
     default="auto",
     show_default=True,
     help="What computes; auto takes the fastest that is exact enough. reuse takes a GPU, opencv and scipy the CPU.",
@@ -69,11 +60,12 @@ from xcorr_app.io import Limits
 @options.max_pixels("Refuse planes that declare more pixels.")
 @options.resume
 @options.overwrite("Replace results in a folder that is not empty.")
+@options.explain
 @options.quiet
 @options.verbose("Name every plane that cannot be read.")
 @options.debug
 @click.pass_context
-def filter_command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
+def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
     """Filter every plane of stacks: folders, files or globs of TIFF or PNG images.
 
     Give one of the filters --gaussian, --box, --sobel, --laplacian, --log, --dog, --unsharp, --taps, --bank; lengths
@@ -88,15 +80,25 @@ def filter_command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any
       xcorr filter 'FOLDER/*.tif' -o out --taps taps.csv --mode constant --cval 100
       xcorr filter cells.tif -o out --bank gabor:8,4 --device cuda
     """
-    if given["resume"] and given["overwrite"]:
-        raise click.UsageError("--resume keeps what is finished, --overwrite replaces it: give one of them")
+    options.check_modes(given)
     name, argument = _chosen(given)
+    from xcorr_app.batch.filter.run import explain_filter, plan_filter, run_filter
+    from xcorr_app.cli.filter_table import print_filtered
+    from xcorr_app.cli.memory import keep_freed_memory
+    from xcorr_app.cli.progress import display_for
+    from xcorr_app.cli.tables import console_for, print_decision, print_found
+    from xcorr_app.pipeline.output import prepare_output
+
     console = console_for(sys.stdout)
     keep_freed_memory()
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
         plan = plan_filter(list(inputs), given["output"], _options(name, argument, given), **modes)
-        prepare_filter(plan, **modes)
+        if given["explain"]:
+            for of_stack, decision in explain_filter(plan):
+                print_decision(console, of_stack, decision)
+            return
+        prepare_output(plan.out, overwrite=given["overwrite"])
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)
@@ -108,8 +110,8 @@ def filter_command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any
 
 def _chosen(given: dict[str, Any]) -> tuple[str, str]:
     """Name of the one filter that was asked for, and its value as written."""
-    chosen = [name for name in FILTERS if given[name] not in (None, False)]
-    listed = ", ".join(f"--{name}" for name in (chosen or FILTERS))
+    chosen = [name for name in choices.FILTERS if given[name] not in (None, False)]
+    listed = ", ".join(f"--{name}" for name in (chosen or choices.FILTERS))
     if not chosen:
         raise click.UsageError(f"no filter was given: give one of {listed}")
     if len(chosen) > 1:
@@ -119,6 +121,10 @@ def _chosen(given: dict[str, Any]) -> tuple[str, str]:
 
 
 def _options(name: str, argument: str, given: dict[str, Any]) -> FilterOptions:
+    from xcorr_app.batch.filter.choice import FilterChoice
+    from xcorr_app.batch.filter.options import FilterOptions
+    from xcorr_app.io import Limits
+
     same = ("mode", "cval", "dtype", "engine", "device", "layout")
     return FilterOptions(
         choice=FilterChoice.parse(name, argument),

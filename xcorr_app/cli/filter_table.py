@@ -6,15 +6,17 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from xcorr_app.batch.filter_run import FilterOutcome, FilterResult
+from xcorr_app.batch.filter.run import Facts
 from xcorr_app.cli.failures import one_line
+from xcorr_app.cli.tables import say
+from xcorr_app.pipeline.run import Outcome, Run
 from xcorr_app.report.summary import count
 
 _SHOWN = 5
 
 
-def print_filtered(console: Console, result: FilterResult, *, every: bool) -> None:
-    """One line a stack, what is wrong or worth knowing, and where the record lies.
+def print_filtered(console: Console, result: Run[Facts], *, every: bool) -> None:
+    """One line a stack, what is wrong or worth knowing, and where the record is.
 
     Of planes that cannot be read, the first few are named, or all of them if `every` is set.
     """
@@ -29,18 +31,17 @@ def print_filtered(console: Console, result: FilterResult, *, every: bool) -> No
     console.print(table)
     for outcome in result.outcomes:
         for line in _remarks(outcome, every=every):
-            console.print(Text(f"  {one_line(outcome.name)}: {one_line(line)}"), soft_wrap=True)
-    resumed = [outcome.name for outcome in result.outcomes if outcome.resumed]
-    if resumed:
-        console.print(Text(f"Finished before: {one_line(', '.join(resumed))}"), soft_wrap=True)
+            say(console, f"  {outcome.name}: {line}")
+    if result.resumed:
+        say(console, f"Finished before: {', '.join(result.resumed)}")
     failed = sum(outcome.failed for outcome in result.outcomes)
     total = count(len(result.outcomes), "stack")
     sentence = f"{failed} of {total} failed." if failed else f"{total} filtered."
-    console.print(Text(sentence, style="red" if failed else "green"), soft_wrap=True)
-    console.print(Text(f"Record: {one_line(str(result.record))}"), soft_wrap=True)
+    say(console, sentence, "red" if failed else "green")
+    say(console, f"Record: {result.record}")
 
 
-def _numbers(outcome: FilterOutcome) -> list[str]:
+def _numbers(outcome: Outcome[Facts]) -> list[str]:
     facts = outcome.facts
     if not facts:
         return [""] * 5
@@ -54,7 +55,7 @@ def _numbers(outcome: FilterOutcome) -> list[str]:
     ]
 
 
-def _remarks(outcome: FilterOutcome, *, every: bool) -> list[str]:
+def _remarks(outcome: Outcome[Facts], *, every: bool) -> list[str]:
     if outcome.failure is not None:
         return [outcome.failure]
     facts = outcome.facts

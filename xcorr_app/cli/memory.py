@@ -11,7 +11,7 @@ _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3
 def keep_freed_memory(limit: int = 1 << 28) -> None:
     """Tell glibc to keep freed blocks of up to `limit` bytes instead of giving them back to the system.
 
-    Work arrays of a few megabytes are taken and freed for every frame; faulting their pages in anew each time costs
+    Work arrays of a few megabytes are taken and freed for every frame; faulting their pages in again each time costs
     more than the arithmetic on them. Does nothing where there is no glibc.
     """
     if not sys.platform.startswith("linux"):

@@ -1,25 +1,21 @@
-"""Options that commands share, and how their values are read."""
+"""Options that commands share, and how their values are read; nothing here imports what computes."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import fields
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-from xcorr_app.correlation.engines import ENGINES
-from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
-from xcorr_app.correlation.subpixel import METHODS
+from xcorr_app.cli import choices
+from xcorr_app.correlation.engine_names import canonical_engine
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.direct.options import DISTRIBUTIONS, PRECISIONS, KernelOptions
-from xcorr_app.gpu.direct.variants import VARIANTS
-from xcorr_app.io import Limits
-from xcorr_app.registration.prefilter import Prefilter
-from xcorr_app.registration.settings import DEFAULT_TOLERANCE, Roi
-from xcorr_app.registration.strategies import REFERENCES
+
+if TYPE_CHECKING:
+    from xcorr_app.gpu.direct.options import KernelOptions
+    from xcorr_app.registration.settings import Roi
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 Decorator: TypeAlias = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -44,6 +40,14 @@ class Value(click.ParamType):  # type: ignore[type-arg]  # older releases of cli
             return self._read(value)
         except (ArgumentError, ValueError) as error:
             self.fail(str(error), param, ctx)
+
+
+class Engine(click.Choice):  # type: ignore[type-arg]  # older releases of click know no argument
+    """The name of an engine of correlation; names of earlier releases are still taken."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        """Read the name, and return it as the table of engines has it."""
+        return super().convert(canonical_engine(value), param, ctx)
 
 
 def _path(text: str) -> Path:
@@ -77,14 +81,16 @@ def _roi(text: str) -> Roi:
 
 
 def _reference(text: str) -> str | int | Path:
-    if text in REFERENCES:
+    if text in choices.REFERENCES:
         return text
     digits = text.removeprefix("-")
     if digits.isdecimal():
         return int(text)
     if os.path.exists(text):  # noqa: PTH110 - unlike Path.exists, takes names that are too long
         return Path(text)
-    raise ArgumentError(f"{text!r} is neither {', '.join(REFERENCES)}, nor a frame number, nor an existing file")
+    raise ArgumentError(
+        f"{text!r} is neither {', '.join(choices.REFERENCES)}, nor a frame number, nor an existing file"
+    )
 
 
 def _verify(text: str) -> str | int:
@@ -95,26 +101,32 @@ def _verify(text: str) -> str | int:
     raise ArgumentError(f"{text!r}: use all, none or a number of frames")
 
 
+def _prefilter(text: str) -> Any:
+    from xcorr_app.registration.prefilter import Prefilter
+
+    return Prefilter.parse(text)
+
+
 PATH = Value("PATH", _path)
 MAX_SHIFT = Value("PX | PXY,PXX", _max_shift)
 ROI = Value("Y0:Y1,X0:X1", _roi)
 REFERENCE = Value("first|last|mean|median|previous|template|INDEX|FILE", _reference)
 VERIFY = Value("all|none|N", _verify)
-PREFILTER = Value("NAME:ARGS", Prefilter.parse)
+PREFILTER = Value("NAME:ARGS", _prefilter)
 
 normalization = click.option(
     "--normalization",
-    type=click.Choice(NORMALIZATIONS),
+    type=click.Choice(choices.NORMALIZATIONS),
     default="zncc",
     show_default=True,
     help="zncc: zero-mean and normalised over the true overlap; none: plain sums; phase: phase correlation.",
 )
 engine = click.option(
     "--engine",
-    type=click.Choice(["auto", *ENGINES]),
+    type=Engine(["auto", *choices.ENGINES]),
     default="auto",
     show_default=True,
-    help="What computes the correlation: an FFT, on a GPU its kernels (warp-shuffle) or its tensor cores (tensor), on "
+    help="What computes the correlation: an FFT, on a GPU its kernels (direct) or its tensor cores (tensor), on "
     "the CPU the definition; auto takes the FFT or the kernels, in align also tensor cores. `xcorr env` says which can "
     "run.",
 )
@@ -133,8 +145,17 @@ layout = click.option(
     help="Whether files of a folder are frames of one series or a stack each.",
 )
 resume = click.option("--resume", is_flag=True, help="Go on with an interrupted run; what is finished is kept.")
+explain = click.option(
+    "--explain", is_flag=True, help="Print what would compute every stack, why, and what else could; write nothing."
+)
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print only the results.")
 debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+
+
+def check_modes(given: dict[str, Any]) -> None:
+    """Refuse --resume together with --overwrite."""
+    if given["resume"] and given["overwrite"]:
+        raise click.UsageError("--resume keeps what is finished, --overwrite replaces it: give one of them")
 
 
 def output(text: str) -> Decorator:
@@ -151,23 +172,25 @@ def max_shift(default: str) -> Decorator:
 
 def subpixel(text: str) -> Decorator:
     """Add the option for the sub-pixel method, explained by `text`."""
-    return click.option("--subpixel", type=click.Choice(METHODS), default="gaussian", show_default=True, help=text)
+    return click.option(
+        "--subpixel", type=click.Choice(choices.SUBPIXEL_METHODS), default="gaussian", show_default=True, help=text
+    )
 
 
 def min_overlap(text: str) -> Decorator:
     """Add the option for the smallest overlap, explained by `text`."""
-    return click.option("--min-overlap", type=float, default=DEFAULT_MIN_OVERLAP, show_default=True, help=text)
+    return click.option("--min-overlap", type=float, default=choices.MIN_OVERLAP, show_default=True, help=text)
 
 
 def tolerance(text: str) -> Decorator:
     """Add the option for the largest accepted difference from a check, explained by `text`."""
-    return click.option("--tolerance", type=float, default=DEFAULT_TOLERANCE, show_default=True, help=text)
+    return click.option("--tolerance", type=float, default=choices.TOLERANCE, show_default=True, help=text)
 
 
 def max_pixels(text: str) -> Decorator:
     """Add the option that limits the size of an image, explained by `text`."""
     return click.option(
-        "--max-pixels", type=click.IntRange(1), default=Limits().max_pixels, show_default=True, help=text
+        "--max-pixels", type=click.IntRange(1), default=choices.MAX_PIXELS, show_default=True, help=text
     )
 
 
@@ -184,27 +207,29 @@ def verbose(text: str) -> Decorator:
 _KERNEL_OPTIONS = (
     click.option(
         "--variant",
-        type=click.Choice(["auto", *VARIANTS]),
+        type=click.Choice(["auto", *choices.VARIANTS]),
         default="auto",
         show_default=True,
-        help="Kernel of --engine warp-shuffle; auto takes the fastest by a table of measurements.",
+        help="Kernel of --engine direct; auto takes the fastest by a table of measurements.",
     ),
     click.option(
         "--distribution",
-        type=click.Choice(DISTRIBUTIONS),
+        type=click.Choice(choices.DISTRIBUTIONS),
         help="How --variant warp-shuffle-distributed splits the rows of a shift among workers. They add up in any "
         "order, so the last bits differ from run to run; none is deterministic: one worker a shift.",
     ),
-    click.option("--rows-per-worker", type=int, help="Most rows a worker sums (--variant warp-shuffle-distributed)."),
+    click.option(
+        "--rows-per-worker", type=int, help="Largest number of rows a worker sums (--variant warp-shuffle-distributed)."
+    ),
     click.option("--rights", type=int, help="Right matrices a thread (--variant multi-right or multi-left-right)."),
     click.option("--lefts", type=int, help="Left matrices a thread (--variant multi-left-right)."),
     click.option("--shifts-per-thread", "shifts", type=int, help="Row shifts a thread (--variant multi-row)."),
     click.option("--left-rows", type=int, help="Left rows a thread holds at a time (--variant multi-row)."),
     click.option(
         "--precision",
-        type=click.Choice(PRECISIONS),
-        help="How --engine tensor multiplies: fp16 by halves (scores are off by up to 1.3e-3; align computes anew what "
-        "lies around its peaks), fp16x2 by two halves a value (1e-6), int8 by bytes: exact, for uint8 images.",
+        type=click.Choice(choices.PRECISIONS),
+        help="How --engine tensor multiplies: fp16 (scores are off by up to 1.3e-3; align recomputes what is around "
+        "its peaks), fp16x2 as the sum of two fp16 values (1e-6), int8 exactly, for uint8 images.",
     ),
 )
 
@@ -217,12 +242,8 @@ def kernel_options(command: Command) -> Command:
 
 
 def read_kernel_options(given: dict[str, Any]) -> KernelOptions | None:
-    """Make the kernels' options of a command's parameters; None where nothing was asked.
+    """Make the kernels' options of a command's parameters; None where nothing was asked."""
+    from xcorr_app.gpu.direct.options import KernelOptions
 
-    Raises
-    ------
-    ArgumentError
-        For values out of range and options that do not belong to the variant.
-    """
-    options = KernelOptions(**{field.name: given[field.name] for field in fields(KernelOptions)})
+    options = KernelOptions(**{name: given[name] for name in choices.KERNEL_OPTIONS})
     return None if options.asks_nothing else options

@@ -7,9 +7,9 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from xcorr_app.batch.correlate import CorrelationResult, PlaneRecord
-from xcorr_app.batch.correlation_plan import CorrelationPlan
-from xcorr_app.cli.failures import one_line
+from xcorr_app.batch.correlate.plan import CorrelationPlan
+from xcorr_app.batch.correlate.run import CorrelationResult, PlaneRecord
+from xcorr_app.cli.tables import say
 from xcorr_app.io.matrices import MatrixFile
 
 _SHOWN = 20
@@ -20,17 +20,17 @@ def print_operands(console: Console, plan: CorrelationPlan) -> None:
     """What will be correlated, over which shifts, and what the signs mean."""
     window, settings = plan.window, plan.options.settings
     if plan.device.note:
-        _say(console, plan.device.note)
+        say(console, plan.device.note)
     for side, file in (("LEFT ", plan.left), ("RIGHT", plan.right)):
-        _say(console, f"{side}  {_described(file, plan.options.channel)}")
+        say(console, f"{side}  {_described(file, plan.options.channel)}")
     whole = "" if settings.max_shift is not None else ", the full plane"
-    _say(console, f"Form {plan.options.form}, {settings.normalization}, engine {plan.engine}.")
-    _say(
+    say(console, f"Form {plan.options.form}, {settings.normalization}, engine {plan.engine}.")
+    say(
         console,
         f"Shifts dy {window.dy_min} .. {window.dy_max}, dx {window.dx_min} .. {window.dx_max} px{whole}; "
         f"element [{-window.dy_min}, {-window.dx_min}] of a plane is the zero shift.",
     )
-    _say(console, "A peak at (dy, dx): LEFT shows RIGHT displaced by dy rows down and dx columns right.")
+    say(console, "A peak at (dy, dx): LEFT shows RIGHT displaced by dy rows down and dx columns right.")
 
 
 def print_peaks(console: Console, result: CorrelationResult, *, every: bool) -> None:
@@ -56,28 +56,28 @@ def print_peaks(console: Console, result: CorrelationResult, *, every: bool) -> 
     table.width = Measurement.get(console, console.options.update(max_width=_WIDEST), table).maximum
     console.print(table, crop=False)
     if len(shown) < len(result.planes):
-        _say(console, f"... and {len(result.planes) - len(shown)} more; -v prints every plane")
+        say(console, f"... and {len(result.planes) - len(shown)} more; -v prints every plane")
 
 
 def print_verdict(console: Console, plan: CorrelationPlan, result: CorrelationResult) -> None:
-    """What is wrong, what agrees, and where the planes lie."""
+    """What is wrong, what agrees, and where the planes are."""
     edges = sum(plane.on_edge for plane in result.planes)
     if edges:
-        _say(console, f"edge ({edges} x): no valid shifts beyond the peak on one side; the true one may lie there.")
+        say(console, f"edge ({edges} x): no valid shifts beyond the peak on one side; the true one may be there.")
     problems = result.problems
     for plane in problems[:_SHOWN]:
-        _say(console, f"left {plane.left}, right {plane.right}: {plane.problem}", style="red")
+        say(console, f"left {plane.left}, right {plane.right}: {plane.problem}", style="red")
     if len(problems) > _SHOWN:
-        _say(console, f"... and {len(problems) - _SHOWN} more planes failed", style="red")
+        say(console, f"... and {len(problems) - _SHOWN} more planes failed", style="red")
     total = f"{len(result.planes)} plane{'' if len(result.planes) == 1 else 's'}"
     if problems:
-        _say(console, f"{len(problems)} of {total} failed.", style="red")
+        say(console, f"{len(problems)} of {total} failed.", style="red")
     elif plan.options.verify:
         largest = max(plane.difference for plane in result.planes if plane.difference is not None)
-        _say(console, f"{total} checked against the float64 FFT: largest difference {largest:.1e} px.", style="green")
+        say(console, f"{total} checked against the float64 FFT: largest difference {largest:.1e} px.", style="green")
     else:
-        _say(console, f"{total}, not checked against the FFT.")
-    _say(console, f"Planes: {plan.out}")
+        say(console, f"{total}, not checked against the FFT.")
+    say(console, f"Planes: {plan.out}")
 
 
 def _described(file: MatrixFile, channel: int) -> str:
@@ -99,7 +99,3 @@ def _remark(plane: PlaneRecord) -> Text:
     if plane.problem is not None:
         return Text("no peak" if plane.peak is None else "disagrees", style="red")
     return Text("edge" if plane.on_edge else "", style="yellow")
-
-
-def _say(console: Console, text: str, style: str = "") -> None:
-    console.print(Text(one_line(text), style=style), soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Results as tables on the terminal."""
+"""The terminal as every command writes to it."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import io
 from typing import TextIO
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
-from xcorr_app.batch.run import Plan, RunResult
 from xcorr_app.cli.failures import one_line
+from xcorr_app.decision import Decision
 from xcorr_app.io import Discovery
-from xcorr_app.report.records import FLAG_MEANINGS, StackReport
-from xcorr_app.report.summary import count, summarise, verdict
+from xcorr_app.report.summary import count
 
 _WIDTH_OF_FILES = 200
-_STYLES = {"good": "green", "doubtful": "yellow", "failed": "red"}
 
 
 def console_for(stream: TextIO | None) -> Console:
@@ -31,95 +28,26 @@ def console_for(stream: TextIO | None) -> Console:
     return Console(file=stream, width=None if stream.isatty() else _WIDTH_OF_FILES)
 
 
+def say(console: Console, text: str, style: str = "") -> None:
+    """Print one line, not folded, without markup."""
+    console.print(Text(one_line(text), style=style), soft_wrap=True)
+
+
 def print_found(console: Console, discovery: Discovery, note: str | None) -> None:
     """What a run is about to work on; `note` is why it uses no GPU."""
     if note:
-        console.print(Text(one_line(note)), soft_wrap=True)
+        say(console, note)
     files = sum(len(spec.paths) for spec in discovery.series)
     found = f"Found {len(discovery.series)} series in {count(files, 'file')}, layout {discovery.layout}."
-    console.print(Text(found), soft_wrap=True)
+    say(console, found)
 
 
-def print_results(console: Console, result: RunResult) -> None:
-    """One line a stack, the reasons of failures, notes, and where the report lies."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("stack", overflow="fold", min_width=14)
-    for heading in ("frames", "largest shift", "median score", "flagged", "left", "FFT difference"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("result", no_wrap=True)
-    summaries = [summarise(stack) for stack in result.report.stacks]
-    for summary in summaries:
-        table.add_row(
-            Text(one_line(summary.name)),
-            str(summary.frames),
-            _number(summary.largest_shift, "{:.2f} px"),
-            _number(summary.median_score, "{:.4f}"),
-            str(summary.flagged),
-            str(summary.left_in_place),
-            _number(summary.max_difference, "{:.1e} px"),
-            Text(summary.level, style=_STYLES[summary.level]),
-        )
-    console.print(table)
-    for stack in result.report.stacks:
-        for line in _remarks(stack):
-            console.print(Text(f"  {one_line(stack.name)}: {one_line(line)}"), soft_wrap=True)
-    if result.resumed:
-        console.print(Text(f"Finished before: {', '.join(result.resumed)}"), soft_wrap=True)
-    level, sentence = verdict(summaries)
-    console.print(Text(sentence, style=_STYLES[level]), soft_wrap=True)
-    console.print(Text(f"Report: {one_line(str(result.report_path))}"), soft_wrap=True)
-
-
-def print_frames(console: Console, stack: StackReport) -> None:
-    """Every frame of a stack."""
-    table = Table(title=Text(one_line(stack.name)), box=None, pad_edge=False, header_style="bold")
-    for heading in ("frame", "dy", "dx", "score", "peak ratio", "difference"):
-        table.add_column(heading, justify="right")
-    table.add_column("flags")
-    for row in stack.rows:
-        difference = "" if row.difference is None else f"{row.difference:.6f}"
-        numbers = (f"{row.dy:.3f}", f"{row.dx:.3f}", f"{row.score:.4f}", f"{row.peak_ratio:.2f}")
-        table.add_row(str(row.frame), *numbers, difference, "|".join(row.flags))
-    console.print(table)
-
-
-def print_plan(console: Console, plan: Plan) -> None:
-    """What a run would do."""
-    options = plan.options
-    place = f"Layout: {plan.discovery.layout}. Device: {plan.device.description}. Output: {one_line(str(plan.out))}"
-    console.print(Text(place), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("series", "files", "axes", "shape", "type", "max shift", "writes"):
-        table.add_column(heading, overflow="fold")
-    for spec in plan.discovery.series:
-        with spec.open() as source:
-            shape, axes, dtype = source.metadata.shape, source.metadata.axes, source.metadata.dtype
-        window = options.settings.window((shape[-2], shape[-1]))
-        writes = ["shifts.csv"] + ([f"{spec.name}_aligned.tif"] if options.apply else [])
-        table.add_row(
-            Text(one_line(spec.name)),
-            str(len(spec.paths)),
-            axes,
-            " x ".join(map(str, shape)),
-            str(dtype),
-            f"{window.dy_max}, {window.dx_max} px",
-            Text(", ".join(writes)),
-        )
-    console.print(table)
-    for failure in plan.discovery.failures:
-        console.print(Text(f"cannot be used: {one_line(failure.message)}"), soft_wrap=True)
-
-
-def _remarks(stack: StackReport) -> list[str]:
-    if stack.failure is not None:
-        return [stack.failure]
-    counts: dict[str, int] = {}
-    for row in stack.rows:
-        for flag in row.flags:
-            counts[flag] = counts.get(flag, 0) + 1
-    flags = [f"{number} x {flag}: {FLAG_MEANINGS.get(flag, '')}" for flag, number in counts.items()]
-    return [*stack.notes, *flags]
-
-
-def _number(value: float | None, form: str) -> str:
-    return "" if value is None else form.format(value)
+def print_decision(console: Console, name: str, decision: Decision | str) -> None:
+    """What would compute a stack and what else could, or why it would fail."""
+    if isinstance(decision, str):
+        say(console, f"{name}: cannot be done: {decision}")
+        return
+    first, *others = decision.described().splitlines()
+    say(console, f"{name}: {first}")
+    for line in others:
+        say(console, line)

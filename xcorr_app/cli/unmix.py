@@ -2,32 +2,24 @@
 
 from __future__ import annotations
 
+import glob
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
-from rich.console import Console
-from rich.text import Text
 
-from xcorr_app.batch.unmix import UnmixOptions, UnmixPlan, UnmixResult, plan_unmix, run_unmix
-from xcorr_app.batch.unmix_explain import explain_unmix
-from xcorr_app.batch.unmix_folder import FileOutcome, plan_folder, run_folder
-from xcorr_app.cli import options
-from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line, one_line_failures
-from xcorr_app.cli.progress import display_for
-from xcorr_app.cli.tables import console_for
-from xcorr_app.filtering.stains import STAINS
-from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-from xcorr_app.io import Limits
+from xcorr_app.cli import choices, options
+from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
 
-_SHOWN = 8
+if TYPE_CHECKING:
+    from xcorr_app.batch.unmix.options import UnmixOptions
 
 
-@click.command()
-@click.argument("path", metavar="INPUT", type=options.PATH)
+@click.command("unmix")
+@click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
 @options.output(
-    "File for the result, .tif or .ome.tif, and FILE.json that says how it was made; a folder for a folder."
+    "File for the result, .tif or .ome.tif, and FILE.json that says how it was made; a folder for several or a folder."
 )
 @click.option(
     "--matrix",
@@ -37,7 +29,7 @@ _SHOWN = 8
 )
 @click.option(
     "--stain",
-    type=click.Choice(list(STAINS)),
+    type=click.Choice(choices.STAINS),
     help="Separate stains of a colour image: he is hematoxylin and eosin, hdab hematoxylin and DAB, hed all three.",
 )
 @click.option(
@@ -60,24 +52,22 @@ _SHOWN = 8
     help="Type of the result; same rounds integers and clips them.  [default: same; float32 for densities of integers]",
 )
 @options.device
-@click.option(
-    "--explain", is_flag=True, help="Print how kernels cut the work, on the GPU at hand or, without, an H200."
-)
-@click.option(
-    "--explain-for", type=click.Choice(list(KNOWN_DEVICES)), help="The same for a GPU that need not be there."
-)
+@options.explain
+@click.option("--explain-for", type=click.Choice(choices.DEVICES), help="The same for a GPU that need not be there.")
+@options.layout
 @options.max_pixels("Refuse planes that declare more pixels.")
 @options.resume
 @options.overwrite("Replace the output file, or results in the output folder.")
 @options.quiet
 @options.debug
 @click.pass_context
-def unmix(ctx: click.Context, /, path: Path, **given: Any) -> None:
+def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
     """Mix channels: spectral unmixing, stain separation.
 
-    INPUT is a TIFF file with channels, or a colour image (TIFF or PNG), whose channels are red, green and blue; or a
-    folder of such files, which become OUT/NAME_unmixed.tif. The channels of every pixel are multiplied by the matrix;
-    for spectral unmixing that is the inverse of the matrix with the dyes' spectra as columns.
+    INPUT is a TIFF file with channels, or a colour image (TIFF or PNG), whose channels are red, green and blue. Several
+    files, folders or globs become OUT/NAME_unmixed.tif, with OUT/run.json; with --channel-axis T, the one-page files of
+    a folder are the channels of one stack. The channels of every pixel are multiplied by the matrix; for spectral
+    unmixing that is the inverse of the matrix with the dyes' spectra as columns.
 
     With --from-log or --stain, the density -log10(max(value / white, 1e-6)) is mixed instead of the value. Stains have
     the vectors of Ruifrok and Johnston (2001), each of length one; two are completed by a third, the residual, at right
@@ -89,89 +79,75 @@ def unmix(ctx: click.Context, /, path: Path, **given: Any) -> None:
     Examples:
       xcorr unmix slide.tif -o stains.tif --stain he
       xcorr unmix SLIDES -o out --stain hed --resume
+      xcorr unmix 'SLIDES/*.png' -o out --stain he
       xcorr unmix cells.ome.tif -o pure.ome.tif --matrix unmixing.csv --clip
-      xcorr unmix lambda.tif -o pure.tif --matrix m.npy --channel-axis T --dtype float32 --explain
+      xcorr unmix lambda.tif -o pure.tif --matrix m.npy --channel-axis T --dtype float32
     """
-    console = console_for(sys.stdout)
-    if path.is_dir():
-        _unmix_folder(ctx, console, path, given)
+    if _is_one_file(inputs):
+        _unmix_file(inputs[0], given)
+        ctx.exit(0)
+    ctx.exit(SOMETHING_FAILED if _unmix_many(inputs, given) else 0)
+
+
+def _is_one_file(inputs: tuple[Path, ...]) -> bool:
+    path = inputs[0]
+    return len(inputs) == 1 and not path.is_dir() and (path.exists() or not glob.has_magic(str(path)))
+
+
+def _unmix_file(path: Path, given: dict[str, Any]) -> None:
     if given["resume"]:
-        raise click.UsageError("--resume is for a folder of files; a single file is written whole or not at all")
+        raise click.UsageError("--resume is for several files; a single file is written whole or not at all")
+    from xcorr_app.batch.unmix.explain import explain_file
+    from xcorr_app.batch.unmix.stack import plan_file, run_unmix
+    from xcorr_app.cli.progress import display_for
+    from xcorr_app.cli.tables import console_for
+    from xcorr_app.cli.unmix_table import print_explained, print_plan, print_result
+
+    console = console_for(sys.stdout)
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
-        plan = plan_unmix(path, given["output"], _options(given), overwrite=given["overwrite"])
-        asked = given["explain"] or given["explain_for"]
-        explained = explain_unmix(plan, given["explain_for"]) if asked else []
+        plan = plan_file(path, given["output"], _options(given), overwrite=given["overwrite"])
+        if given["explain"] or given["explain_for"]:
+            print_explained(console, plan.out.name, *explain_file(plan, given["explain_for"]))
+            return
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
-            _print_plan(console, plan)
-        for line in explained:
-            _say(console, line)
+            print_plan(console, plan)
         with display_for(console, quiet=given["quiet"], unit="images") as display:
             result = run_unmix(plan, display.watch(plan.out.name))
-        _print_result(console, plan, result)
-    ctx.exit(0)
+        print_result(console, plan, result)
 
 
-def _unmix_folder(ctx: click.Context, console: Console, folder: Path, given: dict[str, Any]) -> None:
-    """Mix all files of a folder, and leave."""
+def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
+    """Mix the channels of all stacks found; returns whether something failed."""
+    options.check_modes(given)
+    from xcorr_app.batch.unmix.explain import explain_many
+    from xcorr_app.batch.unmix.run import plan_unmix, run_many
+    from xcorr_app.cli.progress import display_for
+    from xcorr_app.cli.tables import console_for, print_found
+    from xcorr_app.cli.unmix_table import print_explained, print_outcomes
+    from xcorr_app.pipeline.output import prepare_output
+
+    console = console_for(sys.stdout)
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
-    if all(modes.values()):
-        raise click.UsageError("--resume keeps what is finished, --overwrite replaces it: give one of them")
-    if given["explain"] or given["explain_for"]:
-        raise click.UsageError("--explain is for a single file, whose size decides; name one of the folder's")
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
-        plan = plan_folder(folder, given["output"], _options(given), **modes)
+        plan = plan_unmix(list(inputs), given["output"], _options(given), **modes)
+        if given["explain"] or given["explain_for"]:
+            for explained in explain_many(plan, given["explain_for"]):
+                print_explained(console, *explained)
+            return False
+        prepare_output(plan.out, overwrite=given["overwrite"])
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
-        if plan.device.note and not given["quiet"]:
-            _say(console, plan.device.note)
+        if not given["quiet"]:
+            print_found(console, plan.discovery, plan.device.note)
         with display_for(console, quiet=given["quiet"], unit="images") as display:
-            outcomes = run_folder(
-                plan, **modes, stop_at_defects=given["debug"], watcher=lambda of_file: display.watch(of_file.out.name)
-            )
-    for outcome in outcomes:
-        _print_outcome(console, outcome)
-    failed = sum(outcome.failure is not None for outcome in outcomes)
-    _say(console, f"{len(outcomes) - failed} of {len(outcomes)} files mixed: {plan.out}")
-    ctx.exit(SOMETHING_FAILED if failed else 0)
-
-
-def _print_outcome(console: Console, outcome: FileOutcome) -> None:
-    if outcome.failure is not None:
-        _say(console, f"failed: {outcome.failure}")
-        return
-    remarks = ["finished before"] if outcome.resumed else []
-    remarks += [f"{outcome.clipped} values clipped"] if outcome.clipped else []
-    _say(console, f"{outcome.path}: {'; '.join([*remarks, *outcome.notes]) or 'good'}")
+            run = run_many(plan, resume=given["resume"], stop_at_defects=given["debug"], watcher=display.watch)
+        print_outcomes(console, run, plan.out)
+    return run.failed
 
 
 def _options(given: dict[str, Any]) -> UnmixOptions:
-    same = ("matrix", "stain", "channel_axis", "from_log", "white", "clip", "dtype", "device")
+    from xcorr_app.batch.unmix.options import UnmixOptions
+    from xcorr_app.io import Limits
+
+    same = ("matrix", "stain", "channel_axis", "from_log", "white", "clip", "dtype", "device", "layout")
     return UnmixOptions(limits=Limits(max_pixels=given["max_pixels"]), **{name: given[name] for name in same})
-
-
-def _print_plan(console: Console, plan: UnmixPlan) -> None:
-    if plan.device.note:
-        _say(console, plan.device.note)
-    old, names = plan.file.metadata, plan.names or tuple(str(row) for row in range(len(plan.matrix)))
-    shape = " x ".join(map(str, old.shape))
-    _say(
-        console,
-        f"{plan.file.path}: {shape} ({old.axes}) {old.dtype}, {plan.file.channels} channels along {plan.file.axis}",
-    )
-    for name, row in list(zip(names, plan.matrix, strict=True))[:_SHOWN]:
-        more = " ..." if len(row) > _SHOWN else ""
-        _say(console, f"  {name} = " + "  ".join(f"{factor:+.4g}" for factor in row[:_SHOWN]) + more)
-    if len(names) > _SHOWN:
-        _say(console, f"  ... and {len(names) - _SHOWN} more channels")
-
-
-def _print_result(console: Console, plan: UnmixPlan, result: UnmixResult) -> None:
-    for note in result.notes:
-        _say(console, note)
-    if result.clipped:
-        _say(console, f"{result.clipped} of {result.values} values did not fit {plan.metadata.dtype} and were clipped")
-    _say(console, f"Mixed channels: {plan.out}")
-
-
-def _say(console: Console, text: str) -> None:
-    console.print(Text(one_line(text)), soft_wrap=True)

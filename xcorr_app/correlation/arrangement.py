@@ -12,9 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.correlation.engines import Correlator, Task, check_kernel_options, choose_engine
+from xcorr_app.correlation.engines import Correlator, canonical_engine, check_kernel_options, choose_engine
 from xcorr_app.correlation.engines.tensor_bytes import check_bytes
 from xcorr_app.correlation.forms import broadcast_left, broadcast_right, check_form, result_shape
+from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
@@ -54,29 +55,11 @@ def arrange(
     kernel_options: KernelOptions | None,
     xp: Any,
 ) -> Arrangement:
-    """Arrange a correlation, or take the arrangement of an earlier call of the same kind.
-
-    Parameters
-    ----------
-    left, right : ndarray
-        Only shape and type are looked at.
-    form, max_shift, normalization, engine, kernel_options
-        As in :func:`xcorr_app.cross_correlate`.
-    xp : module
-        numpy or cupy.
-
-    Returns
-    -------
-    Arrangement
-
-    Raises
-    ------
-    ArgumentError, ShapeError, DataTypeError, DeviceError
-        As :func:`xcorr_app.cross_correlate`.
-    """
+    """Arrange a correlation, or take the arrangement of an earlier call of the same kind."""
     # What cannot be a key of the arrangements that are kept is no name either.
     if not (isinstance(form, str) and isinstance(engine, str)):
         raise ArgumentError(f"form is {form!r} and engine {engine!r}: give their names")
+    engine = canonical_engine(engine)
     check_kernel_options("fft" if normalization == "phase" else engine, kernel_options)
     if max_shift is not None and not isinstance(max_shift, (int, float, ShiftWindow)):
         # Two values may come as a list or an array, which cannot be a key.
@@ -117,30 +100,27 @@ def _arranged(
     types: list[np.dtype[Any]] = [dtype, dtype]
     if normalization != "phase":
         xp = importlib.import_module(library)
-        task = Task(
-            left_size,
-            right_size,
-            window,
-            dtype,
-            lefts=lefts.shape[0],
-            rights=rights.shape[0] * rights.shape[1],
-            rights_per_left=rights.shape[1],
-        )
-        chosen = choose_engine(engine, xp, task, kernel_options)
+        pairs = lefts.shape[0], rights.shape[0] * rights.shape[1], rights.shape[1]
+        problem = problem_of(left_size, right_size, window, *pairs)
+        dtypes = engine_dtypes(left_type, right_type, dtype, normalization)
+        chosen = choose_engine(engine, xp, problem, kernel_options, dtypes)
         correlator = chosen.bind(left_size, right_size, window, xp)
         if dtype == np.float32 or as_stored:
             types = [kind if chosen.reads(kind) else dtype for kind in (left_type, right_type)]
     return Arrangement(window, dtype, lefts.shape, rights.shape, shape, as_stored, types[0], types[1], correlator)
 
 
-def plane_dtype(left: Array, right: Array, kernel_options: KernelOptions | None) -> np.dtype[np.floating]:
-    """Type of the planes of these matrices: that of `working_dtype`, float64 where sums are exact whole numbers.
+def engine_dtypes(
+    left: np.dtype[Any], right: np.dtype[Any], planes: np.dtype[np.floating], normalization: str
+) -> tuple[str, str]:
+    """Names of the types that an engine is handed: scores are of standardised images, plain sums of what is stored."""
+    if planes != np.float32:
+        return "float64", "float64"
+    return (left.name, right.name) if normalization == "none" else ("float32", "float32")
 
-    Raises
-    ------
-    DataTypeError
-        For elements that are not real numbers, or not bytes where the precision is of bytes.
-    """
+
+def plane_dtype(left: Array, right: Array, kernel_options: KernelOptions | None) -> np.dtype[np.floating]:
+    """Type of the planes of these matrices: that of `working_dtype`, float64 where sums are exact whole numbers."""
     dtype = working_dtype(left, right)
     if kernel_options is None or not kernel_options.exact:
         return dtype

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.gpu.runtime.memory import attempt, release_unused, with_second_try
+from xcorr_app.gpu.runtime.memory import attempt, in_parts, with_second_try
 
 PlanesOf = Callable[[Array, Array], Array]
 """Computes planes (N, M, ny, nx) from lefts (N or 1, 1, H, W) and rights (1 or N, M, H', W')."""
@@ -67,28 +67,31 @@ def all_finite(array: Array) -> bool:
     def finite(part: Array) -> bool:
         return bool(xp.isfinite(part).all())
 
-    if results := attempt(finite, array):
-        return results[0]
-    release_unused()
-    if array.ndim > 2:
-        return all(all_finite(part) for part in array)
-    return with_second_try(finite, array, what="looking for NaN takes one byte for every element")
+    if array.ndim < 3:
+        return with_second_try(finite, array, what="looking for NaN takes one byte for every element")
+    parts = in_parts(lambda a, b: finite(array[a:b]), len(array), alone=lambda i: all_finite(array[i]))
+    return all(is_finite for _, is_finite in parts)
 
 
 def _fill(planes: Array, planes_of: PlanesOf, lefts: Array, rights: Array) -> None:
-    """Write the planes of a part of the batch into their place."""
-    if computed := attempt(planes_of, lefts, rights):
-        planes[...] = computed.pop()
-        return
-    release_unused()
-    n, m = planes.shape[:2]
-    if n * m == 1:
-        shapes = " with ".join(f"{height} x {width}" for height, width in (lefts.shape[-2:], rights.shape[-2:]))
-        what = f"one pair of matrices, {shapes}, does not fit, give a smaller max_shift"
-        planes[...] = with_second_try(planes_of, lefts, rights, what=what)
-        return
-    for part in (slice(0, max(n, m) // 2), slice(max(n, m) // 2, None)):
-        if n >= m:
-            _fill(planes[part], planes_of, lefts[part], rights if rights.shape[0] == 1 else rights[part])
-        else:
-            _fill(planes[:, part], planes_of, lefts, rights[:, part])
+    """Write the planes of the batch into their place: sets of pairs, then pairs, as many at a time as fit."""
+    shapes = " with ".join(f"{height} x {width}" for height, width in (lefts.shape[-2:], rights.shape[-2:]))
+    what = f"one pair of matrices, {shapes}, does not fit, give a smaller max_shift"
+
+    def part(array: Array, a: int, b: int) -> Array:
+        return array if array.shape[0] == 1 else array[a:b]
+
+    def some(a: int, b: int) -> None:
+        planes[a:b] = planes_of(part(lefts, a, b), part(rights, a, b))
+
+    def one_set(i: int) -> None:
+        left, right = part(lefts, i, i + 1), part(rights, i, i + 1)
+
+        def pairs(a: int, b: int) -> None:
+            planes[i : i + 1, a:b] = planes_of(left, right[:, a:b])
+
+        for _ in in_parts(pairs, planes.shape[1], what=what):
+            pass
+
+    for _ in in_parts(some, planes.shape[0], alone=one_set):
+        pass

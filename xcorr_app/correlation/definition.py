@@ -37,7 +37,7 @@ def correlate_by_definition(left: ArrayLike, right: ArrayLike, window: ShiftWind
 
 
 def zncc_by_definition(left: ArrayLike, right: ArrayLike, window: ShiftWindow) -> NDArray[np.float64]:
-    """Zero-mean normalised cross-correlation over each overlap, every sum taken anew in float64.
+    """Zero-mean normalised cross-correlation over each overlap, every sum taken by itself in float64.
 
     Shifts whose overlap is empty or constant in either matrix are NaN.
 

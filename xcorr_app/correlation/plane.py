@@ -73,11 +73,11 @@ def cross_correlate(
         `min_overlap` or constant. ``none``: the plain sums. ``phase``: modulus of every frequency set to one,
         after a Hann taper (FFT only, equal shapes).
     engine : str
-        ``auto`` (the fastest for these shapes by a table of measurements), ``fft``, ``warp-shuffle`` (CuPy arrays of at
-        most 16 bits or float32), ``tensor`` (the same arrays, on tensor cores: errors below 1e-6 of the product of both
+        ``auto`` (the fastest for these shapes by a table of measurements), ``fft``, ``direct`` (CuPy arrays of at most
+        16 bits or float32), ``tensor`` (the same arrays, on tensor cores: errors below 1e-6 of the product of both
         matrices' norms, unless `kernel_options` ask for another precision) or ``definition``.
     kernel_options : KernelOptions, optional
-        Variant and tuning of the kernels of ``warp-shuffle``, or precision of ``tensor``; ``auto`` is then that engine.
+        Variant and tuning of the kernels of ``direct``, or precision of ``tensor``; ``auto`` is then that engine.
     min_overlap : float
         Fraction of the smaller matrix, in [0, 1]; ``zncc`` only.
     check_finite : bool

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from xcorr_app.filtering.array_choice import decide_bank, is_wide
 from xcorr_app.filtering.boundary import Mode
 from xcorr_app.filtering.device import filter_device_frames
 from xcorr_app.gpu.im2win.bank_run import bank_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.gpu.runtime.memory import attempt, release_unused, with_second_try
-from xcorr_app.gpu.runtime.placement import on_device_of
-
-FEWEST_AT_ONCE = 12
-"""Filters of one channel from which all are computed at once; fewer leave most of a tile of filters empty."""
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.memory import in_parts, with_second_try
+from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 
 OnHost = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 """The same bank over NumPy images (N, C_i, H, W)."""
@@ -25,79 +25,32 @@ OnHost = Callable[[npt.NDArray[Any]], npt.NDArray[Any]]
 def bank_of_device_images(
     stack: Array, bank: npt.NDArray[np.float64], shape: tuple[int, ...], mode: Mode, cval: float, on_host: OnHost
 ) -> Array:
-    """Correlate images with every filter of a bank, on the device that holds them.
-
-    Parameters
-    ----------
-    stack : (N, C_i, H, W) cupy.ndarray
-        Integers of up to 32 bits, float32 or float64.
-    bank : (C_o, C_i, F_h, F_w) array
-        In host memory.
-    shape : tuple of int
-        Of the result: (N, C_o, H', W').
-    mode, cval
-        As in `xcorr_app.filter_bank`.
-    on_host : callable
-        Computes images for which the device's memory does not suffice.
-
-    Returns
-    -------
-    (N, C_o, H', W') cupy.ndarray
-        float64 for float64 and integers of 32 bits, summed in float64; float32 otherwise.
-
-    Raises
-    ------
-    DeviceMemoryError
-        The result does not fit.
-    DeviceError
-        A kernel does not compile.
-    """
+    """Correlate images with every filter of a bank, on the device that holds them."""
     with on_device_of(stack):
         xp, wide = array_namespace(stack), is_wide(stack.dtype)
         what = f"a result of shape {shape}"
         result = with_second_try(xp.empty, shape, np.float64 if wide else np.float32, what=what)
-        run = _at_once if runs_at_once(stack.dtype, bank.shape) else _one_by_one
-        if attempt(run, stack, bank, mode, cval, result):
-            return result
-        for i in range(len(stack)):
-            release_unused()
-            image, out = stack[i : i + 1], result[i : i + 1]
-            if not attempt(run, image, bank, mode, cval, out):
-                out.set(on_host(image.get()))
+        decision = decide_bank(stack.shape, stack.dtype, bank.shape, device_limits(current_device()), mode)
+        run = functools.partial(at_once, decision.kernel) if decision.engine == "im2win" else one_by_one
+
+        def some(start: int, stop: int) -> None:
+            run(stack[start:stop], bank, mode, cval, result[start:stop])
+
+        def alone(i: int) -> None:
+            result[i : i + 1].set(on_host(stack[i : i + 1].get()))
+
+        for _ in in_parts(some, len(stack), alone=alone):
+            pass
         return result
 
 
-def is_wide(dtype: np.dtype[Any]) -> bool:
-    """Whether images of a type are summed in float64 and their results float64."""
-    return dtype == np.float64 or (dtype.kind in "iu" and dtype.itemsize > 2)
-
-
-def runs_at_once(dtype: np.dtype[Any], bank_shape: tuple[int, ...]) -> bool:
-    """Whether one kernel computes all filters together, rather than one filter after the other.
-
-    Parameters
-    ----------
-    dtype : dtype
-        Of the images.
-    bank_shape : tuple of int
-        (C_o, C_i, F_h, F_w).
-
-    Returns
-    -------
-    bool
-        False where sums are float64, and for a few filters of one channel.
-    """
-    filters, channels = bank_shape[:2]
-    return not is_wide(dtype) and (channels > 1 or filters >= FEWEST_AT_ONCE)
-
-
-def _at_once(images: Array, bank: npt.NDArray[np.float64], mode: Mode, cval: float, out: Array) -> bool:
+def at_once(kernel: str, images: Array, bank: npt.NDArray[np.float64], mode: Mode, cval: float, out: Array) -> None:
+    """All filters together, by a kernel of the table of Im2win."""
     source = images.astype(np.int16) if images.dtype == np.int8 else images
-    bank_on_device(source, bank, out, boundary=mode, outside=cval)
-    return True
+    bank_on_device(source, bank, out, kernel=kernel, boundary=mode, outside=cval)
 
 
-def _one_by_one(images: Array, bank: npt.NDArray[np.float64], mode: Mode, cval: float, out: Array) -> bool:
+def one_by_one(images: Array, bank: npt.NDArray[np.float64], mode: Mode, cval: float, out: Array) -> None:
     """Filter by filter; what is not finite becomes NaN, which it is in the other kernel too."""
     xp = array_namespace(images)
     if images.dtype == np.int8:
@@ -112,4 +65,3 @@ def _one_by_one(images: Array, bank: npt.NDArray[np.float64], mode: Mode, cval: 
         for r, taps in enumerate(of_filter):
             sums, _ = filter_device_frames(images[:, r], taps, mode, **options)
             out[:, j] = sums if r == 0 else out[:, j] + sums
-    return True

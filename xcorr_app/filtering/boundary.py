@@ -29,20 +29,6 @@ MODES: tuple[Mode, ...] = get_args(Mode)
 def source_indices(length: int, before: int, after: int, mode: Mode) -> npt.NDArray[np.intp]:
     """Say which pixel of a line each position of the padded line takes its value from.
 
-    Parameters
-    ----------
-    length : int
-        Pixels of the line, at least 1.
-    before, after : int
-        Positions added on either side; may exceed ``length``.
-    mode : {"reflect", "nearest", "mirror", "wrap"}
-        The boundary mode; ``"constant"`` and ``"valid"`` take nothing from the line.
-
-    Returns
-    -------
-    (before + length + after,) array of intp
-        Indices from 0 to ``length - 1``.
-
     Examples
     --------
     >>> source_indices(3, 2, 2, "reflect").tolist()
@@ -69,24 +55,6 @@ def padded(
     dtype: npt.DTypeLike,
 ) -> Array:
     """Copy a frame into a larger one whose margin continues it as the mode says.
-
-    Parameters
-    ----------
-    frame : (H, W) array
-        NumPy or CuPy; neither side is empty.
-    rows, columns : tuple of int
-        Pixels added before and after along each axis; ignored by ``"valid"``.
-    mode : str
-        One of `MODES`.
-    cval : float
-        The margin's value under ``"constant"``, in the units of ``frame``.
-    dtype : dtype
-        Type of the result.
-
-    Returns
-    -------
-    (rows[0] + H + rows[1], columns[0] + W + columns[1]) array
-        New memory; ``(H, W)`` under ``"valid"``.
 
     Examples
     --------

@@ -145,29 +145,6 @@ def filter_frames(
 ) -> tuple[Array, int]:
     """Filter as `convolve` does and count the pixels that were clipped; can fill an existing array.
 
-    Parameters
-    ----------
-    images, taps, mode, cval, origin, dtype, engine
-        As in `convolve`.
-    flip : bool
-        Convolution; ``False`` is correlation, as in `filter_taps`.
-    out : array, optional
-        Takes the result: of its kind, shape and type, not overlapping with ``images`` in memory.
-    count : bool
-        Whether ``clipped`` is wanted; on a device the count waits for the result.
-
-    Returns
-    -------
-    filtered : array
-        ``out`` or a new array.
-    clipped : int
-        Results that did not fit the integer type and were set to its nearest limit, over all frames.
-
-    Raises
-    ------
-    ShapeError, DataTypeError, ArgumentError, DeviceError
-        As in `convolve`; also for an unfit ``out``.
-
     Examples
     --------
     >>> import numpy as np

@@ -15,18 +15,19 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering.boundary import Mode
-from xcorr_app.filtering.device_choice import DeviceEngine, device_engine, slides
+from xcorr_app.filtering.choice import decide_filter
 from xcorr_app.filtering.device_runs import Run, made_run
 from xcorr_app.filtering.engines.choice import EngineName
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.filtering.rounding import ResultType
 from xcorr_app.filtering.taps import Filter, Origin
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
-from xcorr_app.gpu.runtime.memory import attempt, release_unused, with_second_try
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.memory import in_parts, with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
-from xcorr_app.gpu.stencil.sliding_run import adds_doubles_fast
 
 _NO_ROOM = "the result of a filter does not fit"
 
@@ -37,8 +38,8 @@ class DevicePlan:
 
     Attributes
     ----------
-    engine : str
-        What computes.
+    decision : Decision
+        What computes, and why.
     shape : tuple of int
         Of the result.
     target : dtype
@@ -47,7 +48,7 @@ class DevicePlan:
         ``run(images, out, clipped)``.
     """
 
-    engine: DeviceEngine
+    decision: Decision
     shape: tuple[int, ...]
     target: np.dtype[Any]
     run: Run
@@ -86,31 +87,7 @@ def filter_device_frames(
     out: Array | None = None,
     count: bool = True,
 ) -> tuple[Array, int]:
-    """Filter images in device memory, as `xcorr_app.filtering.convolve.filter_frames` does.
-
-    Parameters
-    ----------
-    images, taps, mode, cval, origin, dtype, engine, flip, out
-        As in `filter_frames`; ``images`` and ``out`` are CuPy arrays.
-    count : bool
-        Whether to count clipped pixels, which waits for the device.
-
-    Returns
-    -------
-    filtered : array
-        ``out`` or a new array on the device.
-    clipped : int
-        0 where it is not counted.
-
-    Raises
-    ------
-    ShapeError, DataTypeError, ArgumentError
-        As in `filter_frames`.
-    DeviceError
-        The arrays are on two devices, or a kernel does not compile.
-    DeviceMemoryError
-        The device's memory does not suffice for the result, or for the work on one image.
-    """
+    """Filter images in device memory, as `xcorr_app.filtering.convolve.filter_frames` does."""
     xp = sys.modules["cupy"]  # whose array this is
     how = _How(_key_of(taps), mode, cval, _hashable(origin), dtype, engine, flip)
     with on_device_of(images, out):
@@ -123,11 +100,7 @@ def filter_device_frames(
             result = with_second_try(xp.empty, plan.shape, plan.target, what=_NO_ROOM)
         counts = count and plan.target.kind != "f"
         clipped = with_second_try(xp.zeros, 1, np.uint64, what=_NO_ROOM) if counts else None
-        if not attempt(_ran, plan.run, images, result, clipped):
-            release_unused()
-            if clipped is not None:
-                clipped.fill(0)
-            _in_halves(images, result, clipped, how)
+        _fill(images, result, clipped, how)
         if out is not None and result is not out:
             out[...] = result
             result = out
@@ -139,7 +112,7 @@ def device_plan(images: Array, how: _How) -> DevicePlan:
     return _plan(current_device(), images.shape, images.dtype, how)
 
 
-def planned_engine(
+def planned(
     images: Array,
     taps: npt.ArrayLike | Filter,
     mode: Mode = "reflect",
@@ -147,14 +120,20 @@ def planned_engine(
     cval: float = 0.0,
     dtype: ResultType = "same",
     engine: EngineName = "auto",
-) -> DeviceEngine:
-    """Say what computes a convolution of images in device memory."""
+) -> Decision:
+    """Say what computes a convolution of images in device memory, and why."""
     with on_device_of(images):
-        return device_plan(images, _How(_key_of(taps), mode, cval, 0, dtype, engine, flip=True)).engine
+        return device_plan(images, _How(_key_of(taps), mode, cval, 0, dtype, engine, flip=True)).decision
+
+
+def planned_engine(images: Array, taps: npt.ArrayLike | Filter, mode: Mode = "reflect", **options: Any) -> str:
+    """Name the kernel that computes a convolution of images in device memory, or the library's engine."""
+    decision = planned(images, taps, mode, **options)
+    return decision.kernel or decision.engine
 
 
 @functools.lru_cache(maxsize=256)
-def _plan(_device: int, shape: tuple[int, ...], image_type: np.dtype[Any], how: _How) -> DevicePlan:
+def _plan(device: int, shape: tuple[int, ...], image_type: np.dtype[Any], how: _How) -> DevicePlan:
     taps = how.taps if isinstance(how.taps, Filter) else _values(how.taps)
     request = checked_request(
         shape,
@@ -167,39 +146,32 @@ def _plan(_device: int, shape: tuple[int, ...], image_type: np.dtype[Any], how: 
         engine=how.engine,
         flip=how.flip,
     )
-    engine = device_engine(request.kernel, how.engine)
-    if how.engine == "auto" and slides(taps, request, image_type):
-        of_sixteen_bits = request.target.itemsize == 2  # which takes sums in float64
-        engine = engine if of_sixteen_bits and not adds_doubles_fast() else "sliding"
-    run = made_run(engine, request, taps, shape, image_type)
-    return DevicePlan(engine, request.shape, request.target, run)
+    decision = decide_filter(request, taps, shape, image_type, device_limits(device), how.engine)
+    run = made_run(decision, request, taps, shape, image_type)
+    return DevicePlan(decision, request.shape, request.target, run)
 
 
-def _in_halves(images: Array, out: Array, clipped: Array | None, how: _How) -> None:
-    """Filter an image, or halves of a stack, each in as many parts as the memory asks for."""
+def _fill(images: Array, out: Array, clipped: Array | None, how: _How) -> None:
+    """Filter an image, or a stack in as many parts as the memory asks for; of a try that fails nothing is counted."""
     xp = array_namespace(images)
     if images.ndim == 2:
         what = f"the work on one image of {images.shape} does not fit"
-        with_second_try(device_plan(images, how).run, images, out, clipped, what=what)
+        with_second_try(_ran, device_plan(images, how).run, images, out, clipped, what=what)
         return
-    if len(images) == 1:
-        _in_halves(images[0], out[0], clipped, how)
-        return
-    middle = len(images) // 2
-    for part in (slice(middle), slice(middle, None)):
-        # Of a try that fails nothing may stay in the count.
+
+    def some(start: int, stop: int) -> None:
+        part = slice(start, stop)
         count = None if clipped is None else with_second_try(xp.zeros, 1, np.uint64, what=_NO_ROOM)
-        if attempt(_ran, device_plan(images[part], how).run, images[part], out[part], count):
-            if clipped is not None:
-                clipped += count
-        else:
-            release_unused()
-            _in_halves(images[part], out[part], clipped, how)
+        _ran(device_plan(images[part], how).run, images[part], out[part], count)
+        if clipped is not None:
+            clipped[...] += count
+
+    for _ in in_parts(some, len(images), alone=lambda i: _fill(images[i], out[i], clipped, how)):
+        pass
 
 
-def _ran(run: Run, images: Array, out: Array, clipped: Array | None) -> bool:
+def _ran(run: Run, images: Array, out: Array, clipped: Array | None) -> None:
     run(images, out, clipped)
-    return True
 
 
 def _check_out(out: Array, images: Array, plan: DevicePlan) -> None:

@@ -9,10 +9,12 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.filtering.device_choice import DeviceEngine, needs_double
+from xcorr_app.decision import Decision
+from xcorr_app.filtering.choice import origin_of
 from xcorr_app.filtering.engines import fourier
 from xcorr_app.filtering.engines.task import Task
 from xcorr_app.filtering.named import TRUNCATE
+from xcorr_app.filtering.precision import needs_double
 from xcorr_app.filtering.request import Request
 from xcorr_app.filtering.rounding import store
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
@@ -25,38 +27,17 @@ Run: TypeAlias = Callable[[Array, Array, Array | None], None]
 """Called with images, dense result and count of clipped pixels or None."""
 
 
-def made_run(
-    engine: DeviceEngine, request: Request, taps: Any, shape: tuple[int, ...], image_type: np.dtype[Any]
-) -> Run:
-    """Prepare an engine for images of one shape and type on the current device.
-
-    Parameters
-    ----------
-    engine : str
-        What computes.
-    request : Request
-        Taps, boundary and type of the result.
-    taps : array or Filter
-        As they were given.
-    shape : tuple of int
-        Of the images.
-    image_type : dtype
-        Of the images.
-
-    Returns
-    -------
-    callable
-        ``run(images, out, clipped)``.
-    """
-    if engine == "sliding":
+def made_run(decision: Decision, request: Request, taps: Any, shape: tuple[int, ...], image_type: np.dtype[Any]) -> Run:
+    """Prepare what was decided for images of one shape and type on the current device."""
+    if decision.engine == "sliding":
         return _sliding(request, taps)
-    if engine == "fft":
+    if decision.engine == "fft":
         return _fourier(request)
-    double = needs_double(request, image_type, engine)
-    if engine == "separable":
-        return _separable(request, double=double)
+    double = needs_double(request, image_type, decision.engine)
+    if decision.engine == "separable":
+        return _separable(request, decision.kernel, double=double)
     problem = FilterProblem(
-        (shape[-2], shape[-1]), request.kernel.shape, int(np.prod(shape[:-2])), request.mode, _origin_of(request)
+        (shape[-2], shape[-1]), request.kernel.shape, int(np.prod(shape[:-2])), request.mode, origin_of(request)
     )
     return prepare_filter(
         problem,
@@ -64,16 +45,18 @@ def made_run(
         image_type=image_type.name,
         result_type=request.target.name,
         outside=request.cval,
+        kernel=decision.kernel,
         double_sums=double,
     ).run
 
 
-def _separable(request: Request, *, double: bool) -> Run:
+def _separable(request: Request, kernel: str, *, double: bool) -> Run:
     terms = request.kernel.unscaled_terms
     options: dict[str, Any] = {
         "boundary": request.mode,
         "outside": request.cval,
-        "origin": _origin_of(request),
+        "origin": origin_of(request),
+        "kernel": kernel,
         "dtype": request.target,
     }
 
@@ -121,10 +104,3 @@ def _by_pieces(frame: Array, taps: npt.NDArray[np.float64]) -> Array:
             window = frame[u : u + height + piece.shape[0] - 1, v : v + width + piece.shape[1] - 1]
             sums += filter_on_device(window, piece, boundary="valid")
     return sums
-
-
-def _origin_of(request: Request) -> tuple[int, int]:
-    if request.mode == "valid":
-        return 0, 0
-    rows, columns = (at - size // 2 for at, size in zip(request.kernel.centre, request.kernel.shape, strict=True))
-    return rows, columns

@@ -16,12 +16,11 @@ import numpy.typing as npt
 import scipy.fft
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.filtering.bank_device import bank_of_device_images, is_wide
+from xcorr_app.filtering.array_choice import decide_bank, is_wide
+from xcorr_app.filtering.bank_device import bank_of_device_images
 from xcorr_app.filtering.boundary import MODES, Mode, padded
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
-_LARGEST_DIRECT = 100
-"""Taps of a filter (one channel) up to which the sums are taken directly."""
 _TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
 
 
@@ -126,10 +125,12 @@ def _correlate(image: npt.NDArray[np.float64], filters: npt.NDArray[np.float64],
     spoilt = bool(bad.any())
     if spoilt:
         image[:, bad] = 0
-    direct = filters.shape[-1] * filters.shape[-2] <= _LARGEST_DIRECT
+    count, channels, rows, columns = filters.shape
+    shape = (1, channels, *image.shape[-2:])
+    engine = decide_bank(shape, image.dtype, (count, channels, rows, columns), None).engine
     # Sums beyond float32 become infinite, as they would in its own arithmetic.
     with np.errstate(over="ignore"):
-        (_direct if direct else _by_spectrum)(image, filters, out)
+        (_direct if engine == "opencv" else _by_spectrum)(image, filters, out)
     if spoilt:
         # Counts of bad pixels in every footprint, from sums over rectangles.
         counts = np.pad(bad, ((1, 0), (1, 0))).astype(np.int64).cumsum(axis=0).cumsum(axis=1)

@@ -37,30 +37,7 @@ def mix(
     *,
     clip: bool,
 ) -> tuple[Array, int]:
-    """Multiply the channel vector of every pixel by a matrix.
-
-    Parameters
-    ----------
-    stack : (..., C_in, ...) array
-        NumPy or CuPy. Read in place where it is contiguous, else copied once.
-    matrix : (C_out, C_in) array of float64
-        In host memory.
-    axis : int
-        Of the channels, counted from 0.
-    target : dtype
-        Of the result; integers are rounded half to even and clipped to their range.
-    convert : callable
-        Gives a strip in the working type, whatever is made of its values on the way.
-    clip : bool
-        Replace negative results by zero.
-
-    Returns
-    -------
-    mixed : (..., C_out, ...) array
-        New, the channels where they were.
-    clipped : int
-        Values that did not fit the integer type and were set to its nearest limit.
-    """
+    """Multiply the channel vector of every pixel by a matrix."""
     xp = array_namespace(stack)
     clipped: Array | int = 0
     before, channels, after = stack.shape[:axis], stack.shape[axis], stack.shape[axis + 1 :]

@@ -56,27 +56,7 @@ def checked_request(
     engine: EngineName,
     flip: bool,
 ) -> Request:
-    """Check everything about a call but its arrays' values.
-
-    Parameters
-    ----------
-    shape : tuple of int
-        Of the images, leading axes included.
-    image_type : dtype
-        Of the images.
-    taps, mode, cval, origin, dtype, engine, flip
-        As in `xcorr_app.filtering.convolve.filter_frames`.
-
-    Returns
-    -------
-    Request
-        Ready to be computed.
-
-    Raises
-    ------
-    ShapeError, DataTypeError, ArgumentError
-        As in `xcorr_app.filtering.convolve.convolve`.
-    """
+    """Check everything about a call but its arrays' values."""
     if image_type.newbyteorder("=") not in IMAGE_TYPES:
         known = ", ".join(map(str, IMAGE_TYPES))
         raise DataTypeError(f"images of {image_type} cannot be filtered: convert them to one of {known}")

@@ -14,13 +14,7 @@ RESULT_TYPES: tuple[ResultType, ...] = get_args(ResultType)
 
 
 def result_type(images: np.dtype[Any], wanted: ResultType) -> np.dtype[Any]:
-    """Return the type of a result for images of a type.
-
-    Raises
-    ------
-    ArgumentError
-        ``wanted`` is not one of `RESULT_TYPES`.
-    """
+    """Return the type of a result for images of a type."""
     if wanted not in RESULT_TYPES:
         raise ArgumentError(f"dtype {wanted!r} is unknown: take one of {', '.join(RESULT_TYPES)}")
     return images if wanted == "same" else np.dtype(np.float32)
@@ -28,20 +22,6 @@ def result_type(images: np.dtype[Any], wanted: ResultType) -> np.dtype[Any]:
 
 def store(sums: Array, exponent: int, out: Array) -> int:
     """Write ``sums * 2**exponent`` as pixels: integers rounded half to even, then clipped.
-
-    Parameters
-    ----------
-    sums : (H, W) array
-        NumPy or CuPy, float32 or float64; finite where ``out`` holds integers. Overwritten.
-    exponent : int
-        Of the power of two that the sums still lack.
-    out : (H, W) array
-        Takes the pixels.
-
-    Returns
-    -------
-    int
-        Pixels that were clipped; 0 for floating point.
 
     Examples
     --------

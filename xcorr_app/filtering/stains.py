@@ -86,15 +86,6 @@ def optical_density(values: Array, white: float, dtype: np.dtype) -> Array:
 
     This is 6 times the quantity that ``skimage.color.separate_stains`` multiplies by its matrix.
 
-    Parameters
-    ----------
-    values : array
-        Intensities of any shape; what is darker than 1e-6 of white, negative values included, counts as that.
-    white : float
-        Intensity of an empty field, in the units of `values`.
-    dtype : dtype
-        float32 or float64, of the result.
-
     Examples
     --------
     >>> optical_density(np.array([255, 51, 0], np.uint8), 255, np.dtype("float64")).round(3) + 0

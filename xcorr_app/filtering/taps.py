@@ -121,18 +121,6 @@ def low_rank(taps: Matrix, tolerance: float) -> tuple[Term, ...]:
 
     Treitel and Shanks 1971, IEEE Transactions on Geoscience Electronics 9(1).
 
-    Parameters
-    ----------
-    taps : (F_H, F_W) array of float64
-        Finite.
-    tolerance : float
-        Allowed sum of ``|taps - sum of terms|``, as a fraction of the sum of ``|taps|``.
-
-    Returns
-    -------
-    tuple of (column, row)
-        The fewest terms within the tolerance; empty where `MOST_TERMS` are not enough.
-
     Examples
     --------
     >>> len(low_rank(np.outer([1.0, 2.0, 1.0], [1.0, 0.0, -1.0]), 1e-12))
@@ -152,34 +140,7 @@ def low_rank(taps: Matrix, tolerance: float) -> tuple[Term, ...]:
 
 
 def correlation_kernel(taps: npt.ArrayLike | Filter, origin: Origin, *, flip: bool, tolerance: float) -> Kernel:
-    """Check taps and origin and bring them into correlation form.
-
-    Parameters
-    ----------
-    taps : (F_H, F_W) array_like of real numbers, or Filter
-        Not modified.
-    origin : int or pair of int
-        As in ``scipy.ndimage``: rows and columns by which the filter's centre moves.
-    flip : bool
-        Whether ``taps`` are those of a convolution: they and the origin are then turned as
-        ``scipy.ndimage.convolve`` does.
-    tolerance : float
-        Of `low_rank`.
-
-    Returns
-    -------
-    Kernel
-        With terms where the rank allows it.
-
-    Raises
-    ------
-    ShapeError
-        The taps are not two-dimensional, or there are none.
-    DataTypeError
-        They are not real numbers.
-    ArgumentError
-        One of them is not finite, or the origin moves the centre off the taps.
-    """
+    """Check taps and origin and bring them into correlation form."""
     if isinstance(taps, Filter):
         shape = taps.shape
         dense = taps.taps if math.prod(shape) <= DENSE_LIMIT else None

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from xcorr_app.filtering.device import filter_device_frames
 from xcorr_app.filtering.taps import Filter
 from xcorr_app.gpu.runtime.device import require_cuda
-from xcorr_app.gpu.runtime.memory import attempt, free_bytes, release_unused
+from xcorr_app.gpu.runtime.memory import free_bytes, in_parts
 
 _MOST_PIXELS = 1 << 25
 """Of a part: enough to keep a device busy."""
@@ -28,31 +28,7 @@ def filter_through_device(
 ) -> int:
     """Filter images by the kernel ``reuse`` of the current GPU.
 
-    From where its memory runs out, parts are half as long; an image that does not fit alone, and all after it, are
-    filtered on the CPU.
-
-    Parameters
-    ----------
-    images : (..., H, W) array
-        NumPy.
-    taps : (F_H, F_W) array_like or Filter
-        As in `xcorr_app.filtering.convolve.convolve`.
-    out : array
-        NumPy; takes the result.
-    how : dict
-        Other options of `filter_device_frames`.
-    on_host : callable
-        What takes over.
-
-    Returns
-    -------
-    int
-        Results that were clipped.
-
-    Raises
-    ------
-    DeviceError
-        No GPU can be used.
+    From where its memory runs out, parts are half as long; an image that does not fit alone is filtered on the CPU.
     """
     require_cuda()
     xp = importlib.import_module("cupy")
@@ -62,22 +38,17 @@ def filter_through_device(
 
     def filtered(start: int, stop: int) -> tuple[npt.NDArray[Any], int]:
         part = np.stack([images[index] for index in frames[start:stop]])
-        on_device = xp.asarray(part.astype(part.dtype.newbyteorder("="), copy=False))
-        result, count = filter_device_frames(on_device, taps, **how, engine="reuse")
+        source = xp.asarray(part.astype(part.dtype.newbyteorder("="), copy=False))
+        result, count = filter_device_frames(source, taps, **how, engine="reuse")
         return xp.asnumpy(result), count
 
-    start = clipped = 0
-    while start < len(frames):
-        stop = min(start + size, len(frames))
-        results = attempt(filtered, start, stop)
-        if results:
-            planes, count = results.pop()
-            for index, plane in zip(frames[start:stop], planes, strict=True):
-                out[index] = plane
-            start, clipped = stop, clipped + count
-            continue
-        release_unused()
-        if stop - start == 1:
-            return clipped + sum(on_host(images[index], out[index]) for index in frames[start:])
-        size = (stop - start) // 2
-    return clipped
+    def on_device(start: int, stop: int) -> int:
+        planes, count = filtered(start, stop)
+        for index, plane in zip(frames[start:stop], planes, strict=True):
+            out[index] = plane
+        return count
+
+    def alone(i: int) -> int:
+        return on_host(images[frames[i]], out[frames[i]])
+
+    return sum(count for _, count in in_parts(on_device, len(frames), at_once=size, alone=alone))

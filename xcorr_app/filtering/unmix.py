@@ -10,12 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.filtering.array_choice import has_kernel
 from xcorr_app.filtering.mixing import mix
 from xcorr_app.filtering.stains import optical_density
-from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
-from xcorr_app.gpu.pointwise.problem import MOST_CHANNELS, POINTWISE_TYPES
 from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
-from xcorr_app.gpu.pointwise.tiles import MOST_ELEMENTS
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import on_device_of
@@ -65,7 +63,7 @@ def unmix(
     (..., C_out, ...) array
         New, of the kind of `stack`, with the channels on the same axis. Computed in float64 where it is rounded to
         integers and for types of more than 16 bits other than float32, else in float32. On a device, integers of 9 to
-        32 channels are summed in float32 or, where that is quicker, exactly with a matrix of 29 bits or more a row
+        32 channels are summed in float32 or, where that is faster, exactly with a matrix of 29 bits or more a row
         (off by 0.004 and 0.002 times the power of two above the row's largest element): a sum that close to a half
         may be rounded to its other neighbour; and an infinity may make NaN of its pixel's channels. Neither NaN nor
         infinity touches other pixels.
@@ -162,26 +160,6 @@ def _checked(
     return _Task(factors, axis, target, level if from_log else None, clip, by_kernel)
 
 
-def has_kernel(source: np.dtype, target: np.dtype, shape: tuple[int, ...], pixels: int) -> bool:
-    """Whether the kernels mix channels of one type into another on a device; CuPy's matrix product does it else.
-
-    Integer results of many channels are left to it, since it sums them in float64.
-
-    Parameters
-    ----------
-    source, target : dtype
-        Of the stack and of the result.
-    shape : tuple of int
-        Of the matrix.
-    pixels : int
-        Of a plane.
-    """
-    if source.name not in POINTWISE_TYPES or target.name not in POINTWISE_TYPES:
-        return False
-    few, most = MIX_CHANNELS, MOST_CHANNELS
-    return max(shape) <= few or (target == np.float32 and max(shape) <= most and max(shape) * pixels <= MOST_ELEMENTS)
-
-
 def _by_kernel(stack: Array, task: _Task, clipped: Array | None) -> Array:
     how: Any = {"target": task.target, "log_white": task.white, "clip": task.clip, "clipped": clipped}
     return with_second_try(
@@ -198,13 +176,7 @@ def _by_strips(stack: Array, task: _Task) -> tuple[Array, int]:
 
 
 def mixed_type(source: np.dtype, dtype: MixedType | None, *, from_log: bool) -> np.dtype:
-    """Type of the result of `unmix` for a stack of type `source`.
-
-    Raises
-    ------
-    ArgumentError
-        `dtype` is unknown.
-    """
+    """Type of the result of `unmix` for a stack of type `source`."""
     if dtype not in (None, "same", "float32"):
         raise ArgumentError(f"dtype={dtype!r} is unknown: use 'same' or 'float32'")
     by_itself = "float32" if from_log and source.kind in "iu" else "same"

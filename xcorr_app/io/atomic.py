@@ -24,16 +24,7 @@ def atomic_path(final: Path | str) -> Iterator[Path]:
     The move is atomic (POSIX ``rename``), so whoever looks at `final` sees the old file or the whole new one,
     whenever the process is killed. The temporary file is there, empty; the caller fills it and closes it before the
     block ends. It is locked until then, which tells it from what a killed process left: see `remove_abandoned`.
-
-    Parameters
-    ----------
-    final
-        The name that the finished file gets; an existing file is replaced.
-
-    Raises
-    ------
-    OutputError
-        When the operating system refuses to write (folder missing, disk full, read-only, ...).
+    Raises OutputError when the operating system refuses to write (folder missing, disk full, read-only, ...).
     """
     final = Path(final)
     partial = final.with_name(_prefix(final) + secrets.token_hex(6))
@@ -74,13 +65,7 @@ def atomic_write_text(final: Path | str, text: str) -> None:
 
 
 def make_folder(folder: Path | str) -> None:
-    """Make a folder in one that exists; nothing happens if it is there.
-
-    Raises
-    ------
-    OutputError
-        When the operating system refuses.
-    """
+    """Make a folder in one that exists; nothing happens if it is there."""
     try:
         Path(folder).mkdir(exist_ok=True)
     except OSError as error:
@@ -111,11 +96,6 @@ def remove_abandoned(final: Path | str) -> None:
 
     The system frees the lock of a process that ends, however it ends, on whatever machine of a shared folder. A file
     that cannot be removed is left: it is in nobody's way.
-
-    Parameters
-    ----------
-    final
-        The name that was given to `atomic_path`.
     """
     final = Path(final)
     with suppress(OSError):

@@ -10,11 +10,13 @@ import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.discover import scan_file
+from xcorr_app.io.found import SeriesSpec
 from xcorr_app.io.imagej import is_imagej, parse_imagej, pixel_size
 from xcorr_app.io.integrity import is_colour
+from xcorr_app.io.limits import Limits
 from xcorr_app.io.ome import is_ome
 from xcorr_app.io.png import SIGNATURE, scan_png
-from xcorr_app.io.source import ImageFile, StackMetadata, make_metadata
+from xcorr_app.io.source import ImageFile, Source, StackMetadata, make_metadata
 from xcorr_app.io.tiff import TiffImage, opened, stamp
 from xcorr_app.io.tiff_directory import DirectoryReader
 from xcorr_app.io.tiff_scan import Pages, check_parses, walk_pages
@@ -23,39 +25,28 @@ from xcorr_app.io.tifffile_shape import is_shaped, parse_shaped
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from xcorr_app.io.limits import Limits
-
 COLOUR_NAMES = ("red", "green", "blue")
 _PNG_KIND, _PNG_RGB = 25, 2
 
 
 @dataclass(frozen=True)
-class ChannelFile:
-    """A file that was checked, and the axis that holds its channels.
+class ChannelSource:
+    """A stack, and the axis (T, Z or C) that holds its channels."""
 
-    Attributes
-    ----------
-    file
-        For reading; a colour file gives all three channels of a page at once.
-    axis
-        T, Z or C.
-    colour
-        Whether it is a colour image.
-    """
-
-    file: ImageFile
+    source: Source
     axis: str
     colour: bool
+    """Whether its planes are colour images, which are read whole: red, green and blue at once."""
 
     @property
     def path(self) -> Path:
-        """The file."""
-        return self.file.path
+        """The file, or the first of them."""
+        return self.source.paths[0]
 
     @property
     def metadata(self) -> StackMetadata:
-        """Axes, type and calibration; a colour file has an axis C of size three."""
-        return self.file.metadata
+        """Axes, type and calibration; colour images have an axis C of size three."""
+        return self.source.metadata
 
     @property
     def channels(self) -> int:
@@ -63,55 +54,21 @@ class ChannelFile:
         return self.metadata.sizes[self.axis]
 
     def read(self, at: dict[str, int]) -> np.ndarray:
-        """Read all channels at one place of the other axes, (C, Y, X) in native byte order.
-
-        Raises
-        ------
-        DamagedFileError
-            When a page cannot be read or decoded.
-        """
+        """Read all channels at one place of the other axes, (C, Y, X) in native byte order."""
         place = {"T": 0, "Z": 0, "C": 0} | at
         if self.colour:
-            return self.file.read(self.file.page_at(place["T"], place["Z"], 0))
+            return self.source.plane(place["T"], place["Z"], 0)
         planes = np.empty((self.channels, *self.metadata.shape[-2:]), self.metadata.dtype)
         for channel in range(self.channels):
             place[self.axis] = channel
-            planes[channel] = self.file.read(self.file.page_at(place["T"], place["Z"], place["C"]))
+            planes[channel] = self.source.plane(place["T"], place["Z"], place["C"])
         return planes
 
 
-def scan_channels(path: Path, axis: str, limits: Limits) -> ChannelFile:
-    """Check a TIFF or PNG file without reading pixels.
-
-    Parameters
-    ----------
-    path
-        Its kind is told by its content.
-    axis
-        T, Z or C: which axis holds the channels.
-    limits
-        On pixels of a plane and number of planes.
-
-    Raises
-    ------
-    InputError
-        When it has no such axis, or is of a kind that is not read.
-    DamagedFileError, LimitError
-        As `scan_file`.
-    """
-    with opened(path) as descriptor:
-        head = os.pread(descriptor, _PNG_KIND + 1, 0)
-        if head[:8] == SIGNATURE:
-            colour = head[_PNG_KIND:] == bytes([_PNG_RGB])
-        else:
-            reader = DirectoryReader(descriptor, path)
-            colour = is_colour(reader, next(iter(reader.directories(limits))))
-    file: ImageFile
-    if colour:
-        file = scan_png(path, limits, colour=True) if head[:8] == SIGNATURE else _scan_colour_tiff(path, limits)
-    else:
-        file = scan_file(path, limits)
-    axes = file.metadata.axes
+def channels_of(spec: SeriesSpec, axis: str) -> ChannelSource:
+    """Open a series that `scan_with_colours` scanned, whose channels are along `axis`; no pixel is read."""
+    source = spec.open()
+    path, axes, colour = spec.paths[0], source.metadata.axes, spec.samples > 1
     if axis not in axes:
         others = [other for other in axes[:-2] if other in "TZC"]
         choice = (
@@ -122,7 +79,22 @@ def scan_channels(path: Path, axis: str, limits: Limits) -> ChannelFile:
         raise InputError(f"{path}: has axes {axes} and no axis {axis} of channels; {choice}")
     if colour and axis != "C":
         raise InputError(f"{path}: is a colour image, whose channels are its colours; use --channel-axis C")
-    return ChannelFile(file, axis, colour)
+    return ChannelSource(source, axis, colour)
+
+
+def scan_with_colours(path: Path, limits: Limits | None = None) -> ImageFile:
+    """Check a TIFF or PNG file, of grey values or colours, without reading pixels."""
+    limits = limits or Limits()
+    with opened(path) as descriptor:
+        head = os.pread(descriptor, _PNG_KIND + 1, 0)
+        if head[:8] == SIGNATURE:
+            colour = head[_PNG_KIND:] == bytes([_PNG_RGB])
+        else:
+            reader = DirectoryReader(descriptor, path)
+            colour = is_colour(reader, next(iter(reader.directories(limits))))
+    if not colour:
+        return scan_file(path, limits)
+    return scan_png(path, limits, colour=True) if head[:8] == SIGNATURE else _scan_colour_tiff(path, limits)
 
 
 def _scan_colour_tiff(path: Path, limits: Limits) -> TiffImage:

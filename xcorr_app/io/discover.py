@@ -4,82 +4,27 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.found import Discovery, Failure, SeriesSpec
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.natural import is_image_name, natural_path_key, stem, unique_names
 from xcorr_app.io.png import SIGNATURE, scan_png
-from xcorr_app.io.series import FramesSource, StackSource, UnusableFile
-from xcorr_app.io.source import ImageFile, Source
+from xcorr_app.io.series import FramesSource, UnusableFile
+from xcorr_app.io.source import ImageFile
 from xcorr_app.io.tiff import opened
 from xcorr_app.io.tiff_scan import scan_tiff
 
 Layout = Literal["auto", "frames", "stacks"]
+Scan = Callable[[Path, Limits], ImageFile]
 
-# Files of the run itself lie beside the folders of the series.
+# Files of the run itself are beside the folders of the series.
 _RESERVED = ("report.html", "run.json")
 _SHOWN = 3
-
-
-@dataclass(frozen=True)
-class Failure:
-    """An input that cannot be used, and why; the message names it too."""
-
-    path: Path
-    message: str
-
-
-@dataclass(frozen=True)
-class SeriesSpec:
-    """One series, found and checked but not open.
-
-    Attributes
-    ----------
-    name
-        Safe, and distinct among the series of a run.
-    layout
-        ``frames`` (files follow each other along T) or ``stacks`` (one file).
-    paths
-        Files in order.
-    """
-
-    name: str
-    layout: Literal["frames", "stacks"]
-    paths: tuple[Path, ...]
-    _files: tuple[ImageFile | UnusableFile, ...] = field(repr=False)
-
-    def open(self) -> Source:
-        """Return the lazy view of the series."""
-        if self.layout == "frames":
-            return FramesSource(self.name, self._files)
-        (file,) = self._files
-        if isinstance(file, UnusableFile):
-            raise file.error
-        return StackSource(self.name, file)
-
-
-@dataclass(frozen=True)
-class Discovery:
-    """What was found.
-
-    Attributes
-    ----------
-    layout
-        ``frames`` or ``stacks``; ``both`` when folders differ.
-    series
-        In natural order of the inputs.
-    failures
-        Inputs that are not part of any series. (An unusable file among frames is part of its series: its frame
-        raises when it is read.)
-    """
-
-    layout: Literal["frames", "stacks", "both"]
-    series: tuple[SeriesSpec, ...]
-    failures: tuple[Failure, ...]
 
 
 @dataclass(frozen=True)
@@ -93,50 +38,42 @@ class _Group:
 
 
 def scan_file(path: Path, limits: Limits | None = None) -> ImageFile:
-    """Check one file, whose kind is told by its content.
-
-    Raises
-    ------
-    InputError, DamagedFileError, LimitError
-        See `scan_tiff` and `scan_png`.
-    """
+    """Check one file, whose kind is told by its content."""
     with opened(path) as descriptor:
         head = os.pread(descriptor, 8, 0)
     scan = scan_png if head == SIGNATURE else scan_tiff
     return scan(path, limits or Limits())
 
 
+def series_of_file(path: Path, limits: Limits, scan: Scan = scan_file) -> SeriesSpec:
+    """Check one file that was named by itself. Raises as `scan` does."""
+    return SeriesSpec(stem(path.name), "stacks", (path,), (scan(path, limits),))
+
+
 def discover(
-    inputs: Sequence[Path | str] | Path | str, layout: Layout = "auto", limits: Limits | None = None
+    inputs: Sequence[Path | str] | Path | str,
+    layout: Layout = "auto",
+    limits: Limits | None = None,
+    scan: Scan = scan_file,
 ) -> Discovery:
-    """Find the series in folders, files and globs.
+    """Find the series in folders, files and globs (``*``, ``?``, ``[...]``, ``**``).
 
     A folder of single-page files is one series in natural order, named after the folder; a folder of multi-page
     files is one stack a file. A folder without images stands for its sub-folders (symbolic links are not
     followed). Files given one by one are treated as a folder that holds just them. What cannot be used is
     reported and does not stop the rest.
 
-    Parameters
-    ----------
-    inputs
-        Paths or globs (``*``, ``?``, ``[...]``, ``**``).
-    layout
-        ``frames``: all pages of all files of a folder are one series; ``stacks``: each file is a stack;
-        ``auto``: tell by the number of pages.
-    limits
-        On pixels and pages.
+    Under layout ``frames`` all pages of all files of a folder are one series, under ``stacks`` each file is a stack;
+    ``auto`` tells by the number of pages. `scan` checks one file: `scan_file`, or one that takes colour images too.
 
-    Raises
-    ------
-    InputError
-        When nothing is found at all, or a folder mixes single-page and multi-page files and `layout` is auto.
+    Raises InputError when nothing is found at all, or a folder mixes single-page and multi-page files under ``auto``.
     """
     named = [inputs] if isinstance(inputs, (str, Path)) else list(inputs)
     groups, problems = _groups(named)
     failures = list(problems)
     found: list[tuple[str, Literal["frames", "stacks"], tuple[ImageFile | UnusableFile, ...]]] = []
     for group in groups:
-        files = tuple(_scan_or_note(path, limits or Limits()) for path in group.paths)
+        files = tuple(_scan_or_note(path, limits or Limits(), scan) for path in group.paths)
         try:
             kind = layout if layout != "auto" else _tell_layout(group, files)
         except InputError as error:
@@ -276,9 +213,9 @@ def _without_repeats(groups: list[_Group]) -> list[_Group]:
     return result
 
 
-def _scan_or_note(path: Path, limits: Limits) -> ImageFile | UnusableFile:
+def _scan_or_note(path: Path, limits: Limits, scan: Scan) -> ImageFile | UnusableFile:
     try:
-        return scan_file(path, limits)
+        return scan(path, limits)
     except InputError as error:
         return UnusableFile(path, error)
 

@@ -37,13 +37,6 @@ def parse_imagej(path: Path, description: bytes) -> ImageJInfo:
     """Read an ImageJ description.
 
     Stacks without any named dimension count as T.
-
-    Raises
-    ------
-    DamagedFileError
-        When the numbers contradict each other or cannot be read.
-    InputError
-        When the planes are in an order other than channel, slice, frame.
     """
     values = dict(_lines(description))
     counts = {}

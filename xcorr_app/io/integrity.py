@@ -49,15 +49,6 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *,
 
     Every strip or tile must be there, lie inside the file, be longer than nothing, and, uncompressed, be as
     long as rows, columns and bits demand.
-
-    Raises
-    ------
-    DamagedFileError
-        The page promises more than the file holds.
-    InputError
-        The page is sound but of a kind that is not read (colour, or none, unusual bits).
-    LimitError
-        The page is larger than allowed.
     """
     where = f"{reader.path}: page {directory.index}"
 

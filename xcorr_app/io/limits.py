@@ -31,13 +31,7 @@ class Limits:
     max_pages: int = 1_000_000
 
     def check_plane(self, path: Path, height: int, width: int, dtype: np.dtype) -> None:
-        """Refuse a plane of too many pixels.
-
-        Raises
-        ------
-        LimitError
-            With the pixels, the gigabytes and the option that lifts the limit.
-        """
+        """Refuse a plane of too many pixels."""
         pixels = height * width
         if pixels > self.max_pixels:
             gigabytes = pixels * dtype.itemsize / 1e9
@@ -47,13 +41,7 @@ class Limits:
             )
 
     def check_pages(self, path: Path, pages: int) -> None:
-        """Refuse a file of too many planes.
-
-        Raises
-        ------
-        LimitError
-            With the count found so far.
-        """
+        """Refuse a file of too many planes."""
         if pages > self.max_pages:
             raise LimitError(
                 f"{path}: declares {pages} or more planes, more than the limit of {self.max_pages}; "

@@ -39,31 +39,14 @@ class MatrixFile(Protocol):
         """Number of channels in the file, of which one is taken."""
 
     def read(self) -> np.ndarray:
-        """Read all matrices, of shape `shape`.
-
-        Raises
-        ------
-        InputError, DamagedFileError
-            When they cannot be read, or hold values that are not finite.
-        """
+        """Read all matrices, of shape `shape`."""
 
 
 def scan_matrices(path: Path, channel: int = 0, limits: Limits | None = None) -> MatrixFile:
-    """Check a file's header; its kind is told by its content.
+    """Check the header of a TIFF, PNG or ``.npy`` file; `channel` is taken from files with several, counted from 0.
 
-    Parameters
-    ----------
-    path
-        TIFF, PNG or ``.npy``.
-    channel
-        Channel that is taken from a file with several, counted from 0.
-    limits
-        On pixels of a matrix and number of matrices.
-
-    Raises
-    ------
-    InputError, DamagedFileError, LimitError
-        When the file is missing, damaged, too large, of a kind that cannot be correlated, or lacks the channel.
+    Raises InputError, DamagedFileError or LimitError where it is missing, damaged, too large, of a kind that cannot be
+    correlated, or lacks the channel.
     """
     limits = limits or Limits()
     with opened(path) as descriptor:

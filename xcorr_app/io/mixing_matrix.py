@@ -30,15 +30,6 @@ def read_matrix(path: Path) -> MatrixTable:
     A text has one row a line; commas, semicolons, tabs or spaces part the numbers, ``#`` begins a comment. Where every
     row begins with something that is no number, these are the rows' names; a name with spaces needs one of the other
     separators.
-
-    Raises
-    ------
-    InputError
-        When the file is missing, of another kind, or its rows are not numbers of one length.
-    DamagedFileError
-        When an ``.npy`` cannot be read.
-    LimitError
-        When it is far too large for a matrix of channels.
     """
     if path.suffix.lower() not in (".csv", ".txt", ".npy"):
         raise InputError(f"{path}: matrices are read from .csv, .txt and .npy; choose one by the ending")

@@ -46,15 +46,7 @@ def is_ome(description: bytes) -> bool:
 
 
 def parse_ome(path: Path, description: bytes, pages_found: int) -> OmeInfo:
-    """Read OME-XML and compare what it declares with the pages found.
-
-    Raises
-    ------
-    DamagedFileError
-        When the XML cannot be parsed, or planes lack a page, or pages lack a plane.
-    InputError
-        When the file holds several images, or is one of a set of files.
-    """
+    """Read OME-XML and compare what it declares with the pages found."""
     root = _parse(path, description)
     images = [child for child in root if _local(child) == "Image"]
     if _find(root, "BinaryOnly") is not None:

@@ -26,13 +26,7 @@ _TIFF = (".tif", ".tiff")
 
 
 def check_plane_name(path: Path) -> None:
-    """Refuse a name that does not say which kind of file is wanted.
-
-    Raises
-    ------
-    ArgumentError
-        When the ending is neither ``.tif``, ``.tiff`` nor ``.npy``.
-    """
+    """Refuse a name that does not say which kind of file is wanted."""
     name = path.name.lower()
     if not name.endswith((*_TIFF, ".npy")) or name.endswith((".ome.tif", ".ome.tiff")):
         raise ArgumentError(f"{path}: planes are written as .tif (not OME-TIFF) or .npy; choose one by the ending")
@@ -42,30 +36,9 @@ def check_plane_name(path: Path) -> None:
 def plane_writer(path: Path, shape: tuple[int, ...], dtype: np.dtype, facts: dict[str, Any]) -> Iterator[Write]:
     """Open a file for planes; it appears under its name when the block ends without an error.
 
-    What a killed process left of the same file is removed.
-
-    Parameters
-    ----------
-    path
-        Ending in ``.tif``, ``.tiff`` or ``.npy``; an existing file is replaced.
-    shape
-        (ny, nx), (M, ny, nx) or (N, M, ny, nx). In a TIFF, M alone is the axis T; N and M are T and Z.
-    dtype
-        float32 or float64; a TIFF holds float32 in any case.
-    facts
-        What the TIFF's description says of the planes, JSON's kinds of value.
-
-    Yields
-    ------
-    callable
-        To be called with arrays (k, ny, nx) until all planes are written, the last leading axis fastest.
-
-    Raises
-    ------
-    ArgumentError
-        When the ending is unknown.
-    OutputError
-        When the file cannot be written, values do not fit float32, or planes are missing at the end.
+    What a killed process left of the same file is removed. Yields what is to be called with arrays (k, ny, nx) until
+    all planes of `shape` are written, the last leading axis fastest: (ny, nx), (M, ny, nx) or (N, M, ny, nx). In a
+    TIFF, M alone is the axis T, N and M are T and Z, values are float32, and `facts` go into the description as JSON.
     """
     check_plane_name(path)
     remove_abandoned(path)

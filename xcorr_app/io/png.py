@@ -36,6 +36,11 @@ class PngImage:
     stamp: tuple[int, int]
     page_count: int = 1
 
+    @property
+    def samples(self) -> int:
+        """Values a pixel: 1, or 3 for red, green and blue."""
+        return self.metadata.sizes["C"]
+
     def page_at(self, t: int, z: int, c: int) -> int:
         """Page of a plane: there is one of each."""
         if (t, z, c) != (0, 0, 0):
@@ -43,13 +48,7 @@ class PngImage:
         return 0
 
     def read(self, page: int) -> np.ndarray:
-        """Read the image, (Y, X) or (3, Y, X) in native byte order.
-
-        Raises
-        ------
-        DamagedFileError
-            When it cannot be decoded, or the file changed since it was checked.
-        """
+        """Read the image, (Y, X) or (3, Y, X) in native byte order."""
         with opened(self.path) as descriptor:
             if page != 0 or stamp(descriptor) != self.stamp:
                 raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
@@ -68,17 +67,7 @@ class PngImage:
 
 
 def scan_png(path: Path, limits: Limits, *, colour: bool = False) -> PngImage:
-    """Check header and chunks of a PNG file without decoding it; `colour` asks for red, green and blue.
-
-    Raises
-    ------
-    DamagedFileError
-        It is no PNG or is cut short.
-    InputError
-        It is of another kind than asked for, an animation, or of less than eight bits.
-    LimitError
-        It declares more pixels than allowed.
-    """
+    """Check header and chunks of a PNG file without decoding it; `colour` asks for red, green and blue."""
     with opened(path) as descriptor:
         mark = stamp(descriptor)
         header = os.pread(descriptor, 33, 0)

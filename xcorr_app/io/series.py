@@ -24,6 +24,7 @@ class UnusableFile:
     """A file of a series that cannot be used; it keeps its place as one frame that raises when read."""
 
     page_count = 1
+    samples = 1
 
     def __init__(self, path: Path, error: XcorrError) -> None:
         self.path = path
@@ -80,17 +81,8 @@ class StackSource(_Source):
 class FramesSource(_Source):
     """A series of files whose pages follow each other along T.
 
-    Parameters
-    ----------
-    name
-        Of the series.
-    files
-        In order. Unusable ones keep their place, so that the others keep their numbers.
-
-    Raises
-    ------
-    InputError
-        When no file is usable, or pages differ in size or type (names the first that does).
+    Unusable ones keep their place, so that the others keep their numbers. Raises InputError when no file
+    is usable, or pages differ in size or type.
     """
 
     def __init__(self, name: str, files: Sequence[ImageFile | UnusableFile]) -> None:
@@ -108,14 +100,14 @@ class FramesSource(_Source):
         self._files = tuple(files)
         self._ends = list(accumulate(file.page_count for file in files))
         old = first.metadata
-        sizes = {**old.sizes, "T": self._ends[-1], "Z": 1, "C": 1}
+        sizes = {**old.sizes, "T": self._ends[-1], "Z": 1, "C": first.samples}
         metadata = replace(
-            make_metadata(sizes, "TYX", old.dtype, old.kind),
+            make_metadata(sizes, "TCYX", old.dtype, old.kind),
             pixel_size=old.pixel_size,
             unit=old.unit,
             time_increment=old.time_increment,
             time_unit=old.time_unit,
-            channel_names=old.channel_names if len(old.channel_names) == 1 else (),
+            channel_names=old.channel_names if len(old.channel_names) == first.samples else (),
             tiff=old.tiff,
         )
         super().__init__(name, tuple(file.path for file in files), metadata)
@@ -141,4 +133,5 @@ class FramesSource(_Source):
 
 def _plane_type(file: ImageFile) -> str:
     metadata = file.metadata
-    return f"{metadata.shape[-2]} x {metadata.shape[-1]} {metadata.dtype}"
+    colours = " in colours" if file.samples > 1 else ""
+    return f"{metadata.shape[-2]} x {metadata.shape[-1]} {metadata.dtype}{colours}"

@@ -139,6 +139,15 @@ def make_metadata(sizes: dict[str, int], order: str, dtype: np.dtype, kind: Kind
     return StackMetadata(axes, tuple(sizes[axis] for axis in axes), dtype, kind)
 
 
+def plane_positions(metadata: StackMetadata) -> list[dict[str, int]]:
+    """Position (t, z, c) of every plane, in the order of the file."""
+    axes = metadata.axes[:-2].lower()
+    return [
+        {"t": 0, "z": 0, "c": 0} | dict(zip(axes, map(int, index), strict=True))
+        for index in np.ndindex(metadata.shape[:-2])
+    ]
+
+
 class Source(Protocol):
     """A stack whose planes are read when they are asked for. Safe to use from several threads."""
 
@@ -159,13 +168,7 @@ class Source(Protocol):
         """Size of each of T, Z, C, Y, X."""
 
     def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
-        """Read one plane, (Y, X) in native byte order, the caller's to change.
-
-        Raises
-        ------
-        DamagedFileError
-            When that plane cannot be read or decoded; other planes may still be readable.
-        """
+        """Read one plane, (Y, X) in native byte order, the caller's to change."""
 
     def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
         """File and page (counted from 0 within the file) that hold a plane."""
@@ -193,10 +196,14 @@ class ImageFile(Protocol):
 
     @property
     def page_count(self) -> int:
-        """Number of planes in the file."""
+        """Number of planes in the file; a colour image counts as one."""
+
+    @property
+    def samples(self) -> int:
+        """Values a pixel: 1, or 3 for red, green and blue, which are read together."""
 
     def page_at(self, t: int, z: int, c: int) -> int:
         """Page that holds a plane."""
 
     def read(self, page: int) -> np.ndarray:
-        """Read one page, (Y, X) in native byte order."""
+        """Read one page, (Y, X) or (samples, Y, X) in native byte order."""

@@ -32,13 +32,7 @@ _JPEG_END = b"\xff\xd9"
 
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
-    """Yield a file descriptor for reading; errors of the operating system name the file.
-
-    Raises
-    ------
-    InputError
-        When the file cannot be opened or read, or is a pipe, a device or a folder.
-    """
+    """Yield a file descriptor for reading; errors of the operating system name the file."""
     try:
         # Opening a pipe that nobody writes to would wait for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
@@ -99,13 +93,7 @@ class TiffImage:
         return int(self.page_map[t, z, c])
 
     def read(self, page: int) -> np.ndarray:
-        """Read a page, (Y, X) or (3, Y, X) in native byte order.
-
-        Raises
-        ------
-        DamagedFileError
-            When it cannot be read or decoded, or the file changed since it was checked.
-        """
+        """Read a page, (Y, X) or (3, Y, X) in native byte order."""
         with opened(self.path) as descriptor:
             if stamp(descriptor) != self.stamp:
                 raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")

@@ -45,20 +45,7 @@ class Directory:
 
 
 class DirectoryReader:
-    """Reads directories and tag values of an open TIFF file.
-
-    Parameters
-    ----------
-    descriptor
-        File descriptor, read with ``pread`` only.
-    path
-        Named in messages.
-
-    Raises
-    ------
-    DamagedFileError
-        When the file is empty, shorter than a header, or no TIFF.
-    """
+    """Reads directories and tag values of an open TIFF file."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor = descriptor
@@ -82,15 +69,7 @@ class DirectoryReader:
         self._link = struct.Struct(order + ("Q" if self.big else "I"))
 
     def directories(self, limits: Limits) -> Iterator[Directory]:
-        """Walk the chain.
-
-        Raises
-        ------
-        DamagedFileError
-            When a directory or a value lies outside the file, or the chain runs in a circle.
-        LimitError
-            When there are more directories than allowed.
-        """
+        """Walk the chain."""
         offset, index = self._first, 0
         seen: set[int] = set()
         while offset:

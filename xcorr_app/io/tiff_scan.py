@@ -44,18 +44,7 @@ class Pages(NamedTuple):
 
 
 def scan_tiff(path: Path, limits: Limits) -> TiffImage:
-    """Check a TIFF file against everything it declares, without reading pixels.
-
-    Raises
-    ------
-    DamagedFileError
-        It is no TIFF, is cut short, its chain of pages is broken, or its pages are not those that ImageJ's,
-        OME's or tifffile's description promises.
-    InputError
-        It is sound but not something to measure: colour, unusual pixels, pages that differ.
-    LimitError
-        It declares more than `limits` allow.
-    """
+    """Check a TIFF file against everything it declares, without reading pixels."""
     with opened(path) as descriptor:
         pages = walk_pages(DirectoryReader(descriptor, path), limits)
         mark = stamp(descriptor)

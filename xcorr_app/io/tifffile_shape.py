@@ -37,13 +37,7 @@ def is_shaped(description: bytes) -> bool:
 
 
 def parse_shaped(path: Path, description: bytes, height: int, width: int) -> ShapedSeries:
-    """Read the description of a series whose pages are `height` x `width`.
-
-    Raises
-    ------
-    DamagedFileError
-        When it cannot be read or does not fit the page.
-    """
+    """Read the description of a series whose pages are `height` x `width`."""
     try:
         values = json.loads(description.rstrip(b"\0"))
         shape = tuple(int(size) for size in values["shape"])

@@ -46,19 +46,9 @@ def open_output(path: Path) -> BinaryIO:
 class StackWriter:
     """Write a stack plane by plane; the file appears under its name when the block ends without an error.
 
-    Parameters
-    ----------
-    path
-        Final name; an existing file is replaced. The folder must exist.
-    metadata
-        Of the stack to be written: axes, sizes, type, kind, calibration, and the tags to carry over.
-
-    Raises
-    ------
-    ArgumentError
-        When an ImageJ hyperstack is asked for with axes in another order than T, Z, C.
-    OutputError
-        When the file cannot be written, or the block ends before all planes were written.
+    An existing file is replaced; its folder must exist. Raises ArgumentError for an ImageJ hyperstack with axes in
+    another order than T, Z, C, and OutputError where the file cannot be written or the block ends before all
+    planes were.
 
     Examples
     --------
@@ -95,15 +85,7 @@ class StackWriter:
         return self
 
     def write(self, plane: np.ndarray) -> None:
-        """Write the next plane, in the order of the axes (the last before YX fastest).
-
-        Raises
-        ------
-        ShapeError, DataTypeError
-            When the plane is not of the declared size and type.
-        OutputError
-            When it cannot be written, or is one too many.
-        """
+        """Write the next plane, in the order of the axes (the last before YX fastest)."""
         if plane.shape != self.metadata.shape[-2:]:
             raise ShapeError(f"{self.path}: planes are {self.metadata.shape[-2:]}, got {plane.shape}")
         if plane.dtype.newbyteorder("=") != self.metadata.dtype:

@@ -105,32 +105,10 @@ def shift_frames(
     out: Array | None = None,
     workers: int | None = None,
 ) -> tuple[Array, int]:
-    """Move frames as `apply_shifts` does and count the pixels that were clipped; can fill an existing array.
+    """Move frames (T, Y, X) as `apply_shifts` does; returns them and the number of pixels that were clipped.
 
-    Parameters
-    ----------
-    frames : (T, Y, X) array
-        NumPy or CuPy.
-    shifts, order, mode, cval
-        As in `apply_shifts`.
-    out : (T, Y, X) array, optional
-        Takes the result: same kind, shape and type as ``frames``, not overlapping with it in memory.
-    workers : int, optional
-        Threads on the CPU, by default one for each core this process may use. The result does not depend on
-        it.
-
-    Returns
-    -------
-    moved : (T, Y, X) array
-        ``out`` or a new array.
-    clipped : int
-        Interpolated values that did not fit the integer type and were set to its nearest limit, over all
-        frames.
-
-    Raises
-    ------
-    ArgumentError, ShapeError, DataTypeError
-        As in `apply_shifts`; also for an unfit ``out`` and for ``workers`` below 1.
+    `out` takes the result: same kind, shape and type as `frames`, not overlapping with it in memory. `workers` is the
+    number of threads on the CPU, by default one for each core this process may use; the result does not depend on it.
 
     Examples
     --------
@@ -168,27 +146,10 @@ def shift_frames(
 
 
 def common_area(shape: tuple[int, int], shifts: npt.ArrayLike) -> tuple[slice, slice]:
-    """Largest rectangle whose pixels come from inside the frame in every shifted frame.
+    """Largest rectangle (rows, columns) whose pixels come from inside the frame in every shifted frame.
 
-    Parameters
-    ----------
-    shape : (int, int)
-        Rows and columns of a frame.
-    shifts : (T, 2) or (2,) array of float
-        Rows and columns, in pixels, added to each frame.
-
-    Returns
-    -------
-    (slice, slice)
-        Rows and columns to keep. Inside is as ``mode="constant"`` defines it, so no pixel there is ever
-        ``cval``.
-
-    Raises
-    ------
-    ArgumentError
-        No pixel is inside all frames, or a shift is not finite.
-    ShapeError
-        ``shifts`` has another shape.
+    Inside is as ``mode="constant"`` defines it, so no pixel there is ever ``cval``. Raises ArgumentError where there is
+    none.
 
     Examples
     --------

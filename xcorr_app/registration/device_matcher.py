@@ -13,18 +13,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.engines import Task
 from xcorr_app.correlation.normalize import least_overlap
-from xcorr_app.correlation.subpixel import radius_of, refine
+from xcorr_app.correlation.peak_finder import PeakFinder
+from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.finder import PeakFinder, PeakRecords, finds_peaks
+from xcorr_app.gpu.peaks.records import PeakRecords
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.gpu.runtime.limits import device_limits
-from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
-from xcorr_app.gpu.tensor.costs import tensor_cores_are_faster
-from xcorr_app.gpu.tensor.run import HALF_ERROR, multiplies_by_groups
+from xcorr_app.gpu.tensor.sums import FP16_ERROR
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
@@ -35,37 +32,6 @@ _LARGEST_OFFSET = 1e3
 """Mean over standard deviation up to which products with unshifted values lose less than 1e-5 of the correlation."""
 _PLAIN_RANGE = (1e-12, 1e12)
 """Root mean squares whose products and squares stay far inside single precision."""
-
-
-def matches_on_device(settings: Settings, window: ShiftWindow, *, weighted: bool, engine: str) -> bool:
-    """Whether these settings can be matched without planes."""
-    asked = None if settings.kernel_options is None else settings.kernel_options.precision
-    return (
-        engine in ("warp-shuffle", "tensor")
-        and asked in (None, "fp16")
-        and settings.normalization == "zncc"
-        and not weighted
-        and radius_of(settings.subpixel) <= 1
-        and finds_peaks(window.shape)
-    )
-
-
-def finds_sooner_by_halves(task: Task, settings: Settings, xp: Any) -> bool:
-    """Whether ``auto`` takes tensor cores: they are there, these settings need no planes, and it is the faster way.
-
-    Parameters
-    ----------
-    task : Task
-        Frames of a chunk against a reference.
-    settings : Settings
-    xp : module
-        numpy or cupy: the kind of array the frames are.
-    """
-    if xp is np or (settings.kernel_options is not None and not settings.kernel_options.asks_nothing):
-        return False
-    if not matches_on_device(settings, task.window, weighted=False, engine="tensor") or not multiplies_by_groups():
-        return False
-    return tensor_cores_are_faster(task.problem, device_limits(current_device()))
 
 
 @dataclass(frozen=True)
@@ -88,14 +54,14 @@ class DeviceMatcher:
         Rows and columns of the measured images.
     window : ShiftWindow
     settings : Settings
-        For which `matches_on_device` holds.
-    tensor : bool, optional
-        Find peaks on tensor cores. What half precision cannot decide is left to other means: a peak whose neighbour is
+        That do not need planes: see `why_planes`.
+    engine : str
+        ``"direct"`` or ``"tensor"``. What fp16 cannot decide is left to other means: a peak whose neighbour is
         higher in single precision, or that a rival comes near to, and whether a rival makes it ambiguous.
     """
 
     def __init__(
-        self, shape: tuple[int, int], window: ShiftWindow, settings: Settings, *, tensor: bool = False
+        self, shape: tuple[int, int], window: ShiftWindow, settings: Settings, *, engine: str = "direct"
     ) -> None:
         self._window, self._settings = window, settings
         self._pixels = shape[0] * shape[1]
@@ -104,9 +70,9 @@ class DeviceMatcher:
             Problem(shape, shape, first, window.shape),
             least_overlap=least_overlap(shape, shape, settings.min_overlap),
             options=settings.kernel_options,
-            tensor=tensor,
+            engine=engine,
         )
-        self._tensor = tensor
+        self._tensor = engine == "tensor"
 
     @staticmethod
     def reads(frames: Array) -> bool:
@@ -126,9 +92,9 @@ class DeviceMatcher:
         undecided = found.row < 0
         if self._tensor:
             found = found.decided()
-            undecided |= found.rival > found.value - 2 * HALF_ERROR
-            # The rival is known to half precision, and must not decide whether a peak is ambiguous.
-            undecided |= np.abs(found.value - AMBIGUOUS_RATIO * found.rival) < AMBIGUOUS_RATIO * HALF_ERROR
+            undecided |= found.rival > found.value - 2 * FP16_ERROR
+            # The rival is known in fp16, and must not decide whether a peak is ambiguous.
+            undecided |= np.abs(found.value - AMBIGUOUS_RATIO * found.rival) < AMBIGUOUS_RATIO * FP16_ERROR
         peak = np.stack([found.row + self._window.dy_min, found.column + self._window.dx_min], axis=1)
         offset, height = refine(found.around[:, 1:4, 1:4], self._settings.subpixel, self._settings.upsample)
         valid = np.isfinite(found.value)

@@ -71,10 +71,10 @@ def estimate_shifts(
     roi : (slice, slice), optional
         Rows and columns that are measured.
     engine : str
-        ``auto``, ``fft``, ``warp-shuffle`` or ``tensor`` (CuPy arrays; ``tensor`` seeks the peaks of ``zncc`` in half
-        precision and computes what lies around them anew in single precision) or ``definition`` (NumPy arrays).
+        ``auto``, ``fft``, ``direct`` or ``tensor`` (CuPy arrays; ``tensor`` searches the peaks of ``zncc`` in fp16 and
+        recomputes what is around them in float32) or ``definition`` (NumPy arrays).
     kernel_options : KernelOptions, optional
-        Variant and tuning of the kernels of ``warp-shuffle``, or precision of ``tensor``; ``auto`` is then that engine.
+        Variant and tuning of the kernels of ``direct``, or precision of ``tensor``; ``auto`` is then that engine.
         Precision ``int8`` takes frames of uint8, against one of them, without a prefilter.
     verify : {'all', 'none'} or int
         Frames to measure again by a float64 zero-padded FFT and, around the peak, by the definition; an int is a
@@ -146,19 +146,7 @@ def estimate_from(
 ) -> ShiftResult:
     """Measure frames that are read as needed; what :func:`estimate_shifts` does for an array.
 
-    Parameters
-    ----------
-    frames : Frames
-    reference, verify, progress
-        As in :func:`estimate_shifts`.
-    settings : Settings
-    xp : module
-        numpy or cupy: the kind of array that `frames` yields.
-
-    Returns
-    -------
-    ShiftResult
-        Measured on the CPU, with a note that says so, where a device's memory does not suffice.
+    Where a device's memory does not suffice, the CPU measures them, and a note says so.
     """
 
     def measure(frames: Frames, reference: str | int | Array, settings: Settings, xp: Any) -> ShiftResult:
@@ -193,6 +181,7 @@ def _measured(
         reference=described,
         notes=notes,
         unreadable=measured.reasons,
+        decision=job.measurement.decision,
     )
 
 

@@ -46,20 +46,9 @@ class Frames(Protocol):
 
 
 class ArrayFrames:
-    """Frames of an array (T, Y, X), NumPy or CuPy.
+    """Frames of an array (T, Y, X), NumPy or CuPy; with `on_host`, what is read is copied to the host.
 
-    Parameters
-    ----------
-    stack : ndarray
-    on_host : bool
-        Copy what is read to the host.
-
-    Raises
-    ------
-    ShapeError
-        If the array has not three axes or no elements.
-    DataTypeError
-        If its elements are not real numbers.
+    Raises ShapeError or DataTypeError where it has not three axes, no elements, or no real numbers.
     """
 
     def __init__(self, stack: Array, *, on_host: bool = False) -> None:

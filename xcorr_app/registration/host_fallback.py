@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
-from xcorr_app.gpu.runtime.memory import attempt, release_unused
+from xcorr_app.gpu.runtime.memory import or_on_host
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.settings import Settings
@@ -36,10 +36,10 @@ def with_host_fallback(
     ShiftResult
         With a note where the CPU had to do it.
     """
-    if results := attempt(measure, frames, reference, settings, xp):
-        return results[0]
-    release_unused()
-    if is_device_array(reference):
-        reference = to_host(reference)
-    result = measure(frames.on_host(), reference, replace(settings, engine="auto", kernel_options=None), np)
-    return replace(result, notes=(*result.notes, NOTE))
+
+    def on_host() -> ShiftResult:
+        there = to_host(reference) if is_device_array(reference) else reference
+        result = measure(frames.on_host(), there, replace(settings, engine="auto", kernel_options=None), np)
+        return replace(result, notes=(*result.notes, NOTE))
+
+    return or_on_host(lambda: measure(frames, reference, settings, xp), on_host)

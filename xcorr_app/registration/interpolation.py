@@ -1,4 +1,4 @@
-"""Interpolation along one axis: the taps of each method, and which positions lie inside a frame.
+"""Interpolation along one axis: the taps of each method, and which positions are inside a frame.
 
 Moving a frame by ``shift`` samples it at ``position = index - shift``. The position is split into a whole
 number, which only copies, and a fraction in [0, 1), for which a few weights (taps) are needed. A translation
@@ -46,11 +46,11 @@ class AxisMove:
     shift : float
         The move in pixels, snapped to a whole number where it is within `WHOLE_PIXEL_TOLERANCE` of one.
     start : int
-        Input index under the first tap for output index 0 (may lie outside the frame).
+        Input index under the first tap for output index 0 (may be outside the frame).
     weights : tuple of float
         One weight a tap; ``(1.0,)`` for a whole-pixel move. They sum to 1.
     first, stop : int
-        Output indices ``first <= i < stop`` whose position lies inside the frame, that is in ``[0, length -
+        Output indices ``first <= i < stop`` whose position is inside the frame, that is in ``[0, length -
         1]``.
     """
 
@@ -137,20 +137,6 @@ def fourier_move(values: Array, move: AxisMove, axis: int) -> Array:
     It is computed as a phase ramp on a real FFT of the mirrored samples; at the one frequency where a ramp
     would be ambiguous (``k = n``) the mirrored spectrum is zero. A position outside ``[0, n - 1]`` takes the
     sample at the end next to it.
-
-    Parameters
-    ----------
-    values : (Y, X) array, float32 or float64
-        NumPy or CuPy, finite.
-    move : AxisMove
-        The move of that axis, from `plan_axis`.
-    axis : {0, 1}
-        Axis that moves.
-
-    Returns
-    -------
-    (Y, X) array
-        A new array of the same kind and type; ``values`` itself for a move by 0.
     """
     if move.shift == 0.0:
         return values

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from xcorr_app.correlation.engines import Operand, choose_engine
+from xcorr_app.correlation.engines import Operand, choose_engine, limits_of
 from xcorr_app.correlation.normalize import ZNCC, Overlaps
 from xcorr_app.correlation.peaks import find_peaks, neighbourhoods, prefer
 from xcorr_app.correlation.plane import phase_planes
@@ -22,7 +22,8 @@ from xcorr_app.correlation.subpixel import radius_of, refine
 from xcorr_app.correlation.weighting import RADIUS, smooth
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.registration.device_matcher import DeviceMatcher, matches_on_device
+from xcorr_app.registration.choice import why_planes
+from xcorr_app.registration.device_matcher import DeviceMatcher
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.settings import Settings
@@ -59,7 +60,7 @@ class PreparedReference:
 
     @cached_property
     def tables(self) -> Array:
-        """Their sums over rectangles, for matching on a device."""
+        """Their summed-area tables, for matching on a device."""
         assert self._matcher.on_device is not None  # noqa: S101 - asked for by that matcher only
         return self._matcher.on_device.tables(self.values)
 
@@ -70,7 +71,7 @@ class Planes:
 
     values: Array
     """(n, h, w) the frames, standardised or as stored."""
-    sought: Array
+    searched: Array
     """(n, ny, nx) the plane whose peak is the shift."""
     scores: Array
     """(n, ny, nx) zero-mean normalised correlation, not weighted."""
@@ -86,7 +87,7 @@ class Matcher:
     shape : (int, int)
         Rows and columns of the measured images.
     window : ShiftWindow
-        Shifts among which the peak is sought.
+        Shifts among which the peak is searched.
     settings : Settings
     dtype : float32 or float64
         Precision of the product.
@@ -111,20 +112,23 @@ class Matcher:
         near = window.grown(max(radius_of(settings.subpixel), 2))
         self._kernel = kernel
         self._window = near if kernel is None else near.grown(RADIUS)
-        self._sought = near
-        self._search = window.inside(near)
+        self._searched = near
+        self._inside = window.inside(near)
         self._settings, self._dtype, self._xp = settings, dtype, xp
         options = settings.kernel_options
         if options is not None and options.precision == "fp16":
-            # Frames that single halves cannot decide need planes that are more exact.
+            # Frames that fp16 cannot decide need planes that are more exact.
             options = replace(options, precision="fp16x2")
         self._as_stored = options is not None and options.exact
         self.engine = choose_engine(engine, xp, kernel_options=options)
         self.correlator = self.engine.bind(shape, shape, self._window, xp)
         self.zncc = ZNCC(shape, shape, self._window, settings.min_overlap, xp)
-        quick = matches_on_device(settings, window, weighted=kernel is not None, engine=self.engine.name)
-        tensor = self.engine.name == "tensor"
-        self.on_device = DeviceMatcher(shape, window, settings, tensor=tensor) if quick else None
+        self.on_device = None
+        limits, name = limits_of(xp), self.engine.name
+        weighted = kernel is not None
+        by_kernels = name in ("direct", "tensor")
+        if limits is not None and by_kernels and why_planes(settings, window.shape, limits, weighted=weighted) is None:
+            self.on_device = DeviceMatcher(shape, window, settings, engine=name)
 
     def prepare_reference(self, images: Array) -> PreparedReference:
         """Standardise reference images (1 or n, h, w)."""
@@ -152,16 +156,16 @@ class Matcher:
         overlap = self.zncc.right(values)
         scores = self.zncc(sums, reference.overlap, overlap)
         rim = slice(None) if self._kernel is None else slice(RADIUS, -RADIUS)
-        sought = scores if self._kernel is None else smooth(scores, self._kernel)
+        searched = scores if self._kernel is None else smooth(scores, self._kernel)
         if self._settings.normalization == "none":
-            sought = self._plain_sums(sums, reference, values, overlap)[:, rim, rim].astype(np.float64)
+            searched = self._plain_sums(sums, reference, values, overlap)[:, rim, rim].astype(np.float64)
         elif self._settings.normalization == "phase":
             rights = values[:, None] if each else values[None]
-            sought = phase_planes(reference.values[:, None], rights, self._sought, "fft")
-            sought = sought.reshape(values.shape[0], *self._sought.shape)
+            searched = phase_planes(reference.values[:, None], rights, self._searched, "fft")
+            searched = searched.reshape(values.shape[0], *self._searched.shape)
         if self._settings.normalization != "zncc":
-            sought = self._xp.where(self.zncc.too_small[rim, rim], np.nan, sought)
-        return Planes(values, sought, scores[:, rim, rim], overlap)
+            searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)
+        return Planes(values, searched, scores[:, rim, rim], overlap)
 
     def _plain_sums(self, sums: Array, reference: PreparedReference, frames: Array, overlap: Overlaps) -> Array:
         """Sums of images without their means, which bytes still have."""
@@ -187,16 +191,16 @@ class Matcher:
             Shifts that are taken for the peaks of planes that are equally high there, up to rounding.
         """
         settings = self._settings
-        peaks = find_peaks(planes.sought, self._search)
+        peaks = find_peaks(planes.searched, self._inside)
         if tied is not None:
-            peaks = prefer(peaks, planes.sought, tied - (self._sought.dy_min, self._sought.dx_min))
-        near = neighbourhoods(planes.sought, peaks.row, peaks.column, radius_of(settings.subpixel))
+            peaks = prefer(peaks, planes.searched, tied - (self._searched.dy_min, self._searched.dx_min))
+        near = neighbourhoods(planes.searched, peaks.row, peaks.column, radius_of(settings.subpixel))
         offset, height = refine(near, settings.subpixel, settings.upsample)
         around = to_host(neighbourhoods(planes.scores, peaks.row, peaks.column, 2))
-        next_to = neighbourhoods(planes.sought, peaks.row, peaks.column, 1)
+        next_to = neighbourhoods(planes.searched, peaks.row, peaks.column, 1)
         # Inside the window nothing is higher than the peak: what is lies beyond.
         climbs = to_host((next_to > peaks.value[:, None, None]).any(axis=(1, 2)))
-        first = self._sought.dy_min, self._sought.dx_min
+        first = self._searched.dy_min, self._searched.dx_min
         peak = np.stack([to_host(peaks.row) + first[0], to_host(peaks.column) + first[1]], axis=1)
         valid = np.isfinite(to_host(peaks.value))
         shift = np.where(valid[:, None], peak + to_host(offset), np.nan)

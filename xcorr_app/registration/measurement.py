@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from xcorr_app.correlation.engines import Task, choose_engine
+from xcorr_app.correlation.engines import choose_engine, limits_of
 from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.plane_peaks import lacks_neighbours
 from xcorr_app.correlation.weighting import LAGS, weighting_kernel
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.registration import quality
-from xcorr_app.registration.device_matcher import finds_sooner_by_halves
+from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher, PreparedReference
@@ -98,22 +98,33 @@ class Measurement:
         self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
         self._shape = settings.measured_shape(frames.shape)
         self.window: ShiftWindow = settings.window(frames.shape)
-        pairs = walk.images_at_once
-        single = np.dtype(np.float32)
-        task = Task(self._shape, self._shape, self.window, single, rights=pairs, rights_per_left=pairs)
-        # Phase correlation exists only there; scores beside it are of the same engine.
+        # What was asked for is refused here where it cannot run.
         wanted = "fft" if settings.normalization == "phase" else settings.engine
-        self._chosen = self.engine = choose_engine(wanted, xp, task, settings.kernel_options).name
-        readable = str(frames.dtype) in INPUT_TYPES
-        self._by_halves = wanted == "auto" and readable and finds_sooner_by_halves(task, settings, xp)
+        choose_engine(wanted, xp, kernel_options=settings.kernel_options)
+        self.decision = self._decided(weighted=False, shared_reference=True)
+
+    @property
+    def engine(self) -> str:
+        """Name of the engine of the last run, or of the next where none was."""
+        return self.decision.engine
+
+    def _decided(self, *, weighted: bool, shared_reference: bool) -> Decision:
+        return decide_registration(
+            self._frames.shape,
+            str(self._frames.dtype),
+            self._walk.images_at_once,
+            self._settings,
+            limits_of(self._xp),
+            weighted=weighted,
+            shared_reference=shared_reference,
+        )
 
     def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition."""
         columns = Measured.empty(self._frames.count)
         kernel = self._weighting(reference)
-        # Frames that are weighted need planes, and the faster product needs frames that share a reference.
-        sooner = self._by_halves and kernel is None and isinstance(reference, FixedImage)
-        self.engine = "tensor" if sooner else self._chosen
+        shared = isinstance(reference, FixedImage)
+        self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
         matcher = self._matcher(np.float32, self.engine, kernel)
         verifier = self._matcher(np.float64, "fft", kernel) if verified.any() else None
         fixed = fixed_exactly = None
@@ -135,7 +146,7 @@ class Measurement:
             match, clean = matcher.compare(prepared_reference, frames)
             result.match = match
             overlap = np.prod(np.maximum(np.array(self._shape) - np.abs(match.peak), 0), axis=1)
-            result.least_score = quality.least_score(
+            result.least_score = quality.doubtful_below(
                 self._settings.min_score,
                 prepared_reference.clean,
                 clean,

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import TypeVar
 
-from xcorr_app.gpu.runtime.memory import attempt, free_bytes, release_unused, with_second_try
+from xcorr_app.gpu.runtime.memory import free_bytes, in_parts
 
 T = TypeVar("T")
 Progress = Callable[[str, int, int], None]
@@ -93,20 +93,11 @@ class Pass:
     def _on_device(self, stage: str, job: Callable[[int, int], T]) -> Iterator[T]:
         """One range after the other; from where memory runs out, ranges are half as long."""
         size = self._chunk(min(_PIXELS_PER_DEVICE_CHUNK, free_bytes() // _DEVICE_BYTES_PER_PIXEL))
-        start = 0
-        while start < self.count:
-            stop = min(start + size, self.count)
-            results = attempt(job, start, stop)
-            if not results:
-                release_unused()
-                size = max(1, (stop - start) // 2)
-                if stop - start > 1:
-                    continue
-                what = f"one image of {self.pixels} pixels does not fit"
-                results = [with_second_try(job, start, stop, what=what)]
-            yield results.pop()  # not kept while the next one is computed
+        what = f"one image of {self.pixels} pixels does not fit"
+        for stop, result in in_parts(job, self.count, at_once=size, what=what):
+            yield result
+            del result  # not kept while the next one is computed
             self._report(stage, stop)
-            start = stop
 
     def _chunk(self, budget: int) -> int:
         """Return how many images of a range have at most `budget` pixels; 1 where one has more."""

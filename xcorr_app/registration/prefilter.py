@@ -49,11 +49,6 @@ class Prefilter:
 
         gaussian:S, dog:S1,S2, unsharp:S,AMOUNT, box:N and laplacian are those of ``xcorr filter``; highpass:S is the
         image less its Gaussian, log:S is positive on bright blobs, sobel is the slope's size, median:N is of N x N.
-
-        Raises
-        ------
-        ArgumentError
-            If it is no text, the name is unknown, or the numbers are missing, too many or not positive.
         """
         if text is None or text == "none":
             return cls()
@@ -109,13 +104,7 @@ class Prefilter:
 
 @functools.lru_cache(maxsize=32)
 def _taps(name: str, arguments: tuple[float, ...]) -> tuple[Filter, ...]:
-    """Filters of a prefilter, the same objects in every call; the root of the squares of two of them is taken.
-
-    Raises
-    ------
-    ArgumentError
-        For numbers that the filter does not take.
-    """
+    """Filters of a prefilter, the same objects in every call; the root of the squares of two of them is taken."""
     if name == "sobel":
         return named.sobel("y"), named.sobel("x")
     if name == "box":

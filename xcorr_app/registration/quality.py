@@ -31,22 +31,11 @@ def is_trusted(flags: tuple[str, ...]) -> bool:
 
 
 def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Fraction of each image's variance that is not white noise.
+    """Fraction of each image's variance that is not white noise, in [0, 1]; 1 for images smaller than 3 x 3.
 
     The noise is estimated from a second difference along both axes, which smooth structure hardly passes (Immerkaer
-    1996, doi 10.1006/cviu.1996.0060), on every eighth row. Structure as fine as a pixel passes for noise.
-
-    Parameters
-    ----------
-    images : ndarray, shape (n, h, w)
-        Of any type and mean if `variance` is given, else float and of zero mean.
-    variance : ndarray of float64, shape (n,), optional
-        Of each image, where it is known already.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        In [0, 1]; 1 for images smaller than 3 x 3.
+    1996, doi 10.1006/cviu.1996.0060), on every eighth row. Structure as fine as a pixel passes for noise. Images
+    (n, h, w) are of any type and mean if their `variance` is given, else float and of zero mean.
     """
     xp = array_namespace(images)
     if min(images.shape[1:]) < 3:
@@ -67,7 +56,7 @@ def _as_float(images: Array) -> Array:
     return images if images.dtype.kind == "f" else images.astype(np.float32)
 
 
-def least_score(
+def doubtful_below(
     min_score: float,
     of_reference: NDArray[np.float64],
     of_frames: NDArray[np.float64],
@@ -79,21 +68,11 @@ def least_score(
     Two noisy images of one scene correlate to the root of the product of their clean fractions at best; a frame is
     doubtful below `min_score` of that, and in any case where unrelated noise would score as much: the score of noise
     over n pixels has a deviation of 1 / sqrt(n), and the highest of M such scores is about sqrt(2 ln M) deviations.
-
-    Parameters
-    ----------
-    min_score : float
-    of_reference, of_frames : ndarray
-        Clean fractions, shape (1 or n,) and (n,).
-    overlap : ndarray, shape (n,)
-        Pixels that overlap at each peak.
-    window : ShiftWindow
-        Shifts among which the peak was sought.
     """
     highest = np.sqrt(2 * np.log(window.shape[0] * window.shape[1])) + _SIGNIFICANCE
     by_chance = np.minimum(highest / np.sqrt(np.maximum(overlap, 1.0)), _MOST_BY_CHANCE)
-    least: NDArray[np.float64] = np.maximum(min_score * np.sqrt(of_reference * of_frames), by_chance)
-    return least
+    limit: NDArray[np.float64] = np.maximum(min_score * np.sqrt(of_reference * of_frames), by_chance)
+    return limit
 
 
 def on_edge(peaks: NDArray[np.integer], window: ShiftWindow) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.decision import Decision
 
 
 @dataclass(frozen=True)
@@ -38,3 +39,5 @@ class ShiftResult:
     """Sentences about the whole stack."""
     unreadable: dict[int, str]
     """Why a frame could not be read, by frame number."""
+    decision: Decision | None = None
+    """What was chosen to run and why, with the expected time of every candidate."""

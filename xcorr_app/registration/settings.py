@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from xcorr_app.correlation.engines import check_kernel_options
+from xcorr_app.correlation.engines import canonical_engine, check_kernel_options
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
 from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.correlation.window import ShiftWindow, as_window
@@ -52,6 +52,7 @@ class Settings:
     tolerance: float = DEFAULT_TOLERANCE
 
     def __post_init__(self) -> None:
+        object.__setattr__(self, "engine", canonical_engine(self.engine))
         if self.normalization not in NORMALIZATIONS:
             raise ArgumentError(f"unknown normalization {self.normalization!r}: use one of {', '.join(NORMALIZATIONS)}")
         if self.subpixel not in METHODS:

@@ -77,7 +77,8 @@ class Statistics:
 
             def job(start: int, stop: int, strip: slice = strip) -> tuple[int, Array, NDArray[np.bool_]]:
                 prepared = prepare(frames.read(start, stop), self.settings)
-                return start, prepared.frames[prepared.usable][:, strip], prepared.usable
+                # The strip first: a strip of the selected frames would be a view that keeps all their rows alive.
+                return start, prepared.frames[:, strip][prepared.usable], prepared.usable
 
             pieces = []
             for start, piece, these in self.walk.over("median", job):
@@ -97,13 +98,7 @@ class Statistics:
         return MedianOfOthers(low, middle, high, bool(usable.sum() % 2), usable)
 
     def usable_frame(self, candidates: range) -> tuple[int, Array]:
-        """First of the candidates that is usable, and its prepared image.
-
-        Raises
-        ------
-        NoUsableFrameError
-            If none of them is.
-        """
+        """First of the candidates that is usable, and its prepared image."""
         for number in candidates:
             prepared = prepare(self.frames.read(number, number + 1), self.settings)
             if prepared.usable[0]:

@@ -21,7 +21,7 @@ from xcorr_app.registration.stack_statistics import NoUsableFrameError, Statisti
 
 REFERENCES = ("first", "last", "mean", "median", "previous", "template")
 
-_MOST_ROUNDS = 12
+_MAX_ROUNDS = 12
 _NOT_ALIGNED = (
     "The reference is made of frames as they are, blurred by their drift: shifts are relative to that blur. "
     "The reference 'template' aligns the frames first."
@@ -35,18 +35,7 @@ Outcome: TypeAlias = tuple[Measured, str, tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Estimation:
-    """Measures a stack against the reference that is asked for, in as many passes as it takes.
-
-    Parameters
-    ----------
-    frames : Frames
-    settings : Settings
-    measurement : Measurement
-    statistics : Statistics
-        All of the same stack.
-    xp : module
-        numpy or cupy: the kind of array that `frames` yields.
-    """
+    """Measures a stack against the reference that is asked for, in as many passes as it takes."""
 
     frames: Frames
     settings: Settings
@@ -55,19 +44,7 @@ class Estimation:
     xp: Any
 
     def run(self, reference: str | int | Array, verified: NDArray[np.bool_]) -> Outcome:
-        """Measure all frames; those marked in `verified` also by other means.
-
-        Parameters
-        ----------
-        reference : str, int or ndarray (Y, X)
-            One of `REFERENCES`, a frame number or an image.
-        verified : ndarray of bool, shape (T,)
-
-        Raises
-        ------
-        ArgumentError, ShapeError
-            For a reference that does not exist or does not fit.
-        """
+        """Measure all frames; those marked in `verified` also by other means."""
         if isinstance(reference, str):
             strategies: dict[str, Callable[[NDArray[np.bool_]], Outcome]] = {
                 "first": lambda checked: self._one_frame("first", range(self.frames.count), checked),
@@ -162,7 +139,7 @@ class Estimation:
         measured, first, notes = self._one_frame("first", range(self.frames.count), none)
         change = np.inf
         rounds = 0
-        while change > _SETTLED and rounds < _MOST_ROUNDS:
+        while change > _SETTLED and rounds < _MAX_ROUNDS:
             rounds += 1
             took_part = np.isfinite(measured.score) & ~measured.on_edge
             if took_part.sum() < 2:

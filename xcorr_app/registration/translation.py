@@ -50,19 +50,7 @@ class Buffers:
 
 @dataclass(frozen=True)
 class Translator:
-    """Moves frames of one shape and type; one instance a thread.
-
-    Attributes
-    ----------
-    order : Order
-        Method of interpolation, see `xcorr_app.registration.interpolation`.
-    mode : {"constant", "nearest"}
-        What samples outside the frame become, see `xcorr_app.registration.apply`.
-    cval : float
-        The value written outside under ``mode="constant"``.
-    buffers : Buffers
-        Scratch memory.
-    """
+    """Moves frames of one shape and type by an `order` and `mode` of `apply_shifts`; one instance a thread."""
 
     order: Order
     mode: Mode

@@ -2,7 +2,7 @@
 
 Every verified frame is measured again by a float64 zero-padded FFT with the same window, normalisation and
 sub-pixel method. That is no check of an FFT engine's own theory, nor of what all engines share, so the normalised
-correlation of the 5 x 5 shifts around the peak is also computed anew from its definition in float64, by the code of
+correlation of the 5 x 5 shifts around the peak is also recomputed from its definition in float64, by the code of
 this file alone (on a device by a kernel that nothing else uses), and compared with the engine's values: at least the
 nearest 3 x 3 must be there.
 """
@@ -28,21 +28,9 @@ SCORE_TOLERANCE = 1e-3
 def scores_by_definition(
     references: Array, frames: Array, peaks: NDArray[np.integer], min_overlap: float
 ) -> NDArray[np.float64]:
-    """Zero-mean normalised correlation at the 5 x 5 shifts around a peak, from its definition in float64.
+    """Zero-mean normalised correlation (n, 5, 5) at the shifts around peaks (n, 2), from its definition in float64.
 
-    Parameters
-    ----------
-    references : ndarray of float64, shape (1 or n, h, w)
-    frames : ndarray of float64, shape (n, h, w)
-    peaks : ndarray of int, shape (n, 2)
-        Shift (row, column) at the centre of each neighbourhood.
-    min_overlap : float
-        Smallest fraction of the frame that must overlap.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, 5, 5)
-        NaN where the overlap is too small or has no variance.
+    References (1 or n, h, w) and frames (n, h, w) are float64; NaN where the overlap is too small or has no variance.
     """
     last = references.shape[0] - 1
     if is_device_array(frames):

@@ -30,7 +30,7 @@ Vector = NDArray[np.float64]
 
 _DY, _DX, _FFT, _QUIET = "#0072B2", "#D55E00", "#00724F", "#6b6b6b"  # after Okabe and Ito, told apart by all
 _SIZE = (5.2, 3.4)  # inches
-# Where axes lie in the figure: left, bottom, width, height. Fixed, since laying them out costs as much as drawing.
+# Positions of axes in the figure: left, bottom, width, height. Fixed, since laying them out costs as much as drawing.
 _WIDE = (0.15, 0.14, 0.81, 0.76)
 _SQUARE = (0.15, 0.14, 0.76 * _SIZE[1] / _SIZE[0], 0.76)
 _COLOURS = (0.70, 0.2, 0.025, 0.64)

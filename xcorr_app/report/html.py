@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-import jinja2
+from typing import TYPE_CHECKING
 
 from xcorr_app.report.records import FLAG_MEANINGS, FrameRow, RunReport, StackReport
 from xcorr_app.report.summary import StackSummary, count, grouped, summarise, verdict
-from xcorr_app.report.views import Chart, Pair, Thumbnail, charts, picture_pairs, thumbnails
+
+if TYPE_CHECKING:
+    import jinja2
+
+    from xcorr_app.report.views import Chart, Pair, Thumbnail
 
 TABLE_ROWS = 50  # flagged frames listed in the page; all of them are in shifts.csv
 THUMBNAILS = 24
@@ -53,6 +56,9 @@ def render_report(run: RunReport) -> str:
 
 
 def _stack_view(index: int, stack: StackReport) -> StackView:
+    # Charts bring matplotlib, which takes longer to import than small stacks to align: only a report needs it.
+    from xcorr_app.report.views import charts, picture_pairs, thumbnails
+
     flagged = tuple(row for row in stack.rows if row.flags)
     pictures = None if stack.pictures is None else stack.pictures.shrunk()
     return StackView(
@@ -67,6 +73,8 @@ def _stack_view(index: int, stack: StackReport) -> StackView:
 
 
 def _environment() -> jinja2.Environment:
+    import jinja2
+
     environment = jinja2.Environment(
         loader=jinja2.PackageLoader("xcorr_app.report"),
         autoescape=True,

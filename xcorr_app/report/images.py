@@ -44,13 +44,7 @@ def grey_scale(*images: NDArray[Any], percentile: float = 0.2) -> GreyScale:
 
 
 def png(image: NDArray[Any], scale: GreyScale) -> bytes:
-    """`image` (2-D) as an 8-bit grey PNG; pixels that are not finite are transparent.
-
-    Raises
-    ------
-    ArgumentError
-        The scale's black is not below its white.
-    """
+    """`image` (2-D) as an 8-bit grey PNG; pixels that are not finite are transparent."""
     if not scale.black < scale.white:
         raise ArgumentError(f"grey scale from {scale.black} to {scale.white}; give black below white")
     finite = np.isfinite(image)

@@ -37,11 +37,6 @@ class Pictures:
         Small pictures of flagged frames, by frame number.
     reduction : int
         Pixels of the stack along each side of one pixel of the four projections.
-
-    Raises
-    ------
-    ShapeError
-        A picture is not two-dimensional, or is empty.
     """
 
     mean_before: FloatImage
@@ -90,13 +85,7 @@ class Pictures:
         )
 
     def save(self, path: Path) -> None:
-        """Write an ``.npz`` at `path`, whole or not at all; the same pictures give the same bytes.
-
-        Raises
-        ------
-        OutputError
-            The file cannot be written.
-        """
+        """Write an ``.npz`` at `path`, whole or not at all; the same pictures give the same bytes."""
         arrays = {name: getattr(self, name) for name in _NAMES}
         arrays |= {f"{_THUMBNAIL}{frame}": self.thumbnails[frame] for frame in sorted(self.thumbnails)}
         arrays["reduction"] = np.asarray(self.reduction)
@@ -105,13 +94,7 @@ class Pictures:
 
     @staticmethod
     def load(path: Path) -> Pictures:
-        """Read what `save` wrote.
-
-        Raises
-        ------
-        DamagedFileError
-            The file is missing or is not what `save` writes.
-        """
+        """Read what `save` wrote."""
         try:
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
@@ -130,11 +113,6 @@ def block_mean(image: NDArray[Any], rows: int, columns: int) -> FloatImage:
 
     Blocks at the far edges may be smaller. Values beyond the range of float32 are clipped to it: this is for
     looking at only.
-
-    Raises
-    ------
-    ArgumentError
-        `rows` or `columns` is less than 1.
     """
     if rows < 1 or columns < 1:
         raise ArgumentError(f"blocks of {rows} x {columns} pixels; give at least 1 x 1")
@@ -154,6 +132,6 @@ def block_mean(image: NDArray[Any], rows: int, columns: int) -> FloatImage:
     return mean.astype(np.float32)
 
 
-def _blocks(length: int, most: int) -> int:
-    """Side of the smallest blocks that leave at most `most` of them along `length` pixels."""
-    return -(-length // most)
+def _blocks(length: int, limit: int) -> int:
+    """Side of the smallest blocks that leave at most `limit` of them along `length` pixels."""
+    return -(-length // limit)

@@ -14,8 +14,8 @@ from xcorr_app.report.pictures import Pictures
 __all__ = ["FLAG_MEANINGS", "FrameRow", "Pictures", "RunReport", "StackReport"]
 
 FLAG_MEANINGS: dict[str, str] = {
-    "edge": "The best shift lies on the edge of the search window, or of the shifts that leave enough overlap, so the "
-    "true one may lie beyond it. Measure again with a larger window, or with a smaller least overlap.",
+    "edge": "The best shift is on the edge of the search window, or of the shifts that leave enough overlap, so the "
+    "true one may be beyond it. Measure again with a larger window, or with a smaller minimum overlap.",
     "low-score": "The frame resembles the reference too little at its best shift to trust that shift.",
     "ambiguous": "A second shift fits almost as well as the best one, as in a periodic pattern.",
     "inherited": "A step between earlier frames is doubtful, and this shift contains it.",
@@ -45,11 +45,6 @@ class FrameRow:
         Shift of the FFT reference in pixels and its distance from (dy, dx); None where not verified.
     flags : tuple of str
         What is doubtful, in words of `FLAG_MEANINGS`.
-
-    Raises
-    ------
-    ArgumentError
-        A flag is empty or holds ``|``, which separates flags in a table, or a line break.
     """
 
     frame: int

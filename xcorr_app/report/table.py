@@ -33,15 +33,9 @@ def shifts_csv(rows: Iterable[FrameRow]) -> str:
 
 
 def parse_shifts_csv(text: str) -> tuple[FrameRow, ...]:
-    """Read a table that `shifts_csv` wrote; what was not measured is nan, what was not verified None.
-
-    Raises
-    ------
-    DamagedFileError
-        The text is not such a table, or breaks off; the message gives the line.
-    """
+    """Read a table that `shifts_csv` wrote; what was not measured is nan, what was not verified None."""
     if not text.endswith("\n"):
-        raise DamagedFileError("shifts.csv breaks off in its last line; run again to write it anew")
+        raise DamagedFileError("shifts.csv breaks off in its last line; run again to write a new one")
     reader = csv.reader(io.StringIO(text, newline=""), strict=True)
     rows: list[FrameRow] = []
     try:
@@ -50,7 +44,7 @@ def parse_shifts_csv(text: str) -> tuple[FrameRow, ...]:
             raise DamagedFileError(f"shifts.csv line 1: columns are {','.join(header)!r}, not {COLUMNS!r}")
         rows.extend(_row(fields) for fields in reader)
     except (csv.Error, ValueError) as error:
-        message = f"shifts.csv line {reader.line_num}: {error}; run again to write it anew"
+        message = f"shifts.csv line {reader.line_num}: {error}; run again to write a new one"
         raise DamagedFileError(message) from error
     return tuple(rows)
 

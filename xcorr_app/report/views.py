@@ -36,7 +36,7 @@ class Chart:
 
 @dataclass(frozen=True)
 class Picture:
-    """A grey picture: its data, the lengths that give it its shape on the page, and the bar that lies over it."""
+    """A grey picture: its data, the lengths that give it its shape on the page, and its scale bar."""
 
     title: str
     source: str
@@ -126,12 +126,12 @@ def picture_pairs(stack: StackReport, pictures: Pictures) -> tuple[Pair, ...]:
     return tuple(pairs)
 
 
-def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, most: int) -> tuple[Thumbnail, ...]:
-    """Take the first `most` flagged frames of which there is a small picture, each on its own grey scale."""
+def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, limit: int) -> tuple[Thumbnail, ...]:
+    """Take the first `limit` flagged frames of which there is a small picture, each on its own grey scale."""
     shown: list[Thumbnail] = []
     for row in flagged:
         image = pictures.thumbnails.get(row.frame)
-        if image is not None and len(shown) < most:
+        if image is not None and len(shown) < limit:
             alt = f"Frame {row.frame}, flagged {', '.join(row.flags)}"
             shown.append(Thumbnail(row, _picture(f"frame {row.frame}", alt, image, grey_scale(image))))
     return tuple(shown)

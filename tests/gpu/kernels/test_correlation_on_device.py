@@ -7,10 +7,11 @@ import pytest
 
 from tests.kernels.definition import planes_by_definition
 from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.run import correlate_on_device
-from xcorr_app.gpu.direct.variants import VARIANTS, computes
 from xcorr_app.gpu.runtime.device import cuda_status
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 pytestmark = [
@@ -43,7 +44,7 @@ def computed(cupy, lefts, rights, problem, variant, **options):
 
 def skip_unless_computed(variant, problem):
     """Leave out what a variant is not for; tests/kernels checks that it says so."""
-    if not computes(variant, problem):
+    if KERNELS[variant].accepts(problem, DeviceLimits()) is not None:
         pytest.skip(f"{variant} is not for such a problem")
 
 
@@ -52,7 +53,7 @@ def assert_equal(planes, expected, tolerance=1e-5):
     assert np.linalg.norm(planes - expected) <= tolerance * np.linalg.norm(expected)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", KERNELS)
 @pytest.mark.parametrize("size", SIZES)
 def test_sizes_with_a_window_beyond_the_matrix(cupy, variant, size):
     problem = Problem((size, size + 2), (size + 1, size), (-5, -33), (9, 70), lefts=2, rights=3, rights_per_left=3)
@@ -61,7 +62,7 @@ def test_sizes_with_a_window_beyond_the_matrix(cupy, variant, size):
     assert_equal(computed(cupy, lefts, rights, problem, variant), planes_by_definition(lefts, rights, problem))
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", KERNELS)
 @pytest.mark.parametrize("shapes", [((33, 65), (31, 63)), ((100, 37), (45, 101))])
 @pytest.mark.parametrize("dtype", INPUT_TYPES)
 def test_full_planes_of_every_type(cupy, variant, shapes, dtype):
@@ -71,7 +72,7 @@ def test_full_planes_of_every_type(cupy, variant, shapes, dtype):
     assert_equal(computed(cupy, lefts, rights, problem, variant), planes_by_definition(lefts, rights, problem))
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", KERNELS)
 def test_double_build(cupy, variant):
     problem = Problem.full_plane((33, 30), (21, 64))
     skip_unless_computed(variant, problem)
@@ -80,7 +81,7 @@ def test_double_build(cupy, variant):
     assert_equal(planes, planes_by_definition(lefts, rights, problem), 1e-14)
 
 
-@pytest.mark.parametrize("variant", [name for name in VARIANTS if name not in ATOMIC])
+@pytest.mark.parametrize("variant", [name for name in KERNELS if name not in ATOMIC])
 def test_the_same_bits_every_run(cupy, variant):
     problem = Problem.full_plane((130, 131), (130, 131))
     skip_unless_computed(variant, problem)
@@ -114,7 +115,7 @@ def test_a_stack_beyond_two_to_the_31_elements(cupy, variant):
     assert not planes[:-1].any()
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
+@pytest.mark.parametrize("variant", KERNELS)
 @pytest.mark.parametrize("dtypes", [("float32", "uint16"), ("int16", "uint8"), ("uint8", "float32")])
 def test_left_and_right_of_different_types(cupy, variant, dtypes):
     problem = Problem((33, 30), (31, 40), (-9, -12), (20, 30), lefts=2, rights=2, rights_per_left=2)

@@ -8,7 +8,8 @@ import pytest
 from tests.kernels.filter_definition import TYPES, assert_filtered, filtered_by_definition, random_images, random_taps
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.device import cuda_status
-from xcorr_app.gpu.stencil.problem import BOUNDARIES, FILTER_KERNELS
+from xcorr_app.gpu.stencil.problem import BOUNDARIES
+from xcorr_app.gpu.stencil.reuse import FILTER_KERNELS
 from xcorr_app.gpu.stencil.reuse_run import filter_on_device
 
 pytestmark = [

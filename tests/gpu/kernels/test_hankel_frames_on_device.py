@@ -7,26 +7,25 @@ import importlib
 import numpy as np
 import pytest
 
-from tests.gpu.kernels.test_hankel_on_device import HARD, centred, matrices, norms, sums
+from tests.gpu.kernels.test_hankel_on_device import HARD, centred, kernel_for, matrices, norms, sums
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.limits import device_limits
-from xcorr_app.gpu.tensor.hankel_frames import takes_frames
-from xcorr_app.gpu.tensor.run import FrameSums, multiplies_by_groups, prepared_sums
+from xcorr_app.gpu.tensor.sums import FrameSums, prepared_sums
 
 pytestmark = pytest.mark.gpu
 
 
 @pytest.fixture
 def cupy():
-    if not multiplies_by_groups():
+    if not device_limits(0).has_wgmma:
         pytest.skip("needs products of four warps (compute capability 9.0)")
     return importlib.import_module("cupy")
 
 
 def computed(cupy, lefts, rights, problem, tuning=None):
     """Planes, whether or not these launches would be chosen; every array that they write is poisoned before."""
-    window = RectangleTables(problem)
+    window = SummedAreaTables(problem)
     left, right = cupy.asarray(lefts), cupy.asarray(rights)
     tables = window.left(left), window.right(right)
     run = FrameSums(problem, (left.dtype.name, right.dtype.name), window.cells, device_limits(0), tuning)
@@ -151,7 +150,7 @@ def test_sums_that_are_cut_off_most_are_within_the_stated_error(cupy, size, segm
 
 def test_they_are_taken_for_many_frames(cupy):
     problem = of_one((512, 512), (512, 512), (-16, -16), (32, 32), 512)
-    assert takes_frames(problem, device_limits(0))
+    assert kernel_for(problem, 1) == "hankel-frames"
     types = np.dtype("float32"), np.dtype("uint16")
-    assert isinstance(prepared_sums(problem, *types, (1, 1)), FrameSums)
-    assert not isinstance(prepared_sums(problem, *types, (1, 1), split=2), FrameSums)
+    assert isinstance(prepared_sums(problem, *types, (1, 1), "hankel-frames"), FrameSums)
+    assert not isinstance(prepared_sums(problem, *types, (1, 1), "hankel", split=2), FrameSums)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.gpu.kernels.test_hankel_on_device import PROBLEMS, centred, computed, matrices, norms, sums
-from xcorr_app.gpu.peaks.summed_area import RectangleTables
-from xcorr_app.gpu.tensor.run import plain_sums
+from tests.gpu.kernels.test_hankel_on_device import PROBLEMS, centred, computed, kernel_for, matrices, norms, sums
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
+from xcorr_app.gpu.tensor.planes import plain_sums
 
 pytestmark = pytest.mark.gpu
 
@@ -35,7 +35,8 @@ def test_scaling_loses_nothing(cupy, name, split, bound, scales):
     ours = computed(cupy, lefts, rights, problem, split=split)
     exact, norm = sums(centred(lefts), centred(rights), problem), norms(centred(lefts), centred(rights))
     np.testing.assert_allclose(ours, exact, rtol=0, atol=bound * norm)
-    plain = plain_sums(problem, cupy.asarray(lefts), cupy.asarray(rights), RectangleTables(problem), split=split).get()
+    on_device, kernel = (cupy.asarray(lefts), cupy.asarray(rights)), kernel_for(problem, split)
+    plain = plain_sums(problem, *on_device, SummedAreaTables(problem), kernel, split=split).get()
     exact = sums(lefts.astype(np.float64), rights.astype(np.float64), problem)
     np.testing.assert_allclose(plain, exact, rtol=0, atol=bound * norm)
 

@@ -42,14 +42,14 @@ def test_random_shapes_equal_the_definition(cupy, seed):
         if form == "shallow" and problem.depth > 96:  # more values than registers, with any stride
             continue
         np.testing.assert_array_equal(computed(cupy, batch, filters, problem, form=form), expected)
-    in_parts = computed(cupy, batch, filters, problem, form="tiled", window_bytes=1)
+    in_parts = computed(cupy, batch, filters, problem, form="im2win", window_bytes=1)
     np.testing.assert_array_equal(in_parts, expected)
-    for form in ("tiled", "implicit"):
+    for form in ("im2win", "implicit"):
         shared = computed(cupy, batch, filters, problem, form=form, segments=int(rng.integers(2, 9)))
         np.testing.assert_array_equal(shared, expected)
 
 
-@pytest.mark.parametrize("form", ["implicit", "tiled"])
+@pytest.mark.parametrize("form", ["implicit", "im2win"])
 @pytest.mark.parametrize("number", LAYERS)
 def test_layers_keep_the_bound(cupy, number, form):
     """Three images of each layer: n products, added in order: error at most n * 2^-24 of the sum of their sizes."""
@@ -106,11 +106,11 @@ def test_every_step_gives_the_same_bits(cupy, size):
     rng = np.random.default_rng(7)
     images = rng.normal(size=(5, 7, *size)).astype(np.float32)
     filters = rng.normal(size=(100, 7, 5, 3)).astype(np.float32)
-    basic = computed(cupy, images, filters, problem, form="basic", vector=1)
+    basic = computed(cupy, images, filters, problem, form="im2win-basic", vector=1)
     tilings = [tile.defines() for tile in TILES]
     deep = [{"TILE_K": depth} for depth in TILE_DEPTHS]
     for tuning in (*STEPS.values(), *ABLATION.values(), *tilings, *deep):
-        for form in ("tiled", "implicit"):
+        for form in ("im2win", "implicit"):
             output = computed(cupy, images, filters, problem, form=form, segments=1, tuning=tuning)
             np.testing.assert_array_equal(output, basic)
 
@@ -132,7 +132,7 @@ def test_the_implicit_form_makes_no_window_tensor(cupy):
     assert outputs <= sum(taken) <= 1.1 * outputs + 4 * filters.nbytes
 
 
-def test_segments_in_turns_take_no_memory(cupy):
+def test_segments_serial_take_no_memory(cupy):
     """Layer 12 takes its output alone, once the counters of the stream are there."""
     problem = LAYERS[12]
     images = cupy.ones((problem.images, problem.channels, problem.height, problem.width), "float32")
@@ -182,7 +182,7 @@ def test_what_does_not_belong_together_is_refused(cupy):
         im2win_on_device(images, filters[:, :1])
     with pytest.raises(DataTypeError, match="float32"):
         im2win_on_device(images.astype("float64"), filters)
-    with pytest.raises(ArgumentError, match="auto, implicit, tiled, basic"):
+    with pytest.raises(ArgumentError, match="auto, im2win, im2win-basic, implicit"):
         im2win_on_device(images, filters, form="fast")
     with pytest.raises(ShapeError, match="out must be"):
         im2win_on_device(images, filters, out=cupy.empty((1, 4, 8, 8), "float32"))

@@ -7,15 +7,16 @@ import pytest
 
 from tests.kernels.definition import planes_by_definition
 from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition
+from xcorr_app.correlation.peak_finder import PeakFinder
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.finder import PeakFinder
 from xcorr_app.gpu.peaks.near_peak import SHIFTS, near_peak_launch
-from xcorr_app.gpu.peaks.search import RECORD, plane_peak_launch, uncentre_launch
-from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.peaks.search import RECORD, plane_peak_launch
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.compile import kernel_function
 from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
+from xcorr_app.gpu.tensor.planes import uncentre_launch
 
 pytestmark = [
     pytest.mark.gpu,
@@ -57,7 +58,7 @@ def without_means(images):
 
 def of_scores(problem, lefts, rights):
     """Arrays and numbers by which kernels score: tables, edges; the problem's sizes and those of the edges."""
-    tables = RectangleTables(problem)
+    tables = SummedAreaTables(problem)
     return (tables.left(lefts), tables.right(rights), tables.rows, tables.columns), (*tables.sizes, LEAST)
 
 

@@ -6,10 +6,13 @@ import numpy as np
 import pytest
 
 from tests.kernels.peak_definition import pairs_with_a_peak, records_by_definition
+from xcorr_app.correlation.peak_finder import PeakFinder
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.finder import PeakFinder, PeakRecords, finds_peaks
+from xcorr_app.gpu.peaks.records import PeakRecords
+from xcorr_app.gpu.peaks.search import finds_peaks
 from xcorr_app.gpu.runtime.device import cuda_status
+from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 pytestmark = [
@@ -73,7 +76,7 @@ def test_planes_of_another_variant(cupy):
 
 
 def test_many_small_pairs_in_several_parts(cupy, monkeypatch):
-    monkeypatch.setattr("xcorr_app.gpu.peaks.finder._TABLE_BYTES", 1 << 16)
+    monkeypatch.setattr("xcorr_app.correlation.peak_finder._TABLE_BYTES", 1 << 16)
     problem = Problem((16, 16), (16, 16), (-4, -4), (9, 9), lefts=70, rights=70)
     lefts, rights = pairs_with_a_peak(problem)
     found = PeakFinder(problem, least_overlap=LEAST).find(cupy.asarray(lefts), cupy.asarray(rights), 1)[0].get()
@@ -82,5 +85,5 @@ def test_many_small_pairs_in_several_parts(cupy, monkeypatch):
 
 
 def test_which_planes_fit(cupy):
-    assert finds_peaks((129, 129))
-    assert not finds_peaks((2047, 2047))
+    assert finds_peaks((129, 129), device_limits(0))
+    assert not finds_peaks((2047, 2047), device_limits(0))

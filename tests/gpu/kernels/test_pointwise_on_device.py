@@ -30,7 +30,7 @@ pytestmark = [
     pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
 ]
 
-BOTH = ("pointwise", "pointwise_tiled")
+BOTH = ("blocking", "tiled")
 
 
 @pytest.fixture(scope="module")
@@ -165,7 +165,7 @@ def test_every_tile_over_many_channels(cupy, tile, side, images):
         return
     buffers = 3 if tile.split or tile.warps_k > 1 else 2
     tuning = {**tile.defines(), "TILE_K": tile.depths()[0], "BUFFERS": buffers, "SEGMENTS": 2}
-    check(cupy, (images, 204, side, side), 1, 116, kernel="pointwise_tiled", tuning=tuning)
+    check(cupy, (images, 204, side, side), 1, 116, kernel="tiled", tuning=tuning)
 
 
 @pytest.mark.parametrize("lowest", [0, 0.95])
@@ -178,7 +178,7 @@ def test_sums_of_many_positive_products_do_not_drift(cupy, tile, side, lowest):
     stack, matrix = positive_problem((3, 1152, side, side), 76, lowest)
     for depth in tile.depths():
         tuning = {**tile.defines(), "TILE_K": depth, "BUFFERS": 3, "SEGMENTS": 1}
-        found = pointwise_on_device(cupy.asarray(stack), matrix, 1, kernel="pointwise_tiled", tuning=tuning).get()
+        found = pointwise_on_device(cupy.asarray(stack), matrix, 1, kernel="tiled", tuning=tuning).get()
         assert_within_contract(found, stack, matrix)
 
 
@@ -191,7 +191,7 @@ def test_sums_of_few_positive_products_do_not_drift(cupy, kernel, lowest):
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
-@pytest.mark.parametrize(("kernel", "channels"), [("mix_split", 30), ("shallow", 30), ("pointwise_tiled", 60)])
+@pytest.mark.parametrize(("kernel", "channels"), [("mix_split", 30), ("shallow", 30), ("tiled", 60)])
 def test_a_bad_value_stays_in_its_pixel(cupy, kernel, channels, bad):
     stack, matrix = random_stack((3, channels, 14, 14), "float32"), random_matrix(25, channels)
     stack[1, 3, 5, 11] = bad
@@ -203,7 +203,7 @@ def test_a_bad_value_stays_in_its_pixel(cupy, kernel, channels, bad):
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
 def test_integers_by_dynamic_blocking(cupy, dtype):
     for options in ({}, {"clip": True}, {"white": 99.0, "target": "float32"}):
-        check(cupy, (3, 70, 33, 35), 1, 60, dtype, kernel="pointwise", **options)
+        check(cupy, (3, 70, 33, 35), 1, 60, dtype, kernel="blocking", **options)
 
 
 @pytest.mark.parametrize("kernel", ["mix", "shallow", *BOTH])
@@ -217,9 +217,9 @@ def test_the_same_bits_every_run_and_for_a_stored_matrix(cupy, kernel):
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
-@pytest.mark.parametrize("kernel", ["mix", "pointwise", "pointwise_tiled"])
+@pytest.mark.parametrize("kernel", ["mix", "blocking", "tiled"])
 def test_arrays_that_begin_off_a_16_byte_boundary(cupy, kernel, dtype):
-    if kernel == "pointwise_tiled" and dtype != "float32":
+    if kernel == "tiled" and dtype != "float32":
         return
     for shape, axis in (((2, 6, 32, 32), 1), ((1024, 6), 1)):
         stack, matrix = random_stack(shape, dtype), random_matrix(5, 6)
@@ -240,7 +240,7 @@ def test_a_stack_beyond_two_to_the_31_elements(cupy):
 
 
 def test_many_channels_in_parts(cupy, monkeypatch):
-    monkeypatch.setattr("xcorr_app.gpu.pointwise.launches.MOST_ELEMENTS", 3 * 50 * 90)
+    monkeypatch.setattr("xcorr_app.gpu.pointwise.kernels.MOST_ELEMENTS", 3 * 50 * 90)
     pointwise_run._bound_parts.cache_clear()
     check(cupy, (8, 50, 90), 1, 40)
     pointwise_run._bound_parts.cache_clear()

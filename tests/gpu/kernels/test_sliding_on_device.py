@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from scipy import ndimage
 
 from tests.kernels.filter_definition import TYPES, random_images
 from tests.kernels.sliding_definition import assert_smoothed, gaussian_by_definition
@@ -12,7 +11,7 @@ from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.stencil import sliding_run
 from xcorr_app.gpu.stencil.sliding import SLIDING_BOUNDARIES
-from xcorr_app.gpu.stencil.sliding_run import sliding_box_on_device, sliding_gaussian_on_device
+from xcorr_app.gpu.stencil.sliding_run import sliding_gaussian_on_device
 
 pytestmark = [
     pytest.mark.gpu,
@@ -117,15 +116,6 @@ def test_images_that_are_not_dense_and_stacks_in_parts(cupy, monkeypatch):
     images = random_images((5, 120, 135), "float32")
     result = sliding_gaussian_on_device(cupy.asarray(images)[:, ::-2, 1::3], 3.0, 5.0).get()
     assert_smoothed(result, gaussian_by_definition(images[:, ::-2, 1::3], (3.0, 5.0)), 1)
-
-
-@pytest.mark.parametrize("boundary", SLIDING_BOUNDARIES)
-def test_boxes(cupy, boundary):
-    images = random_images((2, 150, 170), "uint16")
-    options = {"boundary": boundary, "outside": 9.0, "dtype": "float32"}
-    result = sliding_box_on_device(cupy.asarray(images), 31, 101, **options).get()
-    expected = [ndimage.uniform_filter(image.astype(float), (31, 101), mode=boundary, cval=9.0) for image in images]
-    assert_smoothed(result, np.stack(expected), 65535, 1e-6)
 
 
 def test_the_same_bits_every_run(cupy):

@@ -1,4 +1,4 @@
-"""Planes of small matrices, each made by one block, on a device against float64: off by the rounding to halves."""
+"""Planes of small matrices, each made by one block, on a device against float64: off by the rounding to fp16."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ import pytest
 
 from tests.gpu.kernels.test_hankel_on_device import centred, matrices, norms, sums
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.gpu.tensor.run import plain_sums
+from xcorr_app.gpu.tensor.planes import plain_sums
 from xcorr_app.gpu.tensor.small_planes import small_planes_launch
 
 pytestmark = [
@@ -43,12 +43,13 @@ def assert_planes(cupy, lefts, rights, problem, split=1):
     assert split == 2 or chosen is not None
     planes = cupy.full((problem.pairs, *problem.plane_shape), cupy.nan, cupy.float32)
     on_device = cupy.asarray(lefts), cupy.asarray(rights)
-    plain_sums(problem, *on_device, RectangleTables(problem), split=split, out=planes)
+    kernel = "hankel" if chosen is None else "small-planes"
+    plain_sums(problem, *on_device, SummedAreaTables(problem), kernel, split=split, out=planes)
     varying, whole = norms(centred(lefts), centred(rights)), norms(lefts.astype(float), rights.astype(float))
     expected = sums(lefts.astype(float), rights.astype(float), problem)
     error = varying * 2**-10 + whole * 1e-6 if split == 1 else whole * 1e-6
     np.testing.assert_allclose(planes.get(), expected, rtol=0, atol=error)
-    again = plain_sums(problem, *on_device, RectangleTables(problem), split=split)
+    again = plain_sums(problem, *on_device, SummedAreaTables(problem), kernel, split=split)
     np.testing.assert_array_equal(again.get(), planes.get())
 
 
@@ -60,7 +61,7 @@ def test_planes_equal_the_definition(cupy, name, split):
     assert_planes(cupy, lefts - np.float32(1000), rights, problem, split)
 
 
-def test_two_halves_where_sums_are_as_large_as_norms(cupy):
+def test_split_fp16_where_sums_are_as_large_as_norms(cupy):
     """A matrix against itself: what tensor cores cut off would not cancel."""
     problem = PROBLEMS["full planes, two rights a block"]
     lefts = matrices(problem.left_shape, problem.lefts) - np.float32(1000)

@@ -150,15 +150,15 @@ struct HostGate {
 };
 static_assert(sizeof(HostGate) == sizeof(unsigned long long), "a gate takes the same room");
 inline HostGate* host_gate(unsigned long long* gate) { return reinterpret_cast<HostGate*>(gate); }
-inline void host_make_gate(unsigned long long* gate, int count) { *host_gate(gate) = {(short)count, (short)count, 0}; }
-inline void host_come_to_gate(unsigned long long* gate) {
+inline void host_make_mbarrier(unsigned long long* gate, int count) { *host_gate(gate) = {(short)count, (short)count, 0}; }
+inline void host_arrive_at_mbarrier(unsigned long long* gate) {
     HostGate* of = host_gate(gate);
     shim::idle_switches = 0;
     if (--of->missing > 0) return;
     of->missing = of->count;
     ++of->turn;
 }
-inline void host_await_gate(unsigned long long* gate, int turn) {
+inline void host_await_mbarrier(unsigned long long* gate, int turn) {
     while (host_gate(gate)->turn % 2 == turn % 2) shim::yield();
 }
 

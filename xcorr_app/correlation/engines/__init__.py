@@ -1,4 +1,4 @@
-"""Engines: ways to compute the plain sums ``C[dy, dx]``, and the choice between them."""
+"""Engines: ways to compute the plain sums ``C[dy, dx]``, and which of them runs."""
 
 from __future__ import annotations
 
@@ -7,44 +7,51 @@ from typing import Any
 
 import numpy as np
 
+from xcorr_app.correlation.choice import decide_planes
+from xcorr_app.correlation.engine_names import ENGINE_NAMES, canonical_engine
 from xcorr_app.correlation.engines.base import Correlator, Engine, Operand
 from xcorr_app.correlation.engines.definition import DefinitionEngine
+from xcorr_app.correlation.engines.direct import DirectEngine
 from xcorr_app.correlation.engines.fft import FFTEngine
-from xcorr_app.correlation.engines.task import Task
 from xcorr_app.correlation.engines.tensor import TensorEngine
-from xcorr_app.correlation.engines.warp_shuffle import WarpShuffleEngine
 from xcorr_app.errors import ArgumentError, DeviceError
-from xcorr_app.gpu.direct.costs import cheapest
 from xcorr_app.gpu.direct.options import KernelOptions
-from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 
-__all__ = ["ENGINES", "Correlator", "Engine", "Operand", "Task", "check_kernel_options", "choose_engine"]
+__all__ = [
+    "ENGINES",
+    "ENGINE_NAMES",
+    "Correlator",
+    "Engine",
+    "Operand",
+    "canonical_engine",
+    "check_kernel_options",
+    "choose_engine",
+    "limits_of",
+]
 
-_ALL: tuple[Engine, ...] = (FFTEngine(), WarpShuffleEngine(), TensorEngine(), DefinitionEngine())
+_ALL: tuple[Engine, ...] = (FFTEngine(), DirectEngine(), TensorEngine(), DefinitionEngine())
 ENGINES: dict[str, Engine] = {engine.name: engine for engine in _ALL}
-_WITH_OPTIONS: dict[str, Callable[[KernelOptions | None], Engine]] = {
-    "warp-shuffle": WarpShuffleEngine,
-    "tensor": TensorEngine,
-}
+_WITH_OPTIONS: dict[str, Callable[[KernelOptions | None], Engine]] = {"direct": DirectEngine, "tensor": TensorEngine}
 
 
-def choose_engine(name: str, xp: Any, task: Task | None = None, kernel_options: KernelOptions | None = None) -> Engine:
-    """Engine of this name, or for ``"auto"`` the fastest one by the table of measurements.
+def limits_of(xp: Any) -> DeviceLimits | None:
+    """Limits of the current device for CuPy arrays; None for NumPy's, which are on the CPU."""
+    return None if xp is np else device_limits(current_device())
 
-    ``"auto"`` is the FFT for NumPy arrays, for float64 and where no task is stated; kernel options that ask for
-    something make it the engine that has them.
 
-    Parameters
-    ----------
-    name : str
-        ``"auto"`` or a key of `ENGINES`.
-    xp : module
-        numpy or cupy: the kind of array.
-    task : Task, optional
-        What the engine will be asked to do.
-    kernel_options : KernelOptions, optional
-        For engine ``"warp-shuffle"`` or ``"tensor"``.
+def choose_engine(
+    name: str,
+    xp: Any,
+    problem: Problem | None = None,
+    kernel_options: KernelOptions | None = None,
+    dtypes: tuple[str, str] = ("float32", "float32"),
+) -> Engine:
+    """Engine of this name, or for ``"auto"`` what `decide_planes` says; the FFT where no problem is stated.
+
+    `dtypes` are the names of the types that the engine is handed, float64 where planes are to be.
 
     Raises
     ------
@@ -53,10 +60,13 @@ def choose_engine(name: str, xp: Any, task: Task | None = None, kernel_options: 
     DeviceError
         If it cannot run on such arrays.
     """
+    name = canonical_engine(name)
     check_kernel_options(name, kernel_options)
     owner = None if kernel_options is None else kernel_options.engine
     if name == "auto":
-        name = owner or _fastest(xp, task)
+        name = owner or (
+            "fft" if problem is None else decide_planes(problem, dtypes=dtypes, limits=limits_of(xp)).engine
+        )
     if not isinstance(name, str) or name not in ENGINES:
         raise ArgumentError(f"unknown engine {name!r}: use auto or one of {', '.join(ENGINES)}")
     engine = ENGINES[name] if owner is None else _WITH_OPTIONS[owner](kernel_options)
@@ -79,12 +89,6 @@ def check_kernel_options(name: str, kernel_options: KernelOptions | None) -> Non
     if not isinstance(kernel_options, KernelOptions):
         raise ArgumentError(f"kernel_options is {kernel_options!r}: give xcorr_app.KernelOptions(...)")
     owner = kernel_options.engine
-    if owner is not None and name not in ("auto", owner):
+    if owner is not None and canonical_engine(name) not in ("auto", owner):
         what = "kernel options belong" if kernel_options.precision is None else "precision belongs"
-        raise ArgumentError(f"{what} to engine {owner!r}, not to {name!r}: leave one of them out")
-
-
-def _fastest(xp: Any, task: Task | None) -> str:
-    if xp is np or task is None or task.dtype != np.float32:
-        return "fft"
-    return "fft" if cheapest(task.problem, device_limits(current_device())) == "fft" else "warp-shuffle"
+        raise ArgumentError(f"{what} to engine {owner!r}, not to {canonical_engine(name)!r}: leave one of them out")

@@ -47,18 +47,7 @@ class FFTEngine:
 
 
 class FFTCorrelator:
-    """Correlation theorem at a fixed transform size.
-
-    Parameters
-    ----------
-    left_shape, right_shape : tuple of int
-    window : ShiftWindow
-    xp : module
-        numpy or cupy.
-    whiten : bool
-        Divide every product of spectra by its modulus (phase correlation; Kuglin and Hines 1975). A perfect match
-        then gives a peak of height 1.
-    """
+    """Correlation theorem at a fixed transform size."""
 
     def __init__(
         self,

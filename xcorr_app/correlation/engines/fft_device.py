@@ -19,13 +19,7 @@ _Piece = tuple[slice, slice]
 
 
 class DeviceFFTCorrelator:
-    """Correlation theorem for CuPy arrays at a fixed transform size.
-
-    Parameters
-    ----------
-    left_shape, right_shape : tuple of int
-    window : ShiftWindow
-    """
+    """Correlation theorem for CuPy arrays at a fixed transform size."""
 
     def __init__(self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> None:
         self._fft = importlib.import_module("cupyx.scipy.fft")

@@ -23,24 +23,7 @@ def over_overlaps(
     window: ShiftWindow,
     xp: Any,
 ) -> Correlator:
-    """Make a correlator that computes only the shifts of a window at which the matrices overlap.
-
-    Parameters
-    ----------
-    make : callable
-        ``make(window)`` returns a correlator for a window without other shifts.
-    left_shape, right_shape : (int, int)
-        Rows and columns of the matrices.
-    window : ShiftWindow
-        Any rectangle of shifts, in pixels.
-    xp : module
-        numpy or cupy.
-
-    Returns
-    -------
-    Correlator
-        Over the whole window; zero at the other shifts.
-    """
+    """Make a correlator that computes only the shifts of a window at which the matrices overlap."""
     computed = window.overlapping(left_shape, right_shape)
     if computed == window:
         return make(window)

@@ -1,9 +1,9 @@
 """Engine ``tensor``: windows of shifts on the tensor cores of a CUDA device.
 
-How values are multiplied is what :class:`xcorr_app.gpu.direct.options.KernelOptions` asks for. By default they
-stand as sums of two halves, so planes are nearly of single precision (their error is below 1e-6 of the product of both
-matrices' norms). Registration searches peaks among sums of single halves, which is several times as fast, and computes
-what lies around each peak anew: :mod:`xcorr_app.registration.device_matcher`. See ``docs/tensor_cores.md``.
+How values are multiplied is what :class:`xcorr_app.gpu.direct.options.KernelOptions` asks for. By default they stand in
+split fp16, so planes are nearly of single precision (their error is below 1e-6 of the product of both matrices' norms).
+Registration searches peaks among fp16 sums, which is several times as fast, and recomputes what lies around each peak:
+:mod:`xcorr_app.registration.device_matcher`. See ``docs/tensor_cores.md``.
 """
 
 from __future__ import annotations
@@ -12,31 +12,28 @@ from typing import Any
 
 import numpy as np
 
+from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines.base import Correlator, Operand
 from xcorr_app.correlation.engines.tensor_bytes import ByteCorrelator
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DataTypeError
+from xcorr_app.gpu.direct.kernels import max_pairs
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.direct.variants import most_pairs
-from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
+from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
-from xcorr_app.gpu.tensor.run import plain_sums, why_no_tensor_cores
+from xcorr_app.gpu.tensor.planes import plain_sums
 
 _READ = frozenset(map(np.dtype, INPUT_TYPES))
 _TABLE_BYTES = 256 << 20
-"""Tables of rectangle sums made at a time."""
+"""Summed-area tables made at a time."""
 
 
 class TensorEngine:
-    """Plain sums by products of halves or of bytes.
-
-    Parameters
-    ----------
-    options : KernelOptions, optional
-        The precision.
-    """
+    """Plain sums by products of fp16 or of bytes."""
 
     name = "tensor"
 
@@ -45,7 +42,7 @@ class TensorEngine:
 
     def unavailable(self, xp: Any) -> str | None:
         """Say that only device arrays are taken, and which devices."""
-        return "it runs on a CUDA device, with CuPy arrays" if xp is np else why_no_tensor_cores()
+        return "it runs on a CUDA device, with CuPy arrays" if xp is np else _limits().why_no_tensor_cores
 
     def reads(self, dtype: np.dtype[Any]) -> bool:
         """Say that the kernels convert what they load."""
@@ -57,17 +54,18 @@ class TensorEngine:
         """Return a correlator over the window."""
         if self._options.exact:
             return ByteCorrelator(left_shape, right_shape, window)
-        return TensorCorrelator(left_shape, right_shape, window, halves=1 if self._options.precision == "fp16" else 2)
+        return TensorCorrelator(left_shape, right_shape, window, self._options)
 
 
 class TensorCorrelator:
-    """The kernels for fixed shapes, a fixed window, and a number of halves that stand for a value."""
+    """The kernels for fixed shapes, a fixed window and a precision."""
 
     def __init__(
-        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, *, halves: int
+        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, options: KernelOptions
     ) -> None:
-        self._shapes, self._window, self._halves = (left_shape, right_shape), window, halves
-        self._tables = RectangleTables(self._problem(1, 1, 1))
+        self._shapes, self._window, self._options = (left_shape, right_shape), window, options
+        self._split = 1 if options.precision == "fp16" else 2
+        self._tables = SummedAreaTables(self._problem(1, 1, 1))
 
     def left(self, matrices: Array) -> Operand:
         """Keep left matrices ``(..., H, W)`` as they are."""
@@ -86,12 +84,17 @@ class TensorCorrelator:
         problem = self._problem(lefts.shape[0], sets * per_left, per_left)
         planes = xp.empty((problem.pairs, *self._window.shape), np.float32)
         at_once = max(1, _TABLE_BYTES // (16 * sum(self._tables.cells)))
-        for part in problem.parts(min(at_once, most_pairs("combined", problem))):
+        for part in problem.parts(min(at_once, max_pairs("combined", problem))):
             these = lefts[part.left : part.left + part.problem.lefts]
             those = rights[part.right : part.right + part.problem.rights]
             into = planes[part.plane : part.plane + part.problem.pairs]
-            plain_sums(part.problem, these, those, self._tables, split=self._halves, out=into)
+            kernel = self._kernel(part.problem, these.dtype.name, those.dtype.name)
+            plain_sums(part.problem, these, those, self._tables, kernel, split=self._split, out=into)
         return planes.reshape(lefts.shape[0], per_left, *self._window.shape)
+
+    def _kernel(self, problem: Problem, *dtypes: str) -> str:
+        types = dtypes[0], dtypes[1]
+        return decide_planes(problem, dtypes=types, engine="tensor", options=self._options, limits=_limits()).kernel
 
     def _problem(self, lefts: int, rights: int, per_left: int) -> Problem:
         first = (self._window.dy_min, self._window.dx_min)
@@ -104,3 +107,7 @@ class TensorCorrelator:
                 "convert them to float32, or use engine 'fft'"
             )
         return Operand(matrices, self._shapes[side])
+
+
+def _limits() -> DeviceLimits:
+    return device_limits(current_device())

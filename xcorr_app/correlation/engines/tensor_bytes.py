@@ -7,8 +7,8 @@ import numpy as np
 from xcorr_app.correlation.engines.base import Operand
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DataTypeError
+from xcorr_app.gpu.direct.kernels import max_pairs
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.direct.variants import most_pairs
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.tensor.bytes_run import exact_sums
 
@@ -40,7 +40,7 @@ class ByteCorrelator:
         problem = Problem(*self._shapes, first, self._window.shape, lefts.shape[0], sets * per_left, per_left)
         planes = xp.empty((problem.pairs, *self._window.shape), np.float64)
         at_once = max(1, _SUM_BYTES // (8 * self._window.shape[0] * self._window.shape[1]))
-        for part in problem.parts(min(at_once, most_pairs("combined", problem))):
+        for part in problem.parts(min(at_once, max_pairs("combined", problem))):
             these = lefts[part.left : part.left + part.problem.lefts]
             those = rights[part.right : part.right + part.problem.rights]
             planes[part.plane : part.plane + part.problem.pairs] = exact_sums(part.problem, these, those)
@@ -52,13 +52,7 @@ class ByteCorrelator:
 
 
 def check_bytes(*matrices: Array) -> None:
-    """Refuse matrices that are not of uint8.
-
-    Raises
-    ------
-    DataTypeError
-        The message says what would be taken.
-    """
+    """Refuse matrices that are not of uint8."""
     for stack in matrices:
         if stack.dtype != np.uint8:
             raise DataTypeError(

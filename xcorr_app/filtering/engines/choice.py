@@ -31,20 +31,7 @@ _RUN: dict[str, Callable[[Task], npt.NDArray[np.floating[Any]]]] = {
 
 
 def chosen_engine(kernel: Kernel, *, finite: bool) -> EngineName:
-    """Say which engine ``"auto"`` means for these taps.
-
-    Parameters
-    ----------
-    kernel : Kernel
-        The taps.
-    finite : bool
-        Whether the frame holds neither NaN nor infinity.
-
-    Returns
-    -------
-    str
-        A name from `ENGINES`, not ``"auto"``.
-    """
+    """Say which engine ``"auto"`` means for these taps."""
     height, width = kernel.shape
     if kernel.dense is None or (kernel.terms and 2 * len(kernel.terms) * (height + width) <= height * width):
         return "separable"
@@ -52,25 +39,7 @@ def chosen_engine(kernel: Kernel, *, finite: bool) -> EngineName:
 
 
 def run_engine(name: EngineName, task: Task) -> npt.NDArray[np.floating[Any]]:
-    """Correlate the frame of a task with its kernel.
-
-    Parameters
-    ----------
-    name : str
-        From `ENGINES`.
-    task : Task
-        The frame, the taps and the outside.
-
-    Returns
-    -------
-    (H, W) array
-        float32 or float64 sums, which lack the kernel's power of two; smaller under ``"valid"``.
-
-    Raises
-    ------
-    ArgumentError
-        The engine cannot run these taps or this frame; the message names one that can.
-    """
+    """Correlate the frame of a task with its kernel."""
     if name == "auto":
         name = chosen_engine(task.kernel, finite=task.finite)
     return _RUN[name](task)

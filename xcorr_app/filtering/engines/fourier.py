@@ -19,23 +19,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace
 
 
 def run(task: Task) -> Array:
-    """Correlate a finite frame with taps.
-
-    Parameters
-    ----------
-    task : Task
-        Any taps.
-
-    Returns
-    -------
-    (H, W) array of float64
-        Smaller under ``"valid"``.
-
-    Raises
-    ------
-    ArgumentError
-        The frame, or what lies outside it, is not finite.
-    """
+    """Correlate a finite frame with taps."""
     if not task.finite:
         raise ArgumentError("engine 'fft' would spread NaN or infinity over the whole frame: use engine 'auto'")
     kernel = task.kernel
@@ -45,20 +29,6 @@ def run(task: Task) -> Array:
 
 def correlated_along(frame: Array, taps: npt.NDArray[Any], axes: tuple[int, ...]) -> Array:
     """Correlate along axes, keeping the outputs that need nothing from outside.
-
-    Parameters
-    ----------
-    frame : (H, W) array of float64
-        NumPy or CuPy; finite.
-    taps : (F_H, F_W) array of float64
-        In host memory; of length 1 along axes not named; not larger than the frame.
-    axes : tuple of int
-        To transform.
-
-    Returns
-    -------
-    (H - F_H + 1, W - F_W + 1) array of float64
-        New memory.
 
     Examples
     --------

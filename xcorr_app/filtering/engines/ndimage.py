@@ -16,18 +16,7 @@ from xcorr_app.filtering.taps import Kernel
 
 
 def run(task: Task) -> npt.NDArray[np.float64]:
-    """Correlate a frame with dense taps, or with terms where the taps are too large to be multiplied out.
-
-    Parameters
-    ----------
-    task : Task
-        Any taps.
-
-    Returns
-    -------
-    (H, W) array of float64
-        Smaller under ``"valid"``.
-    """
+    """Correlate a frame with dense taps, or with terms where the taps are too large to be multiplied out."""
     kernel = task.kernel
     frame = task.frame.astype(np.float64)
     if kernel.dense is None:

@@ -20,23 +20,7 @@ DIRECT_AREA = 49
 
 
 def run(task: Task) -> npt.NDArray[np.floating[Any]]:
-    """Correlate a frame with dense taps.
-
-    Parameters
-    ----------
-    task : Task
-        Its kernel must hold dense taps.
-
-    Returns
-    -------
-    (H, W) array
-        float32 where that is exact enough, else float64; smaller under ``"valid"``.
-
-    Raises
-    ------
-    ArgumentError
-        The taps are a named filter too large to be multiplied out.
-    """
+    """Correlate a frame with dense taps."""
     taps = task.kernel.dense
     if taps is None:
         raise ArgumentError(f"taps of {task.kernel.shape} are too many for engine 'opencv': use 'auto' or 'separable'")

@@ -23,23 +23,7 @@ FOURIER_LENGTH = 192
 
 
 def run(task: Task) -> npt.NDArray[np.floating[Any]]:
-    """Correlate a frame with every term and add the results.
-
-    Parameters
-    ----------
-    task : Task
-        Its kernel must hold terms.
-
-    Returns
-    -------
-    (H, W) array
-        float32 where that is exact enough, else float64; smaller under ``"valid"``.
-
-    Raises
-    ------
-    ArgumentError
-        The taps have no low rank.
-    """
+    """Correlate a frame with every term and add the results."""
     terms = task.kernel.terms
     if not terms:
         raise ArgumentError("engine 'separable' needs taps of rank 1 or 2; these have more: use engine 'auto'")

@@ -1,8 +1,8 @@
-"""How long the FFT and the kernels take for a problem: the choice of ``auto``, from a table of measurements.
+"""How long the FFT and the kernels take for a problem, by a model of counted work and a table of measurements.
 
-The table (``correlation_costs.json``, made by ``benchmarks/engine_choice.py`` on one device) holds measured times on a
-grid of problems and a few constants. Time is modelled from counted work and the constants; what the model misses at
-the measured problems is interpolated between them. So the times of measured problems are the measured ones, nearly.
+The table (``costs.json``, made by ``benchmarks/engine_choice.py`` on one device) holds measured times on a grid of
+problems and the constants of the model. What the model misses at the measured problems is interpolated between them;
+it is derived once and kept in ``costs.npz``, as deriving it takes a third of a second.
 """
 
 from __future__ import annotations
@@ -18,72 +18,29 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.direct.kernel_work import KERNEL_WORK
+from xcorr_app.gpu.direct.kernel_work import KERNEL_WORK, competes
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.direct.variants import computes
 from xcorr_app.gpu.direct.work import FFTWork, KernelWork, fft_work
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["CostTable", "candidates", "cheapest", "costs", "fastest_variant", "shipped_table"]
+__all__ = ["CostTable", "fft_cost", "kernel_cost", "modelled", "shipped_table", "unflattened", "work_of"]
 
 Constants = Mapping[str, float]
 
 _CYCLES = 1755.0
 """A microsecond, and four warps issue in each."""
 
-_NEAR, _FAR = 0.2, 1.5
-"""Distances in the work's coordinates: nearer than the first measurements count alike, beyond the second little."""
-
-_FEW_SHIFTS = 100_000
-
-
-def candidates(problem: Problem, device: DeviceLimits) -> tuple[str, ...]:
-    """Name what can be the fastest on a problem.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    device : DeviceLimits
-        Where it is to be computed.
-
-    Returns
-    -------
-    tuple of str
-        ``"fft"`` and variants; ``row-product``, which computes full planes, only where at least half of one is asked,
-        and ``row-per-warp`` only for few shifts.
-    """
-    full = math.prod(left + right - 1 for left, right in zip(problem.left_shape, problem.right_shape, strict=True))
-    kernels = [name for name in KERNEL_WORK if computes(name, problem, device=device)]
-    if 2 * math.prod(problem.plane_shape) < full:
-        kernels.remove("row-product")
-    if problem.pairs * math.prod(problem.plane_shape) > _FEW_SHIFTS:
-        kernels.remove("row-per-warp")
-    return "fft", *kernels
+_NEAR, _FAR = 0.4, 1.5
+"""Distances in the work's coordinates: nearer than the first, measurements count alike; beyond the second, little."""
 
 
 def work_of(name: str, problem: Problem, device: DeviceLimits) -> FFTWork | KernelWork:
-    """Count the work of a candidate."""
+    """Count the work of ``"fft"`` or of a kernel."""
     return fft_work(problem) if name == "fft" else KERNEL_WORK[name](problem, device)
 
 
 def modelled(work: FFTWork | KernelWork, constants: Constants, multiprocessors: int) -> float:
-    """Time of counted work in microseconds, before the correction by what was measured nearby.
-
-    Parameters
-    ----------
-    work : FFTWork or KernelWork
-        From `work_of`.
-    constants : mapping
-        Of this candidate, from the table.
-    multiprocessors : int
-        Of the device.
-
-    Returns
-    -------
-    float
-        Microseconds.
-    """
+    """Microseconds of counted work, before the correction by what was measured nearby."""
     if isinstance(work, FFTWork):
         return _fft_time(work, constants)
     return _kernel_time(work, constants, multiprocessors)
@@ -121,13 +78,14 @@ def _fft_time(work: FFTWork, c: Constants) -> float:
 
 
 @dataclass(frozen=True)
-class _Measured:
+class Misses:
     """Where the measured problems lie, and by how much (natural logarithm) the model misses their times."""
 
-    coordinates: NDArray[np.float64]
-    missed: NDArray[np.float64]
+    coordinates: NDArray[np.float32]
+    missed: NDArray[np.float32]
 
     def correction(self, point: tuple[float, ...]) -> float:
+        """Interpolate what the model misses at a point; nothing far from all measurements."""
         squares = ((self.coordinates - np.asarray(point)) ** 2).sum(axis=1)
         weights = 1 / (squares + _NEAR**2) ** 2
         return float(weights @ self.missed / (weights.sum() + _FAR**-4))
@@ -136,53 +94,37 @@ class _Measured:
 class CostTable:
     """Measurements and constants of one device.
 
-    Parameters
-    ----------
-    table : mapping
-        ``constants`` by candidate, ``device`` (the limits of the device measured), ``problems`` (rows of `Problem`'s
-        fields, flat) and ``microseconds`` by candidate (one a problem, None where not measured).
+    `table` holds ``constants`` by name, ``device`` (the limits of the device measured), ``problems`` (rows of
+    `Problem`'s fields, flat) and ``microseconds`` by name (one a problem, None where not measured); `misses` what was
+    derived from it before.
     """
 
-    def __init__(self, table: Mapping[str, Any]) -> None:
+    def __init__(self, table: Mapping[str, Any], misses: Mapping[str, Misses] | None = None) -> None:
         self.constants: Mapping[str, Constants] = table["constants"]
         self.device = DeviceLimits(**table["device"])
-        self.problems = tuple(unflattened(row) for row in table["problems"])
+        self.rows: list[list[int]] = table["problems"]
         self.microseconds: Mapping[str, list[float | None]] = table["microseconds"]
-        self._measured = {name: self._misses(name) for name in self.constants}
+        self.misses = misses or {name: self.derived(name) for name in self.constants}
 
-    def costs(self, problem: Problem, device: DeviceLimits | None = None) -> dict[str, float]:
-        """Expected time of every candidate.
-
-        Parameters
-        ----------
-        problem : Problem
-            Any.
-        device : DeviceLimits, optional
-            Where it is to be computed; by default the device measured.
-
-        Returns
-        -------
-        dict
-            Candidate -> microseconds of the whole batch.
-        """
+    def cost(self, name: str, problem: Problem, device: DeviceLimits | None = None) -> float:
+        """Expected microseconds of the whole batch; infinite where the table says nothing of such problems."""
         device = device or self.device
-        found = {}
-        for name in candidates(problem, device):
-            if name not in self.constants:
-                continue
-            work = work_of(name, problem, device)
-            correction = self._measured[name].correction(work.coordinates())
-            found[name] = modelled(work, self.constants[name], device.multiprocessors) * math.exp(correction)
-        return found
+        if name not in self.constants or not competes(name, problem, device):
+            return math.inf
+        work = work_of(name, problem, device)
+        time = modelled(work, self.constants[name], device.multiprocessors)
+        return time * math.exp(self.misses[name].correction(work.coordinates()))
 
-    def _misses(self, name: str) -> _Measured:
+    def derived(self, name: str) -> Misses:
+        """Work out what the model misses at the measured problems."""
         points, missed = [], []
-        for problem, time in zip(self.problems, self.microseconds[name], strict=True):
-            if time is not None and name in candidates(problem, self.device):
+        for row, time in zip(self.rows, self.microseconds[name], strict=True):
+            problem = unflattened(row)
+            if time is not None and competes(name, problem, self.device):
                 work = work_of(name, problem, self.device)
                 points.append(work.coordinates())
                 missed.append(math.log(time / modelled(work, self.constants[name], self.device.multiprocessors)))
-        return _Measured(np.array(points), np.array(missed))
+        return Misses(np.array(points, np.float32), np.array(missed, np.float32))
 
 
 def unflattened(row: list[int]) -> Problem:
@@ -194,30 +136,19 @@ def unflattened(row: list[int]) -> Problem:
 
 @functools.cache
 def shipped_table() -> CostTable:
-    """Return the table that comes with the package.
-
-    Returns
-    -------
-    CostTable
-        Read once and kept.
-    """
-    text = resources.files("xcorr_app.gpu.direct").joinpath("costs.json").read_text(encoding="utf-8")
-    return CostTable(json.loads(text))
+    """Return the table that comes with the package."""
+    folder = resources.files("xcorr_app.gpu.direct")
+    table = json.loads(folder.joinpath("costs.json").read_text(encoding="utf-8"))
+    with folder.joinpath("costs.npz").open("rb") as file, np.load(file) as arrays:
+        misses = {name: Misses(arrays[f"{name}.coordinates"], arrays[f"{name}.missed"]) for name in table["constants"]}
+    return CostTable(table, misses)
 
 
-def costs(problem: Problem, device: DeviceLimits | None = None) -> dict[str, float]:
-    """Expected microseconds of every candidate by the shipped table, see `CostTable.costs`."""
-    return shipped_table().costs(problem, device)
+def fft_cost(problem: Problem, device: DeviceLimits) -> float:
+    """Expected microseconds of planes by engine ``fft``, on the device alone."""
+    return shipped_table().cost("fft", problem, device)
 
 
-def cheapest(problem: Problem, device: DeviceLimits | None = None) -> str:
-    """Name the engine or variant with the least expected time: ``"fft"`` or a variant of the kernels."""
-    expected = costs(problem, device)
-    return min(expected, key=expected.__getitem__)
-
-
-def fastest_variant(problem: Problem, device: DeviceLimits | None = None) -> str:
-    """Name the kernel variant with the least expected time."""
-    expected = costs(problem, device)
-    del expected["fft"]
-    return min(expected, key=expected.__getitem__)
+def kernel_cost(name: str, problem: Problem, device: DeviceLimits) -> float:
+    """Expected microseconds of planes by a kernel; infinite where nothing is known or it cannot win."""
+    return shipped_table().cost(name, problem, device)

@@ -14,18 +14,6 @@ def smallest_size(left: int, right: int, lowest: int, highest: int) -> int:
     d - N, so N must exceed both left - 1 - lowest and right - 1 + highest. Both matrices must fit as well, and no
     two shifts of the window may fall on the same element. Shifts without any overlap do not count: their sum is zero
     without a transform.
-
-    Parameters
-    ----------
-    left, right : int
-        Sizes of the matrices along one axis.
-    lowest, highest : int
-        First and last shift.
-
-    Returns
-    -------
-    int
-        The length.
     """
     lowest, highest = max(lowest, 1 - right), min(highest, left - 1)
     return max(left - lowest, right + highest, left, right, highest - lowest + 1)
@@ -33,18 +21,7 @@ def smallest_size(left: int, right: int, lowest: int, highest: int) -> int:
 
 @functools.lru_cache(maxsize=1024)
 def fast_length(least: int) -> int:
-    """Return the smallest length from `least` on that cuFFT transforms fast: a product of 2, 3, 5 and 7.
-
-    Parameters
-    ----------
-    least : int
-        At least 1.
-
-    Returns
-    -------
-    int
-        As ``cupyx.scipy.fft.next_fast_len``, which a machine without a device does not have.
-    """
+    """Return the smallest length from `least` on that cuFFT transforms fast: a product of 2, 3, 5 and 7."""
     length = least
     while not _is_smooth(length):
         length += 1

@@ -6,33 +6,26 @@ import math
 from collections.abc import Callable, Mapping
 
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.direct.variants import launch_of
+from xcorr_app.gpu.direct.tile_launches import band_product, combined, row_product
+from xcorr_app.gpu.direct.tuning import band_shape
+from xcorr_app.gpu.direct.warp_launches import row_per_warp
 from xcorr_app.gpu.direct.work import KernelWork
-from xcorr_app.gpu.runtime.launch import Launch
+from xcorr_app.gpu.runtime.launch import Launch, Types
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["KERNEL_WORK", "band_product_work", "combined_work", "row_per_warp_work", "row_product_work"]
+__all__ = ["KERNEL_WORK", "combined_work", "competes", "row_product_work"]
 
-_RESIDENT_THREADS, _RESIDENT_BYTES = 2048, 228 * 1024
-"""Of a multiprocessor: how many threads, and how much shared memory of blocks, are on it at a time."""
+_FLOAT: Types = {"LEFT_TYPE": "float", "RIGHT_TYPE": "float", "SUM_TYPE": "float"}
+
+_FEW_SHIFTS = 100_000
+
+_RESIDENT_THREADS = 2048
+"""Of a multiprocessor."""
 
 
 def combined_work(problem: Problem, device: DeviceLimits) -> KernelWork:
-    """Count the work of variant ``combined``.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    device : DeviceLimits
-        Decides the tiles' staging and the segments.
-
-    Returns
-    -------
-    KernelWork
-        The overlap of every tile of shifts, rim included.
-    """
-    launch = launch_of("combined", problem, device=device)
+    """Overlap of every tile of shifts, rim included."""
+    launch = combined(problem, _FLOAT, {}, device)
     macros = _numbers(launch)
     tile_x, tile_y = macros["TILE_X"], macros["TILE_Y"]
     block_x, block_y = tile_x * macros["WARPS_X"], tile_y * macros["WARPS_Y"]
@@ -69,21 +62,8 @@ def combined_work(problem: Problem, device: DeviceLimits) -> KernelWork:
 
 
 def row_product_work(problem: Problem, device: DeviceLimits) -> KernelWork:
-    """Count the work of variant ``row-product``.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    device : DeviceLimits
-        Has no say in its launch, but in how many blocks run at a time.
-
-    Returns
-    -------
-    KernelWork
-        All products of all pairs of padded pieces of rows.
-    """
-    launch = launch_of("row-product", problem, device=device)
+    """All products of all pairs of padded pieces of rows."""
+    launch = row_product(problem, _FLOAT, {}, device)
     macros = _numbers(launch)
     block, pairs, shift_rows = macros["BLOCK"], macros["PAIRS"], macros["SHIFT_ROWS"]
     (left_height, left_width), (right_height, right_width) = problem.left_shape, problem.right_shape
@@ -120,21 +100,8 @@ def row_product_work(problem: Problem, device: DeviceLimits) -> KernelWork:
 
 
 def band_product_work(problem: Problem, device: DeviceLimits) -> KernelWork:
-    """Count the work of variant ``band-product``.
-
-    Parameters
-    ----------
-    problem : Problem
-        That the variant computes.
-    device : DeviceLimits
-        Decides how many pairs a block holds.
-
-    Returns
-    -------
-    KernelWork
-        The products of every row's band, each once.
-    """
-    launch = launch_of("band-product", problem, device=device)
+    """Products of every row's band, each once."""
+    launch = band_product(problem, _FLOAT, {}, device)
     macros = _numbers(launch)
     (left_height, left_width), (right_height, right_width) = problem.left_shape, problem.right_shape
     width, band = problem.plane_shape[1], sum(problem.overlaps(1))
@@ -165,21 +132,8 @@ def band_product_work(problem: Problem, device: DeviceLimits) -> KernelWork:
 
 
 def row_per_warp_work(problem: Problem, device: DeviceLimits) -> KernelWork:
-    """Count the work of variant ``row-per-warp``.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    device : DeviceLimits
-        Has no say in its launch, but in how many blocks run at a time.
-
-    Returns
-    -------
-    KernelWork
-        A row of 32 shifts at a time, rounded up to 32 columns.
-    """
-    launch = launch_of("row-per-warp", problem, device=device)
+    """A row of 32 shifts at a time, rounded up to 32 columns."""
+    launch = row_per_warp(problem, _FLOAT, {}, device)
     warps = launch.threads // 32
     pieces = [-(-overlap // 32) for overlap in _tile_overlaps(problem, 1, 32)]
     heights = problem.overlaps(0)
@@ -201,6 +155,18 @@ def row_per_warp_work(problem: Problem, device: DeviceLimits) -> KernelWork:
         passes=0,
         passed_bytes=0.0,
     )
+
+
+def competes(name: str, problem: Problem, device: DeviceLimits) -> bool:
+    """Whether a kernel may be the fastest: ``row-product`` makes full planes, ``row-per-warp`` is for few shifts."""
+    if name == "row-product":
+        full = math.prod(left + right - 1 for left, right in zip(problem.left_shape, problem.right_shape, strict=True))
+        return 2 * math.prod(problem.plane_shape) >= full
+    if name == "row-per-warp":
+        return problem.pairs * math.prod(problem.plane_shape) <= _FEW_SHIFTS
+    if name == "band-product":
+        return band_shape(problem, device.shared_bytes, is_double=False) is not None
+    return True
 
 
 def _numbers(launch: Launch) -> Mapping[str, int]:
@@ -226,4 +192,4 @@ KERNEL_WORK: dict[str, Callable[[Problem, DeviceLimits], KernelWork]] = {
     "band-product": band_product_work,
     "row-per-warp": row_per_warp_work,
 }
-"""The variants that lead the measurements somewhere."""
+"""The kernels that lead the measurements somewhere."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.direct.variants import VARIANTS
+from xcorr_app.gpu.direct.kernels import KERNELS, LARGEST
 
 __all__ = ["DISTRIBUTIONS", "PRECISIONS", "TUNABLES", "KernelOptions"]
 
@@ -15,25 +15,23 @@ DISTRIBUTIONS = ("none", "rectangle", "triangle")
 """How the rows of a shift are split among workers, in the order of the kernel's ``DISTRIBUTION`` macro."""
 
 PRECISIONS = ("fp16", "fp16x2", "int8")
-"""What a value is on tensor cores: a half, the sum of two halves, or the byte that it is."""
+"""What a value is on tensor cores: fp16, split fp16 (the sum of two), or the byte that it is."""
 
-_DISTRIBUTED = "warp-shuffle-distributed"
-
-TUNABLES: dict[str, tuple[str, dict[str, int]]] = {
-    "rows_per_worker": ("MAX_ROWS", {_DISTRIBUTED: 65536}),
-    "rights": ("RIGHTS", {"multi-right": 8, "multi-left-right": 4}),
-    "lefts": ("LEFTS", {"multi-left-right": 4}),
-    "shifts": ("SHIFTS", {"multi-row": 8}),
-    "left_rows": ("LEFT_ROWS", {"multi-row": 8}),
+TUNABLES = {
+    "rows_per_worker": "MAX_ROWS",
+    "rights": "RIGHTS",
+    "lefts": "LEFTS",
+    "shifts": "SHIFTS",
+    "left_rows": "LEFT_ROWS",
 }
-"""Option -> its macro, and the largest value by variant. Every combination up to these stays in registers."""
+"""Option -> the macro that it sets; `LARGEST` says of which kernels, and how far."""
 
 
 @dataclass(frozen=True)
 class KernelOptions:
-    """Choice and tuning of the CUDA kernels behind engines ``warp-shuffle`` and ``tensor``; None leaves it to them.
+    """Choice and tuning of the CUDA kernels behind engines ``direct`` and ``tensor``; None leaves it to them.
 
-    A variant and its tunables belong to ``warp-shuffle``, the precision to ``tensor``. All variants give the same sums
+    A variant and its tunables belong to ``direct``, the precision to ``tensor``. All variants give the same sums
     up to rounding, and the same bits in every run but one: ``warp-shuffle-distributed`` adds the sums of several
     workers in any order, unless `distribution` is ``"none"``. Then one worker computes a shift alone and every run
     gives the same bits. ``variant="auto"`` never takes it.
@@ -41,7 +39,7 @@ class KernelOptions:
     Parameters
     ----------
     variant : str
-        ``"auto"`` (the fastest by measurement) or a name in `xcorr_app.gpu.direct.variants.VARIANTS`.
+        ``"auto"`` (the fastest by measurement) or a name in `xcorr_app.gpu.direct.kernels.KERNELS`.
     distribution : {"none", "rectangle", "triangle"}, optional
         How rows are split among workers (``warp-shuffle-distributed``).
     rows_per_worker : int, optional
@@ -55,13 +53,13 @@ class KernelOptions:
     left_rows : int, optional
         Left rows a thread holds at a time, 1 to 8 (``multi-row``).
     precision : {"fp16", "fp16x2", "int8"}, optional
-        How engine ``tensor`` multiplies. ``"fp16x2"``: values as sums of two halves; plain sums are off by less than
-        1e-6 of the product of both matrices' norms. ``"fp16"``: single halves, a third of the products; a normalised
-        score is off by 1e-3 at most, or 1.3e-3 in batches of many frames against one image, where overlaps vary about
-        as much as the whole matrices. ``"int8"``: the bytes of uint8 matrices, and of no others; plain sums are exact
-        whole numbers and planes float64, which holds those of 2^37 elements. Without it planes are ``"fp16x2"``, and
-        registration seeks peaks as ``"fp16"`` does and computes what lies around them anew in single precision; with
-        ``"fp16x2"`` or ``"int8"`` it searches whole planes.
+        How engine ``tensor`` multiplies. ``"fp16x2"``: values as sums of two fp16 numbers; plain sums are off by less
+        than 1e-6 of the product of both matrices' norms. ``"fp16"``: single fp16 numbers, a third of the products; a
+        normalised score is off by 1e-3 at most, or 1.3e-3 in batches of many frames against one image, where overlaps
+        vary about as much as the whole matrices. ``"int8"``: the bytes of uint8 matrices, and of no others; plain sums
+        are exact whole numbers and planes float64, which holds those of 2^37 elements. Without it planes are
+        ``"fp16x2"``, and registration searches peaks as ``"fp16"`` does and recomputes what lies around them in single
+        precision; with ``"fp16x2"`` or ``"int8"`` it searches whole planes.
 
     Raises
     ------
@@ -86,29 +84,30 @@ class KernelOptions:
     precision: str | None = None
 
     def __post_init__(self) -> None:
-        if not isinstance(self.variant, str) or (self.variant != "auto" and self.variant not in VARIANTS):
-            raise ArgumentError(f"unknown kernel variant {self.variant!r}: use auto or one of {', '.join(VARIANTS)}")
+        if not isinstance(self.variant, str) or (self.variant != "auto" and self.variant not in KERNELS):
+            raise ArgumentError(f"unknown kernel variant {self.variant!r}: use auto or one of {', '.join(KERNELS)}")
         if self.precision is not None:
             if not isinstance(self.precision, str) or self.precision not in PRECISIONS:
                 raise ArgumentError(f"unknown precision {self.precision!r}: use {', '.join(PRECISIONS)}")
             if self.variant != "auto":
                 raise ArgumentError(
-                    f"precision belongs to engine 'tensor', kernel variant {self.variant!r} to 'warp-shuffle': "
+                    f"precision belongs to engine 'tensor', kernel variant {self.variant!r} to 'direct': "
                     "leave one of them out"
                 )
         if self.distribution is not None:
-            self._check_owner("distribution", (_DISTRIBUTED,))
+            self._check_owner("distribution", "DISTRIBUTION")
             if not isinstance(self.distribution, str) or self.distribution not in DISTRIBUTIONS:
                 raise ArgumentError(f"unknown distribution {self.distribution!r}: use {', '.join(DISTRIBUTIONS)}")
             if self.distribution == "none" and self.rows_per_worker is not None:
                 raise ArgumentError("distribution 'none' gives a worker all rows of a shift: leave out rows_per_worker")
-        for name, (_, largest) in TUNABLES.items():
+        for name, macro in TUNABLES.items():
             value = getattr(self, name)
             if value is not None:
-                self._check_owner(name, tuple(largest))
-                _check_count(name, value, largest[self.variant], self.variant)
+                self._check_owner(name, macro)
+                _check_count(name, value, LARGEST[self.variant][macro], self.variant)
 
-    def _check_owner(self, name: str, owners: tuple[str, ...]) -> None:
+    def _check_owner(self, name: str, macro: str) -> None:
+        owners = [entry.name for entry in KERNELS.values() if macro in entry.tunables]
         if self.variant not in owners:
             raise ArgumentError(
                 f"{name} belongs to kernel variant {' and '.join(owners)}, not to {self.variant!r}: ask for it too"
@@ -124,7 +123,7 @@ class KernelOptions:
         """Name of the engine that has what is asked for; None where nothing is."""
         if self.asks_nothing:
             return None
-        return "warp-shuffle" if self.precision is None else "tensor"
+        return "direct" if self.precision is None else "tensor"
 
     @property
     def exact(self) -> bool:
@@ -132,9 +131,9 @@ class KernelOptions:
         return self.precision == "int8"
 
     def tuning(self) -> dict[str, int]:
-        """Macro values that replace the table's, for `xcorr_app.gpu.direct.variants.launch_of`."""
+        """Macro values that replace the table's, for the launch of the variant's `KernelEntry`."""
         values = {
-            macro: int(getattr(self, name)) for name, (macro, _) in TUNABLES.items() if getattr(self, name) is not None
+            macro: int(getattr(self, name)) for name, macro in TUNABLES.items() if getattr(self, name) is not None
         }
         if self.distribution is not None:
             values["DISTRIBUTION"] = DISTRIBUTIONS.index(self.distribution)

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.direct.kernels import KERNELS, max_pairs
 from xcorr_app.gpu.direct.problem import Part, Problem
 from xcorr_app.gpu.direct.tile_launches import sum_of_segments
-from xcorr_app.gpu.direct.variants import launch_of, most_pairs
 from xcorr_app.gpu.runtime.binder import BoundLaunch
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import device_limits
@@ -60,17 +61,7 @@ class _Step:
 
 
 class Plan:
-    """How one variant computes one problem on one device.
-
-    Parameters
-    ----------
-    problem : Problem
-        Sizes, window and pairing.
-    steps : tuple of _Step
-        In the order of the planes.
-    sum_type : str
-        ``"float"`` or ``"double"``.
-    """
+    """How one kernel computes one problem on one device, step after step in the order of the planes."""
 
     def __init__(self, problem: Problem, steps: tuple[_Step, ...], sum_type: str) -> None:
         self.problem = problem
@@ -78,13 +69,7 @@ class Plan:
         self._steps = steps
 
     def run(self, lefts: Any, rights: Any, planes: Any) -> None:
-        """Start the kernels; returns before they have finished.
-
-        Parameters
-        ----------
-        lefts, rights, planes : cupy.ndarray
-            Dense, on the plan's device, of as many matrices or planes as the problem has; leading axes may be split.
-        """
+        """Start the kernels on dense arrays, leading axes split in any way; returns before they have finished."""
         if len(self._steps) == 1:
             self._steps[0].run(lefts, rights, planes)
             return
@@ -105,33 +90,9 @@ def plan_of(
     sum_type: str = "float",
     tuning: Mapping[str, int] | None = None,
 ) -> Plan:
-    """Make the plan of a variant on the current device, or take the one that was made before.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of any number of pairs; large batches go in several launches.
-    variant : str
-        One of `xcorr_app.gpu.direct.variants.VARIANTS`.
-    left_type, right_type : str, optional
-        NumPy names of the matrices' types.
-    sum_type : str, optional
-        ``"float"`` or ``"double"``: type of the sums and of the planes.
-    tuning : mapping, optional
-        Macro values that replace the table's.
-
-    Returns
-    -------
-    Plan
-        With its kernels compiled.
-
-    Raises
-    ------
-    ArgumentError
-        For what `launch_of` and `most_pairs` refuse.
-    DeviceError
-        Where a kernel does not compile.
-    """
+    """Make the plan of a kernel on the current device, or take the one that was made before; large batches in parts."""
+    if variant not in KERNELS:
+        raise ArgumentError(f"unknown variant {variant!r}; choose from {', '.join(KERNELS)}")
     macros = tuple(sorted((tuning or {}).items()))
     return _plan(current_device(), problem, variant, left_type, right_type, sum_type, macros)
 
@@ -147,8 +108,7 @@ def _plan(
     macros: tuple[tuple[str, int], ...],
 ) -> Plan:
     def launch(part: Part) -> Launch:
-        return launch_of(
-            variant,
+        chosen: Launch = KERNELS[variant].launch(
             part.problem,
             left_type=left_type,
             right_type=right_type,
@@ -156,6 +116,7 @@ def _plan(
             device=device_limits(device),
             tuning=dict(macros),
         )
+        return chosen
 
-    parts = problem.parts(most_pairs(variant, problem))
+    parts = problem.parts(max_pairs(variant, problem))
     return Plan(problem, tuple(_Step.of(part, launch(part)) for part in parts), sum_type)

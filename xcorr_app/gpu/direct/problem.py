@@ -51,20 +51,7 @@ class Problem:
 
     @classmethod
     def full_plane(cls, left_shape: tuple[int, int], right_shape: tuple[int, int], **batch: int) -> Problem:
-        """Return the problem whose window holds every shift with an overlap.
-
-        Parameters
-        ----------
-        left_shape, right_shape : tuple of int
-            (height, width) of one matrix.
-        **batch : int
-            `lefts`, `rights` and `rights_per_left`.
-
-        Returns
-        -------
-        Problem
-            With a plane of (H_left + H_right - 1) x (W_left + W_right - 1) shifts.
-        """
+        """Return the problem whose window holds every shift with an overlap."""
         first = (1 - right_shape[0], 1 - right_shape[1])
         size = (left_shape[0] + right_shape[0] - 1, left_shape[1] + right_shape[1] - 1)
         return cls(left_shape, right_shape, first, size, **batch)
@@ -89,18 +76,7 @@ class Problem:
         )
 
     def overlaps(self, axis: int) -> list[int]:
-        """Number of overlapping rows or columns at each shift of the window.
-
-        Parameters
-        ----------
-        axis : int
-            0 for rows and dy, 1 for columns and dx.
-
-        Returns
-        -------
-        list of int
-            One a shift along the axis, 0 where nothing overlaps.
-        """
+        """Number of overlapping rows or columns at each shift of the window."""
         left, right = self.left_shape[axis], self.right_shape[axis]
         first, count = self.first_shift[axis], self.plane_shape[axis]
         return [max(0, min(right, left - shift) - max(0, -shift)) for shift in range(first, first + count)]
@@ -122,21 +98,10 @@ class Problem:
             self.pairs,
         )
 
-    def parts(self, most_pairs: int) -> Iterator[Part]:
-        """Cut the batch into launches of at most `most_pairs` pairs.
-
-        Parameters
-        ----------
-        most_pairs : int
-            At least 1.
-
-        Yields
-        ------
-        Part
-            In the order of the planes; whole lefts where one left's pairs fit a launch, else a part of its rights.
-        """
+    def parts(self, max_pairs: int) -> Iterator[Part]:
+        """Cut the batch into launches of at most `max_pairs` pairs."""
         m = self.rights_per_left
-        lefts_at_once, rights_at_once = max(1, most_pairs // m), min(m, most_pairs)
+        lefts_at_once, rights_at_once = max(1, max_pairs // m), min(m, max_pairs)
         for left in range(0, self.lefts, lefts_at_once):
             lefts = min(lefts_at_once, self.lefts - left)
             for right in range(0, m, rights_at_once):

@@ -25,38 +25,7 @@ def correlate_on_device(
     tuning: Mapping[str, int] | None = None,
     out: Any = None,
 ) -> Any:
-    """Compute the correlation planes of a batch with one variant of the kernels.
-
-    Parameters
-    ----------
-    lefts, rights : cupy.ndarray
-        (lefts, height, width) and (rights, height, width), each of uint8, uint16, int16 or float32, on one device,
-        which does the work. Copied where they are not dense.
-    problem : Problem
-        Sizes, window and pairing; must agree with the arrays.
-    variant : str, optional
-        One of `xcorr_app.gpu.direct.variants.VARIANTS`.
-    sum_type : str, optional
-        ``"float"`` or ``"double"``: type of the sums and of the planes.
-    tuning : mapping, optional
-        Macro values that replace the table's.
-    out : cupy.ndarray, optional
-        Dense array to write into, (pairs, shifts along y, shifts along x).
-
-    Returns
-    -------
-    cupy.ndarray
-        ``C[pair, iy, ix]``, sums for the shift `problem.first_shift` + (iy, ix).
-
-    Raises
-    ------
-    ShapeError
-        Where the arrays and the problem disagree.
-    DataTypeError
-        For types that no kernel reads.
-    DeviceError
-        Where a kernel does not compile, or the arrays live on two devices.
-    """
+    """Planes ``C[pair, iy, ix]`` of a batch by one kernel; arrays are copied where not dense, `out` must be dense."""
     _check(lefts, rights, problem)
     with on_device_of(lefts, rights):
         plan = plan_of(
@@ -71,29 +40,7 @@ def correlate_on_device(
 
 
 def run_plan(plan: Plan, lefts: Any, rights: Any, shape: tuple[int, ...], out: Any = None) -> Any:
-    """Run a plan on arrays that agree with it, in a new array or in `out`.
-
-    Parameters
-    ----------
-    plan : Plan
-        Of the current device.
-    lefts, rights : cupy.ndarray
-        On that device, leading axes split in any way; copied where they are not dense.
-    shape : tuple of int
-        Shape of the result, of as many elements as the problem's planes.
-    out : cupy.ndarray, optional
-        Dense array of that shape to write into.
-
-    Returns
-    -------
-    cupy.ndarray
-        The planes.
-
-    Raises
-    ------
-    ShapeError
-        Where `out` has another shape or type, or is not dense.
-    """
+    """Run a plan on arrays that agree with it, in a new array or in `out`; ShapeError where that does not fit."""
     cupy = sys.modules["cupy"]  # whose arrays these are
     if not lefts.flags.c_contiguous:
         lefts = cupy.ascontiguousarray(lefts)

@@ -29,33 +29,7 @@ def combined_launch(
     kernel: str = "direct/combined",
     extra_bytes: int = 0,
 ) -> Launch:
-    """Choose grid, segments and staging of ``combined`` or of its kin for a given tile.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    types : mapping
-        Macros of the element types.
-    macros : mapping
-        The tile, as `combined_tile` gives it; ``SEGMENTS`` too, where they are not to be chosen here.
-    device : DeviceLimits
-        Decides how finely few pairs are cut and how much is staged at a time.
-    kernel : str, optional
-        Path below the kernels' root without its ending.
-    extra_bytes : int, optional
-        Shared memory that the kernel needs besides what it stages.
-
-    Returns
-    -------
-    Launch
-        Ready to compile and start.
-
-    Raises
-    ------
-    ArgumentError
-        For a tile that cannot be.
-    """
+    """Choose grid, segments and staging of ``combined`` or of its kin for a given tile."""
     macros = dict(macros)
     asked = macros.pop("SEGMENTS", 0)
     block_x, block_y = macros["TILE_X"] * macros["WARPS_X"], macros["TILE_Y"] * macros["WARPS_Y"]
@@ -123,13 +97,7 @@ def row_product(problem: Problem, types: Types, tuning: Mapping[str, int], _: De
 
 
 def band_product(problem: Problem, types: Types, tuning: Mapping[str, int], device: DeviceLimits) -> Launch:
-    """Choose how many pairs a block of ``band_product`` takes, and how many threads share a shift.
-
-    Raises
-    ------
-    ArgumentError
-        For matrices or windows too large for it.
-    """
+    """Choose how many pairs a block of ``band_product`` takes, and how many threads share a shift."""
     shape = band_shape(problem, device.shared_bytes, is_double=types["SUM_TYPE"] == "double")
     if shape is None:
         raise ArgumentError(

@@ -38,20 +38,7 @@ WINDOW_WARPS = 6  # of a block, where it covers a narrow window
 
 
 def combined_tile(problem: Problem, *, is_double: bool) -> dict[str, int]:
-    """Choose the tile of shifts of ``combined`` that wastes the fewest products on this window.
-
-    Parameters
-    ----------
-    problem : Problem
-        Whose window is to be covered.
-    is_double : bool
-        Whether sums are float64, which take two registers each.
-
-    Returns
-    -------
-    dict
-        Macro values.
-    """
+    """Choose the tile of shifts of ``combined`` that wastes the fewest products on this window."""
     height, width = problem.plane_shape
     shifts = problem.pairs * height * width
     chunk_rows, columns = 32, 256
@@ -72,18 +59,7 @@ def combined_tile(problem: Problem, *, is_double: bool) -> dict[str, int]:
 
 
 def window_tile(problem: Problem) -> dict[str, int] | None:
-    """Choose the tile by which one block covers the whole window.
-
-    Parameters
-    ----------
-    problem : Problem
-        Whose window is to be covered.
-
-    Returns
-    -------
-    dict or None
-        Macro values; None for a window that is too large for one block.
-    """
+    """Choose the tile by which one block covers the whole window."""
     height, width = problem.plane_shape
     if width > NARROW:
         return None
@@ -98,41 +74,12 @@ def window_tile(problem: Problem) -> dict[str, int] | None:
 
 
 def is_small(problem: Problem) -> bool:
-    """Whether the matrices are so small that a second kernel, to add up segments, takes longer than it saves.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-
-    Returns
-    -------
-    bool
-        For a right matrix of at most 128 x 128 elements.
-    """
+    """Whether the matrices are so small that a second kernel, to add up segments, takes longer than it saves."""
     return problem.right_shape[0] * problem.right_shape[1] <= 128 * 128
 
 
 def segment_count(problem: Problem, tiles: int, rows: int, multiprocessors: int) -> int:
-    """Choose into how many segments ``combined`` cuts the rows.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    tiles : int
-        Blocks that cover one plane.
-    rows : int
-        Most left rows that a block meets.
-    multiprocessors : int
-        Of the device.
-
-    Returns
-    -------
-    int
-        1 for small matrices and large batches; else so many that every multiprocessor gets 8 blocks, or 30 where a full
-        plane makes blocks of very different work; never segments of fewer than 8 rows.
-    """
+    """Choose into how many segments ``combined`` cuts the rows."""
     if is_small(problem):
         return 1
     wanted = 8 if problem.plane_shape[1] <= NARROW else 30
@@ -162,22 +109,7 @@ def _wide_tile(height: int, width: int) -> tuple[int, ...]:
 
 
 def row_product_shape(problem: Problem, *, is_double: bool, is_float: bool = True) -> dict[str, int]:
-    """Choose the piece of ``row-product`` that pads these widths least, and how a block is filled.
-
-    Parameters
-    ----------
-    problem : Problem
-        Whose matrices are to be cut into pieces.
-    is_double : bool
-        Whether sums are float64, which take two registers each.
-    is_float : bool, optional
-        Whether the matrices are float32, which reach shared memory without passing through registers.
-
-    Returns
-    -------
-    dict
-        Macro values.
-    """
+    """Choose the piece of ``row-product`` that pads these widths least, and how a block is filled."""
 
     def padded(block: int) -> int:
         left, right = (-(-shape[1] // block) * block for shape in (problem.left_shape, problem.right_shape))
@@ -197,31 +129,16 @@ def row_product_shape(problem: Problem, *, is_double: bool, is_float: bool = Tru
     }
 
 
-MOST_UNROLLED = 2600  # products of a row of band-product, so that its code stays in the instruction cache
+MAX_UNROLLED = 2600  # products of a row of band-product, so that its code stays in the instruction cache
 BAND_THREADS = 640
 
 
 def band_shape(problem: Problem, shared_bytes: int, *, is_double: bool) -> dict[str, int] | None:
-    """Choose how many pairs a block of ``band-product`` takes, and how many threads share the rows of a shift.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    shared_bytes : int
-        Most shared memory of one block, which holds whole pairs.
-    is_double : bool
-        Whether sums are float64, which take two registers each.
-
-    Returns
-    -------
-    dict or None
-        Macro values, and ``PAIR_FLOATS``: shared memory of a pair. None where matrices or window are too large.
-    """
+    """Choose how many pairs a block of ``band-product`` takes, and how many threads share the rows of a shift."""
     (left_height, left_width), (right_height, right_width) = problem.left_shape, problem.right_shape
     height, width = problem.plane_shape
     first = problem.first_shift[1]
-    if right_width > 256 or width > (20 if is_double else 40) or sum(problem.overlaps(1)) > MOST_UNROLLED:
+    if right_width > 256 or width > (20 if is_double else 40) or sum(problem.overlaps(1)) > MAX_UNROLLED:
         return None
     pitches = [4 * (-(-size // 4) | 1) for size in (left_width, right_width)]
     floats = left_height * pitches[0] + right_height * pitches[1]

@@ -117,18 +117,7 @@ class FFTWork:
 
 
 def fft_work(problem: Problem) -> FFTWork:
-    """Count the work of engine ``fft``.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-
-    Returns
-    -------
-    FFTWork
-        Of both matrices' transforms, the products and the inverse.
-    """
+    """Count the work of engine ``fft``."""
     rows, columns = (
         fast_length(smallest_size(left, right, first, first + count - 1))
         for left, right, first, count in zip(

@@ -8,12 +8,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.im2win.problem import MOST_ELEMENTS, Im2winProblem
+from xcorr_app.gpu.im2win.problem import Im2winProblem
+from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
-from xcorr_app.gpu.stencil.problem import BOUNDARIES
+from xcorr_app.gpu.stencil.problem import BOUNDARIES, boundary_macro
 
-__all__ = ["BankPart", "BankProblem", "pad_launch"]
+__all__ = ["PADDED_BYTES", "BankPart", "BankProblem", "pad_launch"]
+
+PADDED_BYTES = 2**30
+"""Memory of the padded images of a part, in bytes."""
 
 _THREADS, _VECTOR = 256, 4
 
@@ -80,18 +84,7 @@ class BankProblem:
         return (self.height, self.width)
 
     def padded_shape(self, rows: int) -> tuple[int, int, int]:
-        """Shape of what `rows` rows of one image's results are computed from.
-
-        Parameters
-        ----------
-        rows : int
-            At least 1.
-
-        Returns
-        -------
-        tuple of int
-            Channels, rows, columns.
-        """
+        """Shape of what `rows` rows of one image's results are computed from."""
         return (self.channels, rows + self.filter_height - 1, self.result_shape[1] + self.filter_width - 1)
 
     def padded_elements(self, rows: int) -> int:
@@ -100,18 +93,7 @@ class BankProblem:
         return channels * height * width
 
     def parts(self, elements: int) -> Iterator[BankPart]:
-        """Cut the work so that no part's padded images are larger than a limit.
-
-        Parameters
-        ----------
-        elements : int
-            The limit; one row of one image's results is always taken.
-
-        Yields
-        ------
-        BankPart
-            Several images, or a band of rows of one; as equal as can be.
-        """
+        """Cut the work so that no part's padded images are larger than a limit."""
         rows, columns = self.result_shape
         limit = min(elements, MOST_ELEMENTS)
         of_one = max(self.padded_elements(rows), rows * columns)
@@ -134,35 +116,12 @@ class BankProblem:
 
 
 def pad_launch(problem: BankProblem, part: BankPart, *, image_type: str, outside: float = 0.0) -> Launch:
-    """Return the launch that pads the images of a part and converts them to float32.
-
-    Parameters
-    ----------
-    problem : BankProblem
-        Of all images.
-    part : BankPart
-        One of its parts.
-    image_type : str
-        NumPy name of the images' type.
-    outside : float, optional
-        What lies around the images under boundary ``constant``.
-
-    Returns
-    -------
-    Launch
-        Takes the part's images and the padded ones, and no sizes but its own.
-
-    Raises
-    ------
-    ArgumentError
-        For another type.
-    """
+    """Return the launch that pads the images of a part and converts them to float32."""
     if image_type not in INPUT_TYPES:
         raise ArgumentError(f"banks read {', '.join(INPUT_TYPES)}, not {image_type}; convert the images first")
-    boundary = "nearest" if problem.boundary == "valid" else problem.boundary
     defines: dict[str, str | int] = {
         "IMAGE_TYPE": INPUT_TYPES[image_type],
-        "BOUNDARY": f"BOUNDARY_{boundary.upper()}",
+        "BOUNDARY": boundary_macro(problem.boundary),
         "VECTOR": _VECTOR,
         "THREADS": _THREADS,
     }

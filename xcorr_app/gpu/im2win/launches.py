@@ -7,7 +7,7 @@ from typing import Any
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.problem import MOST_TILE_DEPTH, Im2winProblem
-from xcorr_app.gpu.im2win.tiles import plan_for, takes_turns
+from xcorr_app.gpu.im2win.tiles import plan_for, uses_semaphore
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -15,16 +15,19 @@ __all__ = [
     "ABLATION",
     "DEFAULTS",
     "STEPS",
+    "TUNABLES",
     "basic_launch",
     "convolve_launch",
     "filters_launch",
-    "sum_launch",
+    "semaphore_count",
     "transform_launch",
-    "turn_counters",
 ]
 
 DEFAULTS: Mapping[str, int] = {"MICRO_M": 8, "VECTOR": 4, "BUFFERS": 2, "PREFETCH": 1, "FRAGMENTS": 2}
 """Macros of the high-performance form that no problem changes, all its steps on."""
+
+TUNABLES = frozenset((*DEFAULTS, "LANES_M", "WARPS_M", "WARPS_N", "MICRO_N", "MIN_BLOCKS", "TILE_K"))
+"""Macros that a caller may set."""
 
 _ONE_SUM = {"MICRO_M": 1, "MICRO_N": 1, "VECTOR": 1, "LANES_M": 4, "WARPS_M": 8, "WARPS_N": 4, "MIN_BLOCKS": 1}
 _ONE_BUFFER = {"BUFFERS": 1, "PREFETCH": 0}
@@ -51,29 +54,11 @@ ABLATION: Mapping[str, Mapping[str, int]] = {
 
 _BASIC_ROWS = 32
 _THREADS = 256
-"""Of a block of the kernels that stream: the window transform, the sum over segments."""
+"""Of a block of the kernels that stream: the window transform."""
 
 
 def transform_launch(problem: Im2winProblem, *, vector: int = 4) -> Launch:
-    """Return the launch that makes the window tensor of a part.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of the part: its window tensor keeps `MOST_ELEMENTS`.
-    vector : int, optional
-        Elements that a thread writes at once: 4, or 1 for the ablation.
-
-    Returns
-    -------
-    Launch
-        Takes images and window tensor.
-
-    Raises
-    ------
-    ArgumentError
-        For another number.
-    """
+    """Return the launch that makes the window tensor of a part."""
     if vector not in (1, 4):
         raise ArgumentError(f"a thread writes 1 or 4 elements at once, not {vector}")
     defines = {**_filter_size(problem), "VECTOR": vector, "THREADS": _THREADS}
@@ -82,18 +67,7 @@ def transform_launch(problem: Im2winProblem, *, vector: int = 4) -> Launch:
 
 
 def filters_launch(problem: Im2winProblem) -> Launch:
-    """Return the launch that stores filters as the kernels read them, what `stored_filters` does on the host.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Any part of it.
-
-    Returns
-    -------
-    Launch
-        Takes the filters and an array of the problem's `stored_shape`, and no sizes but its own.
-    """
+    """Return the launch that stores filters as the kernels read them, what `stored_filters` does on the host."""
     side = 32
     depth, pitch = problem.stored_shape
     defines = {**_filter_size(problem), "TAIL": MOST_TILE_DEPTH}
@@ -103,20 +77,7 @@ def filters_launch(problem: Im2winProblem) -> Launch:
 
 
 def basic_launch(problem: Im2winProblem, rows: int = _BASIC_ROWS) -> Launch:
-    """Return the launch of the basic form: a thread sums one output element.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of the part.
-    rows : int, optional
-        Filters of a block; 32 in the document.
-
-    Returns
-    -------
-    Launch
-        Takes window tensor, filters and output.
-    """
+    """Return the launch of the basic form: a thread sums one output element."""
     blocks = ceil_div(problem.filters, rows) * ceil_div(problem.columns, WARP)
     return Launch("im2win/im2win_basic", {**_filter_size(problem), "ROWS": rows}, blocks, WARP * rows)
 
@@ -129,38 +90,11 @@ def convolve_launch(
     tuning: Mapping[str, int] | None = None,
     device: DeviceLimits | None = None,
 ) -> Launch:
-    """Return the launch of the high-performance form.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of the part.
-    implicit : bool, optional
-        Whether the window tensor's elements are taken from the images.
-    segments : int, optional
-        Blocks that share K; without it as many as `plan_for` chooses.
-    tuning : mapping, optional
-        Macros that replace those of the plan, such as an entry of `ABLATION`.
-    device : DeviceLimits, optional
-        Limits to keep; without it those that every device has.
-
-    Returns
-    -------
-    Launch
-        Takes window tensor or images, filters, output, workspace and counters, and touches none of the last two that it
-        does not need. Of the counters, int32, it needs `turn_counters`, all zero, and leaves them so. With several
-        segments and no counters, the workspace takes the sums of all but the first, each in the output's shape, and
-        `sum_launch` ends the work. The filters are stored ones, or, where the macro ``BANK`` is 1, the bank.
-
-    Raises
-    ------
-    ArgumentError
-        For a name that the kernel does not have, or a tile that no block can hold.
-    """
+    """Return the launch of the high-performance form."""
     device = device or DeviceLimits()
     plan = plan_for(problem, device, segments=segments)
     chosen = {**plan.tile.defines(), **DEFAULTS, "TILE_K": plan.depth}
-    refuse_unknown("the Im2win convolution", tuning or (), chosen)
+    refuse_unknown("the Im2win convolution", tuning or (), TUNABLES)
     chosen |= tuning or {}
     threads, depth = WARP * chosen["WARPS_M"] * chosen["WARPS_N"], chosen["TILE_K"]
     tile_m = chosen["WARPS_M"] * chosen["LANES_M"] * chosen["MICRO_M"]
@@ -169,56 +103,23 @@ def convolve_launch(
     of_segment = ceil_div(tiles, plan.segments)
     parts = ceil_div(tiles, of_segment)  # none is empty
     blocks = ceil_div(problem.filters, tile_m) * ceil_div(problem.columns, tile_n) * parts
-    turns = implicit and takes_turns(problem, depth, parts)
+    serial = implicit and uses_semaphore(problem, depth, parts)
     # Tiles, or where sums pass through on their way out; offsets of two tiles, for a bank too; where columns start.
     floats = max(chosen["BUFFERS"] * depth * (tile_m + 4 + tile_n + 4), threads * chosen["MICRO_N"])
-    shared_bytes = 4 * (floats + (4 if turns else 2) * ceil_div(depth, 4) * 4 + tile_n)
+    shared_bytes = 4 * (floats + (4 if serial else 2) * ceil_div(depth, 4) * 4 + tile_n)
     if chosen["BUFFERS"] > _MOST_BUFFERS:
         raise ArgumentError(f"BUFFERS is at most {_MOST_BUFFERS}, not {chosen['BUFFERS']}")
     if threads > 1024 or threads < depth or depth > MOST_TILE_DEPTH or shared_bytes > device.shared_bytes:
         raise ArgumentError(f"no block can hold {threads} threads with {shared_bytes} bytes of shared memory: {chosen}")
-    how = {"IMPLICIT": int(implicit), "IN_TURNS": int(turns), "BANK": int(turns)}
+    how = {"IMPLICIT": int(implicit), "SERIAL_SPLIT_K": int(serial), "BANK": int(serial)}
     defines = {**_filter_size(problem), **how, **chosen}
     options: dict[str, Any] = {"extra": (of_segment,), "segments": parts}
     return Launch("im2win/im2win_convolve", defines, blocks, threads, shared_bytes, **options)
 
 
-def turn_counters(launch: Launch) -> int:
-    """Count what the segments of every tile take turns by.
-
-    Parameters
-    ----------
-    launch : Launch
-        Of `convolve_launch`.
-
-    Returns
-    -------
-    int
-        One counter a tile of the output; none where segments take no turns.
-    """
-    return launch.blocks // launch.segments if launch.defines["IN_TURNS"] else 0
-
-
-def sum_launch(problem: Im2winProblem, segments: int) -> Launch:
-    """Return the launch that adds the workspace's sums to the output.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of the part.
-    segments : int
-        Of the convolution's launch.
-
-    Returns
-    -------
-    Launch
-        Takes output and workspace, and no sizes but its own.
-    """
-    outputs = problem.filters * problem.columns
-    vector = 1 if outputs % 4 else 4
-    blocks = ceil_div(outputs, vector * _THREADS)
-    defines = {"VECTOR": vector, "THREADS": _THREADS}
-    return Launch("im2win/im2win_sum", defines, blocks, _THREADS, extra=(outputs, segments))
+def semaphore_count(launch: Launch) -> int:
+    """Count what the segments of every tile wait for."""
+    return launch.blocks // launch.segments if launch.defines["SERIAL_SPLIT_K"] else 0
 
 
 def _filter_size(problem: Im2winProblem) -> dict[str, int]:

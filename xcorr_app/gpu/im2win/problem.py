@@ -1,52 +1,24 @@
-"""What an Im2win convolution is asked for; the Python side of ``kernels/include/im2win.cuh``."""
+"""What an Im2win convolution is asked for; the Python side of ``kernels/im2win/im2win.cuh``."""
 
 from __future__ import annotations
 
 from dataclasses import astuple, dataclass, replace
 
 from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.pointwise.convolution import Convolution
+from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 __all__ = ["LAYERS", "MOST_ELEMENTS", "MOST_TILE_DEPTH", "Im2winProblem", "stored_filters"]
 
-MOST_ELEMENTS = 2**31 - 2**17
-"""Elements of images, a window tensor or all filters that one launch can address; the last blocks reach beyond them."""
 
 MOST_TILE_DEPTH = 32
 """Most elements of K in a tile: the filters end with as many rows of zeros."""
 
 
 @dataclass(frozen=True)
-class Im2winProblem:
-    """Sizes of a convolution (no flip) of a batch of images with a bank of filters, without padding.
-
-    ``output[i, j, m, n] = sum over r, u, v of image[i, r, m * stride + u, n * stride + v] * filter[j, r, u, v]``.
-
-    Attributes
-    ----------
-    images, channels, height, width : int
-        Shape of the images.
-    filters, filter_height, filter_width : int
-        Number and size of the filters, which have as many channels as the images.
-    stride : int
-        Step between neighbouring outputs, in pixels, along both axes.
-
-    Raises
-    ------
-    ShapeError
-        Where a size is below one, or a filter larger than an image.
-    ArgumentError
-        Where one image, one image's outputs of a filter, or the filters have more elements than a launch can address.
-    """
-
-    images: int
-    channels: int
-    height: int
-    width: int
-    filters: int
-    filter_height: int
-    filter_width: int
-    stride: int = 1
+class Im2winProblem(Convolution):
+    """A convolution that launches can address, and the shapes of its window tensor and stored filters."""
 
     def __post_init__(self) -> None:
         if min(astuple(self)) < 1:
@@ -64,31 +36,6 @@ class Im2winProblem:
             )
 
     @property
-    def out_height(self) -> int:
-        """Rows of an output plane."""
-        return (self.height - self.filter_height) // self.stride + 1
-
-    @property
-    def out_width(self) -> int:
-        """Columns of an output plane."""
-        return (self.width - self.filter_width) // self.stride + 1
-
-    @property
-    def out_shape(self) -> tuple[int, int, int, int]:
-        """Shape of the output: images, filters, rows, columns."""
-        return (self.images, self.filters, self.out_height, self.out_width)
-
-    @property
-    def columns(self) -> int:
-        """Columns of the matrix product: output elements of one filter over all images."""
-        return self.images * self.out_height * self.out_width
-
-    @property
-    def depth(self) -> int:
-        """Products in an output element."""
-        return self.channels * self.filter_height * self.filter_width
-
-    @property
     def stored_shape(self) -> tuple[int, int]:
         """Shape of the filters as kernels read them: elements and zeros that a tile may reach, filters and zeros."""
         return (self.depth + MOST_TILE_DEPTH, -(-self.filters // 4) * 4)
@@ -104,24 +51,8 @@ class Im2winProblem:
         images, channels, rows, row = self.window_shape
         return images * channels * rows * row
 
-    @property
-    def products(self) -> int:
-        """Multiply-adds of the whole convolution."""
-        return self.filters * self.columns * self.depth
-
     def arguments(self, plane_pitch: int | None = None) -> tuple[int, ...]:
-        """Return what the kernels take after their arrays.
-
-        Parameters
-        ----------
-        plane_pitch : int, optional
-            Elements from one output plane to the next; without it they lie side by side.
-
-        Returns
-        -------
-        tuple of int
-            The fields of the kernels' problem, in order.
-        """
+        """Return what the kernels take after their arrays."""
         sizes = (self.images, self.channels, self.height, self.width)
         pitch = self.out_height * self.out_width if plane_pitch is None else plane_pitch
         return (*sizes, self.filters, self.out_height, self.out_width, self.stride, pitch)
@@ -131,24 +62,7 @@ class Im2winProblem:
         return replace(self, images=images)
 
     def images_per_part(self, window_bytes: int | None = None) -> int:
-        """How many images to take at a time.
-
-        Parameters
-        ----------
-        window_bytes : int, optional
-            Memory that the float32 window tensor of a part may take, in bytes; one image is always taken. Without it no
-            window tensor is made, and the images are read as they are.
-
-        Returns
-        -------
-        int
-            At least 1; the parts that follow from it are as equal as can be.
-
-        Raises
-        ------
-        ArgumentError
-            Where the window tensor of one image has more elements than a launch can address.
-        """
+        """How many images to take at a time."""
         of_one = max(self.channels * self.height * self.width, self.out_height * self.out_width)
         if window_bytes is not None:
             of_one = self.window_elements // self.images
@@ -163,19 +77,7 @@ class Im2winProblem:
 
 
 def stored_filters(filters: Array) -> Array:
-    """Return filters as the kernels read them.
-
-    Parameters
-    ----------
-    filters : (filters, channels, height, width) array
-        NumPy or CuPy.
-
-    Returns
-    -------
-    array
-        Float32, of the problem's `stored_shape`: element of K by filter, a filter's column after the other, zeros
-        around.
-    """
+    """Return filters as the kernels read them."""
     count, channels, height, width = filters.shape
     problem = Im2winProblem(1, channels, height, width, count, height, width)
     stored = array_namespace(filters).zeros(problem.stored_shape, "float32")

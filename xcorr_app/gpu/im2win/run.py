@@ -9,62 +9,34 @@ from typing import Any
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.im2win.filters import Im2winFilters
+from xcorr_app.gpu.im2win.kernels import KERNELS, form_for
 from xcorr_app.gpu.im2win.launches import (
     basic_launch,
     convolve_launch,
     filters_launch,
-    sum_launch,
+    semaphore_count,
     transform_launch,
-    turn_counters,
 )
 from xcorr_app.gpu.im2win.problem import Im2winProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_argument, shallow_launch
-from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, is_shallow
+from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
+from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.scratch import Scratch
 
-__all__ = ["FORMS", "WINDOW_BYTES", "convolve_part", "form_for", "im2win_on_device", "shallow_part"]
+__all__ = ["FORMS", "WINDOW_BYTES", "convolve_part", "im2win_on_device", "shallow_part"]
 
-FORMS = ("implicit", "tiled", "basic", "shallow")
-"""The high-performance kernel on the images and on the window tensor, the kernel of one output element a thread, and
-that of few products in an output element."""
+FORMS = tuple(KERNELS)
 
 WINDOW_BYTES = 2**30
 """Memory of the window tensor of a part, in bytes: enough blocks to fill a device, for most problems."""
 
 
-_STRIDE_FOR_WINDOW = 9
-"""Strides from which the window tensor's neighbouring elements save more than writing them costs: an estimate."""
-
-_FEWEST_COUNTERS = 1024
-"""Of an array for the turns of segments."""
-
-
-def form_for(problem: Im2winProblem) -> str:
-    """Choose between the kernels that take a window tensor and the images.
-
-    Where a thread's registers hold all values of a few outputs, the kernel that keeps them there is taken. Else the
-    lanes of a warp read neighbouring columns of the output from the images, `stride` pixels apart, and the same lines
-    of the cache again for the next element of the filter. The window tensor costs a pass over it, as many times the
-    images as the filters have rows, divided by the stride, and is read in pieces of 32 bytes at any stride.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of all images.
-
-    Returns
-    -------
-    str
-        An entry of `FORMS`.
-    """
-    if is_shallow(ShallowProblem.of_layer(problem)):
-        return "shallow"
-    tensor_is_small = problem.filter_height <= problem.stride
-    return "tiled" if problem.stride >= _STRIDE_FOR_WINDOW and tensor_is_small else "implicit"
+_MIN_COUNTERS = 1024
+"""Of an array for the serial of segments."""
 
 
 def im2win_on_device(
@@ -79,49 +51,7 @@ def im2win_on_device(
     window_bytes: int = WINDOW_BYTES,
     out: Any = None,
 ) -> Any:
-    """Correlate a batch of images with a bank of filters of as many channels; no flip, no padding.
-
-    Parameters
-    ----------
-    images : cupy.ndarray
-        (images, channels, height, width), float32. Copied where it is not dense.
-    filters : cupy.ndarray
-        (filters, channels, filter height, filter width), float32, on the same device.
-    stride : int, optional
-        Pixels between neighbouring outputs along both axes.
-    form : str, optional
-        One of `FORMS`, or ``"auto"`` for what `form_for` chooses (where neither segments nor tuning say that the
-        high-performance kernel is meant).
-    segments : int, optional
-        Blocks that share K in the high-performance kernel; without it as many as fill the device.
-    tuning : mapping, optional
-        Macros of the high-performance kernel, or of the shallow one, that replace the plan's.
-    vector : int, optional
-        Elements that a thread of the window transform writes at once, 4 or 1.
-    window_bytes : int, optional
-        Memory for the window tensor, in bytes; the images are worked on in parts that keep it (one image at least).
-    out : cupy.ndarray, optional
-        Dense float32 array to write into.
-
-    Returns
-    -------
-    cupy.ndarray
-        (images, filters, output rows, output columns), float32; with the same number of segments the same bits for
-        every form, tuning and part. A sum of n products is off by at most n * 2^-24 of the sum of their sizes.
-
-    Raises
-    ------
-    ShapeError
-        Where shapes do not belong together.
-    DataTypeError
-        For other types than float32.
-    ArgumentError
-        For an unknown form, or where one image is too large for a launch.
-    DeviceMemoryError
-        Where window tensor and output do not fit.
-    DeviceError
-        Where a kernel does not compile, or the arrays live on two devices.
-    """
+    """Correlate a batch of images with a bank of filters of as many channels; no flip, no padding."""
     problem = _checked_problem(images, filters, stride, out)
     if form not in ("auto", *FORMS):
         raise ArgumentError(f"form must be auto, {', '.join(FORMS)}, not {form!r}")
@@ -144,7 +74,7 @@ def im2win_on_device(
                 source = window
             if form == "shallow":
                 shallow_part(part, source, both, result[first:], tuning=tuning)
-            elif form == "basic":
+            elif form == "im2win-basic":
                 start(basic_launch(part), (source, both.stored, result[first:]), part.arguments())
             else:
                 options: dict[str, Any] = {"implicit": form == "implicit", "segments": segments, "tuning": tuning}
@@ -166,34 +96,18 @@ def convolve_part(
     segments: int | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> None:
-    """Start the high-performance kernel on the current device.
-
-    Parameters
-    ----------
-    part : Im2winProblem
-        One that a launch can address.
-    source : cupy.ndarray
-        Images or window tensor.
-    filters : Im2winFilters
-        The bank, of which one order is read.
-    output : cupy.ndarray
-        Where the first output plane begins.
-    plane_pitch : int, optional
-        Elements from one output plane to the next; K is not shared where it is given.
-    implicit, segments, tuning
-        As for `convolve_launch`.
-    """
+    """Start the high-performance kernel on the current device."""
     shared_by = 1 if plane_pitch is not None else segments
     limits = device_limits(current_device())
     launch = convolve_launch(part, implicit=implicit, segments=shared_by, tuning=tuning, device=limits)
-    number = turn_counters(launch)
+    number = semaphore_count(launch)
     passed = _counters(current_device(), number) if number else output  # in whose place nothing is touched
     taps = filters.bank if launch.defines["BANK"] else filters.stored
     further = 0 if number else launch.segments - 1
     workspace = sys.modules["cupy"].empty(further * part.filters * part.columns, "float32")
     start(launch, (source, taps, output, workspace, passed), (*part.arguments(plane_pitch), *launch.extra))
     if further:
-        add = sum_launch(part, launch.segments)
+        add = add_segments_launch(part.filters * part.columns, launch.segments)
         start(add, (output, workspace), add.extra)
 
 
@@ -205,7 +119,7 @@ def _stored(problem: Im2winProblem, bank: Any) -> Any:
 
 def _counters(device: int, number: int) -> Any:
     """Zeros that a launch of the current stream leaves as they are: some KB, kept for the next launch in it."""
-    return _kept_counters(device, max(_FEWEST_COUNTERS, 1 << (number - 1).bit_length()))()[-1]
+    return _kept_counters(device, max(_MIN_COUNTERS, 1 << (number - 1).bit_length()))()[-1]
 
 
 @functools.lru_cache(maxsize=64)
@@ -219,25 +133,10 @@ def shallow_part(
     filters: Im2winFilters,
     output: Any,
     *,
-    plane_pitch: int | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> None:
-    """Start the kernel for few products in an output element on the current device.
-
-    Parameters
-    ----------
-    part : Im2winProblem
-        One that a launch can address.
-    images, output : cupy.ndarray
-        Images, and where the first output plane begins.
-    filters : Im2winFilters
-        The bank, which is read as it comes.
-    plane_pitch : int, optional
-        Elements from one output plane to the next.
-    tuning : mapping, optional
-        As for `shallow_launch`.
-    """
-    problem, addresses = ShallowProblem.of_layer(part, plane_pitch), _address(images) | _address(output) | 16
+    """Start the kernel for few products in an output element on the current device."""
+    problem, addresses = ShallowProblem.of_bank(part), _address(images) | _address(output) | 16
     limits = device_limits(current_device())
     launch = shallow_launch(problem, alignment=addresses & -addresses, device=limits, tuning=tuning)
     # It counts nothing here: the counters' place is never written to.

@@ -9,7 +9,7 @@ from xcorr_app.gpu.im2win.problem import Im2winProblem
 from xcorr_app.gpu.runtime.launch import WARP, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["MOST_SEGMENTS", "TILES", "TILE_DEPTHS", "Plan", "Tile", "plan_for", "takes_turns", "tile_depth"]
+__all__ = ["MOST_SEGMENTS", "TILES", "TILE_DEPTHS", "Plan", "Tile", "plan_for", "tile_depth", "uses_semaphore"]
 
 TILE_DEPTHS = (8, 9, 10, 12, 15, 16)
 """Elements of K in a tile."""
@@ -30,7 +30,7 @@ _WARPS_HALF = 2.0  # warps of a multiprocessor that reach half of the issue rate
 _RESIDENT_SUMS = 2**15  # of a multiprocessor, for its registers
 _BYTES_PER_CYCLE = 2260  # that the device copies: 4.24 TB/s at 1.88 GHz
 _CYCLES_OF_LAUNCH = 5000  # for the second launch, which adds up segments
-_CYCLES_OF_TURN = 5000  # for a segment that adds its sums after another's; from layer 12's times with 3 to 8
+_CYCLES_OF_SEMAPHORE = 5000  # for a segment that adds its sums after another's; from layer 12's times with 3 to 8
 
 _MOST_WORKSPACE = 8 << 20
 """Bytes that the sums of segments may take."""
@@ -126,22 +126,7 @@ class Plan:
 
 @functools.lru_cache(maxsize=1024)
 def plan_for(problem: Im2winProblem, device: DeviceLimits, *, segments: int | None = None) -> Plan:
-    """Choose the block's shape and the segments of K that take least time.
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of the part.
-    device : DeviceLimits
-        Whose multiprocessors share the blocks.
-    segments : int, optional
-        The number to take, where it must not be chosen.
-
-    Returns
-    -------
-    Plan
-        The first of equals.
-    """
+    """Choose the block's shape and the segments of K that take least time."""
     depth = tile_depth(problem.depth)
     tiles_of_k = ceil_div(problem.depth, depth)
     most = min(MOST_SEGMENTS, max(1, tiles_of_k // 8))
@@ -150,44 +135,18 @@ def plan_for(problem: Im2winProblem, device: DeviceLimits, *, segments: int | No
     return min(plans, key=lambda plan: plan.cycles)
 
 
-def takes_turns(problem: Im2winProblem, depth: int, segments: int) -> bool:
-    """Whether segments add their sums to the output one after the other, and read the filters as a bank holds them.
+def uses_semaphore(problem: Im2winProblem, depth: int, segments: int) -> bool:
+    """Whether segments add to the output in the order of a semaphore, and read the filters as a bank holds them.
 
-    So they take no memory but the output's. Elsewhere a workspace takes their sums, which is quicker for few of them,
+    So they take no memory but the output's. Elsewhere a workspace takes their sums, which is faster for few of them,
     and the filters are stored ones, which are read faster. (With a window tensor, segments always have a workspace: it
     is little beside that tensor.)
-
-    Parameters
-    ----------
-    problem : Im2winProblem
-        Of the part.
-    depth : int
-        Elements of K in a tile.
-    segments : int
-        Blocks that share K.
-
-    Returns
-    -------
-    bool
-        True where a workspace would be large, and the lanes that read a filter share a tile's depth evenly: the depth
-        that almost all problems have whose K is worth sharing.
     """
     return depth % _BANK_LANES == 0 and 4 * (segments - 1) * problem.filters * problem.columns > _MOST_WORKSPACE
 
 
 def tile_depth(depth: int) -> int:
-    """Choose the elements of K in a tile: few tiles, and little beyond the last element.
-
-    Parameters
-    ----------
-    depth : int
-        Products in an output element.
-
-    Returns
-    -------
-    int
-        An entry of `TILE_DEPTHS`; the largest of equals.
-    """
+    """Choose the elements of K in a tile: few tiles, and little beyond the last element."""
 
     def slots(of_tile: int) -> int:
         return ceil_div(depth, of_tile) * (of_tile * 68 + _SLOTS_OF_TILE)  # of 8 x 8 sums a thread
@@ -200,8 +159,8 @@ def _cycles(problem: Im2winProblem, tile: Tile, depth: int, segments: int, devic
     tiles_of_k = ceil_div(ceil_div(problem.depth, depth), segments)
     sums = _MICRO_M * tile.micro_n
     step = sums + (_MICRO_M + tile.micro_n) / 4  # multiply-adds, loads from shared memory
-    turns = takes_turns(problem, depth, segments)
-    of_filter = _SLOTS_OF_BANK_COPY if turns else _SLOTS_OF_COPY / 4
+    serial = uses_semaphore(problem, depth, segments)
+    of_filter = _SLOTS_OF_BANK_COPY if serial else _SLOTS_OF_COPY / 4
     copies = depth * (_SLOTS_OF_COPY * tile.columns + of_filter * tile.filters) / tile.threads
     of_store = _SLOTS_OF_ODD_STORE if problem.out_height * problem.out_width % 4 else _SLOTS_OF_STORE
     slots = tiles_of_k * (depth * step + _SLOTS_OF_TILE + copies) + _SLOTS_OF_BLOCK + sums * of_store
@@ -209,11 +168,12 @@ def _cycles(problem: Im2winProblem, tile: Tile, depth: int, segments: int, devic
     of_block = tile.threads / WARP / 4 * slots + _CYCLES_OF_ELEMENT * elements  # four warps issue at once
     on_busiest = ceil_div(blocks, device.multiprocessors)
     resident = min(on_busiest, tile.resident_blocks)
-    warps = resident * tile.threads / WARP
-    work = on_busiest * of_block * (warps + _WARPS_HALF) / warps + _LATENCY * (1 + on_busiest / (4 * resident))
+    # Every wave of blocks, a last one of few too, waits as long as this many more blocks would take.
+    waiting = ceil_div(on_busiest, resident) * _WARPS_HALF * WARP / tile.threads
+    work = (on_busiest + waiting) * of_block + _LATENCY * (1 + on_busiest / (4 * resident))
     if segments == 1:
         return max(work, 4 * problem.filters * problem.columns / _BYTES_PER_CYCLE)
     # Passes over the output: partial sums are written, and read again; an addition in memory is taken for three.
-    passes = 3 * segments - 2 if turns else 2 * segments + 1
+    passes = 3 * segments - 2 if serial else 2 * segments + 1
     traffic = passes * 4 * problem.filters * problem.columns / _BYTES_PER_CYCLE
-    return work + traffic + (_CYCLES_OF_TURN * (segments - 1) if turns else _CYCLES_OF_LAUNCH)
+    return work + traffic + (_CYCLES_OF_SEMAPHORE * (segments - 1) if serial else _CYCLES_OF_LAUNCH)

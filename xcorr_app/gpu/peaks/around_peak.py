@@ -20,36 +20,12 @@ _WARPS = 8
 
 
 def around_peak_launch(pairs: int) -> Launch:
-    """Choose the launch for so many pairs.
-
-    Parameters
-    ----------
-    pairs : int
-        Each has a block for every shift.
-
-    Returns
-    -------
-    Launch
-        Kernel arguments: lefts, rights, peaks, sums, number of lefts, height, width.
-    """
+    """Choose the launch for so many pairs."""
     return Launch("peaks/around_peak", {"WARPS": _WARPS}, pairs * SIDE * SIDE, _WARPS * WARP, 8 * _WARPS * _KINDS)
 
 
 def sums_around_peaks(lefts: Any, rights: Any, peaks: NDArray[np.integer]) -> NDArray[np.float64]:
-    """Sum over the overlaps at the 5 x 5 shifts around each peak.
-
-    Parameters
-    ----------
-    lefts : cupy.ndarray of float64, shape (1 or n, h, w)
-    rights : cupy.ndarray of float64, shape (n, h, w)
-    peaks : ndarray of int, shape (n, 2)
-        Shift (row, column) at the centre, in pixels: ``right[y, x]`` meets ``left[y + row, x + column]``.
-
-    Returns
-    -------
-    ndarray of float64, shape (n, 5, 5, 5)
-        Last axis: the sums of left, of its square, of right, of its square, and of the products.
-    """
+    """Sum over the overlaps at the 5 x 5 shifts around each peak."""
     cupy = importlib.import_module("cupy")
     count, height, width = rights.shape
     sums = cupy.empty((count, SIDE, SIDE, _KINDS))

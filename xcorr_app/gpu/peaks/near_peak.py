@@ -23,7 +23,7 @@ _LONGEST = 128
 """Rows that one float sums up at most, four columns of them."""
 _RESIDENT = {3: 28, 5: 16}
 """Warps a multiprocessor that the registers allow."""
-_MOST_BLOCKS = 16
+_MAX_BLOCKS = 16
 """That a multiprocessor of any architecture takes."""
 _OVERHEAD = {3: 12, 5: 8}
 """What beginning and ending a strip costs beside the rows of left that it meets, in rows (counted in instructions)."""
@@ -39,24 +39,7 @@ _FEW = 1 << 22
 def near_peak_launches(
     problem: Problem, *, error: float | None, normalize: bool, left_type: str, right_type: str, device: DeviceLimits
 ) -> tuple[Launch, ...]:
-    """Choose the launches, to be made in turn, that rewrite peaks' values from sums in single precision.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    error : float or None
-        Of the scores in the records, at most. Values two shifts from a peak that are lower by twice that or more can be
-        no better peaks; where all are, they become NaN, and only the nearest are made anew. None: not known, all 5 x 5
-        are made anew, as they are of few pairs.
-    normalize, left_type, right_type, device
-        As for `near_peak_launch`.
-
-    Returns
-    -------
-    tuple of Launch
-        On the same arrays, with a workspace for the one of most segments.
-    """
+    """Choose the launches, to be made in turn, that rewrite peaks' values from sums in single precision."""
     choose = functools.partial(
         near_peak_launch, problem, normalize=normalize, left_type=left_type, right_type=right_type, device=device
     )
@@ -76,33 +59,7 @@ def near_peak_launch(
     device: DeviceLimits,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
-    """Choose the launch that rewrites the values of peaks' records, and those around, from sums in single precision.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    side : int, optional
-        Shifts along each axis whose sums are made: 5, or 3.
-    margin : float, optional
-        Take only records that need these: 5 x 5 where a value two shifts from the peak comes closer to it than this,
-        else 3 x 3. None: all records.
-    normalize : bool
-        Whether scores are zero-mean normalised, or the sums themselves.
-    left_type, right_type : str
-        NumPy names of the matrices' types.
-    device : DeviceLimits
-        Decides how finely few pairs are cut.
-    tuning : mapping, optional
-        Macro values that replace the table's; also ``STRIP_ROWS``, the rows of right that a warp takes.
-
-    Returns
-    -------
-    Launch
-        Ready to compile and start. Kernel arguments: lefts, rights, workspace of ``pairs * segments * side**2`` doubles
-        and ``pairs`` zeroed integers (neither is touched for one segment); then, as for ``plane_peak``, what follows
-        the planes.
-    """
+    """Choose the launch that rewrites the values of peaks' records, and those around, from sums in single precision."""
     height, width = problem.right_shape
     macros = {"LANES": _lanes(width), **(tuning or {})}
     lanes = macros["LANES"]
@@ -111,7 +68,7 @@ def near_peak_launch(
     warps = next((count for count in (1, 2) if fewest <= count), _WARPS)
     macros = {"WARPS": warps, "AHEAD": 1, **macros}
     warps = macros["WARPS"]
-    macros = {"MIN_BLOCKS": min(_MOST_BLOCKS, max(1, _RESIDENT[side] // warps)), **macros}
+    macros = {"MIN_BLOCKS": min(_MAX_BLOCKS, max(1, _RESIDENT[side] // warps)), **macros}
     tasks = warps * WARP // lanes
     slots = macros["MIN_BLOCKS"] * device.multiprocessors
     strip_rows = macros.pop("STRIP_ROWS", 0) or _strip_rows(

@@ -1,4 +1,4 @@
-"""Where overlaps begin and end: the rows and columns that cut a matrix into cells for rectangle sums."""
+"""Where overlaps begin and end: the rows and columns that cut a matrix into cells for summed areas."""
 
 from __future__ import annotations
 
@@ -19,20 +19,7 @@ _BAND = 32
 
 
 def axis_overlap(left_size: int, right_size: int, shifts: Indices) -> tuple[Bounds, Bounds]:
-    """Half-open bounds of the overlap along one axis, for `left` and for `right`; empty overlaps get equal bounds.
-
-    Parameters
-    ----------
-    left_size, right_size : int
-        Number of elements along the axis.
-    shifts : ndarray of int
-        Each shift d pairs ``left[i + d]`` with ``right[i]``.
-
-    Returns
-    -------
-    (start, stop), (start, stop)
-        Indices into `left`, then into `right`, one entry a shift.
-    """
+    """Half-open bounds of the overlap along one axis, for `left` and for `right`; empty overlaps get equal bounds."""
     start = np.clip(-shifts, 0, right_size)
     stop = np.clip(left_size - shifts, start, right_size)
     empty = stop <= start

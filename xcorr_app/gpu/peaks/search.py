@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.tile_launches import combined_launch
 from xcorr_app.gpu.direct.tuning import window_tile
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.runtime.launch import WARP, Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["RECORD", "peak_launch", "plane_peak_launch", "uncentre_launch"]
+__all__ = ["RECORD", "finds_peaks", "integer_macros", "peak_launch", "plane_peak_launch"]
 
 RECORD = 29
 """Numbers a peak's record holds: row and column in the plane, value, highest rival, the 5 x 5 values around."""
@@ -27,25 +27,7 @@ _FEW_SHIFTS = 2048
 def plane_peak_launch(
     problem: Problem, *, normalize: bool, device: DeviceLimits, centred: tuple[bool, bool] | None = None
 ) -> Launch | None:
-    """Choose the launch that finds the peak of planes of sums; None where a plane does not fit shared memory.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    normalize : bool
-        Whether scores are zero-mean normalised, or the sums themselves.
-    device : DeviceLimits
-        Whose shared memory holds the scores.
-    centred : tuple of bool, optional
-        Given where the planes hold sums of centred products: whether left and right are of integers, whose centres are
-        whole numbers. Plain scores then need the tables too.
-
-    Returns
-    -------
-    Launch or None
-        Ready to compile and start.
-    """
+    """Choose the launch that finds the peak of planes of sums; None where a plane does not fit shared memory."""
     shared_bytes = 4 * (_SCRATCH + problem.plane_shape[0] * problem.plane_shape[1]) + _SCORE_BYTES
     if shared_bytes > device.shared_bytes:
         return None
@@ -55,31 +37,18 @@ def plane_peak_launch(
         warps = next((count for count in (4, 8, 16) if shifts <= count * WARP), 32)
     defines: dict[str, str | int] = {"WARPS": warps, "NORMALIZE": int(normalize)}
     if centred is not None:
-        defines |= {"CENTRED": 1, **_integers(centred)}
+        defines |= {"CENTRED": 1, **integer_macros(centred)}
     return Launch("peaks/plane_peak", defines, problem.pairs, warps * 32, shared_bytes)
 
 
-def uncentre_launch(problem: Problem, centred: tuple[bool, bool]) -> Launch:
-    """Choose the launch that turns planes of sums of centred products into plain sums, in place.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any whose pairs times shifts stay below 2^31.
-    centred : tuple of bool
-        Whether left and right are of integers.
-
-    Returns
-    -------
-    Launch
-        Kernel arguments: planes, then as for `plane_peak_launch` without records.
-    """
-    threads = 256
-    blocks = problem.pairs * ceil_div(problem.plane_shape[0] * problem.plane_shape[1], threads)
-    return Launch("tensor/uncentre", {"THREADS": threads, **_integers(centred)}, blocks, threads)
+def finds_peaks(plane_shape: tuple[int, int], device: DeviceLimits) -> bool:
+    """Whether the scores of a plane of this size fit the shared memory of a block."""
+    problem = Problem((1, 1), (1, 1), (0, 0), plane_shape)
+    return plane_peak_launch(problem, normalize=True, device=device) is not None
 
 
-def _integers(centred: tuple[bool, bool]) -> dict[str, str | int]:
+def integer_macros(centred: tuple[bool, bool]) -> dict[str, str | int]:
+    """Macros that say whether lefts and rights are of integers, whose centres are whole numbers."""
     return {"LEFT_INTEGER": int(centred[0]), "RIGHT_INTEGER": int(centred[1])}
 
 
@@ -92,26 +61,7 @@ def peak_launch(
     device: DeviceLimits,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch | None:
-    """Choose the launch that sums, normalises and searches a window without writing its plane.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    normalize : bool
-        Whether scores are zero-mean normalised, or the sums themselves.
-    left_type, right_type : str
-        NumPy names of the matrices' types.
-    device : DeviceLimits
-        Decides how finely few pairs are cut, and whether the window fits one block.
-    tuning : mapping, optional
-        Macro values that replace the table's.
-
-    Returns
-    -------
-    Launch or None
-        None where the window is larger than one block covers.
-    """
+    """Choose the launch that sums, normalises and searches a window without writing its plane."""
     tile = window_tile(problem)
     if tile is None:
         return None

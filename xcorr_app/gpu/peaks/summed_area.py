@@ -1,4 +1,4 @@
-"""Tables of rectangle sums of matrices on the device, from which the sums over any overlap of a window follow."""
+"""Summed-area tables of matrices on the device, from which the sums over any overlap of a window follow."""
 
 from __future__ import annotations
 
@@ -11,34 +11,17 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges, Strips
-from xcorr_app.gpu.peaks.table_launches import SMALL, overlap_sums_launch, small_table_launch, strip_rows
+from xcorr_app.gpu.peaks.table_launches import SMALL, small_table_launch, strip_rows, summed_area_launch
 from xcorr_app.gpu.runtime.binder import BoundLaunch
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.scratch import Scratch
 
-__all__ = ["RectangleTables"]
+__all__ = ["SummedAreaTables"]
 
 
-class RectangleTables:
-    """Makes tables for matrices of fixed shapes and a fixed window of shifts.
-
-    Parameters
-    ----------
-    window : Problem
-        Shapes and window; its batch does not matter.
-
-    Attributes
-    ----------
-    edges : OverlapEdges
-        Where overlaps begin and end.
-    rows, columns : cupy.ndarray of int32, shape (shifts, 5)
-        The edges of every shift, on the device.
-    sizes : tuple of int
-        Number of edges: left rows, left columns, right rows, right columns.
-    cells : tuple of int
-        Elements of a left table and of a right table.
-    """
+class SummedAreaTables:
+    """Makes tables for matrices of fixed shapes and a fixed window of shifts."""
 
     def __init__(self, window: Problem) -> None:
         cupy = importlib.import_module("cupy")
@@ -101,7 +84,7 @@ class _Side:
         rows, columns = self._shape
         strips = Strips.of(self._row_edges, strip_rows(count, self._height, device_limits(current_device())))
         strip_count, bands = strips.rows.shape[0], strips.edge_of_band.size
-        launch = overlap_sums_launch(element, count, self._width, strip_count)
+        launch = summed_area_launch(element, count, self._width, strip_count)
         numbers = (self._height, self._width, strip_count, bands, rows, columns - 1)
         on_device = self._cupy.asarray(strips.rows), self._cupy.asarray(strips.edge_of_band)
         scratch = Scratch((count * bands * (columns - 1) * 2, "float64"), counters=count)

@@ -11,9 +11,19 @@ import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["LOG2_TO_DENSITY", "MIX_CHANNELS", "mix_launch", "mixing_argument", "sums_in_double"]
+__all__ = [
+    "LOG2_TO_DENSITY",
+    "MIX_CHANNELS",
+    "TUNABLES",
+    "allows_vector",
+    "mix_launch",
+    "mixing_argument",
+    "sums_in_double",
+    "why_not_streamed",
+]
 
 MIX_CHANNELS = 32
 """Most channels, of either side, of the streaming form: a thread holds a pixel's results in registers."""
@@ -22,6 +32,9 @@ LOG2_TO_DENSITY = -math.log10(2.0)
 
 EXACT_CHANNELS = 8
 """Up to so many channels on both sides integer results are summed in double, as on the CPU: memory is slower still."""
+
+TUNABLES = frozenset(("THREADS", "MIN_BLOCKS", "PIXELS", "VECTOR", "FILTERS", "LOADS", "UNROLL"))
+"""Macros that a caller may set; the last four for planes."""
 
 _THREADS = 128
 _VECTOR_BYTES, _MOST_VECTOR = 16, 8
@@ -46,31 +59,29 @@ def sums_in_double(problem: PointwiseProblem) -> bool:
     return few and problem.result_type != "float32" and not problem.density
 
 
+def allows_vector(problem: PointwiseProblem, alignment: int, vector: int) -> bool:
+    """Whether planes are made of whole vectors of so many pixels, which begin where vectors may."""
+    return problem.inner % vector == 0 and alignment % (vector * max(problem.image_bytes, problem.result_bytes)) == 0
+
+
+def why_not_streamed(
+    kernel: str, problem: PointwiseProblem, alignment: int, limits: DeviceLimits, what: str = ""
+) -> str | None:
+    """Say why a kernel that streams pixels through tensor cores does not compute a problem, if it does not."""
+    few = max(problem.channels, problem.filters) <= MIX_CHANNELS
+    if few and allows_vector(problem, alignment, 4) and limits.has_tensor_cores:
+        return None
+    return (
+        f"{kernel} takes planes of whole fours of up to {MIX_CHANNELS} channels{what}, "
+        f"from compute capability 8.0 on, not {problem}"
+    )
+
+
 def mix_launch(problem: PointwiseProblem, *, alignment: int = 16, tuning: Mapping[str, int] | None = None) -> Launch:
-    """Choose grid and defines of the streaming form.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of at most `MIX_CHANNELS` channels on both sides.
-    alignment : int, optional
-        Power of two that divides the addresses of stack and result, in bytes.
-    tuning : mapping, optional
-        Macros that replace those chosen here: THREADS, MIN_BLOCKS, PIXELS and, for planes, VECTOR, FILTERS, LOADS,
-        UNROLL.
-
-    Returns
-    -------
-    Launch
-        Takes stack, result, counters and `mixing_argument`.
-
-    Raises
-    ------
-    ArgumentError
-        For more channels, and for more blocks than a grid has.
-    """
+    """Choose grid and defines of the streaming form."""
     if max(problem.channels, problem.filters) > MIX_CHANNELS:
         raise ArgumentError(f"mix computes up to {MIX_CHANNELS} channels, not {problem.channels} to {problem.filters}")
+    refuse_unknown("mix", tuning or (), TUNABLES)
     chosen = _interleaved(problem, alignment) if problem.interleaved else _planar(problem, alignment, tuning or {})
     chosen = {"THREADS": _THREADS, **chosen, **(tuning or {})}
     defines: dict[str, str | int] = {
@@ -92,24 +103,7 @@ def mix_launch(problem: PointwiseProblem, *, alignment: int = 16, tuning: Mappin
 
 
 def mixing_argument(matrix: npt.NDArray[Any], problem: PointwiseProblem, launch: Launch, white: float = 1.0) -> Any:
-    """Pack what the kernel takes by value: the matrix in its order, and sizes.
-
-    Parameters
-    ----------
-    matrix : ndarray
-        (filters, channels).
-    problem : PointwiseProblem
-        That `launch` was made for.
-    launch : Launch
-        Of `mix_launch`.
-    white : float, optional
-        Intensity of an empty field, for a problem of densities.
-
-    Returns
-    -------
-    ndarray
-        One structured element.
-    """
+    """Pack what the kernel takes by value: the matrix in its order, and sizes."""
     filters = int(launch.defines.get("FILTERS", problem.filters))
     groups = ceil_div(problem.filters, filters)
     sums = np.dtype(np.float64 if launch.defines["SUM_TYPE"] == "double" else np.float32)

@@ -8,22 +8,23 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
+from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS, allows_vector, why_not_streamed
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["byte_matrix", "bytes_argument", "bytes_launch", "can_mix_bytes", "has_widest_loads"]
+__all__ = ["TUNABLES", "byte_matrix", "bytes_argument", "bytes_launch", "has_widest_loads", "why_not_bytes"]
 
-_VECTOR_BYTES, _LEAST_VECTOR = 16, 4
-"""Of the wider type, a load or store where planes allow it; the fewest pixels of one."""
+_VECTOR_BYTES = 16
+"""Of the wider type, a load or store where planes allow it."""
 _THREADS = 64
 """Of a block."""
 _BLOCKS, _BLOCKS_OF_LESS = 4, 6
 """Blocks of a multiprocessor, where a warp's work takes all the registers that it may have: sixteen pixels a lane, or
 more channels than sixteen on either side; and elsewhere, to keep memory as busy."""
 _MOST_PIXELS_OF_LANE = 16
-_TUNABLES = ("THREADS", "MIN_BLOCKS", "VECTOR")
+TUNABLES = frozenset(("THREADS", "MIN_BLOCKS", "VECTOR"))
+"""Macros that a caller may set."""
 
 _MOST_PIXELS = 2**31 - 2**10
 """Of a plane: a strip's last pixel still has a number of 32 bits."""
@@ -36,27 +37,13 @@ _EXPONENTS = -60, 60
 """Of sizes, as floats hold them: beyond the upper all but zero is clipped, below the lower all is rounded to zero."""
 
 
-def can_mix_bytes(problem: PointwiseProblem, alignment: int, limits: DeviceLimits) -> bool:
-    """Whether the kernel computes a problem.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Any.
-    alignment : int
-        Power of two that divides the addresses of stack and result, in bytes.
-    limits : DeviceLimits
-        Of the device.
-
-    Returns
-    -------
-    bool
-        Integers to integers, not densities, in planes of whole fours that begin where fours may, of less than 2^31
-        pixels, up to `MIX_CHANNELS` channels, on tensor cores.
-    """
-    few = max(problem.channels, problem.filters) <= MIX_CHANNELS and problem.inner <= _MOST_PIXELS
+def why_not_bytes(problem: PointwiseProblem, alignment: int, limits: DeviceLimits) -> str | None:
+    """Say why the kernel does not compute a problem, if it does not."""
     integers = "float32" not in (problem.image_type, problem.result_type) and not problem.density
-    return few and integers and limits.has_tensor_cores and _allows(problem, alignment, _LEAST_VECTOR)
+    what = " of integers"
+    if not integers or problem.inner > _MOST_PIXELS:
+        return f"mix_bytes takes planes of whole fours of up to {MIX_CHANNELS} channels{what}, not {problem}"
+    return why_not_streamed("mix_bytes", problem, alignment, limits, what)
 
 
 def bytes_launch(
@@ -66,36 +53,12 @@ def bytes_launch(
     alignment: int = 16,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
-    """Choose grid and defines.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    limits : DeviceLimits
-        Of the device.
-    alignment : int, optional
-        Power of two that divides the addresses of stack and result, in bytes.
-    tuning : mapping, optional
-        What replaces THREADS, MIN_BLOCKS and VECTOR.
-
-    Returns
-    -------
-    Launch
-        Takes stack, result, counters, `byte_matrix` and `bytes_argument`.
-
-    Raises
-    ------
-    ArgumentError
-        For what the kernel does not compute, and for a name that it does not have.
-    """
-    if not can_mix_bytes(problem, alignment, limits):
-        raise ArgumentError(
-            f"mix_bytes takes planes of whole fours of up to {MIX_CHANNELS} channels of integers, not {problem}"
-        )
-    refuse_unknown("mix_bytes", tuning or (), _TUNABLES)
+    """Choose grid and defines."""
+    if refusal := why_not_bytes(problem, alignment, limits):
+        raise ArgumentError(refusal)
+    refuse_unknown("mix_bytes", tuning or (), TUNABLES)
     vector = _VECTOR_BYTES // max(problem.image_bytes, problem.result_bytes)
-    while not _allows(problem, alignment, vector):
+    while not allows_vector(problem, alignment, vector):
         vector //= 2
     full = max(problem.channels, problem.filters) > _ROWS or vector == _MOST_PIXELS_OF_LANE
     chosen = {
@@ -119,22 +82,7 @@ def bytes_launch(
 
 
 def byte_matrix(matrix: Any, problem: PointwiseProblem, xp: Any) -> Any:
-    """Bring a matrix into the kernel's order: whole numbers of four bytes, times a power of two for each row.
-
-    Parameters
-    ----------
-    matrix : ndarray
-        (filters, channels), in host or device memory.
-    problem : PointwiseProblem
-        Whose matrix it is.
-    xp : module
-        Whose array is made: cupy.
-
-    Returns
-    -------
-    ndarray
-        uint32; `mix_bytes.cu` says what is where.
-    """
+    """Bring a matrix into the kernel's order: whole numbers of four bytes, times a power of two for each row."""
     own = np if isinstance(matrix, np.ndarray) else xp  # one transfer of what is small
     factors = own.asarray(matrix, np.float64)
     exponents = own.frexp(abs(factors).max(axis=1, keepdims=True))[1]  # sizes are below 2^exponent
@@ -156,20 +104,7 @@ def byte_matrix(matrix: Any, problem: PointwiseProblem, xp: Any) -> Any:
 
 
 def bytes_argument(problem: PointwiseProblem, launch: Launch) -> Any:
-    """Pack the sizes as the kernel takes them: a struct by value.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        That the launch was made for.
-    launch : Launch
-        Of `bytes_launch`.
-
-    Returns
-    -------
-    ndarray
-        One structured element.
-    """
+    """Pack the sizes as the kernel takes them: a struct by value."""
     strips, warps = ceil_div(problem.inner, 8 * int(launch.defines["VECTOR"])), launch.blocks * launch.threads // WARP
     names = ("strips_a_plane", "strips", "warps", "images_further", "strips_further")
     numbers = (strips, problem.outer * strips, warps, *divmod(warps, strips), problem.inner)
@@ -178,9 +113,4 @@ def bytes_argument(problem: PointwiseProblem, launch: Launch) -> Any:
 
 def has_widest_loads(problem: PointwiseProblem, alignment: int) -> bool:
     """Whether planes are made of whole vectors of 16 bytes, or of as many pixels as 16 bytes of the wider type hold."""
-    return _allows(problem, alignment, _VECTOR_BYTES // max(problem.image_bytes, problem.result_bytes))
-
-
-def _allows(problem: PointwiseProblem, alignment: int, vector: int) -> bool:
-    """Whether planes are made of whole vectors that begin where vectors may."""
-    return problem.inner % vector == 0 and alignment % (vector * max(problem.image_bytes, problem.result_bytes)) == 0
+    return allows_vector(problem, alignment, _VECTOR_BYTES // max(problem.image_bytes, problem.result_bytes))

@@ -8,44 +8,20 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
+from xcorr_app.gpu.pointwise.mix import why_not_streamed
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["can_split", "split_argument", "split_launch"]
+__all__ = ["TUNABLES", "split_argument", "split_launch"]
 
 _STRIP = 32
 """Pixels that a warp mixes at a time."""
-_VECTOR = 4
-"""Pixels of a load or store."""
 _THREADS, _BLOCKS, _BLOCKS_THAT_ROUND = 64, 6, 4
 """Of a block; blocks of a multiprocessor, whose registers hold the matrix and a strip for each warp; the same where
 floats are rounded to integers, which takes more of them."""
-_TUNABLES = ("THREADS", "MIN_BLOCKS")
-
-
-def can_split(problem: PointwiseProblem, alignment: int, limits: DeviceLimits) -> bool:
-    """Whether the kernel computes a problem.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Any.
-    alignment : int
-        Power of two that divides the addresses of stack and result, in bytes.
-    limits : DeviceLimits
-        Of the device.
-
-    Returns
-    -------
-    bool
-        Planes of whole fours that begin where fours may, up to `MIX_CHANNELS` channels, on tensor cores.
-    """
-    few = max(problem.channels, problem.filters) <= MIX_CHANNELS
-    vector_bytes = _VECTOR * max(problem.image_bytes, problem.result_bytes)
-    vectors = problem.inner % _VECTOR == 0 and alignment % vector_bytes == 0
-    return few and vectors and limits.has_tensor_cores
+TUNABLES = frozenset(("THREADS", "MIN_BLOCKS"))
+"""Macros that a caller may set."""
 
 
 def split_launch(
@@ -55,32 +31,10 @@ def split_launch(
     alignment: int = 16,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
-    """Choose grid and defines.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    limits : DeviceLimits
-        Of the device.
-    alignment : int, optional
-        Power of two that divides the addresses of stack and result, in bytes.
-    tuning : mapping, optional
-        What replaces THREADS and MIN_BLOCKS.
-
-    Returns
-    -------
-    Launch
-        Takes stack, result, counters, stored matrix and `split_argument`; `extra` holds the number after them.
-
-    Raises
-    ------
-    ArgumentError
-        For what the kernel does not compute, and for a name that it does not have.
-    """
-    if not can_split(problem, alignment, limits):
-        raise ArgumentError(f"mix_split takes planes of whole fours of up to {MIX_CHANNELS} channels, not {problem}")
-    refuse_unknown("mix_split", tuning or (), _TUNABLES)
+    """Choose grid and defines."""
+    if refusal := why_not_streamed("mix_split", problem, alignment, limits):
+        raise ArgumentError(refusal)
+    refuse_unknown("mix_split", tuning or (), TUNABLES)
     rounds = problem.image_type == "float32" and problem.result_type != "float32"
     chosen = {"THREADS": _THREADS, "MIN_BLOCKS": _BLOCKS_THAT_ROUND if rounds else _BLOCKS, **(tuning or {})}
     defines: dict[str, str | int] = {
@@ -97,20 +51,7 @@ def split_launch(
 
 
 def split_argument(problem: PointwiseProblem, white: float = 1.0) -> Any:
-    """Pack the sizes as the kernel takes them: a struct by value.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        That the launch was made for.
-    white : float, optional
-        Intensity of an empty field, for a problem of densities.
-
-    Returns
-    -------
-    ndarray
-        One structured element.
-    """
+    """Pack the sizes as the kernel takes them: a struct by value."""
     strips = ceil_div(problem.inner, _STRIP)
     fields = [("pitch", "i4"), ("scale", "f4"), ("strips_a_plane", "i4"), ("strips", "i4"), ("inner", "i8")]
     pitch = ceil_div(problem.filters, 4) * 4

@@ -154,22 +154,6 @@ def plan_pointwise(
 ) -> PointwisePlan:
     """Choose tiles for a pointwise convolution.
 
-    Parameters
-    ----------
-    filters, channels : int
-        Rows and columns of the matrix, 1 to 4096.
-    pixels : int
-        Of all images together, at least 1.
-    limits : DeviceLimits
-        Of the device.
-    channel_count : int, optional
-        Leave only this one to choose from.
-
-    Raises
-    ------
-    ArgumentError
-        If a size is out of range, or the device has too little of something for the smallest tiles.
-
     Examples
     --------
     >>> h200 = DeviceLimits(132, 232448, 65536, 255, 233472, 1024)

@@ -10,9 +10,11 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["MOST_CHANNELS", "POINTWISE_TYPES", "PointwiseProblem"]
+__all__ = ["MOST_CHANNELS", "MOST_ELEMENTS", "POINTWISE_TYPES", "PointwiseProblem"]
 
 MOST_CHANNELS = 4096
+MOST_ELEMENTS = 2**31 - 2**17
+"""Of a stack, a result or all filters in one launch, whose offsets are 32 bits wide; the last blocks reach beyond."""
 POINTWISE_TYPES = INPUT_TYPES
 """NumPy name of every type that stacks and results may have, and its name in CUDA C++."""
 
@@ -79,13 +81,7 @@ class PointwiseProblem:
         return np.dtype(self.result_type).itemsize
 
     def macros(self) -> dict[str, str | int]:
-        """Types of the elements and what is done to them, as the kernels that mix take them.
-
-        Returns
-        -------
-        dict
-            Macro -> value.
-        """
+        """Types of the elements and what is done to them, as the kernels that mix take them."""
         return {
             "IMAGE_TYPE": POINTWISE_TYPES[self.image_type],
             "RESULT_TYPE": POINTWISE_TYPES[self.result_type],
@@ -95,17 +91,6 @@ class PointwiseProblem:
         }
 
     def in_parts_of(self, most: int) -> Iterator[tuple[int, PointwiseProblem]]:
-        """Cut the stack along its outer axis.
-
-        Parameters
-        ----------
-        most : int
-            Largest `outer` of a part.
-
-        Yields
-        ------
-        tuple
-            Where the part begins on the outer axis, and its problem.
-        """
+        """Cut the stack along its outer axis."""
         for start in range(0, self.outer, most):
             yield start, replace(self, outer=min(most, self.outer - start))

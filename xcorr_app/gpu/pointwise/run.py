@@ -13,14 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.pointwise.launches import parts_of, pointwise_launch
+from xcorr_app.gpu.pointwise.kernels import parts_of, pointwise_launch
 from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY, mixing_argument
 from xcorr_app.gpu.pointwise.mix_bytes import byte_matrix, bytes_argument
 from xcorr_app.gpu.pointwise.mix_split import split_argument
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_argument
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
-from xcorr_app.gpu.pointwise.tiles import StoredMatrix, pointwise_argument, segment_sum_launch, stored_matrix
+from xcorr_app.gpu.pointwise.tiles import StoredMatrix, add_segments_launch, pointwise_argument, stored_matrix
 from xcorr_app.gpu.runtime.arrays import is_device_array, to_host
 from xcorr_app.gpu.runtime.binder import BoundLaunch
 from xcorr_app.gpu.runtime.launch import Launch
@@ -46,50 +46,7 @@ def pointwise_on_device(
     tuning: Mapping[str, int] | None = None,
     out: Any = None,
 ) -> Any:
-    """Multiply the channel vector of every pixel by a matrix.
-
-    Parameters
-    ----------
-    stack : cupy.ndarray
-        (..., channels, ...) of uint8, uint16, int16 or float32; copied where it is not dense.
-    matrix : array_like
-        (filters, channels), each from 1 to 4096, in host or device memory. A `StoredMatrix` saves the kernels for many
-        channels their preparation.
-    axis : int, optional
-        Of the channels.
-    target : data-type, optional
-        Of the result: the stack's own, or another of these types. Integers are rounded half to even and clipped.
-    log_white : float, optional
-        Mix the optical density ``-log10(max(stack / log_white, 1e-6))`` instead of the stack.
-    clip : bool, optional
-        Replace negative results by zero.
-    clipped : cupy.ndarray, optional
-        uint64, of `COUNTERS` elements, to which the number of values beyond the range of an integer result is added:
-        their sum is the number. Nothing waits for the device.
-    kernel : str, optional
-        ``"auto"`` or one of `xcorr_app.gpu.pointwise.launches.POINTWISE_KERNELS`.
-    tuning : mapping, optional
-        Macros that replace those of the table.
-    out : cupy.ndarray, optional
-        Dense array to write into, apart from the stack.
-
-    Returns
-    -------
-    cupy.ndarray
-        (..., filters, ...), the channels where they were. Sums are float32; float64 where up to 8 channels on both
-        sides are rounded to integers, and whole numbers in `mix_bytes`.
-
-    Raises
-    ------
-    ShapeError
-        Where shapes do not fit.
-    DataTypeError
-        For types that no kernel reads or writes.
-    ArgumentError
-        For what the launcher refuses.
-    DeviceError
-        Where a kernel does not compile.
-    """
+    """Multiply the channel vector of every pixel by a matrix."""
     cupy = sys.modules["cupy"]  # whose array this is
     kept = isinstance(matrix, StoredMatrix) or is_device_array(matrix)
     factors: Any = matrix if kept else np.asarray(matrix, np.float64)
@@ -183,7 +140,7 @@ def _bound_parts(
     parts = []
     for first, piece in parts_of(problem, kernel, **options):
         launch = pointwise_launch(piece, kernel, tuning=dict(macros), **options)
-        then = segment_sum_launch(piece, launch.segments) if launch.segments > 1 else None
+        then = add_segments_launch(piece.pixels * piece.filters, launch.segments) if launch.segments > 1 else None
         bound = BoundLaunch.of(launch, launch.extra)
         parts.append(_Part(first, piece, launch, bound, None if then is None else BoundLaunch.of(then, then.extra)))
     return tuple(parts)

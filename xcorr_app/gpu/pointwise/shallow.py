@@ -23,7 +23,10 @@ from xcorr_app.gpu.pointwise.shallow_plan import (
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["shallow_argument", "shallow_launch"]
+__all__ = ["TUNABLES", "shallow_argument", "shallow_launch"]
+
+TUNABLES = frozenset(("PIXELS_X", "PIXELS_Y", "GROUP", "THREADS", "MIN_BLOCKS", "SHARE"))
+"""Macros that a caller may set, and SHARE, the filters of a block."""
 
 _MOST_BLOCKS = 2**31 - 1
 
@@ -35,32 +38,9 @@ def shallow_launch(
     device: DeviceLimits | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
-    """Choose grid and defines.
-
-    Parameters
-    ----------
-    problem : ShallowProblem
-        Of a part.
-    alignment : int, optional
-        Power of two that divides the addresses of images and results, in bytes.
-    device : DeviceLimits, optional
-        Limits to keep; without it those that every device has.
-    tuning : mapping, optional
-        What replaces the plan: PIXELS_X, PIXELS_Y, GROUP, THREADS, MIN_BLOCKS, and SHARE, the filters of a block.
-
-    Returns
-    -------
-    Launch
-        Takes images, results, counters, a bank or a stored matrix, and `shallow_argument`; `extra` holds the number
-        after them.
-
-    Raises
-    ------
-    ArgumentError
-        For a name that the kernel does not have, for more values than registers, and for more blocks than a grid has.
-    """
+    """Choose grid and defines."""
     device, tuning = device or DeviceLimits(), tuning or {}
-    refuse_unknown("shallow", tuning, ("PIXELS_X", "PIXELS_Y", "GROUP", "THREADS", "MIN_BLOCKS", "SHARE"))
+    refuse_unknown("shallow", tuning, TUNABLES)
     threads = tuning.get("THREADS", THREADS)
     patch, share = plan_for(problem, device, alignment=alignment, group=tuning.get("GROUP"), threads=threads)
     if "PIXELS_X" in tuning or "PIXELS_Y" in tuning:
@@ -97,22 +77,7 @@ def shallow_launch(
 
 
 def shallow_argument(problem: ShallowProblem, launch: Launch, white: float = 1.0) -> Any:
-    """Pack the sizes as the kernel takes them: a struct by value.
-
-    Parameters
-    ----------
-    problem : ShallowProblem
-        That `launch` was made for.
-    launch : Launch
-        Of `shallow_launch`.
-    white : float, optional
-        Intensity of an empty field, for a problem of densities.
-
-    Returns
-    -------
-    ndarray
-        One structured element.
-    """
+    """Pack the sizes as the kernel takes them: a struct by value."""
     layer, macros = problem.layer, launch.defines
     patch = Patch(int(macros["PIXELS_X"]), int(macros["PIXELS_Y"]), int(macros["VECTOR_IN"]), int(macros["VECTOR_OUT"]))
     width, out_width = patch.widths(problem)
@@ -127,7 +92,6 @@ def shallow_argument(problem: ShallowProblem, launch: Launch, white: float = 1.0
         "channel": layer.height * layer.width,
         "out_width": out_width,
         "plane": layer.out_height * layer.out_width,
-        "plane_pitch": problem.plane_pitch,
     }
     packed = np.zeros((), np.dtype([*((name, "i4") for name in numbers), ("scale", "f4")]))
     for name, number in numbers.items():

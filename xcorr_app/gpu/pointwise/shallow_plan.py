@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.im2win.problem import Im2winProblem
-from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.convolution import Convolution
+from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS, PointwiseProblem
 from xcorr_app.gpu.runtime.launch import WARP, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -24,12 +24,14 @@ __all__ = [
     "patch_of",
     "plan_for",
     "resident_blocks",
+    "shallow_cycles",
     "shared_bytes_of",
+    "why_not_pixels",
 ]
 
 _DEEPEST = 64
 """Products in a result up to which the kernel is chosen where a thread has enough results."""
-_FEWEST_PIXELS = 4
+_MIN_PIXELS = 4
 """Results of a thread from which it is: four multiply-adds or more for each of the filters' elements read."""
 
 THREADS = 128
@@ -57,26 +59,32 @@ _BYTES_PER_CYCLE = 2110  # that the device copies: 3.97 TB/s at 1.88 GHz
 _PARTIAL_LINES = 2  # times that its results take where warps write pieces of several rows: the pieces end within lines
 
 
+def why_not_pixels(problem: PointwiseProblem) -> str | None:
+    """Say why the kernel does not mix the channels of a problem, if it does not."""
+    if problem.interleaved:
+        return f"shallow mixes planes, not channels that lie side by side: {problem}"
+    if problem.channels * problem.inner > MOST_ELEMENTS:
+        return f"one image has more than {MOST_ELEMENTS} elements: cut it into parts ({problem})"
+    return None
+
+
 @dataclass(frozen=True)
 class ShallowProblem:
     """Sizes and types; a pointwise problem's planes are single rows.
 
     Attributes
     ----------
-    layer : Im2winProblem
+    layer : Convolution
         Sizes.
     image_type, result_type : str
         NumPy names, of `POINTWISE_TYPES`.
     density, clip, count : bool
         As in `PointwiseProblem`.
-    plane_pitch : int
-        Elements from one plane of the results to the next.
     bank : bool
         Whether filters come as a bank holds them, not as a matrix.
     """
 
-    layer: Im2winProblem
-    plane_pitch: int
+    layer: Convolution
     image_type: str = "float32"
     result_type: str = "float32"
     density: bool = False
@@ -85,19 +93,20 @@ class ShallowProblem:
     bank: bool = False
 
     @classmethod
-    def of_layer(cls, layer: Im2winProblem, plane_pitch: int | None = None) -> ShallowProblem:
-        """Return a convolution of float32 images; filters of one element see planes as rows."""
-        if layer.filter_height == layer.filter_width == layer.stride == 1:
-            inner = layer.height * layer.width
-            layer = Im2winProblem(layer.images, layer.channels, 1, inner, layer.filters, 1, 1)
-        return cls(layer, plane_pitch or layer.out_height * layer.out_width, bank=True)
-
-    @classmethod
     def of_pixels(cls, problem: PointwiseProblem) -> ShallowProblem:
         """Return a pointwise problem of planes."""
-        layer = Im2winProblem(problem.outer, problem.channels, 1, problem.inner, problem.filters, 1, 1)
+        if refusal := why_not_pixels(problem):
+            raise ArgumentError(refusal)
+        layer = Convolution(problem.outer, problem.channels, 1, problem.inner, problem.filters, 1, 1)
         types = (problem.image_type, problem.result_type)
-        return cls(layer, problem.inner, *types, problem.density, problem.clip, problem.count)
+        return cls(layer, *types, problem.density, problem.clip, problem.count)
+
+    @classmethod
+    def of_bank(cls, layer: Convolution) -> ShallowProblem:
+        """Return a convolution of float32 images; filters of one element see planes as rows."""
+        if layer.filter_height == layer.filter_width == layer.stride == 1:
+            layer = Convolution(layer.images, layer.channels, 1, layer.height * layer.width, layer.filters, 1, 1)
+        return cls(layer, bank=True)
 
     @property
     def flat(self) -> bool:
@@ -132,12 +141,12 @@ class Patch:
         """Results of a filter."""
         return self.columns * self.rows
 
-    def values(self, layer: Im2winProblem) -> int:
+    def values(self, layer: Convolution) -> int:
         """Return how many values of the images it takes."""
         rows = (self.rows - 1) * layer.stride + layer.filter_height
         return layer.channels * rows * ((self.columns - 1) * layer.stride + layer.filter_width)
 
-    def registers(self, layer: Im2winProblem, group: int) -> int:
+    def registers(self, layer: Convolution, group: int) -> int:
         """Return what the values and the sums of a group take, and the addresses on the way to the values."""
         values = self.values(layer)
         addresses = values // (layer.channels * self.vector_in)
@@ -164,7 +173,7 @@ class Patch:
 def is_shallow(problem: ShallowProblem, alignment: int = 16) -> bool:
     """Whether a problem is one for this kernel: the rule that decides between it and the tiled product."""
     patches = _patches(problem, alignment)
-    return problem.layer.depth <= _DEEPEST and any(patch.pixels >= _FEWEST_PIXELS for patch in patches)
+    return problem.layer.depth <= _DEEPEST and any(patch.pixels >= _MIN_PIXELS for patch in patches)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -176,31 +185,7 @@ def plan_for(
     group: int | None = None,
     threads: int = THREADS,
 ) -> tuple[Patch, int]:
-    """Choose the patch of a thread and the filters of a block that take least time.
-
-    Parameters
-    ----------
-    problem : ShallowProblem
-        Of a part.
-    device : DeviceLimits
-        Whose multiprocessors share the blocks.
-    alignment : int, optional
-        Power of two that divides the addresses of images and results, in bytes.
-    group : int, optional
-        Filters that a thread sums at once; without it as many as `group_of` says.
-    threads : int, optional
-        Of a block.
-
-    Returns
-    -------
-    tuple
-        The patch and the number of filters: the first of equals.
-
-    Raises
-    ------
-    ArgumentError
-        Where the registers of a thread do not hold the values of one result.
-    """
+    """Choose the patch of a thread and the filters of a block that take least time."""
     patches = list(_patches(problem, alignment, group))
     if not patches:
         raise ArgumentError(f"shallow keeps all values of a result in registers: {problem.layer.depth} are too many")
@@ -237,7 +222,7 @@ def _patches(problem: ShallowProblem, alignment: int, given: int | None = None) 
         group = given or group_of(problem, patch)
         most = _MOST_VALUES - (0 if problem.result_type == "float32" else _REGISTERS_OF_INTEGERS)
         # Many results a thread are worth less than many warps.
-        crowded = pixels > _FEWEST_PIXELS and patch.values(layer) + group * pixels > most // 2
+        crowded = pixels > _MIN_PIXELS and patch.values(layer) + group * pixels > most // 2
         if patch.registers(layer, group) <= most and not crowded:
             yield patch
 
@@ -260,7 +245,7 @@ def patch_of(problem: ShallowProblem, columns: int, rows: int, alignment: int) -
 def _allows(problem: ShallowProblem, alignment: int, vector: int) -> bool:
     """Whether planes of the results begin where vectors may."""
     step = vector * problem.element_bytes[1]
-    return step <= 16 and alignment % step == 0 and problem.plane_pitch % vector == 0
+    return step <= 16 and alignment % step == 0 and problem.layer.out_height * problem.layer.out_width % vector == 0
 
 
 def shared_bytes_of(problem: ShallowProblem, share: int, group: int) -> int:
@@ -274,6 +259,12 @@ def resident_blocks(problem: ShallowProblem, patch: Patch, group: int, threads: 
     if 1 in (patch.vector_in, patch.vector_out):
         registers += _REGISTERS_OF_SCALARS
     return max(1, min(_REGISTERS // (threads * registers), _MOST_THREADS // threads))
+
+
+def shallow_cycles(problem: ShallowProblem, device: DeviceLimits, alignment: int = 16) -> float:
+    """Return what the model expects of the plan, in cycles of a multiprocessor."""
+    patch, share = plan_for(problem, device, alignment=alignment)
+    return _cycles(problem, patch, share, device, group_of(problem, patch), THREADS)
 
 
 def _cycles(problem: ShallowProblem, patch: Patch, share: int, device: DeviceLimits, group: int, threads: int) -> float:

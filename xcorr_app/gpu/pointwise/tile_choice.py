@@ -70,20 +70,7 @@ class Choice:
 
 
 def takes_planes(problem: PointwiseProblem, alignment: int) -> bool:
-    """Whether whole planes are copied: small ones whose sizes keep four pixels from being copied at once.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Any.
-    alignment : int
-        Power of two that divides the addresses of stack and result, in bytes.
-
-    Returns
-    -------
-    bool
-        Channels and filters in fours keep every copy and every store of the kernel on 16 bytes.
-    """
+    """Whether whole planes are copied: small ones whose sizes keep four pixels from being copied at once."""
     odd = problem.inner % 4 != 0 and 1 < problem.inner <= LARGEST_PLANE
     return odd and alignment >= 16 and problem.channels % 4 == 0 and problem.filters % 4 == 0
 
@@ -92,24 +79,7 @@ def takes_planes(problem: PointwiseProblem, alignment: int) -> bool:
 def choose_tile(
     problem: PointwiseProblem, limits: DeviceLimits, *, planes: bool = False, segments: int | None = None
 ) -> Choice:
-    """Choose the block's shape and who shares the channels, for the least time.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    limits : DeviceLimits
-        Of the device.
-    planes : bool, optional
-        Whether tiles hold whole planes.
-    segments : int, optional
-        The number to take, where it must not be chosen.
-
-    Returns
-    -------
-    Choice
-        The first of equals.
-    """
+    """Choose the block's shape and who shares the channels, for the least time."""
     plane = problem.inner if planes else 0
     choices = _candidates(problem, limits, plane, segments)
     return min(choices, key=lambda choice: modelled_cycles(problem, limits, choice, plane))
@@ -130,24 +100,7 @@ def _candidates(problem: PointwiseProblem, limits: DeviceLimits, plane: int, seg
 
 
 def modelled_cycles(problem: PointwiseProblem, limits: DeviceLimits, choice: Choice, plane: int) -> float:
-    """Return what the model expects of a choice.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    limits : DeviceLimits
-        Of the device.
-    choice : Choice
-        Any.
-    plane : int
-        Pixels of a plane where tiles hold whole planes, 0 where they do not.
-
-    Returns
-    -------
-    float
-        Cycles of a multiprocessor.
-    """
+    """Return what the model expects of a choice."""
     tile, depth, segments = choice.tile, choice.depth, choice.segments
     columns = tile.columns_used(plane)
     blocks = ceil_div(problem.filters, tile.filters) * ceil_div(problem.pixels, columns) * segments
@@ -161,14 +114,14 @@ def modelled_cycles(problem: PointwiseProblem, limits: DeviceLimits, choice: Cho
     shared_bytes = 4 * tile.shared_floats(depth, choice.buffers, plane) + limits.shared_bytes_reserved
     most = max(1, min(tile.resident_blocks, limits.shared_bytes_per_multiprocessor // shared_bytes))
     waves, rest = divmod(ceil_div(blocks, limits.multiprocessors), most)
-    turns = waves + (rest > 0)
-    work = ((waves * most + rest + turns * _BLOCKS_HALF) * warps + turns * _WARPS_HALF) / 4 * slots
+    rounds = waves + (rest > 0)
+    work = ((waves * most + rest + rounds * _BLOCKS_HALF) * warps + rounds * _WARPS_HALF) / 4 * slots
     work += _CYCLES_OF_GROUPS if tile.warps_k > 1 else 0
     dearer = 1 + _BESIDES_RUN / (plane * depth or columns)
     cached = 4 * blocks * steps * depth * (tile.filters + columns) * dearer / _CACHE_BYTES_PER_CYCLE
     results = 4 * problem.pixels * problem.filters
     moved = (4 * problem.channels * (problem.pixels + problem.filters) * dearer + results) / _BYTES_PER_CYCLE
-    waits = turns * max(0.0, steps / (choice.buffers - 1) - 1) * _CYCLES_OF_TRIP  # the first is the launch's
+    waits = rounds * max(0.0, steps / (choice.buffers - 1) - 1) * _CYCLES_OF_TRIP  # the first is the launch's
     cycles = _CYCLES_OF_LAUNCH + math.hypot(work, cached, moved, waits)  # the largest, and some of the others
     if segments > 1:
         cycles += _CYCLES_OF_SECOND_LAUNCH + 2 * segments * results / _CACHE_BYTES_PER_CYCLE

@@ -12,24 +12,23 @@ import numpy as np
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY
 from xcorr_app.gpu.pointwise.planner import plan_pointwise, shared_for
-from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS, PointwiseProblem
 from xcorr_app.gpu.pointwise.tile_choice import choose_tile, takes_planes
 from xcorr_app.gpu.pointwise.tile_shapes import MOST_DEPTH, ProductTile
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 __all__ = [
-    "MOST_ELEMENTS",
+    "BLOCKING_TUNABLES",
+    "TILED_TUNABLES",
     "StoredMatrix",
+    "add_segments_launch",
     "dynamic_launch",
     "pointwise_argument",
-    "segment_sum_launch",
     "stored_matrix",
     "tiled_launch",
+    "why_not_tiled",
 ]
-
-MOST_ELEMENTS = 2**31 - 2**17
-"""Of a stack and of a result in one launch, whose offsets are 32 bits wide."""
 
 _ROWS_BEYOND = MOST_DEPTH
 """Rows of zeros behind the stored matrix, for the last tile of channels."""
@@ -37,6 +36,14 @@ _CHANNELS_STAGED = 16
 """Channels between two barriers that `dynamic_launch` aims at."""
 _MOST_ROUNDS = 4
 _SUM_THREADS = 256
+BLOCKING_TUNABLES = frozenset(("ROUNDS", "MIN_BLOCKS", "CHANNEL_COUNT"))
+TILED_TUNABLES = frozenset(
+    (
+        *("LANES_M", "WARPS_M", "WARPS_N", "WARPS_K", "MICRO_M", "MICRO_N", "SPLIT", "MIN_BLOCKS"),
+        *("TILE_K", "BUFFERS", "SEGMENTS", "PLANE", "WIDE", "VECTOR", "PREFETCH", "FRAGMENTS"),
+    )
+)
+"""Macros that a caller may set, and SEGMENTS, the blocks that share the channels."""
 _TILED_DEFAULTS: Mapping[str, int] = {"VECTOR": 4, "PREFETCH": 1, "FRAGMENTS": 2}
 
 
@@ -65,22 +72,7 @@ class StoredMatrix:
 
 
 def stored_matrix(matrix: Any, xp: Any, *, density: bool = False) -> StoredMatrix:
-    """Bring a matrix into the kernels' order.
-
-    Parameters
-    ----------
-    matrix : ndarray
-        (filters, channels), in host or device memory.
-    xp : module
-        Whose arrays are made: cupy.
-    density : bool, optional
-        Whether optical densities are mixed: the kernels take log2, and the factor that is missing goes in here.
-
-    Returns
-    -------
-    StoredMatrix
-        A copy.
-    """
+    """Bring a matrix into the kernels' order."""
     filters, channels = matrix.shape
     values = xp.zeros((channels + _ROWS_BEYOND, ceil_div(filters, 4) * 4), np.float32)
     values[:channels, :filters] = xp.asarray(matrix * LOG2_TO_DENSITY if density else matrix, dtype=np.float32).T
@@ -88,20 +80,7 @@ def stored_matrix(matrix: Any, xp: Any, *, density: bool = False) -> StoredMatri
 
 
 def pointwise_argument(problem: PointwiseProblem, white: float = 1.0) -> Any:
-    """Pack the sizes as the kernels take them: a struct by value.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    white : float, optional
-        Intensity of an empty field, for a problem of densities.
-
-    Returns
-    -------
-    ndarray
-        One structured element.
-    """
+    """Pack the sizes as the kernels take them: a struct by value."""
     names = ("filters", "channels", "pitch", "inner", "pixels")
     packed = np.zeros((), np.dtype([*((name, "i4") for name in names), ("scale", "f4")]))
     pitch = ceil_div(problem.filters, 4) * 4
@@ -115,28 +94,9 @@ def pointwise_argument(problem: PointwiseProblem, white: float = 1.0) -> Any:
 def dynamic_launch(
     problem: PointwiseProblem, limits: DeviceLimits, *, tuning: Mapping[str, int] | None = None
 ) -> Launch:
-    """Return the launch of dynamic blocking, cut as the planner says.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    limits : DeviceLimits
-        Of the device.
-    tuning : mapping, optional
-        Macros that replace those of the plan: ROUNDS, MIN_BLOCKS; CHANNEL_COUNT makes the plan another one.
-
-    Returns
-    -------
-    Launch
-        Takes stack, result, counters, stored matrix and `pointwise_argument`; `extra` holds the numbers after them.
-
-    Raises
-    ------
-    ArgumentError
-        Where nothing fits the device, and for more elements than 32 bits count.
-    """
+    """Return the launch of dynamic blocking, cut as the planner says."""
     _check_elements(problem)
+    refuse_unknown("blocking", tuning or (), BLOCKING_TUNABLES)
     wanted = (tuning or {}).get("CHANNEL_COUNT")
     plan = plan_pointwise(problem.filters, problem.channels, problem.pixels, limits, wanted)
     count, groups, first = plan.channel_count, plan.lane_groups, plan.layout == "L1"
@@ -164,6 +124,13 @@ def dynamic_launch(
     return Launch("pointwise/pointwise", defines, blocks, 4 * WARP, shared_bytes, extra=extra)
 
 
+def why_not_tiled(problem: PointwiseProblem) -> str | None:
+    """Say why the tiled product does not compute a problem, if it does not."""
+    if (problem.image_type, problem.result_type) != ("float32", "float32") or problem.density or problem.clip:
+        return f"tiled multiplies float32 alone: take another kernel for {problem}"
+    return None
+
+
 def tiled_launch(
     problem: PointwiseProblem,
     limits: DeviceLimits,
@@ -172,37 +139,11 @@ def tiled_launch(
     segments: int | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch:
-    """Return the launch of the tiled product.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part, float32 both ways, neither densities nor clipped.
-    limits : DeviceLimits
-        Of the device.
-    alignment : int, optional
-        Power of two that divides the addresses of stack and result, in bytes.
-    segments : int, optional
-        Blocks that share the channels; without it as many as the model of the time says.
-    tuning : mapping, optional
-        Macros that replace those of the tile; SEGMENTS, which is none, stands for `segments`.
-
-    Returns
-    -------
-    Launch
-        Takes stack, result, workspace, stored matrix and `pointwise_argument`; `extra` holds the number after them.
-        With more than one segment, the workspace takes the sums of all but the first, each in the result's shape, and
-        `segment_sum_launch` ends the work.
-
-    Raises
-    ------
-    ArgumentError
-        For other types, densities and clipped results, tiles that no block can hold, and for more elements than 32 bits
-        count.
-    """
+    """Return the launch of the tiled product."""
     _check_elements(problem)
-    if (problem.image_type, problem.result_type) != ("float32", "float32") or problem.density or problem.clip:
-        raise ArgumentError(f"pointwise_tiled multiplies float32 alone: take another kernel for {problem}")
+    if refusal := why_not_tiled(problem):
+        raise ArgumentError(refusal)
+    refuse_unknown("tiled", tuning or (), TILED_TUNABLES)
     wanted = dict(tuning or {})
     segments = wanted.pop("SEGMENTS", segments)
     planes = takes_planes(problem, alignment)
@@ -232,26 +173,12 @@ def tiled_launch(
     return Launch("pointwise/pointwise_tiled", defines, blocks, tile.threads, shared_bytes, **options)
 
 
-def segment_sum_launch(problem: PointwiseProblem, segments: int) -> Launch:
-    """Return the launch that adds the workspace's sums to the result.
-
-    Parameters
-    ----------
-    problem : PointwiseProblem
-        Of a part.
-    segments : int
-        Of the product's launch.
-
-    Returns
-    -------
-    Launch
-        Takes result and workspace; `extra` holds the numbers after them.
-    """
-    elements = problem.pixels * problem.filters
+def add_segments_launch(elements: int, segments: int) -> Launch:
+    """Return the launch that adds the workspace's sums to a result of so many elements."""
     vector = 1 if elements % 4 else 4
     defines = {"VECTOR": vector, "THREADS": _SUM_THREADS}
     blocks = ceil_div(elements, vector * _SUM_THREADS)
-    return Launch("im2win/im2win_sum", defines, blocks, _SUM_THREADS, extra=(elements, segments))
+    return Launch("pointwise/add_segments", defines, blocks, _SUM_THREADS, extra=(elements, segments))
 
 
 def _check_elements(problem: PointwiseProblem) -> None:

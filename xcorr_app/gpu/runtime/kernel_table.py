@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 __all__ = ["KernelEntry"]
@@ -27,7 +26,7 @@ class KernelEntry(Generic[P]):
     accepts : callable
         ``accepts(problem, limits)``: None, or in words why it does not take the problem on such a device.
     launch : callable
-        Problem and options in, `Launch` (or the family's own group of launches) out.
+        Problem and options in, `xcorr_app.gpu.runtime.launch.Launch` (or the family's own group of launches) out.
     cost : callable or None
         ``cost(problem, limits)``: expected microseconds; None where it is never chosen by itself.
     tunables : frozenset of str
@@ -39,7 +38,7 @@ class KernelEntry(Generic[P]):
     name: str
     sources: tuple[str, ...]
     accepts: Callable[[P, DeviceLimits], str | None]
-    launch: Callable[..., Launch]
+    launch: Callable[..., Any]
     cost: Callable[[P, DeviceLimits], float] | None = None
     tunables: frozenset[str] = field(default=frozenset())
     document: str = ""

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
 
 from xcorr_app.errors import DeviceMemoryError
 
-__all__ = ["attempt", "free_bytes", "is_out_of_memory", "release_unused", "with_second_try"]
+__all__ = [
+    "attempt",
+    "free_bytes",
+    "in_parts",
+    "is_out_of_memory",
+    "or_on_host",
+    "release_unused",
+    "with_second_try",
+    "with_smaller",
+]
 
 T = TypeVar("T")
 
@@ -18,19 +27,7 @@ _WORDS = ("OUT_OF_MEMORY", "cudaErrorMemoryAllocation", "ALLOC_FAILED")
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Whether an exception says that device memory has run out.
-
-    Parameters
-    ----------
-    error : BaseException
-        Any.
-
-    Returns
-    -------
-    bool
-        True for CuPy's own exception, for those of CUDA's libraries that mean the same, and for `DeviceMemoryError`;
-        never for the host's `MemoryError`.
-    """
+    """Whether an exception says that device memory has run out."""
     kind = type(error)
     if isinstance(error, DeviceMemoryError):
         return True
@@ -48,33 +45,14 @@ def release_unused() -> None:
 
 
 def free_bytes() -> int:
-    """Bytes that arrays on the current device may still take, the pool's free blocks included.
-
-    Returns
-    -------
-    int
-        As of now; other processes may take them.
-    """
+    """Bytes that arrays on the current device may still take, the pool's free blocks included."""
     cupy = importlib.import_module("cupy")
     free, _ = cupy.cuda.Device().mem_info
     return int(free) + int(cupy.get_default_memory_pool().free_bytes())
 
 
 def attempt(job: Callable[..., T], *arguments: Any) -> list[T]:
-    """Run a job that device memory may be too small for.
-
-    Parameters
-    ----------
-    job : callable
-    *arguments
-        What it is called with.
-
-    Returns
-    -------
-    list
-        What the job returns, or nothing where device memory ran out. By then the exception is gone, and with it what
-        the job had allocated.
-    """
+    """Run a job that device memory may be too small for."""
     try:
         return [job(*arguments)]
     except Exception as error:
@@ -84,26 +62,7 @@ def attempt(job: Callable[..., T], *arguments: Any) -> list[T]:
 
 
 def with_second_try(job: Callable[..., T], *arguments: Any, what: str) -> T:
-    """Run a job; where device memory runs out, once more after `release_unused`.
-
-    Parameters
-    ----------
-    job : callable
-    *arguments
-        What it is called with.
-    what : str
-        Beginning of the error's message: what needs the memory, and how it could need less.
-
-    Returns
-    -------
-    object
-        What the job returns.
-
-    Raises
-    ------
-    DeviceMemoryError
-        If the memory does not suffice the second time either.
-    """
+    """Run a job; where device memory runs out, once more after `release_unused`."""
     if results := attempt(job, *arguments):
         return results[0]
     release_unused()
@@ -117,3 +76,47 @@ def with_second_try(job: Callable[..., T], *arguments: Any, what: str) -> T:
             f"{what}: {free:.2f} of {total:.1f} GB of device memory are free ({error}); "
             "the CPU's memory may do (--device cpu, or NumPy arrays)"
         ) from error
+
+
+def in_parts(
+    job: Callable[[int, int], T],
+    count: int,
+    *,
+    at_once: int | None = None,
+    what: str = "",
+    alone: Callable[[int], T] | None = None,
+) -> Iterator[tuple[int, T]]:
+    """Yield ``stop, job(start, stop)`` for consecutive ranges of `count` items, of up to `at_once` of them.
+
+    From where device memory runs out, ranges are half as long. An item that does not fit by itself is left to
+    ``alone(index)``, where that is given, else tried a second time, which may raise DeviceMemoryError about `what`.
+    """
+    size, start = min(count, at_once or count), 0
+    while start < count:
+        stop = min(start + size, count)
+        results = attempt(job, start, stop)
+        if not results:
+            release_unused()
+            if stop - start > 1:
+                size = (stop - start) // 2
+                continue
+            results = [with_second_try(job, start, stop, what=what) if alone is None else alone(start)]
+        start = stop
+        yield stop, results.pop()  # not kept while the next one is computed
+
+
+def with_smaller(job: Callable[[int], T], sizes: Iterable[int], what: str) -> T:
+    """Run ``job(size)`` with the first size that fits into device memory; DeviceMemoryError(what) if none does."""
+    for size in sizes:
+        if results := attempt(job, size):
+            return results[0]
+        release_unused()
+    raise DeviceMemoryError(what)
+
+
+def or_on_host(job: Callable[[], T], host_job: Callable[[], T]) -> T:
+    """Run a job on the device; where its memory runs out, the one that does the same on the CPU."""
+    if results := attempt(job):
+        return results[0]
+    release_unused()
+    return host_job()

@@ -1,4 +1,4 @@
-"""Long windows as short cosine series: what the sliding sums of ``kernels/filtering/sliding.cu`` are made from.
+"""Long windows as short cosine series: what the sliding sums of ``kernels/stencil/sliding.cu`` are made from.
 
 A window of 2 R + 1 taps is ``sum over k of amplitude_k * cos(angle_k * x)`` for ``|x| <= R`` and ends there, as
 SciPy's Gaussians do. Sugimoto and Kamata (2013, doi 10.1109/ICIP.2013.6738106) take multiples of one frequency whose
@@ -127,25 +127,6 @@ def gaussian_radius(sigma: float, truncate: float = 4.0) -> int:
 def gaussian_series(sigma: float, truncate: float = 4.0, tolerance: float = TOLERANCE) -> CosineSeries:
     """Fit the fewest cosines to the taps of `scipy.ndimage.gaussian_filter`.
 
-    Parameters
-    ----------
-    sigma : float
-        Standard deviation, in pixels; its radius must be at least `LEAST_RADIUS`.
-    truncate : float, optional
-        Radius in sigmas.
-    tolerance : float, optional
-        Most that the sum of differences may be.
-
-    Returns
-    -------
-    CosineSeries
-        Of at most `MOST_TERMS` terms.
-
-    Raises
-    ------
-    ArgumentError
-        The window is too short, or so many cosines do not suffice.
-
     Examples
     --------
     >>> series = gaussian_series(64.0)
@@ -177,11 +158,6 @@ def gaussian_series(sigma: float, truncate: float = 4.0, tolerance: float = TOLE
 def box_series(size: int) -> CosineSeries:
     """Return the running mean of an odd number of pixels: one term, no error.
 
-    Raises
-    ------
-    ArgumentError
-        The size is even, or below one.
-
     Examples
     --------
     >>> box_series(5).taps.round(3).tolist()
@@ -193,22 +169,7 @@ def box_series(size: int) -> CosineSeries:
 
 
 def source_rows(positions: Indices, length: int, boundary: str) -> Indices:
-    """Return the rows that stand for positions outside an image, as ``source_index`` of ``filter.cuh`` does.
-
-    Parameters
-    ----------
-    positions : array of int
-        Of rows, inside or not.
-    length : int
-        Rows of the image.
-    boundary : str
-        ``reflect``, ``mirror``, ``nearest``, ``wrap`` or ``constant``; for the last as for ``nearest``.
-
-    Returns
-    -------
-    array of int
-        From 0 to ``length - 1``.
-    """
+    """Return the rows that stand for positions outside an image, as ``source_index`` of ``filter.cuh`` does."""
     if boundary == "wrap":
         return np.asarray(positions % length)
     if boundary in ("nearest", "constant"):
@@ -220,24 +181,7 @@ def source_rows(positions: Indices, length: int, boundary: str) -> Indices:
 
 
 def start_table(series: CosineSeries, length: int, segment_rows: int, boundary: str) -> StartTable:
-    """Fold the boundary into the weights of the first sums of every segment of a column.
-
-    Parameters
-    ----------
-    series : CosineSeries
-        The window.
-    length : int
-        Rows of the image.
-    segment_rows : int
-        Rows of a segment.
-    boundary : str
-        As in `source_rows`.
-
-    Returns
-    -------
-    StartTable
-        The sums' rounding aside exact: images smaller than the window occur several times in it.
-    """
+    """Fold the boundary into the weights of the first sums of every segment of a column."""
     offsets = np.arange(-series.radius - 1, series.radius + 1)
     sums = series.weights(offsets)
     both = np.concatenate([sums, sums - series.weights(offsets + 1)], axis=1)

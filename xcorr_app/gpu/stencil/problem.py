@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -15,10 +15,11 @@ from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 __all__ = [
     "BOUNDARIES",
-    "FILTER_KERNELS",
     "FILTER_TYPES",
     "LARGEST_FILTER",
     "FilterProblem",
+    "boundary_macro",
+    "check_types",
     "stays_in_range",
     "taps_argument",
 ]
@@ -29,14 +30,9 @@ BOUNDARIES = ("reflect", "mirror", "nearest", "wrap", "constant", "valid")
 FILTER_TYPES = {**INPUT_TYPES, "float64": "double"}
 """NumPy name of every type that images and results may have, and its name in CUDA C++."""
 
-FILTER_KERNELS = ("reuse", "reuse_wide", "exchange_3", "exchange_5")
-"""Every kernel by name; the last two are the published exchanges, for filters of 3 and 5 columns."""
-
 LARGEST_FILTER = 63
+"""Most rows and columns of taps that are computed tap by tap."""
 _LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus warps
-_FEWEST_COLUMNS = {"reuse": 4, "reuse_wide": 4, "exchange_3": 1, "exchange_5": 1}
-"""Of a lane, whatever the tuning."""
-_FEWEST_SUMS = 6
 
 
 @dataclass(frozen=True)
@@ -48,7 +44,7 @@ class FilterProblem:
     image_shape : tuple of int
         (height, width) of one image, in pixels.
     filter_shape : tuple of int
-        Rows and columns of the taps, each from 1 to 63.
+        Rows and columns of the taps.
     count : int
         Number of images.
     boundary : str
@@ -66,8 +62,8 @@ class FilterProblem:
     def __post_init__(self) -> None:
         if min(*self.image_shape, self.count) < 1 or max(self.image_shape) >= 2**27:
             raise ShapeError(f"images need 1 to 2^27 - 1 pixels a side, and a stack one image: {self}")
-        if min(self.filter_shape) < 1 or max(self.filter_shape) > LARGEST_FILTER:
-            raise ShapeError(f"taps of shape {self.filter_shape}: 1 to {LARGEST_FILTER} rows and columns are computed")
+        if min(self.filter_shape) < 1:
+            raise ShapeError(f"taps of shape {self.filter_shape}: at least one row and one column are computed")
         if self.boundary not in BOUNDARIES:
             raise ArgumentError(f"unknown boundary {self.boundary!r}; choose from {', '.join(BOUNDARIES)}")
         if self.boundary == "valid" and any(self.origin):
@@ -91,47 +87,45 @@ class FilterProblem:
         (height, width), (rows, columns) = self.image_shape, self.filter_shape
         return (height - rows + 1, width - columns + 1) if self.boundary == "valid" else (height, width)
 
-    def parts(self, kernel: str) -> Iterator[tuple[int, FilterProblem]]:
-        """Cut the stack into launches whose indices fit 32 bits.
+    def parts(self, lane_columns: int = 1, rows: int = 1) -> Iterator[tuple[int, Self]]:
+        """Cut the stack into launches whose indices fit 32 bits, where lanes have so many columns, warps so many rows.
 
-        Parameters
-        ----------
-        kernel : str
-            One of `FILTER_KERNELS`.
-
-        Yields
-        ------
-        tuple
-            Number of the part's first image, and the part's problem.
+        Yields the number of a part's first image, and the part's problem.
         """
         height, width = self.result_shape
-        warps = ceil_div(width, _FEWEST_COLUMNS[kernel] * WARP) * ceil_div(height, _FEWEST_SUMS)
+        warps = ceil_div(width, lane_columns * WARP) * ceil_div(height, rows)
         most = max(1, _LARGEST_INDEX // (warps * WARP))
         for start in range(0, self.count, most):
             yield start, replace(self, count=min(most, self.count - start))
+
+    def numbers(self, rows: int) -> tuple[int, ...]:
+        """Kernel arguments that follow arrays and taps, for sub-blocks of so many rows."""
+        return (*self.image_shape, *self.result_shape, self.count, rows)
+
+    def defines(self) -> dict[str, str | int]:
+        """Macros that every kernel of the family takes."""
+        height, (top, left) = self.filter_shape[0], self.first
+        return {"FILTER_HEIGHT": height, "TOP": top, "LEFT": left, "BOUNDARY": boundary_macro(self.boundary)}
+
+
+def boundary_macro(boundary: str) -> str:
+    """Return what `filter.cuh` calls a boundary; ``valid`` never asks, so any does."""
+    return f"BOUNDARY_{'NEAREST' if boundary == 'valid' else boundary.upper()}"
+
+
+def check_types(*names: str) -> None:
+    """Raise ArgumentError for a type that no kernel of the family reads or writes."""
+    for name in names:
+        if name not in FILTER_TYPES:
+            raise ArgumentError(
+                f"filters read and write {', '.join(FILTER_TYPES)}, not {name}; convert the images first"
+            )
 
 
 def taps_argument(
     taps: npt.ArrayLike, outside: float, image_type: str, *, double_sums: bool = False
 ) -> npt.NDArray[Any]:
-    """Pack taps as the kernels take them: a struct by value.
-
-    Parameters
-    ----------
-    taps : array_like
-        (rows, columns).
-    outside : float
-        Value outside the image, for boundary ``constant``.
-    image_type : str
-        NumPy name of the images' type, which decides the type of the sums.
-    double_sums : bool, optional
-        As in `filter_launch`.
-
-    Returns
-    -------
-    ndarray
-        One structured element, of the sums' type: the taps row by row, `outside`, and the sum of all taps in two parts.
-    """
+    """Pack taps as the kernels take them: a struct by value."""
     sums = np.dtype(np.float64 if double_sums or image_type == "float64" else np.float32)
     flat = np.asarray(taps, sums).ravel()
     packed = np.zeros((), np.dtype([("at", sums, (flat.size,)), ("outside", sums), ("total", sums, (2,))]))
@@ -145,22 +139,7 @@ def taps_argument(
 def stays_in_range(
     least_tap: float, total: float, image_type: str, result_type: str, outside: float | None = None
 ) -> bool:
-    """Whether every result lies within its type's range whatever the images hold: weighted means of their values.
-
-    Parameters
-    ----------
-    least_tap, total : float
-        Smallest tap and sum of all.
-    image_type, result_type : str
-        NumPy names of the types.
-    outside : float or None
-        Value outside the image; None for boundaries that need none.
-
-    Returns
-    -------
-    bool
-        True for taps that are not negative and sum up to at most one, and for results that are not integers.
-    """
+    """Whether every result lies within its type's range whatever the images hold: weighted means of their values."""
     if np.dtype(result_type).kind == "f":
         return True
     if image_type != result_type:

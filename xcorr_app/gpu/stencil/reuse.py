@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
-from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.stencil.problem import FILTER_KERNELS, FILTER_TYPES, FilterProblem
+from xcorr_app.gpu.stencil.problem import FILTER_TYPES, LARGEST_FILTER, FilterProblem, check_types
 
-__all__ = ["filter_launch", "whole_waves"]
+__all__ = ["FILTER_KERNELS", "TUNABLES", "filter_launch", "filter_parts", "reuse_kernel", "whole_waves", "why_not"]
+
+FILTER_KERNELS = ("reuse", "reuse_wide", "exchange_3", "exchange_5")
+"""Kernels for taps of any rank; the last two are the published exchange of columns, for 3 and 5 columns."""
 
 _EXCHANGE_COLUMNS = {"exchange_3": 3, "exchange_5": 5}
 _EXCHANGE_ROWS = 9
@@ -48,8 +51,17 @@ _TUNING: dict[str, dict[str, int]] = {
     "exchange_3": {"WARPS": 4, "COLUMN_REUSE": 1, "ROW_REUSE": 1},
     "exchange_5": {"WARPS": 4, "COLUMN_REUSE": 1, "ROW_REUSE": 1},
 }
+TUNABLES: Mapping[str, frozenset[str]] = {
+    "reuse": frozenset(("WARPS", "ROWS_AHEAD", "BATCH_ROWS", "COLUMNS", "GROUPS", "BLOCKS", "BLOCK_ROWS")),
+    "reuse_wide": frozenset(("WARPS", "ROWS_AHEAD", "COLUMNS", "ROWS", "CHUNK", "BLOCKS", "FLUSH_ROWS")),
+    "exchange_3": frozenset(("WARPS", "COLUMN_REUSE", "ROW_REUSE", "BLOCK_ROWS")),
+    "exchange_5": frozenset(("WARPS", "COLUMN_REUSE", "ROW_REUSE", "BLOCK_ROWS")),
+}
+"""Macros of each kernel that a caller may set; BLOCK_ROWS is the number of rows of a warp."""
 _BLOCK_ROWS = (128, 64, 32)
-_FEWEST_ROWS = 8
+_MIN_SUMS = 6
+"""Rows of sums of a warp, whatever the tuning."""
+_MIN_ROWS = 8
 """Rows of results of a warp, whatever the tuning."""
 _BATCH = {"BATCH_ROWS": 2, "ROWS_AHEAD": 1}
 """Of `reuse`: rows arrive two at a time, so that they share a wait and the steps of the loop. Not where clipped results
@@ -76,62 +88,32 @@ def filter_launch(
 ) -> Launch:
     """Choose grid and defines of a filter kernel.
 
-    Parameters
-    ----------
-    problem : FilterProblem
-        Sizes, boundary and origin.
-    kernel : str, optional
-        One of `FILTER_KERNELS`, or ``"auto"``: ``reuse`` where its sums fit into registers, else ``reuse_wide``.
-    image_type, result_type : str, optional
-        NumPy names of the types, of `FILTER_TYPES`. Images of float64 are summed in float64, all others in float32.
-    double_sums : bool, optional
-        Sum in float64 whatever the images are.
-    clips : bool, optional
-        False where `stays_in_range` says so: results are then neither clipped nor counted.
-    device : DeviceLimits, optional
-        Decides how finely few images are cut.
-    tuning : mapping, optional
-        Values of the kernel's macros that replace the table's.
-
-    Returns
-    -------
-    Launch
-        Its `extra` holds all kernel arguments after the arrays and the taps.
-
-    Raises
-    ------
-    ArgumentError
-        For an unknown kernel or type, and for a filter that the kernel does not compute.
-
     Examples
     --------
     >>> filter_launch(FilterProblem((512, 512), (5, 5))).kernel
     'stencil/reuse'
     """
-    for name in (image_type, result_type):
-        if name not in FILTER_TYPES:
-            raise ArgumentError(
-                f"filters read and write {', '.join(FILTER_TYPES)}, not {name}; convert the images first"
-            )
+    check_types(image_type, result_type)
+    if max(problem.filter_shape) > LARGEST_FILTER:
+        raise ShapeError(f"taps of shape {problem.filter_shape}: 1 to {LARGEST_FILTER} rows and columns are computed")
     is_double = double_sums or image_type == "float64"
     if kernel == "auto":
-        kernel = "reuse" if _rolls(problem, is_double) else "reuse_wide"
-    _check_kernel(kernel, problem, is_double)
+        kernel = reuse_kernel(problem, is_double=is_double)
+    if refusal := why_not(kernel, problem, is_double=is_double):
+        raise ArgumentError(refusal)
     counts = clips and np.dtype(result_type).kind != "f"
     shape = _shape_of(kernel, problem, image_type, device or DeviceLimits(), is_double=is_double, counts=counts)
-    chosen = {**_TUNING[kernel], **shape, **(tuning or {})}
+    chosen = {**_TUNING[kernel], **shape}
+    refuse_unknown(kernel, tuning or (), TUNABLES[kernel])
+    chosen |= tuning or {}
     rows = chosen["ROWS"] if kernel == "reuse_wide" else chosen.pop("BLOCK_ROWS")
     if kernel == "reuse":
         chosen["WHOLE_LANES"] = int(problem.image_shape[1] % chosen["COLUMNS"] == 0)
-    boundary = "nearest" if problem.boundary == "valid" else problem.boundary
     defines: dict[str, str | int] = {
+        **problem.defines(),
         "IMAGE_TYPE": FILTER_TYPES[image_type],
         "RESULT_TYPE": FILTER_TYPES[result_type],
         "SUM_TYPE": "double" if is_double else "float",
-        "FILTER_HEIGHT": problem.filter_shape[0],
-        "TOP": problem.first[0],
-        "LEFT": problem.first[1],
-        "BOUNDARY": f"BOUNDARY_{boundary.upper()}",
         "CLIPS": int(clips),
         **chosen,
     }
@@ -139,32 +121,39 @@ def filter_launch(
         defines["FILTER_WIDTH"] = problem.filter_shape[1]
     columns = WARP * chosen.get("GROUPS", 1) * chosen.get("COLUMNS", 1)
     warps = problem.count * ceil_div(problem.result_shape[1], columns) * ceil_div(problem.result_shape[0], rows)
-    numbers = (*problem.image_shape, *problem.result_shape, problem.count, rows)
     blocks, threads = ceil_div(warps, chosen["WARPS"]), chosen["WARPS"] * WARP
     shared = 0 if kernel in _EXCHANGE_COLUMNS else _shared_bytes(problem, chosen, image_type, is_double)
-    return Launch(f"stencil/{kernel}", defines, blocks, threads, shared, extra=numbers)
+    return Launch(f"stencil/{kernel}", defines, blocks, threads, shared, extra=problem.numbers(rows))
 
 
-def _rolls(problem: FilterProblem, is_double: bool) -> bool:
+def filter_parts(problem: FilterProblem, kernel: str) -> Iterator[tuple[int, FilterProblem]]:
+    """Cut a stack into launches of a kernel, whatever its tuning."""
+    yield from problem.parts(1 if kernel in _EXCHANGE_COLUMNS else 4, _MIN_SUMS)
+
+
+def reuse_kernel(problem: FilterProblem, *, is_double: bool) -> str:
+    """Choose ``reuse`` where its rolling sums fit the registers and its code the cache, else ``reuse_wide``."""
     rows, columns = problem.filter_shape
     if is_double:
-        return rows * columns <= 49 and rows <= 7
+        return "reuse" if rows * columns <= 49 and rows <= 7 else "reuse_wide"
     pixels = problem.count * math.prod(problem.result_shape)
-    most = max(most for most, least_pixels in _ROLLING_ROWS.items() if pixels >= least_pixels)
-    return rows <= most and rows * columns <= _ROLLING_TAPS
+    most = max(most for most, min_pixels in _ROLLING_ROWS.items() if pixels >= min_pixels)
+    return "reuse" if rows <= most and rows * columns <= _ROLLING_TAPS else "reuse_wide"
 
 
-def _check_kernel(kernel: str, problem: FilterProblem, is_double: bool) -> None:
+def why_not(kernel: str, problem: FilterProblem, *, is_double: bool) -> str | None:
+    """Say why a kernel does not compute a problem, if it does not."""
     if kernel not in FILTER_KERNELS:
-        raise ArgumentError(f"unknown filter kernel {kernel!r}; choose from auto, {', '.join(FILTER_KERNELS)}")
+        return f"unknown filter kernel {kernel!r}; choose from auto, {', '.join(FILTER_KERNELS)}"
     rows, columns = problem.filter_shape
     if kernel == "reuse" and (5 * rows + columns) * (2 if is_double else 1) > _ROLLING_REGISTERS:
-        raise ArgumentError(f"the sums of a {rows} x {columns} filter do not fit into registers: use reuse_wide")
+        return f"the sums of a {rows} x {columns} filter do not fit into registers: use reuse_wide"
     if kernel in _EXCHANGE_COLUMNS and (columns != _EXCHANGE_COLUMNS[kernel] or rows > _EXCHANGE_ROWS or is_double):
-        raise ArgumentError(
-            f"{kernel} computes {_EXCHANGE_COLUMNS[kernel]} columns and up to {_EXCHANGE_ROWS} rows of float32, "
-            f"not {rows} x {columns}{' of float64' if is_double else ''}"
-        )
+        wanted = f"{_EXCHANGE_COLUMNS[kernel]} columns and up to {_EXCHANGE_ROWS} rows of float32"
+        return f"{kernel} computes {wanted}, not {rows} x {columns}{' of float64' if is_double else ''}"
+    if max(rows, columns) > LARGEST_FILTER:
+        return f"{kernel} takes up to {LARGEST_FILTER} x {LARGEST_FILTER} taps, not {rows} x {columns}"
+    return None
 
 
 def _shape_of(
@@ -268,26 +257,7 @@ def _shared_bytes(problem: FilterProblem, chosen: Mapping[str, int], image_type:
 def whole_waves(
     strips: int, height: int, taps: int, *, blocks: int, warps: int, fewest: int, device: DeviceLimits
 ) -> int:
-    """Choose the rows of a warp: each passes the filter's rows once more, but a last, partial wave leaves much idle.
-
-    Parameters
-    ----------
-    strips : int
-        Of columns, of all images.
-    height, taps : int
-        Rows of a result and of the filter.
-    blocks, warps : int
-        Blocks of a multiprocessor at once, warps of a block.
-    fewest : int
-        Warps of a multiprocessor that keep it busy; fewer take as long as these.
-    device : DeviceLimits
-        Says how many multiprocessors there are.
-
-    Returns
-    -------
-    int
-        Rows of results.
-    """
+    """Choose the rows of a warp: each passes the filter's rows once more, but a last, partial wave leaves much idle."""
     most = min(height, 64 + ceil_div(2 * warps * blocks * device.multiprocessors, strips))
 
     def time(cuts: int) -> int:
@@ -303,8 +273,7 @@ def _block_rows(problem: FilterProblem, columns: int, device: DeviceLimits) -> i
     rows = _BLOCK_ROWS[1]
     across = problem.count * ceil_div(problem.result_shape[1], columns)
     while (
-        rows > _FEWEST_ROWS
-        and across * ceil_div(problem.result_shape[0], rows) < _WARPS_TO_FILL * device.multiprocessors
+        rows > _MIN_ROWS and across * ceil_div(problem.result_shape[0], rows) < _WARPS_TO_FILL * device.multiprocessors
     ):
         rows //= 2
     return rows

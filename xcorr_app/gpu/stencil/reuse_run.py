@@ -17,7 +17,7 @@ from xcorr_app.gpu.runtime.binder import BoundLaunch, BoundPart, as_struct, null
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES, FilterProblem, stays_in_range, taps_argument
-from xcorr_app.gpu.stencil.reuse import filter_launch
+from xcorr_app.gpu.stencil.reuse import filter_launch, filter_parts
 
 __all__ = ["PreparedFilter", "filter_on_device", "prepare_filter"]
 
@@ -36,49 +36,7 @@ def filter_on_device(
     out: Any = None,
     clipped: Any = None,
 ) -> Any:
-    """Correlate every image of a stack with the same taps (they are not flipped).
-
-    Parameters
-    ----------
-    images : cupy.ndarray
-        (..., height, width) of uint8, uint16, int16, float32 or float64; on the device that does the work.
-    taps : array_like
-        (rows, columns), each from 1 to 63, in host memory. Other taps of the same shape need no other kernel.
-    boundary : str, optional
-        One of `xcorr_app.gpu.stencil.problem.BOUNDARIES`.
-    outside : float, optional
-        Value outside the image, for boundary ``constant``.
-    origin : tuple of int, optional
-        Rows and columns as in `scipy.ndimage.correlate`.
-    dtype : data-type, optional
-        Of the result: the images' own, where integers are rounded half to even and clipped, or another of their types.
-    kernel : str, optional
-        ``"auto"`` or one of `xcorr_app.gpu.stencil.problem.FILTER_KERNELS`.
-    double_sums : bool, optional
-        Sum in float64 whatever the images are.
-    tuning : mapping, optional
-        Macro values that replace the table's.
-    out : cupy.ndarray, optional
-        Dense array to write into.
-    clipped : cupy.ndarray, optional
-        uint64, one element: the number of integer results that did not fit their type is added to it.
-
-    Returns
-    -------
-    cupy.ndarray
-        (..., height, width), smaller by the taps' shape less one for boundary ``valid``.
-
-    Raises
-    ------
-    ShapeError
-        Where shapes do not fit.
-    DataTypeError
-        For types that no kernel reads or writes.
-    ArgumentError
-        For what `filter_launch` refuses.
-    DeviceError
-        Where a kernel does not compile, or arrays are on two devices.
-    """
+    """Correlate every image of a stack with the same taps (they are not flipped)."""
     taps = np.asarray(taps)
     if images.ndim < 2 or taps.ndim != 2:
         raise ShapeError(f"images {images.shape} and taps {taps.shape} must have at least, and just, two axes")
@@ -128,17 +86,7 @@ class PreparedFilter:
     """Null pointer in place of a count."""
 
     def run(self, images: Any, out: Any, clipped: Any = None) -> None:
-        """Start the kernels; returns before they have finished.
-
-        Parameters
-        ----------
-        images : cupy.ndarray
-            On the current device, of as many images as the problem has; copied first where it is not dense.
-        out : cupy.ndarray
-            Dense; takes the result.
-        clipped : cupy.ndarray, optional
-            As in `filter_on_device`.
-        """
+        """Start the kernels; returns before they have finished."""
         if not images.flags.c_contiguous or _address(images) % 16:
             images = images.copy()
         count = self._uncounted if clipped is None else clipped
@@ -162,29 +110,7 @@ def prepare_filter(
     double_sums: bool = False,
     tuning: Mapping[str, int] | None = None,
 ) -> PreparedFilter:
-    """Choose and compile for the current device, so that every further call costs a launch.
-
-    Parameters
-    ----------
-    problem : FilterProblem
-        Sizes, boundary and origin.
-    taps : array_like
-        Of the problem's filter shape.
-    image_type, result_type : str
-        NumPy names of types.
-    outside, kernel, double_sums, tuning
-        As in `filter_on_device`.
-
-    Returns
-    -------
-    PreparedFilter
-        For this device only.
-
-    Raises
-    ------
-    DataTypeError, ArgumentError, DeviceError
-        As in `filter_on_device`.
-    """
+    """Choose and compile for the current device, so that every further call costs a launch."""
     if image_type not in FILTER_TYPES or result_type not in FILTER_TYPES:
         raise DataTypeError(f"images ({image_type}) and result ({result_type}) must be of {', '.join(FILTER_TYPES)}")
     macros = tuple(sorted((tuning or {}).items()))
@@ -234,7 +160,7 @@ def _bound_parts(
     }
     chosen = filter_launch(problem, kernel, **options).entry
     parts = []
-    for image, part in problem.parts(chosen):
+    for image, part in filter_parts(problem, chosen):
         launch = filter_launch(part, chosen, **options)
         parts.append(BoundPart(image, BoundLaunch.of(launch, launch.extra)))
     return tuple(parts)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.stencil.problem import BOUNDARIES, FILTER_TYPES, stays_in_range
+from xcorr_app.gpu.stencil.problem import FILTER_TYPES, FilterProblem, check_types, stays_in_range
 from xcorr_app.gpu.stencil.reuse import whole_waves
 
 __all__ = ["MOST_TERMS", "SeparableProblem", "fits_one_pass", "never_clips", "separable_launch", "terms_argument"]
@@ -23,8 +23,10 @@ LARGEST_LENGTH = 129
 
 Vector = npt.NDArray[np.float64]
 
-_LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus warps
-_LARGEST_SIDE = 2**27  # a row's bytes fit 31 bits in every type
+TUNABLES = frozenset(("WARPS", "BLOCKS", "LANE_COLUMNS", "ROW_SUMS", "BLOCK_ROWS", "APART", "TOGETHER"))
+"""Macros that a caller may set; BLOCK_ROWS is the number of rows of a warp."""
+ONLY_MARKED = "ONLY_MARKED"
+"""Macro that makes the kernel leave images alone that `banded` has not marked."""
 _ROLLING_REGISTERS = 136
 """Most registers of a lane for rolling sums."""
 _OVERHEAD_OF_NARROW = {4: 1.0, 2: 1.1, 1: 1.3}
@@ -49,72 +51,15 @@ _FLOAT_COLUMNS = 2
 
 
 @dataclass(frozen=True)
-class SeparableProblem:
-    """Sizes, boundary and origin of a sum of separable terms over a stack of images (correlation, no flip).
+class SeparableProblem(FilterProblem):
+    """A sum of separable terms: `terms` is the number of pairs of a column and a row whose results are added."""
 
-    Attributes
-    ----------
-    image_shape : tuple of int
-        (height, width) of one image, in pixels.
-    filter_shape : tuple of int
-        Taps of the columns and of the rows.
-    terms : int
-        Pairs of a column and a row whose results are added: 1 or 2.
-    count : int
-        Number of images.
-    boundary : str
-        One of `xcorr_app.gpu.stencil.problem.BOUNDARIES`.
-    origin : tuple of int
-        Rows and columns by which the filter's centre is off ``size // 2``, as in `scipy.ndimage.correlate`.
-    """
-
-    image_shape: tuple[int, int]
-    filter_shape: tuple[int, int]
     terms: int = 1
-    count: int = 1
-    boundary: str = "reflect"
-    origin: tuple[int, int] = (0, 0)
 
     def __post_init__(self) -> None:
-        if min(*self.image_shape, self.count) < 1 or max(self.image_shape) >= _LARGEST_SIDE:
-            raise ShapeError(f"images need 1 to 2^27 - 1 pixels a side, and a stack one image: {self}")
         if min(self.filter_shape) < 1 or not 1 <= self.terms <= MOST_TERMS:
             raise ShapeError(f"1 or {MOST_TERMS} terms of at least one tap along each axis are computed: {self}")
-        if self.boundary not in BOUNDARIES:
-            raise ArgumentError(f"unknown boundary {self.boundary!r}; choose from {', '.join(BOUNDARIES)}")
-        if self.boundary == "valid" and any(self.origin):
-            raise ArgumentError("boundary 'valid' leaves no choice of origin: leave it out")
-        if min(self.result_shape) < 1:
-            raise ShapeError(f"taps of shape {self.filter_shape} do not fit into an image of {self.image_shape}")
-        if not all(0 <= first < size for first, size in zip(self.first, self.filter_shape, strict=True)):
-            raise ArgumentError(f"origin {self.origin} lies outside taps of shape {self.filter_shape}")
-
-    @property
-    def first(self) -> tuple[int, int]:
-        """Row and column of the tap that meets the result's own pixel."""
-        if self.boundary == "valid":
-            return (0, 0)
-        (height, width), (rows, columns) = self.filter_shape, self.origin
-        return (height // 2 + rows, width // 2 + columns)
-
-    @property
-    def result_shape(self) -> tuple[int, int]:
-        """Height and width of one result: the image's, or less by the taps' for ``valid``."""
-        (height, width), (rows, columns) = self.image_shape, self.filter_shape
-        return (height - rows + 1, width - columns + 1) if self.boundary == "valid" else (height, width)
-
-    def parts(self) -> Iterator[tuple[int, SeparableProblem]]:
-        """Cut the stack into launches whose indices fit 32 bits, however finely each is cut.
-
-        Yields
-        ------
-        tuple
-            Number of the part's first image, and the part's problem.
-        """
-        height, width = self.result_shape
-        most = max(1, _LARGEST_INDEX // (ceil_div(width, WARP) * height * WARP))
-        for start in range(0, self.count, most):
-            yield start, replace(self, count=min(most, self.count - start))
+        super().__post_init__()
 
 
 def fits_one_pass(filter_shape: tuple[int, int], image_type: str) -> bool:
@@ -133,85 +78,40 @@ def separable_launch(
 ) -> Launch:
     """Choose grid and defines of the fused pass.
 
-    Parameters
-    ----------
-    problem : SeparableProblem
-        Sizes, boundary and origin.
-    image_type, result_type : str, optional
-        NumPy names of the types, of `FILTER_TYPES`. Images of float64 are summed in float64, all others in float32.
-    clips : bool, optional
-        False where `never_clips` says so.
-    device : DeviceLimits, optional
-        Decides how finely images are cut.
-    tuning : mapping, optional
-        Values of the kernel's macros that replace the table's; ``BLOCK_ROWS`` is the number of rows of a warp.
-
-    Returns
-    -------
-    Launch
-        Its `extra` holds all kernel arguments after the arrays and the taps.
-
-    Raises
-    ------
-    ArgumentError
-        For an unknown type, and for taps that are too long.
-
     Examples
     --------
     >>> separable_launch(SeparableProblem((512, 512), (17, 17))).defines["LANE_COLUMNS"]
     2
     """
-    for name in (image_type, result_type):
-        if name not in FILTER_TYPES:
-            raise ArgumentError(
-                f"filters read and write {', '.join(FILTER_TYPES)}, not {name}; convert the images first"
-            )
+    check_types(image_type, result_type)
     if not fits_one_pass(problem.filter_shape, image_type):
         raise ArgumentError(f"taps of shape {problem.filter_shape} are too long for one pass over {image_type}")
     device = device or DeviceLimits()
-    chosen = {**_tuning_of(problem, image_type), **(tuning or {})}
+    chosen = _tuning_of(problem, image_type)
+    refuse_unknown("separable", tuning or (), (*TUNABLES, ONLY_MARKED))
+    chosen |= tuning or {}
     rows = chosen.pop("BLOCK_ROWS", 0) or _block_rows(problem, chosen, device)
-    boundary = "nearest" if problem.boundary == "valid" else problem.boundary
     is_double = image_type == "float64"
+    warp_bytes = _warp_bytes(problem, chosen, is_double)
     defines: dict[str, str | int] = {
+        **problem.defines(),
         "IMAGE_TYPE": FILTER_TYPES[image_type],
         "RESULT_TYPE": FILTER_TYPES[result_type],
         "SUM_TYPE": "double" if is_double else "float",
-        "FILTER_HEIGHT": problem.filter_shape[0],
         "FILTER_WIDTH": problem.filter_shape[1],
         "TERMS": problem.terms,
-        "TOP": problem.first[0],
-        "LEFT": problem.first[1],
-        "BOUNDARY": f"BOUNDARY_{boundary.upper()}",
         "CLIPS": int(clips),
+        "WARP_BYTES": warp_bytes,
         **chosen,
     }
-    warp_bytes = _warp_bytes(problem, chosen, is_double)
-    defines["WARP_BYTES"] = warp_bytes
     height, width = problem.result_shape
     warps = problem.count * ceil_div(width, chosen["LANE_COLUMNS"] * WARP) * ceil_div(height, rows)
-    numbers = (*problem.image_shape, height, width, problem.count, rows)
     count, threads = ceil_div(warps, chosen["WARPS"]), chosen["WARPS"] * WARP
-    return Launch("stencil/separable", defines, count, threads, chosen["WARPS"] * warp_bytes, numbers)
+    return Launch("stencil/separable", defines, count, threads, chosen["WARPS"] * warp_bytes, problem.numbers(rows))
 
 
 def terms_argument(terms: Sequence[tuple[Vector, Vector]], outside: float, image_type: str) -> npt.NDArray[Any]:
-    """Pack terms as the kernel takes them: a struct by value.
-
-    Parameters
-    ----------
-    terms : sequence of (column, row)
-        Float64 vectors; all columns of one length, and all rows.
-    outside : float
-        Value outside the image, for boundary ``constant``.
-    image_type : str
-        NumPy name of the images' type, which decides the type of the sums.
-
-    Returns
-    -------
-    ndarray
-        One structured element: the sum of all taps multiplied out, columns, rows, `outside`.
-    """
+    """Pack terms as the kernel takes them: a struct by value."""
     sums = np.dtype(np.float64 if image_type == "float64" else np.float32)
     columns, rows = (np.array(vectors) for vectors in zip(*terms, strict=True))
     fields = [("weight", np.float64), ("column", sums, columns.shape), ("row", sums, rows.shape), ("outside", sums)]
@@ -224,22 +124,7 @@ def terms_argument(terms: Sequence[tuple[Vector, Vector]], outside: float, image
 def never_clips(
     terms: Sequence[tuple[Vector, Vector]], image_type: str, result_type: str, outside: float | None = None
 ) -> bool:
-    """Whether every result lies within its type's range whatever the images hold: weighted means of their values.
-
-    Parameters
-    ----------
-    terms : sequence of (column, row)
-        As in `terms_argument`.
-    image_type, result_type : str
-        NumPy names of the types.
-    outside : float or None
-        Value outside the image; None for boundaries that need none.
-
-    Returns
-    -------
-    bool
-        True for one term of taps of one sign that sum up to at most one, and for results that are not integers.
-    """
+    """Whether every result lies within its type's range whatever the images hold: weighted means of their values."""
     column, row = terms[0]
     least = min(column.min() * row.min(), column.max() * row.min(), column.min() * row.max())
     is_mean = stays_in_range(float(least), float(column.sum() * row.sum()), image_type, result_type, outside)

@@ -23,21 +23,6 @@ def two_passes(
     """Correlate a stack with terms of any length.
 
     Integers of 16 bits are summed in float64: float32 would round more coarsely than their results allow.
-
-    Parameters
-    ----------
-    images : cupy.ndarray
-        (..., height, width), dense, on the current device.
-    terms : tuple of (column, row)
-        Their results are added.
-    problem : SeparableProblem
-        Sizes, boundary and origin.
-    outside : float
-        Value outside the image, for boundary ``constant``.
-    out : cupy.ndarray
-        Dense; takes the result.
-    clipped : cupy.ndarray, optional
-        uint64, one element: the number of clipped results is added to it.
     """
     cupy, ndimage = importlib.import_module("cupy"), importlib.import_module("cupyx.scipy.ndimage")
     work = np.dtype(np.float32 if images.dtype == np.float32 else np.float64)

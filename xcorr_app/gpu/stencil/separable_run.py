@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.binder import BoundLaunch, BoundPart, as_struct, null_pointer
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
-from xcorr_app.gpu.stencil.banded_run import run_banded, takes_banded
+from xcorr_app.gpu.stencil.banded_run import run_banded
+from xcorr_app.gpu.stencil.kernels import KERNELS, FilterTask, prefers_banded
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES
 from xcorr_app.gpu.stencil.separable import (
+    ONLY_MARKED,
     SeparableProblem,
     Vector,
     fits_one_pass,
@@ -46,50 +48,7 @@ def separable_on_device(
     kernel: str = "auto",
     tuning: Mapping[str, int] | None = None,
 ) -> Any:
-    """Correlate every image of a stack with a sum of separable terms (they are not flipped).
-
-    Parameters
-    ----------
-    images : cupy.ndarray
-        (..., height, width) of uint8, uint16, int16, float32 or float64; on the device that does the work.
-    terms : sequence of (column, row)
-        One or two pairs of vectors of taps, in host memory: the filter is the sum of their outer products. Columns are
-        of one length, and rows. Up to 129 taps each (68 rows for float64) make one pass; longer ones a pass an axis,
-        with intermediate images. Other taps of the same lengths need no other kernel.
-    boundary : str, optional
-        One of `xcorr_app.gpu.stencil.problem.BOUNDARIES`.
-    outside : float, optional
-        Value outside the image, for boundary ``constant``.
-    origin : tuple of int, optional
-        Rows and columns as in `scipy.ndimage.correlate`.
-    dtype : data-type, optional
-        Of the result: the images' own, where integers are rounded half to even and clipped, or another of their types.
-    out : cupy.ndarray, optional
-        Dense array to write into.
-    clipped : cupy.ndarray, optional
-        uint64, one element: the number of integer results that did not fit their type is added to it.
-    kernel : str, optional
-        ``"separable"``, ``"banded"`` (on tensor cores: one term of 2 to 65 taps an axis, float32 to float32), or
-        ``"auto"``, the faster one as far as measured: ``"banded"`` on devices of compute capability 9.0 alone.
-    tuning : mapping, optional
-        Macro values that replace those of the kernel's table: of ``"separable"`` where `kernel` names none.
-
-    Returns
-    -------
-    cupy.ndarray
-        (..., height, width), smaller by the taps' lengths less one for boundary ``valid``.
-
-    Raises
-    ------
-    ShapeError
-        Where shapes do not fit.
-    DataTypeError
-        For types that no kernel reads or writes.
-    ArgumentError
-        For an unknown boundary, an origin outside the taps, and a `kernel` that does not take these.
-    DeviceError
-        Where a kernel does not compile, or arrays are on two devices.
-    """
+    """Correlate every image of a stack with a sum of separable terms (they are not flipped)."""
     result_dtype = np.dtype(dtype or images.dtype)
     image_type, result_type = images.dtype.name, result_dtype.name
     if image_type not in FILTER_TYPES or result_type not in FILTER_TYPES:
@@ -101,7 +60,7 @@ def separable_on_device(
     stack, image_shape = images.shape[:-2], images.shape[-2:]
     # A stack without images has a result without images, of the shape that one would have.
     count = math.prod(stack)
-    problem = _problem(image_shape, filter_shape, len(vectors), max(1, count), boundary, tuple(origin))
+    problem = _problem(image_shape, filter_shape, max(1, count), boundary, tuple(origin), len(vectors))
     shape = (*stack, *problem.result_shape)
     with on_device_of(images, out):
         if out is None:
@@ -115,12 +74,12 @@ def separable_on_device(
         key = tuple((column.tobytes(), row.tobytes()) for column, row in vectors)
         value = outside if boundary == "constant" else None
         macros = tuple(sorted(tuning.items())) if tuning else ()
-        kernel = "separable" if tuning and kernel == "auto" else kernel
         marks = None
-        if takes_banded(kernel, problem, key[0], image_type, result_type):
+        kernel = _chosen(current_device(), kernel, problem, key, image_type, result_type, bool(tuning))
+        if kernel == "banded":
             marks = run_banded(problem, key[0], value or 0.0, images, out, macros)
-            macros = (("ONLY_MARKED", 1),)
-        if not fits_one_pass(filter_shape, image_type):
+            macros = ((ONLY_MARKED, 1),)
+        elif kernel == "two_passes":
             two_passes(images, vectors, problem, outside, out, clipped)
             return out
         values, clips = _argument(key, value, image_type, result_type)
@@ -128,6 +87,32 @@ def separable_on_device(
         parts = _bound_parts(current_device(), problem, image_type, result_type, clips, macros)
         _run(parts, problem, images, out, clipped, values, marks)
     return out
+
+
+@functools.lru_cache(maxsize=256)
+def _chosen(
+    device: int,
+    kernel: str,
+    problem: SeparableProblem,
+    key: tuple[tuple[bytes, bytes], ...],
+    image_type: str,
+    result_type: str,
+    is_tuned: bool,
+) -> str:
+    """Return the kernel that was asked for if it takes the problem; for ``"auto"`` the faster one that does."""
+    if kernel not in ("auto", "separable", "banded", "two_passes"):
+        raise ArgumentError(f"unknown kernel {kernel!r}: choose from auto, separable, banded, two_passes")
+    if kernel == "two_passes" or not fits_one_pass(problem.filter_shape, image_type):
+        return "two_passes"
+    if kernel == "separable" or (kernel == "auto" and is_tuned):
+        return "separable"
+    terms = tuple((np.frombuffer(column), np.frombuffer(row)) for column, row in key)
+    task, limits = FilterTask(problem, image_type, result_type, terms=terms), device_limits(device)
+    if kernel == "auto":
+        return "banded" if prefers_banded(task, limits) else "separable"
+    if refusal := KERNELS["banded"].accepts(task, limits):
+        raise ArgumentError(f"{refusal}: use 'auto'")
+    return kernel
 
 
 def _checked(terms: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> _Terms:

@@ -10,13 +10,14 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil.cosine_series import CosineSeries, StartTable
-from xcorr_app.gpu.stencil.problem import FILTER_TYPES
+from xcorr_app.gpu.stencil.problem import FILTER_TYPES, boundary_macro, check_types
 
 __all__ = [
     "SLIDING_BOUNDARIES",
+    "TUNABLES",
     "TUNING",
     "SlidingPass",
     "packed_table",
@@ -29,12 +30,15 @@ SLIDING_BOUNDARIES = ("reflect", "mirror", "nearest", "wrap", "constant")
 """What lies outside an image, with the names of `scipy.ndimage`."""
 
 TUNING: dict[str, int] = {"WARPS": 4, "BLOCKS": 4, "CHUNK": 16, "START_FLUSH": 128}
-"""Macros of the kernel and their values. It has two besides: START_CHUNK, and EXACT_TERMS, for sums in float."""
+"""Macros of the kernel and their values."""
+
+TUNABLES = frozenset((*TUNING, "START_CHUNK", "EXACT_TERMS"))
+"""All of them: the last two have defaults in the kernel, and the last one is for sums in float."""
 
 _LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus warps
 _WARPS_TO_FILL = 16  # of each multiprocessor
 _START_COST = 0.25  # of a row of the first sums, in rows of the walk
-_FLOAT_ROWS = 2048  # after which sums in float begin anew
+_FLOAT_ROWS = 2048  # after which sums in float begin again
 
 
 @dataclass(frozen=True)
@@ -78,24 +82,7 @@ class SlidingPass:
 def segment_rows(
     problem: SlidingPass, series: CosineSeries, *, sum_type: str = "double", device: DeviceLimits | None = None
 ) -> int:
-    """Choose the rows of a segment: all, or fewer where warps would be missing; each begins with sums of its own.
-
-    Parameters
-    ----------
-    problem : SlidingPass
-        Sizes.
-    series : CosineSeries
-        Its length decides what a beginning costs.
-    sum_type : str, optional
-        ``double``, or ``float``, whose sums must begin anew before their rounding shows.
-    device : DeviceLimits, optional
-        Decides how many warps are too few.
-
-    Returns
-    -------
-    int
-        A multiple of 32.
-    """
+    """Choose the rows of a segment: all, or fewer where warps would be missing; each begins with sums of its own."""
     height = problem.image_shape[0]
     at_once = _WARPS_TO_FILL * (device or DeviceLimits()).multiprocessors
     start = _START_COST * min(height, 2 * series.radius + 2)
@@ -125,37 +112,6 @@ def sliding_launch(
 ) -> Launch:
     """Choose grid and defines of one pass.
 
-    Parameters
-    ----------
-    problem : SlidingPass
-        Sizes and boundary.
-    series : CosineSeries
-        The window.
-    table : StartTable
-        Of the series and the image's height, for segments of ``rows`` rows.
-    rows : int
-        Of a segment, a multiple of 32.
-    image_type, result_type : str, optional
-        NumPy names of the types, of `FILTER_TYPES`.
-    sum_type : str, optional
-        ``double``, or ``float``; images of float64 need ``double``.
-    start_type : str, optional
-        Of the products in a segment's first sums, as `packed_table` was told: ``float``, or ``double`` where their
-        rounding, 1e-7 of the image, is too much.
-    tuning : mapping, optional
-        Values of the kernel's macros that replace the table's.
-
-    Returns
-    -------
-    Launch
-        Takes images, results, the count of clipped pixels, the table's weights and first rows, the weights of the
-        outside, and the series; its `extra` holds the integers that follow.
-
-    Raises
-    ------
-    ArgumentError
-        For an unknown type or macro, or a value that the kernel cannot take.
-
     Examples
     --------
     >>> from xcorr_app.gpu.stencil.cosine_series import gaussian_series, start_table
@@ -164,15 +120,10 @@ def sliding_launch(
     >>> launch.blocks * launch.threads == 64 * 1024
     True
     """
-    for name in (image_type, result_type):
-        if name not in FILTER_TYPES:
-            raise ArgumentError(f"filters read and write {', '.join(FILTER_TYPES)}, not {name}; convert the images")
+    check_types(image_type, result_type)
     if sum_type not in ("double", "float") or (sum_type == "float" and "float64" in (image_type, result_type)):
         raise ArgumentError(f"sums of {image_type} to {result_type} must be double or float, not {sum_type}")
-    if unknown := set(tuning or ()) - {*TUNING, "START_CHUNK", "EXACT_TERMS"}:
-        raise ArgumentError(
-            f"sliding sums have no tunable {', '.join(sorted(unknown))}; choose from {', '.join(TUNING)}"
-        )
+    refuse_unknown("sliding", tuning or (), TUNABLES)
     chosen = {**TUNING, **_fewer_registers(problem, series, image_type, start_type, sum_type), **(tuning or {})}
     chunk, flush = chosen["CHUNK"], chosen["START_FLUSH"]
     if chunk < 2 or WARP % chunk or flush % WARP or 8 % chosen.get("START_CHUNK", 1):
@@ -186,7 +137,7 @@ def sliding_launch(
         "START_TYPE": start_type,
         "TERMS": series.terms,
         "FLAT": int(series.angles[0] == 0),
-        "BOUNDARY": f"BOUNDARY_{problem.boundary.upper()}",
+        "BOUNDARY": boundary_macro(problem.boundary),
         **chosen,
     }
     segments = len(table.first)
@@ -209,22 +160,7 @@ def _fewer_registers(
 
 
 def series_argument(series: CosineSeries, outside: float, sum_type: str = "double") -> npt.NDArray[Any]:
-    """Pack a series as the kernel takes it: a struct by value.
-
-    Parameters
-    ----------
-    series : CosineSeries
-        The window.
-    outside : float
-        Value outside the image, for boundary ``constant``.
-    sum_type : str, optional
-        ``double`` or ``float``, as in `sliding_launch`.
-
-    Returns
-    -------
-    ndarray
-        One structured element.
-    """
+    """Pack a series as the kernel takes it: a struct by value."""
     sums, is_float = np.dtype(np.float32 if sum_type == "float" else np.float64), sum_type == "float"
     edge = series.amplitudes * np.cos(series.angles * series.radius)
     beyond = series.amplitudes * np.cos(series.angles * (series.radius + 1))

@@ -1,4 +1,4 @@
-"""Long Gaussians and boxes on the device: stack in, filtered stack out, at a cost that is the same for all lengths."""
+"""Long Gaussians on the device: stack in, filtered stack out, at a cost that is the same for all lengths."""
 
 from __future__ import annotations
 
@@ -20,28 +20,19 @@ from xcorr_app.gpu.stencil.cosine_series import (
     EXACT_TOLERANCE,
     TOLERANCE,
     CosineSeries,
-    box_series,
     gaussian_series,
     start_table,
 )
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES
 from xcorr_app.gpu.stencil.sliding import SlidingPass, packed_table, segment_rows, series_argument, sliding_launch
 
-__all__ = ["BETWEEN_BYTES", "adds_doubles_fast", "sliding_box_on_device", "sliding_gaussian_on_device"]
+__all__ = ["BETWEEN_BYTES", "sliding_gaussian_on_device"]
 
 BETWEEN_BYTES = 2**30
 """Memory for what the first pass leaves to the second, in bytes; a larger stack is worked on in parts."""
 
-_FAST_DOUBLES = ("60", "70", "80", "90", "100")
-"""Compute capabilities that add in float64 at half the rate of float32."""
-
 _Macros = tuple[tuple[str, int], ...]
 _Types = tuple[str, str]  # of sums, and of the products in the first of them
-
-
-def adds_doubles_fast() -> bool:
-    """Whether sums in float64 cost the current device little more than those in float32."""
-    return str(sys.modules["cupy"].cuda.Device().compute_capability) in _FAST_DOUBLES
 
 
 def sliding_gaussian_on_device(
@@ -58,90 +49,10 @@ def sliding_gaussian_on_device(
     sums: str = "auto",
     tuning: Mapping[str, int] | None = None,
 ) -> Any:
-    """Smooth every image of a stack as `scipy.ndimage.gaussian_filter` does, in constant time a pixel.
-
-    Parameters
-    ----------
-    images : cupy.ndarray
-        (..., height, width) of uint8, uint16, int16, float32 or float64; on the device that does the work.
-    sigma_rows, sigma_columns : float
-        Standard deviations down the columns and along the rows, in pixels: 0 leaves an axis as it is, others must reach
-        8 pixels or more (from sigma 1.9 on where the Gaussian ends at 4 sigma).
-    truncate : float, optional
-        Sigmas at which the Gaussian ends.
-    boundary : str, optional
-        One of `xcorr_app.gpu.stencil.sliding.SLIDING_BOUNDARIES`.
-    outside : float, optional
-        Value outside the image, for boundary ``constant``.
-    dtype : data-type, optional
-        Of the result: the images' own, where integers are rounded half to even and clipped, or another of their types.
-    out : cupy.ndarray, optional
-        Dense array to write into; it may be ``images`` itself.
-    clipped : cupy.ndarray, optional
-        One uint64, to which the number of results is added that did not fit an integer type.
-    sums : str, optional
-        ``double``, ``float``, or ``auto``: ``float``, but ``double`` for results of 16-bit integers, whose rounding
-        would show the error. Images of float64 are always summed in float64.
-    tuning : mapping, optional
-        Macro values that replace the table's.
-
-    Returns
-    -------
-    cupy.ndarray
-        Shape of ``images``. Results whose window holds a value that is not finite are NaN. An axis adds an error of at
-        most 2e-6 of the largest magnitude in the image (of at most 4e-6 with sums in float), usually a tenth of it,
-        and 6e-8 where the results are 16-bit integers and ``sums`` is ``auto``.
-
-    Raises
-    ------
-    ShapeError, DataTypeError, ArgumentError
-        For arrays, types and arguments that no kernel computes.
-    DeviceMemoryError
-        Where the result and the part between the axes do not fit.
-    DeviceError
-        Where a kernel does not compile, or the arrays live on two devices.
-    """
+    """Smooth every image of a stack as `scipy.ndimage.gaussian_filter` does, in constant time a pixel."""
     tolerance = EXACT_TOLERANCE if _is_exact(images, dtype, sums) else TOLERANCE
     sigmas = sigma_rows, sigma_columns
     series = [gaussian_series(float(sigma), float(truncate), tolerance) if sigma else None for sigma in sigmas]
-    return _filtered(images, (series[0], series[1]), boundary, outside, dtype, out, clipped, sums, tuning)
-
-
-def sliding_box_on_device(
-    images: Any,
-    rows: int,
-    columns: int,
-    *,
-    boundary: str = "reflect",
-    outside: float = 0.0,
-    dtype: npt.DTypeLike | None = None,
-    out: Any = None,
-    clipped: Any = None,
-    sums: str = "auto",
-    tuning: Mapping[str, int] | None = None,
-) -> Any:
-    """Take running means over a box of an odd number of rows and columns, as `scipy.ndimage.uniform_filter` does.
-
-    Parameters
-    ----------
-    images : cupy.ndarray
-        As in `sliding_gaussian_on_device`, as everything that is not named here.
-    rows, columns : int
-        Size of the box, odd; 1 leaves an axis as it is.
-    boundary, outside, dtype, out, clipped, sums, tuning
-        As in `sliding_gaussian_on_device`.
-
-    Returns
-    -------
-    cupy.ndarray
-        Shape of ``images``.
-
-    Raises
-    ------
-    ShapeError, DataTypeError, ArgumentError, DeviceMemoryError, DeviceError
-        As in `sliding_gaussian_on_device`.
-    """
-    series = [box_series(size) if size != 1 else None for size in (rows, columns)]
     return _filtered(images, (series[0], series[1]), boundary, outside, dtype, out, clipped, sums, tuning)
 
 
@@ -162,7 +73,7 @@ def _filtered(
     if images.ndim < 2:
         raise ShapeError(f"images {images.shape} must have at least two axes")
     if series == (None, None):
-        raise ArgumentError("neither axis is filtered: a sigma must be above 0, a box larger than 1 x 1")
+        raise ArgumentError("neither axis is filtered: a sigma must be above 0")
     if out is not None and (out.shape != images.shape or out.dtype != result_type or not out.flags.c_contiguous):
         raise ShapeError(
             f"out must be a dense {result_type} array of shape {images.shape}, not {out.dtype} {out.shape}"

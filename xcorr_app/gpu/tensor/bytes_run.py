@@ -17,20 +17,7 @@ __all__ = ["exact_sums"]
 
 
 def exact_sums(problem: Problem, lefts: Any, rights: Any) -> Any:
-    """Sum products over a window of shifts in whole numbers.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of so many pairs that a launch's indices fit 32 bits.
-    lefts, rights : cupy.ndarray of uint8
-        Dense, (n, H, W) and (m, H', W').
-
-    Returns
-    -------
-    cupy.ndarray of int64, shape (pairs, ny, nx)
-        Plain sums.
-    """
+    """Sum products over a window of shifts in whole numbers."""
     cupy = importlib.import_module("cupy")
     launch = _launch(problem, device_limits(current_device()))
     planes = cupy.zeros((problem.pairs, *problem.plane_shape), cupy.int64)

@@ -1,167 +1,165 @@
-"""When peaks are found sooner on tensor cores: a model of the time, with constants measured on one H200.
+"""How long the tensor-core kernels take: models of counted work, with constants measured on one H200.
 
-Three ways lead from matrices to the records of peaks: tensor cores (sums in half precision, their search, the values
-around each peak anew), the kernels of single precision (which search as they sum, or search the planes they write), and
-the FFT. Their sums are counted work over a rate; what a way does besides takes a constant, and a time for an element or
-a shift. Tables of rectangle sums count where one way alone needs them.
+Sums of products are counted over whole tiles of shifts. What a way to peaks or planes does besides takes a constant,
+and a time for an element or a shift.
 """
 
 from __future__ import annotations
 
 import math
 
-from xcorr_app.gpu.direct.costs import costs
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.search import peak_launch
-from xcorr_app.gpu.runtime.launch import ceil_div
+from xcorr_app.gpu.peaks.costs import MEASURED_MULTIPROCESSORS, in_turns, search_cost
+from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.tensor.hankel import slides_left
-from xcorr_app.gpu.tensor.hankel_frames import frames_launch, takes_frames
-from xcorr_app.gpu.tensor.run import chosen_launch
+from xcorr_app.gpu.tensor.hankel import hankel_launch, moving_is_left
+from xcorr_app.gpu.tensor.hankel_frames import FRAMES, frames_launch, tile_time
+from xcorr_app.gpu.tensor.hankel_pieces import pieces_launch
 from xcorr_app.gpu.tensor.small_hankel import small_hankel_launch
+from xcorr_app.gpu.tensor.small_planes import small_planes_launch
 
-__all__ = ["peak_costs", "small_peak_cost", "tensor_cores_are_faster", "tensor_peak_cost"]
+__all__ = [
+    "beside_peaks",
+    "beside_planes",
+    "frames_cost",
+    "hankel_cost",
+    "pieces_cost",
+    "shares_one",
+    "small_peaks_cost",
+    "small_planes_cost",
+    "split_hankel_cost",
+    "warpgroup_cost",
+]
 
-_MULTIPROCESSORS = 132
-"""Of the device measured."""
-_RATES = {"hankel_frames": 3e8, "hankel_warpgroup": 2.5e8, "hankel_pieces": 2.5e8, "hankel": 1.2e8}
-"""Products of halves a microsecond, over whole tiles of shifts, where all multiprocessors have blocks."""
-_TOGETHER = {"hankel_frames": 64, "hankel_warpgroup": 4}
-"""Matrices that a product is always made for."""
+_PIECES, _HANKEL, _SPLIT_HANKEL = 2.5e8, 1.2e8, 2.2e7
+"""Products of fp16 (or of split fp16, in three) a microsecond, where all multiprocessors have blocks."""
+_UNIT = 2.6e-7
+"""Microseconds of a row and column of a tile of 16 x 8 shifts in ``hankel_warpgroup``, the measure of the next four."""
+_TILES_OF_WARPGROUP = 6.5
+"""Tiles of 16 x 8 shifts that it could sum in the time that it takes besides its tiles."""
+_START_OF_FRAMES, _START_OF_WARPGROUP = 12, 20
+"""Rows of a piece, or segment, that could be summed until its first one is, in either."""
+_MIN_COLUMNS_OF_WARPGROUP = 200
+"""Fewer take it as long."""
+_FRAMES_MARGIN = 1 / 0.95
+"""The model of ``hankel_frames`` is no better than that, and its launches take more memory."""
+_FEW_PIECES = 2
+"""Blocks of ``hankel_pieces`` for a multiprocessor up to which they take less time than products of four warps, whose
+segments are long: of 2 to 32 matrices of 128^2 to 2048^2 at most 8 % more, and down to half."""
+
 _LATENCY = 27.0
 """Microseconds of a launch each of sums, search and neighbourhoods, with nothing to do."""
 _NEIGHBOURHOOD = 1.1e-6
 """Microseconds an element that the sums around a peak take in single precision."""
-_SEARCH = 1e-5
-"""Microseconds a shift of the search of planes in memory, where every multiprocessor searches one."""
+_TABLE, _PLANE_LATENCY, _UNCENTRE = 1.1e-6, 25.0, 2e-6
+"""Microseconds an element of summed-area tables, of planes' four launches, and a shift of a plane made plain."""
 
 _SMALL_LATENCY = 6.2
 """Microseconds of the launch that does all of a pair in one block, of a pair alone."""
 _SMALL_PRODUCTS = 2e8
-"""Products of halves a microsecond in that launch."""
+"""Products of fp16 a microsecond in that launch."""
 _SMALL_ELEMENT, _SMALL_SHIFT, _SMALL_PAIR = 1e-6, 4e-6, 0.006
-"""Microseconds there: an element of either matrix (tables, halves), a shift (its centre, search), a pair."""
-
-_ADDING = 7e-4
-"""Microseconds a sum that a pair's last block adds up, where the kernel that searches as it sums cuts pairs."""
-_ARRAYS, _ARRAYS_LATENCY = 6e-5, 6e3
-"""Microseconds an element, and at least, of the array operations that normalise and search what the FFT made."""
+"""Microseconds there: an element of either matrix (tables, fp16 copy), a shift (its centre, search), a pair."""
+_PLANES_ELEMENT, _PLANES_SHIFT, _PLANES_PAIR = 1.5e-6, 1e-6, 0.022
+"""The same of the launch that writes planes."""
 
 
-def tensor_peak_cost(problem: Problem, device: DeviceLimits | None = None) -> float:
-    """Return the expected time of sums, search and neighbourhoods, by several launches.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    device : DeviceLimits, optional
-        One with products of four warps (compute capability 9.0).
-
-    Returns
-    -------
-    float
-        Microseconds of the whole batch, without the tables of rectangle sums.
-    """
-    device = device or DeviceLimits()
-    if takes_frames(problem, device):
-        launch = frames_launch(problem, device=device).products
-        tile = int(launch.defines["N_TILES"]) * 8 * int(launch.defines["EX_TILES"])
-    else:
-        launch = chosen_launch(problem, groups=True, device=device).launch
-        tile = 8 * int(launch.defines["N_TILES"]) * 16 * int(launch.defines["M_TILES"])
-    kernel = launch.entry
-    shifts = tile * launch.extra[0] * launch.extra[1]
-    pairs = problem.pairs
-    if kernel in _TOGETHER:
-        plains, slid = (1, pairs) if slides_left(problem) else (problem.lefts, problem.rights_per_left)
-        pairs = plains * ceil_div(slid, _TOGETHER[kernel]) * _TOGETHER[kernel]
-    busy = min(device.multiprocessors, launch.blocks) / _MULTIPROCESSORS
-    pixels = math.prod(problem.right_shape)
-    sums = pairs * pixels * shifts / (_RATES[kernel] * busy)
-    return _LATENCY + sums + problem.pairs * pixels * _NEIGHBOURHOOD + _search(problem, device)
+def shares_one(problem: Problem) -> int:
+    """Matrices that move over one fixed matrix."""
+    return problem.pairs if moving_is_left(problem) else problem.rights_per_left
 
 
-def small_peak_cost(problem: Problem, device: DeviceLimits | None = None) -> float | None:
-    """Return the expected time of the launch that finds peaks of plain sums of small matrices.
+def frames_cost(problem: Problem, device: DeviceLimits) -> float:
+    """Sums by ``hankel_frames``: whole bundles of 64 frames."""
+    launch = frames_launch(problem, device=device).products
+    tiles_y, tiles_x, panels, segments, segment_rows = launch.extra
+    tiles = tiles_y * tiles_x * tile_time(int(launch.defines["EX_TILES"]), int(launch.defines["N_TILES"]))
+    elements = panels * int(launch.defines["PANEL"]) * segments * (segment_rows + _START_OF_FRAMES)
+    return _FRAMES_MARGIN * _in_units(problem, FRAMES, tiles * elements, launch, device)
 
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    device : DeviceLimits, optional
-        Whose shared memory holds a pair.
 
-    Returns
-    -------
-    float or None
-        Microseconds of the whole batch; None where that kernel does not take the problem.
-    """
-    device = device or DeviceLimits()
+def warpgroup_cost(problem: Problem, device: DeviceLimits) -> float:
+    """Sums by ``hankel_warpgroup``: whole bundles of four matrices."""
+    launch = hankel_launch(problem, warpgroup=True, device=device).launch
+    tiles_y, tiles_x, segments, segment_rows = launch.extra[:4]
+    tiles = tiles_y * tiles_x * (int(launch.defines["M_TILES"]) * int(launch.defines["N_TILES"]) + _TILES_OF_WARPGROUP)
+    width = (problem.left_shape if moving_is_left(problem) else problem.right_shape)[1]
+    elements = max(width, _MIN_COLUMNS_OF_WARPGROUP) * segments * (segment_rows + _START_OF_WARPGROUP)
+    return _in_units(problem, 4, tiles * elements, launch, device)
+
+
+def pieces_cost(problem: Problem, device: DeviceLimits) -> float:
+    """Sums by ``hankel_pieces``; infinite for many pairs, of which longer segments read less."""
+    chosen = pieces_launch(problem, device=device)
+    if chosen is None:
+        return math.inf
+    four_share = device.has_wgmma and shares_one(problem) >= 4
+    if four_share and chosen.launch.blocks > _FEW_PIECES * device.multiprocessors:
+        return math.inf
+    return _of_tiles(problem, chosen.launch, device, _PIECES)
+
+
+def hankel_cost(problem: Problem, device: DeviceLimits) -> float:
+    """Sums by ``hankel``; infinite where products of four warps take the problem, at twice its rate."""
+    if device.has_wgmma and shares_one(problem) >= 4:
+        return math.inf
+    return _of_tiles(problem, hankel_launch(problem, device=device).launch, device, _HANKEL)
+
+
+def split_hankel_cost(problem: Problem, device: DeviceLimits) -> float:
+    """Sums by ``hankel`` of values in split fp16."""
+    return _of_tiles(problem, hankel_launch(problem, split=2, device=device).launch, device, _SPLIT_HANKEL)
+
+
+def beside_peaks(problem: Problem, device: DeviceLimits) -> float:
+    """What follows sums on the way to peaks: the search, and values around each peak recomputed."""
+    elements = problem.pairs * math.prod(problem.right_shape)
+    scale = MEASURED_MULTIPROCESSORS / device.multiprocessors
+    return _LATENCY + elements * _NEIGHBOURHOOD * scale + search_cost(problem, device)
+
+
+def beside_planes(problem: Problem, device: DeviceLimits) -> float:
+    """What planes take besides sums: tables of both sides, and centred sums made plain."""
+    elements = problem.lefts * math.prod(problem.left_shape) + problem.rights * math.prod(problem.right_shape)
+    shifts = problem.pairs * math.prod(problem.plane_shape)
+    scale = MEASURED_MULTIPROCESSORS / device.multiprocessors
+    return _PLANE_LATENCY + (elements * _TABLE + shifts * _UNCENTRE) * scale
+
+
+def small_peaks_cost(problem: Problem, device: DeviceLimits) -> float:
+    """Peaks of plain sums of small matrices, in one launch; infinite where it does not take them."""
     if small_hankel_launch(problem, left_type="float32", right_type="float32", device=device) is None:
-        return None
+        return math.inf
+    return _of_small(problem, device, 1, (_SMALL_ELEMENT, _SMALL_SHIFT, _SMALL_PAIR))
+
+
+def small_planes_cost(problem: Problem, device: DeviceLimits, split: int = 2) -> float:
+    """Planes of small matrices, in one launch; infinite where it does not take them."""
+    if small_planes_launch(problem, left_type="float32", right_type="float32", device=device, split=split) is None:
+        return math.inf
+    products = 3 if split == 2 else 1
+    return _of_small(problem, device, products, (_PLANES_ELEMENT, _PLANES_SHIFT, _PLANES_PAIR))
+
+
+def _of_small(problem: Problem, device: DeviceLimits, products: int, each: tuple[float, float, float]) -> float:
+    of_element, of_shift, of_pair = each
     elements = math.prod(problem.left_shape) + math.prod(problem.right_shape)
-    shifts = math.prod(problem.plane_shape)
-    products = problem.products / problem.pairs / _SMALL_PRODUCTS
-    pair = _SMALL_PAIR + products + elements * _SMALL_ELEMENT + shifts * _SMALL_SHIFT
-    return _SMALL_LATENCY + _at_once(problem, device) * pair
+    multiplying = products * problem.products / problem.pairs / _SMALL_PRODUCTS
+    pair = of_pair + multiplying + elements * of_element + math.prod(problem.plane_shape) * of_shift
+    return _SMALL_LATENCY + in_turns(problem, device) * pair
 
 
-def peak_costs(problem: Problem, device: DeviceLimits | None = None, *, normalize: bool = True) -> dict[str, float]:
-    """Return the expected time of every way to the records of peaks.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    device : DeviceLimits, optional
-        One of compute capability 9.0.
-    normalize : bool, optional
-        Whether scores are sought, or plain sums: these on tensor cores only of small matrices, by the kernel that marks
-        what half precision does not decide.
-
-    Returns
-    -------
-    dict
-        ``"fft"``, ``"warp-shuffle"`` and, where it finds such peaks, ``"tensor"`` -> microseconds of the whole batch.
-    """
-    device = device or DeviceLimits()
-    kernels = costs(problem, device)
-    fft = kernels.pop("fft") + _search(problem, device)
-    if normalize:
-        fft += max(_ARRAYS_LATENCY, _ARRAYS * problem.pairs * math.prod(problem.right_shape))
-    fused = peak_launch(problem, normalize=normalize, left_type="float32", right_type="float32", device=device)
-    searching = math.inf
-    if fused is not None and "combined" in kernels:
-        adding = fused.segments * math.prod(problem.plane_shape) * _ADDING if fused.segments > 1 else 0.0
-        searching = kernels.pop("combined") + adding
-    single = min(searching, min(kernels.values(), default=math.inf) + _search(problem, device))
-    found = {"fft": fft, "warp-shuffle": single}
-    tensor = tensor_peak_cost(problem, device) if normalize else small_peak_cost(problem, device)
-    return found if tensor is None else {**found, "tensor": tensor}
+def _of_tiles(problem: Problem, launch: Launch, device: DeviceLimits, rate: float) -> float:
+    tile = 8 * int(launch.defines["N_TILES"]) * 16 * int(launch.defines["M_TILES"])
+    busy = min(device.multiprocessors, launch.blocks) / MEASURED_MULTIPROCESSORS
+    products = problem.pairs * math.prod(problem.right_shape) * tile * launch.extra[0] * launch.extra[1]
+    return products / (rate * busy)
 
 
-def tensor_cores_are_faster(problem: Problem, device: DeviceLimits | None = None, *, normalize: bool = True) -> bool:
-    """Whether they find peaks sooner than the FFT and the other kernels.
-
-    Parameters
-    ----------
-    problem, device, normalize
-        As for `peak_costs`.
-
-    Returns
-    -------
-    bool
-        By the model and the table of measurements.
-    """
-    expected = peak_costs(problem, device, normalize=normalize)
-    return min(expected, key=expected.__getitem__) == "tensor"
-
-
-def _search(problem: Problem, device: DeviceLimits) -> float:
-    return _SEARCH * _at_once(problem, device) * math.prod(problem.plane_shape)
-
-
-def _at_once(problem: Problem, device: DeviceLimits) -> float:
-    """Return the pairs that the measured device has done in the time that this one takes, a block each."""
-    return _MULTIPROCESSORS * max(1.0, problem.pairs / device.multiprocessors)
+def _in_units(problem: Problem, together: int, each: float, launch: Launch, device: DeviceLimits) -> float:
+    """Microseconds of so many units a matrix, those included that fill up bundles and the last wave of blocks."""
+    references = 1 if moving_is_left(problem) else problem.lefts
+    matrices = references * ceil_div(shares_one(problem), together) * together
+    share = launch.blocks / device.multiprocessors
+    waiting = math.ceil(share) / share
+    return _UNIT * matrices * each * waiting * MEASURED_MULTIPROCESSORS / device.multiprocessors

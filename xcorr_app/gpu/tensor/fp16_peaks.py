@@ -1,4 +1,4 @@
-"""Peaks among sums of half precision, whose values are then made anew: for batches of one size, all of it prepared."""
+"""Peaks among fp16 sums, whose values are then recomputed: for batches of one size, all of it prepared."""
 
 from __future__ import annotations
 
@@ -8,53 +8,38 @@ from typing import Any
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.near_peak import SHIFTS, near_peak_launches
 from xcorr_app.gpu.peaks.search import plane_peak_launch
-from xcorr_app.gpu.peaks.summed_area import RectangleTables
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.binder import BoundLaunch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.scratch import Scratch
-from xcorr_app.gpu.tensor.run import HALF_ERROR, prepared_sums
+from xcorr_app.gpu.tensor.sums import FP16_ERROR, prepared_sums
 
-__all__ = ["HalfPeaks"]
+__all__ = ["Fp16Peaks"]
 
 
-class HalfPeaks:
-    """Finds the peaks of one problem on the current device; a call looks nothing up but memory.
-
-    Parameters
-    ----------
-    problem : Problem
-        Of so many pairs that a launch's indices fit 32 bits.
-    types : tuple of numpy.dtype
-        Of lefts and rights.
-    tables : RectangleTables
-        Of the problem's window.
-    normalize : bool
-        Whether the values are scores, or the sums themselves.
-    least_overlap : int
-        Shifts at which fewer elements overlap do not count.
-    device : DeviceLimits
-        The current one's.
-    """
+class Fp16Peaks:
+    """Finds the peaks of one problem on the current device; a call looks nothing up but memory."""
 
     def __init__(
         self,
         problem: Problem,
         types: tuple[Any, Any],
-        tables: RectangleTables,
+        tables: SummedAreaTables,
+        kernel: str,
         *,
         normalize: bool,
         least_overlap: int,
         device: DeviceLimits,
     ) -> None:
         self._edges = tables.rows, tables.columns
-        self._sums = prepared_sums(problem, *types, tables.cells)
+        self._sums = prepared_sums(problem, *types, tables.cells, kernel)
         search = plane_peak_launch(
             problem, normalize=normalize, device=device, centred=(types[0].kind != "f", types[1].kind != "f")
         )
         assert search is not None, "finds_peaks() was not asked"  # noqa: S101 - a mistake of ours, not of the user
         near = near_peak_launches(
             problem,
-            error=HALF_ERROR if normalize else None,
+            error=FP16_ERROR if normalize else None,
             normalize=normalize,
             left_type=types[0].name,
             right_type=types[1].name,

@@ -11,10 +11,10 @@ from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["HankelLaunch", "block_bytes", "hankel_launch", "shared_sums", "slid_words", "slides_left"]
+__all__ = ["HankelLaunch", "block_bytes", "hankel_launch", "moving_is_left", "moving_words", "shared_sums"]
 
-_LEAST_ROWS = 16
-"""Of a segment: each reads a window's rows of the plain matrix before its first."""
+_MIN_ROWS = 16
+"""Of a segment: each reads a window's rows of the fixed matrix before its first."""
 _SMALL = 64
 """Columns up to which a block has two warps."""
 _TILES = {
@@ -46,23 +46,23 @@ class HankelLaunch:
         Elements of `arrived`, int32, all zero; the launch leaves them so.
     workspace : int
         Elements of the workspace, float32.
-    halves : Launch or None
-        Where the plain matrices are read in half precision: the launch that makes them so. Arguments: matrices, their
-        tables, the halves, then height, width and cells of a table, and `Launch.extra`. They follow the rights among
-        the arguments of the other launch.
-    half_words : int
-        Elements of the halves, uint32.
+    convert : Launch or None
+        Where the fixed matrices are read in fp16: the launch that makes them so. Arguments: matrices, their tables, the
+        fp16 copy, then height, width and cells of a table, and `Launch.extra`. The copy follows the rights among the
+        arguments of the other launch.
+    fp16_words : int
+        Elements of the fp16 copy, uint32.
     """
 
     launch: Launch
     counters: int
     workspace: int
-    halves: Launch | None = None
-    half_words: int = 0
+    convert: Launch | None = None
+    fp16_words: int = 0
 
 
-def slides_left(problem: Problem) -> bool:
-    """Whether the lefts slide over the only right that there is; else rights slide over the left that they meet."""
+def moving_is_left(problem: Problem) -> bool:
+    """Whether lefts move over the only right that there is, the fixed one; else rights move over the left they meet."""
     return problem.rights == 1 and problem.lefts > 1
 
 
@@ -76,66 +76,45 @@ def hankel_launch(
     device: DeviceLimits | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> HankelLaunch:
-    """Choose the launch that makes planes of centred sums on tensor cores.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    left_type, right_type : str, optional
-        NumPy names of the matrices' types.
-    split : int, optional
-        Halves that stand for a value: 1, or 2 for sums of nearly single precision.
-    warpgroup : bool, optional
-        Products of four warps, which compute capability 9.0 has.
-    device : DeviceLimits, optional
-        Decides how finely few pairs are cut.
-    tuning : mapping, optional
-        Macro values that replace the table's; also ``SEGMENTS``.
-
-    Returns
-    -------
-    HankelLaunch
-        Ready to compile and start.
-    """
+    """Choose the launch that makes planes of centred sums on tensor cores."""
     device = device or DeviceLimits()
-    left_slides = slides_left(problem)
-    slid_shape, plain_shape = problem.right_shape, problem.left_shape
-    if left_slides:
-        slid_shape, plain_shape = plain_shape, slid_shape
+    left_moves = moving_is_left(problem)
+    moving_shape, fixed_shape = problem.right_shape, problem.left_shape
+    if left_moves:
+        moving_shape, fixed_shape = fixed_shape, moving_shape
     if warpgroup:
-        tile = _warpgroup_tile(problem, plain_shape[1], device)
+        tile = _warpgroup_tile(problem, fixed_shape[1], device)
     else:
-        tile = _warp_tile(problem, left_slides, split, device)
+        tile = _warp_tile(problem, left_moves, split, device)
     macros = {**tile, **(tuning or {})}
     asked = macros.pop("SEGMENTS", 0)
-    members = 4 if warpgroup else macros["FRAMES"] * macros["TEAMS"]
+    members = 4 if warpgroup else macros["TEAMS"]
     window_y, window_x = 8 * macros["N_TILES"], 16 * macros["M_TILES"]
     tiles_y, tiles_x = ceil_div(problem.plane_shape[0], window_y), ceil_div(problem.plane_shape[1], window_x)
     bundles = ceil_div(problem.pairs, members)
-    if not left_slides:
+    if not left_moves:
         bundles = problem.lefts * ceil_div(problem.rights_per_left, members)
     parts = bundles * tiles_y * tiles_x
-    segments = asked or _segments(parts, macros["MIN_BLOCKS"] * device.multiprocessors, slid_shape[0])
+    segments = asked or _segments(parts, macros["MIN_BLOCKS"] * device.multiprocessors, moving_shape[0])
     if not asked and not warpgroup and not macros["FLUSH"]:
-        steps = ceil_div(slid_shape[0], macros["STEP_ROWS"]) * ceil_div(plain_shape[1], macros["PANEL"])
+        steps = ceil_div(moving_shape[0], macros["STEP_ROWS"]) * ceil_div(fixed_shape[1], macros["PANEL"])
         chained = steps * macros["PANEL"] * macros["STEP_ROWS"] // (16 * macros["WARPS"])
-        segments = max(segments, min(ceil_div(chained, _CHAIN), slid_shape[0]))
-    segment_rows = max(1, ceil_div(slid_shape[0], segments))
-    segments = ceil_div(slid_shape[0], segment_rows)
+        segments = max(segments, min(ceil_div(chained, _CHAIN), moving_shape[0]))
+    segment_rows = max(1, ceil_div(moving_shape[0], segments))
+    segments = ceil_div(moving_shape[0], segment_rows)
     types: dict[str, str | int] = {
         "LEFT_TYPE": INPUT_TYPES[left_type],
         "RIGHT_TYPE": INPUT_TYPES[right_type],
-        "SLIDES_LEFT": int(left_slides),
+        "MOVING_IS_LEFT": int(left_moves),
     }
     extra: tuple[int, ...] = (tiles_y, tiles_x, segments, segment_rows)
-    halves, half_words = None, 0
+    convert, fp16_words = None, 0
     if warpgroup:
         kernel, threads, shared = "hankel_warpgroup", 128 * macros["WARPS"], _warpgroup_bytes(macros)
-        pitch = ceil_div(plain_shape[1], 8) * 4
-        plains = problem.rights if left_slides else problem.lefts
-        halves = _halves(right_type if left_slides else left_type, plains, plain_shape[0], pitch)
-        half_words, extra = plains * plain_shape[0] * pitch, (*extra, pitch)
+        pitch = ceil_div(fixed_shape[1], 8) * 4
+        fixed = problem.rights if left_moves else problem.lefts
+        convert = _convert(right_type if left_moves else left_type, fixed, fixed_shape[0], pitch)
+        fp16_words, extra = fixed * fixed_shape[0] * pitch, (*extra, pitch)
     else:
         kernel, threads, shared = "hankel", 32 * macros["TEAMS"] * macros["WARPS"], _warp_bytes(macros, split)
         types["SPLIT"] = split
@@ -143,40 +122,27 @@ def hankel_launch(
         f"tensor/{kernel}", {**types, **macros}, parts * segments, threads, shared, extra, segments=segments
     )
     counters, workspace = shared_sums(parts, segments, members * window_y * window_x)
-    return HankelLaunch(launch, counters, workspace, halves, half_words)
+    return HankelLaunch(launch, counters, workspace, convert, fp16_words)
 
 
 def shared_sums(parts: int, segments: int, sums: int) -> tuple[int, int]:
-    """Count what blocks need to add up the segments of a part.
-
-    Parameters
-    ----------
-    parts, segments : int
-        Number of parts, and of segments of each.
-    sums : int
-        That a block makes.
-
-    Returns
-    -------
-    counters, workspace : int
-        Elements of `HankelLaunch.counters` and `HankelLaunch.workspace`.
-    """
+    """Count what blocks need to add up the segments of a part."""
     if segments == 1:
         return 1, 1
     groups = ceil_div(segments, _GROUP)
     return parts * (groups + 1), parts * (segments + groups) * sums
 
 
-def _halves(element: str, matrices: int, height: int, pitch: int) -> Launch:
+def _convert(element: str, matrices: int, height: int, pitch: int) -> Launch:
     threads = 256
     blocks = ceil_div(height * pitch // 2, threads)
     defines: dict[str, str | int] = {"RIGHT_TYPE": INPUT_TYPES[element], "THREADS": threads}
     return Launch("tensor/to_fp16", defines, matrices * blocks, threads, extra=(pitch, blocks))
 
 
-def _warp_tile(problem: Problem, left_slides: bool, split: int, device: DeviceLimits) -> dict[str, int]:
+def _warp_tile(problem: Problem, left_moves: bool, split: int, device: DeviceLimits) -> dict[str, int]:
     height, width = problem.plane_shape
-    columns = (problem.right_shape if left_slides else problem.left_shape)[1]
+    columns = (problem.right_shape if left_moves else problem.left_shape)[1]
     small = columns <= _SMALL
 
     def cost(tile: tuple[int, int]) -> float:
@@ -184,9 +150,9 @@ def _warp_tile(problem: Problem, left_slides: bool, split: int, device: DeviceLi
         return ceil_div(width, 16 * m_tiles) * ceil_div(height, 8 * n_tiles) * (m_tiles * n_tiles + m_tiles + n_tiles)
 
     m_tiles, n_tiles = min((*_TILES[split], *(_OF_SMALL if small and split == 1 else ())), key=cost)
-    together = problem.pairs if left_slides else problem.rights_per_left
+    together = problem.pairs if left_moves else problem.rights_per_left
     few = split == 1 and m_tiles <= 2 and n_tiles <= 4
-    shape = {"M_TILES": m_tiles, "N_TILES": n_tiles, "FRAMES": 1, "FLUSH": int(split > 1)}
+    shape = {"M_TILES": m_tiles, "N_TILES": n_tiles, "FLUSH": int(split > 1)}
     if small:
         return {**shape, "TEAMS": 1, "WARPS": 2, "STEP_ROWS": 2, "PANEL": _SMALL, "MIN_BLOCKS": 6}
     teams = 2 if together > 1 else 1
@@ -206,10 +172,10 @@ def _segments(parts: int, slots: int, rows: int) -> int:
         share = parts * segments / slots
         return math.ceil(share) / share * (1 + 0.01 * segments)
 
-    return min(range(1, max(1, min(rows // _LEAST_ROWS, 64)) + 1), key=cost)
+    return min(range(1, max(1, min(rows // _MIN_ROWS, 64)) + 1), key=cost)
 
 
-def _warpgroup_tile(problem: Problem, plain_width: int, device: DeviceLimits) -> dict[str, int]:
+def _warpgroup_tile(problem: Problem, fixed_width: int, device: DeviceLimits) -> dict[str, int]:
     height, width = problem.plane_shape
     n_tiles = min(range(1, 9), key=lambda tiles: (ceil_div(height, 8 * tiles) * (tiles + 0.5), -tiles))
     most_m = min(3, _WARPGROUP_TILES // n_tiles)
@@ -217,38 +183,38 @@ def _warpgroup_tile(problem: Problem, plain_width: int, device: DeviceLimits) ->
     warps = 3 if m_tiles * n_tiles <= _TILES_OF_THREE_GROUPS else 2
     macros = {"M_TILES": m_tiles, "N_TILES": n_tiles, "WARPS": warps, "STEP_ROWS": 24, "PANEL": 512, "MIN_BLOCKS": 1}
     while macros["PANEL"] > 128 and (
-        plain_width <= macros["PANEL"] * 3 // 4 or _warpgroup_bytes(macros) > device.shared_bytes
+        fixed_width <= macros["PANEL"] * 3 // 4 or _warpgroup_bytes(macros) > device.shared_bytes
     ):
         macros["PANEL"] //= 2
     return macros
 
 
-def slid_words(macros: Mapping[str, int]) -> int:
-    """Words of a row of a slid matrix: two copies."""
-    slid_quads = macros["PANEL"] // 4 + 4 * macros["M_TILES"] + 1
-    return 2 * ((2 * slid_quads + 15) // 32 * 32 + 16)
+def moving_words(macros: Mapping[str, int]) -> int:
+    """Words of a row of a moving matrix: two copies."""
+    moving_float4s = macros["PANEL"] // 4 + 4 * macros["M_TILES"] + 1
+    return 2 * ((2 * moving_float4s + 15) // 32 * 32 + 16)
 
 
 def _warp_bytes(macros: Mapping[str, int], split: int) -> int:
     """Bytes of a block of ``hankel``, as the kernel lays them out."""
-    members, step = macros["FRAMES"] * macros["TEAMS"], macros["STEP_ROWS"]
-    slid_quads, plain_quads = macros["PANEL"] // 4 + 4 * macros["M_TILES"] + 1, macros["PANEL"] // 4
-    plain_words = (macros["PANEL"] // 2 + 31) // 32 * 32 + 4
+    members, step = macros["TEAMS"], macros["STEP_ROWS"]
+    moving_float4s, fixed_float4s = macros["PANEL"] // 4 + 4 * macros["M_TILES"] + 1, macros["PANEL"] // 4
+    fixed_words = (macros["PANEL"] // 2 + 31) // 32 * 32 + 4
     ring = 8 * macros["N_TILES"] + 2 * step
-    raw = 4 * step * (members * slid_quads + plain_quads)
-    staged = raw + split * (2 * members * step * slid_words(macros) + ring * plain_words)
+    raw = 4 * step * (members * moving_float4s + fixed_float4s)
+    staged = raw + split * (2 * members * step * moving_words(macros) + ring * fixed_words)
     return block_bytes(macros, members, staged)
 
 
 def _warpgroup_bytes(macros: Mapping[str, int]) -> int:
     """Bytes of a block of ``hankel_warpgroup``."""
-    places = macros["STEP_ROWS"] + 8 * macros["N_TILES"] - 1
-    slid_rows = 4 * macros["WARPS"]
-    return block_bytes(macros, 4, 2 * (slid_rows * slid_words(macros) + macros["PANEL"] // 8 * 4 * places))
+    columns = macros["STEP_ROWS"] + 8 * macros["N_TILES"] - 1
+    moving_rows = 4 * macros["WARPS"]
+    return block_bytes(macros, 4, 2 * (moving_rows * moving_words(macros) + macros["PANEL"] // 8 * 4 * columns))
 
 
 def block_bytes(macros: Mapping[str, int], members: int, staged: int) -> int:
-    """Bytes of a block that stages so many words and has so many slid matrices."""
+    """Bytes of a block that stages so many words and has so many moving matrices."""
     sums = 128 * macros["M_TILES"] * macros["N_TILES"] * members
     exchanged = max(1, macros["WARPS"] // 2) * sums
     return _WORK_BYTES + _SOURCE_BYTES * (members + 1) + 4 * max(staged, exchanged)

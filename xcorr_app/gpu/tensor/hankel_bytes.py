@@ -8,7 +8,7 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.tensor.hankel import slides_left
+from xcorr_app.gpu.tensor.hankel import moving_is_left
 
 __all__ = ["hankel_bytes_launch"]
 
@@ -16,55 +16,40 @@ _TILES = ((1, 2), (1, 4), (1, 6), (2, 2), (2, 4), (2, 6), (3, 2), (3, 4), (3, 6)
 """Tiles of 16 x 8 sums of a warp, along x and y, whose registers fit."""
 _TILES_OF_TWO_FRAMES = 8
 _PANELS = (64, 128, 256, 512)
-_MOST_PRODUCTS = (2**31 - 1) // 255**2
+_MAX_PRODUCTS = (2**31 - 1) // 255**2
 """That may add to one sum of 32 bits: 33025."""
-_MOST_BLOCKS = 2**31 - 1
-_LEAST_ROWS = 32
+_MAX_BLOCKS = 2**31 - 1
+_MIN_ROWS = 32
 """Of a segment: each reads a window's rows of the plain matrix before its first."""
 
 
 def hankel_bytes_launch(
     problem: Problem, *, device: DeviceLimits | None = None, tuning: Mapping[str, int] | None = None
 ) -> Launch:
-    """Choose the launch that adds plain sums of uint8 matrices to planes of 64-bit whole numbers.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    device : DeviceLimits, optional
-        Decides how finely few pairs are cut.
-    tuning : mapping, optional
-        Macro values that replace the table's; also ``SEGMENT_ROWS``.
-
-    Returns
-    -------
-    Launch
-        Kernel arguments: lefts, rights, planes (zero before), problem, then `Launch.extra`.
-    """
+    """Choose the launch that adds plain sums of uint8 matrices to planes of 64-bit whole numbers."""
     device = device or DeviceLimits()
-    left_slides = slides_left(problem)
+    left_moves = moving_is_left(problem)
     rows, columns = problem.right_shape[0], problem.left_shape[1]
-    if left_slides:
+    if left_moves:
         rows, columns = problem.left_shape[0], problem.right_shape[1]
-    macros = {**_tile(problem, columns, left_slides), **(tuning or {})}
+    macros = {**_tile(problem, columns, left_moves), **(tuning or {})}
     asked = macros.pop("SEGMENT_ROWS", rows)
     panels = ceil_div(columns, macros["PANEL"])
     tiles_y = ceil_div(problem.plane_shape[0], 8 * macros["N_TILES"])
     tiles_x = ceil_div(problem.plane_shape[1], 16 * macros["M_TILES"])
     bundles = ceil_div(problem.pairs, macros["FRAMES"])
-    if not left_slides:
+    if not left_moves:
         bundles = problem.lefts * ceil_div(problem.rights_per_left, macros["FRAMES"])
     parts = bundles * tiles_y * tiles_x * panels
     idle = ceil_div(macros["MIN_BLOCKS"] * device.multiprocessors, parts)
-    segment_rows = min(asked, _most_rows(macros), max(_LEAST_ROWS, ceil_div(rows, idle)))
+    segment_rows = min(asked, _max_rows(macros), max(_MIN_ROWS, ceil_div(rows, idle)))
     segments = ceil_div(rows, segment_rows)
     blocks = parts * segments
-    if blocks > _MOST_BLOCKS:
+    if blocks > _MAX_BLOCKS:
         raise ArgumentError(f"precision 'int8' takes smaller matrices or windows: {problem} needs {blocks} blocks")
     return Launch(
         "tensor/hankel_bytes",
-        {"SLIDES_LEFT": int(left_slides), **macros},
+        {"MOVING_IS_LEFT": int(left_moves), **macros},
         blocks,
         WARP * macros["WARPS"],
         _block_bytes(macros),
@@ -73,7 +58,7 @@ def hankel_bytes_launch(
     )
 
 
-def _tile(problem: Problem, columns: int, left_slides: bool) -> dict[str, int]:
+def _tile(problem: Problem, columns: int, left_moves: bool) -> dict[str, int]:
     height, width = problem.plane_shape
 
     def cost(tile: tuple[int, int]) -> float:
@@ -81,7 +66,7 @@ def _tile(problem: Problem, columns: int, left_slides: bool) -> dict[str, int]:
         return ceil_div(width, 16 * m_tiles) * ceil_div(height, 8 * n_tiles) * (m_tiles * n_tiles + m_tiles + n_tiles)
 
     m_tiles, n_tiles = min(_TILES, key=cost)
-    together = problem.pairs if left_slides else problem.rights_per_left
+    together = problem.pairs if left_moves else problem.rights_per_left
     frames = 2 if together > 1 and m_tiles * n_tiles <= _TILES_OF_TWO_FRAMES else 1
     panel = min(_PANELS, key=lambda panel: ceil_div(columns, panel) * (panel + 16 * m_tiles))
     warps = 4 if panel == _PANELS[0] else 8
@@ -96,19 +81,19 @@ def _tile(problem: Problem, columns: int, left_slides: bool) -> dict[str, int]:
     }
 
 
-def _most_rows(macros: Mapping[str, int]) -> int:
+def _max_rows(macros: Mapping[str, int]) -> int:
     """Rows of a block after which no sum of a warp has passed 32 bits."""
     step_rows = macros["STEP_ROWS"]
     columns_of_warp = macros["PANEL"] // (macros["WARPS"] // step_rows)
-    return step_rows * (_MOST_PRODUCTS // columns_of_warp)
+    return step_rows * (_MAX_PRODUCTS // columns_of_warp)
 
 
 def _block_bytes(macros: Mapping[str, int]) -> int:
     """Bytes of a block, as the kernel lays them out."""
     panel, step_rows, m_tiles, n_tiles = (macros[name] for name in ("PANEL", "STEP_ROWS", "M_TILES", "N_TILES"))
-    slid_words = 4 * (panel // 16 + m_tiles + 1)
-    copies = 4 * ((slid_words + 23) // 32 * 32 + 8)
+    moving_words = 4 * (panel // 16 + m_tiles + 1)
+    copies = 4 * ((moving_words + 23) // 32 * 32 + 8)
     ring = (8 * n_tiles + 2 * step_rows) * ((panel // 4 + 31) // 32 * 32 + 4)
-    staged = macros["FRAMES"] * step_rows * (slid_words + copies) + ring
+    staged = macros["FRAMES"] * step_rows * (moving_words + copies) + ring
     work_bytes = ceil_div(72 + 8 * macros["FRAMES"], 16) * 16
     return work_bytes + 4 * max(staged, macros["WARPS"] * m_tiles * n_tiles * 128)

@@ -8,7 +8,7 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
-from xcorr_app.gpu.tensor.hankel import HankelLaunch, block_bytes, shared_sums, slid_words
+from xcorr_app.gpu.tensor.hankel import HankelLaunch, block_bytes, moving_words, shared_sums
 
 __all__ = ["pieces_launch"]
 
@@ -32,24 +32,7 @@ def pieces_launch(
     device: DeviceLimits | None = None,
     tuning: Mapping[str, int] | None = None,
 ) -> HankelLaunch | None:
-    """Choose the launch that makes planes of centred sums of few pairs on tensor cores; the rights slide.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    left_type, right_type : str, optional
-        NumPy names of the matrices' types.
-    device : DeviceLimits, optional
-        Decides what few pairs are.
-    tuning : mapping, optional
-        Macro values that replace the table's; then the launch is made for any number of pairs.
-
-    Returns
-    -------
-    HankelLaunch or None
-        As of `hankel_launch`; None where pairs are many, or matrices narrow.
-    """
+    """Choose the launch that makes planes of centred sums of few pairs on tensor cores; the rights slide."""
     device = device or DeviceLimits()
     height, columns = problem.right_shape[0], problem.left_shape[1]
     if columns <= _NARROW and not tuning:
@@ -81,7 +64,7 @@ def pieces_launch(
     types: dict[str, str | int] = {"LEFT_TYPE": INPUT_TYPES[left_type], "RIGHT_TYPE": INPUT_TYPES[right_type]}
     launch = Launch(
         "tensor/hankel_pieces",
-        {**types, **macros, "SLIDES_LEFT": 0},
+        {**types, **macros, "MOVING_IS_LEFT": 0},
         parts * pieces,
         macros["WARPS"] * WARP,
         _bytes(macros),
@@ -93,6 +76,6 @@ def pieces_launch(
 
 def _bytes(macros: Mapping[str, int]) -> int:
     """Of a block, as the kernel lays them out."""
-    plain_rows = macros["PIECE_ROWS"] + 8 * macros["N_TILES"] - 1
-    plain_words = (macros["PANEL"] // 2 + 31) // 32 * 32 + 4
-    return block_bytes(macros, 1, macros["PIECE_ROWS"] * slid_words(macros) + plain_rows * plain_words)
+    fixed_rows = macros["PIECE_ROWS"] + 8 * macros["N_TILES"] - 1
+    fixed_words = (macros["PANEL"] // 2 + 31) // 32 * 32 + 4
+    return block_bytes(macros, 1, macros["PIECE_ROWS"] * moving_words(macros) + fixed_rows * fixed_words)

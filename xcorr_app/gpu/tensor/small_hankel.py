@@ -13,7 +13,7 @@ from xcorr_app.gpu.tensor.small_matrices import (
     are_small,
     blocks_at_once,
     defines_of,
-    halves_floats,
+    fp16_floats,
     has_one_table,
     sums_floats,
     table_floats,
@@ -32,7 +32,7 @@ _THREADS, _MORE_THREADS, _FEWER_THREADS = 512, 768, 384
 """On a multiprocessor: at 128 registers each, or 80; or 168, where four warps make two tables of wide matrices."""
 _FEW_REGISTERS = 56
 """Of sums and fragments, where the kernel for narrow matrices needs no more than 80."""
-_FEWEST_TILES = 8
+_MIN_TILES = 8
 """Of a warp, where the window is shared by more warps than must."""
 _KEPT = SCRATCH + 32
 """Floats by which warps agree, with rivals and norms."""
@@ -47,25 +47,7 @@ def small_hankel_launch(
     device: DeviceLimits,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch | None:
-    """Choose the launch that finds the peaks of plain sums of small matrices on tensor cores, from matrices to records.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    left_type, right_type : str
-        NumPy names of the matrices' types.
-    device : DeviceLimits
-        Whose shared memory holds a pair.
-    tuning : mapping, optional
-        Macro values that replace the table's.
-
-    Returns
-    -------
-    Launch or None
-        Kernel arguments: lefts, rights, records, rights per left, rights, least overlap. None where matrices have more
-        than 64 rows or columns, or a block has no room for the window.
-    """
+    """Launch what finds peaks of plain sums of small matrices; None where a block has no room for them."""
     if not are_small(problem):
         return None
     found = ((warps, _parts(problem.plane_shape, warps)) for warps in _WARPS)
@@ -98,7 +80,7 @@ def _parts(plane_shape: tuple[int, int], warps: int) -> dict[str, int]:
         if parts_y * parts_x <= warps and n_tiles * m_tiles <= _TILES:
             macros = {"PARTS_Y": parts_y, "PARTS_X": parts_x, "N_TILES": n_tiles, "M_TILES": m_tiles, "LONE_COLUMN": 0}
             parts = parts_y * parts_x
-            own = parts == warps and n_tiles * m_tiles >= _FEWEST_TILES
+            own = parts == warps and n_tiles * m_tiles >= _MIN_TILES
             order = (not own, parts, parts * n_tiles * m_tiles, m_tiles + n_tiles, m_tiles)
             found.append((order, macros))
     return min(found, key=lambda entry: entry[0])[1] if found else {}
@@ -134,15 +116,15 @@ def _registers(parts: Mapping[str, int], stacked: int) -> int:
 
 
 def _floats(problem: Problem, macros: Mapping[str, int]) -> int:
-    """Shared memory of a block, as the kernel lays it out: tables, then halves, then sums lie in the same place."""
+    """Shared memory of a block, as the kernel lays it out: tables, then fp16, then sums lie in the same place."""
     shifts_y = problem.plane_shape[0]
     columns, rows = 16 * macros["PARTS_X"] * macros["M_TILES"], 8 * macros["PARTS_Y"] * macros["N_TILES"]
-    halves = halves_floats(problem, macros["STACKED"], columns)
+    fp16 = fp16_floats(problem, macros["STACKED"], columns)
     if macros["LONE_COLUMN"]:
         last_dy = problem.first_shift[0] + shifts_y - 1
-        halves += macros["WARPS"] * 16 * 8 * (ceil_div(shifts_y + 15 + -last_dy % 8, 8) | 1)
+        fp16 += macros["WARPS"] * 16 * 8 * (ceil_div(shifts_y + 15 + -last_dy % 8, 8) | 1)
     sums = macros["WARPS"] // (macros["PARTS_Y"] * macros["PARTS_X"]) * sums_floats(rows, columns)
     near = 2 * _NEAR * macros["WARPS"]
     shapes = (problem.left_shape,) if has_one_table(problem) else (problem.left_shape, problem.right_shape)
     tables = sum(table_floats(shape) + totals_floats(shape, macros["WARPS"]) for shape in shapes)
-    return _KEPT + shifts_y * (columns + 4) + 4 + max(tables, halves, sums, near)
+    return _KEPT + shifts_y * (columns + 4) + 4 + max(tables, fp16, sums, near)

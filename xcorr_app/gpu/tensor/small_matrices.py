@@ -14,9 +14,9 @@ __all__ = [
     "are_small",
     "blocks_at_once",
     "defines_of",
-    "halves_floats",
+    "fp16_floats",
     "has_one_table",
-    "row_quads",
+    "row_float4s",
     "sums_floats",
     "table_floats",
     "totals_floats",
@@ -43,27 +43,27 @@ def defines_of(problem: Problem, left_type: str, right_type: str, macros: Mappin
 
 
 def has_one_table(problem: Problem) -> bool:
-    """Whether one table of rectangle sums serves both matrices: they have the same size, in whole quads."""
+    """Whether one summed-area table serves both matrices: they have the same size, in whole float4s."""
     return problem.left_shape == problem.right_shape and problem.left_shape[1] % 4 == 0
 
 
-def row_quads(width: int) -> int:
-    """Threads that share a row, a quad each: a power of two."""
-    return next(quads for quads in (4, 8, 16, 32) if width <= 4 * quads)
+def row_float4s(width: int) -> int:
+    """Threads that share a row, a float4 each: a power of two."""
+    return next(float4s for float4s in (4, 8, 16, 32) if width <= 4 * float4s)
 
 
 def table_floats(shape: tuple[int, int]) -> int:
-    """Of a table of rectangle sums."""
+    """Of a summed-area table."""
     height, width = shape
     return (height + 1) * (ceil_div(width, 4) * 4 + 4)
 
 
 def totals_floats(shape: tuple[int, int], warps: int) -> int:
     """Of the sums of columns that warps hand on while they make the table."""
-    return warps * 4 * row_quads(shape[1])
+    return warps * 4 * row_float4s(shape[1])
 
 
-def halves_floats(problem: Problem, stacked: int, columns: int) -> int:
+def fp16_floats(problem: Problem, stacked: int, columns: int) -> int:
     """Of both matrices in half precision, for tiles of so many columns in all."""
     left_height, (right_height, right_width) = problem.left_shape[0], problem.right_shape
     steps_k, group_rows = ceil_div(right_width, 16), 8 * stacked

@@ -11,7 +11,7 @@ from xcorr_app.gpu.tensor.small_matrices import (
     are_small,
     blocks_at_once,
     defines_of,
-    row_quads,
+    row_float4s,
     table_floats,
     totals_floats,
 )
@@ -21,8 +21,8 @@ __all__ = ["small_planes_launch"]
 _TILES = 16
 """Tiles of 16 x 8 sums of a warp whose registers fit."""
 _SHARED_TILES = {1: 16, 2: 12}
-"""The same of all rights that share fragments, by the halves of a value: those of both are in registers at once."""
-_FEWEST_WARPS, _MOST_WARPS = 4, 8
+"""The same of all rights that share fragments, by the fp16 numbers of a value: both are in registers at once."""
+_MIN_WARPS, _MAX_WARPS = 4, 8
 _THREADS_AT_ONCE = 512
 """On a multiprocessor, at 128 registers each."""
 _RIGHTS = (4, 2)
@@ -40,34 +40,14 @@ def small_planes_launch(
     split: int = 1,
     tuning: Mapping[str, int] | None = None,
 ) -> Launch | None:
-    """Choose the launch that makes plain sums of small matrices on tensor cores, of halves of their values.
-
-    Parameters
-    ----------
-    problem : Problem
-        Any.
-    left_type, right_type : str
-        NumPy names of the matrices' types.
-    device : DeviceLimits
-        Whose shared memory holds a block's matrices.
-    split : int, optional
-        Halves that stand for a value: 1 (products of 11 bits), or 2 (22 bits).
-    tuning : mapping, optional
-        Macro values that replace the table's.
-
-    Returns
-    -------
-    Launch or None
-        Kernel arguments: lefts, rights, planes, rights per left, rights. None where matrices have more than 64 rows or
-        columns, or a block has no room for the window.
-    """
+    """Choose the launch that makes plain sums of small matrices on tensor cores, in fp16 or split fp16."""
     if not are_small(problem):
         return None
     tiles_y, tiles_x = ceil_div(problem.plane_shape[0], 8), ceil_div(problem.plane_shape[1], 16)
     if tiles_x * split > _TILES:
         return None
     # Of a full plane the outer tiles have the fewest rows: two in turn, half the plane apart, have as many as any two.
-    warps = min(_MOST_WARPS, max(_FEWEST_WARPS, tiles_y if tiles_y < _MOST_WARPS else ceil_div(tiles_y, 2)))
+    warps = min(_MAX_WARPS, max(_MIN_WARPS, tiles_y if tiles_y < _MAX_WARPS else ceil_div(tiles_y, 2)))
     macros = {"M_TILES": tiles_x, "SPLIT": split, "WARPS": warps, "RIGHTS": 1}
     for rights in _RIGHTS:
         more = macros | {"RIGHTS": rights}
@@ -98,11 +78,11 @@ def _held(problem: Problem, macros: Mapping[str, int]) -> int:
     """Elements that a thread holds."""
     shapes = problem.left_shape, *[problem.right_shape] * macros["RIGHTS"]
     threads = WARP * macros["WARPS"]
-    return sum(4 * ceil_div(height, threads // row_quads(width)) for height, width in shapes)
+    return sum(4 * ceil_div(height, threads // row_float4s(width)) for height, width in shapes)
 
 
 def _floats(problem: Problem, macros: Mapping[str, int]) -> int:
-    """Shared memory of a block, as the kernel lays it out: what warps agree by, tables, halves."""
+    """Shared memory of a block, as the kernel lays it out: what warps agree by, tables, fp16 copies."""
     rights, warps = macros["RIGHTS"], macros["WARPS"]
     scratch = 4 * (1 + rights) * warps
     (left_height, left_width), (right_height, right_width) = problem.left_shape, problem.right_shape
@@ -111,7 +91,7 @@ def _floats(problem: Problem, macros: Mapping[str, int]) -> int:
     past = min(max(0, ceil_div(left_width - first_dx, 16)), steps + macros["M_TILES"] - 1)
     of_left = left_height * (16 * max(1, past - first) + 20)
     of_right = (right_height + 14) * (ceil_div(steps, 2) * 16 + 4)
-    halves = macros["SPLIT"] * (of_left + rights * of_right)
+    fp16 = macros["SPLIT"] * (of_left + rights * of_right)
     shapes = problem.left_shape, *[problem.right_shape] * rights
     tables = sum(max(table_floats(shape), totals_floats(shape, warps)) for shape in shapes)
-    return scratch + tables + halves
+    return scratch + tables + fp16

@@ -1,0 +1,78 @@
+"""What ``python -m benchmarks auto`` runs and prints."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+from rich.console import Console
+
+from benchmarks.auto.domain import Domain
+from benchmarks.auto.measure import Outcome, measure_domain, share_within
+from benchmarks.harness.environment import environment
+from benchmarks.harness.record import write_json
+
+__all__ = ["DOMAINS", "domains_named", "run_auto"]
+
+DOMAINS = {
+    "planes": "benchmarks.auto.correlation:Planes",
+    "registration": "benchmarks.auto.correlation:Peaks",
+    "filters": "benchmarks.auto.filters:Filters",
+    "banks": "benchmarks.auto.banks:Banks",
+    "mixing": "benchmarks.auto.mixing:Mixing",
+}
+"""Every domain by name: where its class is. Imported when it is asked for."""
+
+SEED = 20261123
+_WORST = 12
+
+
+def domains_named(names: Sequence[str]) -> list[Domain]:
+    """Make the domains of these names, or all of them."""
+    found = []
+    for name in names or tuple(DOMAINS):
+        module, _, attribute = DOMAINS[name].partition(":")
+        found.append(getattr(importlib.import_module(module), attribute)())
+    return found
+
+
+def run_auto(console: Console, names: Sequence[str], problems: int, seed: int, json_path: Path | None) -> None:
+    """Measure the domains, print how good their choices are, and write every number."""
+    domains = domains_named(names)
+    outcomes: list[Outcome] = []
+    for i, domain in enumerate(domains):
+        share = problems // len(domains) + (i < problems % len(domains))
+        found = measure_domain(domain, share, seed)
+        outcomes += found
+        _print(console, domain.name, found)
+    if len(domains) > 1:
+        _print(console, "all domains", outcomes)
+    if json_path is not None:
+        rows = [asdict(outcome) | {"ratio": round(outcome.ratio, 4)} for outcome in outcomes]
+        write_json({"environment": environment(), "seed": seed, "outcomes": rows}, json_path)
+        console.print(f"Written: {json_path}", soft_wrap=True, markup=False, highlight=False)
+
+
+def _print(console: Console, name: str, outcomes: Sequence[Outcome]) -> None:
+    if not outcomes:
+        return
+    worst = sorted(outcomes, key=lambda outcome: -outcome.ratio)
+    on_device = sum(outcome.device_ratio <= 1.1 for outcome in outcomes) / len(outcomes)
+    summary = (
+        f"{name}: {len(outcomes)} problems, {share_within(outcomes):.1%} within 10 % of the best, "
+        f"worst {worst[0].ratio:.2f} x (times on the device alone: {on_device:.1%}, "
+        f"worst {max(outcome.device_ratio for outcome in outcomes):.2f} x)"
+    )
+    lines = [summary]
+    for outcome in worst[:_WORST]:
+        if outcome.ratio > 1.0:
+            expected = outcome.expected.get(outcome.chosen) or 0.0, outcome.expected.get(outcome.best) or 0.0
+            lines.append(
+                f"  {outcome.ratio:6.3f} x  {outcome.chosen} {outcome.microseconds[outcome.chosen]:.1f} us "
+                f"(expected {expected[0]:.1f}), best {outcome.best} {outcome.microseconds[outcome.best]:.1f} us "
+                f"(expected {expected[1]:.1f}): {outcome.problem}"
+            )
+    for line in lines:
+        console.print(line, soft_wrap=True, markup=False, highlight=False)

@@ -1,0 +1,58 @@
+"""What help offers is what there is: the written-out choices against the tables they stand for."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+from xcorr_app.batch.align import options as align_options
+from xcorr_app.batch.filter.banks import BANKS
+from xcorr_app.batch.filter.choice import FILTERS
+from xcorr_app.cli import COMMANDS, choices
+from xcorr_app.correlation import engines, forms, plane, subpixel
+from xcorr_app.filtering import boundary, rounding, stains
+from xcorr_app.filtering.engines.choice import EVERY_ENGINE
+from xcorr_app.gpu.direct import options as kernel_options
+from xcorr_app.gpu.direct.kernels import KERNELS
+from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
+from xcorr_app.io import Limits
+from xcorr_app.registration import settings, strategies
+
+
+def test_choices() -> None:
+    assert plane.NORMALIZATIONS == choices.NORMALIZATIONS
+    assert subpixel.METHODS == choices.SUBPIXEL_METHODS
+    assert strategies.REFERENCES == choices.REFERENCES
+    assert settings.WEIGHTINGS == choices.WEIGHTINGS
+    assert tuple(align_options.INTERPOLATIONS) == choices.INTERPOLATIONS
+    assert align_options.BORDERS == choices.BORDERS
+    assert tuple(forms.FORMS) == choices.FORMS
+    assert tuple(FILTERS) == choices.FILTERS
+    assert tuple(BANKS.values()) == choices.BANKS
+    assert boundary.MODES == choices.BOUNDARIES
+    assert tuple(EVERY_ENGINE) == choices.FILTER_ENGINES
+    assert rounding.RESULT_TYPES == choices.FILTER_TYPES
+    assert tuple(stains.STAINS) == choices.STAINS
+
+
+def test_engines_and_kernels() -> None:
+    assert tuple(engines.ENGINES) == choices.ENGINES
+    assert tuple(KERNELS) == choices.VARIANTS
+    assert tuple(kernel_options.DISTRIBUTIONS) == choices.DISTRIBUTIONS
+    assert tuple(kernel_options.PRECISIONS) == choices.PRECISIONS
+    assert tuple(field.name for field in fields(kernel_options.KernelOptions)) == choices.KERNEL_OPTIONS
+    assert tuple(KNOWN_DEVICES) == choices.DEVICES
+
+
+def test_defaults() -> None:
+    assert plane.DEFAULT_MIN_OVERLAP == choices.MIN_OVERLAP
+    assert settings.DEFAULT_MIN_SCORE == choices.MIN_SCORE
+    assert settings.DEFAULT_TOLERANCE == choices.TOLERANCE
+    assert Limits().max_pixels == choices.MAX_PIXELS
+
+
+def test_short_help_is_each_commands_first_line() -> None:
+    from tests.cli.test_help import command_of
+
+    for name, text in COMMANDS.items():
+        first = (command_of((name,)).help or "").partition("\n")[0]
+        assert first == text, name

@@ -1,0 +1,52 @@
+"""Families of kernels: each imports only from those below it, and its table names every source."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from xcorr_app.gpu.direct.kernels import KERNELS as DIRECT
+from xcorr_app.gpu.peaks.kernels import KERNELS as PEAKS
+from xcorr_app.gpu.runtime.compile import kernel_root
+from xcorr_app.gpu.tensor.kernels import KERNELS as TENSOR
+
+GPU = Path(__file__).resolve().parent.parent / "xcorr_app" / "gpu"
+BELOW = {
+    "runtime": set(),
+    "direct": {"runtime"},
+    "peaks": {"runtime", "direct"},
+    "tensor": {"runtime", "direct", "peaks"},
+}
+"""Families that a family may import."""
+TABLES = {"direct": DIRECT, "peaks": PEAKS, "tensor": TENSOR}
+
+
+def families_imported_by(path: Path) -> set[str]:
+    modules = []
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            modules += [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            modules += [alias.name for alias in node.names]
+    return {name.split(".")[2] for name in modules if name.startswith("xcorr_app.gpu.")}
+
+
+@pytest.mark.parametrize("family", BELOW)
+def test_a_family_imports_only_from_those_below_it(family: str) -> None:
+    for path in sorted((GPU / family).glob("*.py")):
+        assert families_imported_by(path) <= BELOW[family] | {family}, path.name
+
+
+def test_every_source_is_named_by_an_entry() -> None:
+    named = {source for table in TABLES.values() for entry in table.values() for source in entry.sources}
+    found = {f"{family}/{path.stem}" for family in TABLES for path in (kernel_root() / family).glob("*.cu")}
+    assert named == found
+
+
+@pytest.mark.parametrize("family", TABLES)
+def test_entries_say_who_they_are(family: str) -> None:
+    for name, entry in TABLES[family].items():
+        assert entry.name == name
+        assert entry.document, name

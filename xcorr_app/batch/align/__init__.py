@@ -1,0 +1,1 @@
+"""``xcorr align``: `run` is the entry."""

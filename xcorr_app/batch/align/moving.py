@@ -1,0 +1,103 @@
+"""Moving every plane of a stack by its frame's shift and writing the result, plane by plane."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from contextlib import nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.options import INTERPOLATIONS, AlignOptions
+from xcorr_app.batch.align.projections import Projections
+from xcorr_app.errors import InputError
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.io import StackWriter
+from xcorr_app.io.source import plane_positions
+from xcorr_app.pipeline.chunks import over_planes
+from xcorr_app.registration.apply import common_area, shift_frames
+from xcorr_app.registration.interpolation import inside
+from xcorr_app.registration.passes import Progress
+
+
+@dataclass(frozen=True)
+class Moved:
+    """What moving a stack did to it."""
+
+    clipped: int
+    """Pixels whose interpolated value did not fit the integer type."""
+    area: tuple[slice, slice] | None
+    """Part of the frame that was written, if it was cropped."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of how it went."""
+
+
+def move_stack(
+    frames: SourceFrames,
+    shifts: NDArray[np.float64],
+    options: AlignOptions,
+    target: Path | None,
+    unreadable: Collection[int],
+    projections: Projections,
+    progress: Progress | None,
+) -> Moved:
+    """Move all planes of all channels by (count, 2) pixels and write them to `target`, if any.
+
+    Planes of the measured channel are added to `projections`; damaged planes of frames in `unreadable` become zeros.
+    Where the device's memory does not suffice for a single plane, the CPU moves the rest.
+    """
+    source = frames.source
+    metadata = source.metadata
+    area = common_area(frames.shape, shifts) if options.border == "crop" else None
+    planes = _planes(frames, only_measured=target is None)
+    order: Any = INTERPOLATIONS[options.interpolation]
+    mode: Any = "nearest" if options.border == "nearest" else "constant"
+    along = frames.axis.lower()
+    clipped, notes = 0, list[str]()
+
+    def job(start: int, stop: int, xp: Any) -> tuple[int, NDArray[Any], NDArray[Any], int]:
+        before = np.zeros((stop - start, *frames.shape), dtype=metadata.dtype)
+        for i, position in enumerate(planes[start:stop]):
+            try:
+                before[i] = source.plane(**position)
+            except InputError:
+                if position[along] not in unreadable:
+                    raise
+        moves = shifts[[position[along] for position in planes[start:stop]]]
+        after, count = shift_frames(xp.asarray(before), moves, order=order, mode=mode, workers=1)
+        return start, before, to_host(after), count
+
+    if target is None:
+        writer: Any = nullcontext()
+    else:
+        rows, columns = area or (slice(0, frames.shape[0]), slice(0, frames.shape[1]))
+        writer = StackWriter(target, metadata.with_plane_shape(rows.stop - rows.start, columns.stop - columns.start))
+    with writer as stream:
+        pixels = frames.shape[0] * frames.shape[1]
+        results = over_planes(frames.xp, len(planes), pixels, job, ("move", "moved"), progress, notes)
+        for start, before, after, count in results:
+            clipped += count
+            for i, position in enumerate(planes[start : start + before.shape[0]]):
+                if _is_shown(frames, position):
+                    number = position[frames.axis.lower()]
+                    rows, columns = (slice(*inside(n, by)) for n, by in zip(frames.shape, shifts[number], strict=True))
+                    projections.add(number, before[i], after[i], (rows, columns))
+                if stream is not None:
+                    stream.write(after[i] if area is None else after[i][area])
+    return Moved(clipped, area, tuple(notes))
+
+
+def _planes(frames: SourceFrames, *, only_measured: bool) -> list[dict[str, int]]:
+    """Positions of the planes in the order of the file."""
+    positions = plane_positions(frames.source.metadata)
+    return [p for p in positions if _is_shown(frames, p)] if only_measured else positions
+
+
+def _is_shown(frames: SourceFrames, position: dict[str, int]) -> bool:
+    """Whether a plane stands for its frame in the projections: measured channel, middle of the averaged planes."""
+    across = "z" if frames.axis == "T" else "t"
+    return position["c"] == frames.channel and position[across] == frames.averaged // 2

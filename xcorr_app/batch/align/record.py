@@ -1,0 +1,54 @@
+"""What ``--resume`` keeps of an aligned stack: beside its table, the plain values and pictures of its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from xcorr_app.errors import DamagedFileError
+from xcorr_app.pipeline.state import State
+from xcorr_app.report.records import Pictures, StackReport
+from xcorr_app.report.table import parse_shifts_csv
+
+_PICTURES = ".npz"
+
+
+def keep(report: StackReport, out: Path) -> dict[str, Any]:
+    """Store a report's pictures, and return the values that belong into the stack's record."""
+    if report.pictures is not None:
+        report.pictures.save(State(out).attachment(report.name, _PICTURES))
+    return {
+        "report": {
+            "description": report.description,
+            "reference": report.reference,
+            "max_shift": report.max_shift,
+            "pixel_size": report.pixel_size,
+            "unit": report.unit,
+            "tolerance": report.tolerance,
+            "notes": report.notes,
+            "left_in_place": sorted(report.left_in_place),
+            "pictures": report.pictures is not None,
+        }
+    }
+
+
+def restore(name: str, record: dict[str, Any], out: Path) -> StackReport | None:
+    """Make the report of a stack from its record; None where that cannot be used, so that the stack is recomputed."""
+    try:
+        known = record["report"]
+        return StackReport(
+            name=name,
+            description=known["description"],
+            rows=parse_shifts_csv((out / name / "shifts.csv").read_text(encoding="utf-8")),
+            pictures=Pictures.load(State(out).attachment(name, _PICTURES)) if known["pictures"] else None,
+            reference=known["reference"],
+            max_shift=tuple(known["max_shift"]),
+            pixel_size=None if known["pixel_size"] is None else tuple(known["pixel_size"]),
+            unit=known["unit"],
+            tolerance=known["tolerance"],
+            notes=tuple(known["notes"]),
+            left_in_place=frozenset(known["left_in_place"]),
+            failure=None,
+        )
+    except (OSError, ValueError, KeyError, TypeError, DamagedFileError):
+        return None

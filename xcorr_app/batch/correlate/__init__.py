@@ -1,0 +1,1 @@
+"""``xcorr correlate``: `plan` checks, `run` computes."""

@@ -1,0 +1,103 @@
+"""What ``xcorr correlate`` is asked to do, and what it will do with two files; nothing is computed here."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.batch.correlate.operands import blocks, operand_shapes
+from xcorr_app.correlation.arrangement import engine_dtypes, plane_dtype
+from xcorr_app.correlation.engines import choose_engine
+from xcorr_app.correlation.forms import FORMS, Form
+from xcorr_app.correlation.problem import problem_of
+from xcorr_app.correlation.window import ShiftWindow, as_window
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.runtime.select import Device, select_device
+from xcorr_app.io import Limits
+from xcorr_app.io.matrices import MatrixFile, scan_matrices
+from xcorr_app.io.plane_file import check_plane_name
+from xcorr_app.pipeline.output_file import check_output_file
+from xcorr_app.registration.settings import Settings
+
+_ELEMENTS_AT_ONCE = 2**22
+"""Elements of planes, or of padded matrices, that are in work together: some 400 MB of work arrays."""
+
+
+@dataclass(frozen=True)
+class CorrelateOptions:
+    """What one run of ``xcorr correlate`` is asked to do."""
+
+    settings: Settings = field(default_factory=Settings)
+    """Of these, what concerns a plane and its peak: window, normalisation, engine, overlap, sub-pixel, tolerance."""
+    form: Form = "one-to-one"
+    device: str = "auto"
+    verify: bool = True
+    channel: int = 0
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if self.form not in FORMS:
+            raise ArgumentError(f"unknown form {self.form!r}: use one of {', '.join(FORMS)}")
+        if not math.isfinite(self.settings.tolerance):
+            raise ArgumentError("tolerance is infinite: give a number of pixels, or use --no-verify")
+
+
+@dataclass(frozen=True)
+class CorrelationPlan:
+    """Two files that were checked, and what will be made of them."""
+
+    left: MatrixFile
+    right: MatrixFile
+    left_shape: tuple[int, ...]
+    right_shape: tuple[int, ...]
+    window: ShiftWindow
+    dtype: np.dtype[Any]
+    """Of the planes."""
+    engine: str
+    """Name of the engine for all planes: what ``auto`` means here."""
+    pairs_at_once: int
+    """How many planes are in work together."""
+    device: Device
+    out: Path
+    options: CorrelateOptions
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Of the array of planes, as :func:`xcorr_app.cross_correlate` says."""
+        leading = {"one-to-one": (), "one-to-many": (self.right_shape[0],)}
+        both = (self.left_shape[0], self.right_shape[-3])
+        return (*leading.get(self.options.form, both), *self.window.shape)
+
+
+def plan_correlation(
+    left: Path, right: Path, out: Path, options: CorrelateOptions, *, overwrite: bool = False
+) -> CorrelationPlan:
+    """Check both files and the output's name, and choose the device; no pixel is read, nothing is written."""
+    settings = options.settings
+    check_plane_name(out)
+    check_output_file(out, (left, right), overwrite=overwrite)
+    lefts, rights = (scan_matrices(path, options.channel, options.limits) for path in (left, right))
+    if options.channel > 0 and lefts.channels == rights.channels == 1:
+        raise ArgumentError(f"channel {options.channel} was asked for, and neither file has channels")
+    left_shape, right_shape = operand_shapes(lefts, rights, options.form)
+    left_size, right_size = (left_shape[-2], left_shape[-1]), (right_shape[-2], right_shape[-1])
+    window = as_window(settings.max_shift, left_size, right_size)
+    if settings.normalization == "phase" and left_size != right_size:
+        raise ArgumentError(f"normalization 'phase' needs images of one size, got {left_size} and {right_size}")
+    dtype = plane_dtype(np.empty(0, lefts.dtype), np.empty(0, rights.dtype), settings.kernel_options)
+    padded = (left_size[0] + right_size[0]) * (left_size[1] + right_size[1])
+    at_once = max(1, _ELEMENTS_AT_ONCE // max(math.prod(window.shape), padded))
+    device = select_device(options.device)
+    engine = "fft"
+    if settings.normalization != "phase":
+        some_lefts, some_rights = next(blocks(left_shape, right_shape, at_once))
+        left_count, per_left = (part.stop - part.start for part in (some_lefts, some_rights[-1]))
+        right_count = per_left * (left_count if len(some_rights) > 1 else 1)
+        problem = problem_of(left_size, right_size, window, left_count, right_count, per_left)
+        dtypes = engine_dtypes(lefts.dtype, rights.dtype, dtype, settings.normalization)
+        engine = choose_engine(settings.engine, device.xp, problem, settings.kernel_options, dtypes).name
+    return CorrelationPlan(lefts, rights, left_shape, right_shape, window, dtype, engine, at_once, device, out, options)

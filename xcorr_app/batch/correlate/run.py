@@ -1,0 +1,185 @@
+"""Two files become a file of correlation planes, with the peak of every plane compared with the FFT reference."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.batch.correlate.operands import blocks
+from xcorr_app.batch.correlate.plan import CorrelationPlan
+from xcorr_app.correlation.forms import Form
+from xcorr_app.correlation.plane import check_range, cross_correlate
+from xcorr_app.correlation.plane_peaks import Agreement, PlanePeaks, compare_peaks, fft_reference, peaks_of_planes
+from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.io.plane_file import plane_writer
+from xcorr_app.pipeline.environment import own_version, versions
+from xcorr_app.pipeline.failures import memory_as_limit
+from xcorr_app.registration.passes import Progress
+
+
+@dataclass(frozen=True)
+class PlaneRecord:
+    """What is known of one plane."""
+
+    left: int
+    right: int
+    """Which images were correlated: their numbers in the files, counted from 0."""
+    peak: tuple[int, int] | None
+    """Whole shift (dy, dx); None where no shift is valid."""
+    shift: tuple[float, float] | None
+    value: float
+    on_edge: bool
+    reference: tuple[float, float] | None
+    """Shift by the FFT reference; None where not verified or where it has none."""
+    difference: float | None
+    """Pixels between the two."""
+    problem: str | None
+    """Why the plane counts as failed."""
+
+
+@dataclass(frozen=True)
+class CorrelationResult:
+    """What a run did: one record a plane, in the order of the file."""
+
+    planes: tuple[PlaneRecord, ...]
+
+    @property
+    def problems(self) -> tuple[PlaneRecord, ...]:
+        """Planes without a peak, or whose peak the reference does not confirm."""
+        return tuple(plane for plane in self.planes if plane.problem is not None)
+
+
+def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> CorrelationResult:
+    """Compute, compare and write the planes of a plan."""
+    records: list[PlaneRecord] = []
+    total = math.prod(plan.shape[:-2])
+    tell = progress or (lambda _stage, _done, _total: None)
+    too_large = (
+        f"{plan.left.path}, {plan.right.path}: their planes need more memory than there is; "
+        "limit the shifts with --max-shift, or use a machine with more"
+    )
+    with memory_as_limit(too_large):
+        lefts = plan.left.read().reshape(plan.left_shape)
+        rights = plan.right.read().reshape(plan.right_shape)
+        with plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan)) as write:
+            tell("correlate", 0, total)
+            for some_lefts, some_rights in blocks(plan.left_shape, plan.right_shape, plan.pairs_at_once):
+                planes, new = _correlate(plan, lefts[some_lefts], rights[some_rights])
+                write(planes)
+                numbers = _numbers(some_lefts, some_rights, plan.right_shape)
+                records += [_record(plan, *pair, *new, i) for i, pair in enumerate(numbers)]
+                tell("correlate", len(records), total)
+    return CorrelationResult(tuple(records))
+
+
+def _correlate(
+    plan: CorrelationPlan, left: np.ndarray, right: np.ndarray
+) -> tuple[np.ndarray, tuple[PlanePeaks, Agreement | None]]:
+    """Planes (k, ny, nx) of a block on the host, their peaks, and how the reference agrees."""
+    settings, form = plan.options.settings, _block_form(plan)
+    operands: tuple[Array, Array] = (plan.device.xp.asarray(left), plan.device.xp.asarray(right))
+    # What was read from the files is finite.
+    how: dict[str, Any] = {
+        "normalization": settings.normalization,
+        "min_overlap": settings.min_overlap,
+        "check_finite": False,
+    }
+    sums = settings.normalization == "none"
+    planes = cross_correlate(
+        *operands, form, plan.window, engine=plan.engine, kernel_options=settings.kernel_options, **how
+    )
+    if sums:
+        check_range(planes, left, right)
+    peaks = peaks_of_planes(planes, plan.window, settings.subpixel)
+    agreement = None
+    if plan.options.verify:
+        reference = fft_reference(*operands, form, plan.window, **how)
+        if sums:
+            check_range(reference, left, right)
+        agreement = compare_peaks(peaks, reference, plan.window, settings.subpixel)
+    return to_host(planes).reshape(-1, *plan.window.shape), (peaks, agreement)
+
+
+def _block_form(plan: CorrelationPlan) -> Form:
+    """Form of every block: one left and one right are the smallest case of every left with every right."""
+    return "n-to-mn" if len(plan.right_shape) == 4 else "n-to-m"
+
+
+def _numbers(lefts: slice, rights: tuple[slice, ...], right_shape: tuple[int, ...]) -> Iterator[tuple[int, int]]:
+    """Numbers of the left and the right image of every pair in a block."""
+    own = right_shape[1] if len(right_shape) == 4 else 0
+    for i in range(lefts.start, lefts.stop):
+        for j in range(rights[-1].start, rights[-1].stop):
+            yield i, i * own + j
+
+
+def _record(
+    plan: CorrelationPlan, left: int, right: int, peaks: PlanePeaks, agreement: Agreement | None, i: int
+) -> PlaneRecord:
+    exists = bool(np.isfinite(peaks.value[i]))
+    reference = difference = None
+    if agreement is not None and np.isfinite(agreement.reference.value[i]):
+        reference = _pair(agreement.reference.shift[i])
+        difference = float(agreement.difference[i]) if exists else None
+    return PlaneRecord(
+        left=left,
+        right=right,
+        peak=(int(peaks.peak[i, 0]), int(peaks.peak[i, 1])) if exists else None,
+        shift=_pair(peaks.shift[i]) if exists else None,
+        value=float(peaks.value[i]),
+        on_edge=bool(peaks.on_edge[i]),
+        reference=reference,
+        difference=difference,
+        problem=_problem(peaks, agreement, i, plan.options.settings.tolerance),
+    )
+
+
+def _pair(shift: np.ndarray) -> tuple[float, float]:
+    return float(shift[0]), float(shift[1])
+
+
+def _problem(peaks: PlanePeaks, agreement: Agreement | None, i: int, tolerance: float) -> str | None:
+    """Why a plane counts as failed; None where it does not."""
+    if not np.isfinite(peaks.value[i]):
+        found = agreement is not None and np.isfinite(agreement.reference.value[i])
+        return "has no valid shift" + (
+            ", the FFT reference has" if found else ": every overlap is constant in one image, or below --min-overlap"
+        )
+    if agreement is None or agreement.holds(tolerance)[i]:
+        return None
+    if not np.isfinite(agreement.reference.value[i]):
+        return "has a peak, the FFT reference has no valid shift"
+    difference = agreement.difference[i]
+    if difference > tolerance:
+        return (
+            f"its peak is {difference:.3g} px from the FFT reference's, more than --tolerance {tolerance:g}; "
+            f"the reference is {max(0.0, agreement.lead[i]):.1e} of its height lower there"
+        )
+    return f"the FFT reference differs by {agreement.value_error[i]:.2g} of its height at the peak"
+
+
+def _facts(plan: CorrelationPlan) -> dict[str, Any]:
+    """What the file says of its planes."""
+    settings, window = plan.options.settings, plan.window
+    return {
+        "program": f"xcorr correlate {own_version()}",
+        "form": plan.options.form,
+        "shape": list(plan.shape),
+        "dy_min": window.dy_min,
+        "dy_max": window.dy_max,
+        "dx_min": window.dx_min,
+        "dx_max": window.dx_max,
+        "normalization": settings.normalization,
+        "min_overlap": settings.min_overlap,
+        "engine": plan.engine,
+        "kernel_options": None if settings.kernel_options is None else asdict(settings.kernel_options),
+        "device": plan.device.description,
+        "left": str(plan.left.path),
+        "right": str(plan.right.path),
+        "channel": plan.options.channel,
+        "versions": versions(),
+    }

@@ -1,0 +1,84 @@
+"""Each domain's one choice, asked with what a command knows of a stack: what runs, and why."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xcorr_app.batch.correlate.operands import blocks
+from xcorr_app.correlation.arrangement import engine_dtypes
+from xcorr_app.correlation.choice import decide_planes
+from xcorr_app.correlation.engines import limits_of
+from xcorr_app.correlation.problem import problem_of
+from xcorr_app.decision import Decision
+from xcorr_app.filtering.array_choice import decide_bank, decide_mixing
+from xcorr_app.filtering.choice import decide_filter as choose_filter
+from xcorr_app.filtering.request import checked_request
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.registration.choice import decide_registration
+from xcorr_app.registration.passes import Pass
+
+if TYPE_CHECKING:
+    from xcorr_app.batch.align.frames import SourceFrames
+    from xcorr_app.batch.align.options import AlignOptions
+    from xcorr_app.batch.correlate.plan import CorrelationPlan
+    from xcorr_app.batch.filter.options import FilterOptions
+    from xcorr_app.batch.unmix.stack import UnmixPlan
+    from xcorr_app.io import StackMetadata
+
+_OF_ONE_IMAGE = ("first", "last")
+"""References by name that all frames share; a mean, say, leaves out the frame that is measured."""
+
+
+def decide_align(frames: SourceFrames, options: AlignOptions) -> Decision:
+    """What compares the frames of a stack with their reference, as long as no weighting of frequencies is needed."""
+    rows, columns = frames.shape
+    together = Pass(frames.count, rows * columns, on_device=frames.xp is not np).images_at_once
+    shared = not isinstance(options.reference, str) or options.reference in _OF_ONE_IMAGE
+    limits = limits_of(frames.xp)
+    return decide_registration(
+        frames.shape, str(frames.dtype), together, options.settings, limits, shared_reference=shared
+    )
+
+
+def decide_filter(metadata: StackMetadata, options: FilterOptions, xp: Any) -> Decision:
+    """What filters the planes of a stack."""
+    rows, columns = metadata.shape[-2:]
+    bank, limits = options.choice.bank, limits_of(xp)
+    pixels = rows * columns * (1 if bank is None else len(bank.filters))
+    together = Pass(metadata.planes, pixels, on_device=xp is not np).images_at_once
+    if bank is not None:
+        count, height, width = bank.filters.shape
+        images, filters = (together, 1, rows, columns), (count, 1, height, width)
+        return decide_bank(images, metadata.dtype, filters, limits, options.mode)
+    shape, taps = (together, rows, columns), options.choice.taps
+    how: Any = {name: getattr(options, name) for name in ("mode", "cval", "dtype", "engine")}
+    request = checked_request(shape, metadata.dtype, taps, origin=0, flip=True, **how)
+    return choose_filter(request, taps, shape, metadata.dtype, limits, options.engine)
+
+
+def decide_unmix(plan: UnmixPlan, limits: DeviceLimits | None) -> Decision:
+    """What mixes the channels of one place of a stack on a device of such limits; None is the CPU."""
+    source, target, matrix = plan.stack.metadata.dtype, plan.metadata.dtype, plan.matrix
+    pixels = math.prod(plan.metadata.shape[-2:])
+    how = {"density": plan.options.by_density, "clip": plan.options.clip}
+    return decide_mixing(source, target, matrix.shape, 1, pixels, limits, **how)
+
+
+def decide_correlate(plan: CorrelationPlan) -> Decision:
+    """What makes the planes of a block of pairs of images."""
+    settings = plan.options.settings
+    if settings.normalization == "phase":
+        return Decision("fft", reason="phase correlation exists only there")
+    lefts, rights = next(blocks(plan.left_shape, plan.right_shape, plan.pairs_at_once))
+    left_count, per_left = (part.stop - part.start for part in (lefts, rights[-1]))
+    right_count = per_left * (left_count if len(rights) > 1 else 1)
+    (*_, left_rows, left_columns), (*_, right_rows, right_columns) = plan.left_shape, plan.right_shape
+    sizes = (left_rows, left_columns), (right_rows, right_columns)
+    problem = problem_of(*sizes, plan.window, left_count, right_count, per_left)
+    types = plan.left.dtype, plan.right.dtype, plan.dtype
+    dtypes = engine_dtypes(*types, settings.normalization)
+    how = {"engine": settings.engine, "options": settings.kernel_options}
+    return decide_planes(problem, dtypes=dtypes, limits=limits_of(plan.device.xp), **how)

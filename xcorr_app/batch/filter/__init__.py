@@ -1,0 +1,1 @@
+"""``xcorr filter``: `run` is the entry."""

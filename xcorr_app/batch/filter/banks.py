@@ -1,0 +1,115 @@
+"""Banks of filters as ``xcorr filter --bank`` names them: ``gabor:8,4``, or a file."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.filtering import banks
+
+HIGHEST_FREQUENCY = 0.25
+"""Cycles a pixel of the finest waves of ``gabor``; every further scale has them longer by sqrt(2)."""
+_MAX_BYTES = 2**30
+"""Of a file, so that a picture named by mistake is not taken for a bank."""
+
+
+@dataclass(frozen=True)
+class FilterBank:
+    """Filters of one shape, and what each of them is."""
+
+    filters: NDArray[np.float64]
+    """(number, rows, columns)."""
+    names: tuple[str, ...]
+    """One a filter, short, for the channels of the result."""
+    file: Path | None = None
+    """Where they were read from."""
+
+
+def parse_bank(text: str) -> FilterBank:
+    """Make the bank that ``NAME`` or ``NAME:NUMBERS`` stands for, or read the one in a ``.npy`` file."""
+    if text.lower().endswith(".npy"):
+        return _read_bank(Path(text))
+    name, colon, numbers = text.partition(":")
+    if name not in BANKS:
+        raise ArgumentError(f"bank {text!r} is not known: write {', '.join(BANKS.values())} or FILE.npy")
+    try:
+        return _MAKERS[name](numbers if colon else None)
+    except ValueError as error:
+        reason = f": {error}" if isinstance(error, ArgumentError) else ""
+        raise ArgumentError(f"bank {text!r}: write {BANKS[name]}{reason}") from None
+
+
+def _gabor(numbers: str | None) -> FilterBank:
+    orientations, scales = map(int, (numbers or "").split(","))
+    if not (1 <= orientations <= 64 and 1 <= scales <= 9):
+        raise ArgumentError("1 to 64 orientations, 1 to 9 scales")
+    frequencies = [HIGHEST_FREQUENCY / math.sqrt(2) ** scale for scale in range(scales)]
+    names = [
+        f"gabor {wave} {1 / frequency:.3g} px {180 * step / orientations:.4g} deg"
+        for frequency in frequencies
+        for step in range(orientations)
+        for wave in ("cos", "sin")
+    ]
+    return FilterBank(banks.gabor(frequencies, orientations), tuple(names))
+
+
+def _derivatives(numbers: str | None) -> FilterBank:
+    sigmas = [float(number) for number in (numbers or "").split(",")]
+    if not all(sigma <= 100 for sigma in sigmas):
+        raise ArgumentError("sigmas up to 100 px")
+    names = [f"d{along} sigma {sigma:g}" for sigma in sigmas for along in ("x", "y", "xx", "xy", "yy")]
+    return FilterBank(banks.gaussian_derivatives(sigmas), tuple(names))
+
+
+def _schmid(numbers: str | None) -> FilterBank:
+    _takes_none(numbers)
+    return FilterBank(banks.schmid(), tuple(f"schmid {sigma} {cycles}" for sigma, cycles in banks.SCHMID_SCALES))
+
+
+def _leung_malik(numbers: str | None) -> FilterBank:
+    _takes_none(numbers)
+    filters = banks.leung_malik()
+    return FilterBank(filters, tuple(f"leung-malik {number}" for number in range(len(filters))))
+
+
+def _takes_none(numbers: str | None) -> None:
+    if numbers is not None:
+        raise ArgumentError("it takes no numbers")
+
+
+_MAKERS: dict[str, Callable[[str | None], FilterBank]] = {
+    "gabor": _gabor,
+    "derivatives": _derivatives,
+    "schmid": _schmid,
+    "leung-malik": _leung_malik,
+}
+
+BANKS = {
+    "gabor": "gabor:ORIENTATIONS,SCALES",
+    "derivatives": "derivatives:SIGMA[,SIGMA...]",
+    "schmid": "schmid",
+    "leung-malik": "leung-malik",
+}
+"""How every bank is written."""
+
+
+def _read_bank(path: Path) -> FilterBank:
+    try:
+        # A map, so that a header that promises more than the file holds is refused before memory is taken.
+        stored = np.lib.format.open_memmap(path, mode="r")
+    except (OSError, ValueError, EOFError, SyntaxError, TypeError, OverflowError) as error:
+        raise InputError(f"{path}: is no array that can be read ({error})") from error
+    if stored.dtype.kind not in "buif" or stored.nbytes > _MAX_BYTES or stored.ndim != 3 or stored.size == 0:
+        raise InputError(
+            f"{path}: holds {stored.dtype} of shape {stored.shape}; a bank is numbers of shape (filters, rows, columns)"
+        )
+    filters = np.array(stored, dtype=np.float64)
+    if not np.isfinite(filters).all():
+        raise InputError(f"{path}: holds NaN or infinite values; a bank is finite numbers")
+    return FilterBank(filters, tuple(f"{path.stem} {number}" for number in range(len(filters))), path)

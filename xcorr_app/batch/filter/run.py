@@ -1,0 +1,76 @@
+"""A run of ``xcorr filter``: every series found is filtered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from xcorr_app.batch.decisions import decide_filter
+from xcorr_app.batch.filter.device import filter_device
+from xcorr_app.batch.filter.options import FilterOptions
+from xcorr_app.batch.filter.stack import filter_stack
+from xcorr_app.decision import Decision
+from xcorr_app.io import SeriesSpec, discover
+from xcorr_app.pipeline.output import check_output
+from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, explain_stacks, run_stacks
+from xcorr_app.registration.passes import Progress
+
+PROGRAM = "xcorr filter"
+
+Facts = dict[str, Any]
+"""What is known of a stack: counts, times and engine."""
+
+
+def plan_filter(
+    inputs: list[Path], out: Path, options: FilterOptions, *, resume: bool = False, overwrite: bool = False
+) -> Plan[FilterOptions]:
+    """Find the series, choose the device and check the output folder; nothing is written."""
+    device = filter_device(options)
+    discovery = discover(inputs, options.layout, options.limits)
+    check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
+    return Plan(discovery, device, tuple(inputs), out, options)
+
+
+def run_filter(
+    plan: Plan[FilterOptions], *, resume: bool = False, stop_at_defects: bool = False, watcher: Watcher | None = None
+) -> Run[Facts]:
+    """Filter every series of a plan whose output folder is ready, and write results and record."""
+    return run_stacks(plan, _Filter(plan), resume=resume, stop_at_defects=stop_at_defects, watcher=watcher)
+
+
+def explain_filter(plan: Plan[FilterOptions]) -> list[tuple[str, Decision | str]]:
+    """Say for every stack what would filter it, and why; nothing is filtered."""
+    return explain_stacks(plan, _Filter(plan))
+
+
+class _Filter:
+    """Filters one stack, for the run loop."""
+
+    program = PROGRAM
+    less_memory = "use a machine with more"
+
+    def __init__(self, plan: Plan[FilterOptions]) -> None:
+        self._plan = plan
+
+    def files(self) -> dict[str, tuple[Path, ...]]:
+        taps = self._plan.options.choice.file
+        return {"taps_file": () if taps is None else (taps,)}
+
+    def outputs(self, name: str) -> list[Path]:
+        return [self._plan.out / name / f"{name}_filtered.tif"]
+
+    def decide(self, spec: SeriesSpec) -> Decision:
+        with spec.open() as source:
+            return decide_filter(source.metadata, self._plan.options, self._plan.device.xp)
+
+    def process(self, spec: SeriesSpec, progress: Progress | None) -> Finished[Facts]:
+        (target,) = self.outputs(spec.name)
+        facts = filter_stack(spec, self._plan.options, self._plan.device, target, progress)
+        return Finished(facts, [target], facts)
+
+    def restored(self, name: str, record: dict[str, Any]) -> Facts:
+        facts: Facts = record["facts"]
+        return facts
+
+    def is_flagged(self, finished: Finished[Facts]) -> bool:
+        return bool(finished.facts["unreadable"])

@@ -1,0 +1,149 @@
+"""One stack: every plane filtered and written, a few planes at a time."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.batch.filter.metadata import bank_metadata, bank_positions
+from xcorr_app.batch.filter.options import FilterOptions
+from xcorr_app.errors import DamagedFileError, InputError, ShapeError
+from xcorr_app.filtering.convolve import filter_frames
+from xcorr_app.filtering.device import planned_engine
+from xcorr_app.filtering.engines.choice import chosen_engine
+from xcorr_app.filtering.filter_bank import filter_bank
+from xcorr_app.filtering.request import checked_request
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
+from xcorr_app.gpu.runtime.select import Device
+from xcorr_app.io import SeriesSpec, Source, StackMetadata, StackWriter, make_folder
+from xcorr_app.io.source import plane_positions
+from xcorr_app.pipeline.chunks import over_planes
+from xcorr_app.pipeline.run import Stopwatch
+from xcorr_app.registration.passes import Progress
+
+
+def filter_stack(
+    spec: SeriesSpec, options: FilterOptions, device: Device, target: Path, progress: Progress | None
+) -> dict[str, Any]:
+    """Filter all planes of a series into the file `target`, whose folder is made; returns what ``run.json`` says of it.
+
+    A plane that cannot be read is written as zeros and named in the result; the others are filtered. Where the memory
+    of a device does not suffice for one plane, the CPU filters the rest.
+    """
+    watch = Stopwatch()
+    unreadable: dict[str, str] = {}
+    engines: dict[str, None] = {}
+    notes: list[str] = []
+    clipped = non_finite = 0
+    bank = options.choice.bank
+    with spec.open() as source:
+        if bank is None:
+            positions, metadata = plane_positions(source.metadata), written_metadata(source.metadata, options)
+            _check_types(source.metadata, options)
+        else:
+            positions, metadata = bank_positions(source.metadata), bank_metadata(source.metadata, bank, options)
+
+        def job(start: int, stop: int, xp: Any) -> tuple[NDArray[Any], int, dict[int, str], str]:
+            before, damaged = _read(source, positions[start:stop])
+            after, count, engine = _filtered(xp.asarray(before), options)
+            after = to_host(after).astype(metadata.dtype, copy=False)
+            for plane in damaged:
+                after[plane] = 0
+            return after, count, {start + plane: reason for plane, reason in damaged.items()}, engine
+
+        make_folder(target.parent)
+        with watch.stage("filter"), StackWriter(target, metadata) as writer:
+            rows, columns = source.metadata.shape[-2:]
+            pixels = rows * columns * (1 if bank is None else len(bank.filters))
+            stage = ("filter", "filtered")
+            results = over_planes(device.xp, len(positions), pixels, job, stage, progress, notes)
+            for after, count, damaged, engine in results:
+                clipped += count
+                engines[engine] = None
+                if after.dtype.kind == "f":
+                    non_finite += after.size - int(np.count_nonzero(np.isfinite(after)))
+                unreadable |= {str(plane): reason for plane, reason in damaged.items()}
+                if len(unreadable) == len(positions):
+                    raise DamagedFileError(next(iter(unreadable.values())))
+                for plane in after.reshape(-1, *after.shape[-2:]):
+                    writer.write(plane)
+    return {
+        "seconds": watch.seconds,
+        "planes": len(positions),
+        "shape": list(metadata.shape),
+        "axes": metadata.axes,
+        "dtype": metadata.dtype.name,
+        "engine": ", ".join(engines),
+        "clipped_pixels": clipped,
+        "non_finite_pixels": non_finite,
+        "unreadable": unreadable,
+        "notes": notes,
+    }
+
+
+def _read(source: Source, positions: list[dict[str, int]]) -> tuple[NDArray[Any], dict[int, str]]:
+    """Planes at some positions; one that cannot be read is zero and named with the reason."""
+    planes = np.zeros((len(positions), *source.metadata.shape[-2:]), source.metadata.dtype)
+    damaged: dict[int, str] = {}
+    for i, position in enumerate(positions):
+        try:
+            planes[i] = source.plane(**position)
+        except InputError as error:
+            damaged[i] = str(error)
+    return planes, damaged
+
+
+def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
+    """Filtered images, number of clipped pixels, and what computed them."""
+    if options.choice.bank is not None:
+        maps = filter_bank(images, options.choice.bank.filters, mode=options.mode, cval=options.cval)
+        return maps, 0, "bank"
+    taps = options.choice.taps
+    how: Any = {name: getattr(options, name) for name in ("mode", "cval", "dtype", "engine")}
+    after, count = filter_frames(images, taps, **how)
+    if is_device_array(images):
+        return after, count, planned_engine(images, taps, **how)
+    if options.engine != "auto":
+        return after, count, options.engine
+    request = checked_request(images.shape, images.dtype, taps, origin=0, flip=True, **how)
+    return after, count, chosen_engine(request.kernel, finite=True)
+
+
+def _check_types(metadata: StackMetadata, options: FilterOptions) -> None:
+    """Refuse images that no filter takes, before the output is begun."""
+    checked_request(
+        metadata.shape,
+        metadata.dtype,
+        np.ones((1, 1)),
+        "reflect",
+        cval=0.0,
+        origin=0,
+        dtype=options.dtype,
+        engine="auto",
+        flip=True,
+    )
+
+
+def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMetadata:
+    """Metadata of the filtered stack: what was read, but for the size of planes and the type of pixels."""
+    if options.mode == "valid":
+        rows, columns = (
+            size - taps + 1 for size, taps in zip(metadata.shape[-2:], options.choice.taps.shape, strict=True)
+        )
+        if rows < 1 or columns < 1:
+            raise ShapeError(
+                f"planes of {metadata.shape[-2]} x {metadata.shape[-1]} are smaller than the filter of "
+                f"{' x '.join(map(str, options.choice.taps.shape))}: nothing is left with --mode valid"
+            )
+        metadata = metadata.with_plane_shape(rows, columns)
+    if options.dtype == "same" or metadata.dtype.name == options.dtype:
+        return metadata
+    tags = metadata.tiff
+    if tags is not None and tags.colormap is not None:
+        # A palette is indexed by integers; other values of grey have none.
+        tags = replace(tags, photometric=1, colormap=None)
+    return replace(metadata, dtype=np.dtype(options.dtype), tiff=tags)

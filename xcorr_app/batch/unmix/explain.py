@@ -1,0 +1,92 @@
+"""How the kernels would mix the channels of a file: what ``xcorr unmix --explain`` prints, with or without a GPU."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from xcorr_app.batch.decisions import decide_unmix
+from xcorr_app.batch.unmix.options import UnmixOptions
+from xcorr_app.batch.unmix.stack import UnmixPlan, mixing_of, plan_stack
+from xcorr_app.correlation.engines import limits_of
+from xcorr_app.decision import Decision
+from xcorr_app.errors import XcorrError
+from xcorr_app.filtering.array_choice import has_kernel
+from xcorr_app.gpu.pointwise.kernels import pointwise_launch
+from xcorr_app.gpu.pointwise.planner import plan_pointwise
+from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.runtime.launch import Launch
+from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits, limits_by_name
+from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.pipeline.run import Plan
+
+_WITHOUT_A_DEVICE = "h200"
+
+
+def explain_file(plan: UnmixPlan, device: str | None = None) -> tuple[Decision, list[str]]:
+    """Say what mixes the channels of a stack, and how the kernels would cut the work of one place of it.
+
+    That is by the limits of a `device` that `limits_by_name` knows, else of the one that computes; where the CPU does,
+    the lines are those of an H200. Raises ArgumentError for an unknown name.
+    """
+    limits = limits_by_name(device) if device else limits_of(plan.device.xp)
+    return decide_unmix(plan, limits), _planned(plan, device)
+
+
+def explain_many(plan: Plan[UnmixOptions], device: str | None = None) -> list[tuple[str, Decision | str, list[str]]]:
+    """Say the same of every stack; of one that would fail, why."""
+    mixing = mixing_of(plan.options)
+    explained: list[tuple[str, Decision | str, list[str]]] = []
+    for spec in plan.discovery.series:
+        try:
+            stack = plan_stack(spec, plan.out, mixing, plan.device, plan.options)
+        except XcorrError as error:
+            explained.append((spec.name, str(error), []))
+        else:
+            explained.append((spec.name, *explain_file(stack, device)))
+    return explained
+
+
+def _planned(plan: UnmixPlan, device: str | None) -> list[str]:
+    on_device = plan.device.xp is not np
+    limits, whose = _limits(plan, device, on_device=on_device)
+    filters, channels = plan.matrix.shape
+    pixels, source, target = math.prod(plan.metadata.shape[-2:]), plan.stack.metadata.dtype, plan.metadata.dtype
+    where = "" if on_device else "; this run computes on the CPU"
+    lines = [f"Plan by the limits of {whose}{where}:"]
+    if has_kernel(source, target, plan.matrix.shape, pixels):
+        problem = PointwiseProblem(
+            1, channels, filters, pixels, source.name, target.name, plan.options.by_density, plan.options.clip
+        )
+        lines += _explained(pointwise_launch(problem, limits=limits))
+    else:
+        lines.append(f"no kernel mixes {channels} channels of {source} into {filters} of {target}: the library does")
+    tiles = plan_pointwise(filters, channels, pixels, limits).explain().splitlines()
+    return [lines[0], *(f"  {line}" for line in [*lines[1:], "dynamic blocking (kernel pointwise):", *tiles])]
+
+
+def _limits(plan: UnmixPlan, name: str | None, *, on_device: bool) -> tuple[DeviceLimits, str]:
+    if name or not on_device:
+        name = name or _WITHOUT_A_DEVICE
+        return limits_by_name(name), f"{name.upper()}, by name"
+    return device_limits(current_device()), plan.device.description
+
+
+def _explained(launch: Launch) -> list[str]:
+    macros = launch.defines
+    size = f"{launch.threads} threads a block, {launch.blocks} blocks"
+    if launch.entry == "pointwise":
+        return ["kernel pointwise", size]
+    if launch.entry == "shallow":
+        share = f"{macros['PIXELS_X']} x {macros['PIXELS_Y']} pixels a thread, {macros['GROUP']} results at once"
+        return [f"kernel shallow: {share}, {launch.extra[0]} of a block", size]
+    if launch.entry == "pointwise_tiled":
+        tile = f"{macros['MICRO_M']} filters x {macros['MICRO_N']} pixels a thread, {macros['TILE_K']} channels a tile"
+        return [f"kernel pointwise_tiled: {tile}, channels shared by {launch.segments} blocks", size]
+    share = f"{macros['PIXELS']} pixels x {macros['FILTERS']} results a thread"
+    loads = f"{macros['VECTOR']} pixels a load, {macros['LOADS']} channels in flight"
+    return [
+        f"kernel {launch.entry}: {share}, {loads}, sums in {macros['SUM_TYPE']}",
+        size,
+    ]

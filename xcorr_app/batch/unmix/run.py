@@ -1,0 +1,98 @@
+"""A run of ``xcorr unmix`` over many stacks: the channels of every series found are mixed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from xcorr_app.batch.decisions import decide_unmix
+from xcorr_app.batch.unmix.options import UnmixOptions
+from xcorr_app.batch.unmix.stack import UnmixPlan, mixing_of, plan_stack, run_unmix
+from xcorr_app.correlation.engines import limits_of
+from xcorr_app.decision import Decision
+from xcorr_app.errors import OutputError
+from xcorr_app.gpu.runtime.select import select_device
+from xcorr_app.io import SeriesSpec, discover
+from xcorr_app.io.channels import scan_with_colours
+from xcorr_app.pipeline.output import check_output
+from xcorr_app.pipeline.run import Finished, Plan, Run, Stopwatch, Watcher, run_stacks
+from xcorr_app.registration.passes import Progress
+
+PROGRAM = "xcorr unmix"
+
+Facts = dict[str, Any]
+"""What is known of a stack: sizes, times, clipped values, notes."""
+
+
+def plan_unmix(
+    inputs: list[Path], out: Path, options: UnmixOptions, *, resume: bool = False, overwrite: bool = False
+) -> Plan[UnmixOptions]:
+    """Find the series, choose the device, check the matrix and the output folder; nothing is written.
+
+    Files with one page are a stack each, unless the layout says otherwise or T holds the channels.
+    """
+    device = select_device(options.device)
+    mixing_of(options)
+    layout = "stacks" if options.layout == "auto" and options.channel_axis != "T" else options.layout
+    discovery = discover(inputs, layout, options.limits, scan_with_colours)
+    check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
+    if any(out.resolve() == path.parent.resolve() for spec in discovery.series for path in spec.paths):
+        raise OutputError(f"{out}: holds the input itself; results must go elsewhere: choose another -o")
+    return Plan(discovery, device, tuple(inputs), out, options)
+
+
+def run_many(
+    plan: Plan[UnmixOptions], *, resume: bool = False, stop_at_defects: bool = False, watcher: Watcher | None = None
+) -> Run[Facts]:
+    """Mix the channels of every series of a plan whose output folder is ready, and write results and record."""
+    return run_stacks(plan, _Unmix(plan), resume=resume, stop_at_defects=stop_at_defects, watcher=watcher)
+
+
+class _Unmix:
+    """Mixes the channels of one stack, for the run loop."""
+
+    program = PROGRAM
+    less_memory = "use a machine with more"
+
+    def __init__(self, plan: Plan[UnmixOptions]) -> None:
+        self._plan = plan
+        self._mixing = mixing_of(plan.options)
+
+    def files(self) -> dict[str, tuple[Path, ...]]:
+        matrix = self._plan.options.matrix
+        return {"matrix_file": () if matrix is None else (matrix,)}
+
+    def outputs(self, name: str) -> list[Path]:
+        stems = [self._plan.out / f"{name}_unmixed{ending}" for ending in (".tif", ".ome.tif")]
+        return [path for stem in stems for path in (stem, stem.with_name(stem.name + ".json"))]
+
+    def decide(self, spec: SeriesSpec) -> Decision:
+        return decide_unmix(self._planned(spec), limits_of(self._plan.device.xp))
+
+    def process(self, spec: SeriesSpec, progress: Progress | None) -> Finished[Facts]:
+        watch, stack = Stopwatch(), self._planned(spec)
+        with watch.stage("unmix"):
+            done = run_unmix(stack, progress)
+        facts = {
+            "seconds": watch.seconds,
+            "output": stack.out.name,
+            "shape": list(stack.metadata.shape),
+            "axes": stack.metadata.axes,
+            "dtype": stack.metadata.dtype.name,
+            "channels": list(stack.names),
+            "clipped_values": done.clipped,
+            "notes": list(done.notes),
+        }
+        return Finished(facts, [stack.out, stack.record], facts)
+
+    def restored(self, name: str, record: dict[str, Any]) -> Facts:
+        facts: Facts = record["facts"]
+        return facts
+
+    def is_flagged(self, finished: Finished[Facts]) -> bool:
+        return False
+
+    def _planned(self, spec: SeriesSpec) -> UnmixPlan:
+        ending = ".ome.tif" if spec.paths[0].name.lower().endswith((".ome.tif", ".ome.tiff")) else ".tif"
+        target = self._plan.out / f"{spec.name}_unmixed{ending}"
+        return plan_stack(spec, target, self._mixing, self._plan.device, self._plan.options)

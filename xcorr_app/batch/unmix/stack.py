@@ -1,0 +1,187 @@
+"""One stack with channels becomes a file of mixed channels, and a record of how."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from xcorr_app.batch.unmix.options import UnmixOptions
+from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.filtering.stains import stain_matrix
+from xcorr_app.filtering.unmix import checked_matrix, mixed_type, unmix_counted
+from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.gpu.runtime.memory import attempt, release_unused
+from xcorr_app.gpu.runtime.select import Device, select_device
+from xcorr_app.io import SeriesSpec, StackMetadata, StackWriter, atomic_write_text
+from xcorr_app.io.channels import ChannelSource, channels_of, scan_with_colours
+from xcorr_app.io.discover import series_of_file
+from xcorr_app.io.mixing_matrix import read_matrix
+from xcorr_app.pipeline.environment import own_version, versions
+from xcorr_app.pipeline.failures import memory_as_limit
+from xcorr_app.pipeline.new_channels import with_new_channels
+from xcorr_app.pipeline.output_file import check_output_file
+from xcorr_app.registration.passes import Progress
+
+NOTE = "The device's memory did not suffice for the channels of one image: the CPU mixed them, and those after it."
+
+
+class Mixing(NamedTuple):
+    """The matrix of a run, and what its rows are."""
+
+    matrix: np.ndarray
+    names: tuple[str, ...]
+    """Of the rows; empty where they are not known."""
+
+
+@dataclass(frozen=True)
+class UnmixPlan:
+    """A stack that was checked, and what will be made of it."""
+
+    stack: ChannelSource
+    matrix: np.ndarray
+    names: tuple[str, ...]
+    """Of the rows; empty where they are not known."""
+    metadata: StackMetadata
+    """Of the result."""
+    out: Path
+    device: Device
+    options: UnmixOptions
+
+    @property
+    def record(self) -> Path:
+        """File that says how the result was made."""
+        return self.out.with_name(self.out.name + ".json")
+
+
+@dataclass(frozen=True)
+class UnmixResult:
+    """What a run did."""
+
+    values: int
+    """Written."""
+    clipped: int
+    """Of these, set to the nearest limit of the integer type."""
+    notes: tuple[str, ...] = ()
+    """What a user should know of how it went."""
+
+
+def mixing_of(options: UnmixOptions) -> Mixing:
+    """Read or look up the matrix."""
+    if options.stain is not None:
+        return Mixing(*stain_matrix(options.stain))
+    matrix, names = read_matrix(options.matrix or Path())
+    try:
+        return Mixing(checked_matrix(matrix), names)
+    except ArgumentError as error:
+        raise InputError(f"{options.matrix}: {error}") from error
+
+
+def plan_file(path: Path, out: Path, options: UnmixOptions, *, overwrite: bool = False) -> UnmixPlan:
+    """Check a file, the matrix, the output's name and the device; no pixel is read, nothing is written."""
+    device = select_device(options.device)
+    if not out.name.lower().endswith((".tif", ".tiff")):
+        raise ArgumentError(f"{out}: mixed channels are written as .tif or .ome.tif; choose one by the ending")
+    inputs = (path,) if options.matrix is None else (path, options.matrix)
+    check_output_file(out, inputs, overwrite=overwrite)
+    spec = series_of_file(path, options.limits, scan_with_colours)
+    plan = plan_stack(spec, out, mixing_of(options), device, options)
+    check_output_file(plan.record, inputs, overwrite=overwrite)
+    return plan
+
+
+def plan_stack(spec: SeriesSpec, out: Path, mixing: Mixing, device: Device, options: UnmixOptions) -> UnmixPlan:
+    """Check that a matrix fits a stack; no pixel is read."""
+    stack = channels_of(spec, options.channel_axis)
+    old, path = stack.metadata, stack.path
+    if mixing.matrix.shape[1] != stack.channels:
+        what = f"stains {options.stain}" if options.stain else str(options.matrix)
+        raise InputError(
+            f"{path}: has {stack.channels} channels along {stack.axis} (axes {old.axes}), {what} "
+            f"needs {mixing.matrix.shape[1]}"
+        )
+    if stack.axis != "C" and "C" in old.axes:
+        raise InputError(
+            f"{path}: has axes {old.axes}; with --channel-axis {stack.axis} the result would have two axes of "
+            "channels: save one part of C as a file of its own"
+        )
+    dtype = mixed_type(old.dtype, options.dtype, from_log=options.by_density)
+    metadata = with_new_channels(old, stack.axis, len(mixing.matrix), mixing.names, dtype)
+    if out.name.lower().endswith((".ome.tif", ".ome.tiff")):
+        metadata = replace(metadata, kind="ome")
+    return UnmixPlan(stack, *mixing, metadata, out, device, options)
+
+
+def run_unmix(plan: UnmixPlan, progress: Progress | None = None) -> UnmixResult:
+    """Read, mix and write a plan's channels, all those of one place at a time.
+
+    Where the device's memory does not suffice for a place, the CPU mixes it and those after it.
+    """
+    tell = progress or (lambda _stage, _done, _total: None)
+    axes = plan.metadata.axes[:-2].removesuffix("C")
+    sizes = [plan.metadata.sizes[axis] for axis in axes]
+    total, clipped, mixer = math.prod(sizes), 0, _Mixer(plan)
+    tell("unmix", 0, total)
+    too_large = (
+        f"{plan.stack.path}: its {plan.stack.channels} channels of {plan.metadata.shape[-2:]} pixels need more "
+        "memory than there is; cut the image into parts, or use a machine with more"
+    )
+    with memory_as_limit(too_large), StackWriter(plan.out, plan.metadata) as writer:
+        for done, place in enumerate(np.ndindex(*sizes), 1):
+            planes, beyond = mixer.mix(plan.stack.read(dict(zip(axes, place, strict=True))))
+            for plane in planes:
+                writer.write(plane)
+            clipped += beyond
+            tell("unmix", done, total)
+    result = UnmixResult(math.prod(plan.metadata.shape), clipped, mixer.notes)
+    atomic_write_text(plan.record, json.dumps(_facts(plan, result), indent=1) + "\n")
+    return result
+
+
+class _Mixer:
+    """Mixes the channels of one place after another: on the plan's device, or on the CPU once its memory ran out."""
+
+    def __init__(self, plan: UnmixPlan) -> None:
+        self._plan = plan
+        self._xp: Any = plan.device.xp
+        self.notes: tuple[str, ...] = ()
+
+    def mix(self, channels: np.ndarray) -> tuple[np.ndarray, int]:
+        """Return the mixed channels, in host memory, and the number of values that were clipped."""
+        if self._xp is not np:
+            if results := attempt(self._on, self._xp, channels):
+                return results[0]
+            release_unused()
+            self._xp, self.notes = np, (NOTE,)
+        return self._on(np, channels)
+
+    def _on(self, xp: Any, channels: np.ndarray) -> tuple[np.ndarray, int]:
+        options = self._plan.options
+        stack: Array = xp.asarray(channels)
+        how: Any = {"white": options.white, "clip": options.clip, "dtype": options.dtype}
+        planes, beyond = unmix_counted(stack, self._plan.matrix, from_log=options.by_density, **how)
+        return to_host(planes), beyond
+
+
+def _facts(plan: UnmixPlan, result: UnmixResult) -> dict[str, Any]:
+    options = plan.options
+    return {
+        "program": f"xcorr unmix {own_version()}",
+        "input": ", ".join(map(str, plan.stack.source.paths)),
+        "channel_axis": plan.stack.axis,
+        "channels": list(plan.names),
+        "matrix": plan.matrix.tolist(),
+        "matrix_from": options.stain or str(options.matrix),
+        "from_log": options.by_density,
+        "white": options.white,
+        "clip": options.clip,
+        "dtype": plan.metadata.dtype.name,
+        "device": plan.device.description,
+        "notes": list(result.notes),
+        "clipped_values": result.clipped,
+        "versions": versions(),
+    }

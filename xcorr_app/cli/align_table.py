@@ -1,0 +1,102 @@
+"""Results of ``xcorr align`` on the terminal."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.run import AlignResult
+from xcorr_app.cli.failures import one_line
+from xcorr_app.cli.tables import say
+from xcorr_app.pipeline.run import Plan
+from xcorr_app.report.records import FLAG_MEANINGS, StackReport
+from xcorr_app.report.summary import summarise, verdict
+
+_STYLES = {"good": "green", "doubtful": "yellow", "failed": "red"}
+
+
+def print_results(console: Console, result: AlignResult) -> None:
+    """One line a stack, the reasons of failures, notes, and where the report is."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("stack", overflow="fold", min_width=14)
+    for heading in ("frames", "largest shift", "median score", "flagged", "left", "FFT difference"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("result", no_wrap=True)
+    summaries = [summarise(stack) for stack in result.report.stacks]
+    for summary in summaries:
+        table.add_row(
+            Text(one_line(summary.name)),
+            str(summary.frames),
+            _number(summary.largest_shift, "{:.2f} px"),
+            _number(summary.median_score, "{:.4f}"),
+            str(summary.flagged),
+            str(summary.left_in_place),
+            _number(summary.max_difference, "{:.1e} px"),
+            Text(summary.level, style=_STYLES[summary.level]),
+        )
+    console.print(table)
+    for stack in result.report.stacks:
+        for line in _remarks(stack):
+            say(console, f"  {stack.name}: {line}")
+    if result.run.resumed:
+        say(console, f"Finished before: {', '.join(result.run.resumed)}")
+    level, sentence = verdict(summaries)
+    say(console, sentence, _STYLES[level])
+    say(console, f"Report: {result.report_path}")
+
+
+def print_frames(console: Console, stack: StackReport) -> None:
+    """Every frame of a stack."""
+    table = Table(title=Text(one_line(stack.name)), box=None, pad_edge=False, header_style="bold")
+    for heading in ("frame", "dy", "dx", "score", "peak ratio", "difference"):
+        table.add_column(heading, justify="right")
+    table.add_column("flags")
+    for row in stack.rows:
+        difference = "" if row.difference is None else f"{row.difference:.6f}"
+        numbers = (f"{row.dy:.3f}", f"{row.dx:.3f}", f"{row.score:.4f}", f"{row.peak_ratio:.2f}")
+        table.add_row(str(row.frame), *numbers, difference, "|".join(row.flags))
+    console.print(table)
+
+
+def print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
+    """What a run would do."""
+    options = plan.options
+    place = f"Layout: {plan.discovery.layout}. Device: {plan.device.description}. Output: {plan.out}"
+    say(console, place)
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("series", "files", "axes", "shape", "type", "max shift", "writes"):
+        table.add_column(heading, overflow="fold")
+    for spec in plan.discovery.series:
+        with spec.open() as source:
+            shape, axes, dtype = source.metadata.shape, source.metadata.axes, source.metadata.dtype
+        window = options.settings.window((shape[-2], shape[-1]))
+        writes = ["shifts.csv"] + ([f"{spec.name}_aligned.tif"] if options.apply else [])
+        table.add_row(
+            Text(one_line(spec.name)),
+            str(len(spec.paths)),
+            axes,
+            " x ".join(map(str, shape)),
+            str(dtype),
+            f"{window.dy_max}, {window.dx_max} px",
+            Text(", ".join(writes)),
+        )
+    console.print(table)
+    for failure in plan.discovery.failures:
+        say(console, f"cannot be used: {failure.message}")
+
+
+def _remarks(stack: StackReport) -> list[str]:
+    if stack.failure is not None:
+        return [stack.failure]
+    counts: dict[str, int] = {}
+    for row in stack.rows:
+        for flag in row.flags:
+            counts[flag] = counts.get(flag, 0) + 1
+    flags = [f"{number} x {flag}: {FLAG_MEANINGS.get(flag, '')}" for flag, number in counts.items()]
+    return [*stack.notes, *flags]
+
+
+def _number(value: float | None, form: str) -> str:
+    return "" if value is None else form.format(value)

@@ -1,0 +1,45 @@
+"""What options can be set to, and defaults that help shows.
+
+Written out, so that help and completion import none of the modules that define them; a test compares the two.
+"""
+
+from __future__ import annotations
+
+NORMALIZATIONS = ("zncc", "none", "phase")
+SUBPIXEL_METHODS = ("gaussian", "dft", "quadratic", "parabolic", "none")
+REFERENCES = ("first", "last", "mean", "median", "previous", "template")
+WEIGHTINGS = ("auto", "none")
+INTERPOLATIONS = ("nearest", "linear", "cubic", "fourier")
+BORDERS = ("constant", "nearest", "crop")
+FORMS = ("one-to-one", "one-to-many", "n-to-mn", "n-to-m")
+
+ENGINES = ("fft", "direct", "tensor", "definition")
+VARIANTS = (
+    "overlap-wise",
+    "shift-per-warp",
+    "row-per-warp",
+    "warp-shuffle",
+    "warp-shuffle-distributed",
+    "multi-right",
+    "multi-left-right",
+    "multi-row",
+    "combined",
+    "row-product",
+    "band-product",
+)
+DISTRIBUTIONS = ("none", "rectangle", "triangle")
+PRECISIONS = ("fp16", "fp16x2", "int8")
+KERNEL_OPTIONS = ("variant", "distribution", "rows_per_worker", "rights", "lefts", "shifts", "left_rows", "precision")
+
+FILTERS = ("gaussian", "box", "sobel", "laplacian", "log", "dog", "unsharp", "taps", "bank")
+BANKS = ("gabor:ORIENTATIONS,SCALES", "derivatives:SIGMA[,SIGMA...]", "schmid", "leung-malik")
+BOUNDARIES = ("reflect", "constant", "nearest", "mirror", "wrap", "valid")
+FILTER_ENGINES = ("auto", "opencv", "separable", "fft", "scipy", "reuse")
+FILTER_TYPES = ("same", "float32")
+STAINS = ("he", "hdab", "hed")
+DEVICES = ("h200", "h100", "a100", "rtx4090", "t4")
+
+MIN_OVERLAP = 0.25
+MIN_SCORE = 0.85
+TOLERANCE = 0.01
+MAX_PIXELS = 2**28

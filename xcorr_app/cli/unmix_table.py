@@ -1,0 +1,65 @@
+"""What ``xcorr unmix`` says on the terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from rich.console import Console
+
+from xcorr_app.batch.unmix.run import Facts
+from xcorr_app.batch.unmix.stack import UnmixPlan, UnmixResult
+from xcorr_app.cli.tables import print_decision, say
+from xcorr_app.decision import Decision
+from xcorr_app.pipeline.run import Outcome, Run
+
+_SHOWN = 8
+
+
+def print_outcomes(console: Console, run: Run[Facts], out: Path) -> None:
+    """One line a stack, and where the results are."""
+    for outcome in run.outcomes:
+        _print_outcome(console, outcome)
+    mixed = sum(outcome.failure is None for outcome in run.outcomes)
+    say(console, f"{mixed} of {len(run.outcomes)} stacks mixed: {out}")
+
+
+def print_explained(console: Console, name: str, decision: Decision | str, lines: list[str]) -> None:
+    """What would mix a stack's channels, and how the kernels would cut the work."""
+    print_decision(console, name, decision)
+    for line in lines:
+        say(console, line)
+
+
+def print_plan(console: Console, plan: UnmixPlan) -> None:
+    """Say what will be read and what it is multiplied by."""
+    if plan.device.note:
+        say(console, plan.device.note)
+    old, names = plan.stack.metadata, plan.names or tuple(str(row) for row in range(len(plan.matrix)))
+    shape = " x ".join(map(str, old.shape))
+    say(
+        console,
+        f"{plan.stack.path}: {shape} ({old.axes}) {old.dtype}, {plan.stack.channels} channels along {plan.stack.axis}",
+    )
+    for name, row in list(zip(names, plan.matrix, strict=True))[:_SHOWN]:
+        more = " ..." if len(row) > _SHOWN else ""
+        say(console, f"  {name} = " + "  ".join(f"{factor:+.4g}" for factor in row[:_SHOWN]) + more)
+    if len(names) > _SHOWN:
+        say(console, f"  ... and {len(names) - _SHOWN} more channels")
+
+
+def print_result(console: Console, plan: UnmixPlan, result: UnmixResult) -> None:
+    """Say what a user should know of one file's result, and where it is."""
+    for note in result.notes:
+        say(console, note)
+    if result.clipped:
+        say(console, f"{result.clipped} of {result.values} values did not fit {plan.metadata.dtype} and were clipped")
+    say(console, f"Mixed channels: {plan.out}")
+
+
+def _print_outcome(console: Console, outcome: Outcome[Facts]) -> None:
+    if outcome.failure is not None:
+        say(console, f"failed: {outcome.failure}")
+        return
+    remarks = ["finished before"] if outcome.resumed else []
+    remarks += [f"{clipped} values clipped"] if (clipped := outcome.facts["clipped_values"]) else []
+    say(console, f"{outcome.name}: {'; '.join([*remarks, *outcome.facts['notes']]) or 'good'}")

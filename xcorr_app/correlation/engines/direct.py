@@ -1,0 +1,107 @@
+"""Engine ``direct``: the project's CUDA kernels, correlation by its definition on the device.
+
+Which kernel runs is what :class:`xcorr_app.gpu.direct.options.KernelOptions` asks for, or else the one of the least
+expected time (:mod:`xcorr_app.correlation.choice`); the sums are float32. See ``kernels/README.md`` for the algorithms
+and what they reach.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.correlation.choice import decide_planes
+from xcorr_app.correlation.engines.base import Operand
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.errors import DataTypeError
+from xcorr_app.gpu.direct.options import KernelOptions
+from xcorr_app.gpu.direct.plan import Plan, plan_of
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.run import run_plan
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
+
+_READ = frozenset(map(np.dtype, INPUT_TYPES))
+
+
+class DirectEngine:
+    """Plain sums by CUDA kernels."""
+
+    name = "direct"
+
+    def __init__(self, options: KernelOptions | None = None) -> None:
+        self._options = options or KernelOptions()
+
+    def unavailable(self, xp: Any) -> str | None:
+        """Say that only device arrays are taken."""
+        return "it runs on a CUDA device, with CuPy arrays" if xp is np else None
+
+    def reads(self, dtype: np.dtype[Any]) -> bool:
+        """Say that the kernels convert what they load."""
+        return dtype in _READ
+
+    def bind(
+        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
+    ) -> DirectCorrelator:
+        """Return a correlator over the window."""
+        return DirectCorrelator(left_shape, right_shape, window, self._options)
+
+
+class DirectCorrelator:
+    """The kernels for fixed shapes and a fixed window."""
+
+    def __init__(
+        self,
+        left_shape: tuple[int, int],
+        right_shape: tuple[int, int],
+        window: ShiftWindow,
+        options: KernelOptions,
+    ) -> None:
+        self._shapes, self._window, self._options = (left_shape, right_shape), window, options
+        self._plane_shape = window.shape
+        # A stack's last chunk is smaller than the others: two plans at a time, rarely more.
+        self._plan = functools.lru_cache(maxsize=8)(self._make_plan)
+
+    def left(self, matrices: Array) -> Operand:
+        """Keep left matrices ``(..., H, W)`` as they are."""
+        return self._kept(matrices, 0)
+
+    def right(self, matrices: Array) -> Operand:
+        """Keep right matrices ``(..., H', W')`` as they are."""
+        return self._kept(matrices, 1)
+
+    def sums(self, left: Operand, right: Operand) -> Array:
+        """Plain sums of every pair, shape ``(N, M, ny, nx)``, float32."""
+        lefts, rights = left.values, right.values
+        batch = lefts.shape[0], rights.shape[0], rights.shape[1]
+        plan = self._plan(current_device(), *batch, lefts.dtype, rights.dtype)
+        return run_plan(plan, lefts, rights, (batch[0], batch[2], *self._plane_shape))
+
+    def _make_plan(
+        self, device: int, lefts: int, sets: int, per_left: int, left_type: np.dtype[Any], right_type: np.dtype[Any]
+    ) -> Plan:
+        problem = Problem(
+            *self._shapes,
+            (self._window.dy_min, self._window.dx_min),
+            self._window.shape,
+            lefts=lefts,
+            rights=sets * per_left,
+            rights_per_left=per_left,
+        )
+        names = left_type.name, right_type.name
+        limits = device_limits(device)
+        chosen = decide_planes(problem, dtypes=names, engine="direct", options=self._options, limits=limits)
+        types = {"left_type": names[0], "right_type": names[1]}
+        return plan_of(problem, chosen.kernel, tuning=self._options.tuning(), **types)
+
+    def _kept(self, matrices: Array, side: int) -> Operand:
+        if matrices.dtype not in _READ:
+            raise DataTypeError(
+                f"engine 'direct' sums in float32, the matrices are {matrices.dtype}: convert them to float32, "
+                "or use engine 'fft'"
+            )
+        return Operand(matrices, self._shapes[side])

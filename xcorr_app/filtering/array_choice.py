@@ -1,0 +1,148 @@
+"""The one choice of filter banks and of channel mixing: what computes them, and why. Pure: limits come in."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from xcorr_app.decision import Candidate, Decision
+from xcorr_app.gpu.im2win.bank import PADDED_BYTES, BankProblem
+from xcorr_app.gpu.im2win.kernels import KERNELS as BANK_KERNELS
+from xcorr_app.gpu.im2win.kernels import form_for
+from xcorr_app.gpu.pointwise.kernels import KERNELS as MIXING_KERNELS
+from xcorr_app.gpu.pointwise.kernels import MixingTask, kernel_for
+from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
+from xcorr_app.gpu.pointwise.problem import MOST_CHANNELS, MOST_ELEMENTS, POINTWISE_TYPES, PointwiseProblem
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil.costs import reuse_cost
+from xcorr_app.gpu.stencil.problem import FilterProblem
+
+__all__ = ["FEWEST_AT_ONCE", "LARGEST_DIRECT", "decide_bank", "decide_mixing", "has_kernel", "is_wide"]
+
+FEWEST_AT_ONCE = 12
+"""Filters of one channel from which all are computed at once; fewer leave most of a tile of filters empty."""
+FEWEST_SHALLOW = 2
+"""The same where all values of a few results stay in a thread's registers: no tile is there to be filled."""
+CLEARLY_LESS = 0.7
+"""Of the time of all at once, expected of one filter after the other, from which that is taken."""
+LARGEST_DIRECT = 100
+"""Taps of a filter (one channel) up to which the CPU takes the sums directly."""
+
+
+def decide_bank(
+    shape: tuple[int, int, int, int],
+    image_type: np.dtype,
+    bank_shape: tuple[int, int, int, int],
+    limits: DeviceLimits | None,
+    mode: str = "reflect",
+) -> Decision:
+    """Say what correlates images (N, C_i, H, W) with a bank (C_o, C_i, F_h, F_w), and why."""
+    filters, channels, rows, columns = bank_shape
+    if limits is None:
+        direct = rows * columns <= LARGEST_DIRECT
+        reason = f"{rows} x {columns} taps: " + ("OpenCV's sums" if direct else "one spectrum serves all filters")
+        return Decision("opencv" if direct else "fft", "", reason, (Candidate("opencv"), Candidate("fft")))
+    one_by_one = Candidate("filters", "", _one_by_one_cost(shape, image_type, bank_shape, limits, mode))
+    if is_wide(image_type):
+        return Decision("filters", "", "sums are float64: one filter after the other", (one_by_one,))
+    problem = BankProblem(*shape, filters, rows, columns, mode)
+    part = next(problem.parts(PADDED_BYTES // 4))
+    layer = problem.convolution(part)
+    whole = part.rows == problem.result_shape[0]
+    # Bands of rows of one image leave gaps between the planes of a result, which the other kernel writes.
+    kernel = "shallow" if whole and form_for(layer) == "shallow" else "implicit"
+    share = shape[0] * problem.result_shape[0] / (part.images * part.rows)
+    names = ("implicit", "shallow") if kernel == "shallow" else ("implicit",)
+    padding = 2 * 4 * share * math.prod(problem.padded_shape(part.rows)) * part.images / 3.985e6
+    at_once = []
+    for name in names:
+        cost = BANK_KERNELS[name].cost
+        at_once.append(Candidate("im2win", name, None if cost is None else padding + share * cost(layer, limits)))
+    candidates = (*at_once, one_by_one)
+    if channels == 1 and filters < (FEWEST_SHALLOW if kernel == "shallow" else FEWEST_AT_ONCE):
+        return Decision("filters", "", f"{filters} filters of one channel leave a tile empty", candidates)
+    together, apart = at_once[-1].microseconds, one_by_one.microseconds
+    if together is not None and apart is not None and apart < CLEARLY_LESS * together:
+        return Decision("filters", "", f"{filters} filters leave most of a tile of filters empty", candidates)
+    reasons = {
+        "shallow": f"{layer.depth} products a result: all values stay in registers",
+        "implicit": f"{filters} filters of {channels} channels share what is read of the images",
+    }
+    return Decision("im2win", kernel, reasons[kernel], candidates)
+
+
+def is_wide(dtype: np.dtype) -> bool:
+    """Whether images of a type are summed in float64 and their results float64."""
+    return bool(dtype == np.float64) or (dtype.kind in "iu" and dtype.itemsize > 2)
+
+
+def decide_mixing(
+    source: np.dtype,
+    target: np.dtype,
+    shape: tuple[int, int],
+    outer: int,
+    inner: int,
+    limits: DeviceLimits | None,
+    *,
+    density: bool = False,
+    clip: bool = False,
+    alignment: int = 16,
+) -> Decision:
+    """Say what multiplies the channels of a stack ``[outer][channels][inner]`` by a matrix of a shape, and why."""
+    filters, channels = shape
+    library = Candidate("matmul")
+    if limits is None or not has_kernel(source, target, shape, inner):
+        no_kernel = f"no kernel mixes {channels} channels of {source} into {filters} of {target}"
+        why = "on the CPU the library multiplies strips" if limits is None else no_kernel
+        return Decision("matmul", "", why, (library,))
+    problem = PointwiseProblem(outer, channels, filters, inner, source.name, target.name, density, clip)
+    task, kernel = MixingTask(problem, alignment), kernel_for(problem, alignment=alignment, limits=limits)
+    able = [name for name, entry in MIXING_KERNELS.items() if entry.accepts(task, limits) is None]
+    candidates = []
+    for name in able:
+        cost = MIXING_KERNELS[name].cost
+        candidates.append(Candidate("pointwise", name, None if cost is None else cost(task, limits)))
+    return Decision("pointwise", kernel, _why_mixing(kernel, problem), (*candidates, library))
+
+
+def has_kernel(source: np.dtype, target: np.dtype, shape: tuple[int, ...], pixels: int) -> bool:
+    """Whether the kernels mix channels of one type into another on a device, planes of so many pixels; else CuPy does.
+
+    Integer results of many channels are left to its matrix product, since it sums them in float64.
+    """
+    if source.name not in POINTWISE_TYPES or target.name not in POINTWISE_TYPES:
+        return False
+    few, most = MIX_CHANNELS, MOST_CHANNELS
+    return max(shape) <= few or (
+        bool(target == np.float32) and max(shape) <= most and max(shape) * pixels <= MOST_ELEMENTS
+    )
+
+
+def _why_mixing(kernel: str, problem: PointwiseProblem) -> str:
+    size = f"{problem.channels} to {problem.filters} channels"
+    reasons = {
+        "mix": "a thread keeps all results of its pixels, at the rate of the copy",
+        "mix_bytes": "exact products of bytes on tensor cores",
+        "mix_split": "products in split TF32 on tensor cores, at the rate of the copy",
+        "shallow": "all channels of a few pixels stay in registers",
+        "tiled": "tiles by a model of the time",
+        "blocking": "other types than float32, or densities, of many channels: blocked as planned",
+    }
+    return f"{size}: {reasons[kernel]}"
+
+
+def _one_by_one_cost(
+    shape: tuple[int, ...], image_type: np.dtype, bank_shape: tuple[int, ...], limits: DeviceLimits, mode: str
+) -> float | None:
+    """Microseconds of a pass for each filter and channel, and one to put its result into place."""
+    types = ("float64",) * 2 if is_wide(image_type) else (image_type.name.replace("int8", "int16"), "float32")
+    if image_type.name == "uint8":
+        types = ("uint8", "float32")
+    problem = FilterProblem((shape[-2], shape[-1]), (bank_shape[-2], bank_shape[-1]), shape[0], mode)
+    one = reuse_cost(problem, *types, is_double=is_wide(image_type), limits=limits)
+    read = math.prod(shape[-2:]) * np.dtype(types[0]).itemsize
+    written = math.prod(problem.result_shape) * np.dtype(types[1]).itemsize
+    # A channel is copied out of its images, and its sums are added to those of the others.
+    moves = (2 * written) if bank_shape[1] == 1 else (2 * read + 5 * written)
+    return bank_shape[0] * bank_shape[1] * (one + shape[0] * moves / 3.985e6)

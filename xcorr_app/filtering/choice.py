@@ -1,0 +1,208 @@
+"""The one choice of filters, banks and channel mixing: what computes a request, and why. Pure: limits come in.
+
+`limits` of None stand for the CPU. The rules are those that measurements on an H200 set; expected times come from the
+families' cost models, which follow the same measurements (``--explain`` shows them beside each other).
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.decision import Candidate, Decision
+from xcorr_app.errors import ArgumentError
+from xcorr_app.filtering.engines.choice import chosen_engine
+from xcorr_app.filtering.precision import needs_double
+from xcorr_app.filtering.request import Request
+from xcorr_app.filtering.taps import MOST_TERMS, Filter, Kernel
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil.kernels import KERNELS, FilterTask, prefers_banded
+from xcorr_app.gpu.stencil.problem import LARGEST_FILTER, FilterProblem
+from xcorr_app.gpu.stencil.reuse import reuse_kernel
+from xcorr_app.gpu.stencil.separable import fits_one_pass
+
+__all__ = ["check_device_engine", "decide_filter", "filter_task", "is_cheaper_apart", "origin_of", "slides"]
+
+DENSE_AREA = {1: 42, 2: 42, 4: 49, 8: 49}
+"""Taps, by the bytes of a pixel, up to which the copy of the image takes as long as the products, or nearly: the dense
+kernel is then the simpler one. Of 7 x 7 over uint16 it takes 20 % longer than one pass along each axis."""
+SLIDING_SIGMA = {1: 5.5, 2: 7.25, 4: 8.5}
+"""Mean of both axes, in pixels, from which on a Gaussian by sliding sums takes no longer than its taps, by the bytes of
+a result: one pass takes in proportion to the taps, as measured at 6, 7 and 8 pixels."""
+SMALLEST_SLIDING_SIGMA = 2.0
+"""Of the other axis: its taps must reach eight pixels."""
+ENGINES = {"reuse": "reuse", "reuse_wide": "reuse", "exchange_3": "reuse", "exchange_5": "reuse"}
+"""Public engine of each kernel, where it is not ``"separable"`` or the kernel's own name."""
+
+
+def decide_filter(
+    request: Request,
+    taps: npt.ArrayLike | Filter,
+    image_shape: tuple[int, ...],
+    image_type: np.dtype,
+    limits: DeviceLimits | None,
+    engine: str = "auto",
+    *,
+    finite: bool = True,
+) -> Decision:
+    """Say what filters images of a shape (..., H, W), and why.
+
+    `engine` is a public engine, ``"auto"``, or a kernel of the filters' table by name; `finite` says whether frames
+    hold neither NaN nor infinity, which matters on the CPU.
+    Raises ArgumentError for what cannot run there or these taps.
+    """
+    if limits is None:
+        return _on_host(request.kernel, engine, finite=finite)
+    kernel, asked = request.kernel, "it was asked for"
+    if engine in KERNELS and engine not in ("reuse", "separable"):
+        task = filter_task(request, taps, image_shape, image_type, engine_of(engine))
+        if refusal := KERNELS[engine].accepts(task, limits):
+            raise ArgumentError(f"{refusal}: use 'auto'")
+        return _decided(engine, asked, task, limits)
+    check_device_engine(kernel, engine)
+    if engine == "auto" and slides(taps, request, image_type) and _slides_fast(request, limits):
+        task = filter_task(request, taps, image_shape, image_type, "sliding")
+        why = "a Gaussian so wide that sliding sums, which take the same for any width, take less than its taps"
+        return _decided("sliding", why, task, limits)
+    family, why = (engine, asked) if engine != "auto" else _family(kernel, image_type.itemsize)
+    task = filter_task(request, taps, image_shape, image_type, family)
+    if family == "fft":
+        return Decision("fft", "", why, _candidates(task, limits, Candidate("fft")))
+    if family == "reuse":
+        name = reuse_kernel(task.problem, is_double=task.is_double)
+        held = "rolling sums fit the registers" if name == "reuse" else "sums of so many rows do not stay in registers"
+        return _decided(name, f"{why}; {held}", task, limits)
+    if not fits_one_pass(kernel.shape, task.summed_type):
+        chosen = Candidate("separable", "two_passes")
+        return Decision(*_names(chosen), f"{why}; too long for one pass", _candidates(task, limits, chosen))
+    if prefers_banded(task, limits):
+        products = "columns of so many taps fill the products of 16 of tensor cores"
+        return _decided("banded", f"{why}; {products}", task, limits)
+    return _decided("separable", why, task, limits)
+
+
+def check_device_engine(kernel: Kernel, engine: str) -> None:
+    """Raise ArgumentError, which names a way out, where an engine runs on the CPU only or cannot run these taps."""
+    if engine in ("opencv", "scipy"):
+        raise ArgumentError(f"engine {engine!r} runs on the CPU: use 'auto', or images in host memory (cupy.asnumpy)")
+    if engine == "separable" and not _has_terms(kernel):
+        raise ArgumentError("engine 'separable' needs taps of rank 1 or 2; these have more: use engine 'auto'")
+    if engine == "reuse" and max(kernel.shape) > LARGEST_FILTER:
+        raise ArgumentError(
+            f"engine 'reuse' takes up to {LARGEST_FILTER} x {LARGEST_FILTER} taps, not {kernel.shape}: use 'auto'"
+        )
+
+
+def slides(taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype) -> bool:
+    """Whether sliding sums are made for these taps and exact enough: wide centred Gaussians, with results in range.
+
+    An axis adds an error of at most 4e-6 of the largest magnitude, and of 6e-8 where results are integers of 16 bits.
+    """
+    if not isinstance(taps, Filter) or taps.sigmas is None or request.mode == "valid":
+        return False
+    if image_type == np.float64 or request.target == np.float64:
+        return False
+    if request.target.kind != "f":
+        limits, outside = np.iinfo(request.target), request.cval if request.mode == "constant" else 0
+        if not limits.min <= outside <= limits.max:
+            return False
+    centred = request.kernel.centre == (taps.shape[0] // 2, taps.shape[1] // 2)
+    least = SLIDING_SIGMA[request.target.itemsize]
+    return centred and sum(taps.sigmas) >= 2 * least and min(taps.sigmas) >= SMALLEST_SLIDING_SIGMA
+
+
+def is_cheaper_apart(shape: tuple[int, int], rank: int, pixel_bytes: int = 4) -> bool:
+    """Whether passes along either axis cost less than all taps: products a pixel, where the copy does not hide them."""
+    height, width = shape
+    dense = DENSE_AREA[pixel_bytes if rank == 1 else 4]
+    return height * width > dense and rank * (height + width) < height * width
+
+
+def engine_of(kernel: str) -> str:
+    """Return the public engine that a kernel of the table belongs to."""
+    return ENGINES.get(kernel, "sliding" if kernel == "sliding" else "separable")
+
+
+def origin_of(request: Request) -> tuple[int, int]:
+    """Rows and columns by which the taps' centre is off ``size // 2``."""
+    if request.mode == "valid":
+        return 0, 0
+    rows, columns = (at - size // 2 for at, size in zip(request.kernel.centre, request.kernel.shape, strict=True))
+    return rows, columns
+
+
+def _has_terms(kernel: Kernel) -> bool:
+    return 0 < len(kernel.terms) <= MOST_TERMS
+
+
+def _family(kernel: Kernel, pixel_bytes: int) -> tuple[str, str]:
+    """Return ``reuse``, ``separable`` or ``fft``, and why."""
+    (height, width), rank = kernel.shape, len(kernel.terms)
+    size, fits = f"{height} x {width} taps", max(kernel.shape) <= LARGEST_FILTER
+    if _has_terms(kernel) and (not fits or is_cheaper_apart(kernel.shape, rank, pixel_bytes)):
+        return "separable", f"{size} of rank {rank}: {rank * (height + width)} products a pixel for {height * width}"
+    if not fits:
+        return "fft", f"{size} of rank above {MOST_TERMS} are more than {LARGEST_FILTER} a side"
+    if height * width <= DENSE_AREA[pixel_bytes]:
+        return "reuse", f"{size} take about as long as the copy of the image"
+    return "reuse", f"{size} of rank above {MOST_TERMS}" if not _has_terms(kernel) else f"{size} cost no more at once"
+
+
+def _slides_fast(request: Request, limits: DeviceLimits) -> bool:
+    """Whether sums of the type that the result needs are fast: of 16 bits in float64."""
+    return request.target.itemsize != 2 or limits.has_fast_float64
+
+
+def filter_task(
+    request: Request, taps: npt.ArrayLike | Filter, image_shape: tuple[int, ...], image_type: np.dtype, engine: str
+) -> FilterTask:
+    """Return what the filters' table is asked, where sums are as exact as the engine needs them."""
+    kernel = request.kernel
+    height, width = image_shape[-2:]
+    problem = FilterProblem(
+        (height, width), kernel.shape, math.prod(image_shape[:-2]), request.mode, origin_of(request)
+    )
+    double = needs_double(request, image_type, engine)
+    terms = kernel.unscaled_terms if _has_terms(kernel) else ()
+    can_slide = isinstance(taps, Filter) and slides(taps, request, image_type)
+    sigmas = taps.sigmas if can_slide and isinstance(taps, Filter) else None
+    return FilterTask(problem, image_type.name, request.target.name, double, terms, sigmas)
+
+
+def _decided(kernel: str, reason: str, task: FilterTask, limits: DeviceLimits) -> Decision:
+    entry = KERNELS[kernel]
+    chosen = Candidate(engine_of(kernel), kernel, entry.cost(task, limits) if entry.cost else None)
+    return Decision(chosen.engine, kernel, reason, _candidates(task, limits, chosen))
+
+
+def _candidates(task: FilterTask, limits: DeviceLimits, chosen: Candidate) -> tuple[Candidate, ...]:
+    """All that could run the task on the device, the chosen one among them."""
+    found = [
+        Candidate(engine_of(name), name, entry.cost(task, limits))
+        for name, entry in KERNELS.items()
+        if entry.cost is not None and name != chosen.kernel and entry.accepts(task, limits) is None
+    ]
+    fft = [] if chosen.engine == "fft" else [Candidate("fft")]
+    return (chosen, *found, *fft)
+
+
+def _names(candidate: Candidate) -> tuple[str, str]:
+    return candidate.engine, candidate.kernel
+
+
+def _on_host(kernel: Kernel, engine: str, *, finite: bool) -> Decision:
+    able = [name for name, can in (("separable", bool(kernel.terms)), ("opencv", kernel.dense is not None)) if can]
+    able += [name for name in ("fft", "scipy") if kernel.dense is not None and (finite or name != "fft")]
+    if engine in KERNELS and engine != "separable":
+        raise ArgumentError(f"kernel {engine!r} runs on a GPU: use 'auto'")
+    chosen = chosen_engine(kernel, finite=finite) if engine == "auto" else engine
+    height, width = kernel.shape
+    reasons = {
+        "separable": f"{height} x {width} taps of rank {len(kernel.terms)}: one pass along each axis",
+        "fft": f"{height} x {width} taps of full rank: one transform of the frame",
+        "opencv": f"{height} x {width} taps: OpenCV's direct or block-wise sums",
+    }
+    reason = reasons[chosen] if engine == "auto" else "it was asked for"
+    return Decision(chosen, "", reason, tuple(Candidate(name) for name in dict.fromkeys((chosen, *able))))

@@ -1,0 +1,153 @@
+"""The table of the kernels that correlate by the definition: what each takes, how it is launched, what it costs."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.direct import warp_launches
+from xcorr_app.gpu.direct.costs import kernel_cost
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.tile_launches import band_product, combined, row_product
+from xcorr_app.gpu.direct.tuning import TUNING, band_shape
+from xcorr_app.gpu.runtime.kernel_table import KernelEntry
+from xcorr_app.gpu.runtime.launch import WARP, Launch, Types, ceil_div
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.runtime.types import INPUT_TYPES
+
+__all__ = ["KERNELS", "LARGEST", "max_pairs"]
+
+_LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus threads
+_DOCUMENT = "Cross-correlation document, "
+
+LARGEST: dict[str, dict[str, int]] = {
+    "warp-shuffle-distributed": {"DISTRIBUTION": 2, "MAX_ROWS": 65536},
+    "multi-right": {"RIGHTS": 8},
+    "multi-left-right": {"LEFTS": 4, "RIGHTS": 4},
+    "multi-row": {"SHIFTS": 8, "LEFT_ROWS": 8},
+}
+"""Largest values of the macros that a user may set. Every combination up to these stays in registers."""
+
+_Choose = Callable[[Problem, Types, Mapping[str, int], DeviceLimits], Launch]
+_Accepts = Callable[[Problem, DeviceLimits], "str | None"]
+
+
+def max_pairs(name: str, problem: Problem) -> int:
+    """Pairs of this kind that one launch may take so that its indices fit 32 bits; ArgumentError where not one does."""
+    height, width = problem.plane_shape
+    # No kernel has more threads, warps or blocks a pair than shifts and rows together, but for the two where every
+    # overlapping row of every shift may be a worker, or a block.
+    tasks = height * width + problem.left_shape[0] + problem.right_shape[0]
+    if name == "warp-shuffle-distributed":
+        tasks = height * problem.left_shape[0] * ceil_div(width, WARP)
+    if name == "row-per-warp":
+        tasks = max(tasks, height * ceil_div(width, WARP) * 16)
+    pairs = _LARGEST_INDEX // tasks
+    if pairs < 1:
+        raise ArgumentError(f"a plane of {height} x {width} shifts is too large for {name}; ask for a smaller window")
+    return pairs
+
+
+def _accepts_any(_: Problem, __: DeviceLimits) -> str | None:
+    return None
+
+
+def _accepts_shared_rights(problem: Problem, _: DeviceLimits) -> str | None:
+    return None if problem.shared_rights else "multi-left-right needs form n-to-m: every left meets the same rights"
+
+
+def _accepts_bands(problem: Problem, limits: DeviceLimits) -> str | None:
+    if band_shape(problem, limits.shared_bytes, is_double=False) is not None:
+        return None
+    return "band-product is for matrices whose pairs fit shared memory and whose rows of products a kernel can unroll"
+
+
+def _launcher(name: str, choose: _Choose, accepts: _Accepts) -> Callable[..., Launch]:
+    """Return the launcher of a kernel: checks, then types and tunables as macros."""
+
+    def launch(
+        problem: Problem,
+        *,
+        left_type: str = "float32",
+        right_type: str = "float32",
+        sum_type: str = "float",
+        device: DeviceLimits | None = None,
+        tuning: Mapping[str, int] | None = None,
+    ) -> Launch:
+        """Choose grid, macros and memory; `tuning` are macro values, not checked, that replace the table's."""
+        for element in (left_type, right_type):
+            if element not in INPUT_TYPES:
+                raise ArgumentError(f"kernels read {', '.join(INPUT_TYPES)}, not {element}; convert the matrices first")
+        if sum_type not in ("float", "double"):
+            raise ArgumentError(f"sums are float or double, not {sum_type!r}")
+        device = device or DeviceLimits()
+        if reason := accepts(problem, device):
+            raise ArgumentError(reason)
+        types = {"LEFT_TYPE": INPUT_TYPES[left_type], "RIGHT_TYPE": INPUT_TYPES[right_type], "SUM_TYPE": sum_type}
+        return choose(problem, types, {**TUNING.get(name, {}), **(tuning or {})}, device)
+
+    return launch
+
+
+def _entry(
+    name: str,
+    choose: _Choose,
+    section: str,
+    *,
+    sources: tuple[str, ...] = (),
+    accepts: _Accepts = _accepts_any,
+    competes: bool = False,
+) -> KernelEntry[Problem]:
+    return KernelEntry(
+        name,
+        (f"direct/{name.replace('-', '_')}", *sources),
+        accepts,
+        _launcher(name, choose, accepts),
+        functools.partial(kernel_cost, name) if competes else None,
+        frozenset(LARGEST.get(name, ())),
+        section,
+    )
+
+
+KERNELS: dict[str, KernelEntry[Problem]] = {
+    entry.name: entry
+    for entry in (
+        _entry("overlap-wise", warp_launches.overlap_wise, _DOCUMENT + "parallelisation: a thread for every shift"),
+        _entry("shift-per-warp", warp_launches.shift_per_warp, _DOCUMENT + "occupancy: a warp for every shift"),
+        _entry(
+            "row-per-warp",
+            warp_launches.row_per_warp,
+            "Not in a document: warp shuffle with the rows of 32 shifts shared by the warps of a block",
+            competes=True,
+        ),
+        _entry("warp-shuffle", warp_launches.warp_shuffle, _DOCUMENT + "the algorithm of warp shuffles"),
+        _entry("warp-shuffle-distributed", warp_launches.distributed, _DOCUMENT + "work distribution"),
+        _entry("multi-right", warp_launches.multi_right, _DOCUMENT + "share of arithmetic: several right matrices"),
+        _entry(
+            "multi-left-right",
+            warp_launches.multi_left_right,
+            _DOCUMENT + "what it leaves to later work: several left matrices",
+            accepts=_accepts_shared_rights,
+        ),
+        _entry("multi-row", warp_launches.multi_row, _DOCUMENT + "share of arithmetic: several rows of a matrix"),
+        _entry(
+            "combined",
+            combined,
+            _DOCUMENT + "all its reuse together, with shared memory in place of shuffles",
+            sources=("direct/sum_segments",),
+            competes=True,
+        ),
+        _entry(
+            "row-product", row_product, "Not in a document: pairs of rows as outer products of pieces", competes=True
+        ),
+        _entry(
+            "band-product",
+            band_product,
+            "Not in a document: pairs of rows as bands of products, unrolled for their sizes",
+            accepts=_accepts_bands,
+            competes=True,
+        ),
+    )
+}
+"""Every kernel by the name under which a user asks for it, in the order of the ablation."""

@@ -1,0 +1,55 @@
+"""How long the ways to the records of peaks take that need no tensor cores: constants measured on one H200."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from xcorr_app.gpu.direct.costs import kernel_cost
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.search import peak_launch
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+
+__all__ = ["MEASURED_MULTIPROCESSORS", "combined_peak_cost", "fft_search_cost", "in_turns", "search_cost"]
+
+MEASURED_MULTIPROCESSORS = 132
+"""Of the device on which all constants were measured."""
+
+_SEARCH = 1e-5
+"""Microseconds a shift of the search of planes in memory, where every multiprocessor searches one."""
+_ADDING = 7e-4
+"""Microseconds a sum that a pair's last block adds up, where the kernel that searches as it sums cuts pairs."""
+_ARRAYS, _ARRAYS_LATENCY = 6e-5, 6e3
+"""Microseconds an element, and at least, of the array operations that normalise and search what the FFT made."""
+
+
+def in_turns(problem: Problem, device: DeviceLimits) -> float:
+    """Pairs that the measured device has done in the time that this one takes, a block each."""
+    return MEASURED_MULTIPROCESSORS * max(1.0, problem.pairs / device.multiprocessors)
+
+
+def search_cost(problem: Problem, device: DeviceLimits) -> float:
+    """Microseconds of the search of planes in memory."""
+    return _SEARCH * in_turns(problem, device) * math.prod(problem.plane_shape)
+
+
+def fft_search_cost(problem: Problem, device: DeviceLimits, *, normalize: bool) -> float:
+    """Microseconds of array operations that find the peaks of planes by the FFT."""
+    if not normalize:
+        return search_cost(problem, device)
+    return search_cost(problem, device) + max(_ARRAYS_LATENCY, _ARRAYS * problem.pairs * math.prod(problem.right_shape))
+
+
+def combined_peak_cost(problem: Problem, device: DeviceLimits) -> float:
+    """Microseconds of the launch that searches as it sums; infinite where a block does not cover the window."""
+    segments = _segments(problem, device)
+    if segments == 0:
+        return math.inf
+    adding = segments * math.prod(problem.plane_shape) * _ADDING if segments > 1 else 0.0
+    return kernel_cost("combined", problem, device) + adding
+
+
+@functools.lru_cache(maxsize=256)
+def _segments(problem: Problem, device: DeviceLimits) -> int:
+    launch = peak_launch(problem, normalize=True, left_type="float32", right_type="float32", device=device)
+    return 0 if launch is None else launch.segments

@@ -1,0 +1,85 @@
+"""The table of the kernels on the way to peaks: summed-area tables, searches, and values around a peak."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.direct.tuning import window_tile
+from xcorr_app.gpu.peaks.around_peak import around_peak_launch
+from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
+from xcorr_app.gpu.peaks.near_peak import near_peak_launch
+from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_launch
+from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
+from xcorr_app.gpu.runtime.kernel_table import KernelEntry
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+
+__all__ = ["KERNELS"]
+
+
+def _accepts_any(_: Problem, __: DeviceLimits) -> str | None:
+    return None
+
+
+def _accepts_covered(problem: Problem, _: DeviceLimits) -> str | None:
+    return None if window_tile(problem) else "combined-peak is for windows that one block covers"
+
+
+def _accepts_plane(problem: Problem, limits: DeviceLimits) -> str | None:
+    if finds_peaks(problem.plane_shape, limits):
+        return None
+    return "plane-peak is for planes whose scores fit the shared memory of a block"
+
+
+_NOT_IN_A_DOCUMENT: Callable[[str], str] = "Not in a document: {}".format
+
+KERNELS: dict[str, KernelEntry[Problem]] = {
+    entry.name: entry
+    for entry in (
+        KernelEntry(
+            "combined-peak",
+            ("direct/combined_peak",),
+            _accepts_covered,
+            peak_launch,
+            combined_peak_cost,
+            document=_NOT_IN_A_DOCUMENT("combined, which scores and searches its tile of shifts before it leaves"),
+        ),
+        KernelEntry(
+            "plane-peak",
+            ("peaks/plane_peak",),
+            _accepts_plane,
+            plane_peak_launch,
+            search_cost,
+            document="Lewis 1995, fast normalised cross-correlation: scores by summed-area tables, then their maximum",
+        ),
+        KernelEntry(
+            "near-peak",
+            ("peaks/near_peak",),
+            _accepts_any,
+            near_peak_launch,
+            document=_NOT_IN_A_DOCUMENT("values around a peak recomputed in single precision"),
+        ),
+        KernelEntry(
+            "around-peak",
+            ("peaks/around_peak",),
+            _accepts_any,
+            around_peak_launch,
+            document=_NOT_IN_A_DOCUMENT("sums around a peak by the definition, in double precision, as a check"),
+        ),
+        KernelEntry(
+            "summed-area",
+            ("peaks/summed_area",),
+            _accepts_any,
+            summed_area_launch,
+            document="Crow 1984, summed-area tables (doi 10.1145/800031.808600)",
+        ),
+        KernelEntry(
+            "small-summed-area",
+            ("peaks/small_summed_area",),
+            _accepts_any,
+            small_table_launch,
+            document="Crow 1984, summed-area tables (doi 10.1145/800031.808600), a block for every matrix",
+        ),
+    )
+}
+"""Every kernel by name; ``combined-peak`` and ``plane-peak`` compete, the others serve them and the tensor cores."""

@@ -1,0 +1,72 @@
+"""What was found of the files that a user named: series of images, and files that cannot be used."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Literal
+
+from xcorr_app.io.series import FramesSource, StackSource, UnusableFile
+from xcorr_app.io.source import ImageFile, Source
+
+
+@dataclass(frozen=True)
+class Failure:
+    """An input that cannot be used, and why; the message names it too."""
+
+    path: Path
+    message: str
+
+
+@dataclass(frozen=True)
+class SeriesSpec:
+    """One series, found and checked but not open.
+
+    Attributes
+    ----------
+    name
+        Safe, and distinct among the series of a run.
+    layout
+        ``frames`` (files follow each other along T) or ``stacks`` (one file).
+    paths
+        Files in order.
+    """
+
+    name: str
+    layout: Literal["frames", "stacks"]
+    paths: tuple[Path, ...]
+    _files: tuple[ImageFile | UnusableFile, ...] = field(repr=False)
+
+    @property
+    def samples(self) -> int:
+        """Values a pixel: 1, or 3 for colour images."""
+        return max(file.samples for file in self._files)
+
+    def open(self) -> Source:
+        """Return the lazy view of the series."""
+        if self.layout == "frames":
+            return FramesSource(self.name, self._files)
+        (file,) = self._files
+        if isinstance(file, UnusableFile):
+            raise file.error
+        return StackSource(self.name, file)
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """What was found.
+
+    Attributes
+    ----------
+    layout
+        ``frames`` or ``stacks``; ``both`` when folders differ.
+    series
+        In natural order of the inputs.
+    failures
+        Inputs that are not part of any series. (An unusable file among frames is part of its series: its frame
+        raises when it is read.)
+    """
+
+    layout: Literal["frames", "stacks", "both"]
+    series: tuple[SeriesSpec, ...]
+    failures: tuple[Failure, ...]

@@ -1,0 +1,1 @@
+"""What all commands share: from files named to results written, with failures, resume and record."""

@@ -1,0 +1,73 @@
+"""The output folder: what may be written where."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+from xcorr_app.errors import OutputError
+from xcorr_app.io import Discovery, remove_partials
+from xcorr_app.pipeline.state import State
+
+RECORD, REPORT = "run.json", "report.html"
+
+
+def prepare_output(out: Path, *, overwrite: bool) -> None:
+    """Make a folder that `check_output` accepted ready; with `overwrite`, results of earlier runs go."""
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        remove_partials(out)
+        if overwrite:
+            State(out).forget()
+            for name in (REPORT, RECORD):
+                (out / name).unlink(missing_ok=True)
+    except OSError as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"{out}: cannot be written ({error.strerror}); choose another folder with -o") from error
+
+
+def check_output(
+    out: Path, discovery: Discovery, inputs: list[Path], program: str, *, resume: bool, overwrite: bool
+) -> None:
+    """Refuse an output folder that must not be used by a command; nothing is written."""
+    try:
+        real = out.resolve()
+        if out.exists() and not out.is_dir():
+            raise OutputError(f"{out}: is a file; -o names a folder")
+        filled = out.is_dir() and any(out.iterdir())
+    except (OSError, RuntimeError) as error:
+        if isinstance(error, OutputError):
+            raise
+        raise OutputError(f"{out}: cannot be used as a folder ({error}); choose another with -o") from error
+    folders = {path.resolve() for path in inputs if path.is_dir()}
+    folders |= {path.resolve().parent for series in discovery.series for path in series.paths if len(series.paths) > 1}
+    for folder in folders:
+        if real == folder or folder in real.parents:
+            raise OutputError(f"{out}: lies in the input folder {folder}; results must go elsewhere: choose another -o")
+    for series in discovery.series:
+        target = (real / series.name).resolve()
+        if any(target == path.parent.resolve() for path in series.paths):
+            raise OutputError(f"{target}: holds the input itself; results must go elsewhere: choose another -o")
+    for parent in {path.parent.resolve() for series in discovery.series for path in series.paths}:
+        if real in parent.parents and State(real).knows(parent.relative_to(real).parts[0]):
+            raise OutputError(
+                f"{parent}: holds results of an earlier run, which would be worked on again into the same {out}; "
+                "name the input so that it leaves them out, or choose another -o"
+            )
+    if filled and not (resume or overwrite):
+        raise OutputError(
+            f"{out}: is not empty; use --resume to go on with it, or --overwrite to replace results in it"
+        )
+    if resume:
+        _check_program(out, program)
+
+
+def _check_program(out: Path, program: str) -> None:
+    """Refuse to go on in a folder that another command filled: the two would mix."""
+    try:
+        before = json.loads((out / RECORD).read_text())["program"]
+    except (OSError, ValueError, KeyError, TypeError):
+        return
+    if before != program:
+        raise OutputError(f"{out}: holds results of `{before}`, which --resume cannot go on with; choose another -o")
