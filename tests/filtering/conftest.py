@@ -24,39 +24,32 @@ class OutOfMemoryError(MemoryError):
 
 
 def separable_by_definition(
-    images: Any,
-    terms: Any,
-    *,
-    boundary: str,
-    outside: float,
-    origin: Any,
-    dtype: Any,
-    kernel: str,
-    out: Any,
-    clipped: Any,
+    problem: Any, terms: Any, *, image_type: str, result_type: str, outside: float, kernel: str
 ) -> Any:
-    """What ``separable_on_device`` is asked to do, in float64."""
+    """What ``prepare_separable`` returns, in float64."""
     taps = sum(np.outer(column, row) for column, row in terms)
-    first = [0 if boundary == "valid" else size // 2 + shift for size, shift in zip(taps.shape, origin, strict=True)]
+    first = problem.first
     margins = [(before, size - 1 - before) for before, size in zip(first, taps.shape, strict=True)]
 
     def filtered(frame: Any) -> Any:
-        mode: Any = boundary
         windows = np.lib.stride_tricks.sliding_window_view(
-            padded(frame, margins[0], margins[1], mode, outside, np.float64), taps.shape
+            padded(frame, margins[0], margins[1], problem.boundary, outside, np.float64), taps.shape
         )
         return np.einsum("yxfe,fe->yx", windows, taps)
 
-    flat = images.reshape(-1, *images.shape[-2:])
-    sums = np.stack([filtered(frame) for frame in flat]).reshape(out.shape)
-    if np.dtype(dtype).kind != "f":
-        limits = np.iinfo(dtype)
-        rounded = np.rint(sums)
-        sums = np.clip(rounded, limits.min, limits.max)
-        if clipped is not None:
-            clipped += np.uint64(np.count_nonzero(sums != rounded))
-    out[...] = sums
-    return out
+    def run(images: Any, out: Any, clipped: Any) -> None:
+        assert (images.dtype.name, out.dtype.name) == (image_type, result_type)
+        flat = images.reshape(-1, *images.shape[-2:])
+        sums = np.stack([filtered(frame) for frame in flat]).reshape(out.shape)
+        if out.dtype.kind != "f":
+            limits = np.iinfo(out.dtype)
+            rounded = np.rint(sums)
+            sums = np.clip(rounded, limits.min, limits.max)
+            if clipped is not None:
+                clipped += np.uint64(np.count_nonzero(sums != rounded))
+        out[...] = sums
+
+    return run
 
 
 @pytest.fixture(scope="session")
@@ -70,7 +63,7 @@ def device_builds() -> Any:
 @pytest.fixture
 def stand_in(monkeypatch: pytest.MonkeyPatch, device_builds: Any) -> Iterator[list[Any]]:
     """A device whose arrays are NumPy's; the list of launches of the dense kernels."""
-    monkeypatch.setattr(device_runs, "separable_on_device", separable_by_definition)
+    monkeypatch.setattr(device_runs, "prepare_separable", separable_by_definition)
     monkeypatch.setattr(device, "current_device", lambda: 0)
     monkeypatch.setattr(memory, "release_unused", lambda: None)
     monkeypatch.setattr(device, "device_limits", lambda _: KNOWN_DEVICES["h200"])

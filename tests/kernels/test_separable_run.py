@@ -50,10 +50,7 @@ def host(monkeypatch, host_builds):
     def clear():
         separable_run._bound_parts.cache_clear()
         binding.forget()
-        separable_run._argument.cache_clear()
         banded_run._starts.cache_clear()
-        banded_run._argument.cache_clear()
-        separable_run._chosen.cache_clear()
 
     clear()
     monkeypatch.setitem(sys.modules, "cupy", np)

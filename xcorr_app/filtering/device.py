@@ -98,13 +98,11 @@ def filter_device_frames(
             result = out
         else:
             result = with_second_try(xp.empty, plan.shape, plan.target, what=_NO_ROOM)
-        counts = count and plan.target.kind != "f"
-        clipped = with_second_try(xp.zeros, 1, np.uint64, what=_NO_ROOM) if counts else None
-        _fill(images, result, clipped, how)
+        counts = _fill(images, result, how, counts=count and plan.target.kind != "f")
         if out is not None and result is not out:
             out[...] = result
             result = out
-        return result, 0 if clipped is None else int(clipped[0])
+        return result, sum(int(number[0]) for number in counts if number is not None)
 
 
 def device_plan(images: Array, how: _How) -> DevicePlan:
@@ -151,23 +149,28 @@ def _plan(device: int, shape: tuple[int, ...], image_type: np.dtype[Any], how: _
     return DevicePlan(decision, request.shape, request.target, run)
 
 
-def _fill(images: Array, out: Array, clipped: Array | None, how: _How) -> None:
-    """Filter an image, or a stack in as many parts as the memory asks for; of a try that fails nothing is counted."""
-    xp = array_namespace(images)
+def _fill(images: Array, out: Array, how: _How, *, counts: bool) -> list[Array | None]:
+    """Filter an image, or a stack in as many parts as the memory asks for; return the parts' counts of clipped pixels.
+
+    Each try counts by itself, so that nothing is left of one that fails.
+    """
     if images.ndim == 2:
         what = f"the work on one image of {images.shape} does not fit"
-        with_second_try(_ran, device_plan(images, how).run, images, out, clipped, what=what)
-        return
+        return [with_second_try(_filtered, images, out, how, counts, what=what)]
 
-    def some(start: int, stop: int) -> None:
-        part = slice(start, stop)
-        count = None if clipped is None else with_second_try(xp.zeros, 1, np.uint64, what=_NO_ROOM)
-        _ran(device_plan(images[part], how).run, images[part], out[part], count)
-        if clipped is not None:
-            clipped[...] += count
+    def some(start: int, stop: int) -> list[Array | None]:
+        return [_filtered(images[start:stop], out[start:stop], how, counts)]
 
-    for _ in in_parts(some, len(images), alone=lambda i: _fill(images[i], out[i], clipped, how)):
-        pass
+    def alone(i: int) -> list[Array | None]:
+        return _fill(images[i], out[i], how, counts=counts)
+
+    return [number for _, numbers in in_parts(some, len(images), alone=alone) for number in numbers]
+
+
+def _filtered(images: Array, out: Array, how: _How, counts: bool) -> Array | None:
+    clipped = array_namespace(images).zeros(1, np.uint64) if counts else None
+    _ran(device_plan(images, how).run, images, out, clipped)
+    return clipped
 
 
 def _ran(run: Run, images: Array, out: Array, clipped: Array | None) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, TypeAlias
@@ -20,8 +22,10 @@ from xcorr_app.filtering.rounding import store
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.stencil.problem import LARGEST_FILTER, FilterProblem
 from xcorr_app.gpu.stencil.reuse_run import filter_on_device, prepare_filter
-from xcorr_app.gpu.stencil.separable_run import separable_on_device
-from xcorr_app.gpu.stencil.sliding_run import sliding_gaussian_on_device
+from xcorr_app.gpu.stencil.separable import SeparableProblem
+from xcorr_app.gpu.stencil.separable_run import prepare_separable
+from xcorr_app.gpu.stencil.sliding import SlidingPass
+from xcorr_app.gpu.stencil.sliding_run import prepare_sliding
 
 Run: TypeAlias = Callable[[Array, Array, Array | None], None]
 """Called with images, dense result and count of clipped pixels or None."""
@@ -30,51 +34,43 @@ Run: TypeAlias = Callable[[Array, Array, Array | None], None]
 def made_run(decision: Decision, request: Request, taps: Any, shape: tuple[int, ...], image_type: np.dtype[Any]) -> Run:
     """Prepare what was decided for images of one shape and type on the current device."""
     if decision.engine == "sliding":
-        return _sliding(request, taps)
+        return _sliding(request, taps, shape, image_type)
     if decision.engine == "fft":
         return _fourier(request)
     double = needs_double(request, image_type, decision.engine)
+    origin, count = origin_of(request), math.prod(shape[:-2])
+    problem = FilterProblem((shape[-2], shape[-1]), request.kernel.shape, count, request.mode, origin)
+    types: dict[str, Any] = {"image_type": image_type.name, "result_type": request.target.name}
     if decision.engine == "separable":
-        return _separable(request, decision.kernel, double=double)
-    problem = FilterProblem(
-        (shape[-2], shape[-1]), request.kernel.shape, int(np.prod(shape[:-2])), request.mode, origin_of(request)
-    )
+        return _separable(request, problem, types, decision.kernel, double=double)
     return prepare_filter(
         problem,
         request.kernel.unscaled_taps,
-        image_type=image_type.name,
-        result_type=request.target.name,
+        **types,
         outside=request.cval,
         kernel=decision.kernel,
         double_sums=double,
     ).run
 
 
-def _separable(request: Request, kernel: str, *, double: bool) -> Run:
+def _separable(request: Request, problem: FilterProblem, types: dict[str, Any], kernel: str, *, double: bool) -> Run:
     terms = request.kernel.unscaled_terms
-    options: dict[str, Any] = {
-        "boundary": request.mode,
-        "outside": request.cval,
-        "origin": origin_of(request),
-        "kernel": kernel,
-        "dtype": request.target,
-    }
-
-    def run(images: Array, out: Array, clipped: Array | None) -> None:
-        # The kernels sum in the type of the images.
-        source = images.astype(np.float64) if double else images
-        separable_on_device(source, terms, out=out, clipped=clipped, **options)
-
-    return run
+    sizes = problem.image_shape, problem.filter_shape, problem.count, problem.boundary, problem.origin
+    if double:  # the kernels sum in the type of the images
+        types |= {"image_type": "float64"}
+    run = prepare_separable(SeparableProblem(*sizes, len(terms)), terms, **types, outside=request.cval, kernel=kernel)
+    return (lambda images, out, clipped: run(images.astype(np.float64), out, clipped)) if double else run
 
 
-def _sliding(request: Request, taps: Any) -> Run:
-    options: dict[str, Any] = {"boundary": request.mode, "outside": request.cval, "dtype": request.target}
+def _sliding(request: Request, taps: Any, shape: tuple[int, ...], image_type: np.dtype[Any]) -> Run:
+    problem = SlidingPass((shape[-2], shape[-1]), math.prod(shape[:-2]), request.mode)
 
-    def run(images: Array, out: Array, clipped: Array | None) -> None:
-        sliding_gaussian_on_device(images, *taps.sigmas, truncate=TRUNCATE, out=out, clipped=clipped, **options)
+    @functools.cache
+    def prepared() -> Run:  # with the first images: its tables take memory of the device
+        types = image_type.name, request.target.name
+        return prepare_sliding(problem, taps.sigmas, *types, truncate=TRUNCATE, outside=request.cval)
 
-    return run
+    return lambda images, out, clipped: prepared()(images, out, clipped)
 
 
 def _fourier(request: Request) -> Run:

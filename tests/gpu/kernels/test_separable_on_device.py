@@ -139,7 +139,7 @@ def test_every_result_is_written_and_nothing_else(cupy, taps):
         {"TOGETHER": 2},
         {"BLOCK_ROWS": 17},
         {"BLOCK_ROWS": 200},
-        {"HALVES": 2},
+        {"ROW_PARTS": 2},
     ],
     ids=str,
 )

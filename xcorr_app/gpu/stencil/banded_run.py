@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,27 +14,30 @@ from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.scratch import Scratch
 from xcorr_app.gpu.stencil.banded import banded_argument, banded_launch
-from xcorr_app.gpu.stencil.separable import SeparableProblem
+from xcorr_app.gpu.stencil.separable import SeparableProblem, Vector
 
-__all__ = ["run_banded"]
+__all__ = ["prepare_banded"]
 
 
-def run_banded(
-    problem: SeparableProblem,
-    key: tuple[bytes, bytes],
-    outside: float,
-    images: Any,
-    out: Any,
-    macros: tuple[tuple[str, int], ...] = (),
-) -> list[tuple[Any, Any]]:
-    """Start the kernel."""
-    images, out = images.reshape(-1, *problem.image_shape), out.reshape(-1, *problem.result_shape)
-    marks = []
-    for part in _starts(current_device(), problem, key[0] == key[1], macros):
-        marked, _ = part.scratch()
-        part.start(images[part.image :], out[part.image :], marked, _argument(key, outside))
-        marks.append((marked, part.marks_of_image))
-    return marks
+def prepare_banded(
+    problem: SeparableProblem, column: Vector, row: Vector, outside: float, macros: tuple[tuple[str, int], ...]
+) -> Callable[[Any, Any], list[tuple[Any, Any]]]:
+    """Return what starts the kernel on dense images and results, and returns the marks of each part's images."""
+    parts = _starts(current_device(), problem, np.array_equal(column, row), macros)
+    argument = as_struct(banded_argument(column, row, outside))
+
+    def run(images: Any, out: Any) -> list[tuple[Any, Any]]:
+        if len(parts) > 1:
+            images, out = images.reshape(-1, *problem.image_shape), out.reshape(-1, *problem.result_shape)
+        marks = []
+        for part in parts:
+            arrays = (images[part.image :], out[part.image :]) if part.image else (images, out)
+            marked, _ = part.scratch()
+            part.start(*arrays, marked, argument)
+            marks.append((marked, part.marks_of_image))
+        return marks
+
+    return run
 
 
 @dataclass(frozen=True)
@@ -58,10 +62,3 @@ def _starts(
         scratch = Scratch((launch.blocks, "int32"))  # a graph that holds the launches writes it again
         starts.append(_PartStart(image, BoundLaunch.of(launch, launch.extra), scratch, marks_of_image))
     return tuple(starts)
-
-
-@functools.lru_cache(maxsize=256)
-def _argument(key: tuple[bytes, bytes], outside: float) -> Any:
-    """Pack taps once as a kernel argument."""
-    column, row = (np.frombuffer(taps) for taps in key)
-    return as_struct(banded_argument(column, row, outside))

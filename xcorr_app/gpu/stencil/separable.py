@@ -23,7 +23,7 @@ LARGEST_LENGTH = 129
 
 Vector = npt.NDArray[np.float64]
 
-TUNABLES = frozenset(("WARPS", "BLOCKS", "LANE_COLUMNS", "ROW_SUMS", "BLOCK_ROWS", "APART", "TOGETHER"))
+TUNABLES = frozenset(("WARPS", "BLOCKS", "LANE_COLUMNS", "ROW_SUMS", "ROW_PARTS", "BLOCK_ROWS", "APART", "TOGETHER"))
 """Macros that a caller may set; BLOCK_ROWS is the number of rows of a warp."""
 ONLY_MARKED = "ONLY_MARKED"
 """Macro that makes the kernel leave images alone that `banded` has not marked."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.binder import BoundLaunch, BoundPart, as_struct, null_pointer
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
-from xcorr_app.gpu.stencil.banded_run import run_banded
+from xcorr_app.gpu.stencil.banded_run import prepare_banded
 from xcorr_app.gpu.stencil.kernels import KERNELS, FilterTask, prefers_banded
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES
 from xcorr_app.gpu.stencil.separable import (
@@ -29,10 +29,10 @@ from xcorr_app.gpu.stencil.separable import (
 )
 from xcorr_app.gpu.stencil.separable_passes import two_passes
 
-__all__ = ["separable_on_device"]
+__all__ = ["prepare_separable", "separable_on_device"]
 
-_Terms = tuple[tuple[Vector, Vector], ...]
-_problem = functools.lru_cache(maxsize=256)(SeparableProblem)  # its checks take longer than a launch
+Terms = tuple[tuple[Vector, Vector], ...]
+"""Columns and rows."""
 
 
 def separable_on_device(
@@ -60,54 +60,77 @@ def separable_on_device(
     stack, image_shape = images.shape[:-2], images.shape[-2:]
     # A stack without images has a result without images, of the shape that one would have.
     count = math.prod(stack)
-    problem = _problem(image_shape, filter_shape, max(1, count), boundary, tuple(origin), len(vectors))
+    problem = SeparableProblem(image_shape, filter_shape, max(1, count), boundary, (origin[0], origin[1]), len(vectors))
     shape = (*stack, *problem.result_shape)
     with on_device_of(images, out):
         if out is None:
             out = sys.modules["cupy"].empty(shape, result_dtype)
         elif out.shape != shape or out.dtype != result_dtype or not out.flags.c_contiguous:
-            raise ShapeError(f"out must be a dense {result_type} array of shape {shape}, not {out.dtype} {out.shape}")
+            raise ShapeError(f"out must be a dense {result_dtype} array of shape {shape}, not {out.dtype} {out.shape}")
         if count == 0:
             return out
-        if not images.flags.c_contiguous:
-            images = sys.modules["cupy"].ascontiguousarray(images)
-        key = tuple((column.tobytes(), row.tobytes()) for column, row in vectors)
-        value = outside if boundary == "constant" else None
-        macros = tuple(sorted(tuning.items())) if tuning else ()
-        marks = None
-        kernel = _chosen(current_device(), kernel, problem, key, image_type, result_type, bool(tuning))
-        if kernel == "banded":
-            marks = run_banded(problem, key[0], value or 0.0, images, out, macros)
-            macros = ((ONLY_MARKED, 1),)
-        elif kernel == "two_passes":
-            two_passes(images, vectors, problem, outside, out, clipped)
-            return out
-        values, clips = _argument(key, value, image_type, result_type)
-        clipped = null_pointer() if clipped is None else clipped
-        parts = _bound_parts(current_device(), problem, image_type, result_type, clips, macros)
-        _run(parts, problem, images, out, clipped, values, marks)
+        types: dict[str, str] = {"image_type": image_type, "result_type": result_type}
+        run = prepare_separable(problem, vectors, **types, outside=outside, kernel=kernel, tuning=tuning)
+        run(images, out, clipped)
     return out
 
 
-@functools.lru_cache(maxsize=256)
-def _chosen(
-    device: int,
-    kernel: str,
+def prepare_separable(
     problem: SeparableProblem,
-    key: tuple[tuple[bytes, bytes], ...],
+    terms: Terms,
+    *,
     image_type: str,
     result_type: str,
-    is_tuned: bool,
-) -> str:
-    """Return the kernel that was asked for if it takes the problem; for ``"auto"`` the faster one that does."""
+    outside: float = 0.0,
+    kernel: str = "auto",
+    tuning: Mapping[str, int] | None = None,
+) -> Callable[[Any, Any, Any], None]:
+    """Choose and compile for the current device, so that every further call costs a launch, or two for `banded`.
+
+    What is returned takes images, result, and where clipped pixels are counted or None. `kernel` is the one that is
+    taken if it computes the problem; for ``"auto"`` the faster one that does.
+    """
+    kernel = _chosen(kernel, FilterTask(problem, image_type, result_type, terms=terms), is_tuned=bool(tuning))
+    if kernel == "two_passes":
+        return lambda images, out, clipped: two_passes(_dense(images), terms, problem, outside, out, clipped)
+    value = outside if problem.boundary == "constant" else None
+    macros, mark = tuple(sorted((tuning or {}).items())), None
+    if kernel == "banded":
+        mark, macros = prepare_banded(problem, *terms[0], value or 0.0, macros), ((ONLY_MARKED, 1),)
+    values = as_struct(terms_argument(terms, value or 0.0, image_type))
+    clips = not never_clips(terms, image_type, result_type, value)
+    parts = _bound_parts(current_device(), problem, image_type, result_type, clips, macros)
+    uncounted = null_pointer()
+
+    def run(images: Any, out: Any, clipped: Any) -> None:
+        images = _dense(images)
+        count = uncounted if clipped is None else clipped
+        marks = None if mark is None else mark(images, out)
+        if len(parts) > 1:
+            images, out = images.reshape(-1, *problem.image_shape), out.reshape(-1, *problem.result_shape)
+        for number, (first, launch) in enumerate(parts):
+            arrays = (images[first:], out[first:]) if first else (images, out)
+            if marks is None:
+                launch(*arrays, count, values)
+            else:
+                marked, marks_of_image = marks[number]
+                launch(*arrays, count, marked, values, last=(marks_of_image,))
+
+    return run
+
+
+def _dense(images: Any) -> Any:
+    return images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
+
+
+def _chosen(kernel: str, task: FilterTask, *, is_tuned: bool) -> str:
     if kernel not in ("auto", "separable", "banded", "two_passes"):
         raise ArgumentError(f"unknown kernel {kernel!r}: choose from auto, separable, banded, two_passes")
-    if kernel == "two_passes" or not fits_one_pass(problem.filter_shape, image_type):
+    if kernel == "two_passes" or not fits_one_pass(task.problem.filter_shape, task.image_type):
         return "two_passes"
     if kernel == "separable" or (kernel == "auto" and is_tuned):
         return "separable"
-    terms = tuple((np.frombuffer(column), np.frombuffer(row)) for column, row in key)
-    task, limits = FilterTask(problem, image_type, result_type, terms=terms), device_limits(device)
+    limits = device_limits(current_device())
     if kernel == "auto":
         return "banded" if prefers_banded(task, limits) else "separable"
     if refusal := KERNELS["banded"].accepts(task, limits):
@@ -115,44 +138,13 @@ def _chosen(
     return kernel
 
 
-def _checked(terms: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> _Terms:
+def _checked(terms: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]]) -> Terms:
     vectors = tuple((np.asarray(column, np.float64), np.asarray(row, np.float64)) for column, row in terms)
     if any(vector.ndim != 1 for term in vectors for vector in term):
         raise ShapeError("the taps of a term must be two vectors: a column and a row")
     if not vectors or len({(len(column), len(row)) for column, row in vectors}) > 1:
         raise ShapeError("terms must be one or two pairs, with columns of one length and rows of one length")
     return vectors
-
-
-@functools.lru_cache(maxsize=256)
-def _argument(
-    key: tuple[tuple[bytes, bytes], ...], outside: float | None, image_type: str, result_type: str
-) -> tuple[Any, bool]:
-    """Pack terms once as a kernel argument, and find out whether their results can leave the range of their type."""
-    terms = [(np.frombuffer(column), np.frombuffer(row)) for column, row in key]
-    packed = as_struct(terms_argument(terms, outside or 0.0, image_type))
-    return packed, not never_clips(terms, image_type, result_type, outside)
-
-
-def _run(
-    parts: tuple[BoundPart, ...],
-    problem: SeparableProblem,
-    images: Any,
-    out: Any,
-    clipped: Any,
-    values: Any,
-    marks: list[tuple[Any, Any]] | None,
-) -> None:
-    """Start what is ready; for the images that `marks` tells of, as `run_banded` returns them, where it is given."""
-    if len(parts) > 1:
-        images, out = images.reshape(-1, *problem.image_shape), out.reshape(-1, *problem.result_shape)
-    for number, (first, launch) in enumerate(parts):
-        arrays = (images[first:], out[first:]) if first else (images, out)
-        if marks is None:
-            launch(*arrays, clipped, values)
-        else:
-            marked, marks_of_image = marks[number]
-            launch(*arrays, clipped, marked, values, last=(marks_of_image,))
 
 
 @functools.lru_cache(maxsize=256)

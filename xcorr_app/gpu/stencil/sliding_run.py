@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import functools
+import math
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.gpu.runtime.binder import BoundLaunch, null_pointer
+from xcorr_app.gpu.runtime.binder import BoundLaunch, as_struct, null_pointer
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
@@ -26,11 +27,12 @@ from xcorr_app.gpu.stencil.cosine_series import (
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES
 from xcorr_app.gpu.stencil.sliding import SlidingPass, packed_table, segment_rows, series_argument, sliding_launch
 
-__all__ = ["BETWEEN_BYTES", "sliding_gaussian_on_device"]
+__all__ = ["BETWEEN_BYTES", "prepare_sliding", "sliding_gaussian_on_device"]
 
 BETWEEN_BYTES = 2**30
 """Memory for what the first pass leaves to the second, in bytes; a larger stack is worked on in parts."""
 
+_WHAT = "A long filter's result and what lies between its axes"
 _Macros = tuple[tuple[str, int], ...]
 _Types = tuple[str, str]  # of sums, and of the products in the first of them
 
@@ -50,100 +52,114 @@ def sliding_gaussian_on_device(
     tuning: Mapping[str, int] | None = None,
 ) -> Any:
     """Smooth every image of a stack as `scipy.ndimage.gaussian_filter` does, in constant time a pixel."""
-    tolerance = EXACT_TOLERANCE if _is_exact(images, dtype, sums) else TOLERANCE
-    sigmas = sigma_rows, sigma_columns
-    series = [gaussian_series(float(sigma), float(truncate), tolerance) if sigma else None for sigma in sigmas]
-    return _filtered(images, (series[0], series[1]), boundary, outside, dtype, out, clipped, sums, tuning)
-
-
-def _filtered(
-    images: Any,
-    series: tuple[CosineSeries | None, CosineSeries | None],
-    boundary: str,
-    outside: float,
-    dtype: npt.DTypeLike | None,
-    out: Any,
-    clipped: Any,
-    sums: str,
-    tuning: Mapping[str, int] | None,
-) -> Any:
     result_type = np.dtype(dtype or images.dtype)
     if images.dtype.name not in FILTER_TYPES or result_type.name not in FILTER_TYPES:
         raise DataTypeError(f"images ({images.dtype}) and result ({result_type}) must be of {', '.join(FILTER_TYPES)}")
     if images.ndim < 2:
         raise ShapeError(f"images {images.shape} must have at least two axes")
-    if series == (None, None):
-        raise ArgumentError("neither axis is filtered: a sigma must be above 0")
     if out is not None and (out.shape != images.shape or out.dtype != result_type or not out.flags.c_contiguous):
         raise ShapeError(
             f"out must be a dense {result_type} array of shape {images.shape}, not {out.dtype} {out.shape}"
         )
-    image_shape = images.shape[-2:]
-    problem = SlidingPass(image_shape, int(np.prod(images.shape[:-2])), boundary)
-    macros = tuple(sorted((tuning or {}).items()))
-    cupy = sys.modules["cupy"]  # whose array this is
+    problem = SlidingPass(images.shape[-2:], math.prod(images.shape[:-2]), boundary)
+    types = images.dtype.name, result_type.name
     with on_device_of(images, out):
-        chosen = _types_of_sums(images, result_type, sums)
-
+        how: Any = {"truncate": truncate, "outside": outside, "sums": sums, "tuning": tuning}
+        prepare = functools.partial(prepare_sliding, problem, (sigma_rows, sigma_columns), *types, **how)
+        run = with_second_try(prepare, what=_WHAT)
         # A part that fails has written nothing yet: it is repeated alone.
-        what = "A long filter's result and what lies between its axes"
-        result = with_second_try(cupy.empty, images.shape, result_type, what=what) if out is None else out
-        sources, results = images.reshape(-1, *image_shape), result.reshape(-1, *image_shape)
-        between = np.dtype(np.float64 if images.dtype.name == "float64" else np.float32)
-        step = max(1, BETWEEN_BYTES // (between.itemsize * image_shape[0] * image_shape[1]))
-        for first in range(0, problem.count, step):
-            part = problem.with_count(min(step, problem.count - first))
-            here, there = sources[first : first + part.count], results[first : first + part.count]
-            with_second_try(
-                _two_passes, cupy, here, there, part, series, between, outside, clipped, chosen, macros, what=what
-            )
+        cupy = sys.modules["cupy"]  # whose array this is
+        result = with_second_try(cupy.empty, images.shape, result_type, what=_WHAT) if out is None else out
+        run(images, result, clipped)
         return result
 
 
-def _two_passes(
-    cupy: Any,
-    images: Any,
-    results: Any,
-    part: SlidingPass,
-    series: tuple[CosineSeries | None, CosineSeries | None],
-    between: np.dtype[Any],
-    outside: float,
-    clipped: Any,
-    types: _Types,
-    macros: _Macros,
-) -> None:
-    """Down the columns, then along the rows; an axis that is not filtered is transposed and no more."""
-    height, width = part.image_shape
-    turned = SlidingPass((width, height), part.count, part.boundary)
-    down, along = series
-    if down is not None and along is not None:
-        middle = cupy.empty((part.count, width, height), between)
-        _one_pass(cupy.ascontiguousarray(images), middle, part, down, outside, None, types, macros)
-        _one_pass(middle, results, turned, along, outside, clipped, types, macros)
-    elif down is not None:
-        middle = cupy.empty((part.count, width, height), results.dtype)
-        _one_pass(cupy.ascontiguousarray(images), middle, part, down, outside, clipped, types, macros)
-        results[...] = middle.transpose(0, 2, 1)
-    elif along is not None:
-        middle = images.transpose(0, 2, 1).copy()
-        _one_pass(middle, results, turned, along, outside, clipped, types, macros)
-
-
-def _one_pass(
-    images: Any,
-    results: Any,
+def prepare_sliding(
     problem: SlidingPass,
-    series: CosineSeries,
-    outside: float,
-    clipped: Any,
-    types: _Types,
-    macros: _Macros,
-) -> None:
-    count = null_pointer() if clipped is None else clipped
-    values = series_argument(series, outside, types[0])
-    elements = images.dtype.name, results.dtype.name
+    sigmas: tuple[float, float],
+    image_type: str,
+    result_type: str,
+    *,
+    truncate: float = 4.0,
+    outside: float = 0.0,
+    sums: str = "auto",
+    tuning: Mapping[str, int] | None = None,
+) -> Callable[[Any, Any, Any], None]:
+    """Choose, compile and make tables for the current device, so that every further call costs two launches.
+
+    What is returned takes images, result, and where clipped pixels are counted or None.
+    """
+    types = _types_of_sums(image_type, result_type, sums)
+    tolerance = EXACT_TOLERANCE if sums == "auto" and _is_exact(result_type) else TOLERANCE
+    series = [gaussian_series(float(sigma), float(truncate), tolerance) if sigma else None for sigma in sigmas]
+    down, along = series
+    if down is None and along is None:
+        raise ArgumentError("neither axis is filtered: a sigma must be above 0")
+    macros = tuple(sorted((tuning or {}).items()))
+    between = "float64" if image_type == "float64" else "float32"
+    if down is None or along is None:
+        between = result_type if along is None else image_type
+    height, width = problem.image_shape
+    kept = 8 if image_type == "float64" else 4
+    step = max(1, BETWEEN_BYTES // (kept * height * width))
+
+    def bound(
+        part: SlidingPass, series: CosineSeries | None, elements: tuple[str, str]
+    ) -> tuple[tuple[_Part, ...], Any] | None:
+        if series is None:
+            return None
+        parts = _bound_parts(current_device(), part, series, *elements, types, macros)
+        return parts, as_struct(series_argument(series, outside, types[0]))
+
+    stages = []
+    for first in range(0, problem.count, step):
+        part = problem.with_count(min(step, problem.count - first))
+        turned = SlidingPass((width, height), part.count, part.boundary)
+        passes = bound(part, down, (image_type, between)), bound(turned, along, (between, result_type))
+        stages.append((first, part.count, _TwoPasses((part.count, width, height), between, *passes)))
+
+    def run(images: Any, out: Any, clipped: Any) -> None:
+        count = null_pointer() if clipped is None else clipped
+        sources, results = (array if array.ndim == 3 else array.reshape(-1, height, width) for array in (images, out))
+        for first, number, stage in stages:
+            whole = number == problem.count
+            here, there = (x if whole else x[first : first + number] for x in (sources, results))
+            with_second_try(stage.run, here, there, count, what=_WHAT)
+
+    return run
+
+
+_Bound = tuple[tuple["_Part", ...], Any]
+"""Launches of a pass, and its series as their argument."""
+
+
+@dataclass(frozen=True)
+class _TwoPasses:
+    """Down the columns, then along the rows; an axis that is not filtered is transposed and no more."""
+
+    turned_shape: tuple[int, int, int]
+    between: str
+    down: _Bound | None
+    along: _Bound | None
+
+    def run(self, images: Any, results: Any, count: Any) -> None:
+        """Start the passes; `count` is where clipped pixels are counted, or the null pointer."""
+        if self.down is None:
+            middle = images.transpose(0, 2, 1).copy()
+        else:
+            middle = sys.modules["cupy"].empty(self.turned_shape, self.between)
+            images = images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
+            _one_pass(self.down, images, middle, count if self.along is None else null_pointer())
+        if self.along is None:
+            results[...] = middle.transpose(0, 2, 1)
+        else:
+            _one_pass(self.along, middle, results, count)
+
+
+def _one_pass(bound: _Bound, images: Any, results: Any, count: Any) -> None:
+    parts, values = bound
     first = 0
-    for part in _bound_parts(current_device(), problem, series, *elements, types, macros):
+    for part in parts:
         arrays = (images[first:], results[first:]) if first else (images, results)
         part.launch(*arrays, count, *part.tables, values)
         first += part.images
@@ -184,16 +200,16 @@ def _bound_parts(
     return tuple(parts)
 
 
-def _is_exact(images: Any, dtype: npt.DTypeLike | None, sums: str) -> bool:
+def _is_exact(result_type: str) -> bool:
     """Whether results are integers so large that an error of 1e-6 would change many of them."""
-    return sums == "auto" and np.dtype(dtype or images.dtype).name in ("uint16", "int16")
+    return result_type in ("uint16", "int16")
 
 
-def _types_of_sums(images: Any, result_type: np.dtype[Any], sums: str) -> _Types:
+def _types_of_sums(image_type: str, result_type: str, sums: str) -> _Types:
     if sums not in ("auto", "double", "float"):
         raise ArgumentError(f"sums must be auto, double or float, not {sums!r}")
-    if images.dtype == np.float64 or _is_exact(images, result_type, sums):
+    if image_type == "float64" or (sums == "auto" and _is_exact(result_type)):
         return "double", "double"
-    if result_type == np.float64:
+    if result_type == "float64":
         return "double", "float"
     return ("float" if sums == "auto" else sums), "float"
