@@ -9,6 +9,7 @@ import numpy as np
 
 from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from xcorr_app.gpu.im2win import bank_run
 from xcorr_app.gpu.im2win import run as im2win_run
 from xcorr_app.gpu.im2win.launches import basic_launch, convolve_launch, semaphore_count, transform_launch
 from xcorr_app.gpu.im2win.problem import stored_filters
@@ -65,6 +66,9 @@ def start_on_host(folder, monkeypatch, names):
 
         return start
 
+    bank_run._kept_parts.cache_clear()
+    monkeypatch.setattr(bank_run, "finish_copies", lambda: None)
+    monkeypatch.setattr(bank_run, "current_device", lambda: 0)
     monkeypatch.setitem(sys.modules, "cupy", np)
     bind_without_device(monkeypatch, kernel_function)
     monkeypatch.setattr(im2win_run, "current_device", lambda: 0)

@@ -12,6 +12,7 @@ from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.im2win_definition import start_on_host
 from xcorr_app.errors import ArgumentError, DataTypeError, DeviceMemoryError, ShapeError
 from xcorr_app.filtering.boundary import padded
+from xcorr_app.gpu.im2win import bank_run
 from xcorr_app.gpu.im2win.bank import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.bank_run import bank_on_device
 from xcorr_app.gpu.im2win.problem import MOST_ELEMENTS
@@ -159,8 +160,10 @@ def test_parts_are_halved_until_they_fit(started, monkeypatch):
     for most in (500, 250, 170):
         monkeypatch.setitem(sys.modules, "cupy", Memory(most).module())
         out = np.full(expected.shape, np.nan, np.float32)
+        bank_run._kept_parts.cache_clear()
         bank_on_device(images, filters, out)
         np.testing.assert_array_equal(out, expected)
+    bank_run._kept_parts.cache_clear()
     monkeypatch.setitem(sys.modules, "cupy", Memory(30).module())
     with pytest.raises(DeviceMemoryError, match="no memory for"):
         bank_on_device(images, filters, np.empty(expected.shape, np.float32))
@@ -174,6 +177,7 @@ def test_any_allocation_may_fail_once(started, monkeypatch):
         memory = Memory(fails=lambda call, n=n: call == n)
         monkeypatch.setitem(sys.modules, "cupy", (counter if n == 0 else memory).module())
         out = np.full(expected.shape, np.nan, np.float32)
+        bank_run._kept_parts.cache_clear()
         bank_on_device(images, filters, out)
         np.testing.assert_array_equal(out, expected)
         if n == counter.calls:

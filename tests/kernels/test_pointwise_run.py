@@ -33,6 +33,12 @@ class HostArray(np.ndarray):
         return SimpleNamespace(ptr=self.ctypes.data)
 
 
+def forget():
+    """Forget what was prepared for the stand-in."""
+    pointwise_run._bound_parts.cache_clear()
+    pointwise_run._kept_launches.cache_clear()
+
+
 @pytest.fixture
 def host(monkeypatch, host_builds):
     """A device whose arrays are NumPy's; the list of the launches that it ran."""
@@ -64,14 +70,15 @@ def host(monkeypatch, host_builds):
         ascontiguousarray=array(np.ascontiguousarray), empty=array(np.empty), zeros=array(np.zeros), float32=np.float32
     )
     namespace.asarray = array(np.asarray)
-    pointwise_run._bound_parts.cache_clear()
+    monkeypatch.setattr(pointwise_run, "finish_copies", lambda: None)
+    forget()
     monkeypatch.setitem(sys.modules, "cupy", namespace)
     bind_without_device(monkeypatch, kernel_function)
     monkeypatch.setattr(pointwise_run, "current_device", lambda: 0)
     monkeypatch.setattr(pointwise_run, "device_limits", lambda _: KNOWN_DEVICES["h200"])
     yield ran
     binding.forget()
-    pointwise_run._bound_parts.cache_clear()
+    forget()
 
 
 @pytest.mark.parametrize(("shape", "axis"), [((3, 40), 0), ((5, 7, 3), -1), ((2, 3, 9, 8), 1), ((2, 2, 3, 9, 8), -3)])
@@ -161,6 +168,8 @@ def on_device(host, monkeypatch):
     namespace = sys.modules["cupy"]
     monkeypatch.setattr(unmix_module, "array_namespace", lambda _: namespace)
     monkeypatch.setattr(unmix_module, "is_device_array", lambda x: isinstance(x, HostArray))
+    monkeypatch.setattr(unmix_module, "current_device", lambda: 0)
+    monkeypatch.setattr(unmix_module, "device_limits", lambda _: KNOWN_DEVICES["h200"])
     return host
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -30,6 +31,7 @@ LARGEST_DIRECT = 100
 """Taps of a filter (one channel) up to which the CPU takes the sums directly."""
 
 
+@functools.lru_cache(maxsize=512)
 def decide_bank(
     shape: tuple[int, int, int, int],
     image_type: np.dtype,
@@ -77,6 +79,7 @@ def is_wide(dtype: np.dtype) -> bool:
     return bool(dtype == np.float64) or (dtype.kind in "iu" and dtype.itemsize > 2)
 
 
+@functools.lru_cache(maxsize=512)
 def decide_mixing(
     source: np.dtype,
     target: np.dtype,

@@ -9,14 +9,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.filtering.array_choice import has_kernel
+from xcorr_app.filtering.array_choice import decide_mixing, has_kernel
 from xcorr_app.filtering.mixing import mix
 from xcorr_app.filtering.stains import optical_density
 from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import with_second_try
-from xcorr_app.gpu.runtime.placement import on_device_of
+from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 
 MixedType = Literal["same", "float32"]
 
@@ -91,7 +93,7 @@ def unmix(
     """
     task = _checked(stack, matrix, channel_axis, from_log=from_log, white=white, clip=clip, dtype=dtype)
     # Counting would wait for the device.
-    return _by_kernel(stack, task, None) if task.by_kernel else _by_strips(stack, task)[0]
+    return (_by_kernel(stack, task, counts=False) if task.by_kernel else _by_strips(stack, task))[0]
 
 
 def unmix_counted(
@@ -108,11 +110,7 @@ def unmix_counted(
     task = _checked(stack, matrix, channel_axis, from_log=from_log, white=white, clip=clip, dtype=dtype)
     if not task.by_kernel:
         return _by_strips(stack, task)
-    if task.target.kind == "f":
-        return _by_kernel(stack, task, None), 0
-    with on_device_of(stack):
-        clipped = array_namespace(stack).zeros(COUNTERS, np.uint64)
-        return _by_kernel(stack, task, clipped), int(clipped.sum())
+    return _by_kernel(stack, task, counts=task.target.kind != "f")
 
 
 @dataclass(frozen=True)
@@ -160,11 +158,27 @@ def _checked(
     return _Task(factors, axis, target, level if from_log else None, clip, by_kernel)
 
 
-def _by_kernel(stack: Array, task: _Task, clipped: Array | None) -> Array:
-    how: Any = {"target": task.target, "log_white": task.white, "clip": task.clip, "clipped": clipped}
-    return with_second_try(
-        lambda: pointwise_on_device(stack, task.matrix, task.axis, **how), what=f"channels of {stack.shape} pixels"
-    )
+def _by_kernel(stack: Array, task: _Task, *, counts: bool) -> tuple[Array, int]:
+    options: Any = {"target": task.target, "log_white": task.white, "clip": task.clip}
+
+    def mixed() -> tuple[Array, int]:
+        # Each try has counters of its own: nothing is left of one that fails.
+        clipped = array_namespace(stack).zeros(COUNTERS, np.uint64) if counts else None
+        kernel = _decided(stack, task).kernel
+        result = pointwise_on_device(stack, task.matrix, task.axis, **options, kernel=kernel, clipped=clipped)
+        return result, 0 if clipped is None else int(clipped.sum())
+
+    with on_device_of(stack):
+        return with_second_try(mixed, what=f"channels of {stack.shape} pixels")
+
+
+def _decided(stack: Array, task: _Task) -> Decision:
+    """What mixes a stack on its device, and why."""
+    outer, inner = math.prod(stack.shape[: task.axis]), math.prod(stack.shape[task.axis + 1 :])
+    address = stack.data.ptr | 16 if stack.flags.c_contiguous else 16  # a dense copy begins where vectors may
+    how: Any = {"density": task.white is not None, "clip": task.clip, "alignment": address & -address}
+    limits = device_limits(current_device())
+    return decide_mixing(stack.dtype, task.target, task.matrix.shape, outer, inner, limits, **how)
 
 
 def _by_strips(stack: Array, task: _Task) -> tuple[Array, int]:

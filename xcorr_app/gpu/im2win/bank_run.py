@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -14,13 +15,18 @@ from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.im2win.bank import PADDED_BYTES, BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.filters import Im2winFilters
 from xcorr_app.gpu.im2win.problem import stored_filters
-from xcorr_app.gpu.im2win.run import convolve_part, shallow_part
-from xcorr_app.gpu.runtime.binder import start
-from xcorr_app.gpu.runtime.memory import with_smaller
-from xcorr_app.gpu.runtime.placement import on_device_of
+from xcorr_app.gpu.im2win.run import address_of, bound_convolution, bound_shallow, lowest_bit
+from xcorr_app.gpu.runtime.binder import BoundLaunch, bound
+from xcorr_app.gpu.runtime.memory import finish_copies, with_smaller
+from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 __all__ = ["PADDED_BYTES", "bank_on_device"]
+
+
+_LARGEST_KEPT = 2**13
+"""Elements of a bank that is kept on the device: to look up larger ones takes as long as to bring them there."""
+_problem = functools.lru_cache(maxsize=256)(BankProblem)  # its checks take longer than a launch
 
 
 def bank_on_device(
@@ -39,7 +45,7 @@ def bank_on_device(
     if images.dtype.name not in INPUT_TYPES:
         raise DataTypeError(f"images must be of {', '.join(INPUT_TYPES)}, not {images.dtype}")
     (count, channels, height, width), (number, _, *filter_size) = images.shape, filters.shape
-    problem = BankProblem(count, channels, height, width, number, filter_size[0], filter_size[1], boundary)
+    problem = _problem(count, channels, height, width, number, filter_size[0], filter_size[1], boundary)
     shape = (problem.images, problem.filters, *problem.result_shape)
     if out.shape != shape or out.dtype != "float32" or not out.flags.c_contiguous:
         raise ShapeError(f"out must be a dense float32 array of shape {shape}, not {out.dtype} {out.shape}")
@@ -70,26 +76,65 @@ def _run(
     out: Any,
     elements: int,
 ) -> None:
-    cupy = sys.modules["cupy"]  # whose arrays these are
-    dense = cupy.ascontiguousarray(images)
+    dense = images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
     bank = np.ascontiguousarray(filters, np.float32)
+    alignment = lowest_bit(address_of(out) | 16)
+    how: _How = (current_device(), problem, kernel, images.dtype.name, outside, elements, alignment)
+    parts = _kept_parts(how, bank.tobytes()) if bank.size <= _LARGEST_KEPT else _parts(how, bank)
+    for part in parts:
+        part(dense, out)
+
+
+_How: TypeAlias = tuple[int, BankProblem, str, str, float, int, int]
+"""Device, problem, kernel, type of the images, value outside, elements of a part's padded images, alignment."""
+
+
+@functools.lru_cache(maxsize=64)
+def _kept_parts(how: _How, content: bytes) -> tuple[_BoundPart, ...]:
+    """Prepare a bank once for many calls: to bring it to the device takes longer than the kernels of most images."""
+    problem = how[1]
+    shape = problem.filters, problem.channels, problem.filter_height, problem.filter_width
+    found = _parts(how, np.frombuffer(content, np.float32).reshape(shape))
+    finish_copies()
+    return found
+
+
+def _parts(how: _How, bank: npt.NDArray[np.float32]) -> tuple[_BoundPart, ...]:
+    _, problem, kernel, image_type, outside, elements, alignment = how
+    cupy = sys.modules["cupy"]  # whose arrays the images are
     both = Im2winFilters(lambda: cupy.asarray(bank), lambda: cupy.asarray(stored_filters(bank)))
-    for part in problem.parts(elements):
-        _run_part(problem, part, kernel, dense, both, outside, out)
-
-
-def _run_part(
-    problem: BankProblem, part: BankPart, kernel: str, images: Any, both: Im2winFilters, outside: float, out: Any
-) -> None:
-    padded = sys.modules["cupy"].empty((part.images, *problem.padded_shape(part.rows)), "float32")
-    pad = pad_launch(problem, part, image_type=images.dtype.name, outside=outside)
-    start(pad, (images[part.first_image :], padded), pad.extra)
     rows, columns = problem.result_shape
-    layer = problem.convolution(part)
-    if part.rows < rows:  # its planes lie apart
-        band = out[part.first_image, 0, part.first_row :]
-        convolve_part(layer, padded, both, band, plane_pitch=rows * columns)
-    elif kernel == "shallow":
-        shallow_part(layer, padded, both, out[part.first_image :])
-    else:
-        convolve_part(layer, padded, both, out[part.first_image :])
+    found = []
+    for part in problem.parts(elements):
+        layer = problem.convolution(part)
+        pad = pad_launch(problem, part, image_type=image_type, outside=outside)
+        if part.rows < rows:  # its planes lie apart
+            product = bound_convolution(layer, both, plane_pitch=rows * columns)
+        elif kernel == "shallow":
+            offset = 4 * part.first_image * problem.filters * rows * columns
+            product = bound_shallow(layer, both, alignment=lowest_bit(alignment | offset))
+        else:
+            product = bound_convolution(layer, both)
+        padded_shape = (part.images, *problem.padded_shape(part.rows))
+        found.append(_BoundPart(part, padded_shape, bound(pad, pad.extra), product))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class _BoundPart:
+    """Launches of a part, ready for arrays."""
+
+    part: BankPart
+    padded_shape: tuple[int, ...]
+    pad: BoundLaunch
+    product: Callable[[Any, Any], None]
+
+    def __call__(self, images: Any, out: Any) -> None:
+        part = self.part
+        padded = sys.modules["cupy"].empty(self.padded_shape, np.float32)
+        self.pad(images[part.first_image :] if part.first_image else images, padded)
+        if part.first_row:
+            out = out[part.first_image, 0, part.first_row :]
+        elif part.first_image:
+            out = out[part.first_image :]
+        self.product(padded, out)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
@@ -21,13 +21,21 @@ from xcorr_app.gpu.im2win.problem import Im2winProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_argument, shallow_launch
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
 from xcorr_app.gpu.pointwise.tiles import add_segments_launch
-from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.binder import as_struct, bound, start
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.scratch import Scratch
 
-__all__ = ["FORMS", "WINDOW_BYTES", "convolve_part", "im2win_on_device", "shallow_part"]
+__all__ = [
+    "FORMS",
+    "WINDOW_BYTES",
+    "address_of",
+    "bound_convolution",
+    "bound_shallow",
+    "im2win_on_device",
+    "lowest_bit",
+]
 
 FORMS = tuple(KERNELS)
 
@@ -73,42 +81,49 @@ def im2win_on_device(
                 start(transform_launch(part, vector=vector), (source, window), part.arguments())
                 source = window
             if form == "shallow":
-                shallow_part(part, source, both, result[first:], tuning=tuning)
+                alignment = lowest_bit(address_of(source) | address_of(result[first:]) | 16)
+                bound_shallow(part, both, alignment=alignment, tuning=tuning)(source, result[first:])
             elif form == "im2win-basic":
                 start(basic_launch(part), (source, both.stored, result[first:]), part.arguments())
             else:
                 options: dict[str, Any] = {"implicit": form == "implicit", "segments": segments, "tuning": tuning}
-                convolve_part(part, source, both, result[first:], **options)
+                bound_convolution(part, both, **options)(source, result[first:])
         return result
 
     with on_device_of(images, filters):
         return with_second_try(run, what="Im2win's workspace and output (a smaller window_bytes may take less)")
 
 
-def convolve_part(
+def bound_convolution(
     part: Im2winProblem,
-    source: Any,
     filters: Im2winFilters,
-    output: Any,
     *,
     plane_pitch: int | None = None,
     implicit: bool = True,
     segments: int | None = None,
     tuning: Mapping[str, int] | None = None,
-) -> None:
-    """Start the high-performance kernel on the current device."""
+) -> Callable[[Any, Any], None]:
+    """Bind the high-performance kernel to its filters on the current device; the result takes source and output."""
     shared_by = 1 if plane_pitch is not None else segments
     limits = device_limits(current_device())
     launch = convolve_launch(part, implicit=implicit, segments=shared_by, tuning=tuning, device=limits)
     number = semaphore_count(launch)
-    passed = _counters(current_device(), number) if number else output  # in whose place nothing is touched
     taps = filters.bank if launch.defines["BANK"] else filters.stored
     further = 0 if number else launch.segments - 1
-    workspace = sys.modules["cupy"].empty(further * part.filters * part.columns, "float32")
-    start(launch, (source, taps, output, workspace, passed), (*part.arguments(plane_pitch), *launch.extra))
-    if further:
-        add = add_segments_launch(part.filters * part.columns, launch.segments)
-        start(add, (output, workspace), add.extra)
+    product = bound(launch, (*part.arguments(plane_pitch), *launch.extra))
+    add = add_segments_launch(part.filters * part.columns, launch.segments) if further else None
+    adds = None if add is None else bound(add, add.extra)
+
+    def run(source: Any, output: Any) -> None:
+        passed = _counters(current_device(), number) if number else output  # in whose place nothing is touched
+        if adds is None:
+            product(source, taps, output, output, passed)
+            return
+        workspace = sys.modules["cupy"].empty(further * part.filters * part.columns, "float32")
+        product(source, taps, output, workspace, passed)
+        adds(output, workspace)
+
+    return run
 
 
 def _stored(problem: Im2winProblem, bank: Any) -> Any:
@@ -127,26 +142,26 @@ def _kept_counters(device: int, number: int) -> Scratch:  # noqa: ARG001 - the c
     return Scratch(counters=number)
 
 
-def shallow_part(
-    part: Im2winProblem,
-    images: Any,
-    filters: Im2winFilters,
-    output: Any,
-    *,
-    tuning: Mapping[str, int] | None = None,
-) -> None:
-    """Start the kernel for few products in an output element on the current device."""
-    problem, addresses = ShallowProblem.of_bank(part), _address(images) | _address(output) | 16
-    limits = device_limits(current_device())
-    launch = shallow_launch(problem, alignment=addresses & -addresses, device=limits, tuning=tuning)
+def bound_shallow(
+    part: Im2winProblem, filters: Im2winFilters, *, alignment: int, tuning: Mapping[str, int] | None = None
+) -> Callable[[Any, Any], None]:
+    """Bind the kernel for few products in an output element on the current device, as `bound_convolution` does."""
+    problem, limits = ShallowProblem.of_bank(part), device_limits(current_device())
+    launch = shallow_launch(problem, alignment=alignment, device=limits, tuning=tuning)
+    taps, sizes, product = filters.bank, as_struct(shallow_argument(problem, launch)), bound(launch, launch.extra)
     # It counts nothing here: the counters' place is never written to.
-    start(launch, (images, output, output, filters.bank, shallow_argument(problem, launch)), launch.extra)
+    return lambda images, output: product(images, output, output, taps, sizes)
 
 
-def _address(array: Any) -> int:
+def address_of(array: Any) -> int:
     """Where an array begins, in its device's or the host's memory."""
-    interface = getattr(array, "__cuda_array_interface__", None) or array.__array_interface__
-    return int(interface["data"][0])
+    pointer = getattr(array.data, "ptr", None)
+    return int(array.ctypes.data if pointer is None else pointer)
+
+
+def lowest_bit(number: int) -> int:
+    """Power of two that divides a number."""
+    return number & -number
 
 
 def _checked_problem(images: Any, filters: Any, stride: int, out: Any) -> Im2winProblem:

@@ -7,7 +7,7 @@ import math
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,15 +22,18 @@ from xcorr_app.gpu.pointwise.shallow import shallow_argument
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
 from xcorr_app.gpu.pointwise.tiles import StoredMatrix, add_segments_launch, pointwise_argument, stored_matrix
 from xcorr_app.gpu.runtime.arrays import is_device_array, to_host
-from xcorr_app.gpu.runtime.binder import BoundLaunch
+from xcorr_app.gpu.runtime.binder import BoundLaunch, as_struct
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.memory import finish_copies
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 
 __all__ = ["COUNTERS", "pointwise_on_device"]
 
 COUNTERS = 256
 """Counters of clipped values that the kernels spread their additions over; also in `mix.cuh`."""
+_LARGEST_KEPT = 2**12
+"""Elements of a matrix that is kept on the device: to look up larger ones takes as long as to bring them there."""
 
 
 def pointwise_on_device(
@@ -81,31 +84,60 @@ def pointwise_on_device(
         counters = results if clipped is None else clipped  # not touched where nothing is counted
         addresses = images.data.ptr | results.data.ptr | 16
         macros = tuple(sorted((tuning or {}).items()))
-        for part in _bound_parts(current_device(), problem, kernel, addresses & -addresses, macros):
+        how: _How = (current_device(), problem, kernel, addresses & -addresses, macros, log_white or 1.0)
+        if isinstance(factors, np.ndarray) and factors.size <= _LARGEST_KEPT:
+            launches = _kept_launches(how, factors.tobytes())
+        else:
+            launches = _launches(how, factors)
+        for part, values in launches:
             arrays = (images[part.first :], results[part.first :]) if part.first else (images, results)
-            if part.launch.entry == "mix":
-                argument = mixing_argument(_on_host(factors, problem), part.problem, part.launch, log_white or 1.0)
-                part.run(*arrays, counters, argument)
-                continue
-            if part.launch.entry == "mix_bytes":
-                digits = byte_matrix(_plain(factors, problem), problem, cupy)
-                part.run(*arrays, counters, digits, bytes_argument(part.problem, part.launch))
-                continue
-            if not isinstance(factors, StoredMatrix):
-                factors = stored_matrix(factors, cupy, density=problem.density)
-            white = log_white or 1.0
-            if part.launch.entry == "shallow":
-                argument = shallow_argument(ShallowProblem.of_pixels(part.problem), part.launch, white)
-            elif part.launch.entry == "mix_split":
-                argument = split_argument(part.problem, white)
-            else:
-                argument = pointwise_argument(part.problem, white)
             further = part.launch.segments - 1
             more = cupy.empty((further, arrays[1][: part.problem.outer].size), np.float32) if further else counters
-            part.run(*arrays, more, factors.values, argument)
+            part.run(*arrays, more, *values)
             if part.then is not None:
                 part.then(arrays[1], more)
     return out
+
+
+_How: TypeAlias = tuple[int, PointwiseProblem, str, int, tuple[tuple[str, int], ...], float]
+"""Device, problem, kernel, alignment, macros, white."""
+_Launches: TypeAlias = "list[tuple[_Part, tuple[Any, ...]]]"
+"""Every part with the arguments that follow its arrays: the matrix in its kernel's order, and sizes."""
+
+
+@functools.lru_cache(maxsize=64)
+def _kept_launches(how: _How, content: bytes) -> _Launches:
+    """Prepare a matrix once for many calls: to bring it to the device takes longer than the kernels of most stacks."""
+    problem = how[1]
+    found = _launches(how, np.frombuffer(content).reshape(problem.filters, problem.channels))
+    if any(part.launch.entry != "mix" for part, _ in found):  # whose matrix is an argument
+        finish_copies()
+    return found
+
+
+def _launches(how: _How, factors: Any) -> _Launches:
+    *_, white = how
+    cupy, problem, stored = sys.modules["cupy"], how[1], None
+    found: _Launches = []
+    for part in _bound_parts(*how[:5]):
+        entry, piece = part.launch.entry, part.problem
+        if entry == "mix":
+            matrix, sizes = None, mixing_argument(_on_host(factors, problem), piece, part.launch, white)
+        elif entry == "mix_bytes":
+            matrix, sizes = byte_matrix(_plain(factors, problem), problem, cupy), bytes_argument(piece, part.launch)
+        else:
+            if stored is None:
+                is_stored = isinstance(factors, StoredMatrix)
+                stored = factors if is_stored else stored_matrix(factors, cupy, density=problem.density)
+            matrix = stored.values
+            if entry == "shallow":
+                sizes = shallow_argument(ShallowProblem.of_pixels(piece), part.launch, white)
+            elif entry == "mix_split":
+                sizes = split_argument(piece, white)
+            else:
+                sizes = pointwise_argument(piece, white)
+        found.append((part, (as_struct(sizes),) if matrix is None else (matrix, as_struct(sizes))))
+    return found
 
 
 def _on_host(factors: Any, problem: PointwiseProblem) -> Any:

@@ -18,7 +18,7 @@ from xcorr_app.gpu.runtime.compile import kernel_function
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.placement import current_device
 
-__all__ = ["BoundLaunch", "BoundPart", "as_number", "as_struct", "null_pointer", "start"]
+__all__ = ["BoundLaunch", "BoundPart", "as_number", "as_struct", "bound", "null_pointer", "start"]
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,12 @@ class BoundPart(NamedTuple):
 
 def start(launch: Launch, arrays: tuple[Any, ...], numbers: tuple[int, ...]) -> None:
     """Start a launch on arrays and integers; what can be prepared is prepared once and kept."""
-    _bound(current_device(), launch, numbers)(*arrays)
+    bound(launch, numbers)(*arrays)
+
+
+def bound(launch: Launch, numbers: tuple[int, ...]) -> BoundLaunch:
+    """Bind a launch for the current device, or take what was bound before."""
+    return _bound(current_device(), launch, numbers)
 
 
 @functools.lru_cache(maxsize=1024)
