@@ -19,7 +19,7 @@ from xcorr_app.gpu.im2win.run import address_of, bound_convolution, bound_shallo
 from xcorr_app.gpu.runtime.binder import BoundLaunch, bound
 from xcorr_app.gpu.runtime.memory import finish_copies, with_smaller
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
-from xcorr_app.gpu.runtime.types import INPUT_TYPES
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
 __all__ = ["PADDED_BYTES", "bank_on_device"]
 
@@ -42,12 +42,12 @@ def bank_on_device(
     """Correlate a batch of images with a bank of filters of as many channels; stride 1, no flip."""
     if images.ndim != 4 or filters.ndim != 4 or images.shape[1] != filters.shape[1]:
         raise ShapeError(f"images {images.shape} and filters {filters.shape} need four axes, and as many channels")
-    if images.dtype.name not in INPUT_TYPES:
+    if name_of(images.dtype) not in INPUT_TYPES:
         raise DataTypeError(f"images must be of {', '.join(INPUT_TYPES)}, not {images.dtype}")
     (count, channels, height, width), (number, _, *filter_size) = images.shape, filters.shape
     problem = _problem(count, channels, height, width, number, filter_size[0], filter_size[1], boundary)
     shape = (problem.images, problem.filters, *problem.result_shape)
-    if out.shape != shape or out.dtype != "float32" or not out.flags.c_contiguous:
+    if out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
         raise ShapeError(f"out must be a dense float32 array of shape {shape}, not {out.dtype} {out.shape}")
     with on_device_of(images, out):
         with_smaller(
@@ -79,7 +79,7 @@ def _run(
     dense = images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
     bank = np.ascontiguousarray(filters, np.float32)
     alignment = lowest_bit(address_of(out) | 16)
-    how: _How = (current_device(), problem, kernel, images.dtype.name, outside, elements, alignment)
+    how: _How = (current_device(), problem, kernel, name_of(images.dtype), outside, elements, alignment)
     parts = _kept_parts(how, bank.tobytes()) if bank.size <= _LARGEST_KEPT else _parts(how, bank)
     for part in parts:
         part(dense, out)

@@ -27,6 +27,7 @@ from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import finish_copies
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
+from xcorr_app.gpu.runtime.types import name_of
 
 __all__ = ["COUNTERS", "pointwise_on_device"]
 
@@ -65,8 +66,8 @@ def pointwise_on_device(
         channels=factors.shape[1],
         filters=factors.shape[0],
         inner=math.prod(after),
-        image_type=stack.dtype.name,
-        result_type=result_type.name,
+        image_type=name_of(stack.dtype),
+        result_type=name_of(result_type),
         density=log_white is not None,
         clip=clip,
         count=clipped is not None,

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-__all__ = ["INPUT_TYPES"]
+import functools
+
+import numpy as np
+
+__all__ = ["INPUT_TYPES", "name_of"]
 
 INPUT_TYPES = {"uint8": "unsigned char", "uint16": "unsigned short", "int16": "short", "float32": "float"}
 """NumPy name of every input type a kernel takes, and its name in CUDA C++."""
+
+
+@functools.lru_cache(maxsize=64)
+def name_of(dtype: np.dtype) -> str:
+    """Return NumPy's name of a type, which NumPy makes anew each time: that takes as long as a launch."""
+    return dtype.name
