@@ -1,7 +1,9 @@
-"""The one choice of filters, banks and channel mixing: what computes a request, and why. Pure: limits come in.
+"""The one choice of filters: what computes a request, and why. Pure: limits come in.
 
 `limits` of None stand for the CPU. The rules are those that measurements on an H200 set; expected times come from the
-families' cost models, which follow the same measurements (``--explain`` shows them beside each other).
+families' cost models, which follow the same measurements (``--explain`` shows them beside each other), and are those of
+a call among many: the root of the sum of squares of the device's time and of the host's to start the work.
+`tests/filtering/test_choice_measured.py` holds the choice to the times in `benchmarks/results/auto_fit.json`.
 """
 
 from __future__ import annotations
@@ -33,6 +35,11 @@ SLIDING_SIGMA = {1: 5.5, 2: 7.25, 4: 8.5}
 a result: one pass takes in proportion to the taps, as measured at 6, 7 and 8 pixels."""
 SMALLEST_SLIDING_SIGMA = 2.0
 """Of the other axis: its taps must reach eight pixels."""
+_LONG_TAPS = 1.25
+"""Time of one pass of as many taps as sliding sums replace, over what its model expects: 1.2 to 1.4 were measured."""
+_HOST = {"reuse": 6.5, "separable": 6.5, "banded": 11.0, "sliding": 17.0}
+"""Microseconds that the host takes to start a call. That of `reuse` is measured; the others are counted from it, a
+launch at 4 and an array at 2, as they are prepared in the same way."""
 ENGINES = {"reuse": "reuse", "reuse_wide": "reuse", "exchange_3": "reuse", "exchange_5": "reuse"}
 """Public engine of each kernel, where it is not ``"separable"`` or the kernel's own name."""
 
@@ -64,8 +71,9 @@ def decide_filter(
     check_device_engine(kernel, engine)
     if engine == "auto" and slides(taps, request, image_type) and _slides_fast(request, limits):
         task = filter_task(request, taps, image_shape, image_type, "sliding")
-        why = "a Gaussian so wide that sliding sums, which take the same for any width, take less than its taps"
-        return _decided("sliding", why, task, limits)
+        if not _takes_less_by_taps(task, limits):
+            why = "a Gaussian so wide that sliding sums, which take the same for any width, take less than its taps"
+            return _decided("sliding", why, task, limits)
     family, why = (engine, asked) if engine != "auto" else _family(kernel, image_type.itemsize)
     task = filter_task(request, taps, image_shape, image_type, family)
     if family == "fft":
@@ -155,6 +163,19 @@ def _slides_fast(request: Request, limits: DeviceLimits) -> bool:
     return request.target.itemsize != 2 or limits.has_fast_float64
 
 
+def _takes_less_by_taps(task: FilterTask, limits: DeviceLimits) -> bool:
+    """Whether a stack is so small that what each segment of sliding sums begins with takes longer than all taps."""
+    if not fits_one_pass(task.problem.filter_shape, task.summed_type):
+        return False
+    return _LONG_TAPS * _expected("separable", task, limits) < _expected("sliding", task, limits)
+
+
+def _expected(kernel: str, task: FilterTask, limits: DeviceLimits) -> float:
+    """Microseconds of a call among many."""
+    cost = KERNELS[kernel].cost
+    return math.hypot(cost(task, limits) if cost else 0.0, _HOST[ENGINES.get(kernel, kernel)])
+
+
 def filter_task(
     request: Request, taps: npt.ArrayLike | Filter, image_shape: tuple[int, ...], image_type: np.dtype, engine: str
 ) -> FilterTask:
@@ -172,15 +193,15 @@ def filter_task(
 
 
 def _decided(kernel: str, reason: str, task: FilterTask, limits: DeviceLimits) -> Decision:
-    entry = KERNELS[kernel]
-    chosen = Candidate(engine_of(kernel), kernel, entry.cost(task, limits) if entry.cost else None)
+    expected = _expected(kernel, task, limits) if KERNELS[kernel].cost else None
+    chosen = Candidate(engine_of(kernel), kernel, expected)
     return Decision(chosen.engine, kernel, reason, _candidates(task, limits, chosen))
 
 
 def _candidates(task: FilterTask, limits: DeviceLimits, chosen: Candidate) -> tuple[Candidate, ...]:
     """All that could run the task on the device, the chosen one among them."""
     found = [
-        Candidate(engine_of(name), name, entry.cost(task, limits))
+        Candidate(engine_of(name), name, _expected(name, task, limits))
         for name, entry in KERNELS.items()
         if entry.cost is not None and name != chosen.kernel and entry.accepts(task, limits) is None
     ]

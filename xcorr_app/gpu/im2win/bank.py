@@ -14,10 +14,12 @@ from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil.problem import BOUNDARIES, boundary_macro
 
-__all__ = ["PADDED_BYTES", "BankPart", "BankProblem", "pad_launch"]
+__all__ = ["LARGEST_KEPT", "PADDED_BYTES", "BankPart", "BankProblem", "pad_launch"]
 
 PADDED_BYTES = 2**30
 """Memory of the padded images of a part, in bytes."""
+LARGEST_KEPT = 2**14
+"""Elements of a bank that is kept on the device: to look up larger ones takes as long as to bring them there."""
 
 _THREADS, _VECTOR = 256, 4
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import DataTypeError, ShapeError
-from xcorr_app.gpu.im2win.bank import PADDED_BYTES, BankPart, BankProblem, pad_launch
+from xcorr_app.gpu.im2win.bank import LARGEST_KEPT, PADDED_BYTES, BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.filters import Im2winFilters
 from xcorr_app.gpu.im2win.problem import stored_filters
 from xcorr_app.gpu.im2win.run import address_of, bound_convolution, bound_shallow, lowest_bit
@@ -24,8 +24,6 @@ from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 __all__ = ["PADDED_BYTES", "bank_on_device"]
 
 
-_LARGEST_KEPT = 2**13
-"""Elements of a bank that is kept on the device: to look up larger ones takes as long as to bring them there."""
 _problem = functools.lru_cache(maxsize=256)(BankProblem)  # its checks take longer than a launch
 
 
@@ -80,7 +78,7 @@ def _run(
     bank = np.ascontiguousarray(filters, np.float32)
     alignment = lowest_bit(address_of(out) | 16)
     how: _How = (current_device(), problem, kernel, name_of(images.dtype), outside, elements, alignment)
-    parts = _kept_parts(how, bank.tobytes()) if bank.size <= _LARGEST_KEPT else _parts(how, bank)
+    parts = _kept_parts(how, bank.tobytes()) if bank.size <= LARGEST_KEPT else _parts(how, bank)
     for part in parts:
         part(dense, out)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
@@ -9,7 +10,13 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise import mix, mix_bytes, mix_split, shallow, tiles
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS, PointwiseProblem
-from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, is_shallow, shallow_cycles, why_not_pixels
+from xcorr_app.gpu.pointwise.shallow_plan import (
+    ShallowProblem,
+    is_shallow,
+    plan_for,
+    shallow_cycles,
+    why_not_pixels,
+)
 from xcorr_app.gpu.pointwise.tile_choice import choose_tile, modelled_cycles, takes_planes
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
@@ -35,14 +42,21 @@ _CHANNELS_OF_SHALLOW = 32
 _MOST_PIXELS = 2**36
 """Of a launch of `mix`, each counted once for four of its results: blocks are at most 2^31, of 64 pixels or more."""
 _CYCLES_OF_MICROSECOND = 1880.0
-# Expected times of the kernels that stream, of one H200 (`kernel_trials.json`), in microseconds and bytes.
-_COPY, _LAUNCH = 3.985e6, 2.5
-_MIX_FMA, _MIX_OF_CHANNEL = 11.5e6, 0.16
-"""Multiply-adds of `mix` in a microsecond, which issue slots bound; and what a thread waits for each channel."""
-_SPLIT_PRODUCTS, _BYTES_PRODUCTS = 15.0e6, {1: 50.0e6, 2: 30.0e6}
-"""Multiply-adds in a microsecond of whole tiles of 16 x 8 (`mix_split`) and, by the bytes of a pixel, of 16 x 32."""
-_SHALLOW_LAUNCH, _SHALLOW_INTEGERS = 1.5, 1.2
-"""Microseconds that the model of `shallow` leaves out; its time for integers over the model's."""
+# Expected times in microseconds, bytes and multiply-adds of a microsecond. Fitted to 51 problems of `auto_fit.json` and
+# 69 of `pointwise_bench.json` and `kernel_trials.json`, all of one H200: the root mean square of the logarithm is 0.10
+# (`mix_bytes`) to 0.23 (`mix`). So the rule below decides, which goes by more than these models know.
+_COPY = 3.985e6
+_MIX = (2.0, 0.93, 13.8e6, 0.13)
+"""Launch; time over the copy's; multiply-adds; and what a thread waits for each channel."""
+_SPLIT, _BYTES = (3.0, 1.16, 60.0e6), (3.5, 0.9, {1: 55.0e6, 2: 35.0e6})
+"""Launch, time over the copy's, and multiply-adds of whole tiles of 16 x 8 (`mix_split`) and, by the bytes of a pixel,
+of 16 x 32."""
+_READ_INTEGERS, _WRITTEN_INTEGERS = 8.0e6, 5.6e6
+"""Elements that are made floats, or rounded, in a microsecond."""
+_SHALLOW_LAUNCH, _SHALLOW, _SHALLOW_INTEGERS = 1.5, 1.08, 1.37
+"""Microseconds that the model of `shallow` leaves out; its time over the model's, of floats and of others."""
+_SHALLOW_STORES = {4: 0.0, 2: 0.6, 1: 1.3}
+"""Copies of the results that stores of so many floats take more: their pieces end within lines."""
 
 
 @dataclass(frozen=True)
@@ -72,22 +86,29 @@ def _copied(p: PointwiseProblem) -> float:
 
 
 def _mix_cost(task: MixingTask, limits: DeviceLimits) -> float:
-    p = task.problem
-    work = max(_copied(p), p.pixels * p.channels * p.filters / _MIX_FMA)
-    return _LAUNCH + max(_MIX_OF_CHANNEL * p.channels, work * _share(limits))
+    p, (launch, copies, rate, of_channel) = task.problem, _MIX
+    work = math.hypot(copies * _copied(p), p.pixels * p.channels * p.filters / rate + _converted(p)) * _share(limits)
+    return launch + math.hypot(of_channel * p.channels, work)
 
 
 def _split_cost(task: MixingTask, limits: DeviceLimits) -> float:
-    return _of_products(task.problem, 8, _SPLIT_PRODUCTS, limits)
+    launch, copies, rate = _SPLIT
+    return launch + _of_products(task.problem, 8, copies, rate, _converted(task.problem)) * _share(limits)
 
 
 def _bytes_cost(task: MixingTask, limits: DeviceLimits) -> float:
-    return _of_products(task.problem, 32, _BYTES_PRODUCTS[task.problem.image_bytes], limits)
+    launch, copies, rates = _BYTES
+    return launch + _of_products(task.problem, 32, copies, rates[task.problem.image_bytes], 0.0) * _share(limits)
 
 
-def _of_products(p: PointwiseProblem, depth: int, rate: float, limits: DeviceLimits) -> float:
+def _of_products(p: PointwiseProblem, depth: int, copies: float, rate: float, besides: float) -> float:
     products = p.pixels * ceil_div(p.channels, depth) * depth * ceil_div(p.filters, 16) * 16
-    return _LAUNCH + max(_copied(p), products / rate) * _share(limits)
+    return math.hypot(copies * _copied(p), products / rate + besides)
+
+
+def _converted(p: PointwiseProblem) -> float:
+    read = 0.0 if p.image_type == "float32" else p.channels / _READ_INTEGERS
+    return p.pixels * (read + (0.0 if p.result_type == "float32" else p.filters / _WRITTEN_INTEGERS))
 
 
 def _share(limits: DeviceLimits) -> float:
@@ -95,8 +116,13 @@ def _share(limits: DeviceLimits) -> float:
 
 
 def _shallow_cost(task: MixingTask, limits: DeviceLimits) -> float:
-    work = shallow_cycles(ShallowProblem.of_pixels(task.problem), limits, task.alignment) / _CYCLES_OF_MICROSECOND
-    return _SHALLOW_LAUNCH + work * (1.0 if task.problem.result_type == "float32" else _SHALLOW_INTEGERS)
+    p, problem = task.problem, ShallowProblem.of_pixels(task.problem)
+    work = shallow_cycles(problem, limits, task.alignment) / _CYCLES_OF_MICROSECOND
+    if (p.image_type, p.result_type) != ("float32", "float32"):
+        return _SHALLOW_LAUNCH + _SHALLOW_INTEGERS * work
+    patch, _ = plan_for(problem, limits, alignment=task.alignment)
+    stores = _SHALLOW_STORES[patch.vector_out] * 4 * p.pixels * p.filters / _COPY * _share(limits)
+    return _SHALLOW_LAUNCH + _SHALLOW * work + stores
 
 
 def _tiled_cost(task: MixingTask, limits: DeviceLimits) -> float:
@@ -225,6 +251,10 @@ def kernel_for(problem: PointwiseProblem, *, alignment: int = 16, limits: Device
         waits = problem.channels > _CHANNELS_AT_ONCE and problem.pixels < _PIXELS_OF_SPLIT
         if floats and waits and _is_shallow(problem):
             return "shallow"
+        widens = problem.image_type != "float32" and problem.result_type == "float32"
+        waits_of_bytes = widens and problem.channels > _CHANNELS_OF_MIX and problem.pixels >= _PIXELS_OF_OTHERS
+        if waits_of_bytes and few and _is_shallow(problem):
+            return "shallow"
         if problem.interleaved or few or problem.pixels < _PIXELS_OF_OTHERS:
             return "mix"
         shallow = _is_shallow(problem)
@@ -235,7 +265,9 @@ def kernel_for(problem: PointwiseProblem, *, alignment: int = 16, limits: Device
         return "shallow" if shallow else "mix"
     plain = tiles.why_not_tiled(problem) is None
     deeper = problem.channels > _CHANNELS_OF_SHALLOW and plain and limits.has_tensor_cores
-    if not deeper and _is_shallow(problem):
+    # Stores of less than 16 bytes, to so many planes, take up to twice as long as the tiles'.
+    in_pieces = plain and not mix.allows_vector(problem, alignment, 4)
+    if not deeper and not in_pieces and _is_shallow(problem):
         return "shallow"
     return "tiled" if plain else "blocking"
 

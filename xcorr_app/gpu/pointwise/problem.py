@@ -10,11 +10,13 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["MOST_CHANNELS", "MOST_ELEMENTS", "POINTWISE_TYPES", "PointwiseProblem"]
+__all__ = ["LARGEST_KEPT", "MOST_CHANNELS", "MOST_ELEMENTS", "POINTWISE_TYPES", "PointwiseProblem"]
 
 MOST_CHANNELS = 4096
 MOST_ELEMENTS = 2**31 - 2**17
 """Of a stack, a result or all filters in one launch, whose offsets are 32 bits wide; the last blocks reach beyond."""
+LARGEST_KEPT = 2**13
+"""Elements of a matrix that is kept on the device: to look up larger ones takes as long as to bring them there."""
 POINTWISE_TYPES = INPUT_TYPES
 """NumPy name of every type that stacks and results may have, and its name in CUDA C++."""
 

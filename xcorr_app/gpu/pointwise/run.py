@@ -17,7 +17,7 @@ from xcorr_app.gpu.pointwise.kernels import parts_of, pointwise_launch
 from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY, mixing_argument
 from xcorr_app.gpu.pointwise.mix_bytes import byte_matrix, bytes_argument
 from xcorr_app.gpu.pointwise.mix_split import split_argument
-from xcorr_app.gpu.pointwise.problem import PointwiseProblem
+from xcorr_app.gpu.pointwise.problem import LARGEST_KEPT, PointwiseProblem
 from xcorr_app.gpu.pointwise.shallow import shallow_argument
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem
 from xcorr_app.gpu.pointwise.tiles import StoredMatrix, add_segments_launch, pointwise_argument, stored_matrix
@@ -33,8 +33,6 @@ __all__ = ["COUNTERS", "pointwise_on_device"]
 
 COUNTERS = 256
 """Counters of clipped values that the kernels spread their additions over; also in `mix.cuh`."""
-_LARGEST_KEPT = 2**12
-"""Elements of a matrix that is kept on the device: to look up larger ones takes as long as to bring them there."""
 
 
 def pointwise_on_device(
@@ -86,7 +84,7 @@ def pointwise_on_device(
         addresses = images.data.ptr | results.data.ptr | 16
         macros = tuple(sorted((tuning or {}).items()))
         how: _How = (current_device(), problem, kernel, addresses & -addresses, macros, log_white or 1.0)
-        if isinstance(factors, np.ndarray) and factors.size <= _LARGEST_KEPT:
+        if isinstance(factors, np.ndarray) and factors.size <= LARGEST_KEPT:
             launches = _kept_launches(how, factors.tobytes())
         else:
             launches = _launches(how, factors)
