@@ -12,9 +12,10 @@ from tests.filtering.conftest import OutOfMemoryError
 from tests.filtering.test_filter_bank import agree, noise
 from tests.kernels.im2win_definition import start_on_host
 from xcorr_app import filter_bank
+from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DeviceMemoryError, ShapeError
 from xcorr_app.filtering import bank_device
-from xcorr_app.filtering.array_choice import FEWEST_AT_ONCE, decide_bank
+from xcorr_app.filtering.array_choice import decide_bank
 from xcorr_app.filtering.boundary import MODES
 from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
@@ -44,13 +45,20 @@ def kernels(stand_in: list[Any], device_builds: Any, monkeypatch: pytest.MonkeyP
     return names
 
 
+@pytest.fixture(params=["im2win", "filters"])
+def engine(request: pytest.FixtureRequest, kernels: list[str], monkeypatch: pytest.MonkeyPatch) -> str:
+    """All filters at once, as small images are, or one after the other, as only large ones would be."""
+    if request.param == "filters":
+        monkeypatch.setattr(bank_device, "decide_bank", lambda *_: Decision("filters"))
+    return str(request.param)
+
+
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("count", [2, FEWEST_AT_ONCE])
-def test_modes_with_few_and_many_filters(rng: Any, kernels: list[str], mode: Any, count: int) -> None:
-    images, bank = noise(rng, (2, 11, 13), "float32"), rng.normal(size=(count, 9, 8))
+def test_modes_by_either_engine(rng: Any, kernels: list[str], engine: str, mode: Any) -> None:
+    images, bank = noise(rng, (2, 11, 13), "float32"), rng.normal(size=(3, 9, 8))
     found = filter_bank(images, bank, mode=mode, cval=7)
     agree(found, images[:, None], bank[:, None], mode, 7)
-    assert kernels == (["im2win_pad", "im2win_convolve"] if count == FEWEST_AT_ONCE else ["reuse"] * count)
+    assert kernels == (["im2win_pad", "im2win_convolve"] if engine == "im2win" else ["reuse"] * 3)
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -63,10 +71,10 @@ def test_every_type_with_channels(rng: Any, kernels: list[str], dtype: str) -> N
     assert ("im2win_pad" in kernels) != wide
 
 
-@pytest.mark.parametrize("count", [2, FEWEST_AT_ONCE])
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_bad_value_stays_in_its_footprint(rng: Any, kernels: list[str], count: int, bad: float) -> None:
-    images, bank = noise(rng, (1, 12, 15), "float32"), rng.normal(size=(count, 3, 3))
+def test_a_bad_value_stays_in_its_footprint(rng: Any, bad: float) -> None:
+    images, bank = noise(rng, (1, 12, 15), "float32"), rng.normal(size=(4, 3, 3))
     bank[0, 1, 1] = 0  # times infinity
     images[0, 7, 4] = bad
     found = filter_bank(images, bank)
@@ -109,22 +117,25 @@ def test_memory_that_is_short_once(rng: Any, kernels: list[str], monkeypatch: py
     assert taken == [3, 1, 1, 1]
 
 
-def decided(dtype: str, bank_shape: tuple[int, int, int, int], size: int = 200) -> str:
-    shape = (2, bank_shape[1], size, size)
+def decided(dtype: str, bank_shape: tuple[int, int, int, int], size: int = 200, images: int = 2) -> str:
+    shape = (images, bank_shape[1], size, size)
     return decide_bank(shape, np.dtype(dtype), bank_shape, KNOWN_DEVICES["h200"]).name
 
 
 def test_what_runs_at_once() -> None:
-    assert decided("uint16", (FEWEST_AT_ONCE, 1, 9, 9)) == "im2win:implicit"
-    assert decided("uint16", (FEWEST_AT_ONCE - 1, 1, 9, 9)) == "filters"
+    """Nearly all; few filters of one channel are left to the kernel of one filter where images are large."""
+    for count in (1, 2, 12):
+        assert decided("uint16", (count, 1, 9, 9)) == "im2win:implicit"
     assert decided("uint16", (2, 3, 9, 9)) == "im2win:implicit"
     assert decided("float64", (64, 3, 9, 9)) == "filters"
+    for count, name in ((1, "filters"), (2, "filters"), (16, "im2win:implicit")):
+        assert decided("uint8", (count, 1, 9, 9), 2048, 16) == name
 
 
 def test_few_products_stay_in_registers() -> None:
     assert decided("uint16", (2, 1, 5, 5)) == decided("float32", (64, 3, 3, 3)) == "im2win:shallow"
-    assert decided("uint16", (1, 1, 5, 5)) == "filters"
-    assert decided("float32", (4, 1, 5, 5), 2**15) == "filters"  # in bands, which the kernel does not write
+    assert decided("uint16", (1, 1, 5, 5)) == "im2win:shallow"
+    assert decided("float32", (4, 1, 5, 5), 2**15) == "im2win:implicit"  # in bands, which the kernel does not write
 
 
 def test_the_cpu_sums_small_filters_and_transforms_large_ones() -> None:

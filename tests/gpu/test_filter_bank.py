@@ -8,8 +8,9 @@ import pytest
 from tests.filtering.test_filter_bank import by_definition, noise
 from tests.gpu.test_memory import Allocator, allocations
 from xcorr_app import filter_bank
+from xcorr_app.decision import Decision
 from xcorr_app.errors import DataTypeError, DeviceMemoryError, ShapeError
-from xcorr_app.filtering.array_choice import FEWEST_AT_ONCE
+from xcorr_app.filtering import bank_device
 from xcorr_app.filtering.banks import gabor, leung_malik
 from xcorr_app.filtering.boundary import MODES
 from xcorr_app.gpu.im2win.bank_run import bank_on_device
@@ -36,6 +37,14 @@ def keeps_the_bound(found, images, bank, mode, cval=0.0):
     assert (np.abs(found - expected) <= bound * sizes).all()
 
 
+@pytest.fixture(params=["im2win", "filters"])
+def engine(request, monkeypatch):
+    """All filters at once, as small images are, or one after the other, as only large ones would be."""
+    if request.param == "filters":
+        monkeypatch.setattr(bank_device, "decide_bank", lambda *_: Decision("filters"))
+    return request.param
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("size", [(1, 1), (3, 3), (2, 5), (7, 4), (16, 9)])
 @pytest.mark.parametrize("channels", [1, 3])
@@ -45,10 +54,10 @@ def test_every_mode_and_size(cupy, rng, mode, size, channels):
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64"])
-@pytest.mark.parametrize("filters", [3, FEWEST_AT_ONCE + 1])
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("channels", [1, 2])
-def test_every_type(cupy, rng, dtype, filters, channels):
-    images, bank = noise(rng, (2, channels, 33, 41), dtype), rng.normal(size=(filters, channels, 5, 6))
+def test_every_type(cupy, rng, dtype, channels):
+    images, bank = noise(rng, (2, channels, 33, 41), dtype), rng.normal(size=(5, channels, 5, 6))
     found = filter_bank(cupy.asarray(images), bank)
     assert isinstance(found, cupy.ndarray)
     assert found.dtype == (np.float64 if dtype in ("int32", "uint32", "float64") else np.float32)
@@ -70,10 +79,10 @@ def test_images_smaller_than_the_filters(cupy, rng, size):
         keeps_the_bound(filter_bank(cupy.asarray(images), bank, mode=mode), images[:, None], bank[:, None], mode)
 
 
-@pytest.mark.parametrize("filters", [2, FEWEST_AT_ONCE])
+@pytest.mark.usefixtures("engine")
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_a_bad_value_stays_in_its_footprint(cupy, rng, filters, bad):
-    images, bank = noise(rng, (2, 25, 30), "float32"), rng.normal(size=(filters, 3, 4))
+def test_a_bad_value_stays_in_its_footprint(cupy, rng, bad):
+    images, bank = noise(rng, (2, 25, 30), "float32"), rng.normal(size=(4, 3, 4))
     bank[1, 1, 2] = 0
     images[1, 20, 3] = bad
     found = filter_bank(cupy.asarray(images), bank).get()

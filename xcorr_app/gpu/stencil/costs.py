@@ -29,9 +29,9 @@ _BANDED_FIXED, _BANDED_STEP = 1.2e-6, 0.76e-6
 
 _SLIDING = {1: (8.5, 0.001), 2: (6.6, 0.0025), 4: (3.55, 0.0005), 8: (7.0, 0.001)}
 """Copies that both passes take, and what each tap adds, by the bytes of a result."""
-_SLIDING_WORK, _SLIDING_ROW = 1.3, {1: 0.19, 2: 0.85, 4: 0.19, 8: 0.85}
-"""Time over that of these copies; and what a warp waits for a row, by the bytes of a result: 16 bits and float64 have
-sums in float64. Of the ten sliding sums among the first 60 problems of `auto_fit.json`, all within a fifth."""
+_SLIDING_ROW = {1: 0.15, 2: 0.85, 4: 0.15, 8: 0.85}
+"""What a warp waits for a row, by the bytes of a result: those of 16 bits, and float64, have sums in float64. Of ten
+stacks in `auto_fit.json`, nine take within a quarter of what is expected so, and the tenth a third more."""
 _SEGMENT = 32
 """Rows that a warp walks at least, after those of the first sums, four of which take as long as one."""
 
@@ -73,7 +73,7 @@ def sliding_cost(problem: FilterProblem, image_type: str, result_type: str, limi
     work = _copied(problem, image_type, result_type) * (copies + of_tap * sum(problem.filter_shape) / 2)
     sizes = zip(problem.image_shape, problem.filter_shape, strict=True)
     rows = sum(_SEGMENT + min(pixels, taps + 1) / 4 for pixels, taps in sizes)
-    return 2 * _LAUNCH + _SLIDING_ROW[size] * rows + _SLIDING_WORK * work * _share(limits)
+    return 2 * _LAUNCH + _SLIDING_ROW[size] * rows + work * _share(limits)
 
 
 def _results(problem: FilterProblem) -> float:
