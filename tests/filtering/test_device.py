@@ -186,6 +186,25 @@ def test_a_stack_is_halved_where_memory_runs_out(little_memory: list[Any], rng: 
     assert [shape[0] for shape in little_memory] == [5, 2, 2, 1]
 
 
+@pytest.mark.parametrize("shape", [(4, 9, 40), (9, 40)])
+@pytest.mark.usefixtures("stand_in")
+def test_of_a_try_that_fails_at_its_end_nothing_is_counted(
+    monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator, shape: tuple[int, ...]
+) -> None:
+    images, real, tried = random_image(rng, shape, "uint8"), device._ran, []
+    _, expected = filtered(images, 3 * ASYMMETRIC)
+
+    def ran(*arguments: Any) -> None:
+        real(*arguments)
+        tried.append(1)
+        if len(tried) == 1:
+            raise OutOfMemoryError
+
+    monkeypatch.setattr(device, "_ran", ran)
+    assert filtered(images, 3 * ASYMMETRIC)[1] == expected > 0
+    assert len(tried) > 1
+
+
 @pytest.mark.usefixtures("stand_in")
 def test_an_image_that_does_not_fit_is_an_error_that_says_what_to_do(
     monkeypatch: pytest.MonkeyPatch, rng: np.random.Generator

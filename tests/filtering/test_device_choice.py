@@ -211,6 +211,12 @@ def test_a_gaussian_of_64_pixels_slides() -> None:
     assert slow.engine == "separable"
 
 
+def test_a_small_stack_takes_less_by_its_taps_than_by_sliding_sums() -> None:
+    wide = xc.filters.gaussian(10)
+    assert decided(wide, "uint16", images=(2, 300, 300)).kernel == "separable"
+    assert decided(wide, "uint16", images=(64, 1024, 1024)).kernel == "sliding"
+
+
 def test_small_taps_name_the_dense_kernel_and_why() -> None:
     found = decided(np.ones((5, 5)), "uint16", images=STACK)
     assert found.name == "reuse:reuse"
