@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -44,7 +45,7 @@ def run_auto(console: Console, names: Sequence[str], problems: int, seed: int, j
     outcomes: list[Outcome] = []
     for i, domain in enumerate(domains):
         share = problems // len(domains) + (i < problems % len(domains))
-        found = measure_domain(domain, share, seed)
+        found = measure_domain(domain, share, seed, functools.partial(_line, console))
         outcomes += found
         _print(console, domain.name, found)
     if len(domains) > 1:
@@ -52,7 +53,7 @@ def run_auto(console: Console, names: Sequence[str], problems: int, seed: int, j
     if json_path is not None:
         rows = [asdict(outcome) | {"ratio": round(outcome.ratio, 4)} for outcome in outcomes]
         write_json({"environment": environment(), "seed": seed, "outcomes": rows}, json_path)
-        console.print(f"Written: {json_path}", soft_wrap=True, markup=False, highlight=False)
+        _line(console, f"Written: {json_path}")
 
 
 def _print(console: Console, name: str, outcomes: Sequence[Outcome]) -> None:
@@ -75,4 +76,8 @@ def _print(console: Console, name: str, outcomes: Sequence[Outcome]) -> None:
                 f"(expected {expected[1]:.1f}): {outcome.problem}"
             )
     for line in lines:
-        console.print(line, soft_wrap=True, markup=False, highlight=False)
+        _line(console, line)
+
+
+def _line(console: Console, text: str) -> None:
+    console.print(text, soft_wrap=True, markup=False, highlight=False)

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.auto.correlation_launches import launches_of_peaks, launches_of_planes
 from benchmarks.auto.domain import Run
 from xcorr_app.correlation.choice import decide_peaks, decide_planes
 from xcorr_app.correlation.engines import ENGINES
@@ -18,7 +19,6 @@ from xcorr_app.correlation.peaks import find_peaks
 from xcorr_app.correlation.problem import window_of
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.decision import Decision
-from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.run import correlate_on_device
 from xcorr_app.gpu.peaks.search import finds_peaks
@@ -76,11 +76,9 @@ class Planes:
         return decide_planes(problem, limits=_limits())
 
     def launches(self, problem: Problem) -> Iterable[Launch]:
-        """List the kernels in float32; those of tensor cores are few, and compiled where they run."""
+        """List what all candidates compile."""
         for name in _worth_timing(self.decision(problem)):
-            engine, _, kernel = name.partition(":")
-            if engine == "direct":
-                yield KERNELS[kernel].launch(problem, device=_limits())
+            yield from launches_of_planes(problem, name, _limits())
 
 
 class Peaks:
@@ -123,8 +121,9 @@ class Peaks:
         return decide_peaks(problem, limits=_limits())
 
     def launches(self, problem: Problem) -> Iterable[Launch]:
-        """List nothing: few tiles serve all windows."""
-        return ()
+        """List what all candidates compile: for 60 problems some 160 kernels, of a second each."""
+        for name in _worth_timing(self.decision(problem)):
+            yield from launches_of_peaks(problem, name, _limits())
 
 
 def _worth_timing(decision: Decision) -> list[str]:

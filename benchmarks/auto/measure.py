@@ -2,7 +2,8 @@
 
 Two times are taken of a call. That on the device: a kernel keeps the queue busy until the host has started several
 calls, so that no host time is in it. And that of a call among many: calls in a row, where the host's time counts as far
-as it is the longer one, as it does in a user's loop. What a choice is held to is the second.
+as it is the longer one, as it does in a user's loop. What a choice is held to is the second. All candidates of a
+problem are read in turns, and of each the least reading counts: a host that is slower for a while is so for all.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ import functools
 import importlib
 import multiprocessing
 import os
-import statistics
-from collections.abc import Iterable, Sequence
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
@@ -29,10 +30,13 @@ __all__ = ["Outcome", "call_times", "compile_ahead", "measure_domain", "share_wi
 GOOD = 1.1
 """A choice is good that takes at most so many times the best candidate's time."""
 
-_READING = 400.0
-_LONG = 10_000.0
-"""Microseconds: of work between two readings at least, and of one call that is timed but thrice."""
-_REPEATS = 7
+_READING = 1500.0
+_LONG = 5_000.0
+"""Microseconds: of work between two readings, and of one call from which on the host is not told apart."""
+_REPEATS, _FEW_REPEATS = 7, 2
+_MIN_CALLS, _MAX_CALLS = 2, 50
+_TELL_EVERY = 10
+"""Problems."""
 _SPIN = r'extern "C" __global__ void spin(long long n) { long long t = clock64(); while (clock64() - t < n) {} }'
 _CYCLES = 2000
 """At most of a microsecond."""
@@ -66,11 +70,22 @@ class Outcome:
         return self.device_microseconds[self.chosen] / min(self.device_microseconds.values())
 
 
-def measure_domain(domain: Domain, count: int, seed: int) -> list[Outcome]:
-    """Draw problems and time all their candidates on the current device."""
+def measure_domain(domain: Domain, count: int, seed: int, tell: Callable[[str], None]) -> list[Outcome]:
+    """Draw problems and time all their candidates on the current device; `tell` is told how far it has come."""
+    began = time.perf_counter()
+
+    def progress(text: str) -> None:
+        tell(f"{domain.name}: {text} after {time.perf_counter() - began:.1f} s")
+
     problems = domain.problems(np.random.default_rng(seed), count)
-    compile_ahead(launch for problem in problems for launch in domain.launches(problem))
-    return [_measured(domain, problem) for problem in problems]
+    kernels = compile_ahead(launch for problem in problems for launch in domain.launches(problem))
+    progress(f"{count} problems drawn, {kernels} kernels compiled")
+    outcomes = []
+    for problem in problems:
+        outcomes.append(_measured(domain, problem))
+        if len(outcomes) % _TELL_EVERY == 0:
+            progress(f"{len(outcomes)} problems measured")
+    return outcomes
 
 
 def share_within(outcomes: Sequence[Outcome], limit: float = GOOD) -> float:
@@ -78,42 +93,48 @@ def share_within(outcomes: Sequence[Outcome], limit: float = GOOD) -> float:
     return sum(outcome.ratio <= limit for outcome in outcomes) / max(1, len(outcomes))
 
 
-def call_times(run: Run) -> tuple[float, float]:
-    """Median microseconds of a call among many, and of the device alone."""
-    cupy = importlib.import_module("cupy")
-    start, stop = cupy.cuda.Event(), cupy.cuda.Event()
-
-    def timed(calls: int, ahead: float) -> float:
-        if ahead:
-            _spin()((1,), (1,), (np.int64(ahead * _CYCLES),))
-        start.record()
-        for _ in range(calls):
-            run()
-        stop.record()
-        stop.synchronize()
-        return float(cupy.cuda.get_elapsed_time(start, stop)) * 1e3 / calls
-
-    timed(2, 0)
-    once = timed(3, 0)
-    calls = max(2, min(20, int(_READING / max(once, 1.0))))
-    repeats = _REPEATS if once < _LONG else 3
-    among_many = statistics.median(timed(calls, 0) for _ in range(repeats))
-    if among_many > _LONG:
-        return among_many, among_many
-    ahead = min(20_000.0, 1.5 * calls * among_many + 50)
-    return among_many, min(among_many, statistics.median(timed(calls, ahead) for _ in range(repeats)))
+def call_times(runs: Mapping[str, Run]) -> dict[str, tuple[float, float]]:
+    """Least microseconds of a call among many, and of the device alone, of each."""
+    once = {name: _reading(run, 1 if _reading(run, 1) > _LONG else 3) for name, run in runs.items()}
+    calls = {name: max(_MIN_CALLS, min(_MAX_CALLS, int(_READING / max(each, 1.0)))) for name, each in once.items()}
+    among_many, alone = dict(once), dict(once)
+    for turn in range(_REPEATS):
+        for name, run in runs.items():
+            if once[name] > _LONG:
+                if turn < _FEW_REPEATS:
+                    among_many[name] = alone[name] = min(among_many[name], _reading(run, _MIN_CALLS))
+                continue
+            among_many[name] = min(among_many[name], _reading(run, calls[name]))
+            ahead = 1.5 * calls[name] * among_many[name] + 50
+            alone[name] = min(alone[name], _reading(run, calls[name], ahead))
+    return {name: (among_many[name], min(among_many[name], alone[name])) for name in runs}
 
 
-def compile_ahead(launches: Iterable[Launch]) -> None:
-    """Compile into the cache on disk, in as many processes as there are processors."""
-    wanted = {}
-    for launch in launches:
-        wanted[launch.kernel, tuple(sorted(launch.defines.items())), launch.shared_bytes] = None
-    if not wanted:
-        return
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(min(14, os.cpu_count() or 1, len(wanted)), mp_context=context) as pool:
-        list(pool.map(_compile, wanted, chunksize=4))
+def _reading(run: Run, calls: int, ahead: float = 0.0) -> float:
+    """Microseconds of a call of several in a row, which a kernel may keep waiting for `ahead` microseconds."""
+    cuda = importlib.import_module("cupy").cuda
+    start, stop = cuda.Event(), cuda.Event()
+    if ahead:
+        _spin()((1,), (1,), (np.int64(ahead * _CYCLES),))
+    start.record()
+    for _ in range(calls):
+        run()
+    stop.record()
+    stop.synchronize()
+    return float(cuda.get_elapsed_time(start, stop)) * 1e3 / calls
+
+
+def compile_ahead(launches: Iterable[Launch]) -> int:
+    """Compile into the cache on disk, in as many processes as there are processors; how many kernels they are."""
+    wanted: dict[tuple[str, tuple[tuple[str, str | int], ...]], int] = {}
+    for launch in launches:  # which differ in shared memory alone, as searches do, are one kernel
+        kernel = launch.kernel, tuple(sorted(launch.defines.items()))
+        wanted[kernel] = max(launch.shared_bytes, wanted.get(kernel, 0))
+    if wanted:
+        context = multiprocessing.get_context("spawn")
+        with ProcessPoolExecutor(min(14, os.cpu_count() or 1, len(wanted)), mp_context=context) as pool:
+            list(pool.map(_compile, ((*kernel, shared_bytes) for kernel, shared_bytes in wanted.items())))
+    return len(wanted)
 
 
 def _compile(wanted: tuple[str, tuple[tuple[str, str | int], ...], int]) -> None:
@@ -124,7 +145,7 @@ def _compile(wanted: tuple[str, tuple[tuple[str, str | int], ...], int]) -> None
 
 def _measured(domain: Domain, problem: Any) -> Outcome:
     decision = domain.decision(problem)
-    times = {name: call_times(run) for name, run in domain.candidates(problem).items()}
+    times = call_times(domain.candidates(problem))
     importlib.import_module("cupy").get_default_memory_pool().free_all_blocks()
     expected = {candidate.name: candidate.microseconds for candidate in decision.candidates}
     of_call, of_device = ({name: round(time[i], 2) for name, time in times.items()} for i in range(2))

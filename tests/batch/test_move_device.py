@@ -13,6 +13,7 @@ from xcorr_app.batch.align import moving
 from xcorr_app.batch.align import stack as align_stack
 from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.errors import DeviceMemoryError
+from xcorr_app.gpu.runtime import memory
 from xcorr_app.pipeline import chunks
 from xcorr_app.registration import passes
 
@@ -46,8 +47,8 @@ def test_what_was_measured_is_moved(tmp_path, monkeypatch, planes):
 
     monkeypatch.setattr(align_stack, "move_stack", on_device)
     monkeypatch.setattr(passes, "free_bytes", lambda: 1 << 34)
-    monkeypatch.setattr(passes, "release_unused", lambda: None)
-    monkeypatch.setattr(passes, "with_second_try", with_second_try)
+    monkeypatch.setattr(memory, "release_unused", lambda: None)
+    monkeypatch.setattr(memory, "with_second_try", with_second_try)
     monkeypatch.setattr(chunks, "release_unused", lambda: released.append(1))
     run = align(stack, "-o", tmp_path / "device")
     assert run.code == 0

@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks.auto import command, correlation
+from benchmarks.auto import command, correlation, measure
 from benchmarks.auto.command import DOMAINS, domains_named, run_auto
 from benchmarks.auto.correlation import Peaks, Planes
-from benchmarks.auto.measure import Outcome, share_within
+from benchmarks.auto.measure import Outcome, call_times, measure_domain, share_within
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 
@@ -54,7 +54,7 @@ def test_how_far_choices_are_from_the_best():
 
 
 def test_what_is_printed_and_written(monkeypatch, tmp_path):
-    monkeypatch.setattr(command, "measure_domain", lambda domain, count, seed: [outcome(1.25)] * count)
+    monkeypatch.setattr(command, "measure_domain", lambda domain, count, seed, tell: [outcome(1.25)] * count)
     text, path = io.StringIO(), tmp_path / "auto.json"
     run_auto(Console(file=text, width=300), ("planes",), 3, 1, path)
     assert "planes: 3 problems, 0.0% within 10 % of the best, worst 1.25 x" in text.getvalue()
@@ -62,3 +62,35 @@ def test_what_is_printed_and_written(monkeypatch, tmp_path):
     written = json.loads(path.read_text())
     assert written["outcomes"][0]["microseconds"] == {"a": 1.25, "b": 1.0}
     assert written["outcomes"][0]["ratio"] == 1.25
+
+
+def test_what_peaks_compile_is_known_beforehand():
+    """One after the other these would take minutes."""
+    domain = Peaks()
+    launches = [
+        launch for problem in domain.problems(np.random.default_rng(1), 20) for launch in domain.launches(problem)
+    ]
+    kernels = {launch.kernel for launch in launches}
+    assert {"peaks/plane_peak", "peaks/near_peak", "peaks/summed_area", "direct/combined_peak"} <= kernels
+    assert {"tensor/hankel_frames", "tensor/sum_frames", "tensor/hankel_warpgroup", "tensor/to_fp16"} <= kernels
+
+
+def test_candidates_are_read_in_turns_and_the_least_reading_counts(monkeypatch):
+    order, slow = [], iter([9.0, 1.0] * 100)
+
+    def reading(run, calls, ahead=0.0):
+        order.append(run)
+        return {"short": 100.0 + next(slow), "long": 8000.0}[run] - (20.0 if ahead else 0.0)
+
+    monkeypatch.setattr(measure, "_reading", reading)
+    assert call_times({"a": "short", "b": "long"}) == {"a": (101.0, 81.0), "b": (8000.0, 8000.0)}
+    assert order[:7] == ["short", "short", "long", "long", "short", "short", "long"]
+
+
+def test_how_far_it_has_come_is_told(monkeypatch):
+    monkeypatch.setattr(measure, "compile_ahead", lambda launches: len(list(launches)))
+    monkeypatch.setattr(measure, "_measured", lambda domain, problem: outcome(1.0))
+    told = []
+    assert len(measure_domain(Planes(), 20, 1, told.append)) == 20
+    assert [line.split(" after ")[0] for line in told][1:] == [f"planes: {n} problems measured" for n in (10, 20)]
+    assert told[0].startswith("planes: 20 problems drawn, ")

@@ -107,7 +107,11 @@ def test_an_engine_that_is_asked_for_leaves_the_choice_of_its_kernel():
         (square(128, 4, **many(1)), True, False),
         (square(512, 16, **each(16)), True, True),
         (square(64, 16, **each(16384)), False, True),
-        (square(16, 4, **each(1)), False, False),
+        (
+            square(16, 4, **each(1)),
+            False,
+            True,
+        ),  # the host needs one launch; of 64 pairs 6.4 us measured, 9.4 by kernels
         (square(65, 16, **each(16384)), False, False),  # no block holds such matrices
     ],
 )
@@ -141,6 +145,7 @@ MEASURED = {
     "registration 128 frames 1024^2 64x64 zncc peak": 14.4,
     "registration 32 frames 2048^2 32x32 zncc peak": 21.2,
     "registration 2048 frames 256^2 32x32 zncc peak": 0.32,
+    "registration 1 frame 1024^2 32x32 zncc peak": 32.4,
     "n-to-mn 16384 x 32^2 full peak": 0.0284,
     "n-to-mn 16384 x 64^2 +-16 peak": 0.0360,
 }
@@ -152,7 +157,7 @@ def test_the_model_gives_the_measured_times_of_peaks(name):
     case = next(case for case in CASES if case.name == name)
     found = decide_peaks(case.problem, normalize=case.task == "zncc-peak", limits=H200)
     assert found.engine == "tensor"
-    assert of(found)[found.name] / case.problem.pairs == pytest.approx(MEASURED[name], rel=0.45)
+    assert of(found)[found.name] / case.problem.pairs == pytest.approx(MEASURED[name], rel=0.25)
 
 
 def test_half_the_multiprocessors_take_about_twice_as_long():

@@ -7,6 +7,7 @@ import math
 import time
 import types
 from importlib import resources
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from xcorr_app.gpu.direct.work import fft_work
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 
 H200 = KNOWN_DEVICES["h200"]
+MEASURED = Path(__file__).parents[2] / "benchmarks" / "results" / "engine_choice.json"
 FULL = Problem.full_plane
 
 
@@ -53,8 +55,20 @@ def test_on_every_measured_problem_the_least_cost_is_within_a_tenth_of_the_best(
         times = {name: of[i] for name, of in table.microseconds.items() if of[i] is not None and name in expected}
         choice = min(times, key=expected.__getitem__)
         behind.append(times[choice] / min(times.values()))
-    assert sum(ratio <= 1.1 for ratio in behind) >= 0.98 * len(behind)
+    assert sum(ratio <= 1.1 for ratio in behind) >= 0.99 * len(behind)
     assert max(behind) <= 1.3
+
+
+def test_off_the_grid_the_least_cost_is_mostly_within_a_tenth_of_the_best():
+    rows = [row for row in json.loads(MEASURED.read_text())["rows"] if not row["on_grid"]]
+    assert len(rows) == 200
+    behind = []
+    for row in rows:
+        expected = costs(unflattened(row["problem"]))
+        choice = min(row["us"].keys() & expected.keys(), key=expected.__getitem__)
+        behind.append(row["us"][choice] / min(row["us"].values()))
+    assert sum(ratio <= 1.1 for ratio in behind) >= 0.95 * len(behind)
+    assert max(behind) <= 1.8
 
 
 def test_costs_of_measured_problems_are_the_measured_times():
@@ -65,8 +79,8 @@ def test_costs_of_measured_problems_are_the_measured_times():
             for row, time in zip(table.rows[::7], measured[::7], strict=True)
             if time is not None and competes(name, unflattened(row), H200)
         ]
-        assert np.median(errors) < 0.06, name
-        assert max(errors) < 0.6, name
+        assert np.median(errors) < 0.035, name
+        assert max(errors) < 0.3, name
 
 
 def test_what_is_stored_is_what_would_be_derived():

@@ -97,7 +97,7 @@ def test_channels_shared_by_blocks(host_builds, monkeypatch, segments, inner):
     def with_segments(problem, limits, **options):
         return tiled_launch(problem, limits, segments=segments, **options)
 
-    monkeypatch.setattr("xcorr_app.gpu.pointwise.kernels.tiled_launch", with_segments)
+    monkeypatch.setattr("xcorr_app.gpu.pointwise.tiles.tiled_launch", with_segments)
     check(host_builds, (3, 90, inner), 1, 21, kernel="tiled")
 
 

@@ -4,8 +4,8 @@ Pure functions of the problem: no device is asked, no array looked at. The produ
 ``run.json``, the report and the benchmarks; nothing overrides what they answer.
 
 What is expected is the time of a call among many: that of the device, or where it is longer that of the host to start
-the work, as it is for the dozen calls of an FFT of small matrices. (Both enter as the root of the sum of their squares,
-so that the device's time still counts where the host's is longer.)
+the work, as it is for the dozen calls of an FFT of small matrices. (Both enter as the fourth root of the sum of their
+fourth powers: close to the longer one, and the device's time still decides between two that the host bounds.)
 
 Tensor cores are taken unasked where that is as exact as the float32 kernels. Planes then stand in split fp16, whose
 error is below 1e-6 of the product of both matrices' norms, inside the bound of 64 roundings of float32 (7.6e-6 of it)
@@ -21,7 +21,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 
 from xcorr_app.decision import Candidate, Decision
-from xcorr_app.gpu.direct.costs import fft_cost
+from xcorr_app.gpu.direct.costs import fft_cost, host_cost
 from xcorr_app.gpu.direct.kernels import KERNELS as DIRECT
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
@@ -38,10 +38,14 @@ __all__ = ["FUSED", "decide_peaks", "decide_planes"]
 FUSED = "combined-peak"
 """Kernel of engine ``direct`` that finds peaks as it sums; every other makes planes, whose peaks are then searched."""
 
-_HOST = {"fft": 280.0, "direct": 20.0, "tensor": 100.0}
-"""Microseconds that the host takes to start a call by an engine."""
-_HOST_OF_PEAKS = 40.0
-"""The same of peaks of scores by kernels, whichever: tables, sums, search."""
+_HOST_OF_FFT, _HOST_OF_TENSOR, _HOST_OF_SMALL = 270.0, 60.0, 7.0
+"""Microseconds that the host takes to start a call: of the FFT, of planes by tensor cores, of those in one launch."""
+_HOST_OF_SEARCH, _HOST_OF_FUSED, _HOST_OF_TABLES = 6.0, 14.0, 10.0
+"""The same of searching planes, of sums and search in one launch, and of tables with the memory for records."""
+_HOST_OF_TENSOR_PEAKS = 32.0
+"""The same of peaks by tensor cores, tables included."""
+_GAPS_OF_FFT = 15.0
+"""Microseconds that the FFT's kernels wait for one another in a stream; its model is of replays, where they do not."""
 _SECOND_LAUNCH = 3.0
 """Microseconds that the device takes for one launch more."""
 
@@ -76,9 +80,9 @@ def decide_planes(
         return Decision("direct", options.variant, "asked for")
     candidates: list[Candidate] = []
     if asked == "auto":
-        candidates.append(_candidate("fft", "", fft_cost(problem, limits), _HOST["fft"]))
+        candidates.append(_candidate("fft", "", fft_cost(problem, limits) + _GAPS_OF_FFT, _HOST_OF_FFT))
     if asked in ("auto", "direct"):
-        candidates += _table(DIRECT, DIRECT, "direct", problem, limits, _HOST["direct"])
+        candidates += _direct(problem, limits)
     if asked == "tensor" or (asked == "auto" and limits.has_wgmma and dtypes == _FLOAT):
         candidates += _tensor_planes(problem, limits, split=1 if options.precision == "fp16" else 2)
     return _least(candidates, asked)
@@ -106,32 +110,43 @@ def decide_peaks(
         return decide_planes(problem, dtypes=dtypes, engine=engine, options=options, limits=limits)
     if options.variant != "auto":
         return Decision("direct", options.variant, "asked for")
-    host = _HOST_OF_PEAKS if normalize else _HOST["direct"]
+    tables = _HOST_OF_TABLES if normalize else 0.0
     candidates: list[Candidate] = []
     if asked == "auto":
-        time = fft_cost(problem, limits) + fft_search_cost(problem, limits, normalize=normalize)
-        candidates.append(_candidate("fft", "", time, _HOST["fft"]))
+        time = fft_cost(problem, limits) + _GAPS_OF_FFT + fft_search_cost(problem, limits, normalize=normalize)
+        candidates.append(_candidate("fft", "", time, _HOST_OF_FFT))
     if asked in ("auto", "direct"):
         searched = search_cost(problem, limits) + _SECOND_LAUNCH
-        candidates += _table(DIRECT, DIRECT, "direct", problem, limits, host, beside=searched)
-        candidates += _table(PEAKS, (FUSED,), "direct", problem, limits, host)
+        candidates += _direct(problem, limits, beside=searched, host=tables + _HOST_OF_SEARCH)
+        candidates += _table(PEAKS, (FUSED,), "direct", problem, limits, tables + _HOST_OF_FUSED)
     if asked == "tensor" or (asked == "auto" and limits.has_wgmma):
         if not normalize:
-            candidates += _table(TENSOR, ("small-peaks",), "tensor", problem, limits, host)
+            candidates += _table(TENSOR, ("small-peaks",), "tensor", problem, limits, _HOST_OF_SMALL)
         if normalize or (asked == "tensor" and not candidates):
             beside = beside_peaks(problem, limits)
-            candidates += _table(TENSOR, FP16_SUMS, "tensor", problem, limits, host, beside=beside)
+            candidates += _table(TENSOR, FP16_SUMS, "tensor", problem, limits, _HOST_OF_TENSOR_PEAKS, beside=beside)
     return _least(candidates, asked)
 
 
 def _tensor_planes(problem: Problem, limits: DeviceLimits, *, split: int) -> list[Candidate]:
     if not limits.has_tensor_cores:
         return []
-    found = [_candidate("tensor", "small-planes", small_planes_cost(problem, limits, split), _HOST["direct"])]
+    found = [_candidate("tensor", "small-planes", small_planes_cost(problem, limits, split), _HOST_OF_SMALL)]
     beside = beside_planes(problem, limits)
     if split == 1:
-        return found + _table(TENSOR, FP16_SUMS, "tensor", problem, limits, _HOST["tensor"], beside=beside)
-    return [*found, _candidate("tensor", "hankel", split_hankel_cost(problem, limits) + beside, _HOST["tensor"])]
+        return found + _table(TENSOR, FP16_SUMS, "tensor", problem, limits, _HOST_OF_TENSOR, beside=beside)
+    return [*found, _candidate("tensor", "hankel", split_hankel_cost(problem, limits) + beside, _HOST_OF_TENSOR)]
+
+
+def _direct(problem: Problem, limits: DeviceLimits, *, beside: float = 0.0, host: float = 0.0) -> list[Candidate]:
+    """Candidates among the kernels that correlate by the definition; `beside`, `host`: what else is done, by which."""
+    able = [entry for entry in DIRECT.values() if entry.cost is not None and entry.accepts(problem, limits) is None]
+    times = {entry.name: entry.cost(problem, limits) + beside for entry in able if entry.cost}
+    return [
+        _candidate("direct", name, time, host + host_cost(name, problem, limits))
+        for name, time in times.items()
+        if time != math.inf
+    ]
 
 
 def _table(
@@ -151,7 +166,7 @@ def _table(
 
 
 def _candidate(engine: str, kernel: str, device_time: float, host_time: float) -> Candidate:
-    return Candidate(engine, kernel, math.hypot(device_time, host_time))
+    return Candidate(engine, kernel, (device_time**4 + host_time**4) ** 0.25)
 
 
 def _least(candidates: Sequence[Candidate], asked: str) -> Decision:

@@ -189,7 +189,9 @@ class PeakFinder:
 
     def _search_fused(self, problem: Problem, lefts: Any, rights: Any, tables: tuple[Any, Any], records: Any) -> None:
         cupy = self._cupy
-        launch = _fused_launch(problem, self._normalize, str(lefts.dtype), str(rights.dtype), self._device)
+        launch = _fused_launch(
+            problem, self._normalize, _type_name(lefts.dtype), _type_name(rights.dtype), self._device
+        )
         workspace, arrived = self._nothing, self._nothing
         if launch.segments > 1:
             workspace = cupy.empty(problem.pairs * launch.segments * math.prod(problem.plane_shape), np.float32)

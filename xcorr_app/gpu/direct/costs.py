@@ -23,7 +23,16 @@ from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.work import FFTWork, KernelWork, fft_work
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["CostTable", "fft_cost", "kernel_cost", "modelled", "shipped_table", "unflattened", "work_of"]
+__all__ = [
+    "CostTable",
+    "fft_cost",
+    "host_cost",
+    "kernel_cost",
+    "modelled",
+    "shipped_table",
+    "unflattened",
+    "work_of",
+]
 
 Constants = Mapping[str, float]
 
@@ -34,9 +43,21 @@ _NEAR, _FAR = 0.4, 1.5
 """Distances in the work's coordinates: nearer than the first, measurements count alike; beyond the second, little."""
 
 
+_HOST, _HOST_OF_LAUNCH, _HOST_OF_PASS = 10.0, 6.0, 12.0
+"""Microseconds of the host: to start a kernel, one launch more, and a further pass over planes with its memory.
+
+The first is 19 measured, less what look-ups of types' names took that are gone since.
+"""
+
+
 def work_of(name: str, problem: Problem, device: DeviceLimits) -> FFTWork | KernelWork:
     """Count the work of ``"fft"`` or of a kernel."""
-    return fft_work(problem) if name == "fft" else KERNEL_WORK[name](problem, device)
+    return fft_work(problem) if name == "fft" else _kernel_work(name, problem, device)
+
+
+@functools.lru_cache(maxsize=64)
+def _kernel_work(name: str, problem: Problem, device: DeviceLimits) -> KernelWork:
+    return KERNEL_WORK[name](problem, device)
 
 
 def modelled(work: FFTWork | KernelWork, constants: Constants, multiprocessors: int) -> float:
@@ -113,6 +134,8 @@ class CostTable:
             return math.inf
         work = work_of(name, problem, device)
         time = modelled(work, self.constants[name], device.multiprocessors)
+        if name == "fft":  # memory bounds it, whose rate goes roughly with the multiprocessors
+            time *= self.device.multiprocessors / device.multiprocessors
         return time * math.exp(self.misses[name].correction(work.coordinates()))
 
     def derived(self, name: str) -> Misses:
@@ -152,3 +175,9 @@ def fft_cost(problem: Problem, device: DeviceLimits) -> float:
 def kernel_cost(name: str, problem: Problem, device: DeviceLimits) -> float:
     """Expected microseconds of planes by a kernel; infinite where nothing is known or it cannot win."""
     return shipped_table().cost(name, problem, device)
+
+
+def host_cost(name: str, problem: Problem, device: DeviceLimits) -> float:
+    """Microseconds that the host takes to start a kernel and what belongs to it."""
+    work = _kernel_work(name, problem, device)
+    return _HOST + _HOST_OF_LAUNCH * (work.launches - 1) + _HOST_OF_PASS * work.passes

@@ -7,7 +7,7 @@ costs a hundred. So that is done once for a problem and kept.
 from __future__ import annotations
 
 import functools
-import importlib
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +53,7 @@ class _Step:
             planes.fill(0)
         target = planes
         if self.sum_segments is not None:
-            target = importlib.import_module("cupy").empty((self.segments, *planes.shape), planes.dtype)
+            target = sys.modules["cupy"].empty((self.segments, *planes.shape), planes.dtype)
         for start in self.starts:
             start(lefts, rights, target)
         if self.sum_segments is not None:
@@ -93,7 +93,7 @@ def plan_of(
     """Make the plan of a kernel on the current device, or take the one that was made before; large batches in parts."""
     if variant not in KERNELS:
         raise ArgumentError(f"unknown variant {variant!r}; choose from {', '.join(KERNELS)}")
-    macros = tuple(sorted((tuning or {}).items()))
+    macros = tuple(sorted(tuning.items())) if tuning else ()
     return _plan(current_device(), problem, variant, left_type, right_type, sum_type, macros)
 
 

@@ -6,6 +6,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.direct.plan import Plan, plan_of
 from xcorr_app.gpu.direct.problem import Problem
@@ -13,6 +15,9 @@ from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 __all__ = ["correlate_on_device", "run_plan"]
+
+_NAMES = {np.dtype(name): name for name in INPUT_TYPES}
+"""NumPy takes microseconds to name a type, as long as a launch."""
 
 
 def correlate_on_device(
@@ -26,13 +31,13 @@ def correlate_on_device(
     out: Any = None,
 ) -> Any:
     """Planes ``C[pair, iy, ix]`` of a batch by one kernel; arrays are copied where not dense, `out` must be dense."""
-    _check(lefts, rights, problem)
+    left_type, right_type = _checked_types(lefts, rights, problem)
     with on_device_of(lefts, rights):
         plan = plan_of(
             problem,
             variant,
-            left_type=lefts.dtype.name,
-            right_type=rights.dtype.name,
+            left_type=left_type,
+            right_type=right_type,
             sum_type=sum_type,
             tuning=tuning,
         )
@@ -54,11 +59,13 @@ def run_plan(plan: Plan, lefts: Any, rights: Any, shape: tuple[int, ...], out: A
     return out
 
 
-def _check(lefts: Any, rights: Any, problem: Problem) -> None:
+def _checked_types(lefts: Any, rights: Any, problem: Problem) -> tuple[str, str]:
     expected = ((problem.lefts, *problem.left_shape), (problem.rights, *problem.right_shape))
     if (lefts.shape, rights.shape) != expected:
         raise ShapeError(f"lefts {lefts.shape} and rights {rights.shape} must have the shapes {expected}")
-    if lefts.dtype.name not in INPUT_TYPES or rights.dtype.name not in INPUT_TYPES:
+    names = _NAMES.get(lefts.dtype), _NAMES.get(rights.dtype)
+    if names[0] is None or names[1] is None:
         raise DataTypeError(
             f"lefts ({lefts.dtype}) and rights ({rights.dtype}) must be of the types {', '.join(INPUT_TYPES)}"
         )
+    return names[0], names[1]

@@ -52,8 +52,8 @@ _TUNING: dict[str, dict[str, int]] = {
     "exchange_5": {"WARPS": 4, "COLUMN_REUSE": 1, "ROW_REUSE": 1},
 }
 TUNABLES: Mapping[str, frozenset[str]] = {
-    "reuse": frozenset(("WARPS", "ROWS_AHEAD", "BATCH_ROWS", "COLUMNS", "GROUPS", "BLOCKS", "BLOCK_ROWS")),
-    "reuse_wide": frozenset(("WARPS", "ROWS_AHEAD", "COLUMNS", "ROWS", "CHUNK", "BLOCKS", "FLUSH_ROWS")),
+    "reuse": frozenset(("WARPS", "ROWS_AHEAD", "BATCH_ROWS", "COLUMNS", "GROUPS", "BLOCKS", "BLOCK_ROWS", "CENTRE")),
+    "reuse_wide": frozenset(("WARPS", "ROWS_AHEAD", "COLUMNS", "ROWS", "CHUNK", "BLOCKS", "FLUSH_ROWS", "CENTRE")),
     "exchange_3": frozenset(("WARPS", "COLUMN_REUSE", "ROW_REUSE", "BLOCK_ROWS")),
     "exchange_5": frozenset(("WARPS", "COLUMN_REUSE", "ROW_REUSE", "BLOCK_ROWS")),
 }

@@ -31,8 +31,13 @@ __all__ = [
     "warpgroup_cost",
 ]
 
-_PIECES, _HANKEL, _SPLIT_HANKEL = 2.5e8, 1.2e8, 2.2e7
-"""Products of fp16 (or of split fp16, in three) a microsecond, where all multiprocessors have blocks."""
+_PIECES, _HANKEL = 2.5e8, 1.2e8
+"""Products of fp16 a microsecond, where all multiprocessors have blocks."""
+_SPLIT_UNIT = 3.2e-4
+"""Microseconds of a row and column of a tile of 16 x 8 shifts in ``hankel`` in split fp16, of one multiprocessor."""
+_TILES_OF_SPLIT, _TILES_OF_UNALIGNED, _START_OF_SPLIT = 0.4, 0.57, 0.245
+"""Tiles that it could sum while it stages an element, and more for either side whose rows are not read by fours; and
+the share of a window's rows that staging them before the first row takes."""
 _UNIT = 2.6e-7
 """Microseconds of a row and column of a tile of 16 x 8 shifts in ``hankel_warpgroup``, the measure of the next four."""
 _TILES_OF_WARPGROUP = 6.5
@@ -51,7 +56,7 @@ _LATENCY = 27.0
 """Microseconds of a launch each of sums, search and neighbourhoods, with nothing to do."""
 _NEIGHBOURHOOD = 1.1e-6
 """Microseconds an element that the sums around a peak take in single precision."""
-_TABLE, _PLANE_LATENCY, _UNCENTRE = 1.1e-6, 25.0, 2e-6
+_TABLE, _PLANE_LATENCY, _UNCENTRE = 1.1e-6, 46.0, 2e-6
 """Microseconds an element of summed-area tables, of planes' four launches, and a shift of a plane made plain."""
 
 _SMALL_LATENCY = 6.2
@@ -107,8 +112,18 @@ def hankel_cost(problem: Problem, device: DeviceLimits) -> float:
 
 
 def split_hankel_cost(problem: Problem, device: DeviceLimits) -> float:
-    """Sums by ``hankel`` of values in split fp16."""
-    return _of_tiles(problem, hankel_launch(problem, split=2, device=device).launch, device, _SPLIT_HANKEL)
+    """Sums by ``hankel`` of values in split fp16: whole panels of columns, of the rows that meet any of the window."""
+    launch = hankel_launch(problem, split=2, device=device).launch
+    (height, width), (fixed_height, fixed_width) = problem.right_shape, problem.left_shape
+    if moving_is_left(problem):
+        (height, width), (fixed_height, fixed_width) = problem.left_shape, problem.right_shape
+    m_tiles, n_tiles, panel = (int(launch.defines[name]) for name in ("M_TILES", "N_TILES", "PANEL"))
+    columns = ceil_div(min(fixed_width, width + 16 * m_tiles), panel) * panel
+    rows = launch.extra[3] * min(1.0, (fixed_height + 8 * n_tiles) / height) + _START_OF_SPLIT * 8 * n_tiles
+    unaligned = (width % 4 != 0) + (fixed_width % 4 != 0)
+    tiles = m_tiles * n_tiles + _TILES_OF_SPLIT + _TILES_OF_UNALIGNED * unaligned
+    waves = max(1.0, math.ceil(launch.blocks / device.multiprocessors))
+    return _SPLIT_UNIT * waves * int(launch.defines["TEAMS"]) * rows * columns * tiles
 
 
 def beside_peaks(problem: Problem, device: DeviceLimits) -> float:
