@@ -1,15 +1,15 @@
 // Band product: a thread multiplies whole rows, but only the pairs of columns that the window of shifts asks for.
 //
-// A thread owns one dy of one pair and some of its rows. Of a left row and a right row it forms every product whose columns
-// lie within the window of dx, each exactly once, and none with zeros outside the matrices: widths and dx are known to the
-// compiler, so the band of the product that counts is unrolled (64 columns, 33 dx: 1840 FMA for 32 16-byte loads). The
-// SHIFTS_X sums stay in registers, the left row passes through a sliding window of them.
+// A thread computes one dy of one pair for some of its rows. For a left row and a right row it forms every product
+// whose columns lie within the window of dx, each exactly once, and none with zeros outside the matrices: widths and dx
+// are compile-time constants, so the band of products that is needed is unrolled (64 columns, 33 dx: 1840 FMA for 32
+// 16-byte loads). The SHIFTS_X sums stay in registers, and the left row passes through a sliding window of registers.
 //
-// A block walks over groups of PAIRS whole pairs; while it works on one group the next is staged. Threads are ordered by
-// |dy| first, so that the lanes of a warp have nearly the same number of rows; PARTS threads share the rows of a shift and
-// add up in their order. Every run gives the same bits.
-// Document: beyond it, as row_product.cu, for the windows of particle image velocimetry and strain mapping: many pairs of
-// small matrices. Floor: the FMA rate.
+// A block loops over groups of PAIRS whole pairs; while it computes one group the next is staged. Threads are ordered
+// by |dy| first, so that the lanes of a warp have nearly the same number of rows; PARTS threads share the rows of a
+// shift, and their sums are added in a fixed order. Every run gives the same bits.
+// Document: goes beyond it, like row_product.cu, for the windows of particle image velocimetry and strain mapping: many
+// pairs of small matrices. Floor: the FMA rate.
 // On an H200: 0.75 of it for 16384 pairs of 64^2 within +-16 pixels, counting only products inside the overlaps.
 #include "problem.cuh"
 #include "shared_tile.cuh"

@@ -1,20 +1,21 @@
-// Combined: several dx and several dy a thread, the pixels of the overlap spread over the lanes.
+// Combined: several dx and several dy per thread, the pixels of the overlap spread over the lanes.
 //
-// A warp owns a tile of TILE_Y x TILE_X shifts. In one step a lane takes four neighbouring columns x of the right matrix
-// and one left row y', reads right[y' - dy][x ... x+3] for the TILE_Y values of dy and left[y'][x + dx ...] for the
-// TILE_X values of dx by 16-byte loads from shared memory, and forms 4 * TILE_X * TILE_Y products in registers. The lanes
-// take the steps of the tile's own overlap one after the other as a line (row by row), so nothing outside the overlap is
-// multiplied but the rim of one tile. At the end the lanes fold their sums (warp_reduce.cuh).
+// A warp computes a tile of TILE_Y x TILE_X shifts. In one step a lane takes four neighbouring columns x of the right
+// matrix and one left row y', reads right[y' - dy][x ... x+3] for the TILE_Y values of dy and left[y'][x + dx ...] for
+// the TILE_X values of dx by 16-byte loads from shared memory, and forms 4 * TILE_X * TILE_Y products in registers. The
+// lanes take the steps of the tile's own overlap in linear order (row by row), so nothing outside the overlap is
+// multiplied except at the border of a tile. At the end the lanes reduce their sums (warp_reduce.cuh).
 //
-// A block stages strips of both matrices for WARPS_Y x WARPS_X tiles, WARPS_K warps to a tile. Rows are cut into segments
-// for few pairs: segment s writes plane s of a workspace, which sum_segments.cu adds up in order, so every run gives the
-// same bits.
+// A block stages strips of both matrices for WARPS_Y x WARPS_X tiles, WARPS_K warps per tile. If there are few pairs,
+// rows are split into segments: segment s writes plane s of a workspace, and sum_segments.cu adds these planes in
+// order, so every run gives the same bits.
 //
 // Document: "Improving ratio of arithmetic instructions" and "Work distribution"; the shuffles of the document's
 // combination (FMA : shuffles = 256 : 60) are replaced by broadcast and vector loads, 4 * TILE_X * TILE_Y FMA for
 // TILE_Y + (TILE_X + 3) / 4 loads (8 x 8: 256 : 11).
-// Floor: the FMA rate, times the rim of the tiles. On an H200: 0.69 of it for 256 frames of 512^2 within +-8 pixels,
-// 0.66 for full planes of 256^2 in large batches, 0.55 for a single pair (row_product.cu: 0.86 in large batches).
+// Floor: the FMA rate, reduced by the border of the tiles. On an H200: 0.69 of it for 256 frames of 512^2 within +-8
+// pixels, 0.66 for full planes of 256^2 in large batches, 0.55 for a single pair (row_product.cu: 0.86 in large
+// batches).
 #include "combined.cuh"
 
 // Tiles are visited from the middle of the window outwards: the largest overlaps first.

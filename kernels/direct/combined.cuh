@@ -53,7 +53,7 @@ __device__ __forceinline__ bool sum_tiles(const Problem& p, const Left* left, co
     const int warp_x = tile % WARPS_X * TILE_X, warp_y = tile / WARPS_X * TILE_Y;
     const int dy = p.shift_y0 + iy, dx = p.shift_x0 + ix;  // first shift of the block
 
-    // Left rows that meet a right row at a shift of the block, then this segment's part of them.
+    // Left rows that overlap with a right row at a shift of the block, then this segment's part of them.
     const int y_first = most(0, dy) + segment * segment_rows;
     const int y_last = least(least(p.left_height, p.right_height + dy + BLOCK_Y - 1), y_first + segment_rows);
     if (segment > 0 && y_first >= y_last) return false;  // surplus worker

@@ -1,9 +1,9 @@
-// Combined, peak only: the sums of combined.cu for a window that one block covers, normalised and searched in shared memory.
-// No plane is written: 29 numbers a pair are (peak.cuh).
+// Combined, peak only: the sums of combined.cu for a window that one block covers, normalised and searched in shared
+// memory. No plane is written, only 29 numbers per pair (peak.cuh).
 //
-// A block sums the whole window of one pair. For few pairs the rows are cut into segments, a block each: every block leaves
-// its sums in a workspace, and the one that comes last adds them up in the order of the segments, so every run gives the
-// same bits, and goes on alone.
+// A block sums the whole window of one pair. If there are few pairs, the rows are split into segments, one block each:
+// every block writes its sums to a workspace, and the last block to finish adds them in the order of the segments, so
+// every run gives the same bits, and completes the pair alone.
 // Document: as combined.cu, and "Fused peak". Floor: the FMA rate. On an H200: 0.66 of it for 256 frames of 512^2 within
 // +-8 pixels, normalisation and peak included.
 #ifndef NORMALIZE

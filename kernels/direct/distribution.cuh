@@ -1,4 +1,5 @@
-// Work distribution: the overlapping rows of one dy are cut into tasks of at most `rows` rows; which worker takes which?
+// Work distribution: the overlapping rows of one dy are split into tasks of at most `rows` rows, which are assigned to
+// workers.
 //
 //   none       one worker per dy, all its rows
 //   rectangle  the largest number of tasks for every dy; surplus workers leave at once

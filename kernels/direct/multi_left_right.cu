@@ -1,8 +1,9 @@
-// Multi-left-and-right: LEFTS x RIGHTS pairs a thread; each left row slides once, each right element is broadcast once.
-// Document: "Problems with local memory" announces it; compile-time indices keep every array in registers.
-// Form n-to-m only (every left meets the same rights). FMA : shuffles = l * r : 2 l + r,
+// Multi-left-and-right: LEFTS x RIGHTS pairs per thread; each left row slides once, each right element is broadcast
+// once.
+// Document: announced in "Problems with local memory"; compile-time indices keep every array in registers. Form n-to-m
+// only (every left is paired with the same rights). FMA : shuffles = l * r : 2 l + r,
 // so at most 34 % of the FMA rate for 4 x 4. On an H200, 256^2, full plane, 16 pairs: 0.203.
-// A launch takes whole lefts: pairs is a multiple of rights_per_left.
+// A launch processes whole lefts: the number of pairs is a multiple of rights_per_left.
 #include "problem.cuh"
 #include "warp.cuh"
 

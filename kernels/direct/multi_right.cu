@@ -1,4 +1,5 @@
-// Multi-right: the warp-shuffle kernel with RIGHTS rights a thread; the left row is loaded and slides once for all of them.
+// Multi-right: the warp-shuffle kernel with RIGHTS rights per thread; the left row is loaded and moved through the
+// lanes once for all of them.
 // Document: "Improving ratio of arithmetic instructions" (one-to-many). Forms one-to-many, n-to-mn and n-to-m.
 // FMA : shuffles = r : r + 2, so at most 17 % of the FMA rate for r = 4. On an H200, 256^2, full plane, 16 pairs: 0.131.
 #include "problem.cuh"
@@ -18,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, 4)
     const int lane = threadIdx.x % WARP;
     const int tiles_x = ceil_div(p.shifts_x, WARP);
     const int tasks = tiles_x * p.shifts_y;
-    const int groups = ceil_div(p.rights_per_left, RIGHTS);  // groups of rights that meet the same left
+    const int groups = ceil_div(p.rights_per_left, RIGHTS);  // groups of rights paired with the same left
     const int index = (int)blockIdx.x * WARPS + threadIdx.x / WARP;
     const int group = index / tasks;
     const int first = group / groups * p.rights_per_left + group % groups * RIGHTS;

@@ -1,9 +1,10 @@
-// Multi-row: SHIFTS consecutive dy a thread and LEFT_ROWS left rows a step, so that SHIFTS * LEFT_ROWS products share
-// 2 * LEFT_ROWS + SHIFTS + LEFT_ROWS - 1 shuffles. The best of the document's forms for a single pair.
+// Multi-row: SHIFTS consecutive dy per thread and LEFT_ROWS left rows per step, so that SHIFTS * LEFT_ROWS products
+// share 2 * LEFT_ROWS + SHIFTS + LEFT_ROWS - 1 shuffles. The best of the document's forms for a single pair.
 // Document: "Improving ratio of arithmetic instructions", multiple rows from the same right matrix. Its init and drain
-// phases (only some of the right rows overlap) are the same body here: a row outside the right matrix enters as zero.
-// Left row y + u meets right row y + u - dy for the dy of each sum: right row index = u - j + const for sum j.
-// 8 x 4: FMA : shuffles = 32 : 19, so at most 43 % of the FMA rate. On an H200, 256^2, full plane, 16 pairs: 0.248.
+// phases (only some of the right rows overlap) use the same loop body here: a row outside the right matrix is read as
+// zero. Left row y + u is multiplied with right row y + u - dy for the dy of each sum: right row index = u - j + const
+// for sum j. 8 x 4: FMA : shuffles = 32 : 19, so at most 43 % of the FMA rate. On an H200, 256^2, full plane, 16 pairs:
+// 0.248.
 #include "problem.cuh"
 #include "warp.cuh"
 
@@ -31,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, 1)
     const int dy = p.shift_y0 + iy, dx = p.shift_x0 + ix;  // of sum 0, lane 0
     const Left* left = left_of(p, lefts, pair);
     const Right* right = right_of(p, rights_of_all, pair);
-    // Left rows that meet a right row at any of the shifts.
+    // Left rows that overlap with a right row at any of the shifts.
     const int y_first = most(0, dy), y_last = least(p.left_height, p.right_height + dy + SHIFTS - 1);
     const Span xs = overlap_of_any(p.left_width, p.right_width, dx, WARP);
 

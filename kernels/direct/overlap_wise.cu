@@ -1,6 +1,6 @@
-// Overlap-wise correlation: one thread = one shift, plain loops over the overlap.
+// Overlap-wise correlation: one thread = one shift, simple loops over the overlap.
 // Document: "Implementation", parallelization of two matrices (each shift is an independent task).
-// FMA : shuffles = 1 : 0, two loads an FMA. Floor: loads. Baseline of every test and of the ablation.
+// FMA : shuffles = 1 : 0, two loads per FMA. Floor: the rate of loads. Baseline of every test and of the ablation.
 // On an H200, 256^2, full plane, 16 pairs: 0.084 of the FMA rate.
 #include "problem.cuh"
 

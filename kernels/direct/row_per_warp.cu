@@ -1,10 +1,13 @@
-// Row per warp: a block sums 32 dx of one dy, its warps share the rows of the overlap, a lane is a dx.
+// Row per warp: a block sums 32 dx of one dy, its warps share the rows of the overlap, each lane has one dx.
 //
-// For a pair alone and tiny: what counts is not arithmetic but how many waits follow one another. Here they are one load, one
-// pass over a row in shared memory (every product independent of the one before but for its sum), and one sum over warps.
-// A warp stages 64 columns of a left row and 32 of a right row and forms 32 products a lane: FMA : loads = 4 : 5 (the right
-// row comes by fours). The warps add up in their order: the same bits every run.
-// Document: "Occupancy improvement", between its thread a shift and its warp a shift. Floor: the latency of one load.
+// For a single tiny pair: the time is set not by arithmetic but by the number of dependent waits. Here they are one
+// load, one pass over a row in shared memory (the products depend on each other only through their sum), and one sum
+// over warps.
+// A warp stages 64 columns of a left row and 32 of a right row and forms 32 products per lane: FMA : loads = 4 : 5 (the
+// right row is read four elements at a time). The sums of the warps are added in a fixed order: the same bits every
+// run.
+// Document: "Occupancy improvement", between its thread per shift and its warp per shift. Floor: the latency of one
+// load.
 // On an H200, one pair of 16^2: 1.79 us, where an empty kernel takes 0.57.
 #include "problem.cuh"
 #include "shared_tile.cuh"

@@ -1,20 +1,22 @@
-// Row product: a thread multiplies whole pieces of rows, every element of one with every element of the other.
+// Row product: a thread multiplies whole row segments, every element of one with every element of the other.
 //
-// A piece of BLOCK left elements times a piece of BLOCK right elements contributes to 2 * BLOCK - 1 shifts dx and each of
-// its BLOCK^2 products is needed exactly once: no rim of zeros, unlike a tile of shifts. A thread owns one dy of one pair,
-// holds the 2 * BLOCK - 1 sums and the left piece in registers and streams the right piece: BLOCK^2 FMA for BLOCK / 2
-// 16-byte loads (32: 1024 : 16).
+// A piece of BLOCK left elements times a piece of BLOCK right elements contributes to 2 * BLOCK - 1 shifts dx and each
+// of its BLOCK^2 products is needed exactly once: no border of zeros, unlike a tile of shifts. A thread computes one dy
+// of one pair, holds the 2 * BLOCK - 1 sums and the left piece in registers and streams the right piece: BLOCK^2 FMA
+// for BLOCK / 2 16-byte loads (32: 1024 : 16).
 //
-// Rows wrap around: with period = the larger height, thread d runs over the left rows y', first for dy = d - period (those
-// y' < d) and, from y' = d on, for dy = d. Every thread has the same number of rows, so all lanes work all the time.
-// A block holds PAIRS pairs x SHIFT_ROWS values of d (pairs fastest, so that few lanes of a warp turn over at different
-// times) and one offset (left piece number - right piece number), staging one column of pieces of each matrix at a time.
+// Rows wrap around: with period = the larger height, thread d runs over the left rows y', first for dy = d - period
+// (those y' < d) and, from y' = d on, for dy = d. Every thread has the same number of rows, so no lane is ever idle. A
+// block holds PAIRS pairs x SHIFT_ROWS values of d (pairs fastest, so that few lanes of a warp wrap around at different
+// times) and one offset (left piece number - right piece number), and stages one column of pieces of each matrix at a
+// time.
 //
-// Sums of neighbouring offsets meet in the same plane elements, so offsets of even and of odd parity go in two launches:
-// within one, an element is added to by one thread alone, in program order, and every run gives the same bits.
-// STORE = 1: both matrices fit one piece, so each element is written once, and the plane needs no zeros before.
-// For full planes: all shifts of a pair of pieces are computed, and those outside the window dropped.
-// Document: beyond it ("Improving ratio of arithmetic instructions" taken to its end: the row is the register tile).
+// Sums of neighbouring offsets are added to the same plane elements, so even and odd offsets use two launches: within
+// one, only one thread adds to an element, in program order, and every run gives the same bits.
+// STORE = 1: both matrices fit one piece, so each element is written once, and the plane need not be zeroed first. For
+// full planes: all shifts of a pair of pieces are computed, and those outside the window are discarded.
+// Document: goes beyond it ("Improving ratio of arithmetic instructions" taken to the limit: the row is the register
+// tile).
 // Floor: the FMA rate. On an H200: 0.86 of it for 256 pairs of 256^2, 0.75 for 4096 pairs of 64^2, 0.60 for 16384 pairs of
 // 32^2.
 #include "problem.cuh"
@@ -147,7 +149,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
                 const int next = y + row + 1;
                 if (next == d || next == p.left_height) {
                     emit(plane, p, next > d ? d : d - period, first_dx, sum);
-                    // A plain zero would be made in other registers, and moving them back costs every row 10 %.
+                    // A literal zero would be created in other registers, and moving them back costs every row 10 %.
                     int keep = 0;
                     asm volatile("" : "+r"(keep));
 #pragma unroll

@@ -1,6 +1,7 @@
 // Shift per warp: a warp reduces one shift; its lanes stride over the overlap, then add up by shuffles.
-// Document: "Occupancy improvement". For tiny inputs and few shifts, where a thread per shift leaves the device empty.
-// FMA : shuffles = overlap / 32 : 5, two loads an FMA. Floor: launch latency.
+// Document: "Occupancy improvement". For tiny inputs and few shifts, where a thread per shift leaves the device mostly
+// idle.
+// FMA : shuffles = overlap / 32 : 5, two loads per FMA. Floor: launch latency.
 // On an H200, one pair of 16^2: 2.8 us, where an empty kernel takes 0.56.
 #include "problem.cuh"
 #include "warp.cuh"
@@ -25,7 +26,7 @@ extern "C" __global__ void __launch_bounds__(SHIFTS_PER_BLOCK* WARP)
     Sum sum = 0;
     const int width = xs.last - xs.first;
     if (width > 0 && ys.last > ys.first) {
-        // Walk the overlap as one line of elements: 32 further is `down` rows and `along` columns further.
+        // Traverse the overlap in linear order: 32 elements further is `down` rows and `along` columns further.
         const int down = WARP / width, along = WARP % width;
         const int steps = ceil_div((ys.last - ys.first) * width, WARP);
         int y = ys.first + lane / width, x = lane % width;

@@ -1,6 +1,6 @@
-// Adds the planes that the segments of combined.cu left in the workspace, in the order of the segments: same bits every run.
-// A thread = one element of one pair's plane. A segment whose first row lies past the overlap of its tile wrote nothing.
-// Document: "Work distribution", its sum without atomics. Floor: one read of the workspace and one write of the planes.
+// Adds the planes that the segments of combined.cu wrote to the workspace, in segment order: same bits every run. A
+// thread = one element of one pair's plane. A segment whose first row is beyond the overlap of its tile wrote nothing.
+// Document: "Work distribution", the sum without atomics. Floor: one read of the workspace and one write of the planes.
 #include "problem.cuh"
 
 #ifndef THREADS

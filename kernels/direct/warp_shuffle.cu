@@ -1,5 +1,6 @@
-// Warp shuffle: a warp = 32 consecutive dx of one dy. The left row slides through the lanes, the right element is broadcast.
-// Document: "Warp shuffle algorithm". Elements outside the left matrix enter as zero, so no lane diverges.
+// Warp shuffle: a warp = 32 consecutive dx of one dy. The left row moves through the lanes, the right element is
+// broadcast.
+// Document: "Warp shuffle algorithm". Elements outside the left matrix are read as zero, so lanes do not diverge.
 // FMA : shuffles = 1 : 3, so at most 8.5 % of the FMA rate on a device whose shuffles run at a quarter of it.
 // On an H200, 256^2, full plane, 16 pairs: 0.069.
 #include "problem.cuh"

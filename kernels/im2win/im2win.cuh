@@ -1,19 +1,20 @@
-// What Im2win is asked for: sizes, and where an output element's values lie in the window tensor.
+// The parameters of Im2win: sizes, and where an output element's values are in the window tensor.
 //
 // No padding, stride s, images [images][channels][height][width]:
 //     output[i][j][m][n] = sum over r, v, u of image[i][r][m * s + u][n * s + v] * filter[j][r][v][u].
 // The window tensor
 //     window[i][r][m][k * FILTER_HEIGHT + u] = image[i][r][m * s + u][k]
-// holds the values of one output element and one channel in TAPS neighbouring places, a column of the filter after the other.
+// holds the values of one output element and one channel in TAPS adjacent elements, one filter column after another.
 //
 // As a matrix product: output[M x N] = filters[M x K] * window[K x N] with M = filters, N = images * out_height * out_width,
 // K = channels * TAPS. The elements of K follow that order in all forms: channel, filter column, filter row.
 // Filters come as a bank holds them, [filters][channels][FILTER_HEIGHT][FILTER_WIDTH], or stored [K][pitch], the pitch being M
 // rounded up to a multiple of 4, so that a tile of filters is copied 16 bytes at a time; zeros fill them up, and rows of zeros
 // follow the last one (as many as a tile can reach beyond K).
-// IMPLICIT: the product takes its window elements from the images; no window tensor exists.
-// Offsets into the window tensor or the images and into the filters are 32 bits wide: a launcher hands larger batches over in
-// parts. Planes of the output may lie further apart than they are large (`plane_pitch`): a part may be a band of rows.
+// IMPLICIT: the product reads its window elements from the images; no window tensor is stored.
+// Offsets into the window tensor or the images and into the filters are 32 bits wide: a launcher divides larger batches
+// into parts. Planes of the output may be further apart than their size (`plane_pitch`), as a part may be a band of
+// rows.
 #pragma once
 
 #ifndef FILTER_HEIGHT
@@ -53,7 +54,7 @@ __device__ __forceinline__ int column_start(const Im2win& p, int n) {
 #endif
 }
 
-// How far from there the value lies that meets the filter's element `k`.
+// The further offset of the value that is multiplied with the filter's element `k`.
 __device__ __forceinline__ int depth_offset(const Im2win& p, int k) {
     const int channel = k / TAPS, tap = k - channel * TAPS;
 #if IMPLICIT

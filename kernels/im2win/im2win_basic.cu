@@ -1,10 +1,10 @@
-// Basic Im2win convolution: a thread sums one output element straight from device memory.
+// Basic Im2win convolution: a thread sums one output element, reading directly from device memory.
 //
 // A block holds 32 columns (neighbouring elements of the output) x ROWS filters. The lanes of a warp take neighbouring
-// columns, where the document gives them neighbouring filters, so that their stores lie side by side.
+// columns, where the document gives them neighbouring filters, so that their stores are contiguous.
 // Document: Im2win, Algorithm 2, with the indices in the filter's stored order.
-// Two loads for one FMA: the cache's rate bounds it. It is the first step of the ablation, and a check on the others, which
-// add the same products in the same order and so give the same bits.
+// Floor: two loads per FMA, so the bandwidth of the cache is the limit. It is the first step of the ablation, and a
+// check on the other kernels, which add the same products in the same order and so give the same bits.
 #include "im2win.cuh"
 
 #ifndef ROWS

@@ -1,15 +1,16 @@
 // Im2win convolution, high-performance form: a block multiplies tiles of filters and of the window tensor.
 //
-// The product itself, its tunables and the steps of the ablation: `product_tile.cuh`. Where its factors come from:
-// `im2win_gather.cuh`. IMPLICIT 1 takes the window tensor's elements from the images as they are needed, so that the tensor
-// is neither written nor read; both give the same bits.
-// Where tiles are too few to fill a device, blocks share K: each sums `segment_tiles` tiles of it. The first stores its sums in
-// the output; what becomes of the others' gives the same bits either way, as they are added in order:
+// For the product itself, its tunables and the steps of the ablation see `product_tile.cuh`; for how its operands are
+// loaded see `im2win_gather.cuh`. IMPLICIT 1 takes the window tensor's elements from the images as they are needed, so
+// that the tensor is neither written nor read; both give the same bits.
+// Where there are too few tiles to fill the device, blocks split K: each sums `segment_tiles` tiles of it. The first
+// stores its sums in the output. There are two ways to add the others, with the same bits, as both add in order:
 //     SERIAL_SPLIT_K 0   they go into a workspace that `add_segments.cu` adds to the output afterwards: memory for each segment;
 //     SERIAL_SPLIT_K 1   a block adds its sums to the output when its semaphore says (`split_k_semaphore.cuh`): no memory, but
 //                        a block waits for others.
 //
-// Document: Im2win, Algorithm 3, with sums of M_T x N_T, the last product filter x window, the store that ends it, and masks.
+// Document: Im2win, Algorithm 3, corrected: sums of M_T x N_T, the last product filter x window, a final store, and
+// masks.
 // Floor: the FMA rate; the copy rate (the output) where K is small.
 #include "im2win_gather.cuh"
 #include "split_k_semaphore.cuh"

@@ -1,9 +1,9 @@
-// Filters to the order that Im2win's kernels read: [filters][channels][FILTER_HEIGHT][FILTER_WIDTH] to [K][pitch] of
+// Reorders filters as Im2win's kernels read them: [filters][channels][FILTER_HEIGHT][FILTER_WIDTH] to [K][pitch] of
 // `im2win.cuh`, with zeros beyond the last filter and in TAIL rows beyond the last element.
 //
 // A block moves 32 filters x 32 elements through shared memory, so that neighbouring threads read neighbouring elements of a
 // filter and write neighbouring filters of an element.
-// Document: Im2win stores filters as [filters][channels][FILTER_WIDTH][FILTER_HEIGHT]; here they are transposed besides.
+// Document: Im2win stores filters as [filters][channels][FILTER_WIDTH][FILTER_HEIGHT]; here they are also transposed.
 // Floor: the copy rate.
 #include "im2win.cuh"
 #include "shared_tile.cuh"

@@ -1,13 +1,14 @@
-// Copies an Im2win product's factors into the tiles of `product_tile.cuh`.
+// Copies the operands of an Im2win product into the tiles of `product_tile.cuh`.
 //
 // Filters come in one of two orders:
-//     BANK 0   stored by `im2win_filters.cu`: 16 bytes a copy, quicker where blocks are many;
-//     BANK 1   as the bank holds them, 4 bytes a copy: no memory but the bank's own, which can be more than the output takes.
-// A thread keeps its columns of the output: where their values begin is worked out once (and kept in shared memory where a
-// thread has many). How far from there element k lies, the same for all columns, is worked out by TILE_K threads a tile ahead
-// and passed through shared memory, so that a copy takes two additions and no division.
-// From the window tensor, TILE_K neighbouring lanes read as many neighbouring elements of one column (what the window order
-// is for); from the images, the lanes of a warp read element k of neighbouring columns.
+//     BANK 0   stored by `im2win_filters.cu`: 16 bytes per copy, faster where there are many blocks;
+//     BANK 1   as the bank holds them, 4 bytes per copy: no second copy of the bank, which can be larger than the
+//     output.
+// A thread keeps its columns of the output: the offset at which their values begin is computed once (and kept in shared
+// memory where a thread has many). The further offset of element k, the same for all columns, is computed by TILE_K
+// threads one tile ahead and passed through shared memory, so that a copy takes two additions and no division. From the
+// window tensor, TILE_K neighbouring lanes read as many neighbouring elements of one column (the purpose of the window
+// order); from the images, the lanes of a warp read element k of neighbouring columns.
 #pragma once
 #include "im2win.cuh"
 #include "product_tile.cuh"

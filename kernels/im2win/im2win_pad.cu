@@ -1,11 +1,11 @@
-// Images with what lies around them, as float32: what a bank of filters reads in place of a window tensor.
+// Images padded with their boundary, as float32: a filter bank reads them in place of a window tensor.
 //
 //     padded[plane][y][x] = image[plane][y - top][x - left],  of rows x columns elements; outside the image by BOUNDARY.
-// A thread writes VECTOR neighbouring elements of the padded images, which are written once, front to back. A value that is
-// not finite becomes NaN, which no weight of a filter, zero among them, turns into a number. `outside` holds the bits of the
-// float that BOUNDARY_CONSTANT puts around the images. A negative `top` leaves rows out: a band begins further down.
-// Document: none; it stands where Im2win has its data transformation, and copies every element once instead of
-// FILTER_HEIGHT times.
+// A thread writes VECTOR neighbouring elements of the padded images, which are written once, front to back. A
+// non-finite value becomes NaN, which stays NaN whatever the filter's weight, even zero. `outside` holds the bits of
+// the float with which BOUNDARY_CONSTANT surrounds the images. A negative `top` skips rows: a band begins further down.
+// Document: none; it replaces Im2win's data transformation, and copies every element once instead of FILTER_HEIGHT
+// times.
 // Floor: the copy rate, images read once and padded images written once.
 #include "filter.cuh"
 

@@ -1,8 +1,9 @@
 // Window transform: images to the window tensor of `im2win.cuh`.
 //
-// A thread writes VECTOR neighbouring elements of the tensor, which is written once, front to back, whatever rows, channels
-// and images they belong to. A group that passes the end of a column of the window, of a row or of an image goes on in the
-// next one. The reads of a warp come from FILTER_HEIGHT rows of an image, neighbouring columns of each.
+// A thread writes VECTOR neighbouring elements of the tensor, which is written once, front to back, whatever rows,
+// channels and images they belong to. A group that crosses the end of a window column, of a row or of an image
+// continues in the next one. The reads of a warp come from FILTER_HEIGHT rows of an image, neighbouring columns of
+// each.
 // Document: Im2win, "The im2win data transformation algorithm".
 // Floor: the copy rate, images read once and the window tensor written once.
 #include "im2win.cuh"

@@ -1,13 +1,15 @@
-// Lets the blocks that share a tile of a result add their sums to it one after the other, in the order of their numbers.
+// Split-K semaphore: blocks that share a tile of a result add their sums to it one after the other, in the order of
+// their indices.
 //
-// `passed` counts the blocks of a tile that have been through. It is zero before a launch and, as the last block sets it back,
-// after it: the next launch in the stream finds it as this one did; launches that may run at the same time have other counters.
-// What a block wrote before `release_semaphore` is there for the block that `wait_semaphore` lets through next: thread 0
-// releases and
-// acquires for all, a barrier lies between it and the others.
+// `passed` counts the blocks of a tile that have added their sums. It is zero before a launch and, because the last
+// block resets it, after it, ready for the next launch in the stream; launches that may run concurrently have separate
+// counters.
+// What a block wrote before `release_semaphore` is visible to the next block that passes `wait_semaphore`: thread 0
+// releases and acquires for all, and a barrier separates it from the other threads.
 //
-// Nobody waits for ever: a block waits for blocks of lower index alone, and devices start blocks in the order of their index
-// (scans of one pass rely on it, too). So the lowest block that has not ended runs, and all that it could wait for have ended.
+// There is no deadlock: a block waits only for blocks of lower index, and devices start blocks in the order of their
+// index (single-pass scans rely on this, too). So the lowest unfinished block is running, and all blocks that it could
+// wait for have finished.
 #pragma once
 
 __device__ __forceinline__ int acquired(const int* counter) {

@@ -1,10 +1,10 @@
-// What a filter kernel is asked for: types, taps, sizes, boundary, rounding.
+// The parameters of a filter kernel: types, taps, sizes, boundary, rounding.
 //
-// result[y][x] = sum over f, e of taps[f][e] * image[y + f - TOP][x + e - LEFT]   (correlation, no flip)
-// Images are dense (row after row), a stack is dense too. What lies outside an image follows from BOUNDARY, with the names
-// of scipy.ndimage; no padded copy exists. A result may be smaller than its image ("valid": LEFT = TOP = 0).
-// The taps are an argument of the kernel: constant memory of that launch, so other taps need no other kernel.
-// Integer results that did not fit their type are counted: a thread adds its own to `*clipped` once (null: to nothing).
+// result[y][x] = sum over f, e of taps[f][e] * image[y + f - TOP][x + e - LEFT]   (correlation, no flip) Images are
+// dense (row after row), and so are stacks. BOUNDARY defines what lies outside an image, with the names of
+// scipy.ndimage; no padded copy is stored. A result may be smaller than its image ("valid": LEFT = TOP = 0). The taps
+// are an argument of the kernel: constant memory of that launch, so other taps need no recompilation. Integer results
+// that did not fit their type are counted: a thread adds its count to `*clipped` once (null: nowhere).
 #pragma once
 
 #ifndef IMAGE_TYPE
@@ -77,7 +77,7 @@ __device__ __forceinline__ bool is_inside(int index, int size) { return (unsigne
 __device__ __forceinline__ float multiply_add(float a, float b, float c) { return fmaf(a, b, c); }
 __device__ __forceinline__ double multiply_add(double a, double b, double c) { return fma(a, b, c); }
 
-// What the compiler shall keep in registers, not work out anew in every step.
+// What the compiler shall keep in registers, not recompute in every step.
 __device__ __forceinline__ int in_register(int value) {
 #ifdef __CUDA_ARCH__
     asm volatile("" : "+r"(value));
@@ -97,7 +97,7 @@ __device__ __forceinline__ T* in_register(T* address) {  // of device memory, wh
 __device__ __forceinline__ int source_index(int index, int size) {
     if (is_inside(index, size)) return index;
 #if BOUNDARY == BOUNDARY_REFLECT || BOUNDARY == BOUNDARY_MIRROR
-    const int twice = BOUNDARY == BOUNDARY_MIRROR;  // 1: the elements at the rim do not occur twice
+    const int twice = BOUNDARY == BOUNDARY_MIRROR;  // 1: the elements at the edge do not occur twice
     if (twice && size == 1) return 0;
     // Once, but for filters larger than the image: no division.
     do index = index < 0 ? twice - 1 - index : 2 * size - 1 - twice - index;
@@ -113,7 +113,7 @@ __device__ __forceinline__ int source_index(int index, int size) {
 }
 
 // What is the same in all lanes of a warp. From a shuffle the compiler knows it too: branches on it, and on what follows from
-// it, then need no code for lanes that part and meet again, and it is worked out once.
+// it, then need no code for lanes that diverge and reconverge, and it is computed once.
 __device__ __forceinline__ int same_in_warp(int value) { return __shfl_sync(ALL_LANES, value, 0); }
 
 // The sub-block of a warp: the same rows of COLUMNS * WARP neighbouring columns.

@@ -1,4 +1,4 @@
-// How the warps of `product_tile.cuh` multiply a tile of filters and one of values: by multiply-adds.
+// How the warps of `product_tile.cuh` multiply a tile of filters and a tile of values: with FMA instructions.
 #pragma once
 
 // A lane's share of a row of a tile: vectors, with those of the other lanes between them.

@@ -1,5 +1,5 @@
-// Packed integers as floats without a conversion: the bits of an integer become the mantissa of a float, which adds `lift` to
-// it. Conversions take four times the room of other instructions.
+// Packed integers to floats by magic-number conversion: the bits of an integer become the mantissa of a float, which
+// adds `lift` to it. Conversion instructions have a quarter of the throughput of others.
 #pragma once
 
 template <typename T>

@@ -1,7 +1,8 @@
-// Products of half precision matrices by a warp, on tensor cores (sm_80 on); sums are float.
+// Products of fp16 matrices by a warp, on tensor cores (sm_80 on); sums are float.
 //
-// Fragments as PTX names them for m16n8k16: lane 4 g + t holds of A, rows g and g + 8, columns 2 t and 2 t + 1, then the same
-// rows eight columns further; of B the same of its columns; of the sums, rows g and g + 8, columns 2 t and 2 t + 1.
+// Fragments as PTX names them for m16n8k16: lane 4 g + t holds, of A, rows g and g + 8, columns 2 t and 2 t + 1, then
+// the same rows eight columns further; of B, the same with columns for rows; of the sums, rows g and g + 8, columns 2 t
+// and 2 t + 1.
 #pragma once
 
 // Keeps the compiler from making a value again wherever it is used.

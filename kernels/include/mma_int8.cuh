@@ -1,7 +1,8 @@
 // Products of matrices of bytes by a warp, on tensor cores (sm_80 on); sums are whole numbers of 32 bits.
 //
-// Fragments as PTX names them for m16n8k32: lane 4 g + t holds of A, rows g and g + 8, columns 4 t to 4 t + 3, then the same
-// rows sixteen columns further; of B the same of its columns; of the sums, rows g and g + 8, columns 2 t and 2 t + 1.
+// Fragments as PTX names them for m16n8k32: lane 4 g + t holds, of A, rows g and g + 8, columns 4 t to 4 t + 3, then
+// the same rows sixteen columns further; of B, the same with columns for rows; of the sums, rows g and g + 8, columns 2
+// t and 2 t + 1.
 #pragma once
 
 // sum[16 x 8] += A[16 x 32] * B[32 x 8].

@@ -1,11 +1,11 @@
 // Products of float matrices by a warp, on tensor cores (sm_80 on): three products in TF32 for one in float.
 //
-// A value is the sum of its upper part, rounded to the 11 bits of TF32, and of what that left, which 11 more bits hold to one
-// bit in the last place of a float. The product of the two lower parts, below 2^-22 of the whole, is left out.
+// A value is the sum of its upper part, rounded to the 11 bits of TF32, and the remainder, which 11 more bits represent
+// to one bit in the last place of a float. The product of the two lower parts, below 2^-22 of the whole, is omitted.
 // Infinities become NaN.
 //
-// Fragments as PTX names them for m16n8k8: lane 4 g + t holds of A, rows g and g + 8 of column t, then of column t + 4; of B,
-// rows t and t + 4 of column g; of the sums, rows g and g + 8, columns 2 t and 2 t + 1 each.
+// Fragments as PTX names them for m16n8k8: lane 4 g + t holds, of A, rows g and g + 8 of column t, then of column t +
+// 4; of B, rows t and t + 4 of column g; of the sums, rows g and g + 8, columns 2 t and 2 t + 1 each.
 #pragma once
 
 struct Parts {

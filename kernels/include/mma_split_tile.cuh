@@ -1,16 +1,18 @@
-// How the warps of `product_tile.cuh` multiply a tile of filters and one of values: on tensor cores, by `mma_split.cuh`.
+// How the warps of `product_tile.cuh` multiply a tile of filters and a tile of values: on tensor cores, with
+// `mma_split.cuh`.
 //
-// Which filter and column of the warp's tile is which row and column of a product is free to choose. Here a lane reads four
-// neighbouring ones at once, for four products, without bank conflicts; the sums that it ends up with are four rows and four
-// columns each that lie as those of `fma_tile.cuh` do for eight by four lanes, so that they are stored in the same way.
-// With G(g) = 4 (g % 2) + g / 2, the lane's `lane_m`: row g of products 2 v and 2 v + 1 are filters 32 v + 4 G(g) and the three
-// after it (g + 8 takes the odd ones of each pair); column g of products 4 w ... 4 w + 3 are columns 32 w + 4 G(g) ... + 3.
-// The sums of a lane for columns 2 t and 2 t + 1 are then columns 32 w + 4 t ... + 3 and those 16 further.
+// The mapping from filters and columns of the warp's tile to rows and columns of the products can be chosen freely.
+// Here a lane reads four adjacent ones at once, for four products, without bank conflicts; its sums are then blocks of
+// four rows and four columns, arranged as those of `fma_tile.cuh` are for eight by four lanes, so that they are stored
+// in the same way. With G(g) = 4 (g % 2) + g / 2, the lane's `lane_m`: row g of products 2 v and 2 v + 1 are filters 32
+// v + 4 G(g) and the three after it (g + 8 takes the odd ones of each pair); column g of products 4 w ... 4 w + 3 are
+// columns 32 w + 4 G(g) ... + 3. The sums of a lane for columns 2 t and 2 t + 1 are then columns 32 w + 4 t ... + 3 and
+// those 16 further.
 // Whole planes are read an element at a time: column g of product u is column 8 u + G(g).
 //
-// The tensor cores cut off what does not fit their sums: the products of a tile are summed there, the tiles' sums by additions.
-// Of 1152 positive products, 16 or 32 a tile, sums are then off by a quarter of 2e-6 of the sum of sizes; by nine times that
-// without the additions (`test_split_on_host.py`, which cuts off as sm_80 does).
+// Tensor cores truncate their sums: they sum the products of one tile, and ordinary additions sum the tiles. With 1152
+// positive products, 16 or 32 per tile, the error is then a quarter of 2e-6 of the sum of magnitudes; nine times that
+// without the additions (`test_split_on_host.py`, which truncates as sm_80 does).
 #pragma once
 #include "mma_split.cuh"
 

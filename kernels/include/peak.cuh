@@ -1,6 +1,6 @@
-// The peak of one plane, by one block: where it is highest, the highest other local maximum, and the 5 x 5 values around.
-// The same rules as xcorr_app/correlation/peaks.py: of equal values the first counts; a rival is at least RIVAL_DISTANCE
-// away along an axis and not on the plane's rim, and no neighbour of it is higher.
+// The peak of one plane, by one block: where it is highest, the highest other local maximum, and the 5 x 5 values
+// around. The same rules as xcorr_app/correlation/peaks.py: of equal values the first counts; a rival is at least
+// RIVAL_DISTANCE away along an axis and not on the plane's edge, and none of its neighbours is higher.
 #pragma once
 
 #define PEAK_SIDE 5
@@ -77,7 +77,7 @@ __device__ __forceinline__ void find_peak(const Score& score, const Sum* sums, f
     const Candidate best = best_of_block<WARP_COUNT>(own, scratch);
     const bool found = best.value > MINUS_INFINITY;
     const int iy = found ? best.index / width : 0, ix = found ? best.index % width : 0;
-    // Without a rim along an axis of one element, its neighbours are the element itself.
+    // An axis of one element has no edge: its neighbours are the element itself.
     const int down = height > 1 ? width : 0, right = width > 1 ? 1 : 0;
     Candidate rival = {MINUS_INFINITY, 0x7fffffff};
     for (Walk at((int)threadIdx.x, WARP_COUNT * 32, width); at.index < count; at.advance()) {

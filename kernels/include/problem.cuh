@@ -1,11 +1,11 @@
-// What a correlation kernel is asked for: sizes, window of shifts, which left meets which right.
+// The parameters of a correlation kernel: sizes, window of shifts, which left is paired with which right.
 //
 // Plane of one pair, for the shift (dy, dx) = (shift_y0 + iy, shift_x0 + ix):
 //     plane[iy][ix] = sum over y, x of left[y + dy][x + dx] * right[y][x],  terms outside a matrix being zero.
-// Matrices are dense (row after row), a stack is dense too. Pair p takes left p / rights_per_left and right
-// p % rights, which is one-to-one, one-to-many, n-to-mn (rights = n * m) and n-to-m (rights = m) at once.
-// Element offsets are 64 bits wide. Numbers of pairs, blocks and workers of one launch are not: a launcher hands larger
-// batches over in parts (64-bit division is a function call, and a call costs a stack frame).
+// Matrices are dense (row after row), and so are stacks. Pair p takes left p / rights_per_left and right p % rights,
+// which covers one-to-one, one-to-many, n-to-mn (rights = n * m) and n-to-m (rights = m).
+// Element offsets are 64 bits wide. Numbers of pairs, blocks and workers of one launch are not: a launcher divides
+// larger batches into parts (64-bit division is a function call, and a call costs a stack frame).
 #pragma once
 
 #ifndef LEFT_TYPE

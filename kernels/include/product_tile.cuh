@@ -1,16 +1,17 @@
 // A block's share of a matrix product filters[M x K] * values[K x N]: tiles in shared memory, sums in registers.
 //
-// A block owns TILE_M rows (filters) x TILE_N columns and walks along K, TILE_K elements at a time. Both tiles lie with k
-// slowest. A thread adds the outer product of MICRO_M filter and MICRO_N column elements to as many sums; each sum is formed
-// by one thread, in the order of k, so that no tunable changes a bit but these two. WARPS_K shares the rows of every tile
-// among groups of warps, for few columns and many k; `product_sum.cuh` then adds up the groups' sums. SPLIT multiplies on
-// tensor cores: see `mma_split_tile.cuh`, beside `fma_tile.cuh`.
-// A kernel brings an object whose `next(buffer)` starts the copies of the next TILE_K elements of both factors, beginning with
-// the first: see `im2win_gather.cuh`. What lies beyond K must be zero in both factors; what lies beyond M or N may be any
-// number, as its sums are not stored.
-// Filters come from memory stored [K][pitch], the pitch a multiple of 4, with rows of zeros up to the end of the last tile.
-// PLANE: values lie [IMAGES][TILE_K][PLANE] in the tile, so that small planes of any size are copied 16 bytes at a time; a
-// block's columns are those of whole planes, as many as TILE_N holds, and a thread's lie LANES_N apart.
+// A block computes TILE_M rows (filters) x TILE_N columns and loops over K, TILE_K elements at a time. In both tiles k
+// is the slowest index. A thread adds the outer product of MICRO_M filter and MICRO_N column elements to as many sums;
+// each sum is formed by one thread, in the order of k, so that no tunable changes a bit of the result except the
+// following two. WARPS_K splits the rows of every tile among groups of warps, for few columns and many k;
+// `product_sum.cuh` then adds the groups' sums. SPLIT multiplies on tensor cores: see `mma_split_tile.cuh`, the
+// counterpart of `fma_tile.cuh`. A kernel supplies an object whose `next(buffer)` starts the copies of the next TILE_K
+// elements of both operands, beginning with the first: see `im2win_gather.cuh`. Elements beyond K must be zero in both
+// operands; those beyond M or N may have any value, as their sums are not stored. Filters are stored in memory as
+// [K][pitch], the pitch a multiple of 4, with rows of zeros up to the end of the last tile.
+// PLANE: the layout of values in the tile is [IMAGES][TILE_K][PLANE], so that small planes of any size are copied 16
+// bytes at a time; a block's columns are those of whole planes, as many as TILE_N holds, and a thread's columns are
+// LANES_N apart.
 //
 // Steps of the ablation, one define each:
 //     MICRO_M, MICRO_N   1: no micro-kernel, two shared loads for an FMA

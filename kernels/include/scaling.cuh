@@ -1,8 +1,9 @@
-// How a matrix is brought into half precision: value -> (value - centre) * factor.
+// How a matrix is converted to fp16: value -> (value - centre) * factor.
 //
 // The centre is the mean, a whole number for integers, and the factor is the power of two that brings the standard
-// deviation into [1/2, 1): whole numbers of up to 11 bits around the centre stay exact, and no value can overflow, as none
-// of n lies further than sqrt(n) standard deviations from the mean (n < 2^31: 46341 < 65504). Needs `zncc.cuh`.
+// deviation into [1/2, 1): whole numbers of up to 11 bits around the centre stay exact, and no value can overflow, as
+// none of n values is further than sqrt(n) standard deviations from the mean (n < 2^31: 46341 < 65504). Needs
+// `zncc.cuh`.
 #pragma once
 
 struct Scaling {
@@ -19,7 +20,7 @@ __device__ __forceinline__ Scaling scaling_of(const Moments& whole, double eleme
     return scaling;
 }
 
-// A sum of products of scaled values brought back, exactly where it is in range. Of units on both sides of one, as for values
+// A sum of products of scaled values scaled back, exactly where it is in range. Of units on both sides of one, as for values
 // around 1e30 against 1e-30, either alone might leave the range; of two on the same side, their product might.
 __device__ __forceinline__ float unscaled(float sum, const Scaling& a, const Scaling& b) {
     const float first = 1.0f / a.factor, second = 1.0f / b.factor;

@@ -36,7 +36,7 @@ template <int COLUMNS, int PITCH, int BLOCK_WARPS, typename Element>
 __device__ __forceinline__ void stage(float* tile, const Element* matrix, int width, int y_last, int y, int x, int rows,
                                       int period, int warp, int lane) {
     if (IsFloat<Element>::VALUE && ((x | width) & 3) == 0 && ((unsigned long long)matrix & 15) == 0) {
-        constexpr int FOURS = COLUMNS / 4;  // no four straddles the matrix's rim
+        constexpr int FOURS = COLUMNS / 4;  // no group of four straddles the matrix's edge
 #pragma unroll 1
         for (int i = warp * 32 + lane; i < rows * FOURS; i += BLOCK_WARPS * 32) {
             const int row = i / FOURS, column = i % FOURS * 4;

@@ -1,6 +1,6 @@
-// Sums over the 32 lanes of COUNT values a lane holds, by halving: in each step a lane hands half of its values to its
-// partner and adds what it receives, so 32 lanes end with ceil(COUNT / 32) finished sums each instead of all of them.
-// COUNT + 31 shuffles or so, against 5 * COUNT for one tree per value.
+// Sums over the 32 lanes of the COUNT values that each lane holds, by recursive halving: in each step a lane hands half
+// of its values to its partner and adds what it receives, so 32 lanes end with ceil(COUNT / 32) finished sums each
+// instead of all of them. About COUNT + 31 shuffles, against 5 * COUNT for one tree per value.
 #pragma once
 
 template <int COUNT, int DISTANCE>

@@ -1,4 +1,4 @@
-// Zero-mean normalised correlation of one pair over its true overlap, from the plain sum and tables of rectangle sums.
+// Zero-mean normalised correlation of one pair over its true overlap, from the plain sum and summed-area tables.
 //
 //     (Sfg - Sf Sg / n) / sqrt((Sff - Sf^2 / n) (Sgg - Sg^2 / n))
 //
@@ -6,7 +6,7 @@
 // row edge and a column edge (summed_area.cu); a rectangle is a difference of four of them. Which edges belong to a shift
 // is in `rows` and `columns`: five integers a shift, {left first, left last, right first, right last, overlapping elements}.
 //
-// CENTRED: the sums at hand are D = sum of (f - cL) (g - cR), each matrix less its centre (scaling.cuh). The covariance
+// CENTRED: the sums given are D = sum of (f - cL) (g - cR), each matrix minus its centre (scaling.cuh). The covariance
 // then takes Sf - n cL and Sg - n cR for Sf and Sg, and the plain sum is Sfg = D + cL (Sg - n cR) + cR Sf.
 #pragma once
 

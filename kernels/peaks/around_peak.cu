@@ -1,11 +1,11 @@
-// What the check of a measured shift needs, straight from the definition: at each of the 5 x 5 shifts around it the sums of
+// Sums for checking a measured shift, directly from the definition: at each of the 5 x 5 shifts around it the sums of
 // f, f^2, g, g^2 and f g over the overlap, where f = left[y + dy][x + dx] and g = right[y][x], in double precision.
 //
-// A block takes one shift of one pair, a warp every WARPS-th row of the overlap, a lane every 32nd column. Shares no code with
-// the kernels whose results it checks, and no sum with another shift.
+// A block takes one shift of one pair, a warp every WARPS-th row of the overlap, a lane every 32nd column. It shares no
+// code with the kernels whose results it checks, and no sums between shifts.
 //
-// Document: none; Lewis 1995, "Fast normalized cross-correlation", for what the sums are for. Floor: 25 reads of both images
-// from the cache.
+// Document: none; Lewis 1995, "Fast normalized cross-correlation", for the purpose of the sums. Floor: 25 reads of both
+// images from the cache.
 #include "problem.cuh"
 #include "warp.cuh"
 

@@ -1,29 +1,30 @@
-// Exact neighbourhoods of peaks: the SIDE x SIDE sums around every pair's peak in single precision, and their scores, for
-// records (peak.cuh) of peaks that were searched in sums of lower precision, as those of hankel.cu are.
+// Exact neighbourhoods of peaks: the SIDE x SIDE sums around every pair's peak in single precision, and their scores,
+// for records (peak.cuh) of peaks that were found in sums of lower precision, such as those of hankel.cu.
 //
-// Sub-pixel places need the nine nearest values (SIDE 3). The ring around these, 16 values two shifts from the peak, is needed
-// only where one of its values in lower precision comes within RING_MARGIN of the peak, and may be the better one (SIDE 5).
-// So with RING_MARGIN defined a launch leaves the records of the other kind alone: one of SIDE 3 first, then one of SIDE 5
-// for what the first has left. The choice is in the records themselves; most blocks of one of the two end at once.
+// Sub-pixel positions need the nine nearest values (SIDE 3). The ring around these, 16 values two shifts from the peak,
+// is needed only where one of its values in lower precision comes within RING_MARGIN of the peak, and may be the higher
+// one (SIDE 5). So with RING_MARGIN defined a launch skips the records of the other kind: a launch with SIDE 3 comes
+// first, then one with SIDE 5 for the records that the first skipped. The records themselves contain the choice; in one
+// of the two launches most blocks exit immediately.
 //
-// Every pair has its own shift, so pairs share nothing but memory. A lane owns four neighbouring columns of the right matrix
-// and walks down a strip of its rows. Its last SIDE rows stay in a ring of registers; each row of left meets all of them, 36
-// or 100 products for six or eight elements of left and four of right. Rows are read as float4s: one for right, two or three
-// for left. Where the elements that count begin among those that are read is one of four places, the same for all of a pair:
-// for SIDE 3 each has its own instructions, for SIDE 5 the elements are selected. (Reads of 4 bytes that straddle two lines of
-// 128 bytes were what bound a lane with one column.) Rows are loaded AHEAD rows early; the ring of registers has room for
-// them.
+// Every pair has its own shift, so pairs share nothing but memory. A lane processes four neighbouring columns of the
+// right matrix, down a strip of its rows. Its last SIDE rows stay in a ring of registers; each row of left is
+// multiplied with all of them, 36 or 100 products for six or eight elements of left and four of right. Rows are read as
+// float4s: one for right, two or three for left. The needed elements begin at one of four offsets within those that are
+// read, the same for the whole pair: for SIDE 3 each offset has its own instructions, for SIDE 5 the elements are
+// selected. (With one column per lane, 4-byte reads that straddle two lines of 128 bytes were the limit.) Rows are
+// loaded AHEAD rows early; the ring of registers has room for them.
 // LANES lanes share a strip. Matrices whose rows are not all aligned are read element by element.
-// Lanes fold their sums (warp_reduce.cuh), everything after that is added in double precision, in a fixed order: the warps
-// of a block, then the blocks of a pair, by the one that comes last. Every run gives the same bits.
+// Lanes reduce their sums (warp_reduce.cuh); everything after that is added in double precision, in a fixed order: the
+// warps of a block, then the blocks of a pair, by the last block to finish. Every run gives the same bits.
 //
-// The record gets the exact value and the exact values around, NaN for the ring where it was not needed; its place and its
-// rival stay. Where a neighbour is the better peak, the row becomes -1 - row: ask another engine. A record without a peak
-// stays as it is.
-// Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: one read of the rights, or 9 (25) FMA an
-// element;
-// of the 43 to 46 (129) instructions of four columns' row 36 (100) are FMA; of two types of integers it has 66 (152).
-// On an H200 0.28 us (0.47) a frame of 512 x 512 float32, of which a read takes 0.22; 0.25 (0.51) of uint16.
+// The record receives the exact value and the exact values around it, NaN for the ring where it was not needed; its
+// position and its rival are kept. Where a neighbour is higher, the row becomes -1 - row, which means: use another
+// engine. A record without a peak stays unchanged.
+// Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: one read of the rights, or 9 (25) FMA
+// per element; of the 43 to 46 (129) instructions for a row of four columns 36 (100) are FMA; for two integer types it
+// has 66 (152).
+// On an H200 0.28 us (0.47) per frame of 512 x 512 float32, of which reading takes 0.22; 0.25 (0.51) for uint16.
 #ifndef SIDE
 #define SIDE 5  // or 3
 #endif
@@ -53,7 +54,7 @@
 
 #define SHIFTS (SIDE * SIDE)
 #define OWN 4                  // columns of a lane
-#define SPAN (OWN + SIDE - 1)  // columns of left that they meet
+#define SPAN (OWN + SIDE - 1)  // columns of left that they need
 #define READ (3 * OWN)         // columns of left that are read for them, at most
 #define ROUND (SIDE + AHEAD)   // rows after which the ring is where it was: those in use and those on their way
 #define AROUND (PEAK_SIDE * PEAK_SIDE)  // values around a record's peak
@@ -107,7 +108,7 @@ struct Columns {
     float right[ROUND][OWN];
     Sum sum[SHIFTS];
 
-    // At a matrix's rim and below the strip, what lies outside has the value that adds nothing.
+    // At a matrix's edge and below the strip, elements outside have the value that adds nothing.
     template <Reading READING, typename Element>
     static __device__ __forceinline__ Packed<Element> read(const Element* at, unsigned inside, Element outside) {
         Packed<Element> quad = {};
@@ -137,7 +138,7 @@ struct Columns {
     __device__ __forceinline__ float left_value(int slot, int i) const {
         return left_read[slot][i / OWN].value(i % OWN, left_centre);
     }
-    // The products of a row of left with the rows of right that meet it.
+    // The products of a row of left with the rows of right that overlap with it.
     template <int OFFSET>
     __device__ __forceinline__ void multiply(int slot) {
         float left[SPAN];
@@ -320,7 +321,7 @@ __device__ __forceinline__ void rewrite(const Problem& p, const Score& score, do
     if (better) record[0] = -1 - record[0];
 }
 
-// What a block keeps in shared memory, as the walk leaves no registers for it.
+// What a block keeps in shared memory, as the loop leaves no registers for it.
 struct Kept {
     double partial[WARPS * SHIFTS];
     int pair, segment, is_last;

@@ -1,9 +1,10 @@
-// The peak of every plane of a batch, with or without zero-mean normalisation: a block takes one plane of plain sums, keeps
-// its scores in shared memory and writes 29 numbers (peak.cuh). For planes that another kernel has made,
-// whose window is too wide for one block; combined_peak.cu does without the plane. With CENTRED the planes hold sums of
-// centred products (zncc.cuh), as hankel.cu writes them. Floor: one read of the planes; of one plane it is the time that a
-// score takes (loads of the tables, a division and the rest in double precision, one after the other), so a thread has few.
-// Document: "Normalisation", beside the chapter on the definition-based cross-correlation.
+// The peak of every plane of a batch, with or without zero-mean normalisation: a block takes one plane of plain sums,
+// keeps its scores in shared memory and writes 29 numbers (peak.cuh). For planes that another kernel wrote, whose
+// window is too wide for one block; combined_peak.cu needs no plane. With CENTRED the planes contain sums of centred
+// products (zncc.cuh), as hankel.cu writes them. Floor: one read of the planes; for a single plane it is the latency of
+// a score (loads of the tables, a division and the rest in double precision, one after the other), so a thread has few
+// scores.
+// Document: "Normalisation", which accompanies the chapter on definition-based cross-correlation.
 #ifndef WARPS
 #define WARPS 8
 #endif

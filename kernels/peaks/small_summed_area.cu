@@ -1,8 +1,8 @@
-// Overlap sums of small matrices: the summed-area table (see summed_area.cu) in one launch, a block a matrix.
+// Summed-area tables of small matrices (see summed_area.cu) in one launch, one block per matrix.
 //
-// A warp takes a band of rows: lanes add up columns, then a scan along the lanes gives the sums left of every column, of
-// which those at column edges are kept. At the end every thread runs down the bands of its column edges. The order is fixed:
-// the same bits every run. `Right` is the type of the matrices, lefts or rights.
+// A warp processes a band of rows: lanes add up columns, then a scan along the lanes gives the sums left of every
+// column, of which those at column edges are kept. At the end every thread accumulates the bands of its column edges
+// downwards. The order is fixed: the same bits every run. `Right` is the type of the matrices, lefts or rights.
 // Document: as summed_area.cu. Floor: one read of the pixels and one write of the table.
 #include "problem.cuh"
 #include "zncc.cuh"

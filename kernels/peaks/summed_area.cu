@@ -1,18 +1,19 @@
-// Overlap sums: the summed-area table of every matrix, in one launch and one pass over the pixels.
+// Summed-area tables: that of every matrix, in one launch and one pass over the pixels.
 //
-// The overlap of a shift is a rectangle of the matrix. All rectangles of a window begin and end at a few rows and columns
-// (within +-S pixels at 2 S + 2 of each), the edges. table[i][j] = moments of all pixels above row edge i and left of column
-// edge j; row and column 0 are zero.
+// The overlap of a shift is a rectangle of the matrix. All rectangles of a window begin and end at a few rows and
+// columns (2 S + 2 of each for shifts within +-S pixels), called edges. table[i][j] = moments of all pixels above row
+// edge i and left of column edge j; row and column 0 are zero.
 //
-// Lefts and rights go through the same kernel: `Right` is the type of whichever they are.
-// A block takes a strip of up to 32 rows, which row edges cut into bands. A thread adds up four columns; where a band ends, a
-// scan along the warp and the sums of the warps before give the moments left of every column edge: a line of `cells`. The
-// block that comes last of a matrix adds these lines up downwards. Floats are added up in double precision, integers in
-// integers. The order is fixed: the same bits every run.
-// What covers the distance to memory is bytes on their way: two times ROWS_AT_ONCE rows a thread, brought to shared memory
-// past the registers, and strips so short that one image keeps every multiprocessor busy.
-// `strips` has four numbers a strip: first row, end, first band, and a bit for every row after which a band ends.
-// Document: "Normalisation", beside the chapter on the definition-based cross-correlation. Floor: one read of the pixels.
+// Lefts and rights use the same kernel: `Right` is the type of whichever it processes.
+// A block processes a strip of up to 32 rows, which row edges divide into bands. A thread adds up four columns; where a
+// band ends, a scan along the warp and the sums of the preceding warps give the moments left of every column edge: a
+// line of `cells`. The last block of a matrix to finish accumulates these lines downwards. Floats are added in double
+// precision, integers in integers. The order is fixed: the same bits every run. Memory latency is hidden by loads in
+// flight: two times ROWS_AT_ONCE rows per thread, copied to shared memory without passing through registers, and strips
+// short enough that one image keeps every multiprocessor busy.
+// `strips` has four numbers per strip: first row, end, first band, and a bit for every row after which a band ends.
+// Document: "Normalisation", which accompanies the chapter on definition-based cross-correlation. Floor: one read of
+// the pixels.
 #include "problem.cuh"
 #include "shared_tile.cuh"
 #include "zncc.cuh"
@@ -23,7 +24,7 @@
 #define THREADS 128
 #endif
 #ifndef ROWS_AT_ONCE
-#define ROWS_AT_ONCE 4  // rows that are sent for at once
+#define ROWS_AT_ONCE 4  // rows whose loads are issued together
 #endif
 #ifndef MIN_BLOCKS
 #define MIN_BLOCKS (THREADS < 128 ? 8 : 768 / THREADS)

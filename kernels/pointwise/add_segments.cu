@@ -1,8 +1,9 @@
-// Adds the sums of the further segments of K to those of the first: output[i] += workspace[0][i], workspace[1][i] ...
+// Adds the sums of all other segments of K to those of the first: output[i] += workspace[0][i], workspace[1][i] ...
 //
-// A thread owns VECTOR neighbouring elements and adds the segments in their order, so that every run gives the same bits.
-// Document: none; neither Im2win nor pointwise convolution has such a step: their grids leave devices half empty where planes
-// are small.
+// A thread processes VECTOR neighbouring elements and adds the segments in order, so that every run gives the same
+// bits.
+// Document: none; neither Im2win nor pointwise convolution has such a step: their grids leave much of the device idle
+// where planes are small.
 // Floor: the copy rate, segments + 1 passes over the output, most of them in the cache.
 #ifndef VECTOR
 #define VECTOR 4  // elements of a thread: 4 or 1; 4 needs a whole number of them

@@ -1,14 +1,16 @@
 // Channel mixing, streaming form for few channels: every pixel's channel vector times a matrix, in one read and one write.
 //
 // result[k][pixel] = sum over c of matrix[k][c] * image[c][pixel]. The matrix is an argument of the kernel, so that a
-// multiply-add takes its element from constant memory. Planes ([outer][channel][inner], INTERLEAVED 0): a thread owns PIXELS
-// pixels and FILTERS results of each; it walks along the channels with LOADS of them in flight, VECTOR pixels a load, the
-// lanes' vectors side by side. More results than FILTERS are the share of the next block, which finds the pixels in the cache.
-// Interleaved ([pixel][channel]): a thread owns PIXELS neighbouring pixels with all their channels, and moves the whole chunk
-// in vectors as wide as its size allows (ALIGNED 0: element by element, where the arrays begin off such an address).
+// multiply-add takes its element from constant memory. Planes ([outer][channel][inner], INTERLEAVED 0): a thread
+// computes FILTERS results for each of PIXELS pixels; it loops over the channels with LOADS of them in flight, VECTOR
+// pixels per load, and the lanes' vectors are contiguous. Further results are computed by the next block, which finds
+// the pixels in the cache.
+// Interleaved ([pixel][channel]): a thread processes PIXELS neighbouring pixels with all their channels, and reads and
+// writes the whole chunk in vectors as wide as its size allows (ALIGNED 0: element by element, where the arrays are not
+// aligned to that size).
 //
-// Document: pointwise convolution; of its tiles only the thread's is left, since nothing is shared but the matrix.
-// Floor: the copy rate, each value read and written once; the FMA rate from some 30 channels on.
+// Document: pointwise convolution; of its tiles only the thread tile remains, since only the matrix is shared.
+// Floor: the copy rate, each value read and written once; the FMA rate from about 30 channels on.
 #include "mix.cuh"
 
 #ifndef CHANNELS
@@ -76,7 +78,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     Result* to = results + ((long long)image * RESULTS + group * FILTERS) * m.inner + first;
     const long long left = m.inner - first;  // pixels from the thread's first on; a vector is inside as a whole, or not
 
-    // Without a branch: what lies beyond the plane is read as its first pixels are, and not stored.
+    // Without a branch: for elements beyond the plane its first pixels are read, and nothing is stored.
     if (left <= 0) from -= first;
     auto row_at = [&](const Image* channel) {
         Row row;

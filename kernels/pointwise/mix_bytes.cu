@@ -1,26 +1,28 @@
-// Channel mixing of integers, streaming form by products of bytes on tensor cores (sm_80 on), for as many channels as make
-// `mix.cu` wait for multiply-adds.
+// Channel mixing of integers, streaming form with products of bytes on tensor cores (sm_80 on), for numbers of channels
+// at which multiply-adds limit `mix.cu`.
 //
-// result[k][pixel] = sum over c of matrix[k][c] * image[c][pixel], planes [outer][channel][inner] of whole vectors. A pixel is
-// one byte or two. An element of the matrix is a whole number times a power of two that its row shares, and the whole number is
-// four digits of a signed byte each. Products of bytes are exact, and so are their sums, of 32 bits. A pixel's byte b times a
-// digit d, both counted from the upper one, weighs as much as any other of the same b + d: these go into one sum. Of 16 bits
-// the sums 0 to 3 are formed, of 7 kinds of products; of 8 bits 0 to 2, of 3. What weighs less is left out.
+// result[k][pixel] = sum over c of matrix[k][c] * image[c][pixel], planes [outer][channel][inner] of whole vectors. A
+// pixel is one byte or two. An element of the matrix is a whole number times a power of two common to its row, and the
+// whole number has four digits of one signed byte each. Products of bytes are exact, and so are their 32-bit sums. The
+// product of a pixel's byte b and a digit d, both counted from the most significant, has the same weight as all others
+// with the same b + d: these go into one sum. For 16 bits sums 0 to 3 are computed, from 7 kinds of products; for 8
+// bits sums 0 to 2, from 3. Terms of lower weight are omitted.
 //
-// A warp walks over strips of 8 * VECTOR pixels: it reads the next one, multiplies the present one, 16 results at a time, and
-// writes it. The matrix's digits come from shared memory in the order of the products' fragments (`mma_int8.cuh`), 16 bytes
-// a lane. Lane 4 g + t reads VECTOR neighbouring pixels of every fourth channel from t on; byte permutations make words of the
-// same byte of a pixel in four of its channels, of which VECTOR products take a column each. With G(g) = 4 (g % 2) + g / 2,
-// column g of product j is pixel VECTOR * G(g) + j. Of the sums the lane then holds VECTOR pixels from VECTOR * t on, and those
-// 4 * VECTOR further, of two rows.
+// A warp loops over strips of 8 * VECTOR pixels: it reads the next strip, multiplies the current one, 16 results at a
+// time, and writes it. The matrix's digits come from shared memory in the order of the products' fragments
+// (`mma_int8.cuh`), 16 bytes per lane. Lane 4 g + t reads VECTOR neighbouring pixels of every fourth channel from t on;
+// byte permutations combine the same byte of a pixel in four of its channels into a word, and each of VECTOR products
+// takes one column. With G(g) = 4 (g % 2) + g / 2, column g of product j is pixel VECTOR * G(g) + j. The lane's sums
+// are then VECTOR pixels from VECTOR * t on, and those 4 * VECTOR further, for two rows.
 //
-// Precision, of 32 channels and rows whose elements stay below 2^e: a result is off by 0.002 * 2^e at most, by what is left
-// out and by the matrix's rounding, and by 0.004 for two roundings of a float up to 65536, before it is rounded half to even.
+// Precision, for 32 channels and rows whose elements stay below 2^e: before rounding half to even, the error of a
+// result is at most 0.002 * 2^e from the omitted terms and the matrix's rounding, plus 0.004 from two roundings of a
+// float up to 65536.
 //
 // Document: pointwise convolution; a one-level tile on tensor cores.
-// Floor: the copy rate, of which an H200 reaches 0.81 with 32 channels of uint16 (`mix_split.cu` 0.59). A strip of 64 pixels
-// of them is 112 products and some 770 other instructions, where 2060 cycles of a quarter of a multiprocessor are taken to
-// move it. Loads as wide as they come matter most.
+// Floor: the copy rate, of which an H200 reaches 0.81 with 32 channels of uint16 (`mix_split.cu` 0.59). A strip of 64
+// such pixels takes 112 products and about 770 other instructions, while moving it takes 2060 cycles of a quarter of a
+// multiprocessor. Using the widest possible loads matters most.
 #include "mma_int8.cuh"
 #include "mix.cuh"
 #include "shared_tile.cuh"
@@ -66,7 +68,7 @@ struct ByteMixing {
     long long inner;                     // pixels of a plane, a multiple of VECTOR
 };
 
-// Where a strip lies: its number among those of its image.
+// The position of a strip: its number among those of its image.
 struct StripPlace {
     int image, strip;
     __device__ __forceinline__ StripPlace next(const ByteMixing& m) const {
@@ -96,8 +98,8 @@ typedef Pack<unsigned, WORDS_IN> InPack;
 typedef Pack<unsigned, WORDS_OUT> OutPack;
 typedef Pack<unsigned, 4> Fragment;
 
-// The lane's pixels of a strip in its channels. What lies beyond the plane is read as its first pixels are, and not stored;
-// channels beyond the last as that one is: the matrix has zeros for them.
+// The lane's pixels of a strip in its channels. For pixels beyond the plane its first pixels are read, and nothing is
+// stored; channels beyond the last as that one is: the matrix has zeros for them.
 __device__ __forceinline__ void read_strip(const Image* images, const ByteMixing& m, const StripPlace& place, int lane,
                                            InPack (&pack)[CHANNEL_HALVES][4]) {
     const int pixel = place.strip * STRIP + VECTOR * (lane / 4 % 2 * 4 + lane / 8);
@@ -114,7 +116,7 @@ __device__ __forceinline__ void read_strip(const Image* images, const ByteMixing
         }
 }
 
-// A result of its sums, in units of sum 1; they are lifted.
+// A result from its sums, in units of sum 1; they are magic-number floats.
 __device__ __forceinline__ float total_of(const int (&sum)[SUMS][4], int e) {
     float lower = -LIFT / 256;
     // Rounded to whole units of sum 2.

@@ -1,15 +1,17 @@
-// Channel mixing, streaming form on tensor cores (sm_80 on), for as many channels as make `mix.cu` wait for multiply-adds.
+// Channel mixing, streaming form on tensor cores (sm_80 on), for numbers of channels at which multiply-adds limit
+// `mix.cu`.
 //
-// result[k][pixel] = sum over c of matrix[k][c] * image[c][pixel], planes [outer][channel][inner] of whole fours. A warp keeps
-// the whole matrix in registers, as the fragments of `mma_split.cuh`, and walks over strips of 32 pixels: it reads the
-// next one, multiplies the present one, and writes it. Nothing is shared, so there is no barrier.
-// A lane reads four neighbouring pixels of a channel at once, a column of four products each: with G(g) = 4 (g % 2) + g / 2,
-// column g of product j is pixel 4 G(g) + j. Of the sums it holds pixels 4 t ... 4 t + 3, and those 16 further, of two rows of
-// each product: the stores of four neighbouring lanes are 16 pixels of a plane.
+// result[k][pixel] = sum over c of matrix[k][c] * image[c][pixel], planes [outer][channel][inner] whose size is a
+// multiple of 4. A warp keeps the whole matrix in registers, as the fragments of `mma_split.cuh`, and loops over strips
+// of 32 pixels: it reads the next strip, multiplies the current one, and writes it. Nothing is shared, so there is no
+// barrier.
+// A lane reads four neighbouring pixels of a channel at once, one column each of four products: with G(g) = 4 (g % 2) +
+// g / 2, column g of product j is pixel 4 G(g) + j. Its sums are pixels 4 t ... 4 t + 3, and those 16 further, for two
+// rows of each product: the stores of four neighbouring lanes are 16 pixels of a plane.
 //
 // Document: pointwise convolution; a one-level tile on tensor cores, three products in TF32 for one in float.
-// Floor: the copy rate. Of 32 channels, 96 products take some 620 cycles of a quarter of a multiprocessor a strip, where
-// float32 and uint16 take 2050 and 1020 to move.
+// Floor: the copy rate. With 32 channels, the 96 products of a strip take about 620 cycles of a quarter of a
+// multiprocessor, while moving float32 and uint16 takes 2050 and 1020.
 #include "mix.cuh"
 #include "mma_split.cuh"
 
@@ -37,7 +39,7 @@ struct SplitMixing {
 
 typedef Pack<Image, 4> ImagePack;
 
-// Where a pixel of a strip lies.
+// The position of a strip's pixel.
 struct StripPlace {
     long long image;
     int pixel;
@@ -48,7 +50,8 @@ struct StripPlace {
     }
 };
 
-// The lane's pixels of a strip in the first channel. What lies beyond the plane is read as its first pixels are, not stored.
+// The lane's pixels of a strip in the first channel. For pixels beyond the plane its first pixels are read, and nothing
+// is stored.
 __device__ __forceinline__ const Image* strip_start(const Image* images, const SplitMixing& m, int strip, int lane) {
     const StripPlace place(m, strip, 4 * (lane / 4 % 2 * 4 + lane / 8));
     return images + place.image * CHANNELS * m.inner + (place.pixel < m.inner ? place.pixel : 0);

@@ -1,13 +1,15 @@
 // Pointwise convolution with dynamic blocking: a matrix times every pixel's channel vector, cut as `pointwise/planner.py` says.
 //
-// A block of four warps walks along ITER block tiles of filters x pixels, whose 2 x 2 quarters belong to the warps. Of a warp,
-// CHANNEL_COUNT neighbouring lanes share an output's channels: each multiplies those of its own, and a segmented reduction adds
-// them up. The 32 / CHANNEL_COUNT groups of lanes share the warp tile: its filters in layout L1 (LAYOUT 1), its pixels in L2.
-// A thread holds THREAD_FILTERS x THREAD_PIXELS sums. ROUNDS * CHANNEL_COUNT channels at a time of both factors pass through
-// shared memory, while the next are on their way into the buffer's other half; a barrier separates the halves.
+// A block of four warps loops over ITER block tiles of filters x pixels, each divided into 2 x 2 warp tiles. In a warp,
+// CHANNEL_COUNT neighbouring lanes split an output's channels: each multiplies its own, and a segmented reduction adds
+// the sums. The 32 / CHANNEL_COUNT groups of lanes divide the warp tile: its filters in layout L1 (LAYOUT 1), its
+// pixels in L2.
+// A thread holds THREAD_FILTERS x THREAD_PIXELS sums. ROUNDS * CHANNEL_COUNT channels of both operands at a time pass
+// through shared memory, while the next are being copied to the other of two buffers; a barrier separates the two.
 // Filters, pixels and channels that do not exist are zeros in shared memory, and are not stored.
 //
-// Document: pointwise convolution, Algorithm 1; what it leaves open is settled in the planner, and ROUNDS here (it has 1).
+// Document: pointwise convolution, Algorithm 1; what it leaves open is decided in the planner, and ROUNDS is added here
+// (the document has 1).
 // Floor: the larger of the FMA rate and the copy rate.
 #include "pointwise.cuh"
 #include "warp_reduce.cuh"
@@ -52,7 +54,8 @@ struct Side {
     static constexpr int PARTS = SPREAD ? GROUPS : 1, STRIDE = FOURS(OF_THREAD), OF_WARP_STRIDE = PARTS * STRIDE;
     // Rows of neighbouring channels begin four banks apart, where a row has room for it.
     static constexpr int PITCH = 2 * OF_WARP_STRIDE + (CHANNEL_COUNT > 1 ? 4 : 0), HELD = 2 * PARTS * OF_THREAD;
-    // The q-th element that is held: its place in the row, and its number in the block tile (-1: in no warp's share).
+    // The q-th element that is held: its position in the row, and its number in the block tile (-1: in no warp's
+    // share).
     static __device__ __forceinline__ int place(int q) { return q / OF_THREAD * STRIDE + q % OF_THREAD; }
     static __device__ __forceinline__ int number(int q) {
         const int warp = q / (PARTS * OF_THREAD), i = q - warp * (PARTS * OF_THREAD);

@@ -1,8 +1,9 @@
-// A pointwise convolution over any number of channels: sizes, and where a pixel lies.
+// A pointwise convolution over any number of channels: sizes, and the address of a pixel.
 //
-// result[image][f][pixel] = sum over c of matrix[f][c] * image[image][c][pixel], dense stacks [outer][channels][inner]; an
-// inner of 1 is the interleaved case. Pixels are numbered through all images. Offsets are 32 bits wide: a launcher hands
-// larger stacks over in parts. The matrix lies in memory as [channels][pitch], float, zero where there is no filter or channel.
+// result[image][f][pixel] = sum over c of matrix[f][c] * image[image][c][pixel], dense stacks [outer][channels][inner];
+// an inner of 1 is the interleaved case. Pixels are numbered through all images. Offsets are 32 bits wide: a launcher
+// divides larger stacks into parts. The matrix is stored as [channels][pitch], float, zero where there is no filter or
+// channel.
 #pragma once
 #include "mix.cuh"
 #include "shared_tile.cuh"

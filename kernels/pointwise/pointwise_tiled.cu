@@ -1,15 +1,17 @@
-// Pointwise convolution as a plain tiled matrix product, for more channels than `mix.cu` holds: float in and out.
+// Pointwise convolution as an ordinary tiled matrix product, for more channels than `mix.cu` holds: float in and out.
 //
-// The product itself and its tunables: `product_tile.cuh`; filters are its rows, the pixels of all images its columns, so that
-// planes of 49 pixels fill tiles too, and channels its K. WIDE 1 copies four neighbouring pixels at once (planes of whole
-// fours that begin on 16 bytes); 0 copies single ones. INTERLEAVED 1: eight neighbouring lanes read as many channels of a pixel.
-// PLANE: the channels of a small plane of any size follow each other without a gap, so that TILE_K of them are copied 16 bytes at
-// a time whatever its size (channels and filters in fours; stack and result on 16 bytes); a block takes whole planes.
-// Where tiles are too few to fill a device, groups of a block's warps share the channels (WARPS_K), or blocks do: each sums
-// `segment_tiles` tiles of them, the first into the result, the others into a workspace that `add_segments.cu` adds to it in order.
+// For the product itself and its tunables see `product_tile.cuh`; filters are its rows, the pixels of all images its
+// columns, so that planes of 49 pixels fill tiles too, and channels its K. WIDE 1 copies four neighbouring pixels at
+// once (plane sizes that are multiples of 4, aligned to 16 bytes); 0 copies single ones. INTERLEAVED 1: eight
+// neighbouring lanes read as many channels of a pixel.
+// PLANE: the channels of a small plane of any size are contiguous, so that TILE_K of them are copied 16 bytes at a time
+// whatever its size (channels and filters are multiples of 4; stack and result are aligned to 16 bytes); a block
+// processes whole planes. Where there are too few tiles to fill the device, groups of a block's warps split the
+// channels (WARPS_K), or blocks do: each sums `segment_tiles` tiles of them, the first into the result, the others into
+// a workspace that `add_segments.cu` adds to it in order.
 // Both give the same bits in every run.
 //
-// Document: none; it shows what the tiles of `pointwise.cu` are worth.
+// Document: none; it shows how much the tiles of `pointwise.cu` gain.
 // Floor: the larger of the FMA rate and the copy rate.
 #include "pointwise.cuh"
 #include "product_sum.cuh"

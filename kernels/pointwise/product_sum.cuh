@@ -1,9 +1,9 @@
 // Adds up the sums of a block's groups of warps and stores them, through shared memory; also for whole small planes.
 //
-// Every group leaves its sums as a tile of its own; then all threads add four neighbouring elements of every tile, in the
-// order of the groups, so that every run gives the same bits, and write them 16 bytes at a time.
-// Rows of TILE_N columns lie [TILE_M][PITCH_N]. Whole planes (PLANE) lie as they do in memory, where the filters' planes of
-// an image follow each other: [IMAGES][TILE_M][PLANE].
+// Every group writes its sums to its own tile; then all threads add four neighbouring elements of every tile, in the
+// order of the groups, so that every run gives the same bits, and write them 16 bytes at a time. Rows of TILE_N columns
+// have the layout [TILE_M][PITCH_N]. Whole planes (PLANE) have the layout of global memory, where the filters' planes
+// of an image follow each other: [IMAGES][TILE_M][PLANE].
 #pragma once
 #include "product_tile.cuh"
 

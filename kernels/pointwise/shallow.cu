@@ -1,23 +1,26 @@
-// Products with few input values a result (DEPTH = channels * filter height * filter width, up to some 64) and many filters.
+// Products with few input values per result (DEPTH = channels * filter height * filter width, up to about 64) and many
+// filters.
 //
-// A thread owns a patch of PIXELS_X x PIXELS_Y neighbouring results, and holds in registers all values that they are made of:
-// windows of neighbours overlap, so that a 3x3 filter of three channels needs 72 values for eight results, not 216. It then
-// walks along the filters of its block, GROUP at a time: every value meets the filters' elements, which a broadcast reads from
-// shared memory 16 bytes at once, and the results go straight to the filters' planes. After the filters are staged there is no
-// barrier: warps drift apart, and the stores of some go on below the multiply-adds of others. Threads are numbered along
-// rows, through planes and images, so that odd sizes fill warps too. Where columns are too few to fill a device, blocks share
-// the filters.
-// A filter of one element (pointwise, stride 1) sees a plane as PIXELS_Y rows of any width: the last may be shorter.
+// A thread computes a patch of PIXELS_X x PIXELS_Y neighbouring results, and holds in registers all input values that
+// they need: windows of neighbours overlap, so that a 3x3 filter of three channels needs 72 values for eight results,
+// not 216. It then loops over the filters of its block, GROUP at a time: every value is multiplied with the filters'
+// elements, which are read from shared memory by 16-byte broadcasts, and the results go directly to the filters'
+// planes. After the filters are staged there is no barrier: warps drift apart, and the stores of some overlap with the
+// multiply-adds of others. Threads are numbered along rows, through planes and images, so that odd sizes fill warps
+// too. Where there are too few columns to fill the device, blocks split the filters. A filter of one element
+// (pointwise, stride 1) treats a plane as PIXELS_Y rows of any width: the last may be shorter.
 //
-// Each sum is formed by one thread in the order of K (channel, filter column, filter row), as the tiled product of
-// `product_tile.cuh` does it without segments: the same bits.
+// Each sum is formed by one thread in the order of K (channel, filter column, filter row), as in the tiled product of
+// `product_tile.cuh` without segments: the same bits.
 //
-// Of windows, patches one row high are the fastest where results count for more than multiply-adds: their warps write whole runs
-// of a plane, where those of higher patches write pieces of rows that begin and end within lines of memory.
+// For windows, patches one row high are the fastest where writing results costs more than multiply-adds: their warps
+// write contiguous runs of a plane, while those of taller patches write row segments that begin and end within cache
+// lines.
 //
-// Document: none; the one-level limit of Im2win's and pointwise convolution's tiles.
-// Floor: the copy rate, mostly of the results, up to a depth of some 32; the FMA rate beyond. Layer 7 of Im2win on an H200, 1.7 GB
-// and 10.9 G multiply-adds: 2 x 1 results, eight filters at once, 607 us; 2 x 2 786, 2 x 4 946; writing alone takes 374 to 409.
+// Document: none; the limiting case, with one level, of Im2win's and pointwise convolution's tiles.
+// Floor: the copy rate, mostly of the results, up to a depth of about 32; the FMA rate beyond. Layer 7 of Im2win on an
+// H200, 1.7 GB and 10.9 G multiply-adds: 2 x 1 results, eight filters at once, 607 us; 2 x 2 786, 2 x 4 946; writing
+// alone takes 374 to 409.
 #include "mix.cuh"
 #include "shared_tile.cuh"
 
@@ -59,7 +62,7 @@
 #endif
 
 #define DEPTH (CHANNELS * FILTER_HEIGHT * FILTER_WIDTH)
-#define GROUP_PITCH ((DEPTH | 1) * GROUP)  // of the filters in shared memory: odd, so that staging meets few bank conflicts
+#define GROUP_PITCH ((DEPTH | 1) * GROUP)  // of the filters in shared memory: odd, so that staging has few bank conflicts
 #define ROWS ((PIXELS_Y - 1) * STRIDE + FILTER_HEIGHT)  // of the images that a thread reads
 #define SPAN ((PIXELS_X - 1) * STRIDE + FILTER_WIDTH)   // and their elements
 

@@ -1,14 +1,15 @@
 // Taps as a band of a matrix, A[m][k] = tap[k - m], in the registers of a warp for products of 16 x 8 x 16 (`mma_fp16.cuh`).
 //
-// Sums over a row of taps are a product with such a matrix: of 16 neighbouring results with the elements that they reach, in
-// steps of 16. All axes of these products, the 16 results, the 16 elements of a step, the 8 columns of B, count in this order:
+// Sums over a row of taps are a product with such a matrix: 16 neighbouring results from the elements that they depend
+// on, in steps of 16. All axes of these products, the 16 results, the 16 elements of a step, the 8 columns of B, are
+// numbered in this order:
 //
 //     k       0 1  2 3  4 5   6  7   8 9  10 11  12 13  14 15
 //     place   0 1  4 5  8 9  12 13   2 3   6  7  10 11  14 15
 //
-// so that a lane, which has k = 2 t, 2 t + 1, 2 t + 8 and 2 t + 9, has four neighbours: 4 t to 4 t + 3. A column of B, or a row
-// of sums, g lies at `place_of(g)`, and g + 8 two places on. Of A a lane then has in every step the
-// pairs of taps that begin at d, d - 2, d + 2 and d for d = 4 t - place_of(g).
+// so that a lane, which has k = 2 t, 2 t + 1, 2 t + 8 and 2 t + 9, has four neighbours: 4 t to 4 t + 3. Column g of B,
+// or row g of sums, is at `place_of(g)`, and g + 8 two places further. Of A a lane then holds, in every step, the pairs
+// of taps that begin at d, d - 2, d + 2 and d for d = 4 t - place_of(g).
 #pragma once
 #include "split_fp16.cuh"
 

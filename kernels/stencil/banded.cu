@@ -1,27 +1,26 @@
-// Taps of rank 1 over images of float32 on tensor cores (sm_80 on): two products with a band of taps, nothing between them.
+// Taps of rank 1 over images of float32 on tensor cores (sm_80 on): two products with a band matrix of taps, chained in
+// registers.
 //
-// A block owns WARPS * WARP_COLUMNS columns of results and marches down its rows, a row tile of 16 at a time. The row tile
-// lies in
-// shared memory as split fp16 (`image_tile.cuh`); the next one is brought there, and the one after it is on its way,
-// meanwhile. A warp
-// multiplies the row tile with the row's taps, transposed: D[column][row] = sum over e of row tap[e] * row tile[row][column +
-// e].
-// The sums come out in just those registers in which the product with the column's taps takes its factors, so they become
-// halves where they are, and are added to all results in flight that they reach: tile[j], of 16 rows each, has met j + 1 row
-// tiles.
-// With the next row tile every tile moves on by one, and the oldest is complete: a lane writes four neighbours of two rows.
+// A block computes WARPS * WARP_COLUMNS columns of results and advances down its rows, one row tile of 16 at a time.
+// The row tile is in shared memory as split fp16 (`image_tile.cuh`); meanwhile the next one is stored there, and the
+// one after it is being loaded. A warp multiplies the row tile with the row's taps, transposed: D[column][row] = sum
+// over e of row tap[e] * row tile[row][column + e]. The sums are in exactly those registers from which the product with
+// the column's taps takes its operands, so they are converted to fp16 in place, and their products are added to all
+// results in flight that they contribute to: tile[j], of 16 rows each, has received j + 1 row tiles. With the next row
+// tile every tile moves on by one, and the oldest is complete: a lane writes four neighbours of two rows.
 //
-// Every value is split fp16, two numbers of 22 bits together, and of their products all but lower times lower are formed:
-// three for one.
-// Scaling: a warp brings its rows of a row tile to 2^9 at most. Tiles in flight share the scale of the largest element of all
-// row tiles that they have met (it changes by powers of two, exactly), so that what is much smaller than its neighbours of some
-// 16 * COLUMN_STEPS rows is as exact as they are, not more. A value that is not finite cannot be summed so, as zeros of the
-// band
-// would meet it: the block says so in `unbounded`, and `separable.cu` does its image again.
+// Every value is split fp16, two numbers with 22 bits together, and all their products except lower times lower are
+// computed: three for one.
+// Scaling: a warp scales its rows of a row tile to at most 2^9. Tiles in flight share the scale of the largest element
+// of all row tiles that they have received (it changes by powers of two, which is exact), so that a value much smaller
+// than its neighbours within about 16 * COLUMN_STEPS rows has their absolute precision, not a better one. Non-finite
+// values cannot be summed in this way, as zeros of the band would be multiplied with them: the block sets `unbounded`,
+// and `separable.cu` recomputes its image.
 //
-// Document: Row Reuse, on tensor cores; beyond it. Floor: the larger of one read and one write of every element at the copy
-// rate, and 3 * 16 * (ROW_STEPS + COLUMN_STEPS) multiply-adds an element at the rate of tensor cores. 65 taps over 64 images of
-// 1024 x 1024 take 336 us on an H200, a copy of them 127, the products alone 102: what the rest waits for is in README.md.
+// Document: goes beyond "Row Reuse": on tensor cores. Floor: the larger of one read and one write of every element at
+// the copy rate, and 3 * 16 * (ROW_STEPS + COLUMN_STEPS) multiply-adds per element at the rate of tensor cores. 65 taps
+// over 64 images of 1024 x 1024 take 336 us on an H200, a copy of them 127, the products alone 102;
+// docs/algorithms/column_and_row_reuse.md says what the rest waits for.
 #include "image_tile.cuh"
 #include "band.cuh"
 
@@ -48,7 +47,7 @@ struct BandedTaps {
     float column[FILTER_HEIGHT], row[FILTER_WIDTH];  // as powers of two make them: the largest of each in [8, 16)
     float outside;  // value outside the image, for BOUNDARY_CONSTANT
     int reach;      // 2^reach is at least the sum of all |row|
-    int gain;       // 2^gain brings sums back that were formed of values scaled by 2^0
+    int gain;       // 2^gain scales sums back that were formed from values scaled by 2^0
     int lowest;     // smaller elements are scaled as those of this exponent
 };
 
@@ -110,7 +109,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
     for (int s = -1; s < row_tiles(); ++s) {
         // Worked out again, as registers are scarce.
         const int thread = in_register((int)threadIdx.x), lane = thread % WARP, warp = thread / WARP, g = lane / 4, t = lane % 4;
-        if (s + 1 < row_tiles()) {  // bring the next row tile to shared memory, and send for the one after it
+        if (s + 1 < row_tiles()) {  // store the next row tile in shared memory, and start loading the one after it
             const int next = (s + 1) & 1;
             loader.receive();
             int exponent = loader.exponent();

@@ -1,10 +1,11 @@
 // Integers as floats and back by their bits, counted from a level near the mean of a warp's sub-block.
 //
-// The conversion instructions run at a quarter of the rate of byte permutations or less: so the bits of 2^23 + i are put
-// together, which are those of 2^23 | i, and one subtraction takes off 2^23 and the level at once. Adding 1.5 * 2^23 rounds
-// half to even and leaves the integer in the low bits.
-// Sixteen bits take two thirds of what float holds, and each rounding of a large sum shows in the result. Differences from
-// the level are exact, their sums are small, and what the level itself adds, level * (sum of all taps), is known exactly.
+// The conversion instructions run at a quarter of the rate of byte permutations or less: so the bits of 2^23 + i are
+// assembled, which are those of 2^23 | i, and one subtraction removes 2^23 and the level together. Adding 1.5 * 2^23
+// rounds half to even and leaves the integer in the low bits.
+// Sixteen bits take two thirds of the precision of float, and each rounding of a large sum is visible in the result.
+// Differences from the level are exact, their sums are small, and the contribution of the level itself, level * (sum of
+// all taps), is known exactly.
 #pragma once
 
 #include "filter.cuh"

@@ -1,5 +1,5 @@
-// The walk of a sub-block as the document has it: 32 columns a warp, one a lane; the columns' exchange is the kernel's own.
-// COLUMN_REUSE and ROW_REUSE switch either step off, for the ablation: direct, + column, + row, both.
+// The loop over a sub-block as in the document: 32 columns per warp, one per lane; each kernel has its own exchange of
+// columns. COLUMN_REUSE and ROW_REUSE switch either step off, for the ablation: no reuse, + column, + row, both.
 #pragma once
 
 #include "filter.cuh"
@@ -14,8 +14,8 @@
 #define WARPS 4
 #endif
 
-// Two neighbours' candidates in 64 bits; a shift by 32 or 0 brings the one to be sent into the low half. So no array is
-// indexed by what only the run knows, and every element stays in a register.
+// Two neighbours' candidates in 64 bits; a shift by 32 or 0 moves the one to be sent into the low 32 bits. So no array
+// is indexed by what only the run knows, and every element stays in a register.
 __device__ __forceinline__ float exchanged(float low, float high, int distance, int lane) {
     unsigned long long both = (unsigned long long)__float_as_uint(high) << 32 | __float_as_uint(low);
     both >>= lane & distance ? 0 : 32;

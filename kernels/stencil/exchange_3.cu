@@ -1,9 +1,9 @@
 // Column reuse of three columns as the document has it: two loads and one exchange between neighbouring lanes.
 // Lane t loads the elements t and t + 2 of a row. Its second element, t + 1, is the first of lane t + 1 where t is even,
 // and the third of lane t - 1 where t is odd: even lanes send their third, odd lanes their first.
-// Document: "Column Reuse", data exchange algorithm for the second element. Taken from the document with one correction:
-// it unpacks into the first element, which destroys it; here a value of its own is sent.
-// Kept beside reuse.cu for the ablation; COLUMN_REUSE and ROW_REUSE switch either step off (exchange.cuh).
+// Document: "Column Reuse", data exchange algorithm for the second element. One correction: the document unpacks into
+// the first element, which destroys it; here the value to be sent has its own variable. Kept for the ablation of
+// reuse.cu; COLUMN_REUSE and ROW_REUSE switch either step off (exchange.cuh).
 #define FILTER_WIDTH 3
 #include "exchange.cuh"
 

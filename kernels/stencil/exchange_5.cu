@@ -1,10 +1,10 @@
 // Column reuse of five columns as the document has it: two loads and three exchanges.
 // Lane t loads the elements t and t + 4 of a row. Its third element comes from two lanes away (lanes with bit 1 clear send
 // their fifth, the others their first); its second and fourth come from the neighbouring lane, as in exchange_3.cu.
-// Document: "Column Reuse", data exchange algorithms for the third and the second element. Taken from the document with
-// two corrections: a value of its own is sent, where the document unpacks into the first element and destroys it; and the
-// fourth element, not given there, is exchanged as the second, between the third and the fifth.
-// Kept beside reuse.cu for the ablation; COLUMN_REUSE and ROW_REUSE switch either step off (exchange.cuh).
+// Document: "Column Reuse", data exchange algorithms for the third and the second element. Two corrections: the value
+// to be sent has its own variable, where the document unpacks into the first element and destroys it; and the fourth
+// element, which the document omits, is exchanged like the second, between the third and the fifth. Kept for the
+// ablation of reuse.cu; COLUMN_REUSE and ROW_REUSE switch either step off (exchange.cuh).
 #define FILTER_WIDTH 5
 #ifndef FILTER_HEIGHT
 #define FILTER_HEIGHT 5

@@ -1,9 +1,8 @@
-// A row tile of an image: 16 rows of the columns that a block's results reach. It comes to a block's registers as it lies in
-// memory and to shared memory as split fp16; what lies outside the image is settled on the way.
+// A row tile of an image: 16 rows of the columns that a block's results depend on. It is loaded into registers
+// unchanged and stored in shared memory as split fp16; the boundary is applied on the way.
 //
-// A warp brings 16 / WARPS rows. A float4, four neighbouring columns, becomes 16 bytes again: the upper halves of all four,
-// then
-// the lower ones.
+// A warp loads 16 / WARPS rows. A float4, four neighbouring columns, again becomes 16 bytes: the upper fp16 parts of
+// all four, then the lower ones.
 #pragma once
 #include "filter.cuh"
 #include "vector_pixels.cuh"
@@ -40,7 +39,7 @@ struct RowTileVec4s {
     int to[LOADS][WARPS * WARP];
 };
 
-// What a lane of a warp brings of every row tile. All that is not used all the time lies in shared memory: registers are
+// What a lane loads of every row tile. Everything that is not in constant use is in shared memory: registers are
 // scarce.
 struct RowTileLoader {
     const SubBlock& block;
@@ -77,7 +76,7 @@ struct RowTileLoader {
         is_plain = !__any_sync(ALL_LANES, !is_whole_here);
     }
 
-    // Whether a float4 is read at once: its elements lie side by side, in an aligned float4.
+    // Whether a float4 is read in one access: its elements are contiguous, in an aligned float4.
     __device__ __forceinline__ bool is_whole(const Group<int, VEC4>& columns) const {
         return columns.at[0] % VEC4 == 0 && columns.at[VEC4 - 1] - columns.at[0] == VEC4 - 1 && width % VEC4 == 0 &&
                is_aligned_to<VEC4>(block.image);
@@ -118,7 +117,7 @@ struct RowTileLoader {
         }
     }
 
-    // Waits for the row tile that was sent for.
+    // Waits for the row tile whose load was issued.
     __device__ __forceinline__ void receive() {
         staged();
 #pragma unroll

@@ -1,12 +1,14 @@
-// Column and row reuse: a warp owns GROUPS times 32 * COLUMNS columns and loads every input row once.
-// Columns: the row lies in shared memory, where a lane reads the columns that it shares with its neighbours 16 bytes at a
-// time. (The exchange by shuffles of the document, one element each, is in exchange_3.cu and exchange_5.cu.)
-// Rows: a row is multiplied with every filter row it meets, into FILTER_HEIGHT rolling sums: sum[f] = sum[f - 1] + row .
-// filter[f] from the last f to the first rolls them without a move, and sum[FILTER_HEIGHT - 1] is complete. Rows arrive
-// BATCH_ROWS at a time, which share what a step of the loop costs: a fifth of all instructions at 3x3, were each alone.
-// Documents: "Column Reuse", "Row Reuse", "Putting Together"; edge and inner elements differ in what fills their row alone.
+// Column and row reuse: a warp computes GROUPS times 32 * COLUMNS columns and loads every input row once.
+// Columns: the row is in shared memory, from which a lane reads the columns that it shares with its neighbours 16 bytes
+// at a time. (The document's exchange by shuffles, one element each, is in exchange_3.cu and exchange_5.cu.)
+// Rows: a row is multiplied with every filter row that applies to it, into FILTER_HEIGHT rolling sums: sum[f] = sum[f -
+// 1] + row . filter[f] from the last f to the first rolls them without register moves, and sum[FILTER_HEIGHT - 1] is
+// complete. Rows arrive BATCH_ROWS at a time, to share the overhead of a loop iteration: a fifth of all instructions at
+// 3x3, if each had its own.
+// Documents: "Column Reuse", "Row Reuse", "Putting Together"; edge and inner elements differ only in how their row is
+// filled.
 // FMA : shared reads = COLUMNS * FILTER_WIDTH * FILTER_HEIGHT : FILTER_WIDTH / COLUMNS + 2. Floor: the larger of one read
-// and one write of every element at the copy rate, and FILTER_WIDTH * FILTER_HEIGHT multiply-adds an element at the FMA rate.
+// and one write of every element at the copy rate, and FILTER_WIDTH * FILTER_HEIGHT multiply-adds per element, at the FMA rate.
 #include "filter.cuh"
 #include "row_ring.cuh"
 

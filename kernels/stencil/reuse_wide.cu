@@ -1,10 +1,10 @@
-// Column and row reuse for large filters: a warp owns ROWS rows of 32 * COLUMNS columns and keeps all their sums.
-// As in reuse.cu a warp loads an input row once, reads its columns from shared memory, and multiplies it with every filter
-// row it meets; but the loops over the input rows and along the filter's rows stay loops, CHUNK taps an iteration, so that
-// neither
-// registers nor code grow with the filter. The taps lie in shared memory, four to a read that all lanes share: constant
-// memory would deliver two at a time, through a longer path.
-// FLUSH_ROWS: the sums of so many input rows move to sums in shared memory, which keeps the rounding of long sums small.
+// Column and row reuse for large filters: a warp computes ROWS rows of 32 * COLUMNS columns and keeps all their sums.
+// As in reuse.cu a warp loads an input row once, reads its columns from shared memory, and multiplies it with every
+// filter row that applies to it; but the loops over the input rows and along the filter's rows are not unrolled, CHUNK
+// taps per iteration, so that neither registers nor code grow with the filter. The taps are in shared memory, read four
+// at a time by a broadcast to all lanes: constant memory would deliver two at a time, with a longer latency.
+// FLUSH_ROWS: after that many input rows the sums are added to a second set in shared memory, which keeps the rounding
+// of long sums small.
 // Documents: "Column Reuse", "Row Reuse".
 // FMA : shared reads = ROWS * COLUMNS * CHUNK : (ROWS + 1) * CHUNK / 4. Floor: FILTER_WIDTH * FILTER_HEIGHT multiply-adds an
 // element at the FMA rate.
@@ -42,8 +42,8 @@ struct alignas(16) FourTaps {
     Sum at[4];
 };
 
-// Adds the products of TAPS_USED taps of a filter row to the sums of each result row that the input row meets; bit o of
-// `meets`: result row o, with the filter row that lies o rows before `taps`.
+// Adds the products of TAPS_USED taps of a filter row to the sums of each result row that the input row contributes to; bit
+// o of `meets`: result row o, with the filter row that is o rows before `taps`.
 template <int TAPS_USED>
 __device__ __forceinline__ void add_products(Sum (&sum)[ROWS][COLUMNS], const Sum* window, const Sum* taps,
                                              unsigned meets) {
@@ -97,7 +97,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
         ring.advance(r);
         const Image* row = ring.row(r, 0);
         const bool row_outside = ring.is_outside(r);
-        // Bit o: the row meets result row o, with filter row r - o.
+        // Bit o: the row contributes to result row o, with filter row r - o.
         const unsigned meets = (2u << least(r, ROWS - 1)) - (r >= FILTER_HEIGHT ? 1u << (r - FILTER_HEIGHT + 1) : 1u);
         const Sum* filter_row = filter + r * PITCH;
         Sum window[COLUMNS + CHUNK - 1];

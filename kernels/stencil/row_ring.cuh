@@ -1,10 +1,10 @@
-// The rows of an image on their way to a warp: a ring of rows in shared memory. Rows arrive in batches, BATCH_ROWS at a time,
-// so that waiting and the order of the ring cost little for each; ROWS_AHEAD batches are in flight.
+// The rows of an image that are being loaded for a warp: a ring buffer of rows in shared memory. Rows arrive in batches
+// of BATCH_ROWS, so that waiting and ring management cost little per row; ROWS_AHEAD batches are in flight.
 //
-// A row of the ring holds the columns of a warp and its halo on both sides. It is copied from device memory without passing
-// through registers (sm_80 on). What lies outside the image is then filled in from the ring itself; with OWN_EDGES a lane at
-// an edge finds it among the columns that it has read, which takes no access to the ring and no wait. Each warp has a ring
-// of its own and waits for no other. Two ways of copying:
+// A row of the ring holds the columns of a warp and its halo on both sides. It is copied from device memory without
+// passing through registers (sm_80 on). Elements outside the image are then filled in from the ring itself; with
+// OWN_EDGES a lane at an edge takes them from the columns that it has read, which needs no access to the ring and no
+// wait. Each warp has its own ring and waits for no other. Two ways of copying:
 //     GRAIN = size of an element (float, double): element by element, 32 neighbours at once, whatever the alignment.
 //     GRAIN = 16: in chunks of 16 bytes, as they lie in memory. With ALIGNED, images begin and rows go on at multiples of 16
 //     bytes; otherwise a row of the ring begins before its first column, by another number of elements each row.
@@ -96,10 +96,10 @@ __device__ __forceinline__ void wait_for_rows() {
 }
 
 #define NOWHERE 0x40000000
-// A lane fills in one column of every row at most, and knows which.
+// A lane fills in at most one column of every row, and knows which.
 #define PLANNED (LEFT + RIGHT <= WARP && SPARE_REGISTERS)
 
-// Place in a window of what stands for place e beyond the image's first or last column, which is at place `rim`.
+// Position in a window of the element that replaces position e beyond the image's first or last column, which is at `rim`.
 __device__ __forceinline__ constexpr int stand_in(int e, int rim) {
     return BOUNDARY == BOUNDARY_NEAREST ? rim : 2 * rim - e + (BOUNDARY == BOUNDARY_REFLECT ? (e < rim ? -1 : 1) : 0);
 }

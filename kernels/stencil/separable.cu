@@ -1,13 +1,14 @@
-// Taps of rank 1 or 2 in one pass: every element is read once and every result written once, no intermediate image.
-// A warp owns a strip of columns and marches down its rows, STEP_ROWS at once. It stages the rows in shared memory of its
-// own; a lane forms ROW_SUMS neighbouring sums of one row from 16-byte loads of the window (taps are operands from constant
-// memory); the sums go back to shared memory and come out again as the lane's own columns, where FILTER_HEIGHT rolling sums
-// a column stay in registers: sum[f] = sum[f - 1] + passed row * column tap f, from the last f to the first, no moves. Several
-// rows enter at once (TOGETHER), so that a tap is fetched once for all of them: of two rows p and q, sum[f] = sum[f - 2] +
-// p * tap f - 1 + q * tap f. The next rows are on their way from memory meanwhile. Two terms share rows, window and sums.
-// Documents: "Row Reuse" for the rolling sums; column reuse is by shared memory, (FILTER_WIDTH + 7) / 4 loads for 8 columns
-// where shuffles would be 2 * (FILTER_WIDTH - 1). The taps' sums cost TERMS * (FILTER_WIDTH + FILTER_HEIGHT) multiply-adds an
-// element instead of FILTER_WIDTH * FILTER_HEIGHT.
+// Taps of rank 1 or 2 in one pass: every element is read once and every result written once, no intermediate image. A
+// warp processes a strip of columns and advances down its rows, STEP_ROWS at a time. It stages the rows in its own
+// shared memory; a lane forms ROW_SUMS neighbouring sums of one row from 16-byte loads of the window (taps are operands
+// from constant memory); the sums go back to shared memory and are read again as the lane's own columns, where
+// FILTER_HEIGHT rolling sums per column stay in registers: sum[f] = sum[f - 1] + row sum * column tap f, from the last
+// f to the first, without register moves. Several rows enter together (TOGETHER), so that a tap is fetched once for all
+// of them: for two rows p and q, sum[f] = sum[f - 2] + p * tap f - 1 + q * tap f. Meanwhile the next rows are being
+// loaded. Two terms share rows, window and sums.
+// Documents: "Row Reuse" for the rolling sums; column reuse is through shared memory, (FILTER_WIDTH + 7) / 4 loads for
+// 8 columns where shuffles would be 2 * (FILTER_WIDTH - 1). The sums take TERMS * (FILTER_WIDTH + FILTER_HEIGHT)
+// multiply-adds per element instead of FILTER_WIDTH * FILTER_HEIGHT.
 // Floor: the larger of one read and one write of every element at the copy rate, and those multiply-adds at the FMA rate.
 #include "centre.cuh"
 #include "filter.cuh"
@@ -19,7 +20,7 @@
 #ifndef BLOCKS  // of a multiprocessor at once: bounds the registers
 #define BLOCKS 2
 #endif
-#ifndef ROW_PARTS  // 2: the two halves of a row's taps are summed apart, which halves what integer images lose to rounding
+#ifndef ROW_PARTS  // 2: the two halves of a row's taps are summed separately, which halves the rounding error of integer images
 #define ROW_PARTS (LIFTS && FILTER_WIDTH > 4 ? 2 : 1)
 #endif
 #ifndef ONLY_MARKED  // 1: of a stack, those images alone of whose `marks` elements of `marked` one is not zero
@@ -36,7 +37,7 @@
 #define TOGETHER 8
 #endif
 #define AT_ONCE (TOGETHER < STEP_ROWS ? TOGETHER : STEP_ROWS)
-#ifndef APART  // 1: they are summed apart first, which halves what long columns of integer images lose to rounding
+#ifndef APART  // 1: they are summed separately first, which halves the rounding error of long columns of integer images
 #define APART (LIFTS && FILTER_HEIGHT > 48)
 #endif
 #define LEAST_BLOCKS (TAKES_MORE && APART && BLOCKS > 6 ? 6 : BLOCKS)

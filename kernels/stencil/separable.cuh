@@ -1,9 +1,9 @@
-// Taps of low rank: what a warp of the fused pass stages, where it lies in shared memory, and how its sums become results.
+// Taps of low rank: what a warp of the fused pass stages, its layout in shared memory, and how its sums become results.
 //
 // result[y][x] = sum over t of (sum over f of column[t][f] * (sum over e of row[t][e] * image[y + f - TOP][x + e - LEFT]))
 //
-// A warp owns a strip of STRIP columns and takes STEP_ROWS rows at once, so that a lane forms ROW_SUMS neighbouring sums
-// of one row. Shared memory is the warp's own: no barrier of the block is ever needed.
+// A warp processes a strip of STRIP columns, STEP_ROWS rows at a time, so that a lane forms ROW_SUMS neighbouring sums
+// of one row. Each warp has its own shared memory: no block-wide barrier is needed.
 #pragma once
 #include "vector_pixels.cuh"
 
@@ -34,7 +34,7 @@
 #define REST_ROWS (WARP / REST_LANES)
 #define LOADS (REST > 0 ? STEP_ROWS + (STEP_ROWS + REST_ROWS - 1) / REST_ROWS : STEP_ROWS)
 
-// An odd number of float4s from row to row: the eight lanes of a 16-byte access, four of each of two rows, meet all banks.
+// An odd number of float4s from row to row: the eight lanes of a 16-byte access, four of each of two rows, cover all banks.
 #define STAGED_PITCH ((STAGED_VEC4S | 1) * VEC4)
 #define PASSED_PITCH ((STRIP / VEC4 | 1) * VEC4)
 
@@ -58,7 +58,7 @@ struct Terms {
     Sum outside;  // value outside the image, for BOUNDARY_CONSTANT
 };
 
-// Load i of a lane: the row of the step and the staged float4 that it brings.
+// Load i of a lane: the row of the step and the staged float4 that it loads.
 __device__ __forceinline__ int row_of_load(int i, int lane) {
     return i < STEP_ROWS ? i : (i - STEP_ROWS) * REST_ROWS + lane / REST_LANES;
 }

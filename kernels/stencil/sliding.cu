@@ -1,17 +1,17 @@
 // Filters of any length at a cost that does not depend on it: cosine series whose windowed sums slide down the columns.
 //
-// A thread owns a column, a warp 32 neighbouring ones: it forms the sums of its segment's first row from all rows of that
-// window, with weights of a table into which the boundary is folded, and then steps from row to row with two elements a
-// row, the window's ends, loaded CHUNK rows ahead. 32 rows of results pass through a tile in shared memory and are written
-// transposed, so that the same kernel, run twice, filters columns, then rows, and ends in the images' own orientation.
-// What is not finite would stay in the sums for ever: a warp that meets it goes over its segment again, with zeros in its
-// place and a count of it, and results whose window holds some become NaN.
-// Documents: Sugimoto and Kamata, "Fast Gaussian filter with second-order shift property of DCT-5" (ICIP 2013,
-// doi 10.1109/ICIP.2013.6738106), and "Efficient constant-time Gaussian filtering with sliding DCT/DST-5 and dual-domain
-// error minimization" (2015, doi 10.3169/mta.3.12); there the angles are multiples of one, here they are free.
-// A row and term: 3 FMA and 1 addition; a row of the first sums and term: 2 FMA, and a quarter of a load of its weights.
-// Floor of a pass: one read and one write at the copy rate. A window much shorter than the column is read twice, and its
-// first sums read it once more: 1.5 to 2 floors.
+// A thread processes a column, a warp 32 neighbouring ones: it computes the sums of its segment's first row from all
+// rows of that window, with weights from a table that includes the boundary, and then advances row by row with two
+// elements per row, the window's ends, loaded CHUNK rows ahead. 32 rows of results pass through a tile in shared memory
+// and are written transposed, so that the same kernel, run twice, filters columns, then rows, and restores the images'
+// orientation. A non-finite value would stay in the sums indefinitely: a warp that reads one recomputes its segment,
+// with such values replaced by zeros and counted, and results whose window contains any become NaN.
+// Documents: Sugimoto and Kamata, "Fast Gaussian filter with second-order shift property of DCT-5" (ICIP 2013, doi
+// 10.1109/ICIP.2013.6738106), and "Efficient constant-time Gaussian filtering with sliding DCT/DST-5 and dual-domain
+// error minimization" (2015, doi 10.3169/mta.3.12); there the angles are multiples of one angle, here they are free.
+// Per row and term: 3 FMA and 1 addition; for the first sums, per row and term: 2 FMA, and a quarter of a load of the
+// weights. Floor of a pass: one read and one write at the copy rate. A window much shorter than the column is read
+// twice, and its first sums read it once more: 1.5 to 2 floors.
 #include "sliding.cuh"
 
 #ifndef WARPS
@@ -222,7 +222,7 @@ __device__ __forceinline__ void write_tile(const Result* tile, Result* to, int p
     }
 }
 
-// Steps from row to row of a part, from the sums of its first row on. Returns whether all that a lane has met is finite.
+// Steps from row to row of a part, from the sums of its first row on. Returns whether all that a lane has read is finite.
 template <bool CAREFUL, int ROWS>
 __device__ __forceinline__ bool walk(const Part& work, const SlidingProblem& p, const Series& series, Sums sums,
                                      Result* tile, int& clipped) {

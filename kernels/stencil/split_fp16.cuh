@@ -1,6 +1,5 @@
-// A float as split fp16, two numbers, the second being what rounding to the first left: 22 bits, as long as the second is a
-// normal number.
-// Powers of two, as factors exact, bring values into that range and back.
+// A float as split fp16: two numbers, the second being the rounding error of the first: 22 bits, as long as the second
+// is a normal number. Exact factors, powers of two, scale values into that range and back.
 #pragma once
 #include "mma_fp16.cuh"
 

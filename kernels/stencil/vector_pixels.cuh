@@ -1,4 +1,4 @@
-// Neighbouring elements that are read or written at once.
+// Neighbouring elements that are read or written in one access.
 #pragma once
 
 template <typename T, int N>

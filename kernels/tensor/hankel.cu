@@ -1,8 +1,8 @@
 // Windows of shifts on tensor cores, by products of one warp: for any form, from sm_80 on.
 //
-// The mapping: `hankel.cuh`. A warp sums 16 M_TILES x 8 N_TILES shifts of a moving matrix, over its share of rows and columns.
-// Rows come through shared memory, STEP_ROWS at a time, PANEL columns of them; those of the fixed matrix stay in a ring until
-// the window has passed.
+// The mapping: `hankel.cuh`. A warp sums 16 M_TILES x 8 N_TILES shifts of a moving matrix, over its share of rows and
+// columns. Rows are staged in shared memory, STEP_ROWS at a time, PANEL columns of them; those of the fixed matrix stay
+// in a ring buffer until the window has passed.
 //
 //     SPLIT   1: fp16. 2: every value as the sum of two fp16 numbers, three products; near single precision
 //     FLUSH   1: sums of a row's share are added to others in single precision, as tensor cores cut sums off; 0: at the end

@@ -1,18 +1,21 @@
-// Correlation as a product with a Hankel matrix: what the kernels that do it on tensor cores share.
+// Correlation as a product with a Hankel matrix: the parts shared by the kernels that compute it on tensor cores.
 //
 // One matrix of a pair moves over the other, the fixed one:
 //     sums[ey][ex] = sum over y, x of moving[y + ey][x + ex] * fixed[y][x],  terms outside a matrix being zero.
-// For one row of each this is a product of A(ex, x) = moving[y + ey][x + ex] and B(x, ey) = fixed[y][x]. A depends on x + ex
-// alone: of the fragment of 16 ex x 16 x, the second and the third register hold the same, the next 16 ex begin with the
-// last, and so do the next 16 x. So a lane reads two words for 16 more columns, whatever the number of shifts. Lanes that
-// begin at an odd column read a copy of the row that is shifted by one element.
+// For one row of each this is a product of A(ex, x) = moving[y + ey][x + ex] and B(x, ey) = fixed[y][x]. A depends on x
+// + ex alone: in the fragment of 16 ex x 16 x, the second and the third register are equal, the fragment of the next 16
+// ex begins with the last register, and so does that of the next 16 x. So a lane reads two words for 16 more columns,
+// whatever the number of shifts. Lanes that begin at an odd column read a copy of the row that is shifted by one
+// element.
 //
-// A block sums a tile of the window, 16 M_TILES x 8 N_TILES shifts, for MEMBERS moving matrices that share the fixed one. Of
-// its warps, TEAMS sum other members, one each, and the WARPS of a team share rows and columns. Elements become (value -
-// centre) * factor in fp16 on their way (scaling.cuh), so what is summed, and written, is centred:
+// A block sums a tile of the window, 16 M_TILES x 8 N_TILES shifts, for MEMBERS moving matrices that share the fixed
+// one. Its warps form TEAMS, one for each member, and the WARPS of a team share rows and columns. Elements are
+// converted to (value - centre) * factor in fp16 as they are staged (scaling.cuh), so the sums that are written are
+// centred:
 //     (moving - its centre) * (fixed - its centre).
-// Matrices are cut into segments where pairs are few; the block that comes last adds up what the others left in a workspace,
-// in their order, so that every run gives the same bits. Of many segments every GROUP are added up so, and then the groups.
+// Matrices are split into segments where there are few pairs; the last block to finish adds what the others wrote to a
+// workspace, in a fixed order, so that every run gives the same bits. Where there are many segments, each GROUP of them
+// is added first, and then the groups.
 #pragma once
 #include "problem.cuh"
 #include "shared_tile.cuh"
@@ -22,7 +25,7 @@
 #include "vector_access.cuh"
 
 #ifndef MOVING_IS_LEFT
-#define MOVING_IS_LEFT 0  // 1: lefts move over the only right; 0: rights move over the left that they meet
+#define MOVING_IS_LEFT 0  // 1: lefts move over the only right; 0: rights move over the left that they are paired with
 #endif
 #ifndef M_TILES
 #define M_TILES 2
@@ -123,7 +126,8 @@ __device__ __forceinline__ void place(Work& work, const Problem& p, const Left* 
     // Shifts of a right over its left have the other sign.
     work.first_ey = (MOVING_IS_LEFT ? p.shift_y0 : 1 - p.shift_y0 - p.shifts_y) + work.first_iy;
     work.first_ex = (MOVING_IS_LEFT ? p.shift_x0 : 1 - p.shift_x0 - p.shifts_x) + work.first_ix;
-    // Rows of the moving matrices that meet any row of the fixed one, and columns of the fixed one that meet any column.
+    // Rows of the moving matrices that overlap with any row of the fixed one, and columns of the fixed one that overlap
+    // with any column.
     const int last = least(moving_height, fixed_height + work.first_ey + WINDOW - 1);
     work.row_first = most(0, work.first_ey) + segment * segment_rows;
     work.row_last = least(last, work.row_first + segment_rows);
@@ -160,7 +164,8 @@ constexpr int WORK_FLOATS = sizeof(Work) / 4;
 
 constexpr int OWN = SUMS * 32, ALL = TEAMS * OWN;  // sums of a team, and of a block
 
-// Whether this block is the last of `count` to come here; it sees what the others wrote, and leaves the counter zero.
+// Whether this block is the last of `count` to arrive here; it sees what the others wrote, and resets the counter to
+// zero.
 __device__ __forceinline__ bool comes_last(int* scratch, int* counter, int count) {
     __threadfence();
     __syncthreads();
@@ -219,7 +224,7 @@ __device__ __forceinline__ bool add_segments(float* shared, float* workspace, in
 __device__ __forceinline__ void finish(const Work& work, float* shared, float (&sums)[SUMS], int team, int warp,
                                        int lane, float* planes, float* workspace, int* arrived, int shifts_y, int shifts_x,
                                        int segments) {
-    // Half of the warps hand over to the others, until one is left.
+    // Half of the warps pass their sums to the others, until one is left.
 #pragma unroll
     for (int count = WARPS; count > 1; count = (count + 1) / 2) {
         const int half = (count + 1) / 2;

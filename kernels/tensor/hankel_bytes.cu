@@ -1,21 +1,22 @@
 // Windows of shifts of bytes on tensor cores, exact: plain sums of uint8 matrices in whole numbers; any form, sm_80 on.
 //
-// The mapping is that of `hankel.cuh` with products of 16 x 32 by 32 x 8 bytes. A lane's registers of A are words of four
-// neighbouring elements of the moving row, from g + 4 t on and 8, 16 and 24 further: the next 16 ex begin with the third, the
-// next 32 columns with the fifth, so a lane reads four words for 32 more columns, whatever the number of shifts. A word
-// begins at any byte, so a row lies in shared memory four times, each time shifted by one element more, the copies 8 banks
-// apart. (One copy would do with two loads and a byte permutation a word; but elements are copied once and read 16 times.) A
-// column of B is a row of the fixed matrix as it is; these rows stay in a ring until the window has passed.
+// The mapping is that of `hankel.cuh` with products of 16 x 32 by 32 x 8 bytes. A lane's registers of A are words of
+// four neighbouring elements of the moving row, from g + 4 t on and 8, 16 and 24 further: the next 16 ex begin with the
+// third, the next 32 columns with the fifth, so a lane reads four words for 32 more columns, whatever the number of
+// shifts. A word may begin at any byte, so shared memory contains each row four times, each copy shifted by one element
+// more, the copies 8 banks apart. (One copy would suffice with two loads and a byte permutation per word; but elements
+// are copied once and read 16 times.) A column of B is an unmodified row of the fixed matrix; these rows stay in a ring
+// buffer until the window has passed.
 //
-// A block sums a tile of the window, 16 M_TILES x 8 N_TILES shifts, for FRAMES moving matrices that share the fixed one, over
-// one panel of PANEL columns and so few rows that no sum of a warp passes 2^31: 33025 products of 255 x 255. Then it adds
-// them to the planes in 64 bits, which must be zero before. Whole numbers add up to the same in any order.
+// A block sums a tile of the window, 16 M_TILES x 8 N_TILES shifts, for FRAMES moving matrices that share the fixed
+// one, over one panel of PANEL columns and few enough rows that no sum of a warp exceeds 2^31: 33025 products of 255 x
+// 255. Then it adds them in 64 bits to the planes, which must be zeroed first. Integer sums do not depend on the order.
 //
 // Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: the rate of `mma.sync` for bytes, nominally
 // twice that for fp16, which is 315 T multiply-adds a second on an H200; 350 of it at 32 x 32 shifts of 512 x 512 (0.77 us a
 // frame).
 #ifndef MOVING_IS_LEFT
-#define MOVING_IS_LEFT 0  // 1: lefts move over the only right; 0: rights move over the left that they meet
+#define MOVING_IS_LEFT 0  // 1: lefts move over the only right; 0: rights move over the left that they are paired with
 #endif
 #ifndef FRAMES
 #define FRAMES 2
@@ -91,7 +92,7 @@ struct __align__(16) Work {
     const Byte *moving[FRAMES], *fixed;
     Rows moving_rows;
     Rows fixed_rows;  // counted so, the fixed row that ey n pairs with moving row r is r + WINDOW - n
-    int rows, lead;   // moving rows to be worked through; elements staged before the first that meets fixed column 0
+    int rows, lead;   // moving rows to be worked through; elements staged before the first that overlaps with fixed column 0
     int first_iy, first_ix, first_pair, members;
 };
 constexpr int WORK_WORDS = sizeof(Work) / 4;

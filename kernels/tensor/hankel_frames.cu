@@ -1,27 +1,29 @@
-// Windows of shifts on tensor cores for many frames that meet one reference: 64 frames are the rows of a product, on sm_90a.
+// Windows of shifts on tensor cores for many frames compared with one reference: 64 frames are the rows of a product,
+// on sm_90a.
 //
 // For a row y of 64 frames and the columns x of a panel, with shifts ey, ex of the reference over the frames:
 //     sums[frame][ey, ex] += sum over x of frame[y][x] * reference[y + ey][x + ex]      (zero outside a matrix)
-// A is what the frames hold, as it is. B is a Hankel matrix of the reference, whose columns begin one element after the
-// other; to_fp16_hankel.cu has written each element eight times, so that the tensor cores read B from shared memory as well:
-// eight neighbouring places of a row are eight ex, rows of the reference follow each other for ey. A group of four warps sums
-// 8 ex x N_TILES ey of all frames in one product of 64 x 8 N_TILES, and EX_TILES groups share the frames: an element of a
-// frame is read, converted to fp16 and stored once for 8 EX_TILES x N_TILES shifts, and no fragment of it is made.
+// A contains the frames unchanged. B is a Hankel matrix of the reference, in which each column begins one element after
+// the previous one; to_fp16_hankel.cu has written each element eight times, so that the tensor cores read B from shared
+// memory as well: eight neighbouring positions of a row are eight ex, successive rows of the reference are successive
+// ey. A warpgroup (four warps) sums 8 ex x N_TILES ey of all frames in one product of 64 x 8 N_TILES, and EX_TILES
+// groups share the frames: an element of a frame is read, converted to fp16 and stored once for 8 EX_TILES x N_TILES
+// shifts, and no fragment is assembled.
 //
-// A block goes down the rows of a panel of PANEL columns. Its warps have two roles. EX_TILES groups of four start products
-// and wait for them, nothing else. SETS of SET_WARPS producers read rows of the frames in turn: a set fetches a row SETS rows
-// ahead, converts it to fp16 in one of FRAME_BUFFERS buffers, and copies the one row of the reference that this row is the
-// first to meet. Mbarriers (mbarrier.cuh) tell the groups that a buffer is filled, and the sets that its products have
-// ended.
-// The rows of the reference lie in a ring; its first ones lie behind its last once more, so that those which a row meets
-// follow each other wherever they begin. Sums go to a workspace, where sum_frames.cu adds up the pieces that blocks share.
-// Tensor cores cut sums off: a piece ends after at most 2048 products, as the launcher sees to.
+// A block advances down the rows of a panel of PANEL columns. Its warps have two roles. Consumer warps: EX_TILES groups
+// of four only start products and wait for them. Producer warps: SETS sets of SET_WARPS read rows of the frames
+// round-robin: a set fetches a row SETS rows ahead, converts it to fp16 in one of FRAME_BUFFERS buffers, and copies the
+// one row of the reference that this row is the first to need. Mbarriers (mbarrier.cuh) tell the consumers that a
+// buffer is full, and the producers that its products have finished. The rows of the reference are in a ring buffer
+// whose first rows are repeated after its last, so that the rows needed are contiguous wherever they begin. Sums go to
+// a workspace, where sum_frames.cu adds the pieces of different blocks.
+// Tensor cores truncate sums: a piece ends after at most 2048 products, which the launcher ensures.
 //
-// Document: docs/tensor_cores.md, "Sixty-four frames a product". Floor: the rate of `wgmma`, whose operands take 96 of 128
-// clocks of shared memory at N_TILES 16, 80 at 32; frames are read (from memory, or the cache) for every N_TILES ey and 8
-// EX_TILES ex. Of 0.8 us a frame of 512 x 512 at 32 x 32 shifts the products alone take 0.66 (H200).
+// Document: docs/tensor_cores.md, "Sixty-four frames per product". Floor: the rate of `wgmma`, whose operands take 96
+// of 128 clocks of shared memory at N_TILES 16, 80 at 32; frames are read (from memory, or the cache) for every N_TILES
+// ey and 8 EX_TILES ex. Of 0.8 us a frame of 512 x 512 at 32 x 32 shifts the products alone take 0.66 (H200).
 #ifndef FRAMES_ARE_LEFT
-#define FRAMES_ARE_LEFT 0  // 1: the lefts meet the only right; 0: rights meet the left that they share
+#define FRAMES_ARE_LEFT 0  // 1: the lefts are paired with the only right; 0: rights with the left that they share
 #endif
 #ifndef N_TILES
 #define N_TILES 32  // ey of a tile of the window: 8, 11, 16, 17, 24 or 32
@@ -62,7 +64,7 @@ typedef Right Element;
 constexpr int FRAMES = 64, MULTIPLYING = 128 * EX_TILES, SET = 32 * SET_WARPS, THREADS = MULTIPLYING + SETS * SET;
 constexpr int SUMS = 4 * N_TILES, ALL = MULTIPLYING * SUMS;
 constexpr int QUADS = PANEL / 4, AT_ONCE = SET / QUADS, PASSES = FRAMES / AT_ONCE;  // a set takes so many frames at once
-// Words. Rows of 8 columns of the frames lie one behind the other; the next 8 columns lie so that stores meet no bank twice.
+// Words. Rows of 8 columns of the frames are contiguous; the next 8 columns are placed so that stores have no bank conflicts.
 constexpr int CHUNK = 4 * FRAMES + (PANEL < 64 ? 8 : 4), FRAME_BUFFER = PANEL / 8 * CHUNK;
 constexpr int PLACES = PANEL + 8 * (EX_TILES - 1), ROW = 4 * PLACES;
 // As the copy of a row of the reference begins, products of FRAME_BUFFERS + SETS rows before may still read theirs.
@@ -75,7 +77,7 @@ static_assert(SETS <= FRAME_BUFFERS, "none is more than a turn late at an mbarri
 struct __align__(16) Scale {
     float factor, offset, centre, unused;
 };
-// The rows that a block meets of the reference, `first` the first of them, from `place` on.
+// The rows of the reference that a block needs, `first` the first of them, from `place` on.
 struct __align__(16) ReferenceRows {
     const unsigned* places;
     int first, height, place, pitch, unused[2];

@@ -1,15 +1,16 @@
-// Windows of shifts on tensor cores, for so few pairs that the time of one block counts: from sm_80 on.
+// Windows of shifts on tensor cores, for so few pairs that the latency of one block dominates: from sm_80 on.
 //
-// The mapping: `hankel.cuh`; the products: `hankel_warp.cuh`. As hankel.cu, but a block takes one piece of a pair, PIECE_ROWS
-// rows of the moving matrix and PANEL columns of the fixed one, and has all of it on its way before it uses the first element:
-// it waits for memory once, where a walk down the rows waits at every step. Elements come through registers, so that none
-// waits for the moments by which it is scaled. A warp takes every WARPS-th row, against the fixed rows of all ey.
-// A piece of 64 x 128 for 32 x 32 shifts reads 95 x 128 elements of the fixed matrix and 64 x 164 of the moving one, 1.4 times
-// its share, mostly from the L2 cache; 1024^2 elements make 128 pieces, which are all at work at once, one a multiprocessor.
-// The sums of the pieces are added up by 16 blocks, then by one of these (hankel.cuh).
+// The mapping: `hankel.cuh`; the products: `hankel_warp.cuh`. As hankel.cu, but a block processes one piece of a pair,
+// PIECE_ROWS rows of the moving matrix and PANEL columns of the fixed one, and issues all loads before it uses the
+// first element: it waits for memory once, where a loop over rows waits at every step. Elements pass through registers,
+// so that loads need not wait for the moments by which they are scaled. A warp processes every WARPS-th row, against
+// the fixed rows of all ey. A piece of 64 x 128 for 32 x 32 shifts reads 95 x 128 elements of the fixed matrix and 64 x
+// 164 of the moving one, 1.4 times its share, mostly from the L2 cache; 1024^2 elements make 128 pieces, which all run
+// concurrently, one per multiprocessor. The sums of the pieces are added up by 16 blocks, then by one of these
+// (hankel.cuh).
 //
-// Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: as hankel.cu, 3.4 us for 1024^2 and 32 x 32
-// shifts on an H200; it takes 15.8, in waiting: for the first elements, and for the sums of other blocks.
+// Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: as hankel.cu, 3.4 us for 1024^2 and 32 x
+// 32 shifts on an H200; it takes 15.8, mostly latency: of the first elements, and of the sums of other blocks.
 #define TEAMS 1
 #define SPLIT 1
 #ifndef WARPS

@@ -1,7 +1,7 @@
 // Products with a Hankel matrix by one warp, from rows in shared memory: what hankel.cu and hankel_pieces.cu share.
 //
-// The including kernel says where the rows lie: MOVING_PART and FIXED_PART words between the parts of a value, and STEPS_K
-// times 16 columns. Needs `hankel.cuh`.
+// The including kernel defines where the rows are: MOVING_PART and FIXED_PART words between the parts of a value, and
+// STEPS_K times 16 columns. Needs `hankel.cuh`.
 #pragma once
 #include "mma_fp16.cuh"
 

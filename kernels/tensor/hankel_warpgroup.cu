@@ -1,12 +1,12 @@
-// Windows of shifts on tensor cores, by products of four warps: for matrices that share the one they meet, on sm_90a.
+// Windows of shifts on tensor cores, by products of four warps: for moving matrices that share a fixed one, on sm_90a.
 //
-// The mapping: `hankel.cuh`. Each of the four warps of a group holds the Hankel fragments of its own moving matrix, and a
-// product sums 16 ex x 8 N_TILES ey of all four at once; the next 16 ex are another product with the same fixed rows. Those
-// come in fp16 (to_fp16.cu) and lie in shared memory as columns of B, one behind the other, so that the next moving row meets
-// them 16 bytes earlier; a block stages those of STEP_ROWS moving rows at once. WARPS groups share the moving rows. No other
-// warp reads a warp's rows: it converts them to fp16 in its own two buffers, while the products of four times 16 columns run,
-// and has fetched their elements a row before.
-// Tensor cores cut sums off: after STEP_ROWS rows they are added to others in single precision.
+// The mapping: `hankel.cuh`. Each of the four warps of a group holds the Hankel fragments of its own moving matrix, and
+// a product sums 16 ex x 8 N_TILES ey of all four at once; the next 16 ex are another product with the same fixed rows.
+// These are already in fp16 (to_fp16.cu) and are stored in shared memory as columns of B, one after the other, so that
+// the next moving row uses them at an offset 16 bytes lower; a block stages those of STEP_ROWS moving rows at a time.
+// WARPS groups share the moving rows. Each warp reads only its own rows: it converts them to fp16 in its own two
+// buffers, while the products of four times 16 columns run, and has fetched their elements one row earlier. Tensor
+// cores truncate sums: after STEP_ROWS rows they are added to a second set in single precision.
 //
 // Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: the rate of `wgmma` with 32 columns and
 // fragments from shared memory, 480 TFMA/s on an H200; 278 of it at 32 x 32 shifts of 512 x 512, 340 at 64 x 64 of 1024 x
@@ -29,7 +29,7 @@
 constexpr int BATCH = 4;                          // steps of 16 columns whose products run together
 constexpr int FRAGMENTS = BATCH + M_TILES - 1;    // Hankel fragments of a batch
 constexpr int BATCHES = PANEL / (16 * BATCH);     // of a row
-constexpr int PLACES = STEP_ROWS + WINDOW - 1;    // fixed rows that a step meets
+constexpr int PLACES = STEP_ROWS + WINDOW - 1;    // fixed rows that a step needs
 constexpr int CHUNK = 4 * PLACES, FIXED_BUFFER = PANEL / 8 * CHUNK;  // words
 constexpr int QUADS = (MOVING_QUADS + 31) / 32;     // a lane's of a row
 constexpr int CHUNKS_A_ROW = PANEL / 8, FIXED_WARPS = 4 * WARPS;
@@ -90,7 +90,7 @@ struct RowOfMember {
     }
 };
 
-// Starts the copy of the fixed rows that a step meets, the last of them first: a warp takes rows, a lane a chunk of them.
+// Starts the copy of the fixed rows that a step needs, the last of them first: a warp copies rows, a lane a chunk of them.
 // `first_row`: of the matrix; `chunk`: of this lane, counted from the row's begin.
 __device__ __forceinline__ void start_fixed(unsigned* buffer, const unsigned* fp16, int first_row, int height, int pitch,
                                             int first_chunk, int warp, int lane) {
@@ -178,7 +178,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
         unsigned* const kept = moving_buffers + 2 * lane;
         const unsigned* fp16 = fixed_fp16 + (long long)work.fixed_index * work.fixed_height * fixed_pitch;
         int row = work.row_first + group, buffer = 0;
-        // The first fixed row that a step meets is that of its first moving row and the last ey.
+        // The first fixed row that a step needs is that of its first moving row and the last ey.
         int fixed_row = work.row_first - work.first_ey - (WINDOW - 1);
         start_fixed(fixed_buffers, fp16, fixed_row, work.fixed_height, fixed_pitch, x / 8, warp, lane);
         member.x = moving_x + 4 * lane;

@@ -1,8 +1,10 @@
 // Barriers between some of the warps of a block: some arrive, others wait until all of these have (mbarrier, sm_90 on).
 //
-// An mbarrier lies in shared memory. It opens when as many have come as it was made for, and so again for the next as many:
-// its first turn is 0. One that waits may be a turn late, not more, as an mbarrier knows of its turn only whether it is odd.
-// What one wrote before coming is seen by those who waited. One thread makes an mbarrier, before a barrier of the block.
+// An mbarrier is in shared memory. A phase completes when the expected number of threads have arrived, and the next
+// phase begins with the same number: the first phase is 0. A waiting thread may be one phase late, not more, as an
+// mbarrier records only the parity of its phase.
+// What a thread wrote before arriving is visible to those that waited. One thread initialises an mbarrier, before a
+// block-wide barrier.
 #pragma once
 
 typedef unsigned long long Mbarrier;

@@ -1,4 +1,5 @@
-// Four neighbouring elements as they come from memory. They stay packed until they are needed: unpacking waits for them.
+// Four neighbouring elements as they come from memory. They stay packed until they are needed, because unpacking waits
+// for the load.
 #pragma once
 #include "magic_number.cuh"
 #include "shared_tile.cuh"

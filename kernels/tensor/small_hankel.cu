@@ -1,25 +1,26 @@
-// Peaks of the plain sums of pairs of small matrices on tensor cores: a block does all of a pair, and no plane, no table and
-// no fp16 value leaves it.
+// Peaks of the plain sums of pairs of small matrices on tensor cores: one block processes a whole pair, and no plane,
+// table or fp16 value leaves it.
 //
 // The product is that of `hankel.cuh`, with left sliding over right:
 //     plane[dy][dx] = sum over y, x of left[y][x + dx] * right[y - dy][x],
-// A(dx, x) = left[y][x + dx] of one row y, B(x, dy) = right[y - dy][x]. Both matrices lie in shared memory in fp16;
-// of left every pair of neighbours, as lanes begin at odd columns too. A warp has M_TILES x N_TILES tiles of 16 dx x 8 dy in
-// registers; PARTS_Y x PARTS_X warps share the window, and as many such groups as there are share the rows of left. STACKED
-// rows, eight apart, are multiplied at once: eight rows of right that meet one of them at some dy meet the next at the next
-// eight dy, and are read once. Products that are all zero are left out, along x by the compiler: it knows all sizes.
+// A(dx, x) = left[y][x + dx] of one row y, B(x, dy) = right[y - dy][x]. Both matrices are in shared memory in fp16;
+// left as every pair of neighbours, because lanes begin at odd columns too. A warp has M_TILES x N_TILES tiles of 16 dx
+// x 8 dy in registers; PARTS_Y x PARTS_X warps share the window, and all such groups of warps share the rows of left.
+// STACKED rows, eight apart, are multiplied together: the eight rows of right that one of them needs at some dy are
+// those that the next needs at the next eight dy, and are read once. Products that are all zero are omitted, along x by
+// the compiler, which knows all sizes.
 //
-// Steps: (1) both matrices into registers, their means; (2) summed-area tables, and from them what the centres contribute to
-// each shift, as the products are those of centred elements (one table for both matrices, where they have the same size:
-// the right is turned about); (3) fp16; (4) products; (5) peak, rival (small_search.cuh);
-// (6) the 3 x 3 sums around the peak recomputed, or 5 x 5 where one of the outer may be the better peak, in single precision
-// and from the elements themselves, which L2 still holds, and the record, as near_peak.cu writes it (small_near.cuh): where a
-// neighbour is better, or the rival so near that rounding may have put it behind, the row becomes -1 - row. Several blocks a
-// multiprocessor are in different steps, so nothing is fetched ahead. Every run gives the same bits.
+// Steps: (1) both matrices into registers, their means; (2) summed-area tables, and from them what the centres
+// contribute to each shift, as the products are those of centred elements (one table for both matrices, where they have
+// the same size: the right is traversed backwards); (3) fp16; (4) products; (5) peak, rival (small_search.cuh); (6) the
+// 3 x 3 sums around the peak recomputed, or 5 x 5 where one of the outer may be the better peak, in single precision
+// and from the elements themselves, which L2 still holds, and the record, as near_peak.cu writes it (small_near.cuh):
+// where a neighbour is higher, or the rival so close that rounding may have ranked it lower, the row becomes -1 - row.
+// Several blocks per multiprocessor are in different steps, so nothing is prefetched. Every run gives the same bits.
 //
 // Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: the rate of `mma.sync` (315 TFMA/s on an
 // H200) over tiles that are not all zero: for 64 x 64 and 33 x 33 shifts 2350 products of 16 x 16 x 8, 0.015 us a pair.
-// Counted for these: some 4100 instructions of each scheduler, 1270 of them for the products, 290 for what the centres
+// Counted for these: about 4100 instructions of each scheduler, 1270 of them for the products, 290 for what the centres
 // contribute, 750 for the 3 x 3 sums, 440 for the search.
 // On an H200 0.036 us; 0.029 for full planes of 32 x 32.
 #ifndef LEFT_HEIGHT

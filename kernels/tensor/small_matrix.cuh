@@ -1,14 +1,13 @@
-// A small matrix on its way through a block: held in registers as it came from memory, then as (value - centre) * factor, and
-// converted to fp16.
+// A small matrix as a block processes it: held in registers as loaded from memory, then as (value - centre) * factor,
+// and converted to fp16.
 //
-// A thread holds float4s of one place in a row, of rows that follow each other; lanes that follow each other hold float4s
-// that do.
-// If MIRRORED all is counted from the last element: the thread that holds float4 x of row y of another matrix of the same
-// size holds the float4 of this one that lies opposite, seen from the centre.
-// The centre is the mean, a whole number for integers. The factor is the power of two that brings the value furthest from it
-// to [2^7, 2^8): no fp16 value overflows, whole numbers of up to 11 bits around the centre stay exact, and the product of two
-// matrices' factors leaves single precision only where products of their values nearly do, below 2^-112.
-// Sizes are known to the compiler; rows have at most 128 elements.
+// A thread holds the float4s at one position of successive rows; successive lanes hold successive float4s. If MIRRORED,
+// everything is counted from the last element: the thread that holds float4 x of row y of another matrix of the same
+// size holds the diametrically opposite float4 of this one. The centre is the mean, a whole number for integers. The
+// factor is the power of two that scales the value furthest from it to [2^7, 2^8): no fp16 value overflows, whole
+// numbers of up to 11 bits around the centre stay exact, and the product of two matrices' factors leaves the range of
+// single precision only where products of their values nearly do, below 2^-112. Sizes are known to the compiler; rows
+// have at most 128 elements.
 #pragma once
 #include "problem.cuh"
 #include "shared_tile.cuh"
@@ -133,7 +132,7 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
         return (squares.at[0] + squares.at[1]) + (squares.at[2] + squares.at[3]);
     }
 
-    // What a half stands for: the scaled elements (PART 0), or what their rounding left (PART 1).
+    // The fp16 values: the scaled elements (PART 0), or their rounding errors (PART 1).
     template <int PART>
     __device__ __forceinline__ Four part(int j) const {
         Four four = quad[j];

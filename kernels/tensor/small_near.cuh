@@ -1,10 +1,11 @@
-// The values around a peak of small_hankel.cu recomputed, in single precision and from the elements themselves, which the L2
-// cache still holds: 3 x 3, or 5 x 5 where one of the outer sixteen may be the better peak. The record is that of
-// near_peak.cu.
+// The values around a peak of small_hankel.cu recomputed, in single precision and from the elements themselves, which
+// the L2 cache still holds: 3 x 3, or 5 x 5 where one of the outer sixteen may be the higher peak. The record is that
+// of near_peak.cu.
 //
-// A lane has neighbouring columns of right and of left those that they meet, some rows of right at a time, all of them on
-// their way before the first is used: for 3 x 3 sums two columns, read by pairs; else four, as elements of left one by one.
-// Lanes fold their sums; what follows is added in double precision, in a fixed order.
+// A lane has neighbouring columns of right, and those of left that they overlap with, some rows of right at a time, all
+// of them in flight before the first is used: for 3 x 3 sums two columns, read in pairs; otherwise four, and the
+// elements of left one by one.
+// Lanes reduce their sums; everything after that is added in double precision, in a fixed order.
 #pragma once
 #include "warp_reduce.cuh"
 #include "small_search.cuh"
@@ -67,7 +68,7 @@ constexpr int PAIR_LANES = RIGHT_WIDTH <= 16 ? 8 : RIGHT_WIDTH <= 32 ? 16 : 32, 
 constexpr int PAIR_ROWS = (RIGHT_HEIGHT + PAIR_STRIPS - 1) / PAIR_STRIPS, PAIR_BATCH = PAIR_ROWS < 4 ? PAIR_ROWS : 4;
 
 // What a batch of rows, columns x and x + 1 of right, adds to the sums. row_of_left[i][FIRST] is what the first element of
-// right's row i meets at the first of nine shifts.
+// right's row i needs at the first of nine shifts.
 template <int FIRST, int COUNT>
 __device__ __forceinline__ void add_batch(const Sum (&row_of_left)[PAIR_BATCH + 2][COUNT],
                                           const Sum (&row_of_right)[PAIR_BATCH][2], Sum (&sum)[9]) {
@@ -138,7 +139,7 @@ __device__ __forceinline__ void add_any_batch(const Left* left, const Right* rig
     add_batch<0>(row_of_left, row_of_right, sum);
 }
 
-// A lane's share of the 3 x 3 sums around shift (dy, dx). Few batches meet a rim of rows; the others need no questions.
+// A lane's share of the 3 x 3 sums around shift (dy, dx). Few batches touch the first or last rows; the others need no checks.
 __device__ __forceinline__ void sum_nearest(const Left* left, const Right* right, int dy, int dx, Sum (&sum)[9]) {
     const Span ys = overlap_of_any(LEFT_HEIGHT, RIGHT_HEIGHT, dy - 1, 3);
     const int x = (int)threadIdx.x % PAIR_LANES * 2, odd = (dx - 1) & 1, left_x = x + dx - 1 - odd;

@@ -1,5 +1,6 @@
-// What centres contribute to the plain sums of small matrices, as products are those of centred elements, added as a warp
-// writes its tile of 8 dy and all dx from registers: runs of eight floats of a row, whose other parts follow at once.
+// The contribution of the centres to the plain sums of small matrices (products are those of centred elements), added
+// as a warp writes its tile of 8 dy and all dx from registers: runs of eight floats of a row, immediately followed by
+// the rest of the row.
 #pragma once
 #include "small_matrix.cuh"
 #include "small_plane_product.cuh"
@@ -37,7 +38,8 @@ struct RowSums {
     }
 };
 
-// The centres of a left and of the rights that it meets, and what sums of products of their fp16 are to be multiplied by.
+// The centres of a left and of the rights that it is paired with, and what sums of products of their fp16 are to be
+// multiplied by.
 struct Centres {
     float left, right[RIGHTS], unit[RIGHTS];
 };

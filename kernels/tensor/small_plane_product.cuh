@@ -1,4 +1,4 @@
-// The products of small_planes.cu: how fp16 copies of a left and of the rights that it meets lie in shared memory, and a
+// The products of small_planes.cu: the layout in shared memory of the fp16 copies of a left and of its rights, and a
 // warp's sums over a tile of 8 dy and all dx. Sizes and tiles are the kernel's macros.
 #pragma once
 #include "mma_fp16.cuh"
@@ -50,7 +50,7 @@ __device__ __forceinline__ void hankel_fragments(const unsigned* row, unsigned z
     }
 }
 
-// Products of a row of left with the eight rows of every right that it meets at eight dy. Every fragment serves all k + m.
+// Products of a row of left with the eight rows of every right that it needs at eight dy. Every fragment serves all k + m.
 __device__ __forceinline__ void multiply_row(const Hankel& fragment, const unsigned* right, WarpSums& sum) {
 #pragma unroll
     for (int two = 0; two < (STEPS_K + 1) / 2; ++two) {
@@ -71,8 +71,8 @@ __device__ __forceinline__ void multiply_row(const Hankel& fragment, const unsig
     }
 }
 
-// A warp's sums of eight dy from `dy` on, over all rows of left that meet one of right there. Tensor cores cut off what does
-// not fit a sum: where values have two parts, sums begin afresh with every row, and are added up by ordinary additions.
+// A warp's sums of eight dy from `dy` on, over all rows of left that overlap with right there. Tensor cores truncate sums:
+// where values have two parts, sums restart with every row, and ordinary additions add them up.
 __device__ __forceinline__ void multiply(const unsigned* left, const unsigned* right, int dy, int lane, unsigned zero,
                                          WarpSums& sum) {
     const int first = most(0, dy), rows = most(0, least(LEFT_HEIGHT, dy + 7 + RIGHT_HEIGHT) - first);

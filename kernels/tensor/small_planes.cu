@@ -1,20 +1,21 @@
-// Planes of the plain sums of pairs of small matrices on tensor cores: a block does all of its pairs, from elements to planes.
+// Planes of the plain sums of pairs of small matrices on tensor cores: a block processes its pairs completely, from
+// elements to planes.
 //
 // The products are those of hankel.cuh, with left sliding over right,
 //     plane[dy][dx] = sum over y, x of left[y][x + dx] * right[y - dy][x],
-// in tiles of 16 dx x 8 dy. A warp has all dx of eight dy. So of a row of left it needs, whatever dx and x are, a few
-// fragments that depend on x + dx alone: five for 64 columns, of which others would be zero. They are read once for all
-// products of that row, and for all RIGHTS that a block meets its left with. Along y a warp visits the rows that meet right at
-// its dy; of a full plane the first dy have the fewest, and the last. Warps take dy in turn, 8 * WARPS apart: of a full plane,
-// the same work.
+// in tiles of 16 dx x 8 dy. A warp computes all dx of eight dy. So for a row of left it needs, whatever dx and x are, a
+// few fragments that depend on x + dx alone: five for 64 columns; all others are zero. They are read once for all
+// products of that row, and for all RIGHTS that a block pairs with its left. Along y a warp visits the rows that
+// overlap with right at its dy; in a full plane the first and the last dy have the fewest. Warps take dy round-robin, 8
+// * WARPS apart: in a full plane, equal work.
 //
-// Steps: (1) the matrices into registers, their means; (2) summed-area tables, and fp16, both in shared memory; (3) of each
-// eight dy the products, then what the centres contribute, as the plane is written from registers. After (2) no warp waits for
-// another.
+// Steps: (1) the matrices into registers, their means; (2) summed-area tables, and fp16, both in shared memory; (3) for
+// each eight dy the products, then the contribution of the centres, as the plane is written from registers. After (2)
+// no warp waits for another.
 //
-// Values are rounded to fp16 once (SPLIT 1): a sum is off by 2^-10 of the product of both matrices' norms at most.
-// With SPLIT 2 a value is the sum of two fp16 numbers, in three products: by less than 1e-6 of it. Every run gives the same
-// bits.
+// Values are rounded to fp16 once (SPLIT 1): the error of a sum is at most 2^-10 of the product of both matrices'
+// norms. With SPLIT 2 a value is the sum of two fp16 numbers, in three products: the error is below 1e-6 of it. Every
+// run gives the same bits.
 //
 // Document: none; "Correlation on tensor cores" (docs/tensor_cores.md). Floor: the rate of `mma.sync` (315 TFMA/s on an
 // H200) over tiles that are not all zero: for a full plane of 64 x 64 against 64 x 64 11360 products of 16 x 16 x 8 (8192

@@ -1,5 +1,5 @@
-// The products of small_hankel.cu: how fp16 copies of both matrices lie in shared memory, and a warp's share of the sums.
-// Sizes and tiles are the kernel's macros.
+// The products of small_hankel.cu: the layout in shared memory of the fp16 copies of both matrices, and a warp's share
+// of the sums. Sizes and tiles are the kernel's macros.
 #pragma once
 #include "mma_fp16.cuh"
 
@@ -21,7 +21,7 @@ constexpr int ABOVE = 7, BELOW = 8, RIGHT_PITCH = (STEPS_K + 1) / 2 * 16 + 4, RI
 // Sums of all tiles: the four dy that lanes write at once lie in different banks.
 constexpr int SUM_PITCH = 16 * ALL_M + 4, SUM_FLOATS = 8 * ALL_N * SUM_PITCH;
 
-// Products of 16 rows of left with the rows of right that they meet, from the first tile of eight that has any on. An odd
+// Products of 16 rows of left with the rows of right that they need, from the first tile of eight that has any on. An odd
 // number of tiles apart: the four rows that lanes write at once lie in different banks.
 constexpr int LAST_DY = FIRST_DY + SHIFTS_Y - 1, LONE_SKEW = -LAST_DY & 7;
 constexpr int LONE_TILES = (SHIFTS_Y + 15 + LONE_SKEW + 7) / 8, LONE_PITCH = 8 * (LONE_TILES | 1);
@@ -57,7 +57,7 @@ __device__ __forceinline__ void hankel_fragments(const unsigned* row, unsigned z
     }
 }
 
-// Where all warps have the same dy, the compiler knows for each of a few groups of rows of left which of right they meet.
+// Where all warps have the same dy, the compiler knows for each of a few groups of rows of left which of right they need.
 constexpr int GROUPS = LEFT_ROWS / GROUP_ROWS;
 constexpr bool GROUPS_ARE_KNOWN = PARTS_Y == 1 && GROUPS <= 2;
 constexpr int KNOWN_GROUPS = GROUPS_ARE_KNOWN ? GROUPS : 1, STEPS_Y = 8 * GROUPS / KNOWN_GROUPS;
@@ -75,7 +75,7 @@ __device__ __forceinline__ void multiply(const unsigned* left, const unsigned* r
         for (int i = share; i < STEPS_Y; i += SHARES) {
             const int first_row = GROUPS_ARE_KNOWN ? group * GROUP_ROWS : i / 8 * GROUP_ROWS;
             const int step = GROUPS_ARE_KNOWN ? i : i % 8, y = first_row + step;
-            // Rows y + 8 r meet rows [top - 7, top] of right in tile n = b - (STACKED - 1) + r.
+            // Rows y + 8 r need rows [top - 7, top] of right in tile n = b - (STACKED - 1) + r.
             const int least_first_top = first_row - dy + 8 * (STACKED - 1), first_top = least_first_top + step;
             const int last_top = first_top - 8 * (N_TILES + STACKED - 2);
             if (!GROUPS_ARE_KNOWN && (first_top < 0 || last_top - 7 >= RIGHT_HEIGHT)) continue;
@@ -92,7 +92,7 @@ __device__ __forceinline__ void multiply(const unsigned* left, const unsigned* r
 #pragma unroll
                 for (int b = 0; b < N_TILES + STACKED - 1; ++b) {
                     const int least_top = least_first_top - 8 * b, top = first_top - 8 * b;
-                    if (GROUPS_ARE_KNOWN) {  // none of the group's rows meet any, or all do: rows of zeros are read along
+                    if (GROUPS_ARE_KNOWN) {  // none of the group's rows overlap with any, or all do: rows of zeros are read too
                         if (least_top + 7 < 0 || least_top - 7 >= RIGHT_HEIGHT) continue;
                         if (least_top < 0 && top < 0) continue;
                         if (least_top > RIGHT_HEIGHT && top - 7 >= RIGHT_HEIGHT) continue;
@@ -123,7 +123,7 @@ __device__ __forceinline__ void multiply(const unsigned* left, const unsigned* r
 
 // A warp's share of the window's last column of shifts, where tiles would hold it alone: of sixteen rows of left, the products
 //     D[r][y] = sum over x of left[r][x + dx] * right[y][x]
-// with all rows of right that they meet, of which each dy takes a diagonal. For 64 x 64 and 33 shifts these are 60 products of
+// with all rows of right that they need, in which each dy is a diagonal. For 64 x 64 and 33 shifts these are 60 products of
 // tiles in place of 860. `square` is the warp's own; lane l gets the sums of shifts l, l + 32, ...
 __device__ __forceinline__ void sum_lone_column(const unsigned* left, const unsigned* right, float* square, int warp, int lane,
                                                 float (&sum)[LONE_SUMS]) {

@@ -1,8 +1,8 @@
 // The search of small_hankel.cu: the highest of a window's scores, and its strongest rival. The rules are those of peak.cuh.
 //
-// Threads share the window by float4s of neighbouring shifts, each a strip of some rows: of the nine scores that decide
-// whether one is a local maximum most are its neighbours' too. Scores beyond a row's end are -infinity or NaN, and are never a
-// maximum.
+// Threads divide the window into float4s of neighbouring shifts, each a strip of some rows: most of the nine scores
+// that decide whether one is a local maximum are also needed for its neighbours. Scores beyond a row's end are
+// -infinity or NaN, and are never a maximum.
 #pragma once
 #include "peak.cuh"
 #include "small_pair.cuh"
@@ -87,7 +87,7 @@ __device__ __forceinline__ Candidate first_highest(const float* scores, float ow
 struct ScoresOfRow {
     Four score, highest;
     __device__ __forceinline__ ScoresOfRow(const float* at) : score(load_four(at)), highest(score) {
-        if (SHIFTS_X == 1) return;  // an axis of one shift has no rim: its neighbours are itself
+        if (SHIFTS_X == 1) return;  // an axis of one shift has no edge: its neighbours are itself
         const float first_two = fmaxf(score.at[0], score.at[1]), last_two = fmaxf(score.at[2], score.at[3]);
         highest.at[0] = fmaxf(at[-1], first_two);
         highest.at[1] = fmaxf(first_two, score.at[2]);

@@ -1,9 +1,10 @@
-// Sums of a small matrix over all rectangles that begin in its first corner, made by a block in shared memory: table[y][3 + x]
+// Summed-area table of a small matrix, computed by a block in shared memory: table[y][3 + x]
 // is the sum of the first y rows' first x values.
 //
-// Threads hold values as in small_matrix.cuh. First each adds up its rows, and warps their threads' (`add_down`); when a
-// barrier has passed, it takes the sums of the warps above (`add_above`), goes down its rows again, and lanes add up along the
-// row (`keep`). The warps' sums may lie in the table's place, if a barrier follows `add_above` too.
+// Threads hold values as in small_matrix.cuh. First each thread adds up its rows, and each warp the sums of its threads
+// (`add_down`); after a barrier, a thread adds the sums of the warps above (`add_above`) and goes down its rows again,
+// and lanes add up along the row (`keep`). The warps' sums may be stored in the memory of the table, if a barrier
+// follows `add_above` too.
 #pragma once
 #include "small_matrix.cuh"
 

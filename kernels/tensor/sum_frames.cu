@@ -1,5 +1,7 @@
-// Adds up the pieces of sums that hankel_frames.cu left in a workspace, in their order, scales them back and writes planes.
-// A thread = the sums that a thread of hankel_frames.cu held of one ey: two frames, eight apart, and two neighbouring ex.
+// Adds the partial sums that hankel_frames.cu wrote to a workspace, in a fixed order, scales them back and writes
+// planes.
+// A thread = the sums that a thread of hankel_frames.cu held for one ey: two frames, eight apart, and two neighbouring
+// ex.
 // Floor: one read of the workspace and one write of the planes.
 #ifndef FRAMES_ARE_LEFT
 #define FRAMES_ARE_LEFT 0

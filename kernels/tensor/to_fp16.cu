@@ -1,6 +1,6 @@
-// Matrices in fp16, centred and scaled (scaling.cuh): rows of `pitch` words of two elements, zero behind the last.
-// A thread = four neighbouring elements. For hankel_warpgroup.cu, whose fixed matrices are read many times.
-// Floor: one read of the matrices and a write of half of it.
+// Matrices in fp16, centred and scaled (scaling.cuh): rows of `pitch` words of two elements, zero after the last. A
+// thread = four neighbouring elements. For hankel_warpgroup.cu, whose fixed matrices are read many times.
+// Floor: one read of the matrices and a write of half that size.
 #include "problem.cuh"
 #include "zncc.cuh"
 #include "scaling.cuh"

@@ -1,8 +1,9 @@
-// Matrices in fp16, centred and scaled (scaling.cuh), as hankel_frames.cu reads them: for every place of a row its element and
-// the next seven, 16 bytes. Rows begin 7 places before their first element; outside a matrix is zero.
-// A thread = one place. Tensor cores read operands in rows of 16 bytes that begin at multiples of 16 bytes; rows of a Hankel
-// matrix begin one element after the other, so each element lies here eight times.
-// Floor: one read of the matrices and a write of eight times half of it.
+// Matrices in fp16, centred and scaled (scaling.cuh), as hankel_frames.cu reads them: for every position of a row its
+// element and the next seven, 16 bytes. Rows begin 7 positions before their first element; elements outside a matrix
+// are zero.
+// A thread = one position. Tensor cores read operands in rows of 16 bytes that begin at multiples of 16 bytes; rows of
+// a Hankel matrix begin one element apart, so each element is stored here eight times.
+// Floor: one read of the matrices and a write of eight times half that size.
 #include "problem.cuh"
 #include "zncc.cuh"
 #include "scaling.cuh"

@@ -2,9 +2,9 @@
 //
 //     sum of f g = D + cL (Sg - n cR) + cR Sf,  D = sum of (f - cL) (g - cR), over the n elements of the overlap
 //
-// A thread takes one shift of one pair; the sums Sf and Sg come from the summed-area tables (summed_area.cu), the centres from
-// the tables' last cells (scaling.cuh), all in double precision. Shifts without overlap stay as they are; how small an overlap
-// may be does not matter here.
+// A thread takes one shift of one pair; the sums Sf and Sg come from the summed-area tables (summed_area.cu), the
+// centres from the tables' last cells (scaling.cuh), all in double precision. Shifts without overlap are unchanged; the
+// smallest accepted overlap does not matter here.
 // Document: none. Floor: one read and one write of the planes.
 #define CENTRED 1
 #define NORMALIZE 0

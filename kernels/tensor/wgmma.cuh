@@ -1,9 +1,9 @@
-// Products of fp16 matrices by four warps at once, on the tensor cores of sm_90a; sums are float.
+// Products of fp16 matrices by four warps together (a warpgroup), on the tensor cores of sm_90a; sums are float.
 //
-// sum[64 x 8 N_TILES] += A[64 x 16] * B[16 x 8 N_TILES]. Warp w of the four holds rows 16 w to 16 w + 15 of A and of the sums,
-// in fragments as `mma_fp16.cuh` describes them. B lies in shared memory, in chunks of 8 of its 16 rows: for each column 16
-// bytes, those of the next column behind them; the second chunk lies `chunk` bytes behind the first. So the columns may
-// begin at any multiple of 16 bytes.
+// sum[64 x 8 N_TILES] += A[64 x 16] * B[16 x 8 N_TILES]. Warp w of the four holds rows 16 w to 16 w + 15 of A and of
+// the sums, in fragments as `mma_fp16.cuh` describes them. B is in shared memory, in chunks of 8 of its 16 rows: 16
+// bytes for each column, followed by those of the next column; the second chunk is `chunk` bytes after the first. So
+// the columns may begin at any multiple of 16 bytes.
 // How products begin and end: `wgmma_fence.cuh`.
 #pragma once
 

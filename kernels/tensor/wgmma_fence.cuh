@@ -1,4 +1,4 @@
-// How products of four warps begin and end: they run on their own, on the tensor cores of sm_90a.
+// Fence, commit and wait for products of four warps: they run asynchronously, on the tensor cores of sm_90a.
 //
 // `open_products`, any number of them, `close_products`; `await_products` before the sums are read, or registers of A
 // written.

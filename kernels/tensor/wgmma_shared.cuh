@@ -1,9 +1,10 @@
-// Products of fp16 matrices by four warps at once, both operands in shared memory, on the tensor cores of sm_90a.
+// Products of fp16 matrices by four warps together (a warpgroup), both operands in shared memory, on the tensor cores
+// of sm_90a.
 //
-// sum[64 x 8 N_TILES] += A[64 x 16] * B[16 x 8 N_TILES]. Warp w of the four holds rows 16 w to 16 w + 15 of the sums, lane 4 g
-// + t of columns 2 t and 2 t + 1 rows g and g + 8. Both operands lie as 8 x 8 matrices of 128 bytes: eight rows of A, or
-// columns of B, of 16 bytes each, one behind the other. `Operand` says where the next such matrix lies along the 16 that are
-// multiplied, and where along the rows or columns: any multiples of 16 bytes.
+// sum[64 x 8 N_TILES] += A[64 x 16] * B[16 x 8 N_TILES]. Warp w of the four holds rows 16 w to 16 w + 15 of the sums,
+// lane 4 g + t of columns 2 t and 2 t + 1 rows g and g + 8. Both operands are stored as 8 x 8 matrices of 128 bytes:
+// eight rows of A, or columns of B, of 16 bytes each, one after the other. `Operand` gives the offset of the next such
+// matrix along the 16 that are multiplied, and along the rows or columns: any multiples of 16 bytes.
 //
 // How products begin and end: `wgmma_fence.cuh`.
 #pragma once

@@ -107,7 +107,7 @@ def test_usage_of_filter():
 def test_every_engine_is_named(name):
     text = " ".join(xcorr(name, "--help").stdout.split())
     assert "[auto|fft|direct|tensor|definition]" in text
-    assert "its kernels (direct) or its tensor cores (tensor)" in text
+    assert "kernels that sum by definition (direct) or tensor cores (tensor)" in text
 
 
 def test_version():

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     type=options.REFERENCE,
     default="first",
     show_default=True,
-    help="What frames are compared with; mean, median and template leave the measured frame out.",
+    help="What frames are compared with; mean, median and template exclude the frame being measured.",
 )
 @options.max_shift("a quarter of the frame")
 @options.normalization
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
 @click.option(
     "--prefilter",
     type=options.PREFILTER,
-    help="gaussian:S, highpass:S, dog:S1,S2, log:S, median:N, box:N, unsharp:S,AMOUNT, sobel or laplacian; for "
-    "measuring only.",
+    help="Filter for measuring only: gaussian:S, highpass:S, dog:S1,S2, log:S, median:N, box:N, unsharp:S,AMOUNT, "
+    "sobel or laplacian.",
 )
 @click.option("--roi", type=options.ROI, help="Part of the frame that is measured.")
 @click.option(
@@ -75,14 +75,14 @@ if TYPE_CHECKING:
     type=float,
     default=choices.MIN_SCORE,
     show_default=True,
-    help="Doubtful below this fraction of the score that the noise allows.",
+    help="Flag a frame as doubtful if its score is below this fraction of what its noise allows.",
 )
 @options.min_overlap("Smallest fraction of the frame that must overlap.")
 @click.option("--apply/--no-apply", default=True, help="Write the aligned stacks, or only measure.  [default: --apply]")
 @click.option(
     "--move-doubtful",
     is_flag=True,
-    help="Move frames too whose shift is flagged as doubtful; they are left in place otherwise.",
+    help="Also move frames whose shift is flagged as doubtful; otherwise they are left in place.",
 )
 @click.option(
     "--interpolation",
@@ -99,10 +99,10 @@ if TYPE_CHECKING:
     help="What lies beyond the edge: zero, the edge pixel, or cropped away.",
 )
 @options.layout
-@options.max_pixels("Refuse planes that declare more pixels.")
+@options.max_pixels("Refuse images that declare more pixels than this.")
 @options.resume
 @options.overwrite("Replace results in a folder that is not empty.")
-@click.option("--dry-run", is_flag=True, help="Say what would be done; write nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done; write nothing.")
 @options.explain
 @options.quiet
 @options.verbose("Print every frame.")

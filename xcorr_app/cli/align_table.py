@@ -21,7 +21,7 @@ def print_results(console: Console, result: AlignResult) -> None:
     """One line a stack, the reasons of failures, notes, and where the report is."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("stack", overflow="fold", min_width=14)
-    for heading in ("frames", "largest shift", "median score", "flagged", "left", "FFT difference"):
+    for heading in ("frames", "largest shift", "median score", "flagged", "not moved", "FFT difference"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("result", no_wrap=True)
     summaries = [summarise(stack) for stack in result.report.stacks]

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     type=click.Choice(choices.FORMS),
     default="one-to-one",
     show_default=True,
-    help="Which left image meets which right one; n-to-mn gives each left its own share of the right ones.",
+    help="Which left image is correlated with which right one; n-to-mn gives each left its own group of rights.",
 )
 @options.max_shift("the full plane")
 @options.normalization
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     type=click.IntRange(0),
     default=0,
     show_default=True,
-    help="Channel that is taken from files with several.",
+    help="Channel to use from files with several.",
 )
 @options.engine
 @options.kernel_options
@@ -45,8 +45,8 @@ if TYPE_CHECKING:
     default=True,
     help="Compare every plane's peak with that of the float64 FFT.  [default: --verify]",
 )
-@options.tolerance("Largest accepted difference of that comparison, in pixels.")
-@options.max_pixels("Refuse images that declare more pixels.")
+@options.tolerance("Largest accepted difference in that comparison, in pixels.")
+@options.max_pixels("Refuse images that declare more pixels than this.")
 @options.overwrite("Replace the output file if it exists.")
 @options.explain
 @options.quiet
@@ -62,11 +62,11 @@ def command(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> Non
     \b
     one-to-one   1 left,  1 right        plane (ny, nx)
     one-to-many  1 left,  M right        planes (M, ny, nx)
-    n-to-mn      N left,  N x M right    planes (N, M, ny, nx): each left with its own M
+    n-to-mn      N left,  N x M right    planes (N, M, ny, nx): each left with its own M right
     n-to-m       N left,  M right        planes (N, M, ny, nx): every left with every right
 
-    The .tif is an ImageJ stack (T is M, or T and Z are N and M) whose description says in JSON which shift is the
-    first element's. Exit code: 0 all good, 1 a plane has no peak or not the peak of the FFT reference, 2 wrong usage.
+    The .tif is an ImageJ stack (T is M, or T and Z are N and M) whose description gives, in JSON, the shift of the
+    first element. Exit code: 0 all good, 1 a plane has no peak or differs from the FFT reference, 2 wrong usage.
 
     \b
     Examples:

@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 @click.command("filter")
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
 @options.output("Folder for the results.")
-@click.option("--gaussian", metavar="SIGMA", help="Smooth with a Gaussian; two numbers are for rows,columns.")
-@click.option("--box", metavar="SIZE", help="Mean over SIZE x SIZE pixels; two numbers are for rows,columns.")
-@click.option("--sobel", metavar="y|x", help="Slope down the rows (y) or along the columns (x).")
+@click.option("--gaussian", metavar="SIGMA", help="Smooth with a Gaussian; give two numbers for rows,columns.")
+@click.option("--box", metavar="SIZE", help="Mean over SIZE x SIZE pixels; give two numbers for rows,columns.")
+@click.option("--sobel", metavar="y|x", help="Gradient down the rows (y) or along the columns (x).")
 @click.option("--laplacian", is_flag=True, help="Sum of the second differences along both axes.")
 @click.option("--log", metavar="SIGMA", help="Laplacian of a Gaussian: blobs and edges of that size.")
-@click.option("--dog", metavar="SIGMA,SIGMA", help="Difference of two Gaussians: the first less the second.")
-@click.option("--unsharp", metavar="SIGMA,AMOUNT", help="Sharpen: add AMOUNT of what a Gaussian takes away.")
+@click.option("--dog", metavar="SIGMA,SIGMA", help="Difference of two Gaussians: the first minus the second.")
+@click.option("--unsharp", metavar="SIGMA,AMOUNT", help="Sharpen: add AMOUNT times what a Gaussian removes.")
 @click.option("--taps", metavar="FILE", help="Convolve with the numbers in a .npy, .csv or .txt file.")
 @click.option(
     "--bank",
     metavar="NAME:ARGS",
-    help=f"Correlate with many filters, a channel each, in floating point: {', '.join(choices.BANKS)} (lengths in "
+    help=f"Correlate with many filters, one channel each, in floating point: {', '.join(choices.BANKS)} (lengths in "
     "pixels; gabor's waves are 4 px long at the first scale and longer by sqrt(2) at each further one), or a .npy file "
     "of (filters, rows, columns).",
 )
@@ -53,11 +53,12 @@ if TYPE_CHECKING:
     type=click.Choice(choices.FILTER_ENGINES),
     default="auto",
     show_default=True,
-    help="What computes; auto takes the fastest that is exact enough. reuse takes a GPU, opencv and scipy the CPU.",
+    help="What computes the result; auto takes the fastest that is exact enough. reuse needs a GPU, opencv and scipy "
+    "the CPU.",
 )
 @options.device
 @options.layout
-@options.max_pixels("Refuse planes that declare more pixels.")
+@options.max_pixels("Refuse images that declare more pixels than this.")
 @options.resume
 @options.overwrite("Replace results in a folder that is not empty.")
 @options.explain
@@ -69,7 +70,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     """Filter every plane of stacks: folders, files or globs of TIFF or PNG images.
 
     Give one of the filters --gaussian, --box, --sobel, --laplacian, --log, --dog, --unsharp, --taps, --bank; lengths
-    are in pixels. Images are uint8, uint16, int16, float32 or float64 (uint32 is refused: convert it before). Each
+    are in pixels. Images are uint8, uint16, int16, float32 or float64 (uint32 is refused: convert it first). Each
     stack gets OUT/NAME/NAME_filtered.tif with its axes, calibration and channels; the run gets OUT/run.json. Exit code:
     0 all good, 1 something failed, 2 wrong usage.
 

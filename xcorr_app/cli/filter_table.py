@@ -72,5 +72,5 @@ def _remarks(outcome: Outcome[Facts], *, every: bool) -> list[str]:
     shown = unreadable if every else unreadable[:_SHOWN]
     lines += [f"plane {plane} is unreadable and was written as zeros: {reason}" for plane, reason in shown]
     if len(shown) < len(unreadable):
-        lines.append(f"... and {len(unreadable) - len(shown)} more planes; -v names them all")
+        lines.append(f"... and {len(unreadable) - len(shown)} more planes; -v lists them all")
     return lines

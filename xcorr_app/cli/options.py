@@ -126,8 +126,8 @@ engine = click.option(
     type=Engine(["auto", *choices.ENGINES]),
     default="auto",
     show_default=True,
-    help="What computes the correlation: an FFT, on a GPU its kernels (direct) or its tensor cores (tensor), on "
-    "the CPU the definition; auto takes the FFT or the kernels, in align also tensor cores. `xcorr env` says which can "
+    help="What computes the correlation: an FFT; on a GPU, kernels that sum by definition (direct) or tensor cores "
+    "(tensor); on the CPU, the definition. auto takes whichever is expected to be fastest. `xcorr env` lists which can "
     "run.",
 )
 device = click.option(
@@ -142,11 +142,13 @@ layout = click.option(
     type=click.Choice(["auto", "frames", "stacks"]),
     default="auto",
     show_default=True,
-    help="Whether files of a folder are frames of one series or a stack each.",
+    help="Whether the files of a folder are frames of one series or one stack each.",
 )
-resume = click.option("--resume", is_flag=True, help="Go on with an interrupted run; what is finished is kept.")
+resume = click.option("--resume", is_flag=True, help="Continue an interrupted run; finished stacks are kept.")
 explain = click.option(
-    "--explain", is_flag=True, help="Print what would compute every stack, why, and what else could; write nothing."
+    "--explain",
+    is_flag=True,
+    help="Print which engine or kernel would process each stack, why, and the alternatives; write nothing.",
 )
 quiet = click.option("-q", "--quiet", is_flag=True, help="Print only the results.")
 debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
@@ -155,7 +157,7 @@ debug = click.option("--debug", is_flag=True, help="Show the traceback of an err
 def check_modes(given: dict[str, Any]) -> None:
     """Refuse --resume together with --overwrite."""
     if given["resume"] and given["overwrite"]:
-        raise click.UsageError("--resume keeps what is finished, --overwrite replaces it: give one of them")
+        raise click.UsageError("--resume keeps finished results, --overwrite replaces them: give one of them")
 
 
 def output(text: str) -> Decorator:
@@ -210,26 +212,26 @@ _KERNEL_OPTIONS = (
         type=click.Choice(["auto", *choices.VARIANTS]),
         default="auto",
         show_default=True,
-        help="Kernel of --engine direct; auto takes the fastest by a table of measurements.",
+        help="Kernel of --engine direct; auto takes the one that a table of measurements expects to be fastest.",
     ),
     click.option(
         "--distribution",
         type=click.Choice(choices.DISTRIBUTIONS),
-        help="How --variant warp-shuffle-distributed splits the rows of a shift among workers. They add up in any "
-        "order, so the last bits differ from run to run; none is deterministic: one worker a shift.",
+        help="How --variant warp-shuffle-distributed splits the rows of a shift among workers. Their sums are added "
+        "in any order, so the last bits differ from run to run; none is deterministic: one worker per shift.",
     ),
     click.option(
-        "--rows-per-worker", type=int, help="Largest number of rows a worker sums (--variant warp-shuffle-distributed)."
+        "--rows-per-worker", type=int, help="Largest number of rows per worker (--variant warp-shuffle-distributed)."
     ),
-    click.option("--rights", type=int, help="Right matrices a thread (--variant multi-right or multi-left-right)."),
-    click.option("--lefts", type=int, help="Left matrices a thread (--variant multi-left-right)."),
-    click.option("--shifts-per-thread", "shifts", type=int, help="Row shifts a thread (--variant multi-row)."),
-    click.option("--left-rows", type=int, help="Left rows a thread holds at a time (--variant multi-row)."),
+    click.option("--rights", type=int, help="Right matrices per thread (--variant multi-right or multi-left-right)."),
+    click.option("--lefts", type=int, help="Left matrices per thread (--variant multi-left-right)."),
+    click.option("--shifts-per-thread", "shifts", type=int, help="Row shifts per thread (--variant multi-row)."),
+    click.option("--left-rows", type=int, help="Left rows that a thread holds at a time (--variant multi-row)."),
     click.option(
         "--precision",
         type=click.Choice(choices.PRECISIONS),
-        help="How --engine tensor multiplies: fp16 (scores are off by up to 1.3e-3; align recomputes what is around "
-        "its peaks), fp16x2 as the sum of two fp16 values (1e-6), int8 exactly, for uint8 images.",
+        help="Arithmetic of --engine tensor: fp16 (score errors up to 1.3e-3; align recomputes the values around its "
+        "peaks), fp16x2, the sum of two fp16 values (errors up to 1e-6), or int8, exact, for uint8 images.",
     ),
 )
 

@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 @click.command("unmix")
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
 @options.output(
-    "File for the result, .tif or .ome.tif, and FILE.json that says how it was made; a folder for several or a folder."
+    "Output file, .tif or .ome.tif (FILE.json records how it was made); an output folder for several files or a folder."
 )
 @click.option(
     "--matrix",
     type=options.PATH,
-    help="File of the matrix (.csv, .txt, .npy): a row for every channel of the result, a column for every one of "
-    "INPUT. In text, a row may begin with its name.",
+    help="Matrix file (.csv, .txt, .npy): one row per channel of the result, one column per channel of INPUT. In "
+    "text files, a row may begin with its name.",
 )
 @click.option(
     "--stain",
@@ -39,13 +39,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="Axis of the file that holds the channels.",
 )
-@click.option("--from-log", is_flag=True, help="Take the optical density first; --stain always does.")
+@click.option("--from-log", is_flag=True, help="Convert to optical density first; --stain always does.")
 @click.option(
     "--white",
     type=float,
-    help="Intensity of an empty field, for the density.  [default: the largest value of an integer type, 1 for floats]",
+    help="Intensity of an empty field, for the optical density.  "
+    "[default: the largest value of an integer type, 1 for floats]",
 )
-@click.option("--clip", is_flag=True, help="Replace negative results by zero.")
+@click.option("--clip", is_flag=True, help="Replace negative results with zero.")
 @click.option(
     "--dtype",
     type=click.Choice(["same", "float32"]),
@@ -53,9 +54,11 @@ if TYPE_CHECKING:
 )
 @options.device
 @options.explain
-@click.option("--explain-for", type=click.Choice(choices.DEVICES), help="The same for a GPU that need not be there.")
+@click.option(
+    "--explain-for", type=click.Choice(choices.DEVICES), help="Like --explain, for a GPU that need not be present."
+)
 @options.layout
-@options.max_pixels("Refuse planes that declare more pixels.")
+@options.max_pixels("Refuse images that declare more pixels than this.")
 @options.resume
 @options.overwrite("Replace the output file, or results in the output folder.")
 @options.quiet
@@ -69,9 +72,9 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     a folder are the channels of one stack. The channels of every pixel are multiplied by the matrix; for spectral
     unmixing that is the inverse of the matrix with the dyes' spectra as columns.
 
-    With --from-log or --stain, the density -log10(max(value / white, 1e-6)) is mixed instead of the value. Stains have
-    the vectors of Ruifrok and Johnston (2001), each of length one; two are completed by a third, the residual, at right
-    angles to both.
+    With --from-log or --stain, the density -log10(max(value / white, 1e-6)) is mixed instead of the value. Stains use
+    the vectors of Ruifrok and Johnston (2001), normalised to length one; two are completed by a third, the residual,
+    at right angles to both.
 
     Exit code: 0 all good, 1 something failed, 2 wrong usage.
 
