@@ -33,7 +33,7 @@ __all__ = [
 
 _PIECES, _HANKEL = 2.5e8, 1.2e8
 """Products of fp16 a microsecond, where all multiprocessors have blocks."""
-_SPLIT_UNIT = 3.2e-4
+_SPLIT_UNIT = 4.8e-4
 """Microseconds of a row and column of a tile of 16 x 8 shifts in ``hankel`` in split fp16, of one multiprocessor."""
 _TILES_OF_SPLIT, _TILES_OF_UNALIGNED, _START_OF_SPLIT = 0.4, 0.57, 0.245
 """Tiles that it could sum while it stages an element, and more for either side whose rows are not read by fours; and
