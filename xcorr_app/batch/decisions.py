@@ -71,7 +71,7 @@ def decide_correlate(plan: CorrelationPlan) -> Decision:
     """What makes the planes of a block of pairs of images."""
     settings = plan.options.settings
     if settings.normalization == "phase":
-        return Decision("fft", reason="phase correlation exists only there")
+        return Decision("fft", reason="phase correlation is computed by the FFT alone")
     lefts, rights = next(blocks(plan.left_shape, plan.right_shape, plan.pairs_at_once))
     left_count, per_left = (part.stop - part.start for part in (lefts, rights[-1]))
     right_count = per_left * (left_count if len(rights) > 1 else 1)

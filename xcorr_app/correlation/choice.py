@@ -74,9 +74,9 @@ def decide_planes(
     if asked in ("definition", "fft"):
         return Decision(asked, reason="asked for")
     if limits is None:
-        return Decision("fft" if asked == "auto" else asked, reason="the arrays are on the CPU")
+        return Decision("fft" if asked == "auto" else asked, reason="no GPU is used")
     if asked == "auto" and "float64" in dtypes:
-        return Decision("fft", reason="the kernels sum in float32, and float64 is wanted")
+        return Decision("fft", reason="the kernels sum in float32, and these need float64")
     if options.precision == "int8":
         return Decision("tensor", "hankel-bytes", "exact sums of bytes were asked for")
     if options.variant != "auto":

@@ -34,7 +34,7 @@ def decide_registration(
     shape = settings.measured_shape(frame_shape)
     window = settings.window(frame_shape)
     if settings.normalization == "phase":
-        return Decision("fft", reason="phase correlation exists only there")
+        return Decision("fft", reason="phase correlation is computed by the FFT alone")
     batch = (1, frames, frames) if shared_reference else (frames, frames, 1)
     problem = problem_of(shape, shape, window, *batch)
     engine, options = settings.engine, settings.kernel_options
