@@ -74,9 +74,9 @@ def test_tensor_cores_make_planes_unasked_only_of_float32_where_constants_were_m
 @pytest.mark.parametrize(
     ("how", "name", "reason"),
     [
-        ({"limits": None}, "fft", "on the CPU"),
+        ({"limits": None}, "fft", "no GPU"),
         ({"limits": None, "engine": "definition"}, "definition", "asked for"),
-        ({"dtypes": ("float64", "float64")}, "fft", "float64 is wanted"),
+        ({"dtypes": ("float64", "float64")}, "fft", "need float64"),
         ({"engine": "fft"}, "fft", "asked for"),
         ({"options": KernelOptions("multi-row")}, "direct:multi-row", "asked for"),
         ({"options": KernelOptions(precision="int8")}, "tensor:hankel-bytes", "exact sums of bytes"),

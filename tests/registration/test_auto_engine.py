@@ -75,8 +75,8 @@ def test_few_frames_are_enough_where_they_are_large(count):
 @pytest.mark.parametrize(
     ("options", "engine", "reason"),
     [
-        ({"limits": None}, "fft", "on the CPU"),
-        ({"normalization": "phase"}, "fft", "phase correlation exists only there"),
+        ({"limits": None}, "fft", "no GPU"),
+        ({"normalization": "phase"}, "fft", "phase correlation is computed by the FFT alone"),
         ({"kernel_options": KernelOptions(variant="combined")}, "direct", "asked for"),
         ({"engine": "fft"}, "fft", "asked for"),
         ({"engine": "warp-shuffle"}, "direct", "least expected time"),
