@@ -19,6 +19,8 @@ _SEARCH = 1e-5
 """Microseconds a shift of the search of planes in memory, where every multiprocessor searches one."""
 _ADDING = 7e-4
 """Microseconds a sum that a pair's last block adds up, where the kernel that searches as it sums cuts pairs."""
+_NEXT_PAIR = 14.0
+"""Microseconds that a multiprocessor takes to end one pair and begin another, in the kernel that searches as it sums."""
 _ARRAYS, _ARRAYS_LATENCY = 6e-5, 6e3
 """Microseconds an element, and at least, of the array operations that normalise and search what the FFT made."""
 
@@ -46,7 +48,8 @@ def combined_peak_cost(problem: Problem, device: DeviceLimits) -> float:
     if segments == 0:
         return math.inf
     adding = segments * math.prod(problem.plane_shape) * _ADDING if segments > 1 else 0.0
-    return kernel_cost("combined", problem, device) + adding
+    further = in_turns(problem, device) / MEASURED_MULTIPROCESSORS - 1
+    return kernel_cost("combined", problem, device) + adding + _NEXT_PAIR * further
 
 
 @functools.lru_cache(maxsize=256)
