@@ -22,20 +22,7 @@ NOTE = "The device's memory did not suffice to measure the stack: the CPU measur
 def with_host_fallback(
     measure: Measure, frames: Frames, reference: str | int | Array, settings: Settings, xp: Any
 ) -> ShiftResult:
-    """Measure where the frames live; if the device's memory runs out there, all of them once more on the CPU.
-
-    Parameters
-    ----------
-    measure : callable
-        ``measure(frames, reference, settings, xp)``.
-    frames, reference, settings, xp
-        As in :func:`xcorr_app.registration.estimate.estimate_from`.
-
-    Returns
-    -------
-    ShiftResult
-        With a note where the CPU had to do it.
-    """
+    """Measure where the frames live; if the device's memory runs out there, all of them once more on the CPU."""
 
     def on_host() -> ShiftResult:
         there = to_host(reference) if is_device_array(reference) else reference

@@ -20,7 +20,7 @@ _SEARCH = 1e-5
 _ADDING = 7e-4
 """Microseconds a sum that a pair's last block adds up, where the kernel that searches as it sums cuts pairs."""
 _NEXT_PAIR = 14.0
-"""Microseconds that a multiprocessor takes to end one pair and begin another, in the kernel that searches as it sums."""
+"""Microseconds between two pairs of one multiprocessor, in the kernel that searches as it sums."""
 _ARRAYS, _ARRAYS_LATENCY = 6e-5, 6e3
 """Microseconds an element, and at least, of the array operations that normalise and search what the FFT made."""
 

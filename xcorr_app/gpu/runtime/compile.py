@@ -22,18 +22,7 @@ OF_ONE_ARCHITECTURE = {"tensor/hankel_warpgroup": "90a", "tensor/hankel_frames":
 
 @functools.cache
 def kernel_root() -> Path:
-    """Folder of the kernels: in the installed package, or beside the package in a source checkout.
-
-    Returns
-    -------
-    pathlib.Path
-        The folder that holds ``include`` and a folder for each family.
-
-    Raises
-    ------
-    DeviceError
-        Where neither exists.
-    """
+    """Folder of the kernels: in the installed package, or beside the package in a source checkout."""
     package = Path(__file__).resolve().parents[2]
     for root in (package / "kernels", package.parent / "kernels"):
         if (root / "include").is_dir():
@@ -42,20 +31,9 @@ def kernel_root() -> Path:
 
 
 def kernel_source(name: str, defines: Mapping[str, str | int]) -> str:
-    """Text handed to the compiler: the defines, then the kernel's own file.
+    """Text handed to the compiler: the defines, which win over the file's own defaults, then the file.
 
-    Parameters
-    ----------
-    name : str
-        Path below the root without its ending, such as ``"direct/combined"``.
-    defines : mapping
-        Macro names and values; they win over the file's own defaults.
-
-    Returns
-    -------
-    str
-        CUDA C++. The first line holds a digest of the shared headers, so that a cache keyed by this text notices
-        when a header changes.
+    The first line holds a digest of the headers, so that a cache keyed by this text notices when one changes.
     """
     root = kernel_root()
     lines = [f"// headers {_header_digest(_family(name))}"]
@@ -64,18 +42,7 @@ def kernel_source(name: str, defines: Mapping[str, str | int]) -> str:
 
 
 def compiler_options(name: str) -> tuple[str, ...]:
-    """Options that a kernel is compiled with, besides the architecture: the headers of its family and the shared ones.
-
-    Parameters
-    ----------
-    name : str
-        As for `kernel_source`.
-
-    Returns
-    -------
-    tuple of str
-        For NVRTC.
-    """
+    """Options of NVRTC besides the architecture: a kernel sees the headers of its family and the shared ones."""
     return (*_OPTIONS, *(f"-I{kernel_root() / folder}" for folder in (_family(name), "include")))
 
 
@@ -115,27 +82,7 @@ class Kernel:
 
 
 def kernel_function(name: str, defines: Mapping[str, str | int], shared_bytes: int = 0) -> Kernel:
-    """Compile a kernel for the current device, or take it from memory or from the cache on disk.
-
-    Parameters
-    ----------
-    name : str
-        Path below the root without its ending; its last part is the kernel's name.
-    defines : mapping
-        Macro names and values.
-    shared_bytes : int, optional
-        Dynamic shared memory that launches will ask for; more than 48 KiB must be allowed beforehand.
-
-    Returns
-    -------
-    Kernel
-        Ready to be called.
-
-    Raises
-    ------
-    DeviceError
-        Where the compiler refuses the source.
-    """
+    """Compile a kernel for the current device, or take it from memory or from the cache on disk."""
     device = int(importlib.import_module("cupy").cuda.Device().id)
     return _kernel(name, tuple(sorted(defines.items())), shared_bytes, device)
 

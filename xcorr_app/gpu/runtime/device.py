@@ -47,13 +47,7 @@ class DeviceStatus:
 
 
 def cuda_status() -> DeviceStatus:
-    """Look for a CUDA device through CuPy; never raises.
-
-    Returns
-    -------
-    DeviceStatus
-        With `reason` set where there is no CuPy, no driver, too old a driver or no device.
-    """
+    """Look for a CUDA device through CuPy; never raises."""
     if "cupy" not in sys.modules and importlib.util.find_spec("cupy"):
         provide_cache_folder()
     try:
@@ -69,18 +63,7 @@ def cuda_status() -> DeviceStatus:
 
 
 def require_cuda() -> DeviceStatus:
-    """Return the status of the device, or raise where there is none.
-
-    Returns
-    -------
-    DeviceStatus
-        Of the current device.
-
-    Raises
-    ------
-    DeviceError
-        Where no device can be used; the message is the status's reason.
-    """
+    """Return the status of the device, or raise where there is none."""
     status = cuda_status()
     if not status.available:
         raise DeviceError(f"{status.reason}; without one, use the CPU (--device cpu)")

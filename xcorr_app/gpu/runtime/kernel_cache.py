@@ -21,29 +21,12 @@ _DIGEST_BYTES = hashlib.sha256().digest_size
 
 
 def cache_folder() -> Path:
-    """Folder in which CuPy and this project keep compiled kernels.
-
-    Returns
-    -------
-    pathlib.Path
-        It need not exist.
-    """
+    """Folder in which CuPy and this project keep compiled kernels."""
     return Path(os.environ.get("CUPY_CACHE_DIR") or os.path.expanduser("~/.cupy/kernel_cache"))  # noqa: PTH111 - never raises
 
 
 def load_kernel(key: str) -> bytes | None:
-    """Return the compiled kernel that was saved under a key.
-
-    Parameters
-    ----------
-    key : str
-        Everything that decides what the compiler makes.
-
-    Returns
-    -------
-    bytes or None
-        None where there is no file, or one that is not whole.
-    """
+    """Return the compiled kernel that was saved under a key."""
     try:
         stored = _path(key).read_bytes()
     except OSError:
@@ -53,15 +36,7 @@ def load_kernel(key: str) -> bytes | None:
 
 
 def save_kernel(key: str, content: bytes) -> None:
-    """Save a compiled kernel; any number of processes may do so at once. A folder that cannot be written is passed by.
-
-    Parameters
-    ----------
-    key : str
-        Everything that decides what the compiler makes.
-    content : bytes
-        What it made.
-    """
+    """Save a compiled kernel; many processes may do so at once. A folder that cannot be written is passed by."""
     path = _path(key)
     with contextlib.suppress(OSError):
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -31,23 +31,7 @@ def _number_of_current() -> Callable[[], int]:
 
 
 def on_device_of(array: Array, other: Array = None) -> AbstractContextManager[Any]:
-    """Return a context in which the device that holds the arrays is the current one.
-
-    Parameters
-    ----------
-    array, other : ndarray
-        NumPy arrays, which need no device, or CuPy arrays on one device.
-
-    Returns
-    -------
-    context manager
-        Changes nothing where the device is the current one already.
-
-    Raises
-    ------
-    DeviceError
-        Where the arrays live on two devices.
-    """
+    """Return a context in which the device that holds the arrays is the current one."""
     if not is_device_array(array):
         return _WHERE_WE_ARE
     device = array.device
