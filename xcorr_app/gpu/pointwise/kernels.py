@@ -251,7 +251,7 @@ def kernel_for(problem: PointwiseProblem, *, alignment: int = 16, limits: Device
         waits = problem.channels > _CHANNELS_AT_ONCE and problem.pixels < _PIXELS_OF_SPLIT
         if floats and waits and _is_shallow(problem):
             return "shallow"
-        widens = problem.image_type != "float32" and problem.result_type == "float32"
+        widens = problem.image_type == "uint8" and problem.result_type == "float32"
         waits_of_bytes = widens and problem.channels > _CHANNELS_OF_MIX and problem.pixels >= _PIXELS_OF_OTHERS
         if waits_of_bytes and few and _is_shallow(problem):
             return "shallow"
