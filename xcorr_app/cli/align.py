@@ -16,8 +16,9 @@ from xcorr_app.cli.memory import keep_freed_memory
 from xcorr_app.cli.progress import display_for
 from xcorr_app.cli.tables import console_for, print_found, print_frames, print_plan, print_results
 from xcorr_app.io import Limits
+from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.prefilter import Prefilter
-from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, WEIGHTINGS, Settings
+from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA, DEFAULT_MIN_SCORE, WEIGHTINGS, Settings
 
 
 @click.command()
@@ -53,6 +54,13 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, WEIGHTINGS, Setti
     help="gaussian:S, highpass:S, dog:S1,S2, log:S, median:N, box:N, unsharp:S,AMOUNT, sobel or laplacian; for "
     "measuring only.",
 )
+@click.option(
+    "--contrast",
+    default="auto",
+    show_default=True,
+    help="none, local:S (every place has an equal say: less the mean and over the deviation around it, sigma S pixels) "
+    "or auto; for measuring only.",
+)
 @click.option("--roi", type=options.ROI, help="Part of the frame that is measured.")
 @click.option(
     "--axis", type=click.Choice(["T", "Z"]), help="Axis to align along.  [default: T, or Z where there is no T]"
@@ -80,7 +88,14 @@ from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, WEIGHTINGS, Setti
     type=float,
     default=DEFAULT_MIN_SCORE,
     show_default=True,
-    help="Doubtful below this fraction of the score that the noise allows.",
+    help="Remark on frames below this fraction of the score that the noise allows.",
+)
+@click.option(
+    "--max-sigma",
+    type=float,
+    default=DEFAULT_MAX_SIGMA,
+    show_default=True,
+    help="A shift with a larger standard error, in pixels, is flagged as uncertain.",
 )
 @options.min_overlap("Smallest fraction of the frame that must overlap.")
 @click.option("--apply/--no-apply", default=True, help="Write the aligned stacks, or only measure.  [default: --apply]")
@@ -155,12 +170,14 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         upsample=given["upsample"],
         weighting=given["weighting"],
         prefilter=given["prefilter"] or Prefilter(),
+        contrast=Contrast.parse(given["contrast"]),
         roi=given["roi"],
         engine=given["engine"],
         kernel_options=options.read_kernel_options(given),
         min_overlap=given["min_overlap"],
         min_score=given["min_score"],
         tolerance=given["tolerance"],
+        max_sigma=given["max_sigma"],
     )
     same = ("reference", "device", "verify", "apply", "move_doubtful", "interpolation", "border", "layout", "axis")
     return AlignOptions(

@@ -26,6 +26,8 @@ from xcorr_app.registration.device_matcher import DeviceMatcher, matches_on_devi
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.significance import significance
+from xcorr_app.registration.uncertainty import ReferenceSlopes, standard_errors
 
 
 class PreparedReference:
@@ -62,6 +64,11 @@ class PreparedReference:
         """Their sums over rectangles, for matching on a device."""
         assert self._matcher.on_device is not None  # noqa: S101 - asked for by that matcher only
         return self._matcher.on_device.tables(self.values)
+
+    @cached_property
+    def slopes(self) -> ReferenceSlopes:
+        """Their slopes, smoothed as planes are, for standard errors."""
+        return ReferenceSlopes(self.values, self._matcher.kernel)
 
 
 @dataclass(frozen=True)
@@ -109,7 +116,7 @@ class Matcher:
         xp: Any,
     ) -> None:
         near = window.grown(max(radius_of(settings.subpixel), 2))
-        self._kernel = kernel
+        self.kernel = kernel
         self._window = near if kernel is None else near.grown(RADIUS)
         self._sought = near
         self._search = window.inside(near)
@@ -131,17 +138,29 @@ class Matcher:
         # left = reference, right = frame: the plane then peaks at what must be added to the frame.
         return PreparedReference(self._standard(images), self)
 
-    def compare(self, reference: PreparedReference, frames: Array) -> tuple[Match, NDArray[np.float64]]:
-        """Match frames (n, h, w) with one reference image or each with its own; also return their clean fractions."""
+    def compare(
+        self, reference: PreparedReference, frames: Array
+    ) -> tuple[Match, NDArray[np.float64], NDArray[np.float64]]:
+        """Match frames (n, h, w) with one reference image or each with its own.
+
+        Also return their clean fractions (n,) and the standard errors (n, 2) of their shifts.
+        """
         if self.on_device is None or not self.on_device.reads(frames):
             planes = self.planes(reference, frames)
-            return self.match(planes), self.clean(planes.values)
+            match = self.match(planes)
+            return match, self.clean(planes.values), self._standard_errors(reference, planes.values, match)
         found = self.on_device.match(reference.values, reference.tables, frames, self._xp)
         if found.others.size:
             each = reference.values.shape[0] > 1
             part = PreparedReference(reference.values[found.others], self) if each else reference
             found.match.replace(found.others, self.match(self.planes(part, frames[found.others])))
-        return found.match, clean_fraction(frames, found.variance)
+        match = found.match
+        values = frames if frames.dtype.kind in "iu" else self._standard(frames)
+        return match, clean_fraction(frames, found.variance), self._standard_errors(reference, values, match)
+
+    @staticmethod
+    def _standard_errors(reference: PreparedReference, values: Array, match: Match) -> NDArray[np.float64]:
+        return standard_errors(reference.slopes, values, match.peak, match.shift, match.near)
 
     def planes(self, reference: PreparedReference, frames: Array) -> Planes:
         """Correlate frames (n, h, w) with one reference image, or each with its own."""
@@ -151,8 +170,8 @@ class Matcher:
         sums = self.correlator.sums(reference.operand, right).reshape(values.shape[0], *self._window.shape)
         overlap = self.zncc.right(values)
         scores = self.zncc(sums, reference.overlap, overlap)
-        rim = slice(None) if self._kernel is None else slice(RADIUS, -RADIUS)
-        sought = scores if self._kernel is None else smooth(scores, self._kernel)
+        rim = slice(None) if self.kernel is None else slice(RADIUS, -RADIUS)
+        sought = scores if self.kernel is None else smooth(scores, self.kernel)
         if self._settings.normalization == "none":
             sought = self._plain_sums(sums, reference, values, overlap)[:, rim, rim].astype(np.float64)
         elif self._settings.normalization == "phase":
@@ -201,6 +220,10 @@ class Matcher:
         valid = np.isfinite(to_host(peaks.value))
         shift = np.where(valid[:, None], peak + to_host(offset), np.nan)
         # The height of a plane that is weighted, or normalised otherwise, is no score.
-        plain = self._kernel is None and settings.normalization == "zncc"
+        plain = self.kernel is None and settings.normalization == "zncc"
         score = np.where(valid, np.clip(to_host(height) if plain else around[:, 2, 2], -1.0, 1.0), np.nan)
-        return Match(peak, shift, score, to_host(peaks.ratio()), climbs, around)
+        begin = self._search[0].start, self._search[1].start
+        searched = planes.sought[:, *self._search]
+        rating = significance(searched, peaks.row - begin[0], peaks.column - begin[1], peaks.value, scores=plain)
+        next_to = to_host(next_to)
+        return Match(peak, shift, score, to_host(peaks.ratio()), climbs, around, next_to, rating.z, rating.false_alarm)
