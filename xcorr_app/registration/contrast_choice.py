@@ -1,8 +1,9 @@
 """Whether a stack is measured as it is or by its local contrast: both are tried on a few frames.
 
 Where the two agree the stack is measured as it is, whose sub-pixel shifts are the better ones; where they do not, by
-the one whose peaks stand out more. Where they agree but only local contrast has peaks that cannot be chance, both are
-measured: local contrast vouches for the shift, which is refined on the images as they are.
+local contrast, which a few bright moving things cannot lead astray, unless its peaks stand out much less. Where they
+agree but only local contrast has peaks that cannot be chance, both are measured: local contrast vouches for the shift,
+which is refined on the images as they are.
 """
 
 from __future__ import annotations
@@ -18,24 +19,33 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.contrast import DEFAULT_SIGMA, Contrast
 from xcorr_app.registration.frames import Chunk, Frames
 from xcorr_app.registration.measurement import Measured
-from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 
 Choice = Literal["none", "local", "both"]
 
-_FRAMES_PER_SAMPLE = 12
-_MOST_SAMPLES = 6
+_FRAMES_PER_SAMPLE = 24
+_MOST_SAMPLES = 4
 _SMALLEST = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
+_LARGE = 384
+"""Rows and columns from which the middle half of a frame is enough to try on."""
+_BEYOND_DOUBT = 40.0
+"""Significance of peaks of frames as they are that needs no second opinion."""
 _NEAR = 0.15
 """Shifts agree that differ by less than this, for what the rims of local contrast do, and three standard errors."""
 _LARGEST_ERROR = 1.0
+_MORE = 1.5
+"""Two significant peaks apart are two motions: of bright things, and of what lies behind them. Local contrast follows
+the latter, unless frames as they are stand out more by this factor."""
 
 LOCAL = Contrast(DEFAULT_SIGMA)
+_SURER = 0.6
+"""Share of the plain standard error below which local contrast is the better measure, agree or not."""
 NOTES: dict[Choice, str] = {
     "none": "",
-    "local": f"Measured by local contrast ({LOCAL}): on the frames tried, its peaks stand out more than those of the "
-    "frames as they are, and lie elsewhere.",
+    "local": f"Measured by local contrast ({LOCAL}): on the frames tried, its peaks stand out, and lie elsewhere or "
+    "more surely than those of the frames as they are.",
     "both": f"Shifts were found by local contrast ({LOCAL}), whose peaks stand out more, and refined on the frames as "
     "they are where both agree.",
 }
@@ -95,11 +105,21 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
         numbers = np.concatenate([[first], numbers[numbers != first]])
     sample = PickedFrames(frames, tuple(int(number) for number in numbers))
     # Engines that look at peaks only do not know how far they stand out.
-    trial = replace(settings, engine="fft", kernel_options=None)
-    plain, local = (measure(sample, against, replace(trial, contrast=contrast)) for contrast in (Contrast(), LOCAL))
-    rows = plain.usable & local.usable
-    rows[0] = rows[0] and against is reference
-    return _choice(plain, local, rows)
+    trial = replace(settings, engine="fft", contrast=Contrast(), roi=_middle(frames, settings))
+    plain = measure(sample, against, trial)
+    rows = plain.usable.copy()
+    rows[0] = rows[0] and against is reference and not isinstance(reference, str)
+    if not rows.any() or plain.significance[rows].min() > _BEYOND_DOUBT:
+        return "none"
+    return _choice(plain, measure(sample, against, replace(trial, contrast=LOCAL)), rows, settings.max_sigma)
+
+
+def _middle(frames: Frames, settings: Settings) -> Roi | None:
+    """Part to try on."""
+    shape = settings.measured_shape(frames.shape)
+    if settings.roi is not None or min(shape) < _LARGE:
+        return settings.roi
+    return slice(shape[0] // 4, shape[0] - shape[0] // 4), slice(shape[1] // 4, shape[1] - shape[1] // 4)
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
@@ -114,15 +134,20 @@ def _is_open(frames: Frames, settings: Settings) -> bool:
     )
 
 
-def _choice(plain: Measured, local: Measured, rows: NDArray[np.bool_]) -> Choice:
+def _choice(plain: Measured, local: Measured, rows: NDArray[np.bool_], max_sigma: float) -> Choice:
+    rows = rows & local.usable
     if not rows.any():
         return "none"
     with np.errstate(invalid="ignore"):
-        plain_stands_out, local_stands_out = (_most(m.false_alarm[rows] <= MAX_FALSE_ALARM) for m in (plain, local))
-        more = np.median(local.significance[rows]) > np.median(plain.significance[rows])
+        # Where nothing is known of the plain peaks, they neither fail nor overrule.
+        plain_stands_out = not _most(plain.false_alarm[rows] > MAX_FALSE_ALARM)
+        sure = (local.sigma[rows] <= max_sigma).all(axis=1)
+        local_stands_out = _most(sure & (local.false_alarm[rows] <= MAX_FALSE_ALARM))
+        more = not np.median(plain.significance[rows]) > _MORE * np.median(local.significance[rows])
     if not local_stands_out:
         return "none"
-    if not _most(agree(plain, local)[rows]):
+    error = [float(np.median(m.sigma[rows].max(axis=1))) for m in (plain, local)]
+    if not _most(agree(plain, local)[rows]) or error[1] < _SURER * error[0]:
         return "local" if more else "none"
     return "none" if plain_stands_out else "both"
 

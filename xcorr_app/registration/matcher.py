@@ -29,6 +29,9 @@ from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.significance import significance
 from xcorr_app.registration.uncertainty import ReferenceSlopes, standard_errors
 
+_SMALLEST_WITH_TIES = 16
+"""Rows and columns from which equal peaks mean a lattice."""
+
 
 class PreparedReference:
     """Reference images standardised, for any number of frames; what else they are needed as is made when asked for.
@@ -120,6 +123,8 @@ class Matcher:
         self._window = near if kernel is None else near.grown(RADIUS)
         self._sought = near
         self._search = window.inside(near)
+        has_zero = window.dy_min <= 0 <= window.dy_max and window.dx_min <= 0 <= window.dx_max
+        self._prefers_zero = has_zero and min(shape) >= _SMALLEST_WITH_TIES
         self._settings, self._dtype, self._xp = settings, dtype, xp
         options = settings.kernel_options
         if options is not None and options.precision == "fp16":
@@ -207,6 +212,9 @@ class Matcher:
         """
         settings = self._settings
         peaks = find_peaks(planes.sought, self._search)
+        if tied is None and self._prefers_zero:
+            # On a lattice many shifts are equal; a frame on itself has none. Of a few pixels any may be equal.
+            tied = np.zeros((planes.sought.shape[0], 2), dtype=np.intp)
         if tied is not None:
             peaks = prefer(peaks, planes.sought, tied - (self._sought.dy_min, self._sought.dx_min))
         near = neighbourhoods(planes.sought, peaks.row, peaks.column, radius_of(settings.subpixel))

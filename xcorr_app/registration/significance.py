@@ -21,14 +21,14 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 MAX_FALSE_ALARM = 0.01
 """Probability of a peak as high by chance above which a shift is not trusted."""
 
-_SAMPLES = 96
+_SAMPLES = 48
 """Values along each axis of a plane that its spread is taken from."""
 _DEVIATION = 1.4826
 """Standard deviation of normal values over their median absolute deviation."""
 
 
-_NARROWEST = 2 * np.pi
-"""Width of a window, in units of its plane's mean slope over deviation, that a wave of one period has."""
+_NARROWEST = 2.5 * np.pi
+"""Width of a window, in units of its plane's mean slope over deviation, that a wave of a period and a quarter has."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +91,7 @@ def _false_alarm(z: NDArray[np.float64], cells: NDArray[np.float64], values: NDA
     tail = scipy.special.stdtr(freedom, -np.maximum(z, 0.0))
     normal = -scipy.special.ndtri(np.maximum(tail, 1e-300))
     maxima = cells * (2 * np.pi) ** -1.5 * np.maximum(normal, 1.0) * np.exp(-(normal**2) / 2)
+    maxima += np.sqrt(cells) / np.pi * np.exp(-(normal**2) / 2)  # on the rim of the window
     chance: NDArray[np.float64] = np.minimum(tail + np.minimum(maxima, values * tail), 1.0)
     return np.where(np.isnan(z), np.nan, chance)
 

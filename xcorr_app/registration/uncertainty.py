@@ -85,11 +85,11 @@ def standard_errors(
     edges = _edges(peak[:, 0], frames.shape[1]), _edges(peak[:, 1], frames.shape[2])
     moved = _moved(frames, peak)
     smoothed, wy, wx = reference.factors
-    of_frames = [_tile_sums(edges, *factors) for factors in ((moved,), (moved, moved), (smoothed, moved))]
+    of_frames = [moved.sum(axis=(1, 2), dtype=np.float64), _products(moved, moved), _products(smoothed, moved)]
     slopes = [_tile_sums(edges, slope, moved) for slope in (wy, wx)]
     offset = xp.asarray(np.nan_to_num(shift - peak))
     pixels = xp.asarray(np.prod([e[:, -1] - e[:, 0] for e in edges], axis=0).astype(float))
-    parts = of_frames[0].shape[1]
+    parts = slopes[0].shape[1]
     scatter = to_host(_scatter(pixels, offset, of_frames, slopes, reference.tile_sums(edges)))
     sigma = _propagated(scatter, near)
     return sigma if parts >= _FEWEST else np.full_like(sigma, np.nan)
@@ -100,7 +100,7 @@ def _scatter(
 ) -> Array:
     """Covariance (n, 2, 2) of the slope of the normalised correlation at its peak, from sums over tiles (n, k)."""
     xp = array_namespace(pixels)
-    plain, squared, shared = (part.sum(axis=1) for part in of_frames)
+    plain, squared, shared = of_frames
     g, gg, smoothed, smoothed_g = (part.sum(axis=1) for part in of_reference[:4])
     wy, wx, wy_g, wx_g, *bends = of_reference[4:]
     count = xp.maximum(pixels, 1.0)
@@ -151,6 +151,14 @@ def _edges(shifts: NDArray[np.intp], size: int) -> NDArray[np.intp]:
     return edges
 
 
+def _products(images: Array, moved: Array) -> Array:
+    """Sums (n,) of the products of images (1 or n, h, w), in float64."""
+    xp = array_namespace(moved)
+    if xp is np:
+        return np.array([np.vdot(images[i if len(images) > 1 else 0], m) for i, m in enumerate(moved)], dtype=float)
+    return (images * moved).sum(axis=(1, 2), dtype=np.float64)
+
+
 def _tile_sums(edges: _Edges, *factors: Array) -> Array:
     """Sums over tiles (n, k) of the product of images (1 or n, h, w)."""
     xp = array_namespace(factors[0])
@@ -190,7 +198,7 @@ def _table(image: Array, other: Array | None = None) -> Array:
 
 
 def _moved(frames: Array, peak: NDArray[np.intp]) -> Array:
-    """Frames without their mean at whole shifts; beyond the overlap any finite values."""
+    """Frames without their mean at whole shifts; zero beyond the overlap."""
     xp = array_namespace(frames)
     count, height, width = frames.shape
     means = frames.mean(axis=(1, 2), dtype=np.float64)
@@ -203,10 +211,12 @@ def _moved(frames: Array, peak: NDArray[np.intp]) -> Array:
             )
             np.subtract(frames[i, from_y, from_x], means[i].astype(dtype), out=moved[i, to_y, to_x], casting="unsafe")
         return moved
-    rows = xp.clip(xp.arange(height) - xp.asarray(peak[:, :1]), 0, height - 1)
-    columns = xp.clip(xp.arange(width) - xp.asarray(peak[:, 1:]), 0, width - 1)
-    moved = frames[xp.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
-    return moved.astype(dtype) - means.astype(dtype)[:, None, None]
+    rows = (xp.arange(height) - xp.asarray(peak[:, :1]))[:, :, None]
+    columns = (xp.arange(width) - xp.asarray(peak[:, 1:]))[:, None, :]
+    inside = (rows >= 0) & (rows < height) & (columns >= 0) & (columns < width)
+    batch = xp.arange(count)[:, None, None]
+    moved = frames[batch, xp.clip(rows, 0, height - 1), xp.clip(columns, 0, width - 1)].astype(dtype)
+    return (moved - means.astype(dtype)[:, None, None]) * inside
 
 
 def _overlap(shift: int, size: int) -> tuple[slice, slice]:
