@@ -16,6 +16,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
+from xcorr_app.registration.defects import RepairedFrames, without_defects
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.measurement import Measured, Measurement
@@ -197,6 +198,7 @@ def _measured(
         return job(frames, settings, None).run(reference, np.zeros(frames.count, dtype=bool))[0]
 
     verified = _verified_frames(verify, frames.count)
+    frames = without_defects(frames)
     choice = choose_contrast(frames, reference, settings, trial)
     if settings.contrast.auto:
         settings = replace(settings, contrast=LOCAL if choice == "local" else Contrast())
@@ -205,6 +207,8 @@ def _measured(
     if choice == "both":
         local = job(frames, replace(settings, contrast=LOCAL), progress).run(reference, verified)[0]
         measured = merged(measured, local)
+    if isinstance(frames, RepairedFrames):
+        notes = (*notes, frames.note)
     if choice != "none":
         notes = (*notes, NOTES[choice])
     return ShiftResult(
