@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from xcorr_app.correlation.standardize import standardize
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
@@ -65,10 +66,10 @@ class Contrast:
         xp = array_namespace(frames)
         dtype = np.float64 if frames.dtype == np.float64 else np.float32
         taps = named.gaussian(self.sigma)
-        # Without the mean, squares of a small contrast on a large offset keep their digits.
-        values = (frames - frames.mean(axis=(1, 2), keepdims=True, dtype=np.float64)).astype(dtype)
+        # Without the mean and of magnitude one, squares keep their digits.
+        values = standardize(frames, dtype).values
         least = _FLOOR**2 * (values * values).mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(dtype)
-        values -= _smoothed(values, taps)
+        values = values - _smoothed(values, taps)
         variance = xp.maximum(_smoothed(values * values, taps), least)
         return xp.where(variance > 0, values / xp.sqrt(xp.where(variance > 0, variance, 1)), 0)
 

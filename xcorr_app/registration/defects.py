@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.correlation.standardize import standardize
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.frames import Chunk, Frames
 
@@ -55,7 +56,7 @@ class RepairedFrames:
         chunk = self.source.read(start, stop)
         frames, xp = chunk.frames.copy(), array_namespace(chunk.frames)
         y, x = xp.asarray(self.rows), xp.asarray(self.columns)
-        mean = sum(chunk.frames[:, y + i, x + j].astype(np.float64) for i, j in ((-1, 0), (1, 0), (0, -1), (0, 1))) / 4
+        mean = sum(chunk.frames[:, y + i, x + j].astype(np.float64) / 4 for i, j in ((-1, 0), (1, 0), (0, -1), (0, 1)))
         frames[:, y, x] = mean if frames.dtype.kind == "f" else xp.rint(mean)
         return replace(chunk, frames=frames)
 
@@ -98,7 +99,9 @@ def without_defects(frames: Frames) -> Frames | RepairedFrames:
 def _beyond_neighbours(frame: Array) -> Array:
     """Which pixels, the rim left out, are far above or far below all eight around them."""
     xp = array_namespace(frame)
-    values = frame.astype(np.float64 if frame.dtype.itemsize > 4 else np.float32)
+    if frame.dtype.kind == "f":
+        frame = xp.where(xp.isfinite(frame), frame, 0)
+    values = standardize(frame[None], np.float32).values[0]
     # Differences of neighbours on every fourth row are noise and slopes; most of them are small.
     steps = xp.sort(abs(xp.diff(values[::4], axis=1)).ravel())
     noise = 1.4826 * steps[steps.size // 2] / np.sqrt(2)

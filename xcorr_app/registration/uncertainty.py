@@ -192,8 +192,7 @@ def _table(image: Array, other: Array | None = None) -> Array:
     xp = array_namespace(image)
     image = image if other is None else image * other
     table = xp.zeros((image.shape[0] + 1, image.shape[1] + 1))
-    xp.cumsum(image, axis=0, dtype=np.float64, out=table[1:, 1:])
-    table[1:, 1:] = xp.cumsum(table[1:, 1:], axis=1)
+    table[1:, 1:] = xp.cumsum(xp.cumsum(image, axis=0, dtype=np.float64), axis=1)
     return table
 
 
