@@ -28,6 +28,8 @@ def stack(tmp_path_factory):
         ("--prefilter", "blur:2", "unknown prefilter"),
         ("--prefilter", "gaussian", "write gaussian:SIGMA"),
         ("--prefilter", "gaussian:0", "above 0"),
+        ("--contrast", "local", "use none, auto or local:S"),
+        ("--max-sigma", "0", "max_sigma is 0"),
         ("--upsample", "0", "--upsample"),
         ("--align-channel", "-1", "--align-channel"),
         ("--max-pixels", "0", "--max-pixels"),

@@ -48,6 +48,13 @@ if TYPE_CHECKING:
     help="gaussian:S, highpass:S, dog:S1,S2, log:S, median:N, box:N, unsharp:S,AMOUNT, sobel or laplacian; for "
     "measuring only.",
 )
+@click.option(
+    "--contrast",
+    default="auto",
+    show_default=True,
+    help="none, local:S (every place has an equal say: less the mean and over the deviation around it, sigma S pixels) "
+    "or auto; for measuring only.",
+)
 @click.option("--roi", type=options.ROI, help="Part of the frame that is measured.")
 @click.option(
     "--axis", type=click.Choice(["T", "Z"]), help="Axis to align along.  [default: T, or Z where there is no T]"
@@ -75,7 +82,14 @@ if TYPE_CHECKING:
     type=float,
     default=choices.MIN_SCORE,
     show_default=True,
-    help="Doubtful below this fraction of the score that the noise allows.",
+    help="Remark on frames below this fraction of the score that the noise allows.",
+)
+@click.option(
+    "--max-sigma",
+    type=float,
+    default=choices.MAX_SIGMA,
+    show_default=True,
+    help="A shift with a larger standard error, in pixels, is flagged as uncertain.",
 )
 @options.min_overlap("Smallest fraction of the frame that must overlap.")
 @click.option("--apply/--no-apply", default=True, help="Write the aligned stacks, or only measure.  [default: --apply]")
@@ -156,6 +170,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
 def _options(given: dict[str, Any]) -> AlignOptions:
     from xcorr_app.batch.align.options import AlignOptions
     from xcorr_app.io import Limits
+    from xcorr_app.registration.contrast import Contrast
     from xcorr_app.registration.prefilter import Prefilter
     from xcorr_app.registration.settings import Settings
 
@@ -166,12 +181,14 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         upsample=given["upsample"],
         weighting=given["weighting"],
         prefilter=given["prefilter"] or Prefilter(),
+        contrast=Contrast.parse(given["contrast"]),
         roi=given["roi"],
         engine=given["engine"],
         kernel_options=options.read_kernel_options(given),
         min_overlap=given["min_overlap"],
         min_score=given["min_score"],
         tolerance=given["tolerance"],
+        max_sigma=given["max_sigma"],
     )
     same = ("reference", "device", "verify", "apply", "move_doubtful", "interpolation", "border", "layout", "axis")
     return AlignOptions(

@@ -39,5 +39,9 @@ class ShiftResult:
     """Sentences about the whole stack."""
     unreadable: dict[int, str]
     """Why a frame could not be read, by frame number."""
+    sigma: NDArray[np.float64]
+    """(T, 2) standard error of each shift in pixels, predicted from the image itself; NaN where there is none."""
+    significance: NDArray[np.float64]
+    """(T,) height of the peak above the rest of its plane, in standard deviations of that; NaN where not known."""
     decision: Decision | None = None
     """What was chosen to run and why, with the expected time of every candidate."""

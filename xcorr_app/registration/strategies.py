@@ -130,6 +130,10 @@ class Estimation:
         measured.steps = True
         step = measured.shifts
         measured.shifts = np.where(np.isnan(step), np.nan, np.nancumsum(step, axis=0))
+        # A sum is as uncertain as its steps; one without any certainty at all is doubtful by itself.
+        known = np.where(np.isfinite(measured.sigma), measured.sigma, 0.0)
+        summed = np.sqrt(np.cumsum(known**2, axis=0))
+        measured.sigma = np.where(np.isfinite(measured.sigma), summed, measured.sigma)
         # Each check is of one step: it starts from where the engine's own sum stood before.
         measured.fft_shifts = measured.shifts - step + measured.fft_shifts
         return measured, "previous frame, shifts summed", ()

@@ -16,7 +16,9 @@ __all__ = ["FLAG_MEANINGS", "FrameRow", "Pictures", "RunReport", "StackReport"]
 FLAG_MEANINGS: dict[str, str] = {
     "edge": "The best shift is on the edge of the search window, or of the shifts that leave enough overlap, so the "
     "true one may be beyond it. Measure again with a larger window, or with a smaller minimum overlap.",
-    "low-score": "The frame resembles the reference too little at its best shift to trust that shift.",
+    "low-score": "The frame resembles the reference little at its best shift; a remark, which noise alone can cause.",
+    "uncertain": "The predicted standard error of the shift is too large, or its peak stands out no more than chance "
+    "would have it.",
     "ambiguous": "A second shift fits almost as well as the best one, as in a periodic pattern.",
     "inherited": "A step between earlier frames is doubtful, and this shift contains it.",
     "flat": "The frame has the same value everywhere, so there is nothing to register.",
