@@ -94,10 +94,14 @@ if TYPE_CHECKING:
 @options.min_overlap("Smallest fraction of the frame that must overlap.")
 @click.option("--apply/--no-apply", default=True, help="Write the aligned stacks, or only measure.  [default: --apply]")
 @click.option(
-    "--move-doubtful",
-    is_flag=True,
-    help="Move frames too whose shift is flagged as doubtful; they are left in place otherwise.",
+    "--doubtful",
+    type=click.Choice(choices.DOUBTFUL),
+    default="interpolate",
+    show_default=True,
+    help="Frames whose shift is not to be trusted: moved by what lies between trusted neighbours in time, moved as "
+    "measured all the same, or left in place.",
 )
+@click.option("--move-doubtful", is_flag=True, hidden=True, help="Older name of --doubtful apply.")
 @click.option(
     "--interpolation",
     type=click.Choice(choices.INTERPOLATIONS),
@@ -126,7 +130,8 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     """Align stacks: folders, files or globs of TIFF or PNG images.
 
     Each stack gets OUT/NAME/shifts.csv and OUT/NAME/NAME_aligned.tif; the run gets OUT/report.html and
-    OUT/run.json. Exit code: 0 all good, 1 something failed or was flagged as failed, 2 wrong usage.
+    OUT/run.json. Exit code: 0 all good, 1 something failed, was flagged as failed, or most frames of a stack could
+    not be trusted, 2 wrong usage.
 
     \b
     Examples:
@@ -190,9 +195,10 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         tolerance=given["tolerance"],
         max_sigma=given["max_sigma"],
     )
-    same = ("reference", "device", "verify", "apply", "move_doubtful", "interpolation", "border", "layout", "axis")
+    same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis")
     return AlignOptions(
         settings=settings,
+        doubtful="apply" if given["move_doubtful"] else given["doubtful"],
         align_channel=given["align_channel"],
         limits=Limits(max_pixels=given["max_pixels"]),
         **{name: given[name] for name in same},
