@@ -40,7 +40,7 @@ _MORE = 1.5
 the latter, unless frames as they are stand out more by this factor."""
 
 LOCAL = Contrast(DEFAULT_SIGMA)
-_SURER = 0.6
+_SURER = 0.5
 """Share of the plain standard error below which local contrast is the better measure, agree or not."""
 NOTES: dict[Choice, str] = {
     "none": "",

@@ -28,7 +28,7 @@ from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.significance import significance
-from xcorr_app.registration.uncertainty import ReferenceSlopes, standard_errors
+from xcorr_app.registration.uncertainty import ReferenceSlopes
 
 _SMALLEST_WITH_TIES = 16
 """Rows and columns from which equal peaks mean a lattice."""
@@ -147,29 +147,22 @@ class Matcher:
         # left = reference, right = frame: the plane then peaks at what must be added to the frame.
         return PreparedReference(self._standard(images), self)
 
-    def compare(
-        self, reference: PreparedReference, frames: Array
-    ) -> tuple[Match, NDArray[np.float64], NDArray[np.float64]]:
+    def compare(self, reference: PreparedReference, frames: Array) -> tuple[Match, NDArray[np.float64], Array]:
         """Match frames (n, h, w) with one reference image or each with its own.
 
-        Also return their clean fractions (n,) and the standard errors (n, 2) of their shifts.
+        Also return their clean fractions (n,) and the frames as they were compared.
         """
         if self.on_device is None or not self.on_device.reads(frames):
             planes = self.planes(reference, frames)
             match = self.match(planes)
-            return match, self.clean(planes.values), self._standard_errors(reference, planes.values, match)
+            return match, self.clean(planes.values), planes.values
         found = self.on_device.match(reference.values, reference.tables, frames, self._xp)
         if found.others.size:
             each = reference.values.shape[0] > 1
             part = PreparedReference(reference.values[found.others], self) if each else reference
             found.match.replace(found.others, self.match(self.planes(part, frames[found.others])))
-        match = found.match
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)
-        return match, clean_fraction(frames, found.variance), self._standard_errors(reference, values, match)
-
-    @staticmethod
-    def _standard_errors(reference: PreparedReference, values: Array, match: Match) -> NDArray[np.float64]:
-        return standard_errors(reference.slopes, values, match.peak, match.shift, match.near)
+        return found.match, clean_fraction(frames, found.variance), values
 
     def planes(self, reference: PreparedReference, frames: Array) -> Planes:
         """Correlate frames (n, h, w) with one reference image, or each with its own."""

@@ -25,6 +25,7 @@ from xcorr_app.registration.preparation import Prepared, prepare
 from xcorr_app.registration.references import FixedImage, Reference
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
 from xcorr_app.registration.verification import SCORE_TOLERANCE, scores_by_definition
 
 _OUTER = np.pad(np.zeros((3, 3), dtype=bool), 1, constant_values=True)
@@ -131,9 +132,11 @@ class Measurement:
             shared_reference=shared_reference,
         )
 
-    def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
+    def run(
+        self, reference: Reference, stage: str, verified: NDArray[np.bool_], *, with_sigma: bool = True
+    ) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition."""
-        columns = Measured.empty(self._frames.count)
+        columns, shapes = Measured.empty(self._frames.count), PeakShapes.empty(self._frames.count)
         kernel = self._weighting(reference)
         shared = isinstance(reference, FixedImage)
         self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
@@ -155,8 +158,10 @@ class Measurement:
             if fixed is None:
                 images = _take(images, result.rows)
             prepared_reference = fixed or matcher.prepare_reference(images)
-            match, clean, result.sigma = matcher.compare(prepared_reference, frames)
+            match, clean, values = matcher.compare(prepared_reference, frames)
             result.match = match
+            if with_sigma:
+                result.shapes = peak_shapes(prepared_reference.slopes, values, match.peak, match.shift, match.near)
             overlap = np.prod(np.maximum(np.array(self._shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
             result.least_score = quality.doubtful_below(
@@ -176,7 +181,8 @@ class Measurement:
             return result
 
         for result in self._walk.over(stage, job):
-            result.write(columns, self.window)
+            result.write(columns, shapes, self.window)
+        columns.sigma = shapes.standard_errors(columns.significance)
         return columns
 
     def _matcher(self, dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None) -> Matcher:
@@ -229,12 +235,12 @@ class _ChunkResult:
     match: Match | None = None
     least_score: NDArray[np.float64] | None = None
     chance_score: NDArray[np.float64] | None = None
-    sigma: NDArray[np.float64] | None = None
+    shapes: PeakShapes | None = None
     checked: NDArray[np.intp] | None = None
     exact: Match | None = None
     disagrees: NDArray[np.bool_] | None = None
 
-    def write(self, columns: Measured, window: ShiftWindow) -> None:
+    def write(self, columns: Measured, shapes: PeakShapes, window: ShiftWindow) -> None:
         """Fill in this chunk's entries."""
         prepared = self.prepared
         part = slice(self.start, self.start + prepared.usable.size)
@@ -246,8 +252,10 @@ class _ChunkResult:
         frames = self.start + self.rows
         columns.shifts[frames], columns.score[frames] = self.match.shift, self.match.score
         columns.peak_ratio[frames] = self.match.ratio
-        columns.least_score[frames], columns.sigma[frames] = self.least_score, self.sigma
-        columns.chance_score[frames] = self.chance_score
+        columns.least_score[frames], columns.chance_score[frames] = self.least_score, self.chance_score
+        if self.shapes is not None:
+            shapes.scatter[frames], shapes.hessian[frames] = self.shapes.scatter, self.shapes.hessian
+            shapes.height[frames] = self.shapes.height
         columns.significance[frames], columns.false_alarm[frames] = self.match.significance, self.match.false_alarm
         # Shifts beyond the peak may lie outside the window, or leave too little overlap to score.
         unknown = lacks_neighbours(self.match.around[:, 1:4, 1:4], window)
