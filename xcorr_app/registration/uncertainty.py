@@ -185,8 +185,7 @@ def _scatter(count: Array, offset: Array, tiles: list[Array], norm: Array) -> Ar
     xp = array_namespace(count)
     f, smoothed_f, wy_f, wx_f, g, smoothed, smoothed_g, wy, wx, wy_g, wx_g, *bends = tiles
     count = xp.maximum(count, 1.0)
-    mean, level = f.sum(axis=1) / count, g.sum(axis=1) / count
-    total = smoothed.sum(axis=1)
+    mean, level, total = f.sum(axis=1) / count, g.sum(axis=1) / count, smoothed.sum(axis=1)
     # Of smoothed images, which have little noise of their own.
     clean = smoothed_g.sum(axis=1) - level * total
     gain = xp.where(clean > 0, (smoothed_f.sum(axis=1) - mean * total) / xp.where(clean > 0, clean, 1.0), 0.0)
@@ -206,9 +205,8 @@ def _scatter(count: Array, offset: Array, tiles: list[Array], norm: Array) -> Ar
     safe = xp.where(determinant > 0, determinant, np.inf)
     further = column((p * d - q * b) / safe), column((q * a - p * c) / safe)
     rest = [t - further[0] * w_y - further[1] * w_x for t, w_y, w_x in zip(rest, bends[::2], bends[1::2], strict=True)]
-    tiles_of_slopes = xp.stack(rest, axis=1)
-    usable = (norm > 0)[:, None, None]
-    covariance = tiles_of_slopes @ tiles_of_slopes.transpose(0, 2, 1)
+    slopes, usable = xp.stack(rest, axis=1), (norm > 0)[:, None, None]
+    covariance = slopes @ slopes.transpose(0, 2, 1)
     return xp.where(usable, covariance / xp.where(usable, norm[:, None, None], 1.0), np.inf)
 
 
