@@ -54,24 +54,24 @@ class ReferenceSlopes:
         self.images = values - values.mean(axis=(1, 2), keepdims=True)
         self._kernel = kernel
         self._shared = values.shape[0] == 1
+        self._padded = xp.pad(self.images, ((0, 0), (_MARGIN, _MARGIN), (0, 0)))
         if self._shared:
-            self._factors = self._slopes(xp.pad(self.images, ((0, 0), (_MARGIN, _MARGIN), (0, 0))))
-        else:
-            self._padded = xp.pad(self.images, ((0, 0), (_MARGIN, _MARGIN), (0, 0)))
+            self._factors = [xp.ascontiguousarray(factor) for factor in self._slopes(self._padded)]
 
     def rows(self, rows: NDArray[np.intp]) -> Array:
         """Rows (n, k, m) of the images, (n, k, m, w)."""
-        each = 0 if self._shared else np.arange(rows.shape[0])[:, None, None]
-        return self.images[each, array_namespace(self.images).asarray(rows)]
+        xp = array_namespace(self.images)
+        each = 0 if self._shared else xp.arange(rows.shape[0])[:, None, None]
+        return self.images[each, xp.asarray(rows)]
 
     def strips(self, rows: NDArray[np.intp]) -> list[Array]:
         """Rows (n, k, m) of the images, of what they are smoothed, and of the slopes of both: (n, k, m, w) each."""
         xp = array_namespace(self.images)
         if self._shared:
-            return [factor[0, xp.asarray(rows)] for factor in self._factors]
+            return [xp.take(factor[0], xp.asarray(rows), axis=0) for factor in self._factors]
         count, strips, _ = rows.shape
         around = rows[:, :, :1] + np.arange(rows.shape[2] + 2 * _MARGIN)
-        cut = self._padded[np.arange(count)[:, None, None], xp.asarray(around)]
+        cut = self._padded[xp.arange(count)[:, None, None], xp.asarray(around)]
         factors = self._slopes(cut.reshape(count * strips, -1, cut.shape[-1]))
         return [factor.reshape(*rows.shape, -1) for factor in factors]
 
@@ -167,11 +167,10 @@ def peak_shapes(
     tiles = [_sums_across(sums, columns) for sums in (*of_frames, *of_reference)]
     offset = xp.asarray(np.nan_to_num(shift - peak))
     sampled = xp.asarray((x[:, -1] - x[:, 0]) * (rows.shape[1] * rows.shape[2])).astype(np.float64)
-    overlap = np.prod([e[:, -1] - e[:, 0] for e in (y, x)], axis=0).astype(float)
     spread = _spread(y)
-    sides = columns[:, [0, -1]]
+    sides = xp.asarray(x[:, [0, -1]])
     variances = [_variance(part, sides) for part in (reference.rows(spread), _moved(frames, spread, peak))]
-    norm = variances[0] * variances[1] * xp.asarray(overlap) * sampled
+    norm = variances[0] * variances[1] * xp.asarray((y[:, -1] - y[:, 0]) * (x[:, -1] - x[:, 0])) * sampled
     scatter = to_host(_scatter(sampled, offset, tiles, norm))
     if tiles[0].shape[1] < _FEWEST:
         scatter[:] = np.nan
@@ -246,7 +245,7 @@ def _sums_across(sums: Array, edges: Array) -> Array:
     """Sums over tiles (n, k * tiles) of columns (n, k, w) between edges (n, tiles + 1)."""
     xp = array_namespace(sums)
     running = xp.zeros((*sums.shape[:2], sums.shape[2] + 1))
-    xp.cumsum(sums, axis=2, out=running[:, :, 1:])
+    running[:, :, 1:] = xp.cumsum(sums, axis=2)
     at = xp.take_along_axis(running, xp.broadcast_to(edges[:, None], (*sums.shape[:2], edges.shape[1])), axis=2)
     return xp.diff(at, axis=2).reshape(sums.shape[0], -1)
 
@@ -264,7 +263,9 @@ def _moved(frames: Array, rows: NDArray[np.intp], peak: NDArray[np.intp]) -> Arr
         moved = np.zeros((*rows.shape, width), dtype)
         for i in range(count):
             to, of = _overlap(int(peak[i, 1]), width)
-            np.subtract(frames[i, :, of][rows[i]], means[i], out=moved[i, :, :, to], casting="unsafe")
+            np.subtract(
+                np.take(frames[i], rows[i], axis=0)[:, :, of], means[i], out=moved[i, :, :, to], casting="unsafe"
+            )
         return moved
     columns = xp.arange(width) - xp.asarray(peak[:, 1:])
     inside = (columns >= 0) & (columns < width)
