@@ -71,7 +71,7 @@ def correlation(quick: bool, only: str, json_path: Path | None, device: str, deb
     """Time every correlation kernel, the FFT engine, and FFTs through CuPy and PyTorch.
 
     Every answer is checked against float64 before it is timed; each case says who wins and what engine auto takes.
-    Peaks are also sought on tensor cores, where the device has them; --only tensor times the cases meant for these.
+    Peaks are also searched on tensor cores, where the device has them; --only tensor times the cases meant for these.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-"""Random matrices of a case, on the device or on the host: never zeros, and with a peak to find where one is sought."""
+"""Random matrices of a case, on the device or on the host: never zeros, and with a peak where one is searched."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def random_data(case: Case, xp: Any, seed: int = 1) -> Data:
     Returns
     -------
     Data
-        For planes and calls, independent matrices in [0, 1). Where a peak is sought, the matrices of a pair show one
+        For planes and calls, independent matrices in [0, 1). Where a peak is searched, the matrices of a pair show one
         scene displaced by a few pixels, with noise; a reference that frames are compared with has zero mean.
     """
     rng = xp.random.default_rng(seed)

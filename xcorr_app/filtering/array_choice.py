@@ -2,7 +2,7 @@
 
 What is expected is the time of a call among many: the root of the sum of squares of the device's time and of the host's
 to start the work. The terms are fitted to the calls of `benchmarks/results/auto_fit.json`, of one H200, without the
-copies of banks and matrices that those calls still made anew; `tests/filtering/test_choice_measured.py` holds the
+copies of banks and matrices that those calls still repeated; `tests/filtering/test_choice_measured.py` holds the
 choice to them.
 """
 
@@ -33,7 +33,7 @@ _IMPLICIT, _SHALLOW, _FILTERS = (9.7, 1.33), (5.8, 1.08), (4.3, 2.3)
 the same for each filter and channel. Fitted to half of 60 banks in turn, they choose right for the other half."""
 _HOST, _HOST_OF_MATRIX = 20.0, 130.0
 """Microseconds of the host for a call, two launches and what is looked up, counted from those measured; and where a
-bank or matrix is so large that it is brought to the device anew, which is measured."""
+bank or matrix is so large that it is uploaded at every call, which is measured."""
 _HOST_OF_FILTER, _HOST_OF_CHANNEL, _HOST_OF_FLOATS = 43.0, 67.0, 36.0
 """Of each filter of one channel; of each filter and channel where channels are added up; and to look for what is not
 finite. Measured."""

@@ -73,7 +73,7 @@ class Filter:
 
     @property
     def taps(self) -> Matrix:
-        """The dense taps, ``(F_H, F_W)`` float64, multiplied out anew at every access."""
+        """The dense taps, ``(F_H, F_W)`` float64, multiplied out at every access."""
         return multiplied_out(self.terms)
 
 

@@ -2,7 +2,7 @@
 
 The folder is CuPy's own (``CUPY_CACHE_DIR``, or ``.cupy/kernel_cache`` in the home folder), so that one variable moves
 both. A file bears its key's digest as its name and begins with a digest of key and content: a file that is cut short,
-overwritten or swapped with another kernel's is not taken for the kernel that is wanted, but compiled anew and replaced.
+overwritten or swapped with another kernel's is not taken for the kernel that is wanted, but recompiled and replaced.
 """
 
 from __future__ import annotations

@@ -14,5 +14,5 @@ INPUT_TYPES = {"uint8": "unsigned char", "uint16": "unsigned short", "int16": "s
 
 @functools.lru_cache(maxsize=64)
 def name_of(dtype: np.dtype) -> str:
-    """Return NumPy's name of a type, which NumPy makes anew each time: that takes as long as a launch."""
+    """Return NumPy's name of a type, which NumPy makes each time it is asked: that takes as long as a launch."""
     return dtype.name
