@@ -138,7 +138,10 @@ def test_tiny_images(tmp_path, shape, options):
     assert run.code in (0, 1)
     rows = table(tmp_path / "out" / "m" / "shifts.csv")
     assert len(rows) == 3
-    assert (run.code == 1) == any({"flat", "unreadable", "disagrees"} & set(row["flags"].split("|")) for row in rows)
+    flags = [set(row["flags"].split("|")) for row in rows]
+    failed = [bool({"flat", "unreadable", "disagrees"} & words) for words in flags]
+    doubtful = [bool({"edge", "ambiguous", "uncertain"} & words) for words in flags]
+    assert (run.code == 1) == (any(failed) or 2 * sum(doubtful) > len(rows))
 
 
 @pytest.mark.usefixtures("short_report")

@@ -14,7 +14,7 @@ from xcorr_app.batch.align import stack as stack_of_a_run
 
 pytestmark = pytest.mark.usefixtures("short_report")
 
-HEADER = "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags"
+HEADER = "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags,sigma_y,sigma_x,applied_dy,applied_dx"
 
 
 @pytest.fixture
@@ -36,7 +36,8 @@ def test_table_has_exactly_these_columns_and_six_decimals(tmp_path, stack):
     for number, line in enumerate(lines[1:-1]):
         fields = line.split(",")
         assert fields[:3] == [str(number), "m.tif", str(number)]
-        assert all(len(fields[i].partition(".")[2]) == 6 for i in (3, 4, 5, 7, 8, 9))
+        assert all(len(fields[i].partition(".")[2]) == 6 for i in (3, 4, 5, 7, 8, 9, 13, 14))
+        assert fields[13:] == fields[3:5]
         assert fields[10] == ""
         assert float(fields[5]) > 0.99
         assert float(fields[9]) < 0.01
@@ -155,19 +156,64 @@ def test_verify(tmp_path, stack, verify, checked):
     assert (len(full), len(empty)) == (checked, 4 - checked)
 
 
-def test_doubtful_frames_are_left_in_place_unless_asked(tmp_path):
+@pytest.fixture
+def doubtful(tmp_path):
+    """A movie whose third frame moved farther than the window of `NEAR`, which is flagged `edge`."""
     frames = movie()
-    frames[2] = movie(seed=77)[0]  # another scene
-    path = tmp_path / "m.tif"
+    frames[2] = movie(drift=((-8, 0),))[0]
+    path = tmp_path / "in" / "m.tif"
+    path.parent.mkdir(exist_ok=True)
     tifffile.imwrite(path, frames, photometric="minisblack")
-    run = align(path, "-o", tmp_path / "out")
-    assert "low-score" in table(tmp_path / "out" / "m" / "shifts.csv")[2]["flags"]
-    np.testing.assert_array_equal(aligned(tmp_path / "out")[2], frames[2])
-    assert "1 doubtful or unmeasured frames were left in place" in run.stdout
-    align(path, "-o", tmp_path / "moved", "--move-doubtful")
-    found = shifts(tmp_path / "moved" / "m" / "shifts.csv")
-    np.testing.assert_array_equal(aligned(tmp_path / "moved")[2], apply_shifts(frames, found)[2])
-    assert np.abs(found[2]).max() > 0.5
+    return path
+
+
+NEAR = ("--max-shift", "5")
+
+
+def applied(out):
+    return np.array([(row["applied_dy"], row["applied_dx"]) for row in table(out / "m" / "shifts.csv")], dtype=float)
+
+
+def test_a_doubtful_frame_is_moved_by_what_lies_between_its_neighbours(tmp_path, doubtful):
+    run = align(doubtful, "-o", tmp_path / "out", *NEAR, "-v")
+    assert run.code == 0
+    assert table(tmp_path / "out" / "m" / "shifts.csv")[2]["flags"].startswith("edge")
+    measured, moves = shifts(tmp_path / "out" / "m" / "shifts.csv"), applied(tmp_path / "out")
+    np.testing.assert_allclose(moves[2], (measured[1] + measured[3]) / 2, atol=2e-6)
+    np.testing.assert_array_equal(moves[[0, 1, 3]], measured[[0, 1, 3]])
+    assert np.abs(moves - measured)[2].max() > 2
+    np.testing.assert_array_equal(aligned(tmp_path / "out"), apply_shifts(tifffile.imread(doubtful), moves))
+    assert "1 frame without a shift to trust: moved by what lies between the shifts of trusted" in run.stdout
+    assert f"{moves[2, 0]:.3f}" in run.stdout
+    assert record(tmp_path / "out")["parameters"]["doubtful"] == "interpolate"
+
+
+@pytest.mark.parametrize("words", [("--doubtful", "apply"), ("--move-doubtful",)])
+def test_doubtful_frames_are_moved_as_measured_where_asked(tmp_path, doubtful, words):
+    assert align(doubtful, "-o", tmp_path / "out", *NEAR, *words).code == 0
+    np.testing.assert_array_equal(applied(tmp_path / "out"), shifts(tmp_path / "out" / "m" / "shifts.csv"))
+
+
+def test_doubtful_frames_are_left_in_place_where_asked(tmp_path, doubtful):
+    run = align(doubtful, "-o", tmp_path / "out", *NEAR, "--doubtful", "leave")
+    assert run.code == 0
+    np.testing.assert_array_equal(aligned(tmp_path / "out")[2], tifffile.imread(doubtful)[2])
+    assert not applied(tmp_path / "out")[2].any()
+    assert "1 frame without a shift to trust: left in place (--doubtful leave)" in run.stdout
+
+
+@pytest.mark.parametrize("resume", [(), ("--resume",)])
+def test_a_stack_of_which_most_could_not_be_trusted_failed(tmp_path, resume):
+    path = write_movie(tmp_path / "m.tif", drift=((0, 0), (8, 0), (-8, 0), (0, 8)))
+    arguments = (path, "-o", tmp_path / "out", *NEAR)
+    run = align(*arguments)
+    if resume:
+        run = align(*arguments, *resume)
+        assert "Finished before: m" in run.stdout
+    assert run.code == 1
+    assert "m: failed: 3 of 4 frames could not be trusted; no frame was moved, so after equals before" in run.stdout
+    np.testing.assert_array_equal(aligned(tmp_path / "out"), tifffile.imread(path))
+    assert record(tmp_path / "out")["failed"]
 
 
 @pytest.mark.parametrize("resume", [False, True])

@@ -15,7 +15,7 @@ from xcorr_app.gpu.direct import options as kernel_options
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.io import Limits
-from xcorr_app.registration import settings, strategies
+from xcorr_app.registration import doubt, settings, strategies
 
 
 def test_choices() -> None:
@@ -25,6 +25,7 @@ def test_choices() -> None:
     assert settings.WEIGHTINGS == choices.WEIGHTINGS
     assert tuple(align_options.INTERPOLATIONS) == choices.INTERPOLATIONS
     assert align_options.BORDERS == choices.BORDERS
+    assert doubt.POLICIES == choices.DOUBTFUL
     assert tuple(forms.FORMS) == choices.FORMS
     assert tuple(FILTERS) == choices.FILTERS
     assert tuple(BANKS.values()) == choices.BANKS
@@ -46,6 +47,7 @@ def test_engines_and_kernels() -> None:
 def test_defaults() -> None:
     assert plane.DEFAULT_MIN_OVERLAP == choices.MIN_OVERLAP
     assert settings.DEFAULT_MIN_SCORE == choices.MIN_SCORE
+    assert settings.DEFAULT_MAX_SIGMA == choices.MAX_SIGMA
     assert settings.DEFAULT_TOLERANCE == choices.TOLERANCE
     assert Limits().max_pixels == choices.MAX_PIXELS
 

@@ -54,6 +54,7 @@ def test_every_option_of_the_stated_usage_exists():
     known = {name for option in command_of(("align",)).params for name in [*option.opts, *option.secondary_opts]}
     usage = (
         "-o --reference --max-shift --normalization --subpixel --upsample --prefilter --roi --engine --device --verify "
+        "--contrast --max-sigma "
         "--apply --no-apply --interpolation --border --layout --resume --overwrite --dry-run -q -v --debug --axis "
         "--align-channel --max-pixels"
     )

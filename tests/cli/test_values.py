@@ -28,6 +28,8 @@ def stack(tmp_path_factory):
         ("--prefilter", "blur:2", "unknown prefilter"),
         ("--prefilter", "gaussian", "write gaussian:SIGMA"),
         ("--prefilter", "gaussian:0", "above 0"),
+        ("--contrast", "local", "use none, auto or local:S"),
+        ("--max-sigma", "0", "max_sigma is 0"),
         ("--upsample", "0", "--upsample"),
         ("--align-channel", "-1", "--align-channel"),
         ("--max-pixels", "0", "--max-pixels"),
@@ -63,6 +65,8 @@ def test_value_that_does_not_fit_a_stack_fails_that_stack(tmp_path, stack, optio
     assert words in run.stdout
 
 
-@pytest.mark.parametrize("value", ["0", "0,3", "1000000"])
-def test_extreme_windows(tmp_path, stack, value):
-    assert align(stack, "-o", tmp_path / "out", "--max-shift", value, "--no-apply").code == 0
+@pytest.mark.parametrize(("value", "code"), [("0", 1), ("0,3", 1), ("1000000", 0)])
+def test_extreme_windows(tmp_path, stack, value, code):
+    run = align(stack, "-o", tmp_path / "out", "--max-shift", value, "--no-apply")
+    assert run.code == code
+    assert ("could not be trusted" in run.stdout) == bool(code)  # the frames moved farther than the window

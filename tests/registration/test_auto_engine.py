@@ -32,7 +32,7 @@ def asked(monkeypatch):
 
     def engine_of(stack, **options):
         with pytest.raises(Asked) as found:
-            estimate_shifts(stack, max_shift=16, verify="none", **options)
+            estimate_shifts(stack, max_shift=16, verify="none", contrast="none", **options)
         return found.value.args[0]
 
     return engine_of

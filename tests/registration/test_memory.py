@@ -109,11 +109,11 @@ def test_what_no_device_holds_is_measured_on_the_cpu(monkeypatch, device, refere
     expected = estimate_shifts(stack, stack[1] if reference == "image" else reference, 8, verify="all")
     real, calls = measurement.Measurement.run, []
 
-    def run(self, *arguments):
+    def run(self, *arguments, **how):
         calls.append(self._frames)
         if len(calls) == 1:
             raise OutOfMemoryError
-        return real(self, *arguments)
+        return real(self, *arguments, **how)
 
     monkeypatch.setattr(measurement.Measurement, "run", run)
     result = estimate_shifts(stack, stack[1] if reference == "image" else reference, 8, verify="all")

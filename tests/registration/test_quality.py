@@ -46,7 +46,8 @@ def test_edge_is_the_rim_of_the_window_in_axes_that_have_one():
 def test_trust():
     assert is_trusted(())
     assert is_trusted((quality.NON_FINITE,))
-    for word in ("edge", "low-score", "ambiguous", "disagrees", "inherited", "flat", "unreadable"):
+    assert is_trusted((quality.LOW_SCORE,))
+    for word in ("edge", "uncertain", "ambiguous", "disagrees", "inherited", "flat", "unreadable"):
         assert not is_trusted(("non-finite", word))
 
 

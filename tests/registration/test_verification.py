@@ -100,7 +100,7 @@ def test_one_wrong_value_at_or_near_the_peak_is_found_out(xp, monkeypatch, place
     stack = drifting([(0, 0), (3, -2)])
     stack = xp.asarray(stack + noise(stack, 0.2))  # the score stays away from 1, at which it is clipped
     result = estimate_shifts(stack, "first", 9, engine="planted", verify="all")
-    assert result.flags[1] == ("disagrees",)
+    assert "disagrees" in result.flags[1]
 
 
 @pytest.mark.parametrize(
@@ -111,9 +111,9 @@ def test_values_that_an_engine_lacks_are_found_out_but_all_of_the_outer(monkeypa
     compare = Matcher.compare
 
     def without(self, reference, frames):
-        match, clean = compare(self, reference, frames)
+        match, *others = compare(self, reference, frames)
         match.around[:, *np.transpose(lacking)] = np.nan
-        return match, clean
+        return match, *others
 
     monkeypatch.setattr(Matcher, "compare", without)
     result = estimate_shifts(drifting(DRIFT), "first", 9, verify="all")

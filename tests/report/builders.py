@@ -26,13 +26,20 @@ def row(frame: int = 0, **changes: Any) -> FrameRow:
         fft_dx=-0.25 * frame + 0.001,
         difference=0.001,
         flags=(),
+        sigma_y=0.01,
+        sigma_x=0.02,
+        applied_dy=0.0,
+        applied_dx=0.0,
     )
-    return dataclasses.replace(plain, **changes)
+    changed = dataclasses.replace(plain, **changes)
+    applied = {"applied_dy": changed.dy, "applied_dx": changed.dx} | changes
+    return dataclasses.replace(changed, **applied)
 
 
 def unread(frame: int = 0, **changes: Any) -> FrameRow:
     """A frame of which nothing is known."""
-    empty = {"dy": NAN, "dx": NAN, "score": NAN, "peak_ratio": NAN}
+    empty = {"dy": NAN, "dx": NAN, "score": NAN, "peak_ratio": NAN, "sigma_y": NAN, "sigma_x": NAN}
+    empty |= {"applied_dy": 0.0, "applied_dx": 0.0}
     return row(frame, **empty, fft_dy=None, fft_dx=None, difference=None, flags=("unreadable",), **changes)
 
 
@@ -59,7 +66,6 @@ def stack(name: str = "cells", rows: tuple[FrameRow, ...] | None = None, **chang
         unit=None,
         tolerance=0.01,
         notes=(),
-        left_in_place=frozenset(),
         failure=None,
     )
     return dataclasses.replace(plain, **changes)

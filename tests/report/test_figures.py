@@ -85,10 +85,16 @@ def test_flagged_frames_get_marks_of_their_own() -> None:
         assert marks(after) - marks(before) == rings + 1
 
 
-def test_frames_left_in_place_do_not_set_the_view() -> None:
+def test_frames_not_moved_as_measured_do_not_set_the_view() -> None:
     rows = (*(row(frame) for frame in range(5)), row(5, dy=500.0, flags=("low-score",)))
     kept, seen = trajectory_chart(rows, frozenset({5})), trajectory_chart(rows, frozenset())
     assert kept != seen
+
+
+def test_applied_shifts_are_drawn_where_they_are_not_those_measured() -> None:
+    plain = tuple(row(frame) for frame in range(5))
+    held = (*plain[:4], row(4, applied_dy=0.0))
+    assert shift_chart(plain, (9.0, 9.0)) != shift_chart(held, (9.0, 9.0))
 
 
 def test_disagreement_is_marked() -> None:

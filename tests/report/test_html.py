@@ -40,7 +40,13 @@ class Page(HTMLParser):
 
 @pytest.fixture(scope="module")
 def full() -> RunReport:
-    rows = (row(0), row(1, flags=("edge", "low-score")), unread(2), row(3, flags=("disagrees",)), row(4))
+    rows = (
+        row(0),
+        row(1, flags=("edge", "low-score"), applied_dy=0.125),
+        unread(2),
+        row(3, flags=("disagrees",)),
+        row(4),
+    )
     doubtful = stack(
         "doubtful",
         rows=rows,
@@ -48,7 +54,6 @@ def full() -> RunReport:
         pixel_size=(0.5, 0.5),
         unit="µm",
         notes=("7 pixels were not finite.",),
-        left_in_place=frozenset({1, 2}),
     )
     return run(stack("quiet", pictures=pictures()), doubtful, failed("broken", "ends inside page 3"))
 
@@ -67,11 +72,14 @@ def test_everything_is_said(rendered: str) -> None:
         "doubtful",
         "broken",
         "failed: ends inside page 3",
-        "10 frames in 2 stacks processed; 1 stack failed; 3 frames flagged; 1 without a shift; 2 left in place",
+        "10 frames in 2 stacks processed; 1 stack failed; 1 stack of which most frames could not be trusted; 3 frames",
+        "3 frames flagged; 1 without a shift; 2 not moved as measured",
         "pixels to add to each frame to land on the reference: rows (dy) down, columns (dx) right",
         "7 pixels were not finite.",
         "4 of 5 frames verified",
         "tolerance 0.01 px",
+        "0.125, −0.250",
+        "Dotted: the shifts applied, where they are not those measured.",
         "5 of 5 frames verified",
         "pixel 0.5 × 0.5 µm",
         "2 µm",
@@ -88,6 +96,14 @@ def test_pictures_charts_and_alternatives(rendered: str) -> None:
     assert len(images) == 2 * (4 + 6) + 2  # charts and pictures of two stacks, thumbnails of one
     assert all(image["alt"] for image in images)
     assert all(re.match(r"data:image/(png|svg\+xml);base64,", image["src"] or "") for image in images)
+
+
+def test_a_stack_that_could_not_be_registered_says_so() -> None:
+    rows = tuple(row(frame, flags=("uncertain",), applied_dy=0.0, applied_dx=0.0) for frame in range(3))
+    page = Page(render_report(run(stack(rows=rows, pictures=pictures()))))
+    assert "Failed: 3 of 3 frames could not be trusted; no frame was moved, so after equals before" in page.text
+    assert page.text.count("No frame was moved: after equals before.") == 3
+    assert "verdict failed" in [attributes.get("class") for attributes in page.all("p")]
 
 
 def test_links_lead_to_sections(rendered: str) -> None:

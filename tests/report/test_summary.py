@@ -12,18 +12,18 @@ def test_numbers_of_a_stack() -> None:
     rows = (
         row(0, dy=0.0, dx=0.0, score=1.0, difference=None, fft_dy=None, fft_dx=None),
         row(1, dy=3.0, dx=-4.0, score=0.9, difference=0.002),
-        row(2, dy=30.0, dx=40.0, score=0.2, difference=0.02, flags=("low-score", "disagrees")),
+        row(2, dy=30.0, dx=40.0, score=0.2, difference=0.02, flags=("disagrees",), applied_dy=3.0, applied_dx=-4.0),
         unread(3),
     )
-    summary = summarise(stack(rows=rows, left_in_place=frozenset({2, 3})))
-    assert (summary.frames, summary.flagged, summary.left_in_place) == (4, 2, 2)
+    summary = summarise(stack(rows=rows))
+    assert (summary.frames, summary.flagged, summary.untrusted, summary.replaced) == (4, 2, 2, 2)
     assert (summary.verified, summary.disagreeing, summary.max_difference) == (2, 1, 0.02)
-    assert summary.largest_shift == 5.0  # of the frames that were moved
+    assert summary.largest_shift == 5.0  # of those applied
     assert summary.median_score == 0.9
     assert summary.level == "failed"
     assert (
         summary.result
-        == "2 of 4 frames flagged, 1 without a shift, 1 in disagreement with the FFT reference, 2 left in place"
+        == "2 of 4 frames flagged, 1 without a shift, 1 in disagreement with the FFT reference, 2 not moved as measured"
     )
 
 
@@ -37,6 +37,21 @@ def test_a_stack_without_any_number() -> None:
 def test_infinite_numbers_are_no_result() -> None:
     summary = summarise(stack(rows=(row(0, dy=math.inf, score=-math.inf, difference=math.nan),)))
     assert (summary.largest_shift, summary.median_score, summary.max_difference) == (None, None, None)
+
+
+def test_a_stack_of_which_more_than_half_could_not_be_trusted_failed() -> None:
+    doubted = [row(frame, flags=("ambiguous",), applied_dy=0.0, applied_dx=0.0) for frame in range(1, 4)]
+    half = summarise(stack(rows=(row(0), row(1), *doubted[1:])))
+    assert (half.level, half.is_untrusted, half.unmoved) == ("doubtful", False, False)
+    most = summarise(stack(rows=(row(0), *doubted)))
+    assert (most.level, most.untrusted, most.unmoved) == ("failed", 3, True)
+    words = "3 of 4 frames could not be trusted; no frame was moved, so after equals before"
+    assert most.result == f"failed: {words}, 3 of 4 frames flagged, 3 not moved as measured"
+    level, text = verdict([most, half])
+    assert level == "failed"
+    assert "1 stack of which most frames could not be trusted" in text
+    remarked = summarise(stack(rows=tuple(row(frame, flags=("low-score",)) for frame in range(4))))
+    assert (remarked.level, remarked.untrusted, remarked.replaced) == ("doubtful", 0, 0)
 
 
 def test_verdicts() -> None:

@@ -48,6 +48,13 @@ if TYPE_CHECKING:
     help="Filter for measuring only: gaussian:S, highpass:S, dog:S1,S2, log:S, median:N, box:N, unsharp:S,AMOUNT, "
     "sobel or laplacian.",
 )
+@click.option(
+    "--contrast",
+    default="auto",
+    show_default=True,
+    help="none, local:S (every place has an equal say: less the mean and over the deviation around it, sigma S pixels) "
+    "or auto; for measuring only.",
+)
 @click.option("--roi", type=options.ROI, help="Part of the frame that is measured.")
 @click.option(
     "--axis", type=click.Choice(["T", "Z"]), help="Axis to align along.  [default: T, or Z where there is no T]"
@@ -75,15 +82,26 @@ if TYPE_CHECKING:
     type=float,
     default=choices.MIN_SCORE,
     show_default=True,
-    help="Flag a frame as doubtful if its score is below this fraction of what its noise allows.",
+    help="Remark on frames below this fraction of the score that the noise allows.",
+)
+@click.option(
+    "--max-sigma",
+    type=float,
+    default=choices.MAX_SIGMA,
+    show_default=True,
+    help="A shift with a larger standard error, in pixels, is flagged as uncertain.",
 )
 @options.min_overlap("Smallest fraction of the frame that must overlap.")
 @click.option("--apply/--no-apply", default=True, help="Write the aligned stacks, or only measure.  [default: --apply]")
 @click.option(
-    "--move-doubtful",
-    is_flag=True,
-    help="Also move frames whose shift is flagged as doubtful; otherwise they are left in place.",
+    "--doubtful",
+    type=click.Choice(choices.DOUBTFUL),
+    default="interpolate",
+    show_default=True,
+    help="Frames whose shift is not to be trusted: moved by what lies between trusted neighbours in time, moved as "
+    "measured all the same, or left in place.",
 )
+@click.option("--move-doubtful", is_flag=True, hidden=True, help="Older name of --doubtful apply.")
 @click.option(
     "--interpolation",
     type=click.Choice(choices.INTERPOLATIONS),
@@ -112,7 +130,8 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     """Align stacks: folders, files or globs of TIFF or PNG images.
 
     Each stack gets OUT/NAME/shifts.csv and OUT/NAME/NAME_aligned.tif; the run gets OUT/report.html and
-    OUT/run.json. Exit code: 0 all good, 1 something failed or was flagged as failed, 2 wrong usage.
+    OUT/run.json. Exit code: 0 all good, 1 something failed, was flagged as failed, or most frames of a stack could
+    not be trusted, 2 wrong usage.
 
     \b
     Examples:
@@ -156,6 +175,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
 def _options(given: dict[str, Any]) -> AlignOptions:
     from xcorr_app.batch.align.options import AlignOptions
     from xcorr_app.io import Limits
+    from xcorr_app.registration.contrast import Contrast
     from xcorr_app.registration.prefilter import Prefilter
     from xcorr_app.registration.settings import Settings
 
@@ -166,16 +186,19 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         upsample=given["upsample"],
         weighting=given["weighting"],
         prefilter=given["prefilter"] or Prefilter(),
+        contrast=Contrast.parse(given["contrast"]),
         roi=given["roi"],
         engine=given["engine"],
         kernel_options=options.read_kernel_options(given),
         min_overlap=given["min_overlap"],
         min_score=given["min_score"],
         tolerance=given["tolerance"],
+        max_sigma=given["max_sigma"],
     )
-    same = ("reference", "device", "verify", "apply", "move_doubtful", "interpolation", "border", "layout", "axis")
+    same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis")
     return AlignOptions(
         settings=settings,
+        doubtful="apply" if given["move_doubtful"] else given["doubtful"],
         align_channel=given["align_channel"],
         limits=Limits(max_pixels=given["max_pixels"]),
         **{name: given[name] for name in same},

@@ -12,7 +12,7 @@ from xcorr_app.cli.failures import one_line
 from xcorr_app.cli.tables import say
 from xcorr_app.pipeline.run import Plan
 from xcorr_app.report.records import FLAG_MEANINGS, StackReport
-from xcorr_app.report.summary import summarise, verdict
+from xcorr_app.report.summary import StackSummary, summarise, verdict
 
 _STYLES = {"good": "green", "doubtful": "yellow", "failed": "red"}
 
@@ -21,7 +21,7 @@ def print_results(console: Console, result: AlignResult) -> None:
     """One line a stack, the reasons of failures, notes, and where the report is."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("stack", overflow="fold", min_width=14)
-    for heading in ("frames", "largest shift", "median score", "flagged", "not moved", "FFT difference"):
+    for heading in ("frames", "largest shift", "median score", "flagged", "replaced", "FFT difference"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("result", no_wrap=True)
     summaries = [summarise(stack) for stack in result.report.stacks]
@@ -32,13 +32,13 @@ def print_results(console: Console, result: AlignResult) -> None:
             _number(summary.largest_shift, "{:.2f} px"),
             _number(summary.median_score, "{:.4f}"),
             str(summary.flagged),
-            str(summary.left_in_place),
+            str(summary.replaced),
             _number(summary.max_difference, "{:.1e} px"),
             Text(summary.level, style=_STYLES[summary.level]),
         )
     console.print(table)
-    for stack in result.report.stacks:
-        for line in _remarks(stack):
+    for stack, summary in zip(result.report.stacks, summaries, strict=True):
+        for line in _remarks(stack, summary):
             say(console, f"  {stack.name}: {line}")
     if result.run.resumed:
         say(console, f"Finished before: {', '.join(result.run.resumed)}")
@@ -50,12 +50,13 @@ def print_results(console: Console, result: AlignResult) -> None:
 def print_frames(console: Console, stack: StackReport) -> None:
     """Every frame of a stack."""
     table = Table(title=Text(one_line(stack.name)), box=None, pad_edge=False, header_style="bold")
-    for heading in ("frame", "dy", "dx", "score", "peak ratio", "difference"):
+    for heading in ("frame", "dy", "dx", "applied dy", "applied dx", "score", "peak ratio", "difference"):
         table.add_column(heading, justify="right")
     table.add_column("flags")
     for row in stack.rows:
         difference = "" if row.difference is None else f"{row.difference:.6f}"
-        numbers = (f"{row.dy:.3f}", f"{row.dx:.3f}", f"{row.score:.4f}", f"{row.peak_ratio:.2f}")
+        applied = ("", "") if row.as_measured else (f"{row.applied_dy:.3f}", f"{row.applied_dx:.3f}")
+        numbers = (f"{row.dy:.3f}", f"{row.dx:.3f}", *applied, f"{row.score:.4f}", f"{row.peak_ratio:.2f}")
         table.add_row(str(row.frame), *numbers, difference, "|".join(row.flags))
     console.print(table)
 
@@ -87,15 +88,16 @@ def print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
         say(console, f"cannot be used: {failure.message}")
 
 
-def _remarks(stack: StackReport) -> list[str]:
+def _remarks(stack: StackReport, summary: StackSummary) -> list[str]:
     if stack.failure is not None:
         return [stack.failure]
+    failed = [f"failed: {summary.distrust}"] if summary.is_untrusted else []
     counts: dict[str, int] = {}
     for row in stack.rows:
         for flag in row.flags:
             counts[flag] = counts.get(flag, 0) + 1
     flags = [f"{number} x {flag}: {FLAG_MEANINGS.get(flag, '')}" for flag, number in counts.items()]
-    return [*stack.notes, *flags]
+    return [*failed, *stack.notes, *flags]
 
 
 def _number(value: float | None, form: str) -> str:

@@ -11,6 +11,7 @@ REFERENCES = ("first", "last", "mean", "median", "previous", "template")
 WEIGHTINGS = ("auto", "none")
 INTERPOLATIONS = ("nearest", "linear", "cubic", "fourier")
 BORDERS = ("constant", "nearest", "crop")
+DOUBTFUL = ("interpolate", "apply", "leave")
 FORMS = ("one-to-one", "one-to-many", "n-to-mn", "n-to-m")
 
 ENGINES = ("fft", "direct", "tensor", "definition")
@@ -41,5 +42,6 @@ DEVICES = ("h200", "h100", "a100", "rtx4090", "t4")
 
 MIN_OVERLAP = 0.25
 MIN_SCORE = 0.85
+MAX_SIGMA = 0.5
 TOLERANCE = 0.01
 MAX_PIXELS = 2**28

@@ -126,10 +126,15 @@ def _gaussian(near: Array) -> Array:
     return xp.where(positive, offset, _quadratic(near))
 
 
+def quadratic_terms(near: Array) -> Array:
+    """Coefficients (B, 6) of 1, y, x, y^2, x y, x^2 fitted to values (B, 3, 3) by least squares."""
+    return near.reshape(-1, 9) @ array_namespace(near).asarray(_POLYNOMIAL_OF_NINE)
+
+
 def _quadratic(near: Array) -> Array:
     """Maximum of ``a + b y + c x + d y^2 + e x y + f x^2`` fitted to the nine values."""
     xp = array_namespace(near)
-    fit = near.reshape(-1, 9) @ xp.asarray(_POLYNOMIAL_OF_NINE)
+    fit = quadratic_terms(near)
     b, c, d, e, f = (fit[:, i] for i in range(1, 6))
     determinant = 4 * d * f - e * e
     flat = _FLAT * abs(near).max(axis=(1, 2))

@@ -104,7 +104,8 @@ class DeviceMatcher:
         ratio = np.where(positive, found.value / np.where(positive, found.rival, 1.0), np.inf)
         ratio = np.where(valid, ratio, np.nan)
         inside = np.zeros(peak.shape[0], dtype=bool)
-        match = Match(peak, shift, score, ratio, inside, found.around)
+        unknown = np.full((2, peak.shape[0]), np.nan)
+        match = Match(peak, shift, score, ratio, inside, found.around, found.around[:, 1:4, 1:4], *unknown)
         mean, power = moments[:, 0] / self._pixels, moments[:, 1] / self._pixels
         variance = power - mean * mean
         lowest, highest = _PLAIN_RANGE

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, Literal
 
 import numpy as np
@@ -13,13 +14,16 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.placement import on_device_of
+from xcorr_app.registration.contrast import Contrast
+from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
+from xcorr_app.registration.defects import RepairedFrames, without_defects
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.host_fallback import with_host_fallback
-from xcorr_app.registration.measurement import Measurement
+from xcorr_app.registration.measurement import Measured, Measurement
 from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.results import ShiftResult
-from xcorr_app.registration.settings import DEFAULT_MIN_SCORE, DEFAULT_TOLERANCE, Roi, Settings
+from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA, DEFAULT_MIN_SCORE, DEFAULT_TOLERANCE, Roi, Settings
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.strategies import Estimation
 
@@ -34,6 +38,7 @@ def estimate_shifts(
     upsample: int = 100,
     weighting: Literal["auto", "none"] = "auto",
     prefilter: str | None = None,
+    contrast: str = "auto",
     roi: Roi | None = None,
     engine: str = "auto",
     kernel_options: KernelOptions | None = None,
@@ -41,6 +46,7 @@ def estimate_shifts(
     min_overlap: float = DEFAULT_MIN_OVERLAP,
     min_score: float = DEFAULT_MIN_SCORE,
     tolerance: float = DEFAULT_TOLERANCE,
+    max_sigma: float = DEFAULT_MAX_SIGMA,
     progress: Progress | None = None,
 ) -> ShiftResult:
     """Measure by how much each frame must be moved to land on the reference.
@@ -68,6 +74,10 @@ def estimate_shifts(
     prefilter : str, optional
         ``gaussian:S``, ``highpass:S``, ``dog:S1,S2``, ``log:S``, ``median:N``, ``box:N``, ``unsharp:S,AMOUNT``,
         ``sobel`` or ``laplacian``, for measuring only.
+    contrast : str
+        ``none``, ``local:S`` (less the mean and over the standard deviation of what is around each pixel, Gaussian
+        weights of sigma S pixels, so that a faint scene counts as much as a few bright moving things; for measuring
+        only) or ``auto``: which of ``none`` and ``local:8`` is more certain on a few frames.
     roi : (slice, slice), optional
         Rows and columns that are measured.
     engine : str
@@ -85,6 +95,8 @@ def estimate_shifts(
         A frame is flagged ``low-score`` below this fraction of the score its noise allows.
     tolerance : float
         Difference from the FFT reference in pixels above which a frame is flagged ``disagrees``.
+    max_sigma : float
+        Standard error in pixels above which a frame is flagged ``uncertain``.
     progress : callable, optional
         ``progress(stage, done, total)``.
 
@@ -123,12 +135,14 @@ def estimate_shifts(
         upsample=upsample,
         weighting=weighting,
         prefilter=Prefilter.parse(prefilter),
+        contrast=Contrast.parse(contrast),
         roi=roi,
         engine=engine,
         kernel_options=kernel_options,
         min_overlap=min_overlap,
         min_score=min_score,
         tolerance=tolerance,
+        max_sigma=max_sigma,
     )
     xp = array_namespace(stack)
     with on_device_of(stack):
@@ -163,11 +177,28 @@ def _measured(
     verify: Literal["all", "none"] | int,
     progress: Progress | None,
 ) -> ShiftResult:
-    walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress)
-    measurement, statistics = Measurement(frames, walk, settings, xp), Statistics(frames, walk, settings, xp)
-    job = Estimation(frames, settings, measurement, statistics, xp)
+    def job(frames: Frames, settings: Settings, progress: Progress | None) -> Estimation:
+        walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress)
+        measurement, statistics = Measurement(frames, walk, settings, xp), Statistics(frames, walk, settings, xp)
+        return Estimation(frames, settings, measurement, statistics, xp)
+
+    def trial(frames: Frames, reference: str | int | Array, settings: Settings) -> Measured:
+        return job(frames, settings, None).run(reference, np.zeros(frames.count, dtype=bool))[0]
+
     verified = _verified_frames(verify, frames.count)
-    measured, described, notes = job.run(reference, verified)
+    frames = without_defects(frames)
+    choice = choose_contrast(frames, reference, settings, trial)
+    if settings.contrast.auto:
+        settings = replace(settings, contrast=LOCAL if choice == "local" else Contrast())
+    estimation = job(frames, settings, progress)
+    measured, described, notes = estimation.run(reference, verified)
+    if choice == "both":
+        local = job(frames, replace(settings, contrast=LOCAL), progress).run(reference, verified)[0]
+        measured = merged(measured, local)
+    if isinstance(frames, RepairedFrames):
+        notes = (*notes, frames.note)
+    if choice != "none":
+        notes = (*notes, NOTES[choice])
     return ShiftResult(
         shifts=measured.shifts,
         score=measured.score,
@@ -176,12 +207,14 @@ def _measured(
         fft_shifts=measured.fft_shifts,
         difference=np.hypot(*(measured.shifts - measured.fft_shifts).T),
         non_finite=measured.non_finite,
-        window=job.measurement.window,
-        engine=job.measurement.engine,
+        window=estimation.measurement.window,
+        engine=estimation.measurement.engine,
         reference=described,
         notes=notes,
         unreadable=measured.reasons,
-        decision=job.measurement.decision,
+        decision=estimation.measurement.decision,
+        sigma=measured.sigma,
+        significance=measured.significance,
     )
 
 

@@ -25,6 +25,12 @@ class Match:
     around: NDArray[np.float64]
     """(n, 5, 5) zero-mean normalised correlation around the integer peak; NaN where not computed: of the outer sixteen,
     all of those of a frame may be."""
+    near: NDArray[np.float64]
+    """(n, 3, 3) the plane that was searched, around the integer peak."""
+    significance: NDArray[np.float64]
+    """(n,) height of the peak in standard deviations of the plane; NaN where not known."""
+    false_alarm: NDArray[np.float64]
+    """(n,) probability of such a peak by chance; NaN where not known."""
 
     def replace(self, rows: NDArray[np.intp], other: Match) -> None:
         """Write the result of `other` into these rows."""

@@ -27,6 +27,11 @@ from xcorr_app.registration.device_matcher import DeviceMatcher
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.significance import significance
+from xcorr_app.registration.uncertainty import ReferenceSlopes
+
+_SMALLEST_WITH_TIES = 16
+"""Rows and columns from which equal peaks mean a lattice."""
 
 
 class PreparedReference:
@@ -63,6 +68,11 @@ class PreparedReference:
         """Their summed-area tables, for matching on a device."""
         assert self._matcher.on_device is not None  # noqa: S101 - asked for by that matcher only
         return self._matcher.on_device.tables(self.values)
+
+    @cached_property
+    def slopes(self) -> ReferenceSlopes:
+        """Their slopes, smoothed as planes are, for standard errors."""
+        return ReferenceSlopes(self.values, self._matcher.kernel)
 
 
 @dataclass(frozen=True)
@@ -110,10 +120,12 @@ class Matcher:
         xp: Any,
     ) -> None:
         near = window.grown(max(radius_of(settings.subpixel), 2))
-        self._kernel = kernel
+        self.kernel = kernel
         self._window = near if kernel is None else near.grown(RADIUS)
         self._searched = near
         self._inside = window.inside(near)
+        has_zero = window.dy_min <= 0 <= window.dy_max and window.dx_min <= 0 <= window.dx_max
+        self._prefers_zero = has_zero and min(shape) >= _SMALLEST_WITH_TIES
         self._settings, self._dtype, self._xp = settings, dtype, xp
         options = settings.kernel_options
         if options is not None and options.precision == "fp16":
@@ -135,17 +147,22 @@ class Matcher:
         # left = reference, right = frame: the plane then peaks at what must be added to the frame.
         return PreparedReference(self._standard(images), self)
 
-    def compare(self, reference: PreparedReference, frames: Array) -> tuple[Match, NDArray[np.float64]]:
-        """Match frames (n, h, w) with one reference image or each with its own; also return their clean fractions."""
+    def compare(self, reference: PreparedReference, frames: Array) -> tuple[Match, NDArray[np.float64], Array]:
+        """Match frames (n, h, w) with one reference image or each with its own.
+
+        Also return their clean fractions (n,) and the frames as they were compared.
+        """
         if self.on_device is None or not self.on_device.reads(frames):
             planes = self.planes(reference, frames)
-            return self.match(planes), self.clean(planes.values)
+            match = self.match(planes)
+            return match, self.clean(planes.values), planes.values
         found = self.on_device.match(reference.values, reference.tables, frames, self._xp)
         if found.others.size:
             each = reference.values.shape[0] > 1
             part = PreparedReference(reference.values[found.others], self) if each else reference
             found.match.replace(found.others, self.match(self.planes(part, frames[found.others])))
-        return found.match, clean_fraction(frames, found.variance)
+        values = frames if frames.dtype.kind in "iu" else self._standard(frames)
+        return found.match, clean_fraction(frames, found.variance), values
 
     def planes(self, reference: PreparedReference, frames: Array) -> Planes:
         """Correlate frames (n, h, w) with one reference image, or each with its own."""
@@ -155,8 +172,8 @@ class Matcher:
         sums = self.correlator.sums(reference.operand, right).reshape(values.shape[0], *self._window.shape)
         overlap = self.zncc.right(values)
         scores = self.zncc(sums, reference.overlap, overlap)
-        rim = slice(None) if self._kernel is None else slice(RADIUS, -RADIUS)
-        searched = scores if self._kernel is None else smooth(scores, self._kernel)
+        rim = slice(None) if self.kernel is None else slice(RADIUS, -RADIUS)
+        searched = scores if self.kernel is None else smooth(scores, self.kernel)
         if self._settings.normalization == "none":
             searched = self._plain_sums(sums, reference, values, overlap)[:, rim, rim].astype(np.float64)
         elif self._settings.normalization == "phase":
@@ -192,6 +209,9 @@ class Matcher:
         """
         settings = self._settings
         peaks = find_peaks(planes.searched, self._inside)
+        if tied is None and self._prefers_zero:
+            # On a lattice many shifts are equal; a frame on itself has none. Of a few pixels any may be equal.
+            tied = np.zeros((planes.searched.shape[0], 2), dtype=np.intp)
         if tied is not None:
             peaks = prefer(peaks, planes.searched, tied - (self._searched.dy_min, self._searched.dx_min))
         near = neighbourhoods(planes.searched, peaks.row, peaks.column, radius_of(settings.subpixel))
@@ -205,6 +225,10 @@ class Matcher:
         valid = np.isfinite(to_host(peaks.value))
         shift = np.where(valid[:, None], peak + to_host(offset), np.nan)
         # The height of a plane that is weighted, or normalised otherwise, is no score.
-        plain = self._kernel is None and settings.normalization == "zncc"
+        plain = self.kernel is None and settings.normalization == "zncc"
         score = np.where(valid, np.clip(to_host(height) if plain else around[:, 2, 2], -1.0, 1.0), np.nan)
-        return Match(peak, shift, score, to_host(peaks.ratio()), climbs, around)
+        begin = self._inside[0].start, self._inside[1].start
+        searched = planes.searched[:, *self._inside]
+        rating = significance(searched, peaks.row - begin[0], peaks.column - begin[1], peaks.value, scores=plain)
+        next_to = to_host(next_to)
+        return Match(peak, shift, score, to_host(peaks.ratio()), climbs, around, next_to, rating.z, rating.false_alarm)

@@ -24,6 +24,8 @@ from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.preparation import Prepared, prepare
 from xcorr_app.registration.references import FixedImage, Reference
 from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
 from xcorr_app.registration.verification import SCORE_TOLERANCE, scores_by_definition
 
 _OUTER = np.pad(np.zeros((3, 3), dtype=bool), 1, constant_values=True)
@@ -39,6 +41,10 @@ class Measured:
     peak_ratio: NDArray[np.float64]
     fft_shifts: NDArray[np.float64]
     least_score: NDArray[np.float64]
+    chance_score: NDArray[np.float64]
+    sigma: NDArray[np.float64]
+    significance: NDArray[np.float64]
+    false_alarm: NDArray[np.float64]
     on_edge: NDArray[np.bool_]
     definition_disagrees: NDArray[np.bool_]
     usable: NDArray[np.bool_]
@@ -52,23 +58,30 @@ class Measured:
     @classmethod
     def empty(cls, count: int) -> Measured:
         """Columns for `count` frames, nothing known yet."""
-        pairs = (np.full((count, 2), np.nan) for _ in range(2))
-        numbers = (np.full(count, np.nan) for _ in range(3))
+        pairs = (np.full((count, 2), np.nan) for _ in range(3))
+        numbers = (np.full(count, np.nan) for _ in range(6))
         edge, disagrees, usable, flat, unreadable = (np.zeros(count, dtype=bool) for _ in range(5))
-        shifts, fft_shifts = pairs
-        score, ratio, least = numbers
+        shifts, fft_shifts, sigma = pairs
+        score, ratio, least, chance, significance, false_alarm = numbers
         non_finite = np.zeros(count, dtype=np.int64)
-        return cls(shifts, score, ratio, fft_shifts, least, edge, disagrees, usable, flat, unreadable, non_finite, {})
+        found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
+        return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {})
 
     def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
         """Words for every frame, in the order of :mod:`xcorr_app.registration.quality`."""
         difference = np.hypot(*(self.shifts - self.fft_shifts).T)
         known = np.isfinite(self.score)
+        ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
         with np.errstate(invalid="ignore"):
+            uncertain = (self.sigma > settings.max_sigma).any(axis=1)
+            # Equal rivals fill the plane of a lattice: that is ambiguous, not a peak by chance.
+            uncertain |= self.score < self.chance_score
+            uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous
             words = {
                 quality.EDGE: known & self.on_edge,
                 quality.LOW_SCORE: known & (self.score < self.least_score),
-                quality.AMBIGUOUS: known & (self.peak_ratio < quality.AMBIGUOUS_RATIO),
+                quality.AMBIGUOUS: known & ambiguous,
+                quality.UNCERTAIN: known & uncertain,
                 # A frame without any valid shift is as good as flat: its overlaps hold no variance.
                 quality.FLAT: self.flat | (self.usable & ~known),
                 quality.UNREADABLE: self.unreadable,
@@ -119,9 +132,11 @@ class Measurement:
             shared_reference=shared_reference,
         )
 
-    def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
+    def run(
+        self, reference: Reference, stage: str, verified: NDArray[np.bool_], *, with_sigma: bool = True
+    ) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition."""
-        columns = Measured.empty(self._frames.count)
+        columns, shapes = Measured.empty(self._frames.count), PeakShapes.empty(self._frames.count)
         kernel = self._weighting(reference)
         shared = isinstance(reference, FixedImage)
         self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
@@ -143,9 +158,12 @@ class Measurement:
             if fixed is None:
                 images = _take(images, result.rows)
             prepared_reference = fixed or matcher.prepare_reference(images)
-            match, clean = matcher.compare(prepared_reference, frames)
+            match, clean, values = matcher.compare(prepared_reference, frames)
             result.match = match
+            if with_sigma:
+                result.shapes = peak_shapes(prepared_reference.slopes, values, match.peak, match.shift, match.near)
             overlap = np.prod(np.maximum(np.array(self._shape) - np.abs(match.peak), 0), axis=1)
+            result.chance_score = quality.score_by_chance(overlap, self.window)
             result.least_score = quality.doubtful_below(
                 self._settings.min_score,
                 prepared_reference.clean,
@@ -163,7 +181,8 @@ class Measurement:
             return result
 
         for result in self._walk.over(stage, job):
-            result.write(columns, self.window)
+            result.write(columns, shapes, self.window)
+        columns.sigma = shapes.standard_errors(columns.significance)
         return columns
 
     def _matcher(self, dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None) -> Matcher:
@@ -215,11 +234,13 @@ class _ChunkResult:
     reasons: dict[int, str]
     match: Match | None = None
     least_score: NDArray[np.float64] | None = None
+    chance_score: NDArray[np.float64] | None = None
+    shapes: PeakShapes | None = None
     checked: NDArray[np.intp] | None = None
     exact: Match | None = None
     disagrees: NDArray[np.bool_] | None = None
 
-    def write(self, columns: Measured, window: ShiftWindow) -> None:
+    def write(self, columns: Measured, shapes: PeakShapes, window: ShiftWindow) -> None:
         """Fill in this chunk's entries."""
         prepared = self.prepared
         part = slice(self.start, self.start + prepared.usable.size)
@@ -231,7 +252,11 @@ class _ChunkResult:
         frames = self.start + self.rows
         columns.shifts[frames], columns.score[frames] = self.match.shift, self.match.score
         columns.peak_ratio[frames] = self.match.ratio
-        columns.least_score[frames] = self.least_score
+        columns.least_score[frames], columns.chance_score[frames] = self.least_score, self.chance_score
+        if self.shapes is not None:
+            shapes.scatter[frames], shapes.hessian[frames] = self.shapes.scatter, self.shapes.hessian
+            shapes.height[frames] = self.shapes.height
+        columns.significance[frames], columns.false_alarm[frames] = self.match.significance, self.match.false_alarm
         # Shifts beyond the peak may lie outside the window, or leave too little overlap to score.
         unknown = lacks_neighbours(self.match.around[:, 1:4, 1:4], window)
         columns.on_edge[frames] = quality.on_edge(self.match.peak, window) | self.match.climbs | unknown

@@ -1,4 +1,4 @@
-"""From a frame as stored to what is compared: region of interest, finite values, prefilter."""
+"""From a frame as stored to what is compared: region of interest, finite values, prefilter, contrast."""
 
 from __future__ import annotations
 
@@ -45,6 +45,6 @@ def prepare(chunk: Chunk, settings: Settings) -> Prepared:
             frames = xp.where(finite, frames, shares.sum(axis=(1, 2))[:, None, None].astype(frames.dtype))
     unreadable = np.array([chunk.start + i in chunk.unreadable for i in range(frames.shape[0])], dtype=bool)
     unreadable |= non_finite == pixels
-    frames = settings.prefilter(frames)
+    frames = settings.contrast(settings.prefilter(frames))
     flat = to_host(flat_images(frames)) & ~unreadable
     return Prepared(frames, ~(flat | unreadable), flat, unreadable, non_finite)

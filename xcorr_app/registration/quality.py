@@ -10,10 +10,10 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 
 EDGE, LOW_SCORE, AMBIGUOUS = "edge", "low-score", "ambiguous"
 FLAT, UNREADABLE, NON_FINITE, DISAGREES = "flat", "unreadable", "non-finite", "disagrees"
-INHERITED = "inherited"
+INHERITED, UNCERTAIN = "inherited", "uncertain"
 
-DOUBTFUL = frozenset({EDGE, LOW_SCORE, AMBIGUOUS, DISAGREES, INHERITED})
-"""The shift was measured but is not to be trusted."""
+DOUBTFUL = frozenset({EDGE, AMBIGUOUS, DISAGREES, INHERITED, UNCERTAIN})
+"""The shift was measured but is not to be trusted. A low score alone is a remark: noise lowers scores, not trust."""
 FAILED = frozenset({FLAT, UNREADABLE, DISAGREES})
 """The frame has no shift, or its check failed: the run does not count as good."""
 
@@ -69,10 +69,16 @@ def doubtful_below(
     doubtful below `min_score` of that, and in any case where unrelated noise would score as much: the score of noise
     over n pixels has a deviation of 1 / sqrt(n), and the highest of M such scores is about sqrt(2 ln M) deviations.
     """
+    allowed = min_score * np.sqrt(of_reference * of_frames)
+    least: NDArray[np.float64] = np.maximum(allowed, score_by_chance(overlap, window))
+    return least
+
+
+def score_by_chance(overlap: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.float64]:
+    """Score that unrelated white noise hardly reaches anywhere in the window, by the pixels (n,) that overlap."""
     highest = np.sqrt(2 * np.log(window.shape[0] * window.shape[1])) + _SIGNIFICANCE
-    by_chance = np.minimum(highest / np.sqrt(np.maximum(overlap, 1.0)), _MOST_BY_CHANCE)
-    limit: NDArray[np.float64] = np.maximum(min_score * np.sqrt(of_reference * of_frames), by_chance)
-    return limit
+    chance: NDArray[np.float64] = np.minimum(highest / np.sqrt(np.maximum(overlap, 1.0)), _MOST_BY_CHANCE)
+    return chance
 
 
 def on_edge(peaks: NDArray[np.integer], window: ShiftWindow) -> NDArray[np.bool_]:

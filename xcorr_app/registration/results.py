@@ -9,6 +9,8 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
+from xcorr_app.registration.doubt import DEFAULT_POLICY, applied_shifts
+from xcorr_app.registration.quality import is_trusted
 
 
 @dataclass(frozen=True)
@@ -39,5 +41,51 @@ class ShiftResult:
     """Sentences about the whole stack."""
     unreadable: dict[int, str]
     """Why a frame could not be read, by frame number."""
+    sigma: NDArray[np.float64]
+    """(T, 2) standard error of each shift in pixels, predicted from the image itself; NaN where there is none."""
+    significance: NDArray[np.float64]
+    """(T,) height of the peak above the rest of its plane, in standard deviations of that; NaN where not known."""
     decision: Decision | None = None
     """What was chosen to run and why, with the expected time of every candidate."""
+
+    @property
+    def trusted(self) -> NDArray[np.bool_]:
+        """(T,) whether a frame has a shift and nothing speaks against it; a low score alone does not."""
+        found = np.isfinite(self.shifts).all(axis=1)
+        return np.array([is_trusted(flags) for flags in self.flags], dtype=bool) & found
+
+    def applied(self, policy: str = DEFAULT_POLICY) -> NDArray[np.float64]:
+        """Shifts to move the frames by, with those that are not trusted replaced.
+
+        Parameters
+        ----------
+        policy : {'interpolate', 'apply', 'leave'}
+            What becomes of a frame that is not trusted. ``interpolate``: it is moved by what lies on the line between
+            its trusted neighbours in time, at the ends as the nearest of them. ``apply``: by what was measured,
+            interpolated only where nothing was. ``leave``: not at all. Where there is no shift to take, all are zero.
+
+        Returns
+        -------
+        ndarray of float64, shape (T, 2)
+            Row, column in pixels to add to each frame, for :func:`xcorr_app.apply_shifts`.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such policy.
+
+        Examples
+        --------
+        >>> import numpy as np, xcorr_app as xc
+        >>> from scipy.ndimage import gaussian_filter
+        >>> scene = gaussian_filter(np.random.default_rng(0).normal(size=(100, 100)), 2)
+        >>> stack = np.stack([scene[10:74, 10:74], np.zeros((64, 64)), scene[14:78, 8:72]])
+        >>> result = xc.estimate_shifts(stack, max_shift=8)
+        >>> result.trusted
+        array([ True, False,  True])
+        >>> result.applied().round(1) + 0.0
+        array([[ 0.,  0.],
+               [ 2., -1.],
+               [ 4., -2.]])
+        """
+        return applied_shifts(self.shifts, self.trusted, policy)

@@ -13,6 +13,7 @@ from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
+from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.prefilter import Prefilter
 
 Roi: TypeAlias = tuple[slice, slice]
@@ -24,6 +25,9 @@ DEFAULT_MIN_SCORE = 0.85
 
 DEFAULT_TOLERANCE = 0.01
 """Largest accepted difference in pixels between an engine's shift and the float64 FFT reference's."""
+
+DEFAULT_MAX_SIGMA = 0.5
+"""Standard error in pixels above which a shift is uncertain."""
 
 _NUMBER = (int, float, np.integer, np.floating)
 
@@ -44,12 +48,14 @@ class Settings:
     upsample: int = 100
     weighting: str = "auto"
     prefilter: Prefilter = field(default_factory=Prefilter)
+    contrast: Contrast = field(default_factory=lambda: Contrast(auto=True))
     roi: Roi | None = None
     engine: str = "auto"
     kernel_options: KernelOptions | None = None
     min_overlap: float = DEFAULT_MIN_OVERLAP
     min_score: float = DEFAULT_MIN_SCORE
     tolerance: float = DEFAULT_TOLERANCE
+    max_sigma: float = DEFAULT_MAX_SIGMA
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "engine", canonical_engine(self.engine))
@@ -70,8 +76,10 @@ class Settings:
             value = getattr(self, name)
             if not isinstance(value, _NUMBER) or not 0 <= value <= 1:
                 raise ArgumentError(f"{name} is {value!r}: it is a fraction in [0, 1]")
-        if not isinstance(self.tolerance, _NUMBER) or not self.tolerance > 0:
-            raise ArgumentError(f"tolerance is {self.tolerance!r}: give a positive number of pixels")
+        for name in ("tolerance", "max_sigma"):
+            value = getattr(self, name)
+            if not isinstance(value, _NUMBER) or not value > 0:
+                raise ArgumentError(f"{name} is {value!r}: give a positive number of pixels")
 
     def measured_shape(self, frame_shape: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of the part of a frame that is measured.

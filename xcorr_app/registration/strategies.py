@@ -67,15 +67,18 @@ class Estimation:
             return self._numbered(int(reference), verified)
         return self._image(reference, verified)
 
-    def _against(self, reference: Reference, verified: NDArray[np.bool_]) -> Measured:
-        return self.measurement.run(reference, "measure", verified)
+    def _against(self, reference: Reference, verified: NDArray[np.bool_], *, with_sigma: bool = True) -> Measured:
+        return self.measurement.run(reference, "measure", verified, with_sigma=with_sigma)
 
-    def _one_frame(self, wanted: str, candidates: range, verified: NDArray[np.bool_]) -> Outcome:
+    def _one_frame(
+        self, wanted: str, candidates: range, verified: NDArray[np.bool_], *, with_sigma: bool = True
+    ) -> Outcome:
         number, image = self.statistics.usable_frame(candidates)
         notes: tuple[str, ...] = ()
         if number != candidates[0]:
             notes = (f"Frame {candidates[0]} cannot be a reference (unreadable or flat): frame {number} is used.",)
-        return self._against(FixedImage(image), verified), f"{wanted} frame ({number})", notes
+        measured = self._against(FixedImage(image), verified, with_sigma=with_sigma)
+        return measured, f"{wanted} frame ({number})", notes
 
     def _numbered(self, number: int, verified: NDArray[np.bool_]) -> Outcome:
         count = self.frames.count
@@ -130,13 +133,17 @@ class Estimation:
         measured.steps = True
         step = measured.shifts
         measured.shifts = np.where(np.isnan(step), np.nan, np.nancumsum(step, axis=0))
+        # A sum is as uncertain as its steps; one without any certainty at all is doubtful by itself.
+        known = np.where(np.isfinite(measured.sigma), measured.sigma, 0.0)
+        summed = np.sqrt(np.cumsum(known**2, axis=0))
+        measured.sigma = np.where(np.isfinite(measured.sigma), summed, measured.sigma)
         # Each check is of one step: it starts from where the engine's own sum stood before.
         measured.fft_shifts = measured.shifts - step + measured.fft_shifts
         return measured, "previous frame, shifts summed", ()
 
     def _template(self, verified: NDArray[np.bool_]) -> Outcome:
         none = np.zeros_like(verified)
-        measured, first, notes = self._one_frame("first", range(self.frames.count), none)
+        measured, first, notes = self._one_frame("first", range(self.frames.count), none, with_sigma=False)
         change = np.inf
         rounds = 0
         while change > _SETTLED and rounds < _MAX_ROUNDS:
@@ -146,7 +153,8 @@ class Estimation:
                 return self._only_frame("template", verified)
             shifts = measured.shifts
             template = self.statistics.aligned_mean_of_others(shifts, took_part)
-            measured = self._against(template, none)
+            # Any round may be the last, but for the one that verifies.
+            measured = self._against(template, none, with_sigma=not verified.any())
             offset = self._hold_origin(measured, shifts, took_part)
             change = float(np.nanmax(np.abs(measured.shifts - shifts)[took_part], initial=0.0))
         if verified.any():

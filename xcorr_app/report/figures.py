@@ -52,12 +52,12 @@ _STYLE: dict[str, Any] = {
 _lock = threading.Lock()  # matplotlib's settings are global; they are ours only inside this lock
 
 
-def trajectory_chart(rows: Sequence[FrameRow], left_in_place: AbstractSet[int]) -> bytes | None:
+def trajectory_chart(rows: Sequence[FrameRow], replaced: AbstractSet[int]) -> bytes | None:
     """Draw the shift of each frame in the plane: columns to the right, rows downwards, as in the image."""
     measured = [row for row in rows if np.isfinite(row.dy) and np.isfinite(row.dx)]
     if not measured:
         return None
-    moved = [row for row in measured if row.frame not in left_in_place] or measured
+    moved = [row for row in measured if row.frame not in replaced] or measured
     frame, dy, dx = (_column(moved, name) for name in ("frame", "dy", "dx"))
     rings = [row for row in measured if row.flags]
     ring_dy, ring_dx = _column(rings, "dy"), _column(rings, "dx")
@@ -103,6 +103,9 @@ def shift_chart(rows: Sequence[FrameRow], max_shift: tuple[float, float]) -> byt
             if window > 0 and (abs(values) > 0.7 * window).any():
                 for edge in (-window, window):
                     axes.axhline(edge, color=color, linestyle=":", linewidth=1)
+        if any(not row.as_measured for row in rows):
+            for name, color in (("applied_dy", _DY), ("applied_dx", _DX)):
+                axes.plot(frame, _column(rows, name), ":", color=color, linewidth=1.2, rasterized=many)
         flagged = _flagged(rows)
         _ring(axes, np.tile(frame[flagged], 2), np.concatenate([dy[flagged], dx[flagged]]), many)
         _mark_missing(axes, frame, ~np.isfinite(dy))

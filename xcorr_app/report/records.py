@@ -16,7 +16,9 @@ __all__ = ["FLAG_MEANINGS", "FrameRow", "Pictures", "RunReport", "StackReport"]
 FLAG_MEANINGS: dict[str, str] = {
     "edge": "The best shift is on the edge of the search window, or of the shifts that leave enough overlap, so the "
     "true one may be beyond it. Measure again with a larger window, or with a smaller minimum overlap.",
-    "low-score": "The frame resembles the reference too little at its best shift to trust that shift.",
+    "low-score": "The frame resembles the reference little at its best shift; a remark, which noise alone can cause.",
+    "uncertain": "The predicted standard error of the shift is too large, or its peak stands out no more than chance "
+    "would have it.",
     "ambiguous": "A second shift fits almost as well as the best one, as in a periodic pattern.",
     "inherited": "A step between earlier frames is doubtful, and this shift contains it.",
     "flat": "The frame has the same value everywhere, so there is nothing to register.",
@@ -45,6 +47,10 @@ class FrameRow:
         Shift of the FFT reference in pixels and its distance from (dy, dx); None where not verified.
     flags : tuple of str
         What is doubtful, in words of `FLAG_MEANINGS`.
+    sigma_y, sigma_x : float
+        Predicted standard errors of (dy, dx) in pixels; nan where not known.
+    applied_dy, applied_dx : float
+        Pixels that the frame is moved by.
     """
 
     frame: int
@@ -58,6 +64,15 @@ class FrameRow:
     fft_dx: float | None
     difference: float | None
     flags: tuple[str, ...]
+    sigma_y: float
+    sigma_x: float
+    applied_dy: float
+    applied_dx: float
+
+    @property
+    def as_measured(self) -> bool:
+        """It is moved by its measured shift."""
+        return (self.applied_dy, self.applied_dx) == (self.dy, self.dx)
 
     def __post_init__(self) -> None:
         for flag in self.flags:
@@ -89,8 +104,6 @@ class StackReport:
         Largest accepted difference from the FFT reference, in pixels.
     notes : tuple of str
         Sentences that a reader must know.
-    left_in_place : frozenset of int
-        Frames that were not moved because their shift is not to be trusted.
     failure : str or None
         Why the whole stack failed; None where it did not.
     """
@@ -105,8 +118,17 @@ class StackReport:
     unit: str | None
     tolerance: float
     notes: tuple[str, ...]
-    left_in_place: frozenset[int]
     failure: str | None
+
+    @property
+    def replaced(self) -> frozenset[int]:
+        """Frames that are not moved by their measured shift."""
+        return frozenset(row.frame for row in self.rows if not row.as_measured)
+
+    @property
+    def unmoved(self) -> bool:
+        """Whether no frame is moved at all, so that after is as before."""
+        return all((row.applied_dy, row.applied_dx) == (0.0, 0.0) for row in self.rows)
 
 
 @dataclass(frozen=True)

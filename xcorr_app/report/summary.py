@@ -7,6 +7,8 @@ import statistics
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
+from xcorr_app.registration.quality import is_trusted
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -23,11 +25,13 @@ class StackSummary:
     ----------
     name : str
         Name of the stack.
-    frames, flagged, left_in_place, verified, disagreeing : int
-        How many frames there are, carry any flag, were not moved, were compared with the FFT reference, and
-        differ from it by more than `tolerance`.
+    frames, flagged, untrusted, replaced, verified, disagreeing : int
+        How many frames there are, carry any flag, have no shift to trust, were not moved by what was measured, were
+        compared with the FFT reference, and differ from it by more than `tolerance`.
+    unmoved : bool
+        No frame was moved at all.
     largest_shift : float or None
-        Length of the longest shift among the frames not left in place, in pixels.
+        Length of the longest shift applied to a frame that has one, in pixels.
     median_score : float or None
         Median of the scores.
     max_difference : float or None
@@ -42,7 +46,9 @@ class StackSummary:
     frames: int
     flagged: int
     unmeasured: int
-    left_in_place: int
+    untrusted: int
+    replaced: int
+    unmoved: bool
     verified: int
     disagreeing: int
     largest_shift: float | None
@@ -52,9 +58,14 @@ class StackSummary:
     failure: str | None
 
     @property
+    def is_untrusted(self) -> bool:
+        """More than half of its frames have no shift to trust: it counts as not registered."""
+        return 2 * self.untrusted > self.frames
+
+    @property
     def level(self) -> Level:
-        """How the stack fared: "failed" for no result or a disagreement, "doubtful" for any other flag."""
-        if self.failure is not None or self.disagreeing or self.unmeasured:
+        """How the stack fared: "failed" for no result, none to trust or a disagreement, "doubtful" for other flags."""
+        if self.failure is not None or self.disagreeing or self.unmeasured or self.is_untrusted:
             return "failed"
         return "doubtful" if self.flagged else "good"
 
@@ -63,19 +74,26 @@ class StackSummary:
         """The same in words."""
         if self.failure is not None:
             return f"failed: {self.failure}"
-        parts = [f"{grouped(self.flagged)} of {count(self.frames, 'frame')} flagged" if self.flagged else "good"]
+        parts = [f"failed: {self.distrust}"] if self.is_untrusted else []
+        parts += [f"{grouped(self.flagged)} of {count(self.frames, 'frame')} flagged" if self.flagged else "good"]
         if self.unmeasured:
             parts.append(f"{grouped(self.unmeasured)} without a shift")
         if self.disagreeing:
             parts.append(f"{grouped(self.disagreeing)} in disagreement with the FFT reference")
-        if self.left_in_place:
-            parts.append(f"{grouped(self.left_in_place)} left in place")
+        if self.replaced:
+            parts.append(f"{grouped(self.replaced)} not moved as measured")
         return ", ".join(parts)
+
+    @property
+    def distrust(self) -> str:
+        """How many frames could not be trusted, and whether the output is as good as the input for it."""
+        lost = "; no frame was moved, so after equals before" if self.unmoved else ""
+        return f"{grouped(self.untrusted)} of {count(self.frames, 'frame')} could not be trusted{lost}"
 
 
 def summarise(stack: StackReport) -> StackSummary:
     """Count and rank the rows of one stack."""
-    lengths = [math.hypot(row.dy, row.dx) for row in stack.rows if row.frame not in stack.left_in_place]
+    lengths = [math.hypot(row.applied_dy, row.applied_dx) for row in stack.rows if not math.isnan(row.dy)]
     differences = [row.difference for row in stack.rows if row.difference is not None]
     scores = _finite([row.score for row in stack.rows])
     return StackSummary(
@@ -83,7 +101,9 @@ def summarise(stack: StackReport) -> StackSummary:
         frames=len(stack.rows),
         flagged=sum(bool(row.flags) for row in stack.rows),
         unmeasured=sum(math.isnan(row.dy) for row in stack.rows),
-        left_in_place=len(stack.left_in_place),
+        untrusted=sum(math.isnan(row.dy) or not is_trusted(row.flags) for row in stack.rows),
+        replaced=len(stack.replaced),
+        unmoved=stack.unmoved,
         verified=len(_finite(differences)),
         disagreeing=sum("disagrees" in row.flags for row in stack.rows),
         largest_shift=max(_finite(lengths), default=None),
@@ -101,16 +121,19 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     flagged = sum(summary.flagged for summary in summaries)
     disagreeing = sum(summary.disagreeing for summary in summaries)
     unmeasured = sum(summary.unmeasured for summary in summaries)
-    left = sum(summary.left_in_place for summary in summaries)
+    replaced = sum(summary.replaced for summary in summaries)
+    untrusted = sum(summary.is_untrusted for summary in summaries)
     verified = sum(summary.verified for summary in summaries)
     parts = [f"{count(frames, 'frame')} in {count(len(summaries) - failed, 'stack')} processed"]
     if failed:
         parts.append(f"{count(failed, 'stack')} failed")
+    if untrusted:
+        parts.append(f"{count(untrusted, 'stack')} of which most frames could not be trusted")
     parts.append(f"{count(flagged, 'frame')} flagged" if flagged else "no frame flagged")
     if unmeasured:
         parts.append(f"{grouped(unmeasured)} without a shift")
-    if left:
-        parts.append(f"{grouped(left)} left in place")
+    if replaced:
+        parts.append(f"{grouped(replaced)} not moved as measured")
     if disagreeing:
         parts.append(f"{grouped(disagreeing)} in disagreement with the FFT reference")
     elif verified:

@@ -13,7 +13,9 @@ from xcorr_app.report.records import FrameRow
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-COLUMNS = "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags"
+COLUMNS = (
+    "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags,sigma_y,sigma_x,applied_dy,applied_dx"
+)
 
 
 def shifts_csv(rows: Iterable[FrameRow]) -> str:
@@ -27,6 +29,7 @@ def shifts_csv(rows: Iterable[FrameRow]) -> str:
     for row in rows:
         numbers = (row.dy, row.dx, row.score, row.peak_ratio, row.fft_dy, row.fft_dx, row.difference)
         fields = [str(row.frame), row.source, str(row.page), *map(_number, numbers), "|".join(row.flags)]
+        fields += map(_number, (row.sigma_y, row.sigma_x, row.applied_dy, row.applied_dx))
         lines.append(",".join(map(_quoted, fields)))
     text = "\n".join(lines) + "\n"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
@@ -55,6 +58,7 @@ def _row(fields: Sequence[str]) -> FrameRow:
     dy, dx, score, peak_ratio = (float(field) if field else math.nan for field in fields[3:7])
     fft_dy, fft_dx, difference = (float(field) if field else None for field in fields[7:10])
     flags = tuple(fields[10].split("|")) if fields[10] else ()
+    behind = (float(field) if field else math.nan for field in fields[11:15])
     return FrameRow(
         int(fields[0]),
         fields[1],
@@ -67,6 +71,7 @@ def _row(fields: Sequence[str]) -> FrameRow:
         fft_dx,
         difference,
         flags,
+        *behind,
     )
 
 

@@ -82,17 +82,18 @@ def charts(stack: StackReport) -> tuple[Chart, ...]:
     return (
         _chart(
             "Trajectory",
-            trajectory_chart(rows, stack.left_in_place),
+            trajectory_chart(rows, stack.replaced),
             f"Trajectory of the shift over {count(summary.frames, 'frame')}; {extent}.",
             "The shift that each frame needs; the specimen itself moved the opposite way."
-            + (" Frames left in place are not joined by the line." if stack.left_in_place else ""),
+            + (" Frames that were not moved as measured are not joined by the line." if stack.replaced else ""),
             none,
         ),
         _chart(
             "Shift of each frame",
             shift_chart(rows, stack.max_shift),
             f"Shift in rows and columns against frame number; {extent}.",
-            f"Search window: up to {window} either way.",
+            f"Search window: up to {window} either way."
+            + (" Dotted: the shifts applied, where they are not those measured." if stack.replaced else ""),
             none,
         ),
         _chart(
@@ -157,6 +158,8 @@ def _pair(
     caption = f"Both from {scale.black:.4g} (black) to {scale.white:.4g} (white)."
     if not (np.isfinite(before).all() and np.isfinite(after).all()):
         caption += " Hatched: no data."
+    if stack.unmoved:
+        caption += " No frame was moved: after equals before."
     frames = None
     if time:
         caption = f"Rows in the middle of the frame, one line for each frame, time downwards. {caption}"

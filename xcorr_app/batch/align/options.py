@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io import Limits
+from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.settings import Settings
 
 INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "fourier": "fourier"}
@@ -25,8 +26,8 @@ class AlignOptions:
     device: str = "auto"
     verify: Literal["all", "none"] | int = "all"
     apply: bool = True
-    move_doubtful: bool = False
-    """Move frames too whose shift is flagged as doubtful."""
+    doubtful: str = DEFAULT_POLICY
+    """What becomes of frames whose shift is not trusted: see :mod:`xcorr_app.registration.doubt`."""
     interpolation: str = "linear"
     border: str = "constant"
     layout: Literal["auto", "frames", "stacks"] = "auto"
@@ -39,6 +40,7 @@ class AlignOptions:
             raise ArgumentError(f"unknown interpolation {self.interpolation!r}: use {', '.join(INTERPOLATIONS)}")
         if self.border not in BORDERS:
             raise ArgumentError(f"unknown border {self.border!r}: use {', '.join(BORDERS)}")
+        check_policy(self.doubtful)
         if not math.isfinite(self.settings.tolerance):
             raise ArgumentError("tolerance is infinite: give a number of pixels, or use --verify none")
         if self.align_channel < 0:
@@ -55,6 +57,7 @@ class AlignOptions:
             "upsample": s.upsample,
             "weighting": s.weighting,
             "prefilter": str(s.prefilter),
+            "contrast": str(s.contrast),
             "roi": None if s.roi is None else [[part.start, part.stop] for part in s.roi],
             "engine": s.engine,
             "kernel_options": None if s.kernel_options is None else asdict(s.kernel_options),
@@ -62,9 +65,10 @@ class AlignOptions:
             "min_overlap": s.min_overlap,
             "min_score": s.min_score,
             "tolerance": s.tolerance,
+            "max_sigma": s.max_sigma,
             "verify": self.verify,
             "apply": self.apply,
-            "move_doubtful": self.move_doubtful,
+            "doubtful": self.doubtful,
             "interpolation": self.interpolation,
             "border": self.border,
             "layout": self.layout,

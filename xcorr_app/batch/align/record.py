@@ -26,7 +26,6 @@ def keep(report: StackReport, out: Path) -> dict[str, Any]:
             "unit": report.unit,
             "tolerance": report.tolerance,
             "notes": report.notes,
-            "left_in_place": sorted(report.left_in_place),
             "pictures": report.pictures is not None,
         }
     }
@@ -47,7 +46,6 @@ def restore(name: str, record: dict[str, Any], out: Path) -> StackReport | None:
             unit=known["unit"],
             tolerance=known["tolerance"],
             notes=tuple(known["notes"]),
-            left_in_place=frozenset(known["left_in_place"]),
             failure=None,
         )
     except (OSError, ValueError, KeyError, TypeError, DamagedFileError):

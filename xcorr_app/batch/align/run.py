@@ -23,6 +23,7 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.passes import Progress
 from xcorr_app.report.html import render_report
 from xcorr_app.report.records import RunReport, StackReport
+from xcorr_app.report.summary import summarise
 
 PROGRAM = "xcorr align"
 
@@ -103,7 +104,8 @@ class _Align:
         return restore(name, record, self._plan.out)
 
     def is_flagged(self, finished: Finished[StackReport]) -> bool:
-        return any(quality.FAILED & set(row.flags) for row in finished.result.rows)
+        rows = finished.result.rows
+        return any(quality.FAILED & set(row.flags) for row in rows) or summarise(finished.result).is_untrusted
 
 
 def _shown(outcome: Outcome[StackReport], options: AlignOptions) -> StackReport:
@@ -121,7 +123,6 @@ def _shown(outcome: Outcome[StackReport], options: AlignOptions) -> StackReport:
         unit=None,
         tolerance=options.settings.tolerance,
         notes=(),
-        left_in_place=frozenset(),
         failure=outcome.failure,
     )
 

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.moving import Moved, move_stack
@@ -18,12 +17,18 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, atomic_write_text, make_folder, scan_file
 from xcorr_app.pipeline.run import Stopwatch
-from xcorr_app.registration import quality
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.passes import Progress
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.report.records import FrameRow, StackReport
+from xcorr_app.report.summary import count
 from xcorr_app.report.table import parse_shifts_csv, shifts_csv
+
+_BECAME = {
+    "interpolate": "moved by what lies between the shifts of trusted neighbours in time",
+    "apply": "moved by what lies between measured shifts",
+    "leave": "left in place",
+}
 
 
 def align_stack(
@@ -41,9 +46,9 @@ def align_stack(
             )
         # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
         # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-        table = shifts_csv(_rows(frames, result))
+        table = shifts_csv(_rows(frames, result, options.doubtful))
         rows = parse_shifts_csv(table)
-        moves, left = moves_of(rows, options)
+        moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
         make_folder(folder)
         outputs = [folder / "shifts.csv"]
         atomic_write_text(outputs[0], table)
@@ -53,7 +58,7 @@ def align_stack(
             moved = move_stack(frames, moves, options, target, result.unreadable, projections, progress)
         if target is not None:
             outputs.append(target)
-        notes = [*_notes(frames, result, options), *moved.notes, *_notes_on_moving(options, moved, left)]
+        notes = [*_notes(frames, result, options), *moved.notes, *_notes_on_moving(rows, options, moved)]
         report = StackReport(
             name=spec.name,
             description=_description(source, frames),
@@ -65,7 +70,6 @@ def align_stack(
             unit=source.metadata.unit,
             tolerance=options.settings.tolerance,
             notes=tuple(notes),
-            left_in_place=frozenset(left),
             failure=None,
         )
     facts = {
@@ -100,19 +104,8 @@ def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Arr
     return frames.xp.asarray(plane)
 
 
-def moves_of(rows: Sequence[FrameRow], options: AlignOptions) -> tuple[NDArray[np.float64], list[int]]:
-    """Shifts to move frames by, zero for those left in place, and the numbers of the latter."""
-    moves = np.array([(row.dy, row.dx) for row in rows])
-    left = []
-    for frame, row in enumerate(rows):
-        known = bool(np.isfinite(moves[frame]).all())
-        if not known or not (options.move_doubtful or quality.is_trusted(row.flags)):
-            moves[frame] = 0.0
-            left.append(frame)
-    return moves, left
-
-
-def _rows(frames: SourceFrames, result: ShiftResult) -> Iterator[FrameRow]:
+def _rows(frames: SourceFrames, result: ShiftResult, doubtful: str) -> Iterator[FrameRow]:
+    applied = result.applied(doubtful)
     for t, (dy, dx) in enumerate(result.shifts.tolist()):
         source, page = frames.origin(t)
         verified = bool(np.isfinite(result.fft_shifts[t]).all())
@@ -128,6 +121,10 @@ def _rows(frames: SourceFrames, result: ShiftResult) -> Iterator[FrameRow]:
             fft_dx=float(result.fft_shifts[t, 1]) if verified else None,
             difference=float(result.difference[t]) if verified else None,
             flags=result.flags[t],
+            sigma_y=float(result.sigma[t, 0]),
+            sigma_x=float(result.sigma[t, 1]),
+            applied_dy=float(applied[t, 0]),
+            applied_dx=float(applied[t, 1]),
         )
 
 
@@ -163,14 +160,15 @@ def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> 
         yield f"Frame {frame} is unreadable: {reason}."
 
 
-def _notes_on_moving(options: AlignOptions, moved: Moved, left: list[int]) -> Iterator[str]:
+def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Moved) -> Iterator[str]:
     if not options.apply:
         return
-    if left:
-        advice = "" if options.move_doubtful else " --move-doubtful moves those that have a shift."
-        yield f"{len(left)} doubtful or unmeasured frames were left in place.{advice}"
+    if replaced := [row for row in rows if not row.as_measured]:
+        moves = any(row.applied_dy or row.applied_dx for row in replaced)
+        became = _BECAME[options.doubtful] if moves else "left in place"
+        yield f"{count(len(replaced), 'frame')} without a shift to trust: {became} (--doubtful {options.doubtful})."
     if moved.clipped:
         yield f"{moved.clipped} interpolated pixels did not fit the data type and were clipped to its range."
     if moved.area is not None:
-        rows, columns = moved.area
-        yield f"Cropped to rows {rows.start}:{rows.stop} and columns {columns.start}:{columns.stop}."
+        height, width = moved.area
+        yield f"Cropped to rows {height.start}:{height.stop} and columns {width.start}:{width.stop}."

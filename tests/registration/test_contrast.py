@@ -1,0 +1,74 @@
+"""Local contrast: what it computes, and that it finds what stands still."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+
+from tests.registration.scenes import drifting, noise
+from xcorr_app import estimate_shifts
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.contrast import Contrast
+
+
+def moving_particles(count=10, size=160):
+    """Bright particles that drift over a faint background that stands still."""
+    background = drifting([(0, 0)] * count, shape=(size, size), width=0.08)
+    rng = np.random.default_rng(5)
+    y, x = np.mgrid[:size, :size]
+    particles = np.zeros_like(background)
+    for cy, cx in rng.uniform(-20, size + 20, (25, 2)):
+        for t in range(count):
+            particles[t] += np.exp(-((y - cy - 0.9 * t) ** 2 + (x - cx - 0.7 * t) ** 2) / 18)
+    return particles + 0.1 * background + noise(background, 0.01)
+
+
+def test_every_place_has_zero_mean_and_unit_deviation(xp):
+    scene = drifting([(0, 0)], shape=(120, 130), width=0.2)
+    frames = scene * np.linspace(1, 50, 130) + np.linspace(0, 100, 120)[:, None]
+    local = to_host(Contrast(6.0)(xp.asarray(frames.astype(np.float32))))
+    assert local.dtype == np.float32
+    inner = slice(12, -12)
+    assert np.abs(gaussian_filter(local[0], 6))[inner, inner].max() < 0.4
+    np.testing.assert_allclose(gaussian_filter(local[0] ** 2, 6)[inner, inner], 1, atol=0.5)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32, np.float64])
+def test_flat_places_stay_flat(xp, dtype):
+    frames = np.full((2, 96, 96), 7, dtype)
+    frames[1, :40] += np.random.default_rng(0).integers(0, 9, (40, 96)).astype(dtype)
+    local = to_host(Contrast(4.0)(xp.asarray(frames)))
+    assert np.isfinite(local).all()
+    assert np.abs(local[0]).max() < 1e-3
+    assert np.abs(local[1, 80:]).max() < 1e-3
+
+
+@pytest.mark.parametrize("text", ["none", "auto", "local:8", "local:2.5"])
+def test_text_that_is_understood(text):
+    assert str(Contrast.parse(text)) == text
+
+
+@pytest.mark.parametrize("text", ["local", "local:", "local:x", "local:0", "local:nan", "global:3", "", 8, None])
+def test_text_that_is_not(text):
+    with pytest.raises(ArgumentError, match="contrast is"):
+        estimate_shifts(np.zeros((2, 8, 8)), contrast=text)
+
+
+@pytest.mark.parametrize("reference", ["first", "previous"])
+def test_auto_follows_the_background_and_not_the_particles(xp, reference):
+    stack = xp.asarray(moving_particles())
+    astray = np.abs(estimate_shifts(stack, reference, 20, contrast="none").shifts).max()
+    result = estimate_shifts(stack, reference, 20)
+    assert np.abs(result.shifts).max() < 0.4 * astray
+    assert any("local contrast" in note for note in result.notes)
+
+
+def test_auto_leaves_a_plain_scene_as_it_is():
+    drift = np.array([(0, 0), (1.5, -2.25), (3, 1), (-4.5, 6)])
+    clean = drifting(drift, shape=(128, 128))
+    stack = clean + noise(clean, 0.5)
+    result, plain = (estimate_shifts(stack, "first", 12, contrast=contrast) for contrast in ("auto", "none"))
+    np.testing.assert_array_equal(result.shifts, plain.shifts)
+    assert result.notes == ()

@@ -1,0 +1,47 @@
+"""Hot and dead pixels do not pin the shifts."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import drifting, noise
+from xcorr_app import estimate_shifts
+
+DRIFT = np.array([(0, 0), (2.5, -1), (4, 3), (-5, 6), (1, 1)])
+
+
+def camera():
+    clean = 200 + 40 * drifting(DRIFT, shape=(96, 104))
+    return np.clip(np.rint(clean + noise(clean, 8)), 0, None).astype(np.uint16)
+
+
+@pytest.mark.parametrize("value", [65535, 2000])
+def test_hot_and_dead_pixels_do_not_pin_the_shifts(xp, value):
+    stack = camera()
+    stack[:, 30, 41] = value
+    stack[:, 70, 12] = 0
+    before = stack.copy()
+    given = xp.asarray(stack)
+    result = estimate_shifts(given, "first", 10)
+    np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.1)
+    assert any(note.startswith("2 hot or dead pixels") and "(30, 41), (70, 12)" in note for note in result.notes)
+    np.testing.assert_array_equal(given, xp.asarray(before))
+
+
+def test_a_sound_camera_has_no_note_and_the_same_shifts(monkeypatch):
+    stack = camera()
+    result = estimate_shifts(stack, "first", 10)
+    assert result.notes == ()
+    monkeypatch.setattr("xcorr_app.registration.estimate.without_defects", lambda frames: frames)
+    np.testing.assert_array_equal(result.shifts, estimate_shifts(stack, "first", 10).shifts)
+
+
+def test_points_of_the_scene_that_move_are_kept(rng):
+    stack = rng.normal(10, 1, (5, 64, 64))
+    points = rng.integers(12, 52, (30, 2))
+    for t in range(5):
+        stack[t, points[:, 0] + 2 * t, points[:, 1] - t] += 200
+    result = estimate_shifts(stack, "first", 10)
+    assert result.notes == ()
+    np.testing.assert_allclose(result.shifts, np.arange(5)[:, None] * (-2, 1), atol=0.2)

@@ -1,0 +1,137 @@
+"""Standard errors are as large as errors are."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import drifting, noise
+from xcorr_app import estimate_shifts
+from xcorr_app.errors import ArgumentError
+from xcorr_app.registration import uncertainty
+from xcorr_app.registration.uncertainty import PeakShapes, ReferenceSlopes, peak_shapes
+
+
+def errors(snr, seeds, shape=(128, 144), width=0.05, **options):
+    """Errors and standard errors of single frames against a reference as noisy, (seeds, 2) each."""
+    found, sigma = [], []
+    for seed in range(seeds):
+        drift = np.array([(0, 0), np.random.default_rng(seed).uniform(-6, 6, 2)])
+        clean = drifting(drift, shape=shape, width=width, seed=seed)
+        result = estimate_shifts(clean + noise(clean, 1 / snr, seed + 1), "first", 10, contrast="none", **options)
+        found.append((result.shifts + drift)[1])
+        sigma.append(result.sigma[1])
+    return np.array(found), np.array(sigma)
+
+
+@pytest.mark.parametrize("snr", [5.0, 1.0, 0.3])
+def test_errors_are_as_large_as_their_standard_errors_say(snr):
+    error, sigma = errors(snr, 60)
+    ratio = np.abs(error / sigma)
+    assert np.mean(ratio < 1) == pytest.approx(0.68, abs=0.12)
+    assert np.mean(ratio < 2) > 0.89
+
+
+def test_noise_that_is_stronger_where_the_scene_is_bright_counts_as_such(rng):
+    ratios = []
+    for seed in range(40):
+        drift = np.array([(0, 0), rng.uniform(-4, 4, 2)])
+        scene = np.exp(1.2 * drifting(drift, shape=(128, 128), seed=seed))
+        result = estimate_shifts(rng.poisson(20 * scene).astype(np.uint16), "first", 8, contrast="none")
+        ratios.append((result.shifts + drift)[1] / result.sigma[1])
+    assert 0.5 < np.mean(np.abs(ratios) < 1) < 0.85
+
+
+def test_a_frame_is_sure_to_lie_on_itself(xp):
+    clean = drifting([(0, 0), (3, 1)], shape=(128, 128))
+    result = estimate_shifts(xp.asarray(clean + noise(clean, 0.5)), "first", 8)
+    assert result.sigma[0].max() < 0.005 < result.sigma[1].min()
+
+
+@pytest.mark.parametrize("verify", ["none", 2, "all"])
+@pytest.mark.parametrize("reference", ["mean", "template", "previous"])
+def test_every_reference_has_standard_errors(reference, verify):
+    drift = np.array([(0, 0), (0.5, 0.2), (1, 0.4), (1.4, 0.8)])
+    clean = drifting(drift, shape=(96, 96))
+    result = estimate_shifts(clean + noise(clean, 0.3), reference, 6, verify=verify)
+    assert np.isfinite(result.sigma).all()
+    assert (result.sigma < 0.1).all()
+    if reference == "previous":
+        assert (np.diff(result.sigma, axis=0) >= 0).all()
+
+
+def test_images_of_too_few_tiles_have_none():
+    result = estimate_shifts(drifting([(0, 0), (1, 1)], shape=(24, 24)), "first", 4)
+    assert np.isnan(result.sigma).all()
+    assert "uncertain" not in result.flags[1]
+
+
+def test_shifts_less_certain_than_asked_for_are_flagged():
+    clean = drifting([(0, 0), (3, 1)], shape=(128, 128))
+    stack = clean + noise(clean, 2.0)
+    sigma = estimate_shifts(stack, "first", 8).sigma[1].max()
+    for limit, flagged in ((0.9 * sigma, True), (1.1 * sigma, False)):
+        assert ("uncertain" in estimate_shifts(stack, "first", 8, max_sigma=limit).flags[1]) == flagged
+    with pytest.raises(ArgumentError, match="max_sigma"):
+        estimate_shifts(stack, "first", 8, max_sigma=0)
+
+
+def shapes(height, curvature):
+    """Peaks of some heights and curvatures, all of whose slopes scatter alike."""
+    hessian = -np.asarray(curvature, dtype=float)[:, None, None] * np.eye(2)
+    return PeakShapes(np.broadcast_to(1e-4 * np.eye(2), hessian.shape), hessian, np.asarray(height, dtype=float))
+
+
+def test_a_curvature_that_is_mostly_noise_is_replaced_by_that_of_the_stack():
+    noisy = shapes([0.1, 0.1, 0.1, 0.1, 0.2], [0.1, 0.1, 0.1, 0.02, 0.2])
+    found = noisy.standard_errors(np.full(5, 10.0))
+    np.testing.assert_allclose(found, np.outer([0.1, 0.1, 0.1, 0.1, 0.05], [1, 1]), rtol=1e-3)
+    own = noisy.standard_errors(np.array([10, 10, 10, 50, 10.0]))
+    np.testing.assert_allclose(own[3], 0.5, rtol=1e-3)
+    # A saddle is no peak by itself, but one of a stack's whose peaks are noisy.
+    noisy.hessian[1, 0, 0] = 0.1
+    assert np.isinf(noisy.standard_errors(np.full(5, 50.0))[1]).all()
+    np.testing.assert_allclose(noisy.standard_errors(np.full(5, 10.0))[1], 0.1, rtol=1e-3)
+
+
+def test_of_a_few_peaks_or_what_is_not_known_nothing_is_typical():
+    few = shapes([0.1, 0.1, 0.1], [0.1, 0.1, 0.02])
+    np.testing.assert_allclose(few.standard_errors(np.full(3, 10.0))[2], 0.5, rtol=1e-3)
+    assert np.isnan(PeakShapes.empty(3).standard_errors(np.full(3, np.nan))).all()
+
+
+@pytest.fixture
+def pair(xp):
+    """A noisy reference, frames that lie elsewhere, and where: two of them the same."""
+    places = np.array([(0, 0), (12, -3), (-9, 14), (12, -3)])
+    clean = drifting(-places, shape=(400, 410), width=0.05)
+    images = (clean + noise(clean, 0.5)).astype(np.float32)
+    images[3] = images[1]
+    images -= images.mean(axis=(1, 2), keepdims=True)
+    near = np.tile([[0.8, 0.9, 0.8], [0.9, 1, 0.9], [0.8, 0.9, 0.8]], (4, 1, 1))
+    return xp.asarray(images), places, near
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_frames_with_a_reference_each_are_as_certain_as_with_one_for_all(xp, pair, weighted):
+    images, peak, near = pair
+    kernel = None
+    if weighted:
+        y, x = np.mgrid[-uncertainty.RADIUS : uncertainty.RADIUS + 1, -uncertainty.RADIUS : uncertainty.RADIUS + 1]
+        kernel = np.exp(-(y**2 + x**2) / 8)
+    each = ReferenceSlopes(xp.concatenate([images[:1]] * 4), kernel)
+    one, own = (
+        peak_shapes(slopes, images, peak, peak + 0.2, near) for slopes in (ReferenceSlopes(images[:1], kernel), each)
+    )
+    np.testing.assert_allclose(own.scatter, one.scatter, rtol=1e-3, atol=1e-15)
+    np.testing.assert_allclose(one.scatter[3], one.scatter[1], rtol=1e-9)
+    np.testing.assert_array_equal(own.hessian, one.hessian)
+
+
+def test_a_part_of_a_large_frame_tells_as_much(monkeypatch, pair):
+    images, peak, near = pair
+    slopes = ReferenceSlopes(images[:1], None)
+    part = peak_shapes(slopes, images, peak, peak, near).standard_errors(np.full(4, 99.0))
+    monkeypatch.setattr(uncertainty, "_CHOSEN", ((0, slice(None)),))
+    whole = peak_shapes(slopes, images, peak, peak, near).standard_errors(np.full(4, 99.0))
+    np.testing.assert_allclose(part[1:], whole[1:], rtol=0.35)

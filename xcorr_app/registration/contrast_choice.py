@@ -1,0 +1,180 @@
+"""Whether a stack is measured as it is or by its local contrast: both are tried on a few frames.
+
+Where the two agree the stack is measured as it is, whose sub-pixel shifts are the better ones; where they do not, by
+local contrast, which a few bright moving things cannot lead astray, unless its peaks stand out much less. Where they
+agree but only local contrast has peaks that cannot be chance, both are measured: local contrast vouches for the shift,
+which is refined on the images as they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.contrast import DEFAULT_SIGMA, Contrast
+from xcorr_app.registration.frames import Chunk, Frames
+from xcorr_app.registration.measurement import Measured
+from xcorr_app.registration.settings import Roi, Settings
+from xcorr_app.registration.significance import MAX_FALSE_ALARM
+
+Choice = Literal["none", "local", "both"]
+
+_FRAMES_PER_SAMPLE = 24
+_MOST_SAMPLES = 4
+_SMALLEST = 96
+"""Rows and columns below which there is nothing local about a Gaussian of the default width."""
+_LARGE = 384
+"""Rows and columns from which the middle half of a frame is enough to try on."""
+_BEYOND_DOUBT = 40.0
+"""Significance of peaks of frames as they are that needs no second opinion."""
+_NEAR = 0.15
+"""Shifts agree that differ by less than this, for what the rims of local contrast do, and three standard errors."""
+_LARGEST_ERROR = 1.0
+_MORE = 1.5
+"""Two significant peaks apart are two motions: of bright things, and of what lies behind them. Local contrast follows
+the latter, unless frames as they are stand out more by this factor."""
+
+LOCAL = Contrast(DEFAULT_SIGMA)
+_SURER = 0.5
+"""Share of the plain standard error below which local contrast is the better measure, agree or not."""
+NOTES: dict[Choice, str] = {
+    "none": "",
+    "local": f"Measured by local contrast ({LOCAL}): on the frames tried, its peaks stand out, and lie elsewhere or "
+    "more surely than those of the frames as they are.",
+    "both": f"Shifts were found by local contrast ({LOCAL}), whose peaks stand out more, and refined on the frames as "
+    "they are where both agree.",
+}
+
+Measure = Callable[[Frames, "str | int | Array", Settings], Measured]
+
+
+@dataclass(frozen=True)
+class PickedFrames:
+    """Some frames of a stack, counted anew from 0."""
+
+    source: Frames
+    numbers: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of frames picked."""
+        return len(self.numbers)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.source.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a pixel as stored."""
+        return self.source.dtype
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read each of them by itself."""
+        chunks = [self.source.read(number, number + 1) for number in self.numbers[start:stop]]
+        frames = array_namespace(chunks[0].frames).concatenate([chunk.frames for chunk in chunks])
+        unreadable = {start + i: text for i, chunk in enumerate(chunks) for text in chunk.unreadable.values()}
+        return Chunk(start, frames, unreadable)
+
+    def on_host(self) -> PickedFrames:
+        """Return the same frames, handed out as NumPy arrays."""
+        return replace(self, source=self.source.on_host())
+
+
+def choose_contrast(frames: Frames, reference: str | int | Array, settings: Settings, measure: Measure) -> Choice:
+    """Try both on a few frames spread over the stack; `measure` measures frames against a reference."""
+    if not _is_open(frames, settings):
+        return "none"
+    count = frames.count
+    tried = min(_MOST_SAMPLES, max(1, count // _FRAMES_PER_SAMPLE))
+    numbers = np.unique(np.linspace(0, count - 1, tried + 1)[1:].round().astype(int))
+    against: str | int | Array = "first"
+    if isinstance(reference, str) and reference == "previous":
+        # Each with the one before it.
+        numbers, against = np.union1d(numbers, numbers - 1), "previous"
+    elif not isinstance(reference, (str, int, np.integer)):
+        against = reference
+    else:
+        first = {"last": count - 1}.get(reference, 0) if isinstance(reference, str) else int(reference) % count
+        numbers = np.concatenate([[first], numbers[numbers != first]])
+    sample = PickedFrames(frames, tuple(int(number) for number in numbers))
+    # Engines that look at peaks only do not know how far they stand out.
+    trial = replace(settings, engine="fft", contrast=Contrast(), roi=_middle(frames, settings))
+    plain = measure(sample, against, trial)
+    rows = plain.usable.copy()
+    rows[0] = rows[0] and against is reference and not isinstance(reference, str)
+    if not rows.any() or plain.significance[rows].min() > _BEYOND_DOUBT:
+        return "none"
+    return _choice(plain, measure(sample, against, replace(trial, contrast=LOCAL)), rows, settings.max_sigma)
+
+
+def _middle(frames: Frames, settings: Settings) -> Roi | None:
+    """Part to try on."""
+    shape = settings.measured_shape(frames.shape)
+    if settings.roi is not None or min(shape) < _LARGE:
+        return settings.roi
+    return slice(shape[0] // 4, shape[0] - shape[0] // 4), slice(shape[1] // 4, shape[1] - shape[1] // 4)
+
+
+def _is_open(frames: Frames, settings: Settings) -> bool:
+    return (
+        settings.contrast.auto
+        and settings.normalization == "zncc"
+        and settings.prefilter.name is None
+        and settings.engine in ("auto", "fft")
+        and settings.kernel_options is None
+        and frames.count > 1
+        and min(settings.measured_shape(frames.shape)) >= _SMALLEST
+    )
+
+
+def _choice(plain: Measured, local: Measured, rows: NDArray[np.bool_], max_sigma: float) -> Choice:
+    rows = rows & local.usable
+    if not rows.any():
+        return "none"
+    with np.errstate(invalid="ignore"):
+        # Where nothing is known of the plain peaks, they neither fail nor overrule.
+        plain_stands_out = not _most(plain.false_alarm[rows] > MAX_FALSE_ALARM)
+        sure = (local.sigma[rows] <= max_sigma).all(axis=1)
+        local_stands_out = _most(sure & (local.false_alarm[rows] <= MAX_FALSE_ALARM))
+        more = not np.median(plain.significance[rows]) > _MORE * np.median(local.significance[rows])
+    if not local_stands_out:
+        return "none"
+    error = [float(np.median(m.sigma[rows].max(axis=1))) for m in (plain, local)]
+    if not _most(agree(plain, local)[rows]) or error[1] < _SURER * error[0]:
+        return "local" if more else "none"
+    return "none" if plain_stands_out else "both"
+
+
+def _most(which: NDArray[np.bool_]) -> bool:
+    return bool(2 * which.sum() > which.size)
+
+
+def agree(one: Measured, other: Measured) -> NDArray[np.bool_]:
+    """(T,) whether two measurements of the same frames found the same shifts, as far as they can know."""
+    error = np.minimum(np.hypot(one.sigma, other.sigma).max(axis=1), _LARGEST_ERROR)
+    with np.errstate(invalid="ignore"):
+        near: NDArray[np.bool_] = np.abs(one.shifts - other.shifts).max(axis=1) <= _NEAR + 3 * error
+    return near
+
+
+def merged(plain: Measured, local: Measured) -> Measured:
+    """Of each frame the plain shift where local contrast found the same, else the one that stands out more."""
+    same = agree(plain, local)
+    with np.errstate(invalid="ignore"):
+        better = ~same & (local.significance > plain.significance)
+    out = replace(plain)
+    for field in fields(Measured):
+        value, other = getattr(plain, field.name), getattr(local, field.name)
+        if isinstance(value, np.ndarray):
+            chosen = better[:, None] if value.ndim == 2 else better
+            setattr(out, field.name, np.where(chosen, other, value))
+    out.significance = np.where(same, np.fmax(plain.significance, local.significance), out.significance)
+    out.false_alarm = np.where(same, np.fmin(plain.false_alarm, local.false_alarm), out.false_alarm)
+    return out

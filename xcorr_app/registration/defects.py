@@ -1,0 +1,114 @@
+"""Hot and dead pixels of the camera: found from the series, replaced by their neighbours for measuring.
+
+A pixel that stands out in every frame at the same place, whatever moves, pins all shifts to zero. It is taken for a
+defect where it is far beyond all of its eight neighbours in each of a few frames spread over the stack: a detail of
+the scene is seldom a single pixel, and moves.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.standardize import standardize
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.frames import Chunk, Frames
+
+_FRAMES = 5
+"""Looked at, spread over the stack; a defect stands out in all of them."""
+_FEWEST_FRAMES = 3
+_DEVIATIONS = 12.0
+"""Of the noise, by which a defect lies beyond its neighbours."""
+_LARGEST_SHARE = 0.002
+"""Of all pixels; more than that are no defects but the scene."""
+_SMALLEST = 16
+"""Rows and columns below which nothing is looked for."""
+
+
+@dataclass(frozen=True)
+class RepairedFrames:
+    """Frames whose defective pixels are the mean of the four next to them."""
+
+    source: Frames
+    rows: NDArray[np.intp]
+    columns: NDArray[np.intp]
+
+    @property
+    def count(self) -> int:
+        """Number of frames."""
+        return self.source.count
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.source.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a pixel as stored."""
+        return self.source.dtype
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames and repair copies of them."""
+        chunk = self.source.read(start, stop)
+        frames, xp = chunk.frames.copy(), array_namespace(chunk.frames)
+        y, x = xp.asarray(self.rows), xp.asarray(self.columns)
+        mean = sum(chunk.frames[:, y + i, x + j].astype(np.float64) / 4 for i, j in ((-1, 0), (1, 0), (0, -1), (0, 1)))
+        frames[:, y, x] = mean if frames.dtype.kind == "f" else xp.rint(mean)
+        return replace(chunk, frames=frames)
+
+    def on_host(self) -> RepairedFrames:
+        """Return the same frames, handed out as NumPy arrays."""
+        return replace(self, source=self.source.on_host())
+
+    @property
+    def note(self) -> str:
+        """What was done, in words."""
+        places = ", ".join(f"({y}, {x})" for y, x in list(zip(self.rows, self.columns, strict=True))[:5])
+        more = ", ..." if self.rows.size > 5 else ""
+        return (
+            f"{self.rows.size} hot or dead pixels, at the same place in every frame, were replaced by their neighbours "
+            f"for measuring: row and column {places}{more}."
+        )
+
+
+def without_defects(frames: Frames) -> Frames | RepairedFrames:
+    """Frames as they are, or repaired where pixels are defective."""
+    if frames.count < _FEWEST_FRAMES or min(frames.shape) < _SMALLEST:
+        return frames
+    found: Array | None = None
+    for number in np.unique(np.linspace(0, frames.count - 1, _FRAMES).round().astype(int)):
+        chunk = frames.read(int(number), int(number) + 1)
+        if chunk.unreadable:
+            continue
+        these = _beyond_neighbours(chunk.frames[0])
+        found = these if found is None else found & these
+        if not found.any():
+            return frames
+    if found is None:
+        return frames
+    rows, columns = np.nonzero(to_host(found))
+    if rows.size > _LARGEST_SHARE * found.size:
+        return frames
+    return RepairedFrames(frames, rows + 1, columns + 1)
+
+
+def _beyond_neighbours(frame: Array) -> Array:
+    """Which pixels, the rim left out, are far above or far below all eight around them."""
+    xp = array_namespace(frame)
+    if frame.dtype.kind == "f":
+        frame = xp.where(xp.isfinite(frame), frame, 0)
+    values = standardize(frame[None], np.float32).values[0]
+    # Differences of neighbours on every fourth row are noise and slopes; most of them are small.
+    steps = xp.sort(abs(xp.diff(values[::4], axis=1)).ravel())
+    noise = 1.4826 * steps[steps.size // 2] / np.sqrt(2)
+    height, width = values.shape
+    around = [values[1 + i : height - 1 + i, 1 + j : width - 1 + j] for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+    highest, lowest = around[0], around[0]
+    for other in around[1:]:
+        highest, lowest = xp.maximum(highest, other), xp.minimum(lowest, other)
+    middle, least = values[1:-1, 1:-1], _DEVIATIONS * noise
+    return ((middle - highest > least) | (lowest - middle > least)) & (noise > 0)

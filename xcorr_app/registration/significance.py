@@ -1,0 +1,120 @@
+"""How far the peak of a plane stands above what the rest of the plane reaches by chance.
+
+``z = (peak - median) / (1.4826 MAD)`` over the plane away from the peak. A plane is smooth, so its values are not
+independent: the probability that noise alone reaches z somewhere in the window is the expected number of its maxima
+above z, which depends on the variance of the plane's slopes (Adler 1981, The Geometry of Random Fields, doi
+10.1137/1.9780898718980). Where the plane holds few independent values, its spread is itself uncertain, and Student's
+distribution replaces the normal one. Correlation coefficients are made normal by Fisher's transform first, the inverse
+hyperbolic tangent: near one, little is left to chance.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.special
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+
+MAX_FALSE_ALARM = 0.01
+"""Probability of a peak as high by chance above which a shift is not trusted."""
+
+_SAMPLES = 48
+"""Values along each axis of a plane that its spread is taken from."""
+_DEVIATION = 1.4826
+"""Standard deviation of normal values over their median absolute deviation."""
+
+
+_NARROWEST = 2.5 * np.pi
+"""Width of a window, in units of its plane's mean slope over deviation, that a wave of a period and a quarter has."""
+
+
+@dataclass(frozen=True)
+class Significance:
+    """One entry a plane, on the host; NaN where the plane has no peak or too few values away from it."""
+
+    z: NDArray[np.float64]
+    """Height of the peak above the median, in standard deviations of the plane."""
+    false_alarm: NDArray[np.float64]
+    """Probability of a peak as high by chance, anywhere in the window."""
+
+
+def significance(planes: Array, row: Array, column: Array, value: Array, *, scores: bool) -> Significance:
+    """Rate the peaks (n,) of planes (n, ny, nx), which are NaN where no shift is valid; `scores` are within [-1, 1]."""
+    strides = [max(1, size // _SAMPLES) for size in planes.shape[1:]]
+    z, cells, valid = _rated(planes, row, column, value, strides)
+    height = z
+    if scores:
+        height, cells, valid = _rated(_fisher(planes), row, column, _fisher(value), strides)
+    return Significance(z, _false_alarm(height, cells, valid))
+
+
+def _fisher(scores: Array) -> Array:
+    return array_namespace(scores).arctanh(scores * (1 - 1e-9))
+
+
+def _rated(
+    planes: Array, row: Array, column: Array, value: Array, strides: list[int]
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Height of each peak in deviations of its plane, the plane's area over that of a cell, and its valid shifts."""
+    xp = array_namespace(planes)
+    _, ny, nx = planes.shape
+    rows, columns = (xp.arange(0, size, stride) for size, stride in zip((ny, nx), strides, strict=True))
+    here = planes[:, :: strides[0], :: strides[1]]
+    # A quarter of each axis around the peak is left out, but for the smallest windows.
+    near = (abs(rows[None] - row[:, None]) <= max(1, ny // 8))[:, :, None]
+    near = near & (abs(columns[None] - column[:, None]) <= max(1, nx // 8))[:, None, :]
+    rest = xp.where(near, np.nan, here).reshape(planes.shape[0], -1)
+    middle = _median(rest)
+    spread = _DEVIATION * _median(abs(rest - middle[:, None]))
+    known = spread > 0
+    safe = xp.where(known, spread, 1.0)
+    cells = xp.isfinite(here).sum(axis=(1, 2)) * float(strides[0] * strides[1])
+    valid = to_host(cells).astype(np.int64)
+    for axis in (1, 2):
+        # Steps between neighbours of the plane itself, not between the values sampled.
+        step = _DEVIATION * _median(abs(_steps(planes, axis, strides)).reshape(planes.shape[0], -1))
+        # Of white values steps have twice the variance; more than that is no noise.
+        rate = xp.minimum(xp.where(known, step, 0.0) / safe, np.sqrt(2.0))
+        # A window of one hump holds nothing to compare it with.
+        known = known & (planes.shape[axis] * rate > _NARROWEST)
+        cells = cells * rate
+    return to_host(xp.where(known, (value - middle) / safe, np.nan)), to_host(cells), valid
+
+
+def _false_alarm(z: NDArray[np.float64], cells: NDArray[np.float64], values: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Probability that noise reaches z, `cells` being the window's area in units of the slopes' inverse deviations."""
+    # A field's squares are correlated over half the area of its values.
+    freedom = np.maximum(cells / np.pi, 1.0)
+    tail = scipy.special.stdtr(freedom, -np.maximum(z, 0.0))
+    normal = -scipy.special.ndtri(np.maximum(tail, 1e-300))
+    maxima = cells * (2 * np.pi) ** -1.5 * np.maximum(normal, 1.0) * np.exp(-(normal**2) / 2)
+    maxima += np.sqrt(cells) / np.pi * np.exp(-(normal**2) / 2)  # on the rim of the window
+    chance: NDArray[np.float64] = np.minimum(tail + np.minimum(maxima, values * tail), 1.0)
+    return np.where(np.isnan(z), np.nan, chance)
+
+
+def _steps(planes: Array, axis: int, strides: list[int]) -> Array:
+    """Differences of values next to each other along an axis, as many as are sampled."""
+    first, second = ([slice(None), slice(None, None, strides[0]), slice(None, None, strides[1])] for _ in range(2))
+    stride = strides[axis - 1]
+    last = planes.shape[axis] - 1
+    first[axis], second[axis] = slice(0, last, stride), slice(1, last + 1, stride)
+    return planes[tuple(second)] - planes[tuple(first)]
+
+
+def _median(values: Array) -> Array:
+    """Median of each row (n, m) without its NaN; NaN where there is nothing else."""
+    xp = array_namespace(values)
+    ordered = xp.sort(values, axis=1)  # NaN last
+    count = xp.isfinite(values).sum(axis=1)
+    if values.shape[1] == 0:
+        return xp.full(values.shape[0], np.nan)
+    batch = xp.arange(values.shape[0])
+    pair = [
+        ordered[batch, xp.maximum(index, 0)]
+        for index in ((count - 1) // 2, xp.minimum(count // 2, values.shape[1] - 1))
+    ]
+    return xp.where(count > 0, (pair[0] + xp.where(count % 2 == 1, pair[0], pair[1])) / 2, np.nan)
