@@ -276,4 +276,6 @@ def test_reuse_without_a_gpu_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_out_of_memory_is_what_cupy_raises() -> None:
     assert memory.is_out_of_memory(OutOfMemoryError())
+    assert memory.is_out_of_memory(MemoryError("std::bad_alloc"))
+    assert not memory.is_out_of_memory(MemoryError())
     assert convolve_module.filter_device_frames is device.filter_device_frames

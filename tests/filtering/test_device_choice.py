@@ -211,6 +211,15 @@ def test_a_gaussian_of_64_pixels_slides() -> None:
     assert slow.engine == "separable"
 
 
+def test_a_gaussian_long_on_one_axis_alone_takes_the_fft_on_large_images() -> None:
+    taps = xc.filters.gaussian((49.6, 1.0))
+    large, small = (decided(taps, images=(2, size, size)) for size in (3767, 200))
+    assert large.engine == "fft"
+    assert "the FFT takes less" in large.reason
+    assert (small.engine, small.kernel) == ("separable", "two_passes")
+    assert decided(taps, images=(2, 3767, 3767), engine="separable").engine == "separable"
+
+
 def test_a_small_stack_takes_less_by_its_taps_than_by_sliding_sums() -> None:
     wide = xc.filters.gaussian(10)
     assert decided(wide, "uint16", images=(2, 300, 300)).kernel == "separable"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
 
 import numpy as np
@@ -108,6 +109,7 @@ def little_memory(cupy):
     pool = cupy.get_default_memory_pool()
 
     def limit(extra):
+        gc.collect()
         release_unused()
         pool.set_limit(size=pool.used_bytes() + extra)
 

@@ -29,7 +29,13 @@ from xcorr_app.gpu.peaks.costs import fft_search_cost, search_cost
 from xcorr_app.gpu.peaks.kernels import KERNELS as PEAKS
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.tensor.costs import beside_peaks, beside_planes, small_planes_cost, split_hankel_cost
+from xcorr_app.gpu.tensor.costs import (
+    beside_peaks,
+    beside_planes,
+    small_planes_cost,
+    split_hankel_cost,
+    tables_of_peaks,
+)
 from xcorr_app.gpu.tensor.kernels import FP16_SUMS
 from xcorr_app.gpu.tensor.kernels import KERNELS as TENSOR
 
@@ -53,6 +59,8 @@ _SECOND_LAUNCH = 3.0
 """Microseconds that the device takes for one launch more."""
 
 _FLOAT = ("float32", "float32")
+_SHARE_OF_TABLES = 0.4
+"""Of the time of summed-area tables that the models of engine direct do not hold."""
 _NOTHING = KernelOptions()
 
 
@@ -114,19 +122,21 @@ def decide_peaks(
     if options.variant != "auto":
         return Decision("direct", options.variant, "asked for")
     tables = _HOST_OF_TABLES if normalize else 0.0
+    summed = tables_of_peaks(problem, limits) if normalize else 0.0
+    in_model = _SHARE_OF_TABLES * summed
     candidates: list[Candidate] = []
     if asked == "auto":
         time = fft_cost(problem, limits) + _GAPS_OF_FFT + fft_search_cost(problem, limits, normalize=normalize)
         candidates.append(_candidate("fft", "", time, _HOST_OF_FFT))
     if asked in ("auto", "direct"):
-        searched = search_cost(problem, limits) + _SECOND_LAUNCH
+        searched = search_cost(problem, limits) + _SECOND_LAUNCH + in_model
         candidates += _direct(problem, limits, beside=searched, host=tables + _HOST_OF_SEARCH)
-        candidates += _table(PEAKS, (FUSED,), "direct", problem, limits, tables + _HOST_OF_FUSED)
+        candidates += _table(PEAKS, (FUSED,), "direct", problem, limits, tables + _HOST_OF_FUSED, beside=in_model)
     if asked == "tensor" or (asked == "auto" and limits.has_wgmma):
         if not normalize:
             candidates += _table(TENSOR, ("small-peaks",), "tensor", problem, limits, _HOST_OF_SMALL)
         if normalize or (asked == "tensor" and not candidates):
-            beside = beside_peaks(problem, limits)
+            beside = beside_peaks(problem, limits) + summed
             candidates += _table(TENSOR, FP16_SUMS, "tensor", problem, limits, _HOST_OF_TENSOR_PEAKS, beside=beside)
     return _least(candidates, asked)
 

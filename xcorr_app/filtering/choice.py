@@ -40,6 +40,8 @@ _LONG_TAPS = 1.25
 _HOST = {"reuse": 6.5, "separable": 6.5, "banded": 11.0, "sliding": 17.0}
 """Microseconds that the host takes to start a call. That of `reuse` is measured; the others are counted from it, a
 launch at 4 and an array at 2, as they are prepared in the same way."""
+_FFT_FRAME, _FFT_PIXEL, _PASS_PRODUCT = 600.0, 1.2e-4, 1.5e-6
+"""Microseconds by the FFT, a frame and a pixel of it, and of a product a pixel in passes too long for one launch."""
 ENGINES = {"reuse": "reuse", "reuse_wide": "reuse", "exchange_3": "reuse", "exchange_5": "reuse"}
 """Public engine of each kernel, where it is not ``"separable"`` or the kernel's own name."""
 
@@ -83,7 +85,12 @@ def decide_filter(
         held = "rolling sums fit the registers" if name == "reuse" else "sums of so many rows do not stay in registers"
         return _decided(name, f"{why}; {held}", task, limits)
     if not fits_one_pass(kernel.shape, task.summed_type):
-        chosen = Candidate("separable", "two_passes")
+        by_passes, by_fft = _long_passes(task)
+        chosen = Candidate("separable", "two_passes", by_passes)
+        can = kernel.dense is not None and task.result_type == "float32" and not task.is_double
+        if engine == "auto" and can and by_fft < by_passes:
+            why = f"{kernel.shape[0]} x {kernel.shape[1]} taps: so long that the FFT takes less"
+            return Decision("fft", "", why, _candidates(task, limits, Candidate("fft", "", by_fft)))
         return Decision(*_names(chosen), f"{why}; too long for one pass", _candidates(task, limits, chosen))
     if prefers_banded(task, limits):
         products = "columns of so many taps fill the products of 16 of tensor cores"
@@ -168,6 +175,14 @@ def _takes_less_by_taps(task: FilterTask, limits: DeviceLimits) -> bool:
     if not fits_one_pass(task.problem.filter_shape, task.summed_type):
         return False
     return _LONG_TAPS * _expected("separable", task, limits) < _expected("sliding", task, limits)
+
+
+def _long_passes(task: FilterTask) -> tuple[float, float]:
+    """Microseconds of two passes too long for one launch, and of the FFT."""
+    (height, width), images = task.problem.image_shape, task.problem.count
+    products = max(1, len(task.terms)) * sum(task.problem.filter_shape)
+    frame = height * width
+    return images * frame * products * _PASS_PRODUCT, images * (_FFT_FRAME + frame * _FFT_PIXEL)
 
 
 def _expected(kernel: str, task: FilterTask, limits: DeviceLimits) -> float:

@@ -32,6 +32,8 @@ def is_out_of_memory(error: BaseException) -> bool:
     kind = type(error)
     if isinstance(error, DeviceMemoryError):
         return True
+    if kind is MemoryError:
+        return "bad_alloc" in str(error)  # of Thrust, which CuPy sorts with
     from_cupy = kind.__module__.partition(".")[0] in ("cupy", "cupy_backends")
     return from_cupy and (kind.__name__ == "OutOfMemoryError" or any(word in str(error) for word in _WORDS))
 

@@ -31,8 +31,10 @@ __all__ = [
     "warpgroup_cost",
 ]
 
-_PIECES, _HANKEL = 2.5e8, 1.2e8
+_PIECES = 2.5e8
 """Products of fp16 a microsecond, where all multiprocessors have blocks."""
+_HANKEL_ELEMENT, _HANKEL_TILE = 5.1e-4, 1.5e-4
+"""Microseconds of a row and column in ``hankel`` in fp16, of one multiprocessor: staged, and for a tile of shifts."""
 _SPLIT_UNIT = 4.8e-4
 """Microseconds of a row and column of a tile of 16 x 8 shifts in ``hankel`` in split fp16, of one multiprocessor."""
 _TILES_OF_SPLIT, _TILES_OF_UNALIGNED, _START_OF_SPLIT = 0.4, 0.57, 0.245
@@ -46,8 +48,8 @@ _START_OF_FRAMES, _START_OF_WARPGROUP = 12, 20
 """Rows of a piece, or segment, that could be summed until its first one is, in either."""
 _MIN_COLUMNS_OF_WARPGROUP = 200
 """Fewer take it as long."""
-_FRAMES_MARGIN = 1 / 0.95
-"""The model of ``hankel_frames`` is no better than that, and its launches take more memory."""
+_FRAMES_SHARE = 0.85
+"""Of the model's time that ``hankel_frames`` takes, as the median of measurements."""
 _FEW_PIECES = 2
 """Blocks of ``hankel_pieces`` for a multiprocessor up to which they take less time than products of four warps, whose
 segments are long: of 2 to 32 matrices of 128^2 to 2048^2 at most 8 % more, and down to half."""
@@ -56,6 +58,8 @@ _LATENCY = 27.0
 """Microseconds of a launch each of sums, search and neighbourhoods, with nothing to do."""
 _NEIGHBOURHOOD = 1.1e-6
 """Microseconds an element that the sums around a peak take in single precision."""
+_TABLE_OF_PEAKS = 3.3e-6
+"""Microseconds an element of summed-area tables, beyond those that the models of engine direct hold."""
 _TABLE, _PLANE_LATENCY, _UNCENTRE = 1.1e-6, 46.0, 2e-6
 """Microseconds an element of summed-area tables, of planes' four launches, and a shift of a plane made plain."""
 
@@ -80,7 +84,7 @@ def frames_cost(problem: Problem, device: DeviceLimits) -> float:
     tiles_y, tiles_x, panels, segments, segment_rows = launch.extra
     tiles = tiles_y * tiles_x * tile_time(int(launch.defines["EX_TILES"]), int(launch.defines["N_TILES"]))
     elements = panels * int(launch.defines["PANEL"]) * segments * (segment_rows + _START_OF_FRAMES)
-    return _FRAMES_MARGIN * _in_units(problem, FRAMES, tiles * elements, launch, device)
+    return _FRAMES_SHARE * _in_units(problem, FRAMES, tiles * elements, launch, device)
 
 
 def warpgroup_cost(problem: Problem, device: DeviceLimits) -> float:
@@ -108,7 +112,14 @@ def hankel_cost(problem: Problem, device: DeviceLimits) -> float:
     """Sums by ``hankel``; infinite where products of four warps take the problem, at twice its rate."""
     if device.has_wgmma and shares_one(problem) >= 4:
         return math.inf
-    return _of_tiles(problem, hankel_launch(problem, device=device).launch, device, _HANKEL)
+    launch = hankel_launch(problem, device=device).launch
+    m_tiles, n_tiles, panel, teams = (int(launch.defines[name]) for name in ("M_TILES", "N_TILES", "PANEL", "TEAMS"))
+    width, fixed_width = problem.right_shape[1], problem.left_shape[1]
+    if moving_is_left(problem):
+        width, fixed_width = fixed_width, width
+    columns = ceil_div(min(fixed_width, width + 16 * m_tiles), panel) * panel
+    waves = max(1.0, math.ceil(launch.blocks / device.multiprocessors))
+    return waves * teams * launch.extra[3] * columns * (_HANKEL_ELEMENT + _HANKEL_TILE * m_tiles * n_tiles)
 
 
 def split_hankel_cost(problem: Problem, device: DeviceLimits) -> float:
@@ -131,6 +142,12 @@ def beside_peaks(problem: Problem, device: DeviceLimits) -> float:
     elements = problem.pairs * math.prod(problem.right_shape)
     scale = MEASURED_MULTIPROCESSORS / device.multiprocessors
     return _LATENCY + elements * _NEIGHBOURHOOD * scale + search_cost(problem, device)
+
+
+def tables_of_peaks(problem: Problem, device: DeviceLimits) -> float:
+    """Summed-area tables of the right matrices, which scores need."""
+    elements = problem.rights * math.prod(problem.right_shape)
+    return elements * _TABLE_OF_PEAKS * MEASURED_MULTIPROCESSORS / device.multiprocessors
 
 
 def beside_planes(problem: Problem, device: DeviceLimits) -> float:
