@@ -21,7 +21,9 @@
 #endif
 
 #define EDGES_A_SHIFT 5
+#ifndef RELATIVE_VARIANCE
 #define RELATIVE_VARIANCE 1e-4    // of an overlap, as a share of the whole matrix's, below which rounding would decide
+#endif
 #define ROUNDING_OF_SQUARES 1e-12  // variance of a constant matrix, as a share of its sum of squares
 
 // A compiler at run time knows no INFINITY and no NAN.

@@ -11,16 +11,23 @@ from the plain sum ``Sfg`` and the overlap sums of f, f**2, g, g**2 and the numb
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from xcorr_app.correlation.overlap import OverlapSums, overlap_counts
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
+from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.binder import start
 
-Overlaps: TypeAlias = tuple[Array, Array]
-"""Sums and centred sums of squares over the overlap at every shift, each (..., ny, nx)."""
+Overlaps: TypeAlias = Any
+"""Sums and centred sums of squares over the overlap at every shift, a pair of (..., ny, nx); on a device also what they
+are taken from."""
 
 # Variance left in an overlap, relative to that of the whole image, below which rounding would decide the score.
 _RELATIVE_VARIANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
@@ -93,6 +100,67 @@ class ZNCC:
         whole = self._xp.einsum("...ij,...ij->...", matrices, matrices)[..., None, None]
         variance[variance <= least * whole] = 0.0
         return sums, variance
+
+
+class DeviceZNCC(ZNCC):
+    """The same on a device, of float32 matrices by kernels: overlaps are then summed-area tables."""
+
+    def __init__(
+        self,
+        left_shape: tuple[int, int],
+        right_shape: tuple[int, int],
+        window: ShiftWindow,
+        min_overlap: float,
+        xp: Any,
+    ) -> None:
+        super().__init__(left_shape, right_shape, window, min_overlap, xp)
+        self._problem = Problem(left_shape, right_shape, (window.dy_min, window.dx_min), window.shape)
+        self._least = least_overlap(left_shape, right_shape, min_overlap)
+        self._tables = SummedAreaTables(self._problem)
+
+    def left(self, matrices: Array) -> Overlaps:
+        """Return tables of left matrices (..., H, W), to be reused."""
+        return self._of(matrices, self._tables.left, super().left)
+
+    def right(self, matrices: Array) -> Overlaps:
+        """Return tables of right matrices (..., H', W')."""
+        return self._of(matrices, self._tables.right, super().right)
+
+    def __call__(self, sums: Array, left: Overlaps, right: Overlaps) -> Array:
+        """Return scores as `ZNCC` does."""
+        if not isinstance(left, _Tables) or not isinstance(right, _Tables):
+            return super().__call__(sums, left, right)
+        shifts = self._problem.plane_shape
+        pairs = sums.size // math.prod(shifts)
+        lefts, rights = left.tables.shape[0], right.tables.shape[0]
+        problem = replace(self._problem, lefts=lefts, rights=rights, rights_per_left=pairs // lefts)
+        scores = self._xp.empty(sums.shape)
+        launch = zncc_planes_launch(problem, sums.dtype.name, "float32")
+        tables = left.tables, right.tables, self._tables.rows, self._tables.columns
+        numbers = (*problem.arguments(), *launch.extra, *self._tables.sizes, self._least)
+        start(launch, (self._xp.ascontiguousarray(sums), *tables, scores), numbers)
+        return scores
+
+    def _of(self, matrices: Array, tables: Callable[[Array], Array], arrays: Callable[[Array], Overlaps]) -> Overlaps:
+        if matrices.dtype != np.float32:
+            return arrays(matrices)
+        images = self._xp.ascontiguousarray(matrices).reshape(-1, *matrices.shape[-2:])
+        return _Tables(tables(images))
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Summed-area tables in the place of overlaps."""
+
+    tables: Array
+
+
+def zncc_for(
+    left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, min_overlap: float, xp: Any
+) -> ZNCC:
+    """Return what normalises arrays of numpy or cupy."""
+    kind = ZNCC if xp is np else DeviceZNCC
+    return kind(left_shape, right_shape, window, min_overlap, xp)
 
 
 def _least_variance(dtype: np.dtype[Any]) -> float:

@@ -13,7 +13,7 @@ from xcorr_app.correlation.engines.base import Correlator
 from xcorr_app.correlation.engines.fft import FFTCorrelator
 from xcorr_app.correlation.engines.overlapping import over_overlaps
 from xcorr_app.correlation.forms import Form
-from xcorr_app.correlation.normalize import ZNCC
+from xcorr_app.correlation.normalize import zncc_for
 from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError, DataTypeError
@@ -185,7 +185,7 @@ def _plain_sums(lefts: Array, rights: Array, how: Arrangement, correlator: Corre
 
 
 def _scores(lefts: Array, rights: Array, how: Arrangement, correlator: Correlator, min_overlap: float) -> Array:
-    zncc = ZNCC(lefts.shape[-2:], rights.shape[-2:], how.window, min_overlap, array_namespace(lefts))
+    zncc = zncc_for(lefts.shape[-2:], rights.shape[-2:], how.window, min_overlap, array_namespace(lefts))
     if not how.as_stored:
         lefts, rights = standardize(lefts, how.dtype).values, standardize(rights, how.dtype).values
     sums = correlator.sums(correlator.left(lefts), correlator.right(rights))

@@ -6,7 +6,7 @@ that sub-pixel interpolation needs.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from xcorr_app.correlation.engines import Operand, choose_engine, limits_of
-from xcorr_app.correlation.normalize import ZNCC, Overlaps
-from xcorr_app.correlation.peaks import find_peaks, neighbourhoods, prefer
+from xcorr_app.correlation.normalize import Overlaps, zncc_for
+from xcorr_app.correlation.peaks import neighbourhoods
 from xcorr_app.correlation.plane import phase_planes
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import radius_of, refine
@@ -26,8 +26,8 @@ from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.device_matcher import DeviceMatcher
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.registration.rated_peaks import Planes, find_rated_peaks
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.significance import significance
 from xcorr_app.registration.uncertainty import ReferenceSlopes
 
 _SMALLEST_WITH_TIES = 16
@@ -75,20 +75,6 @@ class PreparedReference:
         return ReferenceSlopes(self.values, self._matcher.kernel)
 
 
-@dataclass(frozen=True)
-class Planes:
-    """Correlation of n frames with their references over the window, on the device of the frames."""
-
-    values: Array
-    """(n, h, w) the frames, standardised or as stored."""
-    searched: Array
-    """(n, ny, nx) the plane whose peak is the shift."""
-    scores: Array
-    """(n, ny, nx) zero-mean normalised correlation, not weighted."""
-    overlap: Overlaps
-    """Of the frames, over the whole window of the engine."""
-
-
 class Matcher:
     """Compares frames with a reference within a window of shifts.
 
@@ -134,7 +120,7 @@ class Matcher:
         self._as_stored = options is not None and options.exact
         self.engine = choose_engine(engine, xp, kernel_options=options)
         self.correlator = self.engine.bind(shape, shape, self._window, xp)
-        self.zncc = ZNCC(shape, shape, self._window, settings.min_overlap, xp)
+        self.zncc = zncc_for(shape, shape, self._window, settings.min_overlap, xp)
         self.on_device = None
         limits, name = limits_of(xp), self.engine.name
         weighted = kernel is not None
@@ -182,7 +168,7 @@ class Matcher:
             searched = searched.reshape(values.shape[0], *self._searched.shape)
         if self._settings.normalization != "zncc":
             searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)
-        return Planes(values, searched, scores[:, rim, rim], overlap)
+        return Planes(values, searched, scores, overlap)
 
     def _plain_sums(self, sums: Array, reference: PreparedReference, frames: Array, overlap: Overlaps) -> Array:
         """Sums of images without their means, which bytes still have."""
@@ -208,27 +194,23 @@ class Matcher:
             Shifts that are taken for the peaks of planes that are equally high there, up to rounding.
         """
         settings = self._settings
-        peaks = find_peaks(planes.searched, self._inside)
         if tied is None and self._prefers_zero:
             # On a lattice many shifts are equal; a frame on itself has none. Of a few pixels any may be equal.
             tied = np.zeros((planes.searched.shape[0], 2), dtype=np.intp)
-        if tied is not None:
-            peaks = prefer(peaks, planes.searched, tied - (self._searched.dy_min, self._searched.dx_min))
-        near = neighbourhoods(planes.searched, peaks.row, peaks.column, radius_of(settings.subpixel))
-        offset, height = refine(near, settings.subpixel, settings.upsample)
-        around = to_host(neighbourhoods(planes.scores, peaks.row, peaks.column, 2))
-        next_to = neighbourhoods(planes.searched, peaks.row, peaks.column, 1)
-        # Inside the window nothing is higher than the peak: what is lies beyond.
-        climbs = to_host((next_to > peaks.value[:, None, None]).any(axis=(1, 2)))
-        first = self._searched.dy_min, self._searched.dx_min
-        peak = np.stack([to_host(peaks.row) + first[0], to_host(peaks.column) + first[1]], axis=1)
-        valid = np.isfinite(to_host(peaks.value))
-        shift = np.where(valid[:, None], peak + to_host(offset), np.nan)
         # The height of a plane that is weighted, or normalised otherwise, is no score.
         plain = self.kernel is None and settings.normalization == "zncc"
-        score = np.where(valid, np.clip(to_host(height) if plain else around[:, 2, 2], -1.0, 1.0), np.nan)
-        begin = self._inside[0].start, self._inside[1].start
-        searched = planes.searched[:, *self._inside]
-        rating = significance(searched, peaks.row - begin[0], peaks.column - begin[1], peaks.value, scores=plain)
-        next_to = to_host(next_to)
-        return Match(peak, shift, score, to_host(peaks.ratio()), climbs, around, next_to, rating.z, rating.false_alarm)
+        first = self._searched.dy_min, self._searched.dx_min
+        found = find_rated_peaks(planes, self._inside, None if tied is None else tied - first, plain=plain)
+        radius = radius_of(settings.subpixel)
+        near = found.near[:, 1:2, 1:2] if radius == 0 else found.near
+        if radius > 1:
+            near = to_host(neighbourhoods(planes.searched, *found.indices(self._xp), radius))
+        offset, height = refine(near, settings.subpixel, settings.upsample)
+        peak = np.stack([found.row + first[0], found.column + first[1]], axis=1)
+        valid = np.isfinite(found.value)
+        shift = np.where(valid[:, None], peak + offset, np.nan)
+        score = np.where(valid, np.clip(height if plain else found.around[:, 2, 2], -1.0, 1.0), np.nan)
+        rating = found.rating
+        return Match(
+            peak, shift, score, found.ratio(), found.climbs, found.around, found.near, rating.z, rating.false_alarm
+        )

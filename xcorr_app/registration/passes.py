@@ -17,10 +17,10 @@ Progress = Callable[[str, int, int], None]
 
 _PIXELS_PER_CHUNK = 1 << 20
 """On a CPU a chunk should stay in cache; this is four frames of 512 x 512."""
-_PIXELS_PER_DEVICE_CHUNK = 1 << 25
+_PIXELS_PER_DEVICE_CHUNK = 1 << 26
 _DEVICE_BYTES_PER_PIXEL = 128
 """What a measurement, verified in float64, needs at most for each pixel of a chunk, as a rule."""
-_MOST_FRAMES_PER_CHUNK = 256
+_MOST_FRAMES_PER_CHUNK = 512
 _FRAMES_TOGETHER = 64
 """That tensor cores multiply at once: device chunks of more are whole multiples."""
 

@@ -41,26 +41,52 @@ class Significance:
     """Probability of a peak as high by chance, anywhere in the window."""
 
 
+@dataclass(frozen=True)
+class Spread:
+    """What the rest of each plane is like, on the host; one entry a plane."""
+
+    middle: NDArray[np.float64]
+    """Median of the values away from the peak; NaN where there are none."""
+    distance: NDArray[np.float64]
+    """Median distance from it."""
+    steps: NDArray[np.float64]
+    """(2, n) median steps between neighbours, down and across."""
+    samples: NDArray[np.int64]
+    """Values looked at that count."""
+
+
 def significance(planes: Array, row: Array, column: Array, value: Array, *, scores: bool) -> Significance:
     """Rate the peaks (n,) of planes (n, ny, nx), which are NaN where no shift is valid; `scores` are within [-1, 1]."""
-    strides = [max(1, size // _SAMPLES) for size in planes.shape[1:]]
-    z, cells, valid = _rated(planes, row, column, value, strides)
+    transformed = (to_host(_fisher(value)), _spread(_fisher(planes), row, column)) if scores else None
+    return rated(planes.shape[1:], (to_host(value), _spread(planes, row, column)), transformed)
+
+
+def rated(
+    shape: tuple[int, int],
+    plain: tuple[NDArray[np.float64], Spread],
+    transformed: tuple[NDArray[np.float64], Spread] | None,
+) -> Significance:
+    """Rate peaks (n,) by the spreads of their planes, the latter as they are and after Fisher's transform."""
+    z, cells, valid = _height(shape, *plain)
     height = z
-    if scores:
-        height, cells, valid = _rated(_fisher(planes), row, column, _fisher(value), strides)
+    if transformed is not None:
+        height, cells, valid = _height(shape, *transformed)
     return Significance(z, _false_alarm(height, cells, valid))
+
+
+def strides_of(shape: tuple[int, int]) -> tuple[int, int]:
+    """Every how many rows and columns of a plane are looked at."""
+    return max(1, shape[0] // _SAMPLES), max(1, shape[1] // _SAMPLES)
 
 
 def _fisher(scores: Array) -> Array:
     return array_namespace(scores).arctanh(scores * (1 - 1e-9))
 
 
-def _rated(
-    planes: Array, row: Array, column: Array, value: Array, strides: list[int]
-) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Height of each peak in deviations of its plane, the plane's area over that of a cell, and its valid shifts."""
+def _spread(planes: Array, row: Array, column: Array) -> Spread:
     xp = array_namespace(planes)
     _, ny, nx = planes.shape
+    strides = strides_of((ny, nx))
     rows, columns = (xp.arange(0, size, stride) for size, stride in zip((ny, nx), strides, strict=True))
     here = planes[:, :: strides[0], :: strides[1]]
     # A quarter of each axis around the peak is left out, but for the smallest windows.
@@ -68,20 +94,30 @@ def _rated(
     near = near & (abs(columns[None] - column[:, None]) <= max(1, nx // 8))[:, None, :]
     rest = xp.where(near, np.nan, here).reshape(planes.shape[0], -1)
     middle = _median(rest)
-    spread = _DEVIATION * _median(abs(rest - middle[:, None]))
-    known = spread > 0
-    safe = xp.where(known, spread, 1.0)
-    cells = xp.isfinite(here).sum(axis=(1, 2)) * float(strides[0] * strides[1])
-    valid = to_host(cells).astype(np.int64)
-    for axis in (1, 2):
-        # Steps between neighbours of the plane itself, not between the values sampled.
-        step = _DEVIATION * _median(abs(_steps(planes, axis, strides)).reshape(planes.shape[0], -1))
+    distance = _median(abs(rest - middle[:, None]))
+    # Steps between neighbours of the plane itself, not between the values sampled.
+    steps = [_median(abs(_steps(planes, axis, strides)).reshape(planes.shape[0], -1)) for axis in (1, 2)]
+    samples = xp.isfinite(here).sum(axis=(1, 2))
+    return Spread(to_host(middle), to_host(distance), np.stack([to_host(step) for step in steps]), to_host(samples))
+
+
+def _height(
+    shape: tuple[int, int], value: NDArray[np.float64], spread: Spread
+) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
+    """Height of each peak in deviations of its plane, the plane's area over that of a cell, and its valid shifts."""
+    strides = strides_of(shape)
+    deviation = _DEVIATION * spread.distance
+    known = deviation > 0
+    safe = np.where(known, deviation, 1.0)
+    valid = spread.samples * (strides[0] * strides[1])
+    cells = valid.astype(np.float64)
+    for size, step in zip(shape, _DEVIATION * spread.steps, strict=True):
         # Of white values steps have twice the variance; more than that is no noise.
-        rate = xp.minimum(xp.where(known, step, 0.0) / safe, np.sqrt(2.0))
+        rate = np.minimum(np.where(known, step, 0.0) / safe, np.sqrt(2.0))
         # A window of one hump holds nothing to compare it with.
-        known = known & (planes.shape[axis] * rate > _NARROWEST)
+        known = known & (size * rate > _NARROWEST)
         cells = cells * rate
-    return to_host(xp.where(known, (value - middle) / safe, np.nan)), to_host(cells), valid
+    return np.where(known, (value - spread.middle) / safe, np.nan), cells, valid
 
 
 def _false_alarm(z: NDArray[np.float64], cells: NDArray[np.float64], values: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -96,7 +132,7 @@ def _false_alarm(z: NDArray[np.float64], cells: NDArray[np.float64], values: NDA
     return np.where(np.isnan(z), np.nan, chance)
 
 
-def _steps(planes: Array, axis: int, strides: list[int]) -> Array:
+def _steps(planes: Array, axis: int, strides: tuple[int, int]) -> Array:
     """Differences of values next to each other along an axis, as many as are sampled."""
     first, second = ([slice(None), slice(None, None, strides[0]), slice(None, None, strides[1])] for _ in range(2))
     stride = strides[axis - 1]

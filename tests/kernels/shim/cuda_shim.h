@@ -116,6 +116,16 @@ inline float __int_as_float(unsigned bits) {
     std::memcpy(&value, &bits, sizeof value);
     return value;
 }
+inline long long __double_as_longlong(double value) {
+    long long bits;
+    std::memcpy(&bits, &value, sizeof bits);
+    return bits;
+}
+inline double __longlong_as_double(long long bits) {
+    double value;
+    std::memcpy(&value, &bits, sizeof value);
+    return value;
+}
 inline float __uint_as_float(unsigned bits) { return __int_as_float(bits); }
 inline unsigned __float_as_uint(float value) {
     unsigned bits;

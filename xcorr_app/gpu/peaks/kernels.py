@@ -9,8 +9,10 @@ from xcorr_app.gpu.direct.tuning import window_tile
 from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
+from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
+from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -65,6 +67,20 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             around_peak_launch,
             document=_NOT_IN_A_DOCUMENT("sums around a peak by the definition, in double precision, as a check"),
+        ),
+        KernelEntry(
+            "zncc-planes",
+            ("peaks/zncc_planes",),
+            _accepts_any,
+            zncc_planes_launch,
+            document="Lewis 1995, fast normalised cross-correlation: scores by summed-area tables",
+        ),
+        KernelEntry(
+            "rated-peak",
+            ("peaks/rated_peak",),
+            _accepts_any,
+            rated_peak_launch,
+            document=_NOT_IN_A_DOCUMENT("the peak of a plane of scores and how far it stands above the rest"),
         ),
         KernelEntry(
             "summed-area",
