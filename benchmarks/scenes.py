@@ -15,12 +15,16 @@ Generative model
        torus with power spectrum exp(-(f/f0)^2), f0 = 0.06 cycles per pixel, cut at 0.2; |U|^2 is therefore band-limited
        to 0.4 cycles per pixel. U is displaced by a phase ramp (exact), squared, then the 512x512 crop is taken; no
        displacement up to 64 pixels brings the torus's other side into the crop.
+   lattice
+       Round Gaussian spots of sigma 2 pixels on a square lattice of 12 pixels with a random origin; 5 % are missing.
 
 2. The *displacement* d(t) of frame t is smooth: per axis a cubic spline through seven random knots, zero at t = 0 and
    scaled so that its largest magnitude over the frames is 20 pixels. Frame t shows s(y - dy(t), x - dx(t)); the
    registration shift, which must be added to the frame to land on frame 0, is -d(t).
 
-3. The *camera* counts photo-electrons: counts = round(100 + Poisson(b + a s) + Normal(0, r)), b = 20, r = 10, uint16.
+3. A *condition* is what else happens to the frames before the camera, or in it: see :mod:`benchmarks.conditions`.
+
+4. The *camera* counts photo-electrons: counts = round(100 + Poisson(b + a s) + Normal(0, r)), b = 20, r = 10, uint16.
    Frame 0, the reference, is as noisy as every other frame. SNR = std(a s) / rms noise, where the mean noise variance
    is b + a mean(s) + r^2; so a is the positive root of a^2 = SNR^2 (b + a mean(s) + r^2).
 
@@ -45,8 +49,8 @@ several seeds.
 
 from __future__ import annotations
 
+import copy
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -119,6 +123,35 @@ class Spots(Scene):
         product: Array = (rows * self._amplitude) @ columns.T
         return product
 
+    def random_spots(self, rng: np.random.Generator, share: float) -> NDArray[np.bool_]:
+        """Choose about this share of the spots."""
+        return rng.random(self._amplitude.size) < share
+
+    def without(self, spots: NDArray[np.bool_]) -> Spots:
+        """Return the same scene without some of its spots."""
+        scene = copy.copy(self)
+        scene._amplitude = np.where(spots, 0.0, self._amplitude)
+        return scene
+
+
+class Lattice(Spots):
+    """Round Gaussian spots on a lattice with defects (see the module's docstring)."""
+
+    name = "lattice"
+    _PITCH = 12.0
+    _SIGMA = 2.0
+    _MISSING = 0.05
+
+    def __init__(self, rng: np.random.Generator) -> None:
+        origin = rng.uniform(0, self._PITCH, size=2)
+        reach = np.arange(-self._MARGIN, SIZE + self._MARGIN, self._PITCH)
+        y, x = np.meshgrid(reach + origin[0], reach + origin[1], indexing="ij")
+        there = rng.random(y.size) >= self._MISSING
+        self._centres = np.stack([y.ravel(), x.ravel()], axis=1)[there]
+        self._sigma = np.full(there.sum(), self._SIGMA)
+        self._amplitude = np.ones(there.sum())
+        Scene.__init__(self)
+
 
 class Speckle(Scene):
     """Fully developed, band-limited speckle (see the module's docstring)."""
@@ -148,26 +181,6 @@ class Speckle(Scene):
 
 
 SCENES: dict[str, type[Spots | Speckle]] = {"spots": Spots, "speckle": Speckle}
-
-
-@dataclass(frozen=True)
-class Series:
-    """A noisy series and what is true about it.
-
-    Attributes
-    ----------
-    frames : array, uint16, shape (T, SIZE, SIZE)
-        Frame 0 is the reference.
-    shifts : array, float64, shape (T, 2)
-        True registration shifts (rows, columns; pixels to add to each frame to land on frame 0).
-    bound_known_scene, bound_noisy_reference : float
-        Smallest possible rms error per axis in pixels (see the module's docstring).
-    """
-
-    frames: NDArray[np.uint16]
-    shifts: Array
-    bound_known_scene: float
-    bound_noisy_reference: float
 
 
 def drift(count: int, rng: np.random.Generator, largest: float = LARGEST_DRIFT) -> Array:
@@ -227,35 +240,3 @@ def bounds(scene: Scene, snr: float) -> tuple[float, float]:
     information = np.array([[np.sum(p * q * weight) for q in (wy, wx)] for p in (wy, wx)])
     random_scene = float(np.sqrt(np.trace(np.linalg.inv(information)) / 2))
     return known, max(random_scene, float(np.sqrt(2)) * known)
-
-
-def make_series(scene_name: str, snr: float, frames: int = 20, seed: int = 0, largest: float = LARGEST_DRIFT) -> Series:
-    """Make one series: a reference and `frames` displaced frames, all equally noisy.
-
-    Parameters
-    ----------
-    scene_name : {"spots", "speckle"}
-    snr : float
-        Standard deviation of the clean scene over rms noise.
-    frames : int
-        Number of frames beside the reference.
-    seed : int
-        The same seed gives the same scene and drift at every SNR, and the same series on every machine.
-    largest : float
-        Largest displacement per axis in pixels.
-
-    Returns
-    -------
-    Series
-    """
-    world, noise = (np.random.default_rng(s) for s in np.random.SeedSequence([seed, 20_240_512]).spawn(2))
-    scene = SCENES[scene_name](world)
-    path = drift(frames + 1, world, largest)
-    a = contrast(snr, float(scene.sample(0.0, 0.0).mean()))
-    stack = np.empty((frames + 1, SIZE, SIZE), dtype=np.uint16)
-    for index, (dy, dx) in enumerate(path):
-        electrons = noise.poisson(BACKGROUND + a * scene.sample(dy, dx))
-        counts = OFFSET + electrons + READ_NOISE * noise.standard_normal((SIZE, SIZE))
-        stack[index] = np.clip(np.rint(counts), 0, 65_535)
-    known, noisy = bounds(scene, snr)
-    return Series(stack, -path, known, noisy)

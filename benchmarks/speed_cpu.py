@@ -35,9 +35,9 @@ from numpy.typing import NDArray
 from pystackreg import StackReg
 from rich.console import Console
 from rich.table import Table
-from scenes import make_series
 from skimage.registration import phase_cross_correlation
 
+from benchmarks.conditions import make_series
 from xcorr_app.cli.memory import keep_freed_memory
 
 MAX_SHIFT = 16

@@ -21,8 +21,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from _environment import write_result
-from scenes import make_series
 
+from benchmarks.conditions import make_series
 from xcorr_app import estimate_shifts
 
 

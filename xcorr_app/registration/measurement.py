@@ -161,7 +161,8 @@ class Measurement:
             match, clean, values = matcher.compare(prepared_reference, frames)
             result.match = match
             if with_sigma:
-                result.shapes = peak_shapes(prepared_reference.slopes, values, match.peak, match.shift, match.near)
+                slopes = prepared_reference.slopes
+                result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
             overlap = np.prod(np.maximum(np.array(self._shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
             result.least_score = quality.doubtful_below(
@@ -254,8 +255,7 @@ class _ChunkResult:
         columns.peak_ratio[frames] = self.match.ratio
         columns.least_score[frames], columns.chance_score[frames] = self.least_score, self.chance_score
         if self.shapes is not None:
-            shapes.scatter[frames], shapes.hessian[frames] = self.shapes.scatter, self.shapes.hessian
-            shapes.height[frames] = self.shapes.height
+            shapes.replace(frames, self.shapes)
         columns.significance[frames], columns.false_alarm[frames] = self.match.significance, self.match.false_alarm
         # Shifts beyond the peak may lie outside the window, or leave too little overlap to score.
         unknown = lacks_neighbours(self.match.around[:, 1:4, 1:4], window)

@@ -11,12 +11,31 @@ among tiles is the variance of the sum, whatever the noise is: white or not, of 
 on bright parts, or a change of the scene (the sandwich estimator of Huber 1967 and White 1980,
 doi 10.2307/1912934, with tiles as clusters). Divided by the Hessian of the peak it is the covariance of the shift. For
 white noise this is the matched filter's error propagation, and with the weighting of
-:mod:`xcorr_app.correlation.weighting` the Cramer-Rao bound. Of large frames a part of the rows of tiles will do.
+:mod:`xcorr_app.correlation.weighting` the Cramer-Rao bound.
+
+Definition. Tiles (:class:`Tiles`) are fixed to the reference; of large images every fourth or second row of tiles is
+taken. Of the reference, once, with zero mean: s is g convolved with the weighting's kernel (g itself without one), G
+the central differences of s along an axis, averaged over three neighbours along the other, and D the central
+differences of g. Of every frame, f'(x) = f(x - p) with p the whole shift, over each tile that lies in the overlap:
+
+    F = sum f',    Q = sum f'^2,    S = sum s f',    T = sum G f'  (two components).
+
+With m and l the means of f' and g over these n pixels, b = sum s (f' - m) / sum s (g - l), and o the shift less p,
+
+    t = T - m sum G - b (sum G (g - l) + sum G D o)        for each tile.
+
+What bends between whole shifts is no change: a further offset o' is solved for that takes the sum of
+t - (sum G D) o' over all tiles to zero. Of the K tiles, the scatter is
+
+    K / (K - 1) sum over tiles t t^T / (n N var f' var g),    N the pixels of the whole overlap,
+
+and the covariance of the shift H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Its interpolation
+between whole shifts adds an error of its own: see `_interpolation_error`.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,72 +47,116 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 
 _TILES = 12
 """Tiles along each axis, where they are not smaller than `_SMALLEST` pixels."""
-_SMALLEST = 16
+_SMALLEST = 12
 _FEWEST = 6
 """Tiles below which their scatter says nothing."""
-_CHOSEN = ((384, slice(2, None, 4)), (224, slice(None, None, 2)), (0, slice(None)))
-"""Which rows of tiles are looked at in frames of at least so many rows."""
-_ROWS = 128
-"""Rows spread over the overlap that variances are taken from."""
+_CHOSEN = ((384, slice(1, None, 4)), (224, slice(None, None, 2)), (0, slice(None)))
+"""Which rows of tiles are looked at in images of at least so many rows."""
 _MARGIN = RADIUS + 2
-"""Rows around a strip of tiles that its slopes depend on."""
-_BIAS = 0.001
-"""Error in pixels of interpolation between whole shifts, which no residual shows."""
+"""Rows around a tile that its slopes depend on."""
 _STEADY = 20.0
 """Significance from which a peak's own curvature is steady enough."""
 _FEWEST_PEAKS = 4
-"""Peaks of a stack whose median curvature is better than the curvature of one that is noisy."""
+"""Peaks of a stack whose median shape is better than the shape of one that is noisy."""
+_OF_QUARTIC = 0.00966
+"""Root mean square of d (4 d^2 + 4 e^2 - 1) / 12 for d, e between -1/2 and 1/2."""
+_FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
+_SECOND = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12
+_LEAST_LOGARITHM = 0.02
+_LEAST_ERROR = 0.0002
+"""Pixels; no series is known better than by what enters and leaves at the edges of the overlap."""
+
+
+@dataclass(frozen=True)
+class Tiles:
+    """Rows of tiles of an image, fixed to the reference."""
+
+    first_rows: tuple[int, ...]
+    left: int
+    shape: tuple[int, int]
+    """Rows and columns of a tile."""
+    columns: int
+    """Tiles along a row."""
+
+    @classmethod
+    def of(cls, shape: tuple[int, int]) -> Tiles:
+        """Tiles of images of a shape."""
+        counts = [max(1, min(_TILES, size // _SMALLEST)) for size in shape]
+        height, width = (size // count for size, count in zip(shape, counts, strict=True))
+        top, left = ((size % count) // 2 for size, count in zip(shape, counts, strict=True))
+        chosen = next(part for rows, part in _CHOSEN if shape[0] >= rows)
+        first_rows = tuple(range(top, top + counts[0] * height, height)[chosen])
+        return cls(first_rows, left, (height, width), counts[1])
+
+    @property
+    def width(self) -> int:
+        """Columns of all tiles of a row."""
+        return self.columns * self.shape[1]
+
+    def cut(self, images: Array, margin: int = 0) -> Array:
+        """Rows of tiles of images (n, h, w), (n, rows, height + 2 margin, w); `margin` rows were added on both sides."""
+        xp = array_namespace(images)
+        height = self.shape[0] + 2 * margin
+        return xp.stack([images[:, first : first + height] for first in self.first_rows], axis=1)
+
+    def inside(self, peak: NDArray[np.intp], shape: tuple[int, int]) -> NDArray[np.bool_]:
+        """(n, rows, columns) whether a tile lies within the overlap of images with whole shifts (n, 2)."""
+        parts = []
+        for axis, first in enumerate((np.array(self.first_rows), self.left + self.shape[1] * np.arange(self.columns))):
+            low, high = np.maximum(peak[:, axis], 0)[:, None], (shape[axis] + np.minimum(peak[:, axis], 0))[:, None]
+            parts.append((first >= low) & (first + self.shape[axis] <= high))
+        inside: NDArray[np.bool_] = parts[0][:, :, None] & parts[1][:, None]
+        return inside
+
+    def sums(self, *factors: Array) -> Array:
+        """Sums (n, rows, columns) over tiles of values (n, rows, height, width), or of the products of two."""
+        xp = array_namespace(factors[0])
+        if len(factors) == 1:
+            sums = factors[0].sum(axis=2)
+        elif factors[1].shape[0] == 1:
+            sums = xp.einsum("ijkl,jkl->ijl", factors[0], factors[1][0])
+        else:
+            sums = xp.einsum("ijkl,ijkl->ijl", *factors)
+        return sums.reshape(*sums.shape[:2], self.columns, self.shape[1]).sum(axis=3, dtype=np.float64)
 
 
 class ReferenceSlopes:
-    """Reference images (1 or n, h, w) and their slopes; of a single one made once for any number of frames."""
+    """Reference images (1 or n, h, w) and their slopes on tiles; of a single one made once for any number of frames."""
 
     def __init__(self, values: Array, kernel: NDArray[np.float64] | None) -> None:
         xp = array_namespace(values)
         values = values.astype(working_dtype(values), copy=False)
-        self.images = values - values.mean(axis=(1, 2), keepdims=True)
-        self._kernel = kernel
-        self._shared = values.shape[0] == 1
-        self._padded = xp.pad(self.images, ((0, 0), (_MARGIN, _MARGIN), (0, 0)))
-        if self._shared:
-            self._factors = [xp.ascontiguousarray(factor) for factor in self._slopes(self._padded)]
-
-    def rows(self, rows: NDArray[np.intp]) -> Array:
-        """Rows (n, k, m) of the images, (n, k, m, w)."""
-        xp = array_namespace(self.images)
-        each = 0 if self._shared else xp.arange(rows.shape[0])[:, None, None]
-        return self.images[each, xp.asarray(rows)]
-
-    def strips(self, rows: NDArray[np.intp]) -> list[Array]:
-        """Rows (n, k, m) of the images, of what they are smoothed, and of the slopes of both: (n, k, m, w) each."""
-        xp = array_namespace(self.images)
-        if self._shared:
-            return [xp.take(factor[0], xp.asarray(rows), axis=0) for factor in self._factors]
-        count, strips, _ = rows.shape
-        around = rows[:, :, :1] + np.arange(rows.shape[2] + 2 * _MARGIN)
-        cut = self._padded[xp.arange(count)[:, None, None], xp.asarray(around)]
-        factors = self._slopes(cut.reshape(count * strips, -1, cut.shape[-1]))
-        return [factor.reshape(*rows.shape, -1) for factor in factors]
-
-    def _slopes(self, images: Array) -> list[Array]:
-        """Images, smoothed as the plane was; the slopes of the smoothed; those of the images. `_MARGIN` rows go."""
-        xp = array_namespace(images)
-        near = slice(RADIUS, -RADIUS)
-        smoothed = images[:, near]
-        if self._kernel is not None:
-            sides = xp.pad(images, ((0, 0), (0, 0), (RADIUS, RADIUS)))
-            smoothed = smooth(sides, self._kernel.astype(images.dtype)).astype(images.dtype)
-        images = images[:, near]
-        # The slope of the polynomial through 3 x 3 values, which the sub-pixel fit is.
-        wy, wx = _slope(_mean_of_3(smoothed, 2), 1), _slope(_mean_of_3(smoothed, 1), 2)
-        factors = images, smoothed, wy, wx, _slope(images, 1), _slope(images, 2)
-        rim = slice(_MARGIN - RADIUS, RADIUS - _MARGIN)
-        return [factor[:, rim] for factor in factors]
+        self.tiles = tiles = Tiles.of(values.shape[1:])
+        images = values - values.mean(axis=(1, 2), keepdims=True)
+        padded = xp.pad(images, ((0, 0), (_MARGIN, _MARGIN), (0, 0)))
+        strips = tiles.cut(padded, _MARGIN)
+        count, rows, height, width = strips.shape
+        columns = slice(tiles.left, tiles.left + tiles.width)
+        g, s, wy, wx, gy, gx = (
+            xp.ascontiguousarray(factor.reshape(count, rows, -1, width)[..., columns])
+            for factor in _slopes(strips.reshape(-1, height, width), kernel)
+        )
+        self.factors = s, wy, wx
+        """Smoothed images and their slopes along rows and columns, (1 or n, rows, height, width)."""
+        pairs = (g,), (g, g), (s,), (s, g), (wy,), (wx,), (wy, g), (wx, g), (wy, gy), (wy, gx), (wx, gy), (wx, gx)
+        self.sums = xp.stack([tiles.sums(*pair) for pair in pairs])
+        """(12, 1 or n, rows, columns) over tiles: of all products that frames have no part in."""
 
 
-def _pairs(g: Array, smoothed: Array, wy: Array, wx: Array, gy: Array, gx: Array) -> tuple[tuple[Array, ...], ...]:
-    """Factors of the products that frames have no part in."""
-    return (g,), (smoothed,), (smoothed, g), (wy,), (wx,), (wy, g), (wx, g), (wy, gy), (wy, gx), (wx, gy), (wx, gx)
+def _slopes(images: Array, kernel: NDArray[np.float64] | None) -> list[Array]:
+    """Images, smoothed as the plane was; the slopes of the smoothed; those of the images. `_MARGIN` rows go."""
+    xp = array_namespace(images)
+    near = slice(RADIUS, -RADIUS)
+    smoothed = images[:, near]
+    if kernel is not None:
+        sides = xp.pad(images, ((0, 0), (0, 0), (RADIUS, RADIUS)))
+        smoothed = smooth(sides, kernel.astype(images.dtype)).astype(images.dtype)
+    images = images[:, near]
+    # The slope of the polynomial through 3 x 3 values, which the sub-pixel fit is.
+    wy, wx = _slope(_mean_of_3(smoothed, 2), 1), _slope(_mean_of_3(smoothed, 1), 2)
+    factors = images, smoothed, wy, wx, _slope(images, 1), _slope(images, 2)
+    rim = slice(_MARGIN - RADIUS, RADIUS - _MARGIN)
+    return [factor[:, rim] for factor in factors]
 
 
 @dataclass
@@ -106,11 +169,19 @@ class PeakShapes:
     """(T, 2, 2) of the peak."""
     height: NDArray[np.float64]
     """(T,) of the peak, in the units of the Hessian."""
+    quartic: NDArray[np.float64]
+    """(T, 2) fourth over second derivative of the logarithm of the plane at its peak, per square pixel."""
 
     @classmethod
     def empty(cls, count: int) -> PeakShapes:
         """Nothing known yet."""
-        return cls(np.full((count, 2, 2), np.nan), np.full((count, 2, 2), np.nan), np.full(count, np.nan))
+        sizes = (count, 2, 2), (count, 2, 2), (count,), (count, 2)
+        return cls(*(np.full(size, np.nan) for size in sizes))
+
+    def replace(self, rows: NDArray[np.intp], other: PeakShapes) -> None:
+        """Write the shapes of `other` into these rows."""
+        for field in fields(self):
+            getattr(self, field.name)[rows] = getattr(other, field.name)
 
     def standard_errors(self, significance: NDArray[np.float64]) -> NDArray[np.float64]:
         """(T, 2) in pixels; infinite where a peak is none.
@@ -134,7 +205,17 @@ class PeakShapes:
             variance = np.diagonal(inverse @ self.scatter @ inverse, axis1=1, axis2=2)
         unknown = np.isnan(hessian).any(axis=(1, 2)) | np.isnan(self.scatter).any(axis=(1, 2))
         no_peak = np.where(unknown, np.nan, np.inf)[:, None]
-        return np.where(is_peak[:, None], np.sqrt(variance + _BIAS**2), no_peak)
+        return np.where(is_peak[:, None], np.sqrt(variance + self._interpolation_error() ** 2), no_peak)
+
+    def _interpolation_error(self) -> NDArray[np.float64]:
+        """(T, 2) or (2,) root mean square error in pixels of the Gaussian through 3 x 3 values of the plane.
+
+        Of a peak whose logarithm has the derivatives -a and q of second and fourth order, alike in all directions, the
+        fit is off by ``q / a * d (4 d^2 + 4 e^2 - 1) / 12``, d and e being the place of the peak between whole shifts.
+        """
+        known = np.isfinite(self.quartic).all(axis=1)
+        quartic = self.quartic if known.sum() < _FEWEST_PEAKS else np.median(self.quartic[known], axis=0)
+        return _LEAST_ERROR + _OF_QUARTIC * np.abs(np.nan_to_num(quartic))
 
 
 def _is_peak(hessian: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -150,51 +231,59 @@ def peak_shapes(
     peak: NDArray[np.intp],
     shift: NDArray[np.float64],
     near: NDArray[np.float64],
+    around: NDArray[np.float64] | None = None,
 ) -> PeakShapes:
-    """Shapes of the peaks of frames (n, h, w) with integer and refined shifts (n, 2), from the plane's 3 x 3 values."""
+    """Shapes of the peaks of frames (n, h, w) with integer and refined shifts (n, 2), from the plane's 3 x 3 values.
+
+    `around` are 5 x 5 values of the plane that is not weighted.
+    """
     xp = array_namespace(frames)
-    shape = frames.shape[1:]
-    y, x = (_edges(peak[:, axis], size) for axis, size in enumerate(shape))
-    chosen = next(part for rows, part in _CHOSEN if shape[0] >= rows)
-    begins = y[:, :-1][:, chosen]
-    rows = begins[:, :, None] + np.arange(max(1, int(np.diff(y).min())))
-    rows = np.minimum(rows, shape[0] - 1)
-    factors = reference.strips(rows)
-    moved = _moved(frames, rows, peak)
-    of_reference = [_sum_of_rows(*pair) for pair in _pairs(*factors)]
-    of_frames = [_sum_of_rows(moved), *(_sum_of_rows(factor, moved) for factor in factors[1:4])]
-    columns = xp.asarray(x)
-    tiles = [_sums_across(sums, columns) for sums in (*of_frames, *of_reference)]
-    offset = xp.asarray(np.nan_to_num(shift - peak))
-    sampled = xp.asarray((x[:, -1] - x[:, 0]) * (rows.shape[1] * rows.shape[2])).astype(np.float64)
-    spread = _spread(y)
-    sides = xp.asarray(x[:, [0, -1]])
-    variances = [_variance(part, sides) for part in (reference.rows(spread), _moved(frames, spread, peak))]
-    norm = variances[0] * variances[1] * xp.asarray((y[:, -1] - y[:, 0]) * (x[:, -1] - x[:, 0])) * sampled
-    scatter = to_host(_scatter(sampled, offset, tiles, norm))
-    if tiles[0].shape[1] < _FEWEST:
-        scatter[:] = np.nan
+    tiles, shape = reference.tiles, frames.shape[1:]
+    inside = tiles.inside(peak, shape)
+    moved = _moved(frames, tiles, peak)
+    sums = xp.stack([tiles.sums(moved), *(tiles.sums(moved, factor) for factor in (moved, *reference.factors))])
+    pixels = np.prod(np.maximum(np.array(shape) - np.abs(peak), 0), axis=1).astype(np.float64)
+    scatter = _scatter(
+        sums, reference.sums, xp.asarray(inside), tiles, xp.asarray(np.nan_to_num(shift - peak)), xp.asarray(pixels)
+    )
+    scatter = to_host(scatter)
+    scatter[inside.sum(axis=(1, 2)) < _FEWEST] = np.nan
     d, e, f = quadratic_terms(near)[:, 3:].T
     hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
-    return PeakShapes(scatter, hessian, near[:, 1, 1].astype(np.float64))
+    quartic = np.full((len(near), 2), np.nan) if around is None else _quartic(around)
+    return PeakShapes(scatter, hessian, near[:, 1, 1].astype(np.float64), quartic)
 
 
-def _scatter(count: Array, offset: Array, tiles: list[Array], norm: Array) -> Array:
-    """Covariance (n, 2, 2) of the slope of the normalised correlation at its peak, from sums over tiles (n, k)."""
-    xp = array_namespace(count)
-    f, smoothed_f, wy_f, wx_f, g, smoothed, smoothed_g, wy, wx, wy_g, wx_g, *bends = tiles
-    count = xp.maximum(count, 1.0)
-    mean, level, total = f.sum(axis=1) / count, g.sum(axis=1) / count, smoothed.sum(axis=1)
+def _quartic(around: NDArray[np.float64]) -> NDArray[np.float64]:
+    """(n, 2) fourth over second derivative of the logarithm of 5 x 5 values; NaN where there is none."""
+    lines = np.stack([around[:, :, 2], around[:, 2]], axis=1).astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        usable = (lines > _LEAST_LOGARITHM * lines[:, :, 2:3]).all(axis=2) & (lines[:, :, 2] > 0)
+    logarithm = np.log(np.where(usable[:, :, None], lines, 1.0))
+    bend = logarithm @ _SECOND
+    usable &= bend < 0
+    return np.where(usable, logarithm @ _FOURTH / np.where(usable, bend, 1.0), np.nan)
+
+
+def _scatter(sums: Array, of_reference: Array, inside: Array, tiles: Tiles, offset: Array, pixels: Array) -> Array:
+    """Covariance (n, 2, 2) of the slope of the normalised correlation at its peak, from sums over tiles."""
+    xp = array_namespace(sums)
+    count = sums.shape[1]
+    # (sums, n, tiles), those beyond the overlap zero.
+    inside = inside.reshape(count, -1)
+    f, ff, smoothed_f, wy_f, wx_f = sums.reshape(5, count, -1) * inside
+    of_reference = of_reference.reshape(12, of_reference.shape[1], -1) * inside
+    g, gg, smoothed, smoothed_g, wy, wx, wy_g, wx_g, *bends = of_reference
+    number = inside.sum(axis=1).astype(np.float64)
+    n = xp.maximum(number * (tiles.shape[0] * tiles.shape[1]), 1.0)
+    mean, level, total = (part.sum(axis=1) / n for part in (f, g, smoothed))
+    norm = (ff.sum(axis=1) - n * mean**2) * (gg.sum(axis=1) - n * level**2) * pixels / n
     # Of smoothed images, which have little noise of their own.
-    clean = smoothed_g.sum(axis=1) - level * total
-    gain = xp.where(clean > 0, (smoothed_f.sum(axis=1) - mean * total) / xp.where(clean > 0, clean, 1.0), 0.0)
-
-    def column(values: Array) -> Array:
-        return values[:, None]
-
-    level, mean, gain = column(level), column(mean), column(gain)
+    clean = smoothed_g.sum(axis=1) - n * level * total
+    gain = xp.where(clean > 0, (smoothed_f.sum(axis=1) - n * mean * total) / xp.where(clean > 0, clean, 1.0), 0.0)
+    level, mean, gain, oy, ox = (values[:, None] for values in (level, mean, gain, offset[:, 0], offset[:, 1]))
     rest = [
-        t - mean * w - gain * (w_g - level * w + column(offset[:, 0]) * w_y + column(offset[:, 1]) * w_x)
+        t - mean * w - gain * (w_g - level * w + oy * w_y + ox * w_x)
         for t, w, w_g, w_y, w_x in zip((wy_f, wx_f), (wy, wx), (wy_g, wx_g), bends[::2], bends[1::2], strict=True)
     ]
     # The slopes leave out what bends between whole shifts: a further offset takes the sum of all tiles to zero.
@@ -202,82 +291,44 @@ def _scatter(count: Array, offset: Array, tiles: list[Array], norm: Array) -> Ar
     p, q = (part.sum(axis=1) for part in rest)
     determinant = a * d - b * c
     safe = xp.where(determinant > 0, determinant, np.inf)
-    further = column((p * d - q * b) / safe), column((q * a - p * c) / safe)
+    further = ((p * d - q * b) / safe)[:, None], ((q * a - p * c) / safe)[:, None]
     rest = [t - further[0] * w_y - further[1] * w_x for t, w_y, w_x in zip(rest, bends[::2], bends[1::2], strict=True)]
     slopes, usable = xp.stack(rest, axis=1), (norm > 0)[:, None, None]
-    covariance = slopes @ slopes.transpose(0, 2, 1)
+    covariance = slopes @ slopes.transpose(0, 2, 1) * (number / xp.maximum(number - 1, 1.0))[:, None, None]
     return xp.where(usable, covariance / xp.where(usable, norm[:, None, None], 1.0), np.inf)
 
 
-def _edges(shifts: NDArray[np.intp], size: int) -> NDArray[np.intp]:
-    """Where the tiles of the overlap begin and end along an axis, (n, tiles + 1)."""
-    first, last = np.maximum(shifts, 0)[:, None], size + np.minimum(shifts, 0)[:, None]
-    count = max(1, min(_TILES, size // _SMALLEST))
-    edges: NDArray[np.intp] = first + (last - first) * np.arange(count + 1) // count
-    return edges
-
-
-def _spread(edges: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Rows (n, 1, m) spread over the overlap, as many of each frame."""
-    first, size = edges[:, :1], edges[:, -1:] - edges[:, :1]
-    count = max(1, min(_ROWS, int(size.min())))
-    rows: NDArray[np.intp] = (first + size * np.arange(count) // count)[:, None]
-    return rows
-
-
-def _variance(strips: Array, sides: Array) -> Array:
-    """(n,) variance of the columns between two sides (n, 2) of strips (n, 1, m, w)."""
-    pixels = (sides[:, 1] - sides[:, 0]) * strips.shape[2]
-    mean = _sums_across(_sum_of_rows(strips), sides)[:, 0] / pixels
-    power = _sums_across(_sum_of_rows(strips, strips), sides)[:, 0] / pixels
-    return power - mean * mean
-
-
-def _sum_of_rows(*factors: Array) -> Array:
-    """Sums (n, k, w) over the rows of strips (n, k, m, w), or of the products of two."""
-    xp = array_namespace(factors[0])
-    if len(factors) == 1:
-        return factors[0].sum(axis=2).astype(np.float64)
-    return xp.einsum("ijkl,ijkl->ijl", *factors).astype(np.float64)
-
-
-def _sums_across(sums: Array, edges: Array) -> Array:
-    """Sums over tiles (n, k * tiles) of columns (n, k, w) between edges (n, tiles + 1)."""
-    xp = array_namespace(sums)
-    running = xp.zeros((*sums.shape[:2], sums.shape[2] + 1))
-    running[:, :, 1:] = xp.cumsum(sums, axis=2)
-    at = xp.take_along_axis(running, xp.broadcast_to(edges[:, None], (*sums.shape[:2], edges.shape[1])), axis=2)
-    return xp.diff(at, axis=2).reshape(sums.shape[0], -1)
-
-
-def _moved(frames: Array, rows: NDArray[np.intp], peak: NDArray[np.intp]) -> Array:
-    """Rows (n, k, m) of frames (n, h, w) at whole shifts, without their means; columns beyond the overlap are zero."""
+def _moved(frames: Array, tiles: Tiles, peak: NDArray[np.intp]) -> Array:
+    """Rows of tiles of frames (n, h, w) at whole shifts, (n, rows, height, width); zero beyond the overlap."""
     xp = array_namespace(frames)
     count, height, width = frames.shape
     dtype = working_dtype(frames)
-    rows = np.clip(rows - peak[:, 0, None, None], 0, height - 1)
     means = xp.zeros(count, dtype)
     if frames.dtype.kind != "f":
         means = frames.mean(axis=(1, 2), dtype=np.float64).astype(dtype)
     if xp is np:
-        moved = np.zeros((*rows.shape, width), dtype)
-        for i in range(count):
-            to, of = _overlap(int(peak[i, 1]), width)
-            np.subtract(
-                np.take(frames[i], rows[i], axis=0)[:, :, of], means[i], out=moved[i, :, :, to], casting="unsafe"
-            )
+        moved = np.zeros((count, len(tiles.first_rows), tiles.shape[0], tiles.width), dtype)
+        for i, (dy, dx) in enumerate(peak.tolist()):
+            to_x, of_x = _overlap(tiles.left, tiles.width, dx, width)
+            for j, first in enumerate(tiles.first_rows):
+                to_y, of_y = _overlap(first, tiles.shape[0], dy, height)
+                np.subtract(frames[i, of_y, of_x], means[i], out=moved[i, j, to_y, to_x], casting="unsafe")
         return moved
-    columns = xp.arange(width) - xp.asarray(peak[:, 1:])
-    inside = (columns >= 0) & (columns < width)
-    batch = xp.arange(count)[:, None, None, None]
-    columns = xp.clip(columns, 0, width - 1)[:, None, None]
-    moved = frames[batch, xp.asarray(rows)[..., None], columns].astype(dtype)
-    return (moved - means[:, None, None, None]) * inside[:, None, None]
+    first = xp.asarray(np.array(tiles.first_rows))[:, None] + xp.arange(tiles.shape[0])
+    shifts = xp.asarray(peak)
+    rows = first[None] - shifts[:, 0, None, None]
+    columns = tiles.left + xp.arange(tiles.width) - shifts[:, 1:]
+    inside = ((rows >= 0) & (rows < height))[..., None] & ((columns >= 0) & (columns < width))[:, None, None]
+    rows, columns = xp.clip(rows, 0, height - 1)[..., None], xp.clip(columns, 0, width - 1)[:, None, None]
+    moved = frames[xp.arange(count)[:, None, None, None], rows, columns].astype(dtype)
+    return (moved - means[:, None, None, None]) * inside
 
 
-def _overlap(shift: int, size: int) -> tuple[slice, slice]:
-    """Where a line of pixels lies after it was shifted, and which of its pixels those are."""
-    return slice(max(shift, 0), size + min(shift, 0)), slice(max(-shift, 0), size - max(shift, 0))
+def _overlap(first: int, count: int, shift: int, size: int) -> tuple[slice, slice]:
+    """Which of `count` places from `first` on a shifted line of pixels covers, and with which of its pixels."""
+    begin = min(max(shift - first, 0), count)
+    end = max(min(size + shift - first, count), begin)
+    return slice(begin, end), slice(first + begin - shift, first + end - shift)
 
 
 def _slope(images: Array, axis: int) -> Array:

@@ -1,0 +1,214 @@
+"""What happens to a drifting scene besides the drift: the conditions of the accuracy benchmark.
+
+plain
+    Nothing.
+pattern
+    A pattern that stands still is added: column offsets and spots, of equal variance, together of the scene's own.
+foreground
+    An opaque disc of a quarter of the field's area, filled with a second scene of the same kind, moves by a drift of
+    its own, as large as that of the background, whose shift is the true one.
+gradient
+    The light falls off across the field by a gradient of 50 % that turns by half a turn over the series.
+blinking
+    30 % of the spots blink: each is on or off, with equal chance, in every frame, the reference too.
+brightness
+    The light drifts from frame to frame, 10 % rms, with a power spectrum of 1/f.
+hot, flickering
+    20 pixels a frame, between 20 000 and 65 535: at the same places in every frame; of 40 places, a random half of
+    them in each frame.
+lattice
+    Spots on a lattice of 12 pixels with 5 % defects; the shift stays below half the lattice.
+
+The noise-free frames of a condition do not depend on the signal-to-noise ratio, which is that of the scene alone.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from benchmarks.scenes import (
+    BACKGROUND,
+    LARGEST_DRIFT,
+    OFFSET,
+    READ_NOISE,
+    SCENES,
+    SIZE,
+    Lattice,
+    Scene,
+    Spots,
+    bounds,
+    contrast,
+    drift,
+)
+
+CONDITIONS = (
+    "plain",
+    "pattern",
+    "foreground",
+    "gradient",
+    "blinking",
+    "brightness",
+    "hot",
+    "flickering",
+    "lattice",
+)
+OF_SPOTS_ALONE = ("blinking", "lattice")
+LATTICE_DRIFT = 5.5
+_HOT = 20
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Series:
+    """A noisy series and what is true about it.
+
+    Attributes
+    ----------
+    frames : array, uint16, shape (T, SIZE, SIZE)
+        Frame 0 is the reference.
+    shifts : array, float64, shape (T, 2)
+        True registration shifts (rows, columns; pixels to add to each frame to land on frame 0).
+    bound_known_scene, bound_noisy_reference : float
+        Smallest possible rms error per axis in pixels of the plain condition (see :mod:`benchmarks.scenes`); NaN under
+        any other.
+    """
+
+    frames: NDArray[np.uint16]
+    shifts: Array
+    bound_known_scene: float
+    bound_noisy_reference: float
+
+
+@dataclass(frozen=True)
+class Clean:
+    """Frames without noise, and what the camera adds to them."""
+
+    scene: Scene
+    views: Array
+    """(T, SIZE, SIZE) in units of the scene's deviation."""
+    light: Array
+    """(T, SIZE, SIZE) or (T, 1, 1) factor of the scene and the background."""
+    hot: Array
+    """(T, SIZE, SIZE) counts of hot pixels, zero elsewhere, or (T, 1, 1) zeros."""
+    path: Array
+    """(T, 2) displacements."""
+
+
+def make_series(
+    scene_name: str,
+    snr: float,
+    frames: int = 20,
+    seed: int = 0,
+    largest: float = LARGEST_DRIFT,
+    condition: str = "plain",
+) -> Series:
+    """Make one series: a reference and `frames` displaced frames, all equally noisy.
+
+    Parameters
+    ----------
+    scene_name : {"spots", "speckle"}
+    snr : float
+        Standard deviation of the clean scene over rms noise.
+    frames : int
+        Number of frames beside the reference.
+    seed : int
+        The same seed gives the same scene and drift at every SNR, and the same series on every machine.
+    largest : float
+        Largest displacement per axis in pixels; `LATTICE_DRIFT` at most for a lattice.
+    condition : str
+        One of `CONDITIONS`.
+
+    Returns
+    -------
+    Series
+    """
+    clean = _clean(scene_name, condition, frames, seed, largest)
+    noise = np.random.default_rng(np.random.SeedSequence([seed, 20_240_512]).spawn(2)[1])
+    a = contrast(snr, float(clean.views[0].mean()))
+    stack = np.empty((frames + 1, SIZE, SIZE), dtype=np.uint16)
+    for index, (view, light, hot) in enumerate(zip(clean.views, clean.light, clean.hot, strict=True)):
+        electrons = noise.poisson(light * (BACKGROUND + a * view))
+        counts = OFFSET + electrons + READ_NOISE * noise.standard_normal((SIZE, SIZE))
+        stack[index] = np.clip(np.rint(np.where(hot > 0, hot, counts)), 0, 65_535)
+    known, noisy = bounds(clean.scene, snr) if condition == "plain" else (np.nan, np.nan)
+    return Series(stack, -clean.path, known, noisy)
+
+
+@functools.lru_cache(maxsize=1)
+def _clean(scene_name: str, condition: str, frames: int, seed: int, largest: float) -> Clean:
+    """Make the noise-free frames; the last are kept, since every SNR needs the same."""
+    if condition not in CONDITIONS or (condition in OF_SPOTS_ALONE and scene_name != "spots"):
+        raise ValueError(f"no condition {condition!r} of {scene_name}")
+    world = np.random.default_rng(np.random.SeedSequence([seed, 20_240_512]).spawn(2)[0])
+    extra = np.random.default_rng([seed, 20_240_512, CONDITIONS.index(condition)])
+    scene: Scene = Lattice(world) if condition == "lattice" else SCENES[scene_name](world)
+    path = drift(frames + 1, world, min(largest, LATTICE_DRIFT) if condition == "lattice" else largest)
+    light, hot = np.ones((frames + 1, 1, 1)), np.zeros((frames + 1, 1, 1))
+    if condition == "blinking" and isinstance(scene, Spots):
+        blinking = scene.random_spots(extra, 0.3)
+        views = np.stack([scene.without(blinking & (extra.random(blinking.size) < 0.5)).sample(*d) for d in path])
+    else:
+        views = np.stack([scene.sample(dy, dx) for dy, dx in path])
+    if condition == "pattern":
+        views += _pattern(extra)
+    elif condition == "foreground":
+        views = _behind_disc(views, SCENES[scene_name](extra), extra, largest)
+    elif condition == "gradient":
+        light = _gradient(frames + 1, extra)
+    elif condition == "brightness":
+        light = np.exp(0.1 * _pink(frames + 1, extra))[:, None, None]
+    elif condition in ("hot", "flickering"):
+        hot = _hot_pixels(frames + 1, extra, flickering=condition == "flickering")
+    return Clean(scene, views, light, hot, path)
+
+
+def _pattern(rng: np.random.Generator) -> Array:
+    """Columns and spots, non-negative, of unit deviation together."""
+    columns = rng.standard_normal(SIZE)
+    columns = (columns - columns.min()) / columns.std()
+    pattern: Array = np.sqrt(0.5) * (columns + Spots(rng).sample(0.0, 0.0))
+    return pattern
+
+
+def _behind_disc(views: Array, filling: Scene, rng: np.random.Generator, largest: float) -> Array:
+    """Cover a quarter of every view by a disc that moves with its filling."""
+    centre, radius = rng.uniform(0.4 * SIZE, 0.6 * SIZE, size=2), SIZE / np.sqrt(4 * np.pi)
+    grid = np.arange(SIZE, dtype=np.float64)
+    covered = np.empty_like(views)
+    for index, (dy, dx) in enumerate(drift(views.shape[0], rng, largest)):
+        distance = np.hypot(grid[:, None] - centre[0] - dy, grid - centre[1] - dx)
+        inside = np.clip(radius - distance + 0.5, 0.0, 1.0)
+        covered[index] = (1 - inside) * views[index] + inside * filling.sample(dy, dx)
+    return covered
+
+
+def _gradient(count: int, rng: np.random.Generator) -> Array:
+    """Light of mean one that falls off in a direction that turns."""
+    angle = rng.uniform(0, 2 * np.pi) + np.linspace(0, np.pi, count)[:, None, None]
+    across = np.linspace(-1, 1, SIZE)
+    light: Array = 1 + 0.5 * (np.sin(angle) * across[:, None] + np.cos(angle) * across)
+    return light
+
+
+def _pink(count: int, rng: np.random.Generator) -> Array:
+    """Return a series of unit deviation whose power falls as 1/f."""
+    spectrum = np.fft.rfft(rng.standard_normal(4 * count))
+    spectrum[1:] /= np.sqrt(np.arange(1, spectrum.size))
+    spectrum[0] = 0
+    series = np.fft.irfft(spectrum, 4 * count)[:count]
+    pink: Array = (series - series.mean()) / series.std()
+    return pink
+
+
+def _hot_pixels(count: int, rng: np.random.Generator, *, flickering: bool) -> Array:
+    places = rng.choice(SIZE * SIZE, size=2 * _HOT, replace=False)
+    hot = np.zeros((count, SIZE * SIZE))
+    for frame in hot:
+        chosen = rng.choice(places, size=_HOT, replace=False) if flickering else places[:_HOT]
+        frame[chosen] = rng.uniform(20_000, 65_535, size=_HOT)
+    return hot.reshape(count, SIZE, SIZE)
