@@ -24,6 +24,7 @@ from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
+from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
@@ -91,6 +92,7 @@ def launches_of_peaks(types_of_sums):
             for normalize in (False, True):
                 yield plane_peak_launch(full(64), normalize=normalize, device=device, centred=centred)
             yield small_table_launch(right_type, 1)
+            yield tile_scatter_launch(right_type, 1, 144)
             yield rated_peak_launch(1, fisher=left_type == "float32")
             yield zncc_planes_launch(full(64), left_type if left_type == "float32" else "float64", "float32")
             yield around_peak_launch(1)

@@ -61,7 +61,7 @@ def test_ranges_are_halved_once_and_for_all(device):
             raise OutOfMemoryError
         return start, stop
 
-    assert ranges_where(job) == [(0, 8), *((start, start + 2) for start in range(8, 20, 2))]
+    assert ranges_where(job, pixels=1 << 23) == [(0, 8), *((start, start + 2) for start in range(8, 20, 2))]
     assert tried[1:3] == [(8, 16), (8, 12)]
     assert len(tried) == 9
     assert device.released == 2

@@ -43,7 +43,9 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.correlation.subpixel import quadratic_terms
 from xcorr_app.correlation.weighting import RADIUS, smooth
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.peaks.tile_scatter import TileGrid, tile_scatter
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
 _TILES = 12
 """Tiles along each axis, where they are not smaller than `_SMALLEST` pixels."""
@@ -93,6 +95,12 @@ class Tiles:
         """Columns of all tiles of a row."""
         return self.columns * self.shape[1]
 
+    @property
+    def grid(self) -> TileGrid:
+        """The same as numbers."""
+        pitch = self.first_rows[1] - self.first_rows[0] if len(self.first_rows) > 1 else self.shape[0]
+        return TileGrid(len(self.first_rows), self.columns, *self.shape, self.first_rows[0], pitch, self.left)
+
     def cut(self, images: Array, margin: int = 0) -> Array:
         """Rows of tiles of images (n, h, w), (n, rows, height + 2 margin, w); `margin` rows were added on both sides."""
         xp = array_namespace(images)
@@ -136,8 +144,8 @@ class ReferenceSlopes:
             xp.ascontiguousarray(factor.reshape(count, rows, -1, width)[..., columns])
             for factor in _slopes(strips.reshape(-1, height, width), kernel)
         )
-        self.factors = s, wy, wx
-        """Smoothed images and their slopes along rows and columns, (1 or n, rows, height, width)."""
+        self.factors = xp.stack([s, wy, wx])
+        """Smoothed images and their slopes along rows and columns, (3, 1 or n, rows, height, width)."""
         pairs = (g,), (g, g), (s,), (s, g), (wy,), (wx,), (wy, g), (wx, g), (wy, gy), (wy, gx), (wx, gy), (wx, gx)
         self.sums = xp.stack([tiles.sums(*pair) for pair in pairs])
         """(12, 1 or n, rows, columns) over tiles: of all products that frames have no part in."""
@@ -240,13 +248,15 @@ def peak_shapes(
     xp = array_namespace(frames)
     tiles, shape = reference.tiles, frames.shape[1:]
     inside = tiles.inside(peak, shape)
-    moved = _moved(frames, tiles, peak)
-    sums = xp.stack([tiles.sums(moved), *(tiles.sums(moved, factor) for factor in (moved, *reference.factors))])
-    pixels = np.prod(np.maximum(np.array(shape) - np.abs(peak), 0), axis=1).astype(np.float64)
-    scatter = _scatter(
-        sums, reference.sums, xp.asarray(inside), tiles, xp.asarray(np.nan_to_num(shift - peak)), xp.asarray(pixels)
-    )
-    scatter = to_host(scatter)
+    offset = np.nan_to_num(shift - peak)
+    if is_device_array(frames) and reference.factors.dtype == np.float32 and name_of(frames.dtype) in INPUT_TYPES:
+        scatter = tile_scatter(frames, reference.factors, reference.sums, tiles.grid, peak, offset)
+    else:
+        moved = _moved(frames, tiles, peak)
+        sums = xp.stack([tiles.sums(moved), *(tiles.sums(moved, factor) for factor in (moved, *reference.factors))])
+        pixels = np.prod(np.maximum(np.array(shape) - np.abs(peak), 0), axis=1).astype(np.float64)
+        of_frames = xp.asarray(inside), tiles, xp.asarray(offset), xp.asarray(pixels)
+        scatter = to_host(_scatter(sums, reference.sums, *of_frames))
     scatter[inside.sum(axis=(1, 2)) < _FEWEST] = np.nan
     d, e, f = quadratic_terms(near)[:, 3:].T
     hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)

@@ -12,6 +12,7 @@ from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
+from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -81,6 +82,13 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             rated_peak_launch,
             document=_NOT_IN_A_DOCUMENT("the peak of a plane of scores and how far it stands above the rest"),
+        ),
+        KernelEntry(
+            "tile-scatter",
+            ("peaks/tile_scatter",),
+            _accepts_any,
+            tile_scatter_launch,
+            document=_NOT_IN_A_DOCUMENT("the covariance of a shift, from what frame and reference do not share"),
         ),
         KernelEntry(
             "summed-area",

@@ -1,0 +1,42 @@
+"""The kernel behind standard errors, on the host, against the array operations that define it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
+from xcorr_app.registration.uncertainty import ReferenceSlopes, peak_shapes
+
+NEAR = np.array([[0.5, 0.7, 0.5], [0.7, 1.0, 0.7], [0.5, 0.7, 0.5]])
+
+
+@pytest.mark.parametrize("shape", [(61, 97), (233, 50)])
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+@pytest.mark.parametrize("each", [False, True])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_scatter_among_tiles(host_builds, rng, shape, dtype, each, weighted):
+    peaks = np.array([(0, 0), (-5, 13), (9, -2), (shape[0], 0), (30, -40)])
+    kernel = None
+    if weighted:
+        kernel = np.outer(*(2 * [np.exp(-(np.arange(-12.0, 13) ** 2) / 9)]))
+    frames = 1000 + 90 * rng.normal(size=(len(peaks), *shape))
+    frames = (np.rint(frames) if dtype == "uint16" else frames - 1000).astype(dtype)
+    references = ReferenceSlopes(rng.normal(size=(len(peaks) if each else 1, *shape)).astype(np.float32), kernel)
+    shifts = peaks + rng.uniform(-0.5, 0.5, peaks.shape)
+    near = np.tile(NEAR, (len(peaks), 1, 1))
+    expected = peak_shapes(references, frames, peaks, shifts, near).scatter
+    inside = references.tiles.inside(peaks, shape).sum(axis=(1, 2))
+
+    scatter = guarded(np.full((len(peaks), 2, 2), np.nan))
+    factors, sums = guarded(np.asarray(references.factors)), guarded(references.sums)
+    arrays = guarded(frames), factors, sums, guarded(peaks.astype(np.int32)), guarded(shifts - peaks), scatter
+    grid = references.tiles.grid
+    launch = tile_scatter_launch(dtype, len(peaks), grid.rows * grid.columns)
+    run_kernel(host_builds, launch, arrays, (*shape, factors.shape[1], *grid))
+    assert guards_are_whole(scatter)
+    known = inside >= 6
+    assert known.sum() >= 3
+    np.testing.assert_allclose(scatter[known], expected[known], rtol=2e-3, atol=2e-4 * np.abs(expected[0]).max())
+    assert np.isinf(scatter[inside == 0]).all()
