@@ -77,14 +77,14 @@ def test_smoothed_planes_have_their_scores_beside_them(host_builds, rng):
     same(found, rating, expected)
 
 
-@pytest.mark.parametrize("sums", ["float32", "float64"])
+@pytest.mark.parametrize(("sums", "values"), [("float32",) * 2, ("float64",) * 2, ("float64", "float32")])
 @pytest.mark.parametrize("batch", [(1, 3, 3), (2, 2, 1), (2, 3, 3)])
-def test_scores_of_planes(host_builds, rng, sums, batch):
+def test_scores_of_planes(host_builds, rng, sums, values, batch):
     lefts, rights, per_left = batch
     shapes, window = ((31, 37), (29, 40)), ShiftWindow(-6, 7, -9, 8)
     problem = Problem(*shapes, (window.dy_min, window.dx_min), window.shape, lefts, rights, per_left)
     images = [
-        standardize(rng.normal(size=(n, *shape)).astype(np.float32), np.float32).values
+        standardize(rng.normal(size=(n, *shape)).astype(np.float32), values).values
         for n, shape in zip((lefts, rights), shapes, strict=True)
     ]
     images[1][0, :, :20] = 0  # overlaps without variance
@@ -93,7 +93,7 @@ def test_scores_of_planes(host_builds, rng, sums, batch):
     sides = (edges.left_rows, edges.left_columns), (edges.right_rows, edges.right_columns)
     tables = [tables_on_host(host_builds, image, *side) for image, side in zip(images, sides, strict=True)]
     sizes = [size.size for side in sides for size in side]
-    launch = zncc_planes_launch(problem, sums, "float32")
+    launch = zncc_planes_launch(problem, sums, values)
     scores = guarded(np.full(planes.shape, np.nan))
     arrays = guarded(planes), *tables, edges.rows, edges.columns, scores
     numbers = (*problem.arguments(), *launch.extra, *sizes, least_overlap(*shapes, 0.4))

@@ -10,9 +10,12 @@ from the plain sum ``Sfg`` and the overlap sums of f, f**2, g, g**2 and the numb
 
 from __future__ import annotations
 
+import functools
+import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -24,6 +27,8 @@ from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.runtime.types import name_of
 
 Overlaps: TypeAlias = Any
 """Sums and centred sums of squares over the overlap at every shift, a pair of (..., ny, nx); on a device also what they
@@ -65,11 +70,21 @@ class ZNCC:
         min_overlap: float,
         xp: Any,
     ) -> None:
-        self._xp = xp
-        self._sums = OverlapSums(left_shape, right_shape, window)
-        counts = overlap_counts(left_shape, right_shape, window)
-        self.too_small = xp.asarray(counts < least_overlap(left_shape, right_shape, min_overlap))
-        self._counts = xp.asarray(np.maximum(counts, 1.0))
+        self._xp, self._problem = xp, (left_shape, right_shape, window)
+        self._least = least_overlap(left_shape, right_shape, min_overlap)
+
+    @cached_property
+    def too_small(self) -> Array:
+        """Whether too little overlaps at a shift."""
+        return self._xp.asarray(overlap_counts(*self._problem) < self._least)
+
+    @cached_property
+    def _counts(self) -> Array:
+        return self._xp.asarray(np.maximum(overlap_counts(*self._problem), 1.0))
+
+    @cached_property
+    def _sums(self) -> OverlapSums:
+        return OverlapSums(*self._problem)
 
     def left(self, matrices: Array) -> Overlaps:
         """Return overlap sums and centred sums of squares of left matrices (..., H, W), to be reused."""
@@ -103,7 +118,7 @@ class ZNCC:
 
 
 class DeviceZNCC(ZNCC):
-    """The same on a device, of float32 matrices by kernels: overlaps are then summed-area tables."""
+    """The same on a device, of floats by kernels: overlaps are then summed-area tables."""
 
     def __init__(
         self,
@@ -114,9 +129,8 @@ class DeviceZNCC(ZNCC):
         xp: Any,
     ) -> None:
         super().__init__(left_shape, right_shape, window, min_overlap, xp)
-        self._problem = Problem(left_shape, right_shape, (window.dy_min, window.dx_min), window.shape)
-        self._least = least_overlap(left_shape, right_shape, min_overlap)
-        self._tables = SummedAreaTables(self._problem)
+        self._one = Problem(left_shape, right_shape, (window.dy_min, window.dx_min), window.shape)
+        self._tables = SummedAreaTables(self._one)
 
     def left(self, matrices: Array) -> Overlaps:
         """Return tables of left matrices (..., H, W), to be reused."""
@@ -130,22 +144,22 @@ class DeviceZNCC(ZNCC):
         """Return scores as `ZNCC` does."""
         if not isinstance(left, _Tables) or not isinstance(right, _Tables):
             return super().__call__(sums, left, right)
-        shifts = self._problem.plane_shape
+        shifts = self._one.plane_shape
         pairs = sums.size // math.prod(shifts)
         lefts, rights = left.tables.shape[0], right.tables.shape[0]
-        problem = replace(self._problem, lefts=lefts, rights=rights, rights_per_left=pairs // lefts)
+        problem = replace(self._one, lefts=lefts, rights=rights, rights_per_left=pairs // lefts)
         scores = self._xp.empty(sums.shape)
-        launch = zncc_planes_launch(problem, sums.dtype.name, "float32")
+        launch = zncc_planes_launch(problem, sums.dtype.name, left.dtype)
         tables = left.tables, right.tables, self._tables.rows, self._tables.columns
         numbers = (*problem.arguments(), *launch.extra, *self._tables.sizes, self._least)
         start(launch, (self._xp.ascontiguousarray(sums), *tables, scores), numbers)
         return scores
 
     def _of(self, matrices: Array, tables: Callable[[Array], Array], arrays: Callable[[Array], Overlaps]) -> Overlaps:
-        if matrices.dtype != np.float32:
+        if matrices.dtype.kind != "f":
             return arrays(matrices)
         images = self._xp.ascontiguousarray(matrices).reshape(-1, *matrices.shape[-2:])
-        return _Tables(tables(images))
+        return _Tables(tables(images), name_of(images.dtype))
 
 
 @dataclass(frozen=True)
@@ -153,14 +167,25 @@ class _Tables:
     """Summed-area tables in the place of overlaps."""
 
     tables: Array
+    dtype: str
+    """Of the matrices."""
 
 
 def zncc_for(
     left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, min_overlap: float, xp: Any
 ) -> ZNCC:
     """Return what normalises arrays of numpy or cupy."""
-    kind = ZNCC if xp is np else DeviceZNCC
-    return kind(left_shape, right_shape, window, min_overlap, xp)
+    if xp is np:
+        return ZNCC(left_shape, right_shape, window, min_overlap, xp)
+    return _on_device(current_device(), left_shape, right_shape, window, min_overlap)
+
+
+@functools.lru_cache(maxsize=8)
+def _on_device(
+    _device: int, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, min_overlap: float
+) -> DeviceZNCC:
+    """Made once, since preparing takes longer than normalising."""
+    return DeviceZNCC(left_shape, right_shape, window, min_overlap, importlib.import_module("cupy"))
 
 
 def _least_variance(dtype: np.dtype[Any]) -> float:

@@ -18,6 +18,8 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 _PLAIN_RANGE = (1e-15, 1e15)
 """Magnitudes that need no care in either precision."""
 
+_EXACT_BYTES = 4
+"""Of integers that float64 holds."""
 _SINGLE = (np.uint8, np.int8, np.uint16, np.int16, np.float16, np.float32)
 
 
@@ -88,8 +90,10 @@ def standardize(images: Array, dtype: DTypeLike) -> Standardized:
 
 def flat_images(images: Array) -> Array:
     """Whether each image (..., H, W) has the same value everywhere, up to the rounding of its type."""
-    low, high = (extreme(axis=(-2, -1)).astype(np.float64) for extreme in (images.min, images.max))
-    return _is_flat(low, high, images.dtype)
+    low, high = (extreme(axis=(-2, -1)) for extreme in (images.min, images.max))
+    if images.dtype.kind != "f" and images.dtype.itemsize <= _EXACT_BYTES:
+        return low == high
+    return _is_flat(low.astype(np.float64), high.astype(np.float64), images.dtype)
 
 
 def _is_flat(low: Array, high: Array, dtype: np.dtype[Any]) -> Array:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import standardize
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.registration.frames import Chunk, Frames
 
 _FRAMES = 5
@@ -26,6 +26,8 @@ _LARGEST_SHARE = 0.002
 """Of all pixels; more than that are no defects but the scene."""
 _SMALLEST = 16
 """Rows and columns below which nothing is looked for."""
+_EIGHT = tuple((i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
+"""Places around a pixel."""
 
 
 @dataclass(frozen=True)
@@ -79,12 +81,16 @@ def without_defects(frames: Frames) -> Frames | RepairedFrames:
     """Frames as they are, or repaired where pixels are defective."""
     if frames.count < _FEWEST_FRAMES or min(frames.shape) < _SMALLEST:
         return frames
+    numbers = np.unique(np.linspace(0, frames.count - 1, _FRAMES).round().astype(int)).tolist()
+    first = frames.read(numbers[0], numbers[0] + 1)
     found: Array | None = None
-    for number in np.unique(np.linspace(0, frames.count - 1, _FRAMES).round().astype(int)):
-        chunk = frames.read(int(number), int(number) + 1)
-        if chunk.unreadable:
+    # One by one, since the first tells as a rule; a device has done all before one could tell.
+    for group in [numbers] if is_device_array(first.frames) else [[number] for number in numbers]:
+        chunks = [first if number == numbers[0] else frames.read(number, number + 1) for number in group]
+        images = [chunk.frames for chunk in chunks if not chunk.unreadable]
+        if not images:
             continue
-        these = _beyond_neighbours(chunk.frames[0])
+        these = _beyond_neighbours(array_namespace(images[0]).concatenate(images)).all(axis=0)
         found = these if found is None else found & these
         if not found.any():
             return frames
@@ -96,19 +102,19 @@ def without_defects(frames: Frames) -> Frames | RepairedFrames:
     return RepairedFrames(frames, rows + 1, columns + 1)
 
 
-def _beyond_neighbours(frame: Array) -> Array:
-    """Which pixels, the rim left out, are far above or far below all eight around them."""
-    xp = array_namespace(frame)
-    if frame.dtype.kind == "f":
-        frame = xp.where(xp.isfinite(frame), frame, 0)
-    values = standardize(frame[None], np.float32).values[0]
+def _beyond_neighbours(frames: Array) -> Array:
+    """Which pixels of frames (n, h, w), the rim left out, are far above or far below all eight around them."""
+    xp = array_namespace(frames)
+    if frames.dtype.kind == "f":
+        frames = xp.where(xp.isfinite(frames), frames, 0)
+    values = standardize(frames, np.float32).values
     # Differences of neighbours on every fourth row are noise and slopes; most of them are small.
-    steps = xp.sort(abs(xp.diff(values[::4], axis=1)).ravel())
-    noise = 1.4826 * steps[steps.size // 2] / np.sqrt(2)
-    height, width = values.shape
-    around = [values[1 + i : height - 1 + i, 1 + j : width - 1 + j] for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j]
+    steps = xp.sort(abs(xp.diff(values[:, ::4], axis=2)).reshape(values.shape[0], -1), axis=1)
+    noise = 1.4826 * steps[:, steps.shape[1] // 2, None, None] / np.sqrt(2)
+    height, width = values.shape[1:]
+    around = [values[:, 1 + i : height - 1 + i, 1 + j : width - 1 + j] for i, j in _EIGHT]
     highest, lowest = around[0], around[0]
     for other in around[1:]:
         highest, lowest = xp.maximum(highest, other), xp.minimum(lowest, other)
-    middle, least = values[1:-1, 1:-1], _DEVIATIONS * noise
+    middle, least = values[:, 1:-1, 1:-1], _DEVIATIONS * noise
     return ((middle - highest > least) | (lowest - middle > least)) & (noise > 0)

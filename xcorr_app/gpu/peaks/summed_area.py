@@ -68,7 +68,7 @@ class _Side:
         cupy, count, kind = self._cupy, images.shape[0], (images.shape[0], images.dtype)
         rows, columns = self._shape
         tables = cupy.empty((count, rows, columns, 2))
-        if self._height * self._width <= SMALL:
+        if self._height * self._width <= SMALL or images.dtype == np.float64:
             if kind not in self._small:
                 launch = small_table_launch(images.dtype.name, count)
                 self._small[kind] = BoundLaunch.of(launch, (self._height, self._width, rows - 1, columns - 1))

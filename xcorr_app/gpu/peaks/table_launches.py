@@ -12,6 +12,7 @@ __all__ = ["SMALL", "small_table_launch", "strip_rows", "summed_area_launch"]
 
 SMALL = 128 * 128
 """Pixels up to which one block makes a matrix's whole table."""
+_SMALL_TYPES = {**INPUT_TYPES, "float64": "double"}
 _STRIPS = (32, 16, 8)
 """Rows of a strip: the kernel takes 32 at most, and shorter ones leave more lines to be added up."""
 _ROWS_AT_ONCE = 4
@@ -20,9 +21,9 @@ _COLUMNS = 4
 
 
 def small_table_launch(element: str, images: int) -> Launch:
-    """Choose the launch that makes the tables of small matrices."""
+    """Choose the launch that makes the tables of small matrices, or of float64, which checks alone need."""
     threads = 128
-    return Launch("peaks/small_summed_area", {"RIGHT_TYPE": INPUT_TYPES[element], "THREADS": threads}, images, threads)
+    return Launch("peaks/small_summed_area", {"RIGHT_TYPE": _SMALL_TYPES[element], "THREADS": threads}, images, threads)
 
 
 def strip_rows(images: int, height: int, device: DeviceLimits) -> int:
