@@ -23,7 +23,7 @@ import numpy as np
 from xcorr_app.correlation.overlap import OverlapSums, overlap_counts
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
+from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.binder import start
@@ -130,7 +130,7 @@ class DeviceZNCC(ZNCC):
     ) -> None:
         super().__init__(left_shape, right_shape, window, min_overlap, xp)
         self._one = Problem(left_shape, right_shape, (window.dy_min, window.dx_min), window.shape)
-        self._tables = SummedAreaTables(self._one)
+        self._tables = tables_for(self._one)
 
     def left(self, matrices: Array) -> Overlaps:
         """Return tables of left matrices (..., H, W), to be reused."""

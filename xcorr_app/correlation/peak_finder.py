@@ -16,7 +16,7 @@ from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Part, Problem
 from xcorr_app.gpu.direct.run import correlate_on_device
 from xcorr_app.gpu.peaks.search import RECORD, peak_launch, plane_peak_launch
-from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
+from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
@@ -77,7 +77,7 @@ class PeakFinder:
     ) -> None:
         self._cupy = cupy = importlib.import_module("cupy")
         self._window, self._normalize, self._least = window, normalize, least_overlap
-        self._tables = SummedAreaTables(window)
+        self._tables = tables_for(window)
         self._device = device_limits(current_device())
         self._engine, self._options, self._kernel = engine, options or KernelOptions(), kernel
         self._with_tables = normalize or engine == "tensor"

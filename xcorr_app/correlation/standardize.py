@@ -6,6 +6,8 @@ scaling keeps squares of values around 1e30 or 1e-30 inside single precision.
 
 from __future__ import annotations
 
+import functools
+import importlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +15,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from xcorr_app.errors import DataTypeError
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 
 _PLAIN_RANGE = (1e-15, 1e15)
 """Magnitudes that need no care in either precision."""
@@ -64,6 +66,8 @@ def standardize(images: Array, dtype: DTypeLike) -> Standardized:
     """
     xp = array_namespace(images)
     axes = (-2, -1)
+    if is_device_array(images) and images.dtype.itemsize <= _EXACT_BYTES and images.dtype != np.float16:
+        return _on_device(images, np.dtype(dtype))
     low, high = (extreme(axis=axes, keepdims=True).astype(np.float64) for extreme in (images.min, images.max))
     largest = xp.maximum(abs(low), abs(high))
     if images.dtype.kind == "f":
@@ -88,6 +92,37 @@ def standardize(images: Array, dtype: DTypeLike) -> Standardized:
     return Standardized(values.astype(dtype, copy=False), flat[..., 0, 0])
 
 
+def _on_device(images: Array, dtype: np.dtype[Any]) -> Standardized:
+    """The same by two kernels after the statistics: in float64, which holds squares of any float32."""
+    axes = (-2, -1)
+    low, high = images.min(axis=axes, keepdims=True), images.max(axis=axes, keepdims=True)
+    mean = images.mean(axis=axes, keepdims=True, dtype=np.float64)
+    scale_of, values_of = _kernels()
+    scale, flat = scale_of(low, high, mean, _rounding(images.dtype))
+    values = array_namespace(images).empty(images.shape, dtype)
+    values_of(images, mean, scale, values)
+    return Standardized(values, flat[..., 0, 0])
+
+
+@functools.cache
+def _kernels() -> tuple[Any, Any]:
+    cupy = importlib.import_module("cupy")
+    scale = cupy.ElementwiseKernel(
+        "T low, T high, float64 mean, float64 rounding",
+        "float64 scale, bool flat",
+        """
+        const double lowest = low, highest = high;
+        flat = highest / 2 - lowest / 2 <= rounding * (max(fabs(lowest), fabs(highest)) / 2);
+        scale = flat ? 0.0 : 1.0 / max(highest - mean, mean - lowest);
+        """,
+        "xcorr_scale",
+    )
+    values = cupy.ElementwiseKernel(
+        "T image, float64 mean, float64 scale", "S value", "value = (S)(((double)image - mean) * scale)", "xcorr_values"
+    )
+    return scale, values
+
+
 def flat_images(images: Array) -> Array:
     """Whether each image (..., H, W) has the same value everywhere, up to the rounding of its type."""
     low, high = (extreme(axis=(-2, -1)) for extreme in (images.min, images.max))
@@ -98,7 +133,10 @@ def flat_images(images: Array) -> Array:
 
 def _is_flat(low: Array, high: Array, dtype: np.dtype[Any]) -> Array:
     xp = array_namespace(low)
-    # Integers are compared as float64, which matters from 50 bits on: below, the rounding is less than one.
-    rounding = 4 * np.finfo(dtype if dtype.kind == "f" else np.float64).eps
     # Halves, since the difference of the largest numbers of a type overflows.
-    return high / 2 - low / 2 <= rounding * (xp.maximum(abs(low), abs(high)) / 2)
+    return high / 2 - low / 2 <= _rounding(dtype) * (xp.maximum(abs(low), abs(high)) / 2)
+
+
+def _rounding(dtype: np.dtype[Any]) -> float:
+    # Integers are compared as float64, which matters from 50 bits on: below, the rounding is less than one.
+    return float(4 * np.finfo(dtype if dtype.kind == "f" else np.float64).eps)

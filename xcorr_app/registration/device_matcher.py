@@ -7,6 +7,7 @@ other engines: a frame whose peak lies there, or whose values would round badly,
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -17,9 +18,11 @@ from xcorr_app.correlation.normalize import least_overlap
 from xcorr_app.correlation.peak_finder import PeakFinder
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.records import PeakRecords
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
 from xcorr_app.registration.match import Match
@@ -45,6 +48,12 @@ class Found:
     """(n,) of the frames."""
 
 
+@functools.lru_cache(maxsize=4)
+def _finder(_device: int, problem: Problem, least: int, options: KernelOptions | None, engine: str) -> PeakFinder:
+    """Prepared once: that takes longer than hundreds of frames."""
+    return PeakFinder(problem, least_overlap=least, options=options, engine=engine)
+
+
 class DeviceMatcher:
     """Compares frames with a reference within a window of shifts, on the current device.
 
@@ -66,12 +75,9 @@ class DeviceMatcher:
         self._window, self._settings = window, settings
         self._pixels = shape[0] * shape[1]
         first = (window.dy_min, window.dx_min)
-        self._finder = PeakFinder(
-            Problem(shape, shape, first, window.shape),
-            least_overlap=least_overlap(shape, shape, settings.min_overlap),
-            options=settings.kernel_options,
-            engine=engine,
-        )
+        problem = Problem(shape, shape, first, window.shape)
+        least = least_overlap(shape, shape, settings.min_overlap)
+        self._finder = _finder(current_device(), problem, least, settings.kernel_options, engine)
         self._tensor = engine == "tensor"
 
     @staticmethod

@@ -20,7 +20,7 @@ from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.direct.kernels import max_pairs
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
+from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.placement import current_device
@@ -65,7 +65,7 @@ class TensorCorrelator:
     ) -> None:
         self._shapes, self._window, self._options = (left_shape, right_shape), window, options
         self._split = 1 if options.precision == "fp16" else 2
-        self._tables = SummedAreaTables(self._problem(1, 1, 1))
+        self._tables = tables_for(self._problem(1, 1, 1))
 
     def left(self, matrices: Array) -> Operand:
         """Keep left matrices ``(..., H, W)`` as they are."""

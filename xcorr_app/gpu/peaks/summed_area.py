@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.scratch import Scratch
 
-__all__ = ["SummedAreaTables"]
+__all__ = ["SummedAreaTables", "tables_for"]
 
 
 class SummedAreaTables:
@@ -39,6 +40,16 @@ class SummedAreaTables:
     def right(self, rights: Any) -> Any:
         """Make the tables of right matrices (n, H', W')."""
         return self._right.tables(rights)
+
+
+def tables_for(window: Problem) -> SummedAreaTables:
+    """Return what makes tables on the current device, prepared once for a window: its batch does not matter."""
+    return _tables_for(current_device(), replace(window, lefts=1, rights=1, rights_per_left=1))
+
+
+@functools.lru_cache(maxsize=16)
+def _tables_for(_device: int, window: Problem) -> SummedAreaTables:
+    return SummedAreaTables(window)
 
 
 @dataclass(frozen=True)
