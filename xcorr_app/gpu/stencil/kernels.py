@@ -18,6 +18,8 @@ from xcorr_app.gpu.stencil.separable import MOST_TERMS, SeparableProblem, Vector
 
 __all__ = ["KERNELS", "FilterTask", "prefers_banded"]
 
+_SURELY_LESS = 0.7
+"""Expected time of tensor cores over that of ``separable`` below which they were faster by every measurement."""
 _MEASURED = 90
 """Compute capability of the device whose times decide between `banded` and `separable`."""
 
@@ -75,7 +77,11 @@ def prefers_banded(task: FilterTask, limits: DeviceLimits) -> bool:
     """Whether tensor cores are the faster ones, as far as measured: on devices of compute capability 9.0."""
     if limits.compute_capability != _MEASURED or _why_not_banded(task, limits) is not None:
         return False
-    return banded.is_faster_banded(task.separable, same_taps=task.same_taps)
+    if banded.is_faster_banded(task.separable, same_taps=task.same_taps):
+        return True
+    if _why_not_separable(task, limits) is not None:
+        return False
+    return _banded_cost(task, limits) < _SURELY_LESS * _separable_cost(task, limits)
 
 
 def _reuse(name: str, document: str, *, is_chosen: bool = True) -> KernelEntry[FilterTask]:
