@@ -79,7 +79,8 @@ def test_shifts_less_certain_than_asked_for_are_flagged():
 def shapes(height, curvature):
     """Peaks of some heights and curvatures, all of whose slopes scatter alike."""
     hessian = -np.asarray(curvature, dtype=float)[:, None, None] * np.eye(2)
-    return PeakShapes(np.broadcast_to(1e-4 * np.eye(2), hessian.shape), hessian, np.asarray(height, dtype=float))
+    scatter, height = np.broadcast_to(1e-4 * np.eye(2), hessian.shape), np.asarray(height, dtype=float)
+    return PeakShapes(scatter, hessian, height, np.zeros((height.size, 2)))
 
 
 def test_a_curvature_that_is_mostly_noise_is_replaced_by_that_of_the_stack():

@@ -27,6 +27,9 @@ _RELATIVE_VARIANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
 _RELATIVE_TO_SQUARES = 1e-14
 """The same for integers, whose sums are exact, relative to the sum of squares with the mean in it."""
 
+_LEAST_CLEAN = 0.02
+"""Share of an image's variance that is taken for the scene at least."""
+
 
 def least_overlap(left_shape: tuple[int, int], right_shape: tuple[int, int], min_overlap: float) -> int:
     """Fewest overlapping pairs at which a shift scores: a fraction of the largest possible overlap, at least one."""
@@ -82,6 +85,33 @@ class ZNCC:
         invalid = self.too_small | (product <= 0)
         score = covariance / self._xp.sqrt(self._xp.where(invalid, 1.0, product))
         return self._xp.where(invalid, np.nan, self._xp.clip(score, -1.0, 1.0))
+
+    def of_clean(self, scores: Array, overlaps: tuple[Overlaps, Overlaps], clean: tuple[Array, Array]) -> Array:
+        """Return scores over the root of the variance that is not white noise, as a share of its mean over the window.
+
+        Noise adds to the variance of every overlap alike, but a bright spot that enters at its edge adds to the
+        products as well as to the variance. So scores of noisy images rise towards overlaps of much variance, which
+        shifts their peak by as much as the noise does; divided by the clean variance they do not.
+
+        Parameters
+        ----------
+        scores : ndarray, shape (n, ny, nx)
+        overlaps : (Overlaps, Overlaps)
+            Of the left matrices, which may be one for all, and of the right.
+        clean : (ndarray, ndarray)
+            Fraction (n) of the variance of each matrix that is not white noise.
+        """
+        xp, factor = self._xp, 1.0
+        known = xp.isfinite(scores)
+        for (_, squares), share in zip(overlaps, clean, strict=True):
+            variance = squares.reshape(-1, *squares.shape[-2:]) / self._counts
+            mean = xp.where(known, variance, 0.0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
+            # The noise must not take all of it, whatever its estimate is off by.
+            noise = (mean * (1.0 - xp.maximum(share, _LEAST_CLEAN)))[:, None, None]
+            factor = factor * variance / xp.maximum(variance - noise, 0.5 * _LEAST_CLEAN * variance + (variance <= 0))
+        factor = xp.sqrt(factor)
+        mean = xp.where(known, factor, 0.0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
+        return scores * factor / xp.where(mean > 0, mean, 1.0)[:, None, None]
 
     def without_means(self, sums: Array, left: Overlaps, right: Overlaps, means: tuple[Array, Array]) -> Array:
         """Return what plain sums would be had every matrix lost its mean before; `means` broadcast to `sums`."""

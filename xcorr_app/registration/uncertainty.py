@@ -63,8 +63,10 @@ _OF_QUARTIC = 0.00966
 _FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 _SECOND = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12
 _LEAST_LOGARITHM = 0.02
+_SHARPEST = 10.0
+"""Fourth over second derivative of the sharpest peak that there is."""
 _LEAST_ERROR = 0.0002
-"""Pixels; no series is known better than by what enters and leaves at the edges of the overlap."""
+"""Pixels, by what enters and leaves at the edges of the overlap; nothing is known better."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ class Tiles:
         return self.columns * self.shape[1]
 
     def cut(self, images: Array, margin: int = 0) -> Array:
-        """Rows of tiles of images (n, h, w), (n, rows, height + 2 margin, w); `margin` rows were added on both sides."""
+        """Rows of tiles of images (n, h, w), (n, rows, height + 2 margin, w), padded by `margin` rows on both sides."""
         xp = array_namespace(images)
         height = self.shape[0] + 2 * margin
         return xp.stack([images[:, first : first + height] for first in self.first_rows], axis=1)
@@ -208,14 +210,16 @@ class PeakShapes:
         return np.where(is_peak[:, None], np.sqrt(variance + self._interpolation_error() ** 2), no_peak)
 
     def _interpolation_error(self) -> NDArray[np.float64]:
-        """(T, 2) or (2,) root mean square error in pixels of the Gaussian through 3 x 3 values of the plane.
+        """(2,) root mean square error in pixels of the Gaussian through 3 x 3 values of the plane.
 
         Of a peak whose logarithm has the derivatives -a and q of second and fourth order, alike in all directions, the
         fit is off by ``q / a * d (4 d^2 + 4 e^2 - 1) / 12``, d and e being the place of the peak between whole shifts.
         """
-        known = np.isfinite(self.quartic).all(axis=1)
-        quartic = self.quartic if known.sum() < _FEWEST_PEAKS else np.median(self.quartic[known], axis=0)
-        return _LEAST_ERROR + _OF_QUARTIC * np.abs(np.nan_to_num(quartic))
+        quartic = self.quartic[np.isfinite(self.quartic).all(axis=1)]
+        if len(quartic) >= _FEWEST_PEAKS:
+            quartic = np.median(quartic, axis=0, keepdims=True)
+        # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
+        return np.hypot(_LEAST_ERROR, _OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST))
 
 
 def _is_peak(hessian: NDArray[np.float64]) -> NDArray[np.bool_]:
