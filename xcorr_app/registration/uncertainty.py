@@ -16,7 +16,8 @@ white noise this is the matched filter's error propagation, and with the weighti
 Definition. Tiles (:class:`Tiles`) are fixed to the reference; of large images every fourth or second row of tiles is
 taken. Of the reference, once, with zero mean: s is g convolved with the weighting's kernel (g itself without one), G
 the central differences of s along an axis, averaged over three neighbours along the other, and D the central
-differences of g. Of every frame, f'(x) = f(x - p) with p the whole shift, over each tile that lies in the overlap:
+differences of g, which is constant beyond its rim. Of every frame, f'(x) = f(x - p) with p the whole shift, over each
+tile that lies in the overlap:
 
     F = sum f',    Q = sum f'^2,    S = sum s f',    T = sum G f'  (two components).
 
@@ -53,7 +54,7 @@ _FEWEST = 6
 _CHOSEN = ((384, slice(1, None, 4)), (224, slice(None, None, 2)), (0, slice(None)))
 """Which rows of tiles are looked at in images of at least so many rows."""
 _MARGIN = RADIUS + 2
-"""Rows around a tile that its slopes depend on."""
+"""Pixels around a tile that its slopes depend on."""
 _STEADY = 20.0
 """Significance from which a peak's own curvature is steady enough."""
 _FEWEST_PEAKS = 4
@@ -130,12 +131,12 @@ class ReferenceSlopes:
         values = values.astype(working_dtype(values), copy=False)
         self.tiles = tiles = Tiles.of(values.shape[1:])
         images = values - values.mean(axis=(1, 2), keepdims=True)
-        padded = xp.pad(images, ((0, 0), (_MARGIN, _MARGIN), (0, 0)))
+        columns = slice(tiles.left, tiles.left + tiles.width + 2 * _MARGIN)
+        padded = xp.pad(images, ((0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN)), mode="edge")[..., columns]
         strips = tiles.cut(padded, _MARGIN)
         count, rows, height, width = strips.shape
-        columns = slice(tiles.left, tiles.left + tiles.width)
         g, s, wy, wx, gy, gx = (
-            xp.ascontiguousarray(factor.reshape(count, rows, -1, width)[..., columns])
+            factor.reshape(count, rows, *factor.shape[1:])
             for factor in _slopes(strips.reshape(-1, height, width), kernel)
         )
         self.factors = s, wy, wx
@@ -146,19 +147,19 @@ class ReferenceSlopes:
 
 
 def _slopes(images: Array, kernel: NDArray[np.float64] | None) -> list[Array]:
-    """Images, smoothed as the plane was; the slopes of the smoothed; those of the images. `_MARGIN` rows go."""
+    """Images, smoothed as the plane was; the slopes of the smoothed; those of the images. `_MARGIN` pixels go."""
     xp = array_namespace(images)
     near = slice(RADIUS, -RADIUS)
-    smoothed = images[:, near]
-    if kernel is not None:
-        sides = xp.pad(images, ((0, 0), (0, 0), (RADIUS, RADIUS)))
-        smoothed = smooth(sides, kernel.astype(images.dtype)).astype(images.dtype)
-    images = images[:, near]
+    smoothed = smooth(images, kernel.astype(images.dtype)).astype(images.dtype) if kernel is not None else None
+    images = images[:, near, near]
+    smoothed = images if smoothed is None else smoothed
     # The slope of the polynomial through 3 x 3 values, which the sub-pixel fit is.
     wy, wx = _slope(_mean_of_3(smoothed, 2), 1), _slope(_mean_of_3(smoothed, 1), 2)
-    factors = images, smoothed, wy, wx, _slope(images, 1), _slope(images, 2)
-    rim = slice(_MARGIN - RADIUS, RADIUS - _MARGIN)
-    return [factor[:, rim] for factor in factors]
+    rim = _MARGIN - RADIUS
+    inner = (slice(None), slice(rim, -rim), slice(rim, -rim))
+    return [
+        xp.ascontiguousarray(each[inner]) for each in (images, smoothed, wy, wx, _slope(images, 1), _slope(images, 2))
+    ]
 
 
 @dataclass
