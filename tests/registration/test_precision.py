@@ -64,7 +64,7 @@ def splits(monkeypatch):
         return planes_of(problem, lefts, rights).astype(np.int64)
 
     monkeypatch.setattr(tensor.TensorEngine, "unavailable", lambda self, xp: None)
-    monkeypatch.setattr(tensor, "SummedAreaTables", NoTables)
+    monkeypatch.setattr(tensor, "tables_for", NoTables)
     monkeypatch.setattr(tensor, "plain_sums", plain_sums)
     monkeypatch.setattr(tensor, "_limits", lambda: KNOWN_DEVICES["h200"])
     monkeypatch.setattr(tensor_bytes, "exact_sums", exact_sums)

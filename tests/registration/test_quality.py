@@ -20,6 +20,21 @@ def test_clean_fraction_of_a_smooth_scene_in_white_noise(xp, snr):
     np.testing.assert_allclose(clean_fraction(xp.asarray(noisy)), share, atol=0.08)
 
 
+def test_clean_fraction_of_noisy_images_is_steady(xp):
+    clean = drifting([(0, 0)] * 6, shape=(256, 264), width=0.03)
+    noisy = clean + noise(clean, 5.0)
+    fraction = clean_fraction(xp.asarray(noisy))
+    assert np.sqrt(np.mean((fraction - clean.var() / noisy.var()) ** 2)) < 0.012
+    np.testing.assert_allclose(clean_fraction(xp.asarray(noisy), noisy.var(axis=(1, 2))), fraction, atol=0.02)
+
+
+def test_clean_fraction_of_integers_is_that_of_floats(xp, rng):
+    stack = rng.integers(40_000, 40_300, (3, 40, 50))
+    floats = clean_fraction(xp.asarray(stack.astype(np.float32)))
+    np.testing.assert_allclose(clean_fraction(xp.asarray(stack.astype(np.uint16))), floats, atol=1e-3)
+    assert (clean_fraction(xp.asarray(np.full((2, 9, 9), 7, np.uint8))) == 1).all()
+
+
 @pytest.mark.parametrize("shape", [(1, 1), (2, 9), (9, 2), (3, 3)])
 def test_clean_fraction_of_small_images_is_a_fraction(xp, rng, shape):
     fraction = clean_fraction(xp.asarray(rng.normal(size=(4, *shape))))

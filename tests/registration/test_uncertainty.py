@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.ndimage import convolve
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
@@ -30,6 +31,92 @@ def test_errors_are_as_large_as_their_standard_errors_say(snr):
     ratio = np.abs(error / sigma)
     assert np.mean(ratio < 1) == pytest.approx(0.68, abs=0.12)
     assert np.mean(ratio < 2) > 0.89
+
+
+@pytest.mark.parametrize(("width", "largest"), [(0.05, 0.002), (0.15, 0.01), (0.2, 0.02)])
+def test_without_noise_the_error_is_of_interpolation(width, largest):
+    drift = np.random.default_rng(5).uniform(-6, 6, (24, 2)) * (np.arange(24) > 0)[:, None]
+    result = estimate_shifts(drifting(drift, shape=(251, 261), width=width), "first", 10, contrast="none")
+    error, sigma = (result.shifts + drift)[1:], result.sigma[1:]
+    assert 0.5 < np.sqrt(np.mean(error**2)) / np.sqrt(np.mean(sigma**2)) < 1.4
+    assert (sigma < largest).all()
+
+
+def test_the_fourth_derivative_of_a_peak(rng):
+    y, x = np.mgrid[-2:3, -2:3]
+    bend, quartic = rng.uniform(0.05, 0.2, (2, 3)), rng.uniform(-0.02, 0.02, (2, 3))
+    logarithm = sum(
+        -b[:, None, None] / 2 * a**2 + q[:, None, None] / 24 * a**4
+        for b, q, a in zip(bend, quartic, (y, x), strict=True)
+    )
+    np.testing.assert_allclose(uncertainty._quartic(0.3 * np.exp(logarithm)), -(quartic / bend).T, rtol=1e-9)
+    unknown = np.full((2, 5, 5), np.nan)
+    unknown[1] = -1
+    assert np.isnan(uncertainty._quartic(unknown)).all()
+
+
+def by_definition(reference, frame, kernel, peak, shift):
+    """Scatter as the module's docstring defines it, in float64, pixel by pixel."""
+    g = np.asarray(reference, float) - np.mean(reference)
+    rim = uncertainty._MARGIN
+    wide = np.pad(g, rim, mode="edge")
+    smoothed = wide if kernel is None else convolve(wide, kernel, mode="constant")
+    along, across = np.array([[1, 0, -1]]) / 2, np.array([[1], [1], [1]]) / 3
+    slope = [convolve(smoothed, along.T * across.T), convolve(smoothed, across * along)]
+    s, *slope, dy, dx = (
+        im[rim:-rim, rim:-rim] for im in (smoothed, *slope, convolve(wide, along.T), convolve(wide, along))
+    )
+    plain = dy, dx
+    tiles, places = uncertainty.Tiles.of(g.shape), []
+    for top in tiles.first_rows:
+        for left in tiles.left + tiles.shape[1] * np.arange(tiles.columns):
+            begin, end = np.array([top, left]), np.array([top, left]) + tiles.shape
+            if (begin - peak >= 0).all() and (end - peak <= g.shape).all():
+                places.append((slice(begin[0], end[0]), slice(begin[1], end[1])))
+    moved = np.roll(np.asarray(frame, float), peak, (0, 1))
+    inside = np.zeros(g.shape, bool)
+    for place in places:
+        inside[place] = True
+    f, g = moved - moved[inside].mean(), g - g[inside].mean()
+    residual = f - (s * f)[inside].sum() / (s * g)[inside].sum() * (
+        g + sum((shift - peak)[i] * plain[i] for i in (0, 1))
+    )
+    t = np.array([[(w * residual)[place].sum() for w in slope] for place in places])
+    bends = np.array([[[(w * d)[place].sum() for d in plain] for w in slope] for place in places])
+    rest = t - bends @ np.linalg.solve(bends.sum(axis=0), t.sum(axis=0))
+    pixels = np.prod(np.array(g.shape) - np.abs(peak))
+    scatter = rest.T @ rest * len(places) / (len(places) - 1)
+    return scatter / (inside.sum() * pixels * f[inside].var() * g[inside].var())
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("shape", [(101, 119), (237, 131), (401, 97)])
+def test_scatter_is_as_defined(xp, rng, shape, weighted):
+    peak = np.array([(3, -7), (-9, 4)])
+    shift = peak + rng.uniform(-0.5, 0.5, (2, 2))
+    images = drifting([(0, 0), *-shift], shape=shape, width=0.06) + rng.normal(size=(3, *shape))
+    y, x = np.mgrid[-uncertainty.RADIUS : uncertainty.RADIUS + 1, -uncertainty.RADIUS : uncertainty.RADIUS + 1]
+    kernel = np.exp(-(y**2 + x**2) / 6) if weighted else None
+    near = np.tile([[0.8, 0.9, 0.8], [0.9, 1, 0.9], [0.8, 0.9, 0.8]], (2, 1, 1))
+    found = peak_shapes(ReferenceSlopes(xp.asarray(images[:1]), kernel), xp.asarray(images[1:]), peak, shift, near)
+    for i in range(2):
+        expected = by_definition(images[0], images[i + 1], kernel, peak[i], shift[i])
+        np.testing.assert_allclose(found.scatter[i], expected, rtol=1e-4, atol=1e-5 * abs(expected).max())
+
+
+@pytest.mark.parametrize("dtype", [np.uint16, np.int16])
+def test_frames_as_stored_are_as_certain_as_standardised_ones(xp, rng, dtype):
+    images = (
+        1000 + 100 * drifting([(0, 0), (2.3, -4.4)], shape=(130, 140)) + 50 * rng.normal(size=(2, 130, 140))
+    ).astype(dtype)
+    floats = images.astype(np.float32) - images.mean(axis=(1, 2), keepdims=True)
+    near = np.tile([[0.8, 0.9, 0.8], [0.9, 1, 0.9], [0.8, 0.9, 0.8]], (1, 1, 1))
+    slopes = ReferenceSlopes(xp.asarray(floats[:1].astype(np.float32)), None)
+    peak, shift = np.array([(-2, 4)]), np.array([(-2.3, 4.4)])
+    one, other = (
+        peak_shapes(slopes, xp.asarray(frames), peak, shift, near).scatter for frames in (images[1:], floats[1:])
+    )
+    np.testing.assert_allclose(one, other, rtol=1e-3)
 
 
 def test_noise_that_is_stronger_where_the_scene_is_bright_counts_as_such(rng):
@@ -79,7 +166,8 @@ def test_shifts_less_certain_than_asked_for_are_flagged():
 def shapes(height, curvature):
     """Peaks of some heights and curvatures, all of whose slopes scatter alike."""
     hessian = -np.asarray(curvature, dtype=float)[:, None, None] * np.eye(2)
-    return PeakShapes(np.broadcast_to(1e-4 * np.eye(2), hessian.shape), hessian, np.asarray(height, dtype=float))
+    scatter, height = np.broadcast_to(1e-4 * np.eye(2), hessian.shape), np.asarray(height, dtype=float)
+    return PeakShapes(scatter, hessian, height, np.zeros((height.size, 2)))
 
 
 def test_a_curvature_that_is_mostly_noise_is_replaced_by_that_of_the_stack():

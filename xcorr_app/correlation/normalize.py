@@ -39,6 +39,9 @@ _RELATIVE_VARIANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
 _RELATIVE_TO_SQUARES = 1e-14
 """The same for integers, whose sums are exact, relative to the sum of squares with the mean in it."""
 
+_LEAST_CLEAN = 0.02
+"""Share of an image's variance that is taken for the scene at least."""
+
 
 def least_overlap(left_shape: tuple[int, int], right_shape: tuple[int, int], min_overlap: float) -> int:
     """Fewest overlapping pairs at which a shift scores: a fraction of the largest possible overlap, at least one."""
@@ -105,6 +108,33 @@ class ZNCC:
         score = covariance / self._xp.sqrt(self._xp.where(invalid, 1.0, product))
         return self._xp.where(invalid, np.nan, self._xp.clip(score, -1.0, 1.0))
 
+    def of_clean(self, scores: Array, overlaps: tuple[Overlaps, Overlaps], clean: tuple[Array, Array]) -> Array:
+        """Return scores over the root of the variance that is not white noise, as a share of its mean over the window.
+
+        Noise adds to the variance of every overlap alike, but a bright spot that enters at its edge adds to the
+        products as well as to the variance. So scores of noisy images rise towards overlaps of much variance, which
+        shifts their peak by as much as the noise does; divided by the clean variance they do not.
+
+        Parameters
+        ----------
+        scores : ndarray, shape (n, ny, nx)
+        overlaps : (Overlaps, Overlaps)
+            Of the left matrices, which may be one for all, and of the right.
+        clean : (ndarray, ndarray)
+            Fraction (n) of the variance of each matrix that is not white noise.
+        """
+        xp, factor = self._xp, 1.0
+        known = xp.isfinite(scores)
+        for (_, squares), share in zip(overlaps, clean, strict=True):
+            variance = squares.reshape(-1, *squares.shape[-2:]) / self._counts
+            mean = xp.where(known, variance, 0.0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
+            # The noise must not take all of it, whatever its estimate is off by.
+            noise = (mean * (1.0 - xp.maximum(share, _LEAST_CLEAN)))[:, None, None]
+            factor = factor * variance / xp.maximum(variance - noise, 0.5 * _LEAST_CLEAN * variance + (variance <= 0))
+        factor = xp.sqrt(factor)
+        mean = xp.where(known, factor, 0.0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
+        return scores * factor / xp.where(mean > 0, mean, 1.0)[:, None, None]
+
     def without_means(self, sums: Array, left: Overlaps, right: Overlaps, means: tuple[Array, Array]) -> Array:
         """Return what plain sums would be had every matrix lost its mean before; `means` broadcast to `sums`."""
         of_left, of_right = means
@@ -115,6 +145,15 @@ class ZNCC:
         whole = self._xp.einsum("...ij,...ij->...", matrices, matrices)[..., None, None]
         variance[variance <= least * whole] = 0.0
         return sums, variance
+
+
+@dataclass(frozen=True)
+class _Tables:
+    """Summed-area tables in the place of overlaps."""
+
+    tables: Array
+    dtype: str
+    """Of the matrices."""
 
 
 class DeviceZNCC(ZNCC):
@@ -144,31 +183,33 @@ class DeviceZNCC(ZNCC):
         """Return scores as `ZNCC` does."""
         if not isinstance(left, _Tables) or not isinstance(right, _Tables):
             return super().__call__(sums, left, right)
-        shifts = self._one.plane_shape
-        pairs = sums.size // math.prod(shifts)
+        scores = self._xp.empty(sums.shape)
+        self._start(self._xp.ascontiguousarray(sums), (left, right), scores)
+        return scores
+
+    def of_clean(self, scores: Array, overlaps: tuple[Overlaps, Overlaps], clean: tuple[Array, Array]) -> Array:
+        """Return what `ZNCC.of_clean` does."""
+        if not all(isinstance(each, _Tables) for each in overlaps):
+            return super().of_clean(scores, overlaps, clean)
+        variances = self._xp.empty((2, *scores.shape))
+        self._start(scores, overlaps, variances, variances=True)
+        return super().of_clean(scores, ((None, variances[0]), (None, variances[1])), clean)
+
+    def _start(self, sums: Array, overlaps: tuple[_Tables, _Tables], out: Array, *, variances: bool = False) -> None:
+        left, right = overlaps
+        pairs = sums.size // math.prod(self._one.plane_shape)
         lefts, rights = left.tables.shape[0], right.tables.shape[0]
         problem = replace(self._one, lefts=lefts, rights=rights, rights_per_left=pairs // lefts)
-        scores = self._xp.empty(sums.shape)
-        launch = zncc_planes_launch(problem, sums.dtype.name, left.dtype)
+        launch = zncc_planes_launch(problem, name_of(sums.dtype), left.dtype, variances=variances)
         tables = left.tables, right.tables, self._tables.rows, self._tables.columns
         numbers = (*problem.arguments(), *launch.extra, *self._tables.sizes, self._least)
-        start(launch, (self._xp.ascontiguousarray(sums), *tables, scores), numbers)
-        return scores
+        start(launch, (sums, *tables, out), numbers)
 
     def _of(self, matrices: Array, tables: Callable[[Array], Array], arrays: Callable[[Array], Overlaps]) -> Overlaps:
         if matrices.dtype.kind != "f":
             return arrays(matrices)
         images = self._xp.ascontiguousarray(matrices).reshape(-1, *matrices.shape[-2:])
         return _Tables(tables(images), name_of(images.dtype))
-
-
-@dataclass(frozen=True)
-class _Tables:
-    """Summed-area tables in the place of overlaps."""
-
-    tables: Array
-    dtype: str
-    """Of the matrices."""
 
 
 def zncc_for(

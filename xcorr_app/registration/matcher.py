@@ -32,6 +32,8 @@ from xcorr_app.registration.uncertainty import ReferenceSlopes
 
 _SMALLEST_WITH_TIES = 16
 """Rows and columns from which equal peaks mean a lattice."""
+_PERIOD_ON_DEVICE = 32
+"""Rows of which four are looked at for noise, of frames that have little: kernels match those without planes."""
 
 
 class PreparedReference:
@@ -141,14 +143,14 @@ class Matcher:
         if self.on_device is None or not self.on_device.reads(frames):
             planes = self.planes(reference, frames)
             match = self.match(planes)
-            return match, self.clean(planes.values), planes.values
+            return match, planes.clean, planes.values
         found = self.on_device.match(reference.values, reference.tables, frames, self._xp)
         if found.others.size:
             each = reference.values.shape[0] > 1
             part = PreparedReference(reference.values[found.others], self) if each else reference
             found.match.replace(found.others, self.match(self.planes(part, frames[found.others])))
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)
-        return found.match, clean_fraction(frames, found.variance), values
+        return found.match, clean_fraction(frames, found.variance, _PERIOD_ON_DEVICE), values
 
     def planes(self, reference: PreparedReference, frames: Array) -> Planes:
         """Correlate frames (n, h, w) with one reference image, or each with its own."""
@@ -159,7 +161,10 @@ class Matcher:
         overlap = self.zncc.right(values)
         scores = self.zncc(sums, reference.overlap, overlap)
         rim = slice(None) if self.kernel is None else slice(RADIUS, -RADIUS)
-        searched = scores if self.kernel is None else smooth(scores, self.kernel)
+        searched, clean = scores, self.clean(values)
+        if self.kernel is not None:
+            shares = self._xp.asarray(reference.clean), self._xp.asarray(clean)
+            searched = smooth(self.zncc.of_clean(scores, (reference.overlap, overlap), shares), self.kernel)
         if self._settings.normalization == "none":
             searched = self._plain_sums(sums, reference, values, overlap)[:, rim, rim].astype(np.float64)
         elif self._settings.normalization == "phase":
@@ -168,7 +173,7 @@ class Matcher:
             searched = searched.reshape(values.shape[0], *self._searched.shape)
         if self._settings.normalization != "zncc":
             searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)
-        return Planes(values, searched, scores, overlap)
+        return Planes(values, searched, scores, overlap, clean)
 
     def _plain_sums(self, sums: Array, reference: PreparedReference, frames: Array, overlap: Overlaps) -> Array:
         """Sums of images without their means, which bytes still have."""

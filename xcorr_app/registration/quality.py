@@ -21,6 +21,8 @@ AMBIGUOUS_RATIO = 1.1
 """First peak over second peak below which the second is as likely."""
 _SIGNIFICANCE = 3.0
 """Deviations above the highest score that noise is expected to reach."""
+_LAGS = 3
+"""Shifts through whose autocorrelation the noise is told from the scene."""
 _MOST_BY_CHANCE = 0.8
 """A few pixels reach any score by chance; a better one than this counts all the same."""
 
@@ -30,25 +32,35 @@ def is_trusted(flags: tuple[str, ...]) -> bool:
     return not (DOUBTFUL | FAILED) & set(flags)
 
 
-def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
-    """Fraction of each image's variance that is not white noise, in [0, 1]; 1 for images smaller than 3 x 3.
+def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None, period: int = 8) -> NDArray[np.float64]:
+    """Fraction of each image's variance that is not white noise, in [0, 1]; 1 for images smaller than 4 x 4.
 
-    The noise is estimated from a second difference along both axes, which smooth structure hardly passes (Immerkaer
-    1996, doi 10.1006/cviu.1996.0060), on every eighth row. Structure as fine as a pixel passes for noise. Images
-    (n, h, w) are of any type and mean if their `variance` is given, else float and of zero mean.
+    White noise is what the autocorrelation at zero shift, c(0), stands above the even polynomial of sixth order through
+    its values at shifts of 1, 2 and 3 pixels, (15 c(1) - 6 c(2) + c(3)) / 10, the mean of both axes, as in
+    :func:`xcorr_app.correlation.weighting.noise_share`; here of four rows in every `period`. Structure as fine as a
+    pixel passes for noise. Images (n, h, w) are of any type; their `variance` (n,), where it is known, takes the place
+    of that of the rows looked at.
     """
     xp = array_namespace(images)
-    if min(images.shape[1:]) < 3:
-        return np.ones(images.shape[0])
-    rows = images.shape[1] - 2
-    above, middle, below = (_as_float(images[:, i : i + rows : 8]) for i in range(3))
-    curvature = above - 2 * middle + below
-    curvature = curvature[:, :, :-2] - 2 * curvature[:, :, 1:-1] + curvature[:, :, 2:]
-    # The mean modulus of Gaussian noise is sqrt(2 / pi) of its deviation; the mask multiplies that by 6.
-    noise = to_host(abs(curvature).mean(axis=(1, 2), dtype=np.float64)) * np.sqrt(np.pi / 2) / 6
-    if variance is None:
-        variance = to_host(xp.einsum("nij,nij->n", images, images)) / (images.shape[1] * images.shape[2])
-    clean: NDArray[np.float64] = np.clip(1 - noise**2 / np.where(variance > 0, variance, 1.0), 0.0, 1.0)
+    count, height, width = images.shape
+    if min(height, width) < _LAGS + 1:
+        return np.ones(count)
+    period = min(period, height)
+    groups = images[:, : height - height % period].reshape(count, -1, period, width)[:, :, : _LAGS + 1]
+    groups = _as_float(groups)
+    groups = groups - groups.mean(axis=(1, 2, 3), keepdims=True)
+
+    def mean_of_products(one: Array, other: Array) -> Array:
+        return xp.einsum("nijk,nijk->n", one, other) / (one.shape[1] * one.shape[2] * one.shape[3])
+
+    own, flanks = mean_of_products(groups, groups), 0.0
+    for lag, weight in zip(range(1, _LAGS + 1), (15, -6, 1), strict=True):
+        below = mean_of_products(groups[:, :, lag:], groups[:, :, :-lag])
+        beside = mean_of_products(groups[..., lag:], groups[..., :-lag])
+        flanks = flanks + weight / 20 * (below + beside)
+    noise = to_host(own - flanks)
+    whole = to_host(own) if variance is None else variance
+    clean: NDArray[np.float64] = np.clip(1 - noise / np.where(whole > 0, whole, np.inf), 0.0, 1.0)
     return clean
 
 

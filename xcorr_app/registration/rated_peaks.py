@@ -31,6 +31,8 @@ class Planes:
     are smoothed ones."""
     overlap: Overlaps
     """Of the frames, over the whole window of the engine."""
+    clean: NDArray[np.float64]
+    """(n,) fraction of the variance of each frame that is not white noise."""
 
     @property
     def scores(self) -> Array:

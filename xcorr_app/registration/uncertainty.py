@@ -16,7 +16,8 @@ white noise this is the matched filter's error propagation, and with the weighti
 Definition. Tiles (:class:`Tiles`) are fixed to the reference; of large images every fourth or second row of tiles is
 taken. Of the reference, once, with zero mean: s is g convolved with the weighting's kernel (g itself without one), G
 the central differences of s along an axis, averaged over three neighbours along the other, and D the central
-differences of g. Of every frame, f'(x) = f(x - p) with p the whole shift, over each tile that lies in the overlap:
+differences of g, which is constant beyond its rim. Of every frame, f'(x) = f(x - p) with p the whole shift, over each
+tile that lies in the overlap:
 
     F = sum f',    Q = sum f'^2,    S = sum s f',    T = sum G f'  (two components).
 
@@ -55,7 +56,7 @@ _FEWEST = 6
 _CHOSEN = ((384, slice(1, None, 4)), (224, slice(None, None, 2)), (0, slice(None)))
 """Which rows of tiles are looked at in images of at least so many rows."""
 _MARGIN = RADIUS + 2
-"""Rows around a tile that its slopes depend on."""
+"""Pixels around a tile that its slopes depend on."""
 _STEADY = 20.0
 """Significance from which a peak's own curvature is steady enough."""
 _FEWEST_PEAKS = 4
@@ -65,8 +66,10 @@ _OF_QUARTIC = 0.00966
 _FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 _SECOND = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12
 _LEAST_LOGARITHM = 0.02
+_SHARPEST = 10.0
+"""Fourth over second derivative of the sharpest peak that there is."""
 _LEAST_ERROR = 0.0002
-"""Pixels; no series is known better than by what enters and leaves at the edges of the overlap."""
+"""Pixels, by what enters and leaves at the edges of the overlap; nothing is known better."""
 
 
 @dataclass(frozen=True)
@@ -102,7 +105,7 @@ class Tiles:
         return TileGrid(len(self.first_rows), self.columns, *self.shape, self.first_rows[0], pitch, self.left)
 
     def cut(self, images: Array, margin: int = 0) -> Array:
-        """Rows of tiles of images (n, h, w), (n, rows, height + 2 margin, w); `margin` rows were added on both sides."""
+        """Rows of tiles of images (n, h, w), (n, rows, height + 2 margin, w), padded by `margin` rows on both sides."""
         xp = array_namespace(images)
         height = self.shape[0] + 2 * margin
         return xp.stack([images[:, first : first + height] for first in self.first_rows], axis=1)
@@ -136,12 +139,12 @@ class ReferenceSlopes:
         values = values.astype(working_dtype(values), copy=False)
         self.tiles = tiles = Tiles.of(values.shape[1:])
         images = values - values.mean(axis=(1, 2), keepdims=True)
-        padded = xp.pad(images, ((0, 0), (_MARGIN, _MARGIN), (0, 0)))
+        columns = slice(tiles.left, tiles.left + tiles.width + 2 * _MARGIN)
+        padded = xp.pad(images, ((0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN)), mode="edge")[..., columns]
         strips = tiles.cut(padded, _MARGIN)
         count, rows, height, width = strips.shape
-        columns = slice(tiles.left, tiles.left + tiles.width)
         g, s, wy, wx, gy, gx = (
-            xp.ascontiguousarray(factor.reshape(count, rows, -1, width)[..., columns])
+            factor.reshape(count, rows, *factor.shape[1:])
             for factor in _slopes(strips.reshape(-1, height, width), kernel)
         )
         self.factors = xp.stack([s, wy, wx])
@@ -152,19 +155,19 @@ class ReferenceSlopes:
 
 
 def _slopes(images: Array, kernel: NDArray[np.float64] | None) -> list[Array]:
-    """Images, smoothed as the plane was; the slopes of the smoothed; those of the images. `_MARGIN` rows go."""
+    """Images, smoothed as the plane was; the slopes of the smoothed; those of the images. `_MARGIN` pixels go."""
     xp = array_namespace(images)
     near = slice(RADIUS, -RADIUS)
-    smoothed = images[:, near]
-    if kernel is not None:
-        sides = xp.pad(images, ((0, 0), (0, 0), (RADIUS, RADIUS)))
-        smoothed = smooth(sides, kernel.astype(images.dtype)).astype(images.dtype)
-    images = images[:, near]
+    smoothed = smooth(images, kernel.astype(images.dtype)).astype(images.dtype) if kernel is not None else None
+    images = images[:, near, near]
+    smoothed = images if smoothed is None else smoothed
     # The slope of the polynomial through 3 x 3 values, which the sub-pixel fit is.
     wy, wx = _slope(_mean_of_3(smoothed, 2), 1), _slope(_mean_of_3(smoothed, 1), 2)
-    factors = images, smoothed, wy, wx, _slope(images, 1), _slope(images, 2)
-    rim = slice(_MARGIN - RADIUS, RADIUS - _MARGIN)
-    return [factor[:, rim] for factor in factors]
+    rim = _MARGIN - RADIUS
+    inner = (slice(None), slice(rim, -rim), slice(rim, -rim))
+    return [
+        xp.ascontiguousarray(each[inner]) for each in (images, smoothed, wy, wx, _slope(images, 1), _slope(images, 2))
+    ]
 
 
 @dataclass
@@ -216,14 +219,19 @@ class PeakShapes:
         return np.where(is_peak[:, None], np.sqrt(variance + self._interpolation_error() ** 2), no_peak)
 
     def _interpolation_error(self) -> NDArray[np.float64]:
-        """(T, 2) or (2,) root mean square error in pixels of the Gaussian through 3 x 3 values of the plane.
+        """(2,) root mean square error in pixels of the Gaussian through 3 x 3 values of the plane.
 
         Of a peak whose logarithm has the derivatives -a and q of second and fourth order, alike in all directions, the
         fit is off by ``q / a * d (4 d^2 + 4 e^2 - 1) / 12``, d and e being the place of the peak between whole shifts.
         """
-        known = np.isfinite(self.quartic).all(axis=1)
-        quartic = self.quartic if known.sum() < _FEWEST_PEAKS else np.median(self.quartic[known], axis=0)
-        return _LEAST_ERROR + _OF_QUARTIC * np.abs(np.nan_to_num(quartic))
+        quartic = self.quartic[np.isfinite(self.quartic).all(axis=1)]
+        if len(quartic) >= _FEWEST_PEAKS:
+            quartic = np.median(quartic, axis=0, keepdims=True)
+        # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
+        error: NDArray[np.float64] = np.hypot(
+            _LEAST_ERROR, _OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST)
+        )
+        return error
 
 
 def _is_peak(hessian: NDArray[np.float64]) -> NDArray[np.bool_]:

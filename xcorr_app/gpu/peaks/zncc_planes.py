@@ -19,8 +19,11 @@ _MIN_VARIANCE = {"float32": "1e-4", "float64": "1e-10"}
 """Variance of an overlap, as a share of the whole matrix's, below which rounding would decide: of values so exact."""
 
 
-def zncc_planes_launch(problem: Problem, sums: str, values: str) -> Launch:
-    """Choose the launch for planes of `sums` of matrices standardised as `values`, both NumPy names of types."""
+def zncc_planes_launch(problem: Problem, sums: str, values: str, *, variances: bool = False) -> Launch:
+    """Choose the launch for planes of `sums` of matrices standardised as `values`, both NumPy names of types.
+
+    `variances` asks for those of the overlaps in place of scores.
+    """
     shifts = math.prod(problem.plane_shape)
     of_thread = _SHIFTS[problem.pairs * shifts > _MANY]
     blocks = ceil_div(shifts, _THREADS * of_thread)
@@ -29,5 +32,6 @@ def zncc_planes_launch(problem: Problem, sums: str, values: str) -> Launch:
         "THREADS": _THREADS,
         "SHIFTS_A_THREAD": of_thread,
         "RELATIVE_VARIANCE": _MIN_VARIANCE[values],
+        "VARIANCES": int(variances),
     }
     return Launch("peaks/zncc_planes", defines, problem.pairs * blocks, _THREADS, _SCORE_BYTES, (blocks,))
