@@ -13,13 +13,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.correlation.common_overlap import on_common_overlap, overlap_moments
 from xcorr_app.correlation.normalize import least_overlap
 from xcorr_app.correlation.peak_finder import PeakFinder
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.records import PeakRecords
-from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
 from xcorr_app.registration.match import Match
@@ -96,7 +97,11 @@ class DeviceMatcher:
             # The rival is known in fp16, and must not decide whether a peak is ambiguous.
             undecided |= np.abs(found.value - AMBIGUOUS_RATIO * found.rival) < AMBIGUOUS_RATIO * FP16_ERROR
         peak = np.stack([found.row + self._window.dy_min, found.column + self._window.dx_min], axis=1)
-        offset, height = refine(found.around[:, 1:4, 1:4], self._settings.subpixel, self._settings.upsample)
+        mean, power = moments[:, 0] / self._pixels, moments[:, 1] / self._pixels
+        centred = frames.astype(np.float32) - xp.asarray(mean.astype(np.float32))[:, None, None]
+        sums = overlap_moments(references, peak, of_right=False), overlap_moments(centred, peak, of_right=True)
+        near = on_common_overlap(xp.asarray(found.around[:, 1:4, 1:4]), references, centred, peak, *sums)
+        offset, height = refine(to_host(near), self._settings.subpixel, self._settings.upsample)
         valid = np.isfinite(found.value)
         shift = np.where(valid[:, None], peak + offset, np.nan)
         score = np.where(valid, np.clip(height, -1.0, 1.0), np.nan)
@@ -106,7 +111,6 @@ class DeviceMatcher:
         inside = np.zeros(peak.shape[0], dtype=bool)
         unknown = np.full((2, peak.shape[0]), np.nan)
         match = Match(peak, shift, score, ratio, inside, found.around, found.around[:, 1:4, 1:4], *unknown)
-        mean, power = moments[:, 0] / self._pixels, moments[:, 1] / self._pixels
         variance = power - mean * mean
         lowest, highest = _PLAIN_RANGE
         plain = (power >= lowest**2) & (power <= highest**2) & (mean * mean <= _LARGEST_OFFSET**2 * variance)

@@ -13,9 +13,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
+from xcorr_app.correlation.common_overlap import on_common_overlap
 from xcorr_app.correlation.engines import Operand, choose_engine, limits_of
 from xcorr_app.correlation.normalize import ZNCC, Overlaps
-from xcorr_app.correlation.peaks import find_peaks, neighbourhoods, prefer
+from xcorr_app.correlation.peaks import Peaks, find_peaks, neighbourhoods, prefer
 from xcorr_app.correlation.plane import phase_planes
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import radius_of, refine
@@ -87,6 +88,7 @@ class Planes:
     """(n, ny, nx) zero-mean normalised correlation, not weighted."""
     overlap: Overlaps
     """Of the frames, over the whole window of the engine."""
+    reference: PreparedReference
 
 
 class Matcher:
@@ -182,7 +184,7 @@ class Matcher:
             searched = searched.reshape(values.shape[0], *self._searched.shape)
         if self._settings.normalization != "zncc":
             searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)
-        return Planes(values, searched, scores[:, rim, rim], overlap)
+        return Planes(values, searched, scores[:, rim, rim], overlap, reference)
 
     def _plain_sums(self, sums: Array, reference: PreparedReference, frames: Array, overlap: Overlaps) -> Array:
         """Sums of images without their means, which bytes still have."""
@@ -214,21 +216,35 @@ class Matcher:
             tied = np.zeros((planes.searched.shape[0], 2), dtype=np.intp)
         if tied is not None:
             peaks = prefer(peaks, planes.searched, tied - (self._searched.dy_min, self._searched.dx_min))
+        first = self._searched.dy_min, self._searched.dx_min
+        peak = np.stack([to_host(peaks.row) + first[0], to_host(peaks.column) + first[1]], axis=1)
+        # The height of a plane that is weighted, or normalised otherwise, is no score.
+        plain = self.kernel is None and settings.normalization == "zncc"
         near = neighbourhoods(planes.searched, peaks.row, peaks.column, radius_of(settings.subpixel))
+        if plain and radius_of(settings.subpixel) == 1:
+            near = self._on_common_overlap(near, planes, peaks, peak)
         offset, height = refine(near, settings.subpixel, settings.upsample)
         around = to_host(neighbourhoods(planes.scores, peaks.row, peaks.column, 2))
         next_to = neighbourhoods(planes.searched, peaks.row, peaks.column, 1)
         # Inside the window nothing is higher than the peak: what is lies beyond.
         climbs = to_host((next_to > peaks.value[:, None, None]).any(axis=(1, 2)))
-        first = self._searched.dy_min, self._searched.dx_min
-        peak = np.stack([to_host(peaks.row) + first[0], to_host(peaks.column) + first[1]], axis=1)
         valid = np.isfinite(to_host(peaks.value))
         shift = np.where(valid[:, None], peak + to_host(offset), np.nan)
-        # The height of a plane that is weighted, or normalised otherwise, is no score.
-        plain = self.kernel is None and settings.normalization == "zncc"
         score = np.where(valid, np.clip(to_host(height) if plain else around[:, 2, 2], -1.0, 1.0), np.nan)
         begin = self._inside[0].start, self._inside[1].start
         searched = planes.searched[:, *self._inside]
         rating = significance(searched, peaks.row - begin[0], peaks.column - begin[1], peaks.value, scores=plain)
         next_to = to_host(next_to)
         return Match(peak, shift, score, to_host(peaks.ratio()), climbs, around, next_to, rating.z, rating.false_alarm)
+
+    def _on_common_overlap(self, near: Array, planes: Planes, peaks: Peaks, peak: NDArray[np.intp]) -> Array:
+        of_both = [
+            self._xp.stack(
+                [
+                    neighbourhoods(self._xp.broadcast_to(sums, planes.scores.shape), peaks.row, peaks.column, 1)
+                    for sums in overlap
+                ]
+            )
+            for overlap in (planes.reference.overlap, planes.overlap)
+        ]
+        return on_common_overlap(near, planes.reference.values, planes.values, peak, *of_both)
