@@ -90,7 +90,7 @@ def _rim(left: Array, right: Array, peak: NDArray[np.intp]) -> list[Array]:
     toward_zero = -np.sign(peak)
     rows = _lines(left, right, peak, 0)
     columns = _lines(left, right, peak, 1)
-    larger = [xp.asarray((_STEPS == side[:, None]) & (side[:, None] != 0)) for side in toward_zero.T]
+    larger = [xp.asarray((side[:, None] == _STEPS) & (side[:, None] != 0)) for side in toward_zero.T]
     return [
         xp.where(larger[0][:, :, None], of_rows[:, None, :], 0.0)
         + xp.where(larger[1][:, None, :], of_columns[:, :, None], 0.0)
@@ -129,8 +129,8 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int) -> list
     by_step = []
     for step in range(3):
         other, paired = g[:, :, step : step + length], present[:, :, step : step + length]
-        terms = counted * paired * xp.ones_like(f), other * counted, other * other * counted
-        terms += f * paired, f * f * paired, f * other
+        pairs = counted * paired * xp.ones_like(f)
+        terms = pairs, other * counted, other * other * counted, f * paired, f * f * paired, f * other
         by_step.append([term.sum(axis=(1, 2)) for term in terms])
     return [xp.stack(parts, axis=1) for parts in zip(*by_step, strict=True)]
 
