@@ -101,7 +101,7 @@ class DeviceMatcher:
         centred = frames.astype(np.float32) - xp.asarray(mean.astype(np.float32))[:, None, None]
         sums = overlap_moments(references, peak, of_right=False), overlap_moments(centred, peak, of_right=True)
         near = on_common_overlap(xp.asarray(found.around[:, 1:4, 1:4]), references, centred, peak, *sums)
-        offset, height = refine(to_host(near), self._settings.subpixel, self._settings.upsample)
+        offset, height = refine(to_host(near), self._settings.of_peak, self._settings.upsample)
         valid = np.isfinite(found.value)
         shift = np.where(valid[:, None], peak + offset, np.nan)
         score = np.where(valid, np.clip(height, -1.0, 1.0), np.nan)

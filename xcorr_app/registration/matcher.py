@@ -25,6 +25,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.device_matcher import DeviceMatcher
+from xcorr_app.registration.icgn import Template
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.settings import Settings
@@ -69,6 +70,11 @@ class PreparedReference:
         """Their summed-area tables, for matching on a device."""
         assert self._matcher.on_device is not None  # noqa: S101 - asked for by that matcher only
         return self._matcher.on_device.tables(self.values)
+
+    @cached_property
+    def template(self) -> Template:
+        """The images and their steepest-descent images, for refining shifts."""
+        return Template(self.values, self._matcher.kernel)
 
     @cached_property
     def slopes(self) -> ReferenceSlopes:
@@ -121,7 +127,7 @@ class Matcher:
         kernel: NDArray[np.float64] | None,
         xp: Any,
     ) -> None:
-        near = window.grown(max(radius_of(settings.subpixel), 2))
+        near = window.grown(max(radius_of(settings.of_peak), 2))
         self.kernel = kernel
         self._window = near if kernel is None else near.grown(RADIUS)
         self._searched = near
@@ -220,10 +226,10 @@ class Matcher:
         peak = np.stack([to_host(peaks.row) + first[0], to_host(peaks.column) + first[1]], axis=1)
         # The height of a plane that is weighted, or normalised otherwise, is no score.
         plain = self.kernel is None and settings.normalization == "zncc"
-        near = neighbourhoods(planes.searched, peaks.row, peaks.column, radius_of(settings.subpixel))
-        if plain and radius_of(settings.subpixel) == 1:
+        near = neighbourhoods(planes.searched, peaks.row, peaks.column, radius_of(settings.of_peak))
+        if plain and radius_of(settings.of_peak) == 1:
             near = self._on_common_overlap(near, planes, peaks, peak)
-        offset, height = refine(near, settings.subpixel, settings.upsample)
+        offset, height = refine(near, settings.of_peak, settings.upsample)
         around = to_host(neighbourhoods(planes.scores, peaks.row, peaks.column, 2))
         next_to = neighbourhoods(planes.searched, peaks.row, peaks.column, 1)
         # Inside the window nothing is higher than the peak: what is lies beyond.
