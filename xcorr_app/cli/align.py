@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 )
 @options.max_shift("a quarter of the frame")
 @options.normalization
-@options.subpixel("How the peak is located between whole pixels.")
+@options.subpixel(
+    "How the peak is located between whole pixels; icgn refines gaussian over the whole overlap, for clean, finely "
+    "textured images.",
+    choices.ALIGN_SUBPIXEL_METHODS,
+)
 @click.option(
     "--upsample",
     type=click.IntRange(1, 10_000),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 NORMALIZATIONS = ("zncc", "none", "phase")
 SUBPIXEL_METHODS = ("gaussian", "dft", "quadratic", "parabolic", "none")
+ALIGN_SUBPIXEL_METHODS = (*SUBPIXEL_METHODS, "icgn")
 REFERENCES = ("first", "last", "mean", "median", "previous", "template")
 WEIGHTINGS = ("auto", "none")
 INTERPOLATIONS = ("nearest", "linear", "cubic", "fourier")

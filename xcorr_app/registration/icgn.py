@@ -1,13 +1,13 @@
 """Sub-pixel shifts over the whole overlap: inverse-compositional Gauss-Newton, from an ordinary estimate.
 
-A fit to 3 x 3 values of a correlation plane knows the shape of the peak only as far as a polynomial goes: on clean, fine
-speckle it is off by up to 0.02 pixels. Here the frame is interpolated at the shift, and the shift corrected until no
+A fit to 3 x 3 values of a correlation plane knows the shape of the peak only as far as a polynomial goes: on clean,
+fine speckle it is off by up to 0.02 pixels. Here the frame is interpolated at the shift, and the shift corrected until no
 first-order change would bring the frame nearer to the reference, whatever its gain and offset: the zero-mean normalised
 sum of squared differences. The steepest-descent images and the Hessian are those of the reference and stay the same, so
 that a step is one interpolation and four sums (Baker and Matthews 2001, doi 10.1109/CVPR.2001.990652, and 2004, doi
 10.1023/B:VISI.0000011205.11775.fd; for strain measurement Pan, Li and Tong 2013, doi 10.1007/s11340-013-9717-6).
-Cubic splines would leave an error of 0.004 pixels on such speckle, and quintic ones 0.001; interpolation is by a sinc of
-17 taps under a Kaiser window. Slopes are fourth-order central differences, as usual: noise and what lies near the
+Cubic splines would leave an error of 0.004 pixels on such speckle, and quintic ones 0.001; interpolation is by a sinc
+of 17 taps under a Kaiser window. Slopes are fourth-order central differences, as usual: noise and what lies near the
 Nyquist frequency, where no interpolation is right, weigh less in them than in exact ones.
 
 Where frequencies are weighted (:mod:`xcorr_app.correlation.weighting`), the steepest-descent images are smoothed by the
@@ -16,9 +16,7 @@ weighting's kernel: the shift found is then the maximum of the weighted plane it
 
 from __future__ import annotations
 
-import importlib
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -143,11 +141,9 @@ class _Problem:
         y, x = (_on_device(side, images[0]) for side in sides)
         pixels = sides[0].sum(axis=1) * sides[1].sum(axis=1)
         count = np.maximum(pixels, 1).astype(np.float64)
-        plain = np.stack([_sum(image, y, x) for image in images], axis=1)
-        means = np.stack([_sum(image, y, x) for image in weighted], axis=1)
-        products = np.stack(
-            [np.stack([_sum(one * other, y, x) for other in images], axis=1) for one in weighted], axis=1
-        )
+        factors = [*images, *weighted, *(one * other for one in weighted for other in images)]
+        sums = to_host(array_namespace(y).stack([_sum(factor, y, x) for factor in factors], axis=1))
+        plain, means, products = sums[:, :3], sums[:, 3:6], sums[:, 6:].reshape(-1, 3, 3)
         # Without means: constants take no part.
         products = products - means[:, :, None] * plain[:, None, :] / count[:, None, None]
         power = products[:, 0, 0]
@@ -178,7 +174,9 @@ def _weighted_sums(
 ) -> NDArray[np.float64]:
     """Sums (k, 4) over the overlap of frames at their places: plain, times each of the weighted images."""
     values = _along(_along(frames, taps[0], 1), taps[1], 2)
-    return np.stack([_sum(values, y, x), *(_sum(values * image, y, x) for image in weighted)], axis=1)
+    sums = [_sum(values, y, x), *(_sum(values * image, y, x) for image in weighted)]
+    found: NDArray[np.float64] = to_host(array_namespace(values).stack(sums, axis=1))
+    return found
 
 
 def _chosen(
@@ -259,8 +257,7 @@ def _on_device(side: NDArray[np.bool_], like: Array) -> Array:
     return array_namespace(like).asarray(side.astype(like.dtype))
 
 
-def _sum(images: Array, y: Array, x: Array) -> NDArray[np.float64]:
+def _sum(images: Array, y: Array, x: Array) -> Array:
     """Sums (n,) of images (1 or n, h, w) over the rows and columns of weight one."""
     by_row = (images @ x[:, :, None])[:, :, 0].astype(np.float64)
-    sums: NDArray[np.float64] = to_host((by_row * y).sum(axis=1))
-    return sums
+    return (by_row * y).sum(axis=1)
