@@ -103,7 +103,7 @@ if TYPE_CHECKING:
     default="interpolate",
     show_default=True,
     help="Frames whose shift is not to be trusted: moved by what lies between trusted neighbours in time, moved as "
-    "measured all the same, or left in place.",
+    "measured all the same, left in place, or dropped from the written stack.",
 )
 @click.option("--move-doubtful", is_flag=True, hidden=True, help="Older name of --doubtful apply.")
 @click.option(
