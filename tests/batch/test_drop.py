@@ -42,10 +42,8 @@ def test_the_written_stack_holds_the_others(tmp_path, resume):
     for t, row in enumerate(rows):
         applied = (row["applied_dy"], row["applied_dx"])
         assert applied == ((row["dy"], row["dx"]) if t in KEPT else ("", ""))
-    assert (
-        "2 frames without a shift to trust: dropped from the written stack, which holds frames 0-1, 3, 5"
-        in ended.stdout
-    )
+    told = "2 frames without a shift to trust: dropped from the written stack, which holds frames 0-1, 3, 5"
+    assert told in ended.stdout
     assert ended.stdout.count("dropped") >= 3
     assert (out / "m" / "m_aligned.tif").read_bytes() == written
     np.testing.assert_array_equal(
@@ -88,7 +86,7 @@ def test_every_channel_and_what_is_said_of_time(tmp_path, write):
     [
         (((0, 0), (1, 1), (2, 2), (8, 0)), 2.5, (3,)),
         (((0, 0), (8, 0), (2, 2), (-8, 0)), 5.0, (2,)),
-        (((0, 0), (8, 0), (0, 9)), None, ()),
+        (((0, 0), (8, 0), (0, 8)), None, ()),
     ],
 )
 def test_time_between_frames_that_are_equally_far_apart(tmp_path, write, places, increment, sizes):

@@ -25,8 +25,8 @@ def applied_shifts(
     the ends (``interpolate``), taken all the same (``apply``, which interpolates only where there is none), zero
     (``leave``), or NaN (``drop``: the frame is to be left out). Where none can be taken, all are zero, or NaN.
     """
-    known: NDArray[np.bool_] = np.isfinite(measured).all(axis=1)
-    taken: NDArray[np.bool_] = known if check_policy(policy) == "apply" else known & trusted
+    known = np.isfinite(measured[:, 0]) & np.isfinite(measured[:, 1])
+    taken = known if check_policy(policy) == "apply" else known & trusted
     if policy == "drop":
         return np.where(taken[:, None], measured, np.nan)
     if policy == "leave" or not taken.any():

@@ -48,10 +48,11 @@ def move_stack(
     """Move all planes of all channels by (count, 2) pixels and write them to `target`, if any.
 
     Frames whose shift is NaN are left out. Planes of the measured channel are added to `projections`; damaged planes of
-    frames in `unreadable` become zeros. Where the device's memory does not suffice for a single plane, the CPU moves the rest.
+    frames in `unreadable` become zeros. Where the device's memory does not suffice for a single plane, the CPU moves
+    the rest.
     """
     source = frames.source
-    kept: NDArray[np.bool_] = np.isfinite(shifts).all(axis=1)
+    kept = np.isfinite(shifts[:, 0]) & np.isfinite(shifts[:, 1])
     if not kept.any():
         shifts, kept = np.zeros_like(shifts), np.ones_like(kept)
     metadata = source.metadata.with_frames(frames.axis, np.flatnonzero(kept).tolist())
