@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 import numpy as np
+import pytest
 import tifffile
 
 from xcorr_app import estimate_shifts
@@ -22,10 +23,13 @@ def read(paths):
     return np.stack([tifffile.imread(path) for path in paths])
 
 
-def test_speckle_moved_by_whole_pixels(shared_data):
+@pytest.mark.parametrize("max_shift", [None, 20])
+@pytest.mark.parametrize("method", ["gaussian", "quadratic", "parabolic"])
+def test_speckle_moved_by_whole_pixels(xp, shared_data, method, max_shift):
     folder = shared_data / "dice_pixel_shift"
     paths = in_natural_order(folder, "def_*.tif")
-    result = estimate_shifts(read([folder / "ref.tif", *paths]), verify="all")
+    stack = xp.asarray(read([folder / "ref.tif", *paths]))
+    result = estimate_shifts(stack, "first", max_shift, subpixel=method, verify="all")
     k = np.arange(len(paths) + 1)
     assert len(paths) == 15
     np.testing.assert_allclose(result.shifts, -np.stack([k, k], axis=1), atol=1e-4)
