@@ -9,7 +9,7 @@ from xcorr_app.correlation.common_overlap import on_common_overlap, overlap_mome
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.gpu.runtime.arrays import to_host
 
-PEAKS = np.array([(0, 0), (3, -2), (-4, 0), (0, 5), (-1, -1), (7, 6), (1, -9), (21, 2)])
+PEAKS = np.array([(0, 0), (3, -2), (-4, 0), (0, 5), (-1, -1), (7, 6), (1, -9), (14, 2)])
 
 
 def pair(left, right, dy, dx):
@@ -26,28 +26,29 @@ def score(left, right):
     return (a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum())
 
 
-def around(left, right, dy=0, dx=0):
-    steps = (-1, 0, 1)
+def around(left, right, dy=0, dx=0, radius=1):
+    steps = range(-radius, radius + 1)
     return np.array([[score(*pair(left, right, dy + i, dx + j)) for j in steps] for i in steps])
 
 
-def measured(xp, left, right, peaks):
+def measured(xp, left, right, peaks, radius=1):
     lefts = np.broadcast_to(left, right.shape)
-    near = np.array([around(a, b, *peak) for a, b, peak in zip(lefts, right, peaks, strict=True)])
+    near = np.array([around(a, b, *peak, radius) for a, b, peak in zip(lefts, right, peaks, strict=True)])
     left, right = xp.asarray(left), xp.asarray(right)
-    sums = overlap_moments(left, peaks, of_right=False), overlap_moments(right, peaks, of_right=True)
+    sums = overlap_moments(left, peaks, radius, of_right=False), overlap_moments(right, peaks, radius, of_right=True)
     return near, to_host(on_common_overlap(xp.asarray(near), left, right, peaks, *sums))
 
 
 @pytest.mark.parametrize("references", [1, len(PEAKS)])
-def test_equals_the_correlation_of_the_crops(xp, rng, references):
+@pytest.mark.parametrize("radius", [1, 2, 5])
+def test_equals_the_correlation_of_the_crops(xp, rng, references, radius):
     left, right = rng.normal(size=(references, 25, 31)), rng.normal(size=(len(PEAKS), 25, 31))
     right[:, :3] += 4
     left[:, :, -2:] -= 6
-    near, found = measured(xp, left, right, PEAKS)
+    near, found = measured(xp, left, right, PEAKS, radius)
     lefts = np.broadcast_to(left, right.shape)
     crops = [pair(a, b, *peak) for a, b, peak in zip(lefts, right, PEAKS, strict=True)]
-    np.testing.assert_allclose(found, [around(*crop) for crop in crops], atol=1e-12)
+    np.testing.assert_allclose(found, [around(*crop, radius=radius) for crop in crops], atol=1e-12)
     np.testing.assert_array_equal(found[0], near[0])
     assert np.abs(found - near)[1:].max(axis=(1, 2)).min() > 1e-3
 
@@ -72,7 +73,7 @@ def test_parts_that_are_flat_or_too_small_keep_what_was_given(xp, rng):
     peaks = np.array([(3, 0), (11, 0)])
     near = rng.uniform(-0.9, 0.9, size=(2, 3, 3))
     near[1, 0, 0] = np.nan
-    sums = overlap_moments(left, peaks, of_right=False), overlap_moments(right, peaks, of_right=True)
+    sums = overlap_moments(left, peaks, 1, of_right=False), overlap_moments(right, peaks, 1, of_right=True)
     arrays = (xp.asarray(part) for part in (near, left, right))
     found = to_host(on_common_overlap(*arrays, peaks, *(xp.asarray(part) for part in sums)))
     np.testing.assert_array_equal(found[0, 0], near[0, 0])

@@ -99,7 +99,7 @@ class DeviceMatcher:
         peak = np.stack([found.row + self._window.dy_min, found.column + self._window.dx_min], axis=1)
         mean, power = moments[:, 0] / self._pixels, moments[:, 1] / self._pixels
         centred = frames.astype(np.float32) - xp.asarray(mean.astype(np.float32))[:, None, None]
-        sums = overlap_moments(references, peak, of_right=False), overlap_moments(centred, peak, of_right=True)
+        sums = overlap_moments(references, peak, 1, of_right=False), overlap_moments(centred, peak, 1, of_right=True)
         near = on_common_overlap(xp.asarray(found.around[:, 1:4, 1:4]), references, centred, peak, *sums)
         offset, height = refine(to_host(near), self._settings.of_peak, self._settings.upsample)
         valid = np.isfinite(found.value)

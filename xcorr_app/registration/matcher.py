@@ -16,7 +16,7 @@ from numpy.typing import DTypeLike, NDArray
 from xcorr_app.correlation.common_overlap import on_common_overlap
 from xcorr_app.correlation.engines import Operand, choose_engine, limits_of
 from xcorr_app.correlation.normalize import ZNCC, Overlaps
-from xcorr_app.correlation.peaks import Peaks, find_peaks, neighbourhoods, prefer
+from xcorr_app.correlation.peaks import find_peaks, neighbourhoods, prefer
 from xcorr_app.correlation.plane import phase_planes
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import radius_of, refine
@@ -34,6 +34,10 @@ from xcorr_app.registration.uncertainty import ReferenceSlopes
 
 _SMALLEST_WITH_TIES = 16
 """Rows and columns from which equal peaks mean a lattice."""
+
+
+_NEAR_RADIUS = 6
+"""Shifts to each side of a smoothed value beyond which what smooths it is all but zero."""
 
 
 class PreparedReference:
@@ -95,6 +99,8 @@ class Planes:
     overlap: Overlaps
     """Of the frames, over the whole window of the engine."""
     reference: PreparedReference
+    whole: Array
+    """The scores over that window."""
 
 
 class Matcher:
@@ -190,7 +196,7 @@ class Matcher:
             searched = searched.reshape(values.shape[0], *self._searched.shape)
         if self._settings.normalization != "zncc":
             searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)
-        return Planes(values, searched, scores[:, rim, rim], overlap, reference)
+        return Planes(values, searched, scores[:, rim, rim], overlap, reference, scores)
 
     def _plain_sums(self, sums: Array, reference: PreparedReference, frames: Array, overlap: Overlaps) -> Array:
         """Sums of images without their means, which bytes still have."""
@@ -227,8 +233,8 @@ class Matcher:
         # The height of a plane that is weighted, or normalised otherwise, is no score.
         plain = self.kernel is None and settings.normalization == "zncc"
         near = neighbourhoods(planes.searched, peaks.row, peaks.column, radius_of(settings.of_peak))
-        if plain and radius_of(settings.of_peak) == 1:
-            near = self._on_common_overlap(near, planes, peaks, peak)
+        if settings.normalization == "zncc" and radius_of(settings.of_peak) == 1:
+            near = self._on_common_overlap(near, planes, peak)
         offset, height = refine(near, settings.of_peak, settings.upsample)
         around = to_host(neighbourhoods(planes.scores, peaks.row, peaks.column, 2))
         next_to = neighbourhoods(planes.searched, peaks.row, peaks.column, 1)
@@ -243,14 +249,30 @@ class Matcher:
         next_to = to_host(next_to)
         return Match(peak, shift, score, to_host(peaks.ratio()), climbs, around, next_to, rating.z, rating.false_alarm)
 
-    def _on_common_overlap(self, near: Array, planes: Planes, peaks: Peaks, peak: NDArray[np.intp]) -> Array:
+    def _on_common_overlap(self, near: Array, planes: Planes, peak: NDArray[np.intp]) -> Array:
+        """Values around peaks, of the parts that overlap there; of a smoothed plane, as far as its kernel matters."""
+        radius = 1 if self.kernel is None else 1 + _NEAR_RADIUS
+        row, column = self._xp.asarray((peak - (self._window.dy_min, self._window.dx_min)).T)
         of_both = [
             self._xp.stack(
                 [
-                    neighbourhoods(self._xp.broadcast_to(sums, planes.scores.shape), peaks.row, peaks.column, 1)
+                    neighbourhoods(self._xp.broadcast_to(sums, planes.whole.shape), row, column, radius)
                     for sums in overlap
                 ]
             )
             for overlap in (planes.reference.overlap, planes.overlap)
         ]
-        return on_common_overlap(near, planes.reference.values, planes.values, peak, *of_both)
+        around = near if self.kernel is None else neighbourhoods(planes.whole, row, column, radius)
+        common = on_common_overlap(around, planes.reference.values, planes.values, peak, *of_both)
+        if self.kernel is None:
+            return common
+        change = self._xp.nan_to_num(common - around).reshape(peak.shape[0], -1)
+        return near + (change @ self._xp.asarray(_near_weights(self.kernel))).reshape(near.shape)
+
+
+def _near_weights(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights ((2 r + 1)^2, 9) by which values around a peak enter the 3 x 3 of the plane smoothed by the kernel."""
+    first, size = RADIUS - 1 - _NEAR_RADIUS, 3 + 2 * _NEAR_RADIUS
+    places = [slice(first - step, first - step + size) for step in (-1, 0, 1)]
+    weights: NDArray[np.float64] = np.stack([kernel[y, x].ravel() for y in places for x in places], axis=1)
+    return weights
