@@ -1,7 +1,7 @@
 """Correlation around a peak over one overlap: that of the peak itself.
 
-The overlap of two images at a shift one nearer to zero has a row more at either end than at the peak, and at a shift
-one farther off it has a row less: opposite neighbours of a peak do not compare the same pixels. Where images end in
+The overlap of two images at a shift one nearer to zero has a row more than at the peak, and one farther off a row less:
+opposite neighbours of a peak do not compare the same pixels. Where images end in
 something else than the scene (a frame, what a stage or a simulation filled in, vignetting) that tilts the peak: 0.005
 pixels where a speckle image was moved by whole pixels and filled with white. Of the two crops that lie on each other at
 the peak, opposite shifts compare the same pairs. Normalised correlation over their overlaps is the given one less the
@@ -15,6 +15,9 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
+_LINES, _COUNT = slice(None, -1), slice(-1, None)
+_BLOCKS = (_COUNT, _COUNT), (_COUNT, _LINES), (_LINES, _COUNT), (_LINES, _LINES)
+"""Of products of lines, and of the ones that count them: numbers of pairs, sums of either image, sums of products."""
 _LEAST_VARIANCE = 1e-4
 """Share of an overlap's sum of squares that must be left without the lines along its rim."""
 
@@ -141,26 +144,27 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
     present, counted = (xp.asarray(mask.astype(np.float64))[:, None, None] for mask in (inside, within))
     g = xp.take_along_axis(g, xp.broadcast_to(at, (*g.shape[:3], length + 2 * radius)), axis=3) * present
     f = f * counted
+    steps = 2 * radius + 1
+    # A further line counts what meets: ones where there is an element.
     ours = xp.concatenate([f, xp.broadcast_to(counted, (*f.shape[:2], 1, length))], axis=2)
-    theirs = xp.concatenate([g, xp.broadcast_to(present, (*g.shape[:2], 1, g.shape[3]))], axis=2).transpose(0, 1, 3, 2)
-    squares = ours * ours, theirs * theirs
-    both = has_f[..., None] * has_g[..., None, :]
-    meets = xp.asarray((line[:, None] + line == line[:, None, None]).reshape(radius, -1).T.astype(np.float64))
-    by_step = []
-    for step in range(2 * radius + 1):
-        part = slice(step, step + length)
-        sums, of_f2, of_g2 = (
-            a @ b
-            for a, b in (
-                (ours, theirs[:, :, part]),
-                (squares[0], theirs[:, :, part, -1:]),
-                (ours[:, :, -1:], squares[1][:, :, part]),
-            )
-        )
-        terms = [sums[..., -1:, -1:] * both, sums[..., -1:, :-1] * both, of_g2[..., :-1] * both]
-        terms += [sums[..., :-1, -1:] * both, of_f2[..., :-1, :] * both, sums[..., :-1, :-1] * both]
-        by_step.append([term.sum(axis=1).reshape(-1, radius * radius) @ meets for term in terms])
-    return [xp.stack(parts, axis=2) for parts in zip(*by_step, strict=True)]
+    theirs = xp.concatenate([g, xp.broadcast_to(present, (*g.shape[:2], 1, g.shape[3]))], axis=2)
+    moved = xp.stack([theirs[..., step : step + length] for step in range(steps)], axis=3)
+    every = moved.reshape(*moved.shape[:2], -1, length)
+    sums = (ours @ every.transpose(0, 1, 3, 2)).reshape(*moved.shape[:2], radius + 1, radius + 1, steps)
+    of_f2 = (ours * ours) @ moved[:, :, -1].transpose(0, 1, 3, 2)
+    of_g2 = ((every * every) @ counted.transpose(0, 1, 3, 2)).reshape(*moved.shape[:2], radius + 1, steps)
+    both = (has_f[..., None] * has_g[..., None, :])[..., None]
+    pairs, of_g, of_f, products = (sums[:, :, a, b] for a, b in _BLOCKS)
+    terms = (
+        pairs * both,
+        of_g * both,
+        of_g2[:, :, None, :-1] * both,
+        of_f * both,
+        of_f2[:, :, :-1, None] * both,
+        products,
+    )
+    meets = xp.asarray((line[:, None] + line == line[:, None, None]).reshape(radius, -1).astype(np.float64))
+    return [meets @ term.sum(axis=1).reshape(-1, radius * radius, steps) for term in terms]
 
 
 def _taken(images: Array, lines: NDArray[np.intp], axis: int) -> tuple[Array, Array]:
