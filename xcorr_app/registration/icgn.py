@@ -12,8 +12,9 @@ of 17 taps under a Kaiser window. Slopes are fourth-order central differences, a
 Nyquist frequency, where no interpolation is right, weigh less in them than in exact ones.
 
 Where frequencies are weighted (:mod:`xcorr_app.correlation.weighting`), the steepest-descent images are smoothed by the
-weighting's kernel: the shift found is then the maximum of the weighted plane itself, without a polynomial. So in noise
-it is about as good as the ordinary estimate, and worth its time for clean, finely textured images only.
+weighting's kernel: the shift found is then the maximum of the weighted plane itself, without a polynomial. In noise
+that is no better than the ordinary estimate (on synthetic spots and speckle 0.93 to 1.2 times its error): this is for
+clean, finely textured images.
 """
 
 from __future__ import annotations
