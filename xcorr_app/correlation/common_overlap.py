@@ -4,8 +4,9 @@ The overlap of two images at a shift one nearer to zero has a row more than at t
 opposite neighbours of a peak do not compare the same pixels. Where images end in something else than the scene (a
 frame, what a stage or a simulation filled in, vignetting) that tilts the peak: by 0.005 pixels where a speckle image
 was moved by whole pixels and filled with white, and by 0.012 where noise makes the peak's flanks count more. Of the two
-crops that lie on each other at the peak, opposite shifts compare the same pairs. Normalised correlation over their overlaps is the given one less the
-lines along the rim that only the larger overlaps have, so it costs a few lines of each image and no pass over them.
+crops that lie on each other at the peak, opposite shifts compare the same pairs. Normalised correlation over their
+overlaps is the given one less the lines along the rim that only the larger overlaps have, so it costs a few lines of
+each image and no pass over them.
 """
 
 from __future__ import annotations
