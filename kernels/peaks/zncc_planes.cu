@@ -1,8 +1,6 @@
 // Zero-mean normalised scores of all shifts, in double precision, from planes of plain sums and summed-area tables: NaN
 // where the overlap is too small or has no variance (zncc.cuh). A block takes a part of one plane, a thread every
-// THREADS-th of its shifts. With VARIANCES the centred sums of squares of both matrices over every overlap take the place of
-// the scores, those of all lefts before those of all rights; zero where rounding would decide.
-// Floor: one read of the sums and one write of the scores; the tables come from the cache.
+// THREADS-th of its shifts. Floor: one read of the sums and one write of the scores; the tables come from the cache.
 // Document: "Normalisation", which accompanies the chapter on definition-based cross-correlation.
 #define NORMALIZE 1
 #ifndef THREADS
@@ -10,9 +8,6 @@
 #endif
 #ifndef SHIFTS_A_THREAD
 #define SHIFTS_A_THREAD 4
-#endif
-#ifndef VARIANCES
-#define VARIANCES 0
 #endif
 #include "problem.cuh"
 #include "shared_tile.cuh"
@@ -36,13 +31,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         const int index = first + i * THREADS;
         if (index >= count) return;
         const int y = index / p.shifts_x, x = index - y * p.shifts_x;
-        if (VARIANCES) {
-            double covariance, left = 0.0, right = 0.0;
-            score.line(y).terms(0.0, x, covariance, left, right);
-            scores[plane + index] = left > score.left.least_variance ? left : 0.0;
-            scores[(long long)p.pairs * count + plane + index] = right > score.right.least_variance ? right : 0.0;
-        } else {
-            scores[plane + index] = score.line(y).exact(sums[plane + index], x);
-        }
+        scores[plane + index] = score.line(y).exact(sums[plane + index], x);
     }
 }

@@ -21,6 +21,7 @@ from xcorr_app.registration import doubt, settings, strategies
 def test_choices() -> None:
     assert plane.NORMALIZATIONS == choices.NORMALIZATIONS
     assert subpixel.METHODS == choices.SUBPIXEL_METHODS
+    assert settings.SUBPIXEL == choices.ALIGN_SUBPIXEL_METHODS
     assert strategies.REFERENCES == choices.REFERENCES
     assert settings.WEIGHTINGS == choices.WEIGHTINGS
     assert tuple(align_options.INTERPOLATIONS) == choices.INTERPOLATIONS

@@ -78,9 +78,10 @@ def test_options_of_one_name_take_the_same_values():
     align, correlate = (
         {option.name: option for option in command_of((name,)).params} for name in ("align", "correlate")
     )
-    # align verifies a number of frames, correlate every plane or none.
-    common = set(align) & set(correlate) - {"verify"}
-    assert {"max_shift", "normalization", "subpixel", "engine", "variant", "device", "tolerance"} <= common
+    # align verifies a number of frames, correlate every plane or none; only align has images to refine a shift on.
+    assert align["subpixel"].type.choices == (*correlate["subpixel"].type.choices, "icgn")
+    common = set(align) & set(correlate) - {"verify", "subpixel"}
+    assert {"max_shift", "normalization", "engine", "variant", "device", "tolerance"} <= common
     for name in common:
         ours, theirs = (
             (option.opts, option.type.to_info_dict(), option.default, option.required)

@@ -18,6 +18,8 @@ from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.registration.rated_peaks import Planes, find_rated_peaks
 from xcorr_app.registration.significance import Spread, rated, strides_of
 
+NO = (None,) * 4
+
 
 def on_host(folder, planes, scores, box, tied, *, fisher):
     """What `rate_peaks` does on a device."""
@@ -62,7 +64,7 @@ def test_peaks_and_what_they_are_rated_by(host_builds, rng, shape, fisher):
     box = slice(2, shape[0] - 2), slice(2, shape[1] - 2)
     tied = np.tile([shape[0] // 2, shape[1] // 2], (5, 1))
     planes[4, *tied[4]] = planes[4].max()
-    expected = find_rated_peaks(Planes(planes, planes, planes, None, None), box, tied, plain=fisher)
+    expected = find_rated_peaks(Planes(planes, planes, planes, *NO), box, tied, plain=fisher)
     found, rating = on_host(host_builds, planes, planes, box, tied, fisher=fisher)
     same(found, rating, expected)
     assert (found.row[4], found.column[4]) == tuple(tied[4])
@@ -72,7 +74,7 @@ def test_smoothed_planes_have_their_scores_beside_them(host_builds, rng):
     scores = np.clip(rng.normal(scale=0.3, size=(4, 45, 51)), -1, 1)
     searched = random_planes(rng, (4, 21, 27))
     box = slice(2, 19), slice(2, 25)
-    expected = find_rated_peaks(Planes(searched, searched, scores, None, None), box, None, plain=False)
+    expected = find_rated_peaks(Planes(searched, searched, scores, *NO), box, None, plain=False)
     found, rating = on_host(host_builds, searched, scores, box, None, fisher=False)
     same(found, rating, expected)
 
@@ -106,22 +108,3 @@ def test_scores_of_planes(host_builds, rng, sums, values, batch):
         expected = zncc(planes[pair], *(tuple(a[k] for a in side) for side, k in ((of_left, i), (of_right, j))))
         np.testing.assert_allclose(scores[pair], expected, atol=2e-6)
         assert np.isfinite(expected).any()
-
-
-def test_variances_of_overlaps(host_builds, rng):
-    shapes, window = ((31, 37), (29, 40)), ShiftWindow(-6, 7, -9, 8)
-    problem = Problem(*shapes, (window.dy_min, window.dx_min), window.shape, 1, 3, 3)
-    images = [rng.normal(size=(n, *shape)).astype(np.float32) for n, shape in zip((1, 3), shapes, strict=True)]
-    images[1][0, :, :20] = 0
-    edges = OverlapEdges.of(problem)
-    sides = (edges.left_rows, edges.left_columns), (edges.right_rows, edges.right_columns)
-    tables = [tables_on_host(host_builds, image, *side) for image, side in zip(images, sides, strict=True)]
-    launch = zncc_planes_launch(problem, "float32", "float32", variances=True)
-    found = guarded(np.full((2, 3, *window.shape), np.nan))
-    arrays = guarded(np.zeros(1, np.float32)), *tables, edges.rows, edges.columns, found
-    sizes = [size.size for side in sides for size in side]
-    run_kernel(host_builds, launch, arrays, (*problem.arguments(), *launch.extra, *sizes, least_overlap(*shapes, 0.4)))
-    assert guards_are_whole(found)
-    zncc = ZNCC(*shapes, window, 0.4, np)
-    for k, expected in enumerate((zncc.left(images[0])[1], zncc.right(images[1])[1])):
-        np.testing.assert_allclose(found[k], np.broadcast_to(expected, found[k].shape), rtol=1e-5, atol=1e-4)

@@ -22,6 +22,7 @@ TRUSTED = np.array([False, True, False, False, True, False])
         ("interpolate", [(1, 2), (1, 2), (2, 4), (3, 6), (4, 8), (4, 8)]),
         ("apply", [(50, 50), (1, 2), (-70, 9), (-33, 8.5), (4, 8), (4, 8)]),
         ("leave", [(0, 0), (1, 2), (0, 0), (0, 0), (4, 8), (0, 0)]),
+        ("drop", [(np.nan, np.nan), (1, 2), (np.nan, np.nan), (np.nan, np.nan), (4, 8), (np.nan, np.nan)]),
     ],
 )
 def test_policies(policy, expected):
@@ -51,12 +52,13 @@ def test_where_nothing_is_trusted_nothing_moves():
     for policy in ("interpolate", "leave"):
         assert not applied_shifts(MEASURED, none, policy).any()
     np.testing.assert_array_equal(applied_shifts(MEASURED, none, "apply")[:3], MEASURED[:3])
-    for policy in POLICIES:
+    for policy in ("interpolate", "apply", "leave"):
         assert not applied_shifts(np.full((3, 2), np.nan), none[:3], policy).any()
+    assert np.isnan(applied_shifts(MEASURED, none, "drop")).all()
 
 
 def test_other_policies_are_refused():
-    with pytest.raises(ArgumentError, match="interpolate, apply, leave"):
+    with pytest.raises(ArgumentError, match="interpolate, apply, leave, drop"):
         applied_shifts(MEASURED, TRUSTED, "guess")
 
 

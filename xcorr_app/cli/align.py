@@ -27,7 +27,11 @@ if TYPE_CHECKING:
 )
 @options.max_shift("a quarter of the frame")
 @options.normalization
-@options.subpixel("How the peak is located between whole pixels.")
+@options.subpixel(
+    "How the peak is located between whole pixels; icgn refines gaussian over the whole overlap, for clean, finely "
+    "textured images.",
+    choices.ALIGN_SUBPIXEL_METHODS,
+)
 @click.option(
     "--upsample",
     type=click.IntRange(1, 10_000),
@@ -99,7 +103,7 @@ if TYPE_CHECKING:
     default="interpolate",
     show_default=True,
     help="Frames whose shift is not to be trusted: moved by what lies between trusted neighbours in time, moved as "
-    "measured all the same, or left in place.",
+    "measured all the same, left in place, or dropped from the written stack.",
 )
 @click.option("--move-doubtful", is_flag=True, hidden=True, help="Older name of --doubtful apply.")
 @click.option(

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 NORMALIZATIONS = ("zncc", "none", "phase")
 SUBPIXEL_METHODS = ("gaussian", "dft", "quadratic", "parabolic", "none")
+ALIGN_SUBPIXEL_METHODS = (*SUBPIXEL_METHODS, "icgn")
 REFERENCES = ("first", "last", "mean", "median", "previous", "template")
 WEIGHTINGS = ("auto", "none")
 INTERPOLATIONS = ("nearest", "linear", "cubic", "fourier")
 BORDERS = ("constant", "nearest", "crop")
-DOUBTFUL = ("interpolate", "apply", "leave")
+DOUBTFUL = ("interpolate", "apply", "leave", "drop")
 FORMS = ("one-to-one", "one-to-many", "n-to-mn", "n-to-m")
 
 ENGINES = ("fft", "direct", "tensor", "definition")

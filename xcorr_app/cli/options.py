@@ -172,11 +172,9 @@ def max_shift(default: str) -> Decorator:
     )
 
 
-def subpixel(text: str) -> Decorator:
+def subpixel(text: str, methods: tuple[str, ...] = choices.SUBPIXEL_METHODS) -> Decorator:
     """Add the option for the sub-pixel method, explained by `text`."""
-    return click.option(
-        "--subpixel", type=click.Choice(choices.SUBPIXEL_METHODS), default="gaussian", show_default=True, help=text
-    )
+    return click.option("--subpixel", type=click.Choice(methods), default="gaussian", show_default=True, help=text)
 
 
 def min_overlap(text: str) -> Decorator:

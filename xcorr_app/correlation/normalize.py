@@ -19,10 +19,14 @@ from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
+from xcorr_app.correlation.common_overlap import on_common_overlap
 from xcorr_app.correlation.overlap import OverlapSums, overlap_counts
+from xcorr_app.correlation.peaks import neighbourhoods
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.common_overlap import common_overlap
 from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.arrays import Array
@@ -38,9 +42,6 @@ are taken from."""
 _RELATIVE_VARIANCE = {np.dtype(np.float32): 1e-4, np.dtype(np.float64): 1e-10}
 _RELATIVE_TO_SQUARES = 1e-14
 """The same for integers, whose sums are exact, relative to the sum of squares with the mean in it."""
-
-_LEAST_CLEAN = 0.02
-"""Share of an image's variance that is taken for the scene at least."""
 
 
 def least_overlap(left_shape: tuple[int, int], right_shape: tuple[int, int], min_overlap: float) -> int:
@@ -108,32 +109,35 @@ class ZNCC:
         score = covariance / self._xp.sqrt(self._xp.where(invalid, 1.0, product))
         return self._xp.where(invalid, np.nan, self._xp.clip(score, -1.0, 1.0))
 
-    def of_clean(self, scores: Array, overlaps: tuple[Overlaps, Overlaps], clean: tuple[Array, Array]) -> Array:
-        """Return scores over the root of the variance that is not white noise, as a share of its mean over the window.
+    def on_common_overlap(
+        self,
+        around: Array,
+        images: tuple[Array, Array],
+        overlaps: tuple[Overlaps, Overlaps],
+        peak: NDArray[np.intp],
+        element: tuple[Array, Array],
+    ) -> Array:
+        """Return scores around peaks over one overlap, that of the peak.
 
-        Noise adds to the variance of every overlap alike, but a bright spot that enters at its edge adds to the
-        products as well as to the variance. So scores of noisy images rise towards overlaps of much variance, which
-        shifts their peak by as much as the noise does; divided by the clean variance they do not.
+        See :func:`xcorr_app.correlation.common_overlap.on_common_overlap`.
 
         Parameters
         ----------
-        scores : ndarray, shape (n, ny, nx)
-        overlaps : (Overlaps, Overlaps)
-            Of the left matrices, which may be one for all, and of the right.
-        clean : (ndarray, ndarray)
-            Fraction (n) of the variance of each matrix that is not white noise.
+        around : ndarray, shape (n, 2 r + 1, 2 r + 1)
+            Scores, each over its own overlap.
+        images, overlaps : (left, right)
+            Matrices (1 or n, h, w) of one shape and what :meth:`left` and :meth:`right` return of them.
+        peak : ndarray of int, shape (n, 2)
+            Shifts in the middle of `around`, on the host.
+        element : (rows, columns)
+            Indices (n,) of the peaks in planes over the window.
         """
-        xp, factor = self._xp, 1.0
-        known = xp.isfinite(scores)
-        for (_, squares), share in zip(overlaps, clean, strict=True):
-            variance = squares.reshape(-1, *squares.shape[-2:]) / self._counts
-            mean = xp.where(known, variance, 0.0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
-            # The noise must not take all of it, whatever its estimate is off by.
-            noise = (mean * (1.0 - xp.maximum(share, _LEAST_CLEAN)))[:, None, None]
-            factor = factor * variance / xp.maximum(variance - noise, 0.5 * _LEAST_CLEAN * variance + (variance <= 0))
-        factor = xp.sqrt(factor)
-        mean = xp.where(known, factor, 0.0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
-        return scores * factor / xp.where(mean > 0, mean, 1.0)[:, None, None]
+        xp, radius, count = self._xp, around.shape[1] // 2, around.shape[0]
+        moments = [
+            xp.stack([neighbourhoods(xp.broadcast_to(s, (count, *s.shape[-2:])), *element, radius) for s in overlap])
+            for overlap in overlaps
+        ]
+        return on_common_overlap(around, *images, peak, *moments)
 
     def without_means(self, sums: Array, left: Overlaps, right: Overlaps, means: tuple[Array, Array]) -> Array:
         """Return what plain sums would be had every matrix lost its mean before; `means` broadcast to `sums`."""
@@ -187,20 +191,28 @@ class DeviceZNCC(ZNCC):
         self._start(self._xp.ascontiguousarray(sums), (left, right), scores)
         return scores
 
-    def of_clean(self, scores: Array, overlaps: tuple[Overlaps, Overlaps], clean: tuple[Array, Array]) -> Array:
-        """Return what `ZNCC.of_clean` does."""
+    def on_common_overlap(
+        self,
+        around: Array,
+        images: tuple[Array, Array],
+        overlaps: tuple[Overlaps, Overlaps],
+        peak: NDArray[np.intp],
+        element: tuple[Array, Array],
+    ) -> Array:
+        """Return what `ZNCC.on_common_overlap` does."""
         if not all(isinstance(each, _Tables) for each in overlaps):
-            return super().of_clean(scores, overlaps, clean)
-        variances = self._xp.empty((2, *scores.shape))
-        self._start(scores, overlaps, variances, variances=True)
-        return super().of_clean(scores, ((None, variances[0]), (None, variances[1])), clean)
+            return super().on_common_overlap(around, images, overlaps, peak, element)
+        count, lefts = around.shape[0], images[0].shape[0]
+        problem = replace(self._one, lefts=lefts, rights=count, rights_per_left=count // lefts)
+        left, right = (each.tables for each in overlaps)
+        return common_overlap(around, *images, peak, problem, (self._tables, left, right))
 
-    def _start(self, sums: Array, overlaps: tuple[_Tables, _Tables], out: Array, *, variances: bool = False) -> None:
+    def _start(self, sums: Array, overlaps: tuple[_Tables, _Tables], out: Array) -> None:
         left, right = overlaps
         pairs = sums.size // math.prod(self._one.plane_shape)
         lefts, rights = left.tables.shape[0], right.tables.shape[0]
         problem = replace(self._one, lefts=lefts, rights=rights, rights_per_left=pairs // lefts)
-        launch = zncc_planes_launch(problem, name_of(sums.dtype), left.dtype, variances=variances)
+        launch = zncc_planes_launch(problem, name_of(sums.dtype), left.dtype)
         tables = left.tables, right.tables, self._tables.rows, self._tables.columns
         numbers = (*problem.arguments(), *launch.extra, *self._tables.sizes, self._least)
         start(launch, (sums, *tables, out), numbers)

@@ -92,6 +92,8 @@ def build_imagej(metadata: StackMetadata) -> bytes:
     for key, number in (("spacing", metadata.z_step), ("finterval", metadata.time_increment)):
         if number is not None and _positive(lines.get(key)) != number:
             lines[key] = repr(float(number))
+        if number is None and metadata.kept is not None and key == {"T": "finterval", "Z": "spacing"}[metadata.kept[0]]:
+            lines.pop(key, None)
     if metadata.time_unit not in (None, "sec") and "finterval" in lines:
         lines["tunit"] = str(metadata.time_unit)
     lines.setdefault("loop", "false")

@@ -138,6 +138,8 @@ def _calibrate(pixels: ET.Element, metadata: StackMetadata) -> None:
                 pixels.set(name, repr(float(value)))
             if unit is not None:
                 pixels.set(f"{name}Unit", unit)
+        elif metadata.kept is not None and name == {"T": "TimeIncrement", "Z": "PhysicalSizeZ"}[metadata.kept[0]]:
+            pixels.attrib.pop(name, None)
 
 
 def _renew_children(pixels: ET.Element, metadata: StackMetadata, space: str) -> None:
@@ -145,6 +147,11 @@ def _renew_children(pixels: ET.Element, metadata: StackMetadata, space: str) -> 
     channels = [child for child in pixels if _local(child) == "Channel"]
     limits = {"TheT": sizes["T"], "TheZ": sizes["Z"], "TheC": sizes["C"]}
     for child in list(pixels):
+        if metadata.kept is not None and _local(child) == "Plane":
+            axis, kept = metadata.kept
+            number = int(child.get(f"The{axis}", "0"))
+            # What was said of a frame is said of it where it is now; of one that was left out, nowhere.
+            child.set(f"The{axis}", str(kept.index(number) if number in kept else sizes[axis]))
         beyond = _local(child) == "Plane" and any(int(child.get(name, "0")) >= size for name, size in limits.items())
         if beyond or child in channels or _local(child) in ("BinData", "TiffData", "MetadataOnly"):
             pixels.remove(child)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, NamedTuple, Protocol, Self
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
 
@@ -80,6 +82,8 @@ class StackMetadata:
         One name a channel, or empty.
     tiff
         Tags to write back unchanged; None for PNG and for arrays.
+    kept
+        Axis, and numbers along it of the frames of the input that are here; None where all are.
     """
 
     axes: str
@@ -94,6 +98,7 @@ class StackMetadata:
     time_unit: str | None = None
     channel_names: tuple[str, ...] = ()
     tiff: TiffTags | None = None
+    kept: tuple[Literal["T", "Z"], tuple[int, ...]] | None = None
 
     def __post_init__(self) -> None:
         if (
@@ -131,6 +136,32 @@ class StackMetadata:
     def with_plane_shape(self, height: int, width: int) -> StackMetadata:
         """Return the same stack with planes of another size, as after cropping."""
         return replace(self, shape=(*self.shape[:-2], height, width))
+
+    def with_frames(self, axis: Literal["T", "Z"], frames: Sequence[int]) -> StackMetadata:
+        """Return the stack of some of its frames, at least one; a distance in time or Z that has no one value goes."""
+        if len(frames) == self.sizes[axis]:
+            return self
+        sizes = {name: size for name, size in zip(self.axes, self.shape, strict=True) if name != axis}
+        if len(frames) > 1:
+            sizes |= {axis: len(frames)}
+        axes = "".join(name for name in self.axes if name in sizes)
+        steps = {after - before for before, after in pairwise(frames)}
+        step = steps.pop() if len(steps) == 1 else None
+        name = {"T": "time_increment", "Z": "z_step"}[axis]
+        distance = getattr(self, name)
+        changes: dict[str, Any] = {name: distance * step if distance and step else None, "kept": (axis, tuple(frames))}
+        return replace(self, axes=axes, shape=tuple(sizes[name] for name in axes), **changes)
+
+
+def runs_of(numbers: Sequence[int]) -> str:
+    """``0-4, 6, 8-11``."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1][1:] = [number]
+        else:
+            runs.append([number])
+    return ", ".join("-".join(map(str, run)) for run in runs)
 
 
 def make_metadata(sizes: dict[str, int], order: str, dtype: np.dtype, kind: Kind) -> StackMetadata:

@@ -22,7 +22,7 @@ from xcorr_app.io.atomic import atomic_path
 from xcorr_app.io.imagej import build_imagej, is_imagej, parse_imagej, pixel_size
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.ome import build_ome, is_ome
-from xcorr_app.io.source import Resolution, StackMetadata, TiffTags
+from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
 from xcorr_app.io.tiff_scan import scan_tiff
 from xcorr_app.io.tifffile_shape import build_shaped, is_shaped
 
@@ -36,6 +36,7 @@ _CLASSIC_BYTES = 2**32 - 2**25
 _BYTES_PER_DIRECTORY = 512
 _SOFTWARE = "xcorr"
 _NO_UNIT = 1
+_DOCUMENT_NAME = 269
 
 
 def open_output(path: Path) -> BinaryIO:
@@ -137,12 +138,17 @@ class StackWriter:
         }
         if tags.colormap is not None:
             arguments["colormap"] = np.array(tags.colormap, np.uint16).reshape(3, -1)
+        if first and metadata.kept is not None:
+            axis, kept = metadata.kept
+            name = f"frames {runs_of(kept)} of the input along {axis}"
+            arguments["extratags"] = [(_DOCUMENT_NAME, 2, 0, name, True)]
         if resolution is not None:
             arguments["resolution"] = (resolution.x, resolution.y)
             arguments["resolutionunit"] = resolution.unit
         if first and metadata.kind == "imagej" and tags.imagej is not None and self._labels_fit():
             counts, block = tags.imagej
             arguments["extratags"] = [
+                *arguments.get("extratags", ()),
                 (50838, 4, len(counts), counts, True),
                 (50839, 1, len(block), block, True),
             ]

@@ -63,7 +63,7 @@ def why_planes(settings: Settings, plane_shape: tuple[int, int], limits: DeviceL
         return f"normalization is {settings.normalization}"
     if weighted:
         return "frequencies are weighted"
-    if radius_of(settings.subpixel) > 1:
+    if radius_of(settings.of_peak) > 1:
         return f"sub-pixel method {settings.subpixel} looks farther than the nearest shifts"
     if not finds_peaks(plane_shape, limits):
         return "the window's scores do not fit the shared memory of a block"

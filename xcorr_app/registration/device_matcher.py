@@ -8,7 +8,7 @@ other engines: a frame whose peak lies there, or whose values would round badly,
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -20,8 +20,10 @@ from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.common_overlap import common_overlap
 from xcorr_app.gpu.peaks.records import PeakRecords
-from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.peaks.summed_area import tables_for
+from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
@@ -29,6 +31,7 @@ from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
 
+_FRAMES_OF_TABLES = 64
 _FROM_EDGE = 2
 """Shifts that the 5 x 5 values around a peak reach to each side."""
 _LARGEST_OFFSET = 1e3
@@ -75,7 +78,7 @@ class DeviceMatcher:
         self._window, self._settings = window, settings
         self._pixels = shape[0] * shape[1]
         first = (window.dy_min, window.dx_min)
-        problem = Problem(shape, shape, first, window.shape)
+        self._problem = problem = Problem(shape, shape, first, window.shape)
         least = least_overlap(shape, shape, settings.min_overlap)
         self._finder = _finder(current_device(), problem, least, settings.kernel_options, engine)
         self._tensor = engine == "tensor"
@@ -102,7 +105,9 @@ class DeviceMatcher:
             # The rival is known in fp16, and must not decide whether a peak is ambiguous.
             undecided |= np.abs(found.value - AMBIGUOUS_RATIO * found.rival) < AMBIGUOUS_RATIO * FP16_ERROR
         peak = np.stack([found.row + self._window.dy_min, found.column + self._window.dx_min], axis=1)
-        offset, height = refine(found.around[:, 1:4, 1:4], self._settings.subpixel, self._settings.upsample)
+        mean, power = moments[:, 0] / self._pixels, moments[:, 1] / self._pixels
+        near = self._on_common_overlap(found.around[:, 1:4, 1:4], references, frames, peak, (tables, whole), xp)
+        offset, height = refine(to_host(near), self._settings.of_peak, self._settings.upsample)
         valid = np.isfinite(found.value)
         shift = np.where(valid[:, None], peak + offset, np.nan)
         score = np.where(valid, np.clip(height, -1.0, 1.0), np.nan)
@@ -112,11 +117,38 @@ class DeviceMatcher:
         inside = np.zeros(peak.shape[0], dtype=bool)
         unknown = np.full((2, peak.shape[0]), np.nan)
         match = Match(peak, shift, score, ratio, inside, found.around, found.around[:, 1:4, 1:4], *unknown)
-        mean, power = moments[:, 0] / self._pixels, moments[:, 1] / self._pixels
         variance = power - mean * mean
         lowest, highest = _PLAIN_RANGE
         plain = (power >= lowest**2) & (power <= highest**2) & (mean * mean <= _LARGEST_OFFSET**2 * variance)
         return Found(match, np.flatnonzero(undecided | self._near_edge(found) | ~plain), variance)
+
+    def _on_common_overlap(
+        self,
+        near: NDArray[np.float64],
+        references: Array,
+        frames: Array,
+        peak: NDArray[np.intp],
+        tables: tuple[Array, Array],
+        xp: Any,
+    ) -> Array:
+        """Scores (n, 3, 3) around peaks, of the parts that overlap there; `tables` are those of both sides."""
+        lefts, count = references.shape[0], frames.shape[0]
+        of_left, of_right = tables
+        makes = tables_for(self._problem)
+        scores = xp.asarray(near)
+        if of_right.shape[1:3] == makes.sizes[2:]:
+            problem = replace(self._problem, lefts=lefts, rights=count, rights_per_left=count // lefts)
+            return common_overlap(scores, references, frames, peak, problem, (makes, of_left, of_right))
+        # Where tables of all frames take too much memory, those of a few at a time.
+        for start in range(0, count, _FRAMES_OF_TABLES):
+            part = slice(start, min(start + _FRAMES_OF_TABLES, count))
+            mine = part if lefts > 1 else slice(0, 1)
+            these = part.stop - part.start
+            problem = replace(self._problem, lefts=these if lefts > 1 else 1, rights=these)
+            problem = replace(problem, rights_per_left=1 if lefts > 1 else these)
+            of_both = makes, of_left[mine], makes.right(frames[part])
+            scores[part] = common_overlap(scores[part], references[mine], frames[part], peak[part], problem, of_both)
+        return scores
 
     def _near_edge(self, found: PeakRecords) -> NDArray[np.bool_]:
         rows, columns = self._window.shape

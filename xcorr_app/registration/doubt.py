@@ -1,7 +1,8 @@
 """What becomes of a frame whose shift is not to be trusted.
 
 Drift is steady and doubt is not: between two trusted frames the shift lies near the line that joins them, while the
-peak of a doubtful frame may lie anywhere. So a frame is moved by what was measured, or by what lies between that.
+peak of a doubtful frame may lie anywhere. So a frame is moved by what was measured, or by what lies between that; or,
+where no frame may show what was not measured, it is left out.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
 
-POLICIES = ("interpolate", "apply", "leave")
+POLICIES = ("interpolate", "apply", "leave", "drop")
 DEFAULT_POLICY = "interpolate"
 
 
@@ -21,11 +22,13 @@ def applied_shifts(
     """Shifts (T, 2) to apply, from those measured (T, 2), NaN where there is none, and which of them are trusted (T,).
 
     A shift that is not trusted is replaced by what lies on the line between its trusted neighbours in time, held at
-    the ends (``interpolate``), taken all the same (``apply``, which interpolates only where there is none), or zero
-    (``leave``). Where none can be taken, all are zero.
+    the ends (``interpolate``), taken all the same (``apply``, which interpolates only where there is none), zero
+    (``leave``), or NaN (``drop``: the frame is to be left out). Where none can be taken, all are zero, or NaN.
     """
-    known = np.isfinite(measured).all(axis=1)
+    known = np.isfinite(measured[:, 0]) & np.isfinite(measured[:, 1])
     taken = known if check_policy(policy) == "apply" else known & trusted
+    if policy == "drop":
+        return np.where(taken[:, None], measured, np.nan)
     if policy == "leave" or not taken.any():
         return np.where(np.stack([taken, taken], axis=1), measured, 0.0)
     frames = np.arange(taken.size)

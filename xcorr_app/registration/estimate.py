@@ -9,7 +9,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization
-from xcorr_app.correlation.subpixel import Method
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
@@ -23,7 +22,14 @@ from xcorr_app.registration.measurement import Measured, Measurement
 from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.results import ShiftResult
-from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA, DEFAULT_MIN_SCORE, DEFAULT_TOLERANCE, Roi, Settings
+from xcorr_app.registration.settings import (
+    DEFAULT_MAX_SIGMA,
+    DEFAULT_MIN_SCORE,
+    DEFAULT_TOLERANCE,
+    Roi,
+    Settings,
+    Subpixel,
+)
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.strategies import Estimation
 
@@ -34,7 +40,7 @@ def estimate_shifts(
     max_shift: float | tuple[float, float] | None = None,
     *,
     normalization: Normalization = "zncc",
-    subpixel: Method = "gaussian",
+    subpixel: Subpixel = "gaussian",
     upsample: int = 100,
     weighting: Literal["auto", "none"] = "auto",
     prefilter: str | None = None,
@@ -64,8 +70,9 @@ def estimate_shifts(
         Largest shift in pixels along rows and columns. Default: a quarter of the measured part.
     normalization : {'zncc', 'none', 'phase'}
         See :func:`xcorr_app.cross_correlate`; here every image has lost its mean before.
-    subpixel : {'gaussian', 'dft', 'quadratic', 'parabolic', 'none'}
-        See :mod:`xcorr_app.correlation.subpixel`.
+    subpixel : {'gaussian', 'dft', 'quadratic', 'parabolic', 'none', 'icgn'}
+        See :mod:`xcorr_app.correlation.subpixel`. ``icgn`` refines ``gaussian`` by inverse-compositional Gauss-Newton
+        over the whole overlap, for clean, finely textured images: see :mod:`xcorr_app.registration.icgn`.
     upsample : int
         Grid points per pixel of ``dft``.
     weighting : {'auto', 'none'}
@@ -197,6 +204,8 @@ def _measured(
         measured = merged(measured, local)
     if isinstance(frames, RepairedFrames):
         notes = (*notes, frames.note)
+    if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):
+        notes = (*notes, f"icgn did not converge on {kept} of {frames.count} frames: they keep the fit to the plane.")
     if choice != "none":
         notes = (*notes, NOTES[choice])
     return ShiftResult(

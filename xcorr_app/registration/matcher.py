@@ -24,6 +24,7 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.device_matcher import DeviceMatcher
+from xcorr_app.registration.icgn import Template
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.rated_peaks import Planes, find_rated_peaks
@@ -34,6 +35,10 @@ _SMALLEST_WITH_TIES = 16
 """Rows and columns from which equal peaks mean a lattice."""
 _PERIOD_ON_DEVICE = 32
 """Rows of which four are looked at for noise, of frames that have little: kernels match those without planes."""
+
+
+_NEAR_RADIUS = 6
+"""Shifts to each side of a smoothed value beyond which what smooths it is all but zero."""
 
 
 class PreparedReference:
@@ -72,6 +77,11 @@ class PreparedReference:
         return self._matcher.on_device.tables(self.values)
 
     @cached_property
+    def template(self) -> Template:
+        """The images and their steepest-descent images, for refining shifts."""
+        return Template(self.values, self._matcher.kernel)
+
+    @cached_property
     def slopes(self) -> ReferenceSlopes:
         """Their slopes, smoothed as planes are, for standard errors."""
         return ReferenceSlopes(self.values, self._matcher.kernel)
@@ -107,7 +117,7 @@ class Matcher:
         kernel: NDArray[np.float64] | None,
         xp: Any,
     ) -> None:
-        near = window.grown(max(radius_of(settings.subpixel), 2))
+        near = window.grown(max(radius_of(settings.of_peak), 2))
         self.kernel = kernel
         self._window = near if kernel is None else near.grown(RADIUS)
         self._searched = near
@@ -163,8 +173,7 @@ class Matcher:
         rim = slice(None) if self.kernel is None else slice(RADIUS, -RADIUS)
         searched, clean = scores, self.clean(values)
         if self.kernel is not None:
-            shares = self._xp.asarray(reference.clean), self._xp.asarray(clean)
-            searched = smooth(self.zncc.of_clean(scores, (reference.overlap, overlap), shares), self.kernel)
+            searched = smooth(scores, self.kernel)
         if self._settings.normalization == "none":
             searched = self._plain_sums(sums, reference, values, overlap)[:, rim, rim].astype(np.float64)
         elif self._settings.normalization == "phase":
@@ -173,7 +182,7 @@ class Matcher:
             searched = searched.reshape(values.shape[0], *self._searched.shape)
         if self._settings.normalization != "zncc":
             searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)
-        return Planes(values, searched, scores, overlap, clean)
+        return Planes(values, searched, scores, overlap, clean, reference.values, reference.overlap)
 
     def _plain_sums(self, sums: Array, reference: PreparedReference, frames: Array, overlap: Overlaps) -> Array:
         """Sums of images without their means, which bytes still have."""
@@ -206,12 +215,14 @@ class Matcher:
         plain = self.kernel is None and settings.normalization == "zncc"
         first = self._searched.dy_min, self._searched.dx_min
         found = find_rated_peaks(planes, self._inside, None if tied is None else tied - first, plain=plain)
-        radius = radius_of(settings.subpixel)
+        peak = np.stack([found.row + first[0], found.column + first[1]], axis=1)
+        radius = radius_of(settings.of_peak)
         near = found.near[:, 1:2, 1:2] if radius == 0 else found.near
         if radius > 1:
             near = to_host(neighbourhoods(planes.searched, *found.indices(self._xp), radius))
-        offset, height = refine(near, settings.subpixel, settings.upsample)
-        peak = np.stack([found.row + first[0], found.column + first[1]], axis=1)
+        if settings.normalization == "zncc" and radius == 1:
+            near = self._on_common_overlap(near, planes, peak)
+        offset, height = refine(near, settings.of_peak, settings.upsample)
         valid = np.isfinite(found.value)
         shift = np.where(valid[:, None], peak + offset, np.nan)
         score = np.where(valid, np.clip(height if plain else found.around[:, 2, 2], -1.0, 1.0), np.nan)
@@ -219,3 +230,26 @@ class Matcher:
         return Match(
             peak, shift, score, found.ratio(), found.climbs, found.around, found.near, rating.z, rating.false_alarm
         )
+
+    def _on_common_overlap(
+        self, near: NDArray[np.float64], planes: Planes, peak: NDArray[np.intp]
+    ) -> NDArray[np.float64]:
+        """Values around peaks, of the parts that overlap there; of a smoothed plane, as far as its kernel matters."""
+        radius = 1 if self.kernel is None else 1 + _NEAR_RADIUS
+        row, column = self._xp.asarray((peak - (self._window.dy_min, self._window.dx_min)).T)
+        around = neighbourhoods(planes.all_scores, row, column, radius)
+        images, overlaps = (planes.references, planes.values), (planes.of_references, planes.overlap)
+        common = self.zncc.on_common_overlap(around, images, overlaps, peak, (row, column))
+        if self.kernel is None:
+            return np.asarray(to_host(common))
+        change = to_host(self._xp.nan_to_num(common - around)).reshape(peak.shape[0], -1)
+        changed: NDArray[np.float64] = near + (change @ _near_weights(self.kernel)).reshape(near.shape)
+        return changed
+
+
+def _near_weights(kernel: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights ((2 r + 1)^2, 9) by which values around a peak enter the 3 x 3 of the plane smoothed by the kernel."""
+    first, size = RADIUS - 1 - _NEAR_RADIUS, 3 + 2 * _NEAR_RADIUS
+    places = [slice(first - step, first - step + size) for step in (-1, 0, 1)]
+    weights: NDArray[np.float64] = np.stack([kernel[y, x].ravel() for y in places for x in places], axis=1)
+    return weights

@@ -18,12 +18,13 @@ from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.icgn import refine_shifts
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher, PreparedReference
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.preparation import Prepared, prepare
 from xcorr_app.registration.references import FixedImage, Reference
-from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.settings import ICGN, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
 from xcorr_app.registration.verification import SCORE_TOLERANCE, scores_by_definition
@@ -47,6 +48,7 @@ class Measured:
     false_alarm: NDArray[np.float64]
     on_edge: NDArray[np.bool_]
     definition_disagrees: NDArray[np.bool_]
+    not_refined: NDArray[np.bool_]
     usable: NDArray[np.bool_]
     flat: NDArray[np.bool_]
     unreadable: NDArray[np.bool_]
@@ -60,12 +62,12 @@ class Measured:
         """Columns for `count` frames, nothing known yet."""
         pairs = (np.full((count, 2), np.nan) for _ in range(3))
         numbers = (np.full(count, np.nan) for _ in range(6))
-        edge, disagrees, usable, flat, unreadable = (np.zeros(count, dtype=bool) for _ in range(5))
+        edge, disagrees, not_refined, usable, flat, unreadable = (np.zeros(count, dtype=bool) for _ in range(6))
         shifts, fft_shifts, sigma = pairs
         score, ratio, least, chance, significance, false_alarm = numbers
         non_finite = np.zeros(count, dtype=np.int64)
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
-        return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {})
+        return cls(*found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {})
 
     def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
         """Words for every frame, in the order of :mod:`xcorr_app.registration.quality`."""
@@ -159,6 +161,8 @@ class Measurement:
                 images = _take(images, result.rows)
             prepared_reference = fixed or matcher.prepare_reference(images)
             match, clean, values = matcher.compare(prepared_reference, frames)
+            if self._settings.subpixel == ICGN:
+                match, result.not_refined = _refined(match, prepared_reference, values)
             result.match = match
             if with_sigma:
                 slopes = prepared_reference.slopes
@@ -215,6 +219,11 @@ def _verify(
     around, peaks = match.around[result.checked], match.peak[result.checked]
     # Images of a few pixels score the same at several shifts; which of them is first is decided by rounding.
     result.exact = verifier.match(planes, tied=peaks)
+    if result.not_refined is not None:
+        # From where the reference's own estimate is, in double precision; what was not refined is compared as it is.
+        refined, _ = _refined(result.exact, reference, planes.values)
+        kept = result.not_refined[result.checked, None]
+        result.exact = replace(refined, shift=np.where(kept, result.exact.shift, refined.shift))
     scores = scores_by_definition(reference.values, planes.values, peaks, settings.min_overlap)
     known = np.isfinite(scores)
     # A value that the engine lacks is as wrong as one that is off, but the outer sixteen may be lacking together.
@@ -223,6 +232,12 @@ def _verify(
     error = np.where(known & np.isfinite(around), np.abs(scores - around), np.where(needed, np.inf, 0.0))
     no_shift = np.isfinite(result.exact.shift).all(axis=1) & ~np.isfinite(match.shift[result.checked]).all(axis=1)
     result.disagrees = (error.max(axis=(1, 2)) > SCORE_TOLERANCE) | no_shift
+
+
+def _refined(match: Match, reference: PreparedReference, frames: Array) -> tuple[Match, NDArray[np.bool_]]:
+    """Match with shifts refined over the whole overlap, and which of them stayed as they were."""
+    refined = refine_shifts(reference.template, frames, match.shift)
+    return replace(match, shift=refined.shift), ~refined.settled
 
 
 @dataclass
@@ -234,6 +249,7 @@ class _ChunkResult:
     rows: NDArray[np.intp]
     reasons: dict[int, str]
     match: Match | None = None
+    not_refined: NDArray[np.bool_] | None = None
     least_score: NDArray[np.float64] | None = None
     chance_score: NDArray[np.float64] | None = None
     shapes: PeakShapes | None = None
@@ -253,6 +269,8 @@ class _ChunkResult:
         frames = self.start + self.rows
         columns.shifts[frames], columns.score[frames] = self.match.shift, self.match.score
         columns.peak_ratio[frames] = self.match.ratio
+        if self.not_refined is not None:
+            columns.not_refined[frames] = self.not_refined
         columns.least_score[frames], columns.chance_score[frames] = self.least_score, self.chance_score
         if self.shapes is not None:
             shapes.replace(frames, self.shapes)

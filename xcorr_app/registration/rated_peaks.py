@@ -33,6 +33,9 @@ class Planes:
     """Of the frames, over the whole window of the engine."""
     clean: NDArray[np.float64]
     """(n,) fraction of the variance of each frame that is not white noise."""
+    references: Array
+    """(1 or n, h, w) what the frames were compared with."""
+    of_references: Overlaps
 
     @property
     def scores(self) -> Array:

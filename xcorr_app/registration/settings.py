@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Literal, TypeAlias, get_args
 
 import numpy as np
 
 from xcorr_app.correlation.engines import canonical_engine, check_kernel_options
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, NORMALIZATIONS
-from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
@@ -19,6 +18,11 @@ from xcorr_app.registration.prefilter import Prefilter
 Roi: TypeAlias = tuple[slice, slice]
 
 WEIGHTINGS = ("auto", "none")
+
+ICGN = "icgn"
+"""Sub-pixel step after the fit to the plane: see :mod:`xcorr_app.registration.icgn`."""
+Subpixel = Literal["gaussian", "dft", "quadratic", "parabolic", "none", "icgn"]
+SUBPIXEL: tuple[str, ...] = get_args(Subpixel)
 
 DEFAULT_MIN_SCORE = 0.85
 """A frame is doubtful whose score is below this fraction of what its noise allows."""
@@ -61,8 +65,8 @@ class Settings:
         object.__setattr__(self, "engine", canonical_engine(self.engine))
         if self.normalization not in NORMALIZATIONS:
             raise ArgumentError(f"unknown normalization {self.normalization!r}: use one of {', '.join(NORMALIZATIONS)}")
-        if self.subpixel not in METHODS:
-            raise ArgumentError(f"unknown subpixel method {self.subpixel!r}: use one of {', '.join(METHODS)}")
+        if self.subpixel not in SUBPIXEL:
+            raise ArgumentError(f"unknown subpixel method {self.subpixel!r}: use one of {', '.join(SUBPIXEL)}")
         if self.normalization == "phase" and self.engine not in ("auto", "fft"):
             raise ArgumentError(f"normalization 'phase' exists only in engine 'fft', not in {self.engine!r}")
         check_kernel_options("fft" if self.normalization == "phase" else self.engine, self.kernel_options)
@@ -80,6 +84,11 @@ class Settings:
             value = getattr(self, name)
             if not isinstance(value, _NUMBER) or not value > 0:
                 raise ArgumentError(f"{name} is {value!r}: give a positive number of pixels")
+
+    @property
+    def of_peak(self) -> str:
+        """Sub-pixel method that is applied to the plane."""
+        return "gaussian" if self.subpixel == ICGN else self.subpixel
 
     def measured_shape(self, frame_shape: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of the part of a frame that is measured.

@@ -6,6 +6,7 @@ and columns (dx) to the right.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from xcorr_app.errors import ArgumentError
@@ -50,7 +51,7 @@ class FrameRow:
     sigma_y, sigma_x : float
         Predicted standard errors of (dy, dx) in pixels; nan where not known.
     applied_dy, applied_dx : float
-        Pixels that the frame is moved by.
+        Pixels that the frame is moved by; nan where it is left out.
     """
 
     frame: int
@@ -73,6 +74,11 @@ class FrameRow:
     def as_measured(self) -> bool:
         """It is moved by its measured shift."""
         return (self.applied_dy, self.applied_dx) == (self.dy, self.dx)
+
+    @property
+    def is_dropped(self) -> bool:
+        """It is left out of the written stack."""
+        return math.isnan(self.applied_dy)
 
     def __post_init__(self) -> None:
         for flag in self.flags:

@@ -47,13 +47,17 @@ def move_stack(
 ) -> Moved:
     """Move all planes of all channels by (count, 2) pixels and write them to `target`, if any.
 
-    Planes of the measured channel are added to `projections`; damaged planes of frames in `unreadable` become zeros.
-    Where the device's memory does not suffice for a single plane, the CPU moves the rest.
+    Frames whose shift is NaN are left out. Planes of the measured channel are added to `projections`; damaged planes of
+    frames in `unreadable` become zeros. Where the device's memory does not suffice for a single plane, the CPU moves
+    the rest.
     """
     source = frames.source
-    metadata = source.metadata
-    area = common_area(frames.shape, shifts) if options.border == "crop" else None
-    planes = _planes(frames, only_measured=target is None)
+    kept = np.isfinite(shifts[:, 0]) & np.isfinite(shifts[:, 1])
+    if not kept.any():
+        shifts, kept = np.zeros_like(shifts), np.ones_like(kept)
+    metadata = source.metadata.with_frames(frames.axis, np.flatnonzero(kept).tolist())
+    area = common_area(frames.shape, shifts[kept]) if options.border == "crop" else None
+    planes = [p for p in _planes(frames, only_measured=target is None) if kept[p[frames.axis.lower()]]]
     order: Any = INTERPOLATIONS[options.interpolation]
     mode: Any = "nearest" if options.border == "nearest" else "constant"
     along = frames.axis.lower()

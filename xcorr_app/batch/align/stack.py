@@ -16,6 +16,7 @@ from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, atomic_write_text, make_folder, scan_file
+from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.run import Stopwatch
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.passes import Progress
@@ -28,7 +29,12 @@ _BECAME = {
     "interpolate": "moved by what lies between the shifts of trusted neighbours in time",
     "apply": "moved by what lies between measured shifts",
     "leave": "left in place",
+    "drop": "dropped from the written stack, which holds frames {kept}",
 }
+_NOTHING_KEPT = (
+    "{name}: none of its {frames} frames has a shift to trust, and --doubtful drop leaves nothing to write; "
+    "look at the flags with --no-apply, or use --doubtful interpolate"
+)
 
 
 def align_stack(
@@ -49,6 +55,8 @@ def align_stack(
         table = shifts_csv(_rows(frames, result, options.doubtful))
         rows = parse_shifts_csv(table)
         moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
+        if options.apply and not np.isfinite(moves).any():
+            raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
         make_folder(folder)
         outputs = [folder / "shifts.csv"]
         atomic_write_text(outputs[0], table)
@@ -165,7 +173,8 @@ def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Mov
         return
     if replaced := [row for row in rows if not row.as_measured]:
         moves = any(row.applied_dy or row.applied_dx for row in replaced)
-        became = _BECAME[options.doubtful] if moves else "left in place"
+        kept = runs_of([row.frame for row in rows if not row.is_dropped])
+        became = _BECAME[options.doubtful].format(kept=kept) if moves else "left in place"
         yield f"{count(len(replaced), 'frame')} without a shift to trust: {became} (--doubtful {options.doubtful})."
     if moved.clipped:
         yield f"{moved.clipped} interpolated pixels did not fit the data type and were clipped to its range."

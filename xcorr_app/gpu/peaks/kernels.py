@@ -7,6 +7,7 @@ from collections.abc import Callable
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.tuning import window_tile
 from xcorr_app.gpu.peaks.around_peak import around_peak_launch
+from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
@@ -82,6 +83,13 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             rated_peak_launch,
             document=_NOT_IN_A_DOCUMENT("the peak of a plane of scores and how far it stands above the rest"),
+        ),
+        KernelEntry(
+            "common-overlap",
+            ("peaks/common_overlap",),
+            _accepts_any,
+            common_overlap_launch,
+            document=_NOT_IN_A_DOCUMENT("scores around a peak over one overlap"),
         ),
         KernelEntry(
             "tile-scatter",

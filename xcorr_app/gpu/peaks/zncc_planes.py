@@ -19,11 +19,8 @@ _MIN_VARIANCE = {"float32": "1e-4", "float64": "1e-10"}
 """Variance of an overlap, as a share of the whole matrix's, below which rounding would decide: of values so exact."""
 
 
-def zncc_planes_launch(problem: Problem, sums: str, values: str, *, variances: bool = False) -> Launch:
-    """Choose the launch for planes of `sums` of matrices standardised as `values`, both NumPy names of types.
-
-    `variances` asks for those of the overlaps in place of scores.
-    """
+def zncc_planes_launch(problem: Problem, sums: str, values: str) -> Launch:
+    """Choose the launch for planes of `sums` of matrices standardised as `values`, both NumPy names of types."""
     shifts = math.prod(problem.plane_shape)
     of_thread = _SHIFTS[problem.pairs * shifts > _MANY]
     blocks = ceil_div(shifts, _THREADS * of_thread)
@@ -32,6 +29,5 @@ def zncc_planes_launch(problem: Problem, sums: str, values: str, *, variances: b
         "THREADS": _THREADS,
         "SHIFTS_A_THREAD": of_thread,
         "RELATIVE_VARIANCE": _MIN_VARIANCE[values],
-        "VARIANCES": int(variances),
     }
     return Launch("peaks/zncc_planes", defines, problem.pairs * blocks, _THREADS, _SCORE_BYTES, (blocks,))

@@ -1,0 +1,139 @@
+"""Frames without a shift to trust, left out of the written stack."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import tifffile
+
+from tests.batch.movies import align, files, movie, record, shifts, table, write_movie
+from tests.io.samples import write_imagej, write_ome
+from xcorr_app import apply_shifts
+from xcorr_app.io import scan_file
+
+pytestmark = pytest.mark.usefixtures("short_report")
+
+PLACES = ((0, 0), (1, -1), (8, 0), (-2, 3), (-8, 0), (3, 2))
+"""The third and the fifth lie beyond the window that is searched."""
+KEPT = [0, 1, 3, 5]
+DROP = ("--max-shift", "5", "--doubtful", "drop")
+
+
+def run(path, out, *arguments):
+    return align(path, "-o", out, *DROP, *arguments)
+
+
+def name_of_document(path):
+    with tifffile.TiffFile(path) as file:
+        return file.pages[0].tags.valueof(269)
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_the_written_stack_holds_the_others(tmp_path, resume):
+    path, out = write_movie(tmp_path / "m.tif", drift=PLACES), tmp_path / "out"
+    ended = run(path, out, "-v")
+    assert ended.code == 0
+    written = (out / "m" / "m_aligned.tif").read_bytes()
+    if resume:
+        ended = run(path, out, "-v", "--resume")
+        assert "Finished before: m" in ended.stdout
+    rows, measured = table(out / "m" / "shifts.csv"), shifts(out / "m" / "shifts.csv")
+    assert len(rows) == 6
+    for t, row in enumerate(rows):
+        applied = (row["applied_dy"], row["applied_dx"])
+        assert applied == ((row["dy"], row["dx"]) if t in KEPT else ("", ""))
+    told = "2 frames without a shift to trust: dropped from the written stack, which holds frames 0-1, 3, 5"
+    assert told in ended.stdout
+    assert ended.stdout.count("dropped") >= 3
+    assert (out / "m" / "m_aligned.tif").read_bytes() == written
+    np.testing.assert_array_equal(
+        tifffile.imread(out / "m" / "m_aligned.tif"), apply_shifts(movie(drift=PLACES)[KEPT], measured[KEPT])
+    )
+    assert name_of_document(out / "m" / "m_aligned.tif") == "frames 0-1, 3, 5 of the input along T"
+    assert record(out)["parameters"]["doubtful"] == "drop"
+
+
+def test_where_every_frame_is_trusted_nothing_changes(tmp_path):
+    path = write_movie(tmp_path / "m.tif", drift=PLACES[:2])
+    assert run(path, tmp_path / "dropped").code == 0
+    assert align(path, "-o", tmp_path / "plain", "--max-shift", "5").code == 0
+    one, other = ((tmp_path / name / "m" / "m_aligned.tif").read_bytes() for name in ("dropped", "plain"))
+    assert one == other
+    assert name_of_document(tmp_path / "dropped" / "m" / "m_aligned.tif") is None
+
+
+@pytest.mark.parametrize("write", [write_ome, write_imagej])
+def test_every_channel_and_what_is_said_of_time(tmp_path, write):
+    frames = movie(drift=PLACES)
+    data = np.stack([frames, frames[::-1]], axis=1)
+    write(tmp_path / "m.tif", data, "TCYX")
+    before = scan_file(tmp_path / "m.tif").metadata
+    assert run(tmp_path / "m.tif", tmp_path / "out").code == 0
+    after = scan_file(tmp_path / "out" / "m" / "m_aligned.tif").metadata
+    assert (before.time_increment, after.time_increment) == (2.5, None)
+    assert (after.axes, after.shape) == ("TCYX", (4, *before.shape[1:]))
+    assert after.pixel_size == before.pixel_size
+    assert after.channel_names == before.channel_names
+    found = tifffile.imread(tmp_path / "out" / "m" / "m_aligned.tif")
+    moves = shifts(tmp_path / "out" / "m" / "shifts.csv")[KEPT]
+    for channel in (0, 1):
+        np.testing.assert_array_equal(found[:, channel], apply_shifts(data[KEPT, channel], moves))
+
+
+@pytest.mark.parametrize("write", [write_ome, write_imagej])
+@pytest.mark.parametrize(
+    ("places", "increment", "sizes"),
+    [
+        (((0, 0), (1, 1), (2, 2), (8, 0)), 2.5, (3,)),
+        (((0, 0), (8, 0), (2, 2), (-8, 0)), 5.0, (2,)),
+        (((0, 0), (8, 0), (0, 8)), None, ()),
+    ],
+)
+def test_time_between_frames_that_are_equally_far_apart(tmp_path, write, places, increment, sizes):
+    write(tmp_path / "m.tif", movie(drift=places), "TYX")
+    run(tmp_path / "m.tif", tmp_path / "out")
+    after = scan_file(tmp_path / "out" / "m" / "m_aligned.tif").metadata
+    assert (after.time_increment, after.shape[:-2]) == (increment, sizes)
+
+
+def test_times_of_planes_stay_with_their_frames(tmp_path):
+    path, frames = tmp_path / "m.tif", movie(drift=PLACES)
+    metadata = {"axes": "TYX", "TimeIncrement": 1.0, "Plane": {"DeltaT": [0.5, 1.5, 2.5, 3.5, 4.5, 5.5]}}
+    tifffile.imwrite(path, frames, ome=True, photometric="minisblack", metadata=metadata)
+    assert run(path, tmp_path / "out").code == 0
+    with tifffile.TiffFile(tmp_path / "out" / "m" / "m_aligned.tif") as file:
+        planes = tifffile.xml2dict(file.ome_metadata)["OME"]["Image"]["Pixels"]["Plane"]
+    assert [(plane["TheT"], plane["DeltaT"]) for plane in planes] == [(0, 0.5), (1, 1.5), (2, 3.5), (3, 5.5)]
+
+
+def test_along_z(tmp_path):
+    write_ome(tmp_path / "m.tif", movie(drift=PLACES), "ZYX")
+    assert run(tmp_path / "m.tif", tmp_path / "out").code == 0
+    after = scan_file(tmp_path / "out" / "m" / "m_aligned.tif").metadata
+    assert (after.axes, after.shape[0], after.z_step) == ("ZYX", 4, None)
+    assert name_of_document(tmp_path / "out" / "m" / "m_aligned.tif").endswith("along Z")
+
+
+def test_cropped_to_what_the_frames_that_are_kept_share(tmp_path):
+    path = write_movie(tmp_path / "m.tif", drift=PLACES)
+    assert run(path, tmp_path / "out", "--border", "crop").code == 0
+    assert tifffile.imread(tmp_path / "out" / "m" / "m_aligned.tif").shape == (4, 40 - 3 - 2, 48 - 3 - 1)
+
+
+def test_where_no_frame_can_be_trusted_nothing_is_written(tmp_path):
+    flat = np.full((3, 40, 48), 7, dtype=np.uint8)
+    tifffile.imwrite(tmp_path / "m.tif", flat, photometric="minisblack")
+    ended = run(tmp_path / "m.tif", tmp_path / "out")
+    assert ended.code == 1
+    assert "none of its 3 frames has a shift to trust" in ended.stdout
+    assert "--doubtful interpolate" in ended.stdout
+    assert files(tmp_path / "out") == {"report.html", "run.json"}
+    assert record(tmp_path / "out")["failed"]
+
+
+def test_without_writing_the_table_is_written_all_the_same(tmp_path):
+    flat = np.full((3, 40, 48), 7, dtype=np.uint8)
+    tifffile.imwrite(tmp_path / "m.tif", flat, photometric="minisblack")
+    ended = run(tmp_path / "m.tif", tmp_path / "out", "--no-apply")
+    assert ended.code == 1
+    assert [row["applied_dy"] for row in table(tmp_path / "out" / "m" / "shifts.csv")] == ["", "", ""]

@@ -1,0 +1,81 @@
+"""Correlation around a peak over the overlap of the peak, against its definition: crop both, then correlate."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from xcorr_app.correlation.common_overlap import on_common_overlap, overlap_moments
+from xcorr_app.correlation.subpixel import refine
+from xcorr_app.gpu.runtime.arrays import to_host
+
+PEAKS = np.array([(0, 0), (3, -2), (-4, 0), (0, 5), (-1, -1), (7, 6), (1, -9), (14, 2)])
+
+
+def pair(left, right, dy, dx):
+    """What lies on each other at a shift."""
+    h, w = left.shape
+    return (
+        left[max(0, dy) : h + min(0, dy), max(0, dx) : w + min(0, dx)],
+        right[max(0, -dy) : h + min(0, -dy), max(0, -dx) : w + min(0, -dx)],
+    )
+
+
+def score(left, right):
+    a, b = left - left.mean(), right - right.mean()
+    return (a * b).sum() / np.sqrt((a * a).sum() * (b * b).sum())
+
+
+def around(left, right, dy=0, dx=0, radius=1):
+    steps = range(-radius, radius + 1)
+    return np.array([[score(*pair(left, right, dy + i, dx + j)) for j in steps] for i in steps])
+
+
+def measured(xp, left, right, peaks, radius=1):
+    lefts = np.broadcast_to(left, right.shape)
+    near = np.array([around(a, b, *peak, radius) for a, b, peak in zip(lefts, right, peaks, strict=True)])
+    left, right = xp.asarray(left), xp.asarray(right)
+    sums = overlap_moments(left, peaks, radius, of_right=False), overlap_moments(right, peaks, radius, of_right=True)
+    return near, to_host(on_common_overlap(xp.asarray(near), left, right, peaks, *sums))
+
+
+@pytest.mark.parametrize("references", [1, len(PEAKS)])
+@pytest.mark.parametrize("radius", [1, 2, 5])
+def test_equals_the_correlation_of_the_crops(xp, rng, references, radius):
+    left, right = rng.normal(size=(references, 25, 31)), rng.normal(size=(len(PEAKS), 25, 31))
+    right[:, :3] += 4
+    left[:, :, -2:] -= 6
+    near, found = measured(xp, left, right, PEAKS, radius)
+    lefts = np.broadcast_to(left, right.shape)
+    crops = [pair(a, b, *peak) for a, b, peak in zip(lefts, right, PEAKS, strict=True)]
+    np.testing.assert_allclose(found, [around(*crop, radius=radius) for crop in crops], atol=1e-12)
+    np.testing.assert_array_equal(found[0], near[0])
+    assert np.abs(found - near)[1:].max(axis=(1, 2)).min() > 1e-3
+
+
+def test_opposite_neighbours_are_equal_where_the_scene_is_moved_by_whole_pixels(xp, rng):
+    scene = rng.normal(size=(40, 44))
+    moved = np.full((2, 40, 44), 9.0)
+    moved[0, 5:, 3:] = scene[:-5, :-3]
+    moved[1, :-2, 7:] = scene[2:, :-7]
+    peaks = np.array([(-5, -3), (2, -7)])
+    near, found = measured(xp, scene[None], moved, peaks)
+    np.testing.assert_allclose(found, found[:, ::-1, ::-1], atol=1e-12)
+    for method in ("gaussian", "quadratic", "parabolic"):
+        np.testing.assert_allclose(refine(found, method, 100)[0], 0, atol=1e-9)
+    assert np.abs(refine(near, "parabolic", 100)[0]).max() > 0.002
+
+
+def test_parts_that_are_flat_or_too_small_keep_what_was_given(xp, rng):
+    left, right = rng.normal(size=(1, 12, 12)), rng.normal(size=(2, 12, 12))
+    right[0, :, :] = 0.0
+    right[0, 0] = rng.normal(size=12)
+    peaks = np.array([(3, 0), (11, 0)])
+    near = rng.uniform(-0.9, 0.9, size=(2, 3, 3))
+    near[1, 0, 0] = np.nan
+    sums = overlap_moments(left, peaks, 1, of_right=False), overlap_moments(right, peaks, 1, of_right=True)
+    arrays = (xp.asarray(part) for part in (near, left, right))
+    found = to_host(on_common_overlap(*arrays, peaks, *(xp.asarray(part) for part in sums)))
+    np.testing.assert_array_equal(found[0, 0], near[0, 0])
+    assert np.isnan(found[1, 0, 0])
+    np.testing.assert_array_equal(found[1, 2], near[1, 2])

@@ -1,0 +1,58 @@
+"""Scores around peaks over one overlap, of matrices in device memory: one launch for all pairs."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
+from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.launch import WARP, Launch
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+
+__all__ = ["common_overlap", "common_overlap_launch"]
+
+_WARPS = {3: 4, 15: 2}
+"""By the shifts along an axis: of few the blocks are few too."""
+_SUMS = 5
+_TYPES = {**INPUT_TYPES, "float64": "double"}
+
+
+def common_overlap_launch(pairs: int, side: int, left: str, right: str) -> Launch:
+    """Choose the launch for `side` x `side` shifts around each peak, of matrices of types as NumPy names them."""
+    warps = _WARPS[side]
+    defines: dict[str, str | int] = {
+        "SIDE": side,
+        "WARPS": warps,
+        "LEFT_TYPE": _TYPES[left],
+        "RIGHT_TYPE": _TYPES[right],
+    }
+    return Launch("peaks/common_overlap", defines, pairs * side * side, warps * WARP, 8 * _SUMS * warps)
+
+
+def common_overlap(
+    around: Any,
+    lefts: Any,
+    rights: Any,
+    peaks: NDArray[np.integer],
+    problem: Problem,
+    tables: tuple[SummedAreaTables, Any, Any],
+) -> Any:
+    """Scores (n, k, k) over the overlap at the peak (n, 2), from those `around` it, each over an overlap of its own.
+
+    `problem` is that of the tables: what makes them, those of the lefts and those of the rights.
+    """
+    cupy = importlib.import_module("cupy")
+    makes, of_left, of_right = tables
+    around = cupy.ascontiguousarray(around)
+    scores = cupy.empty_like(around)
+    launch = common_overlap_launch(problem.pairs, around.shape[1], name_of(lefts.dtype), name_of(rights.dtype))
+    lefts, rights = cupy.ascontiguousarray(lefts), cupy.ascontiguousarray(rights)
+    places = cupy.asarray(np.ascontiguousarray(peaks, dtype=np.int32))
+    arrays = around, lefts, rights, places, of_left, of_right, makes.rows, makes.columns, scores
+    start(launch, arrays, (*problem.arguments(), *makes.sizes, 1))
+    return scores
