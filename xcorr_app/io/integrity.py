@@ -69,7 +69,8 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *,
     if not colour and (samples != 1 or photometric not in _GREY):
         kind = _PHOTOMETRIC_NAMES.get(photometric, f"{samples} samples a pixel")
         raise InputError(
-            f"{where} is a colour image ({kind}), which cannot be measured; pick one channel and save it as grey values"
+            f"{where} is a colour image ({kind}), which cannot be measured as it is; pick one channel with --channel "
+            "R, G, B or gray"
         )
     if number(_DEPTH, 1) != 1:
         raise InputError(f"{where} is a volume (ImageDepth tag); save it with one page a plane")

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.io.discover import scan_file
 from xcorr_app.io.limits import Limits
+from xcorr_app.io.scan import scan_file
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata
 from xcorr_app.io.write import StackWriter
 
