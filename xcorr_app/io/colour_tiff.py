@@ -56,6 +56,8 @@ def _metadata(pages: Pages) -> StackMetadata:
             _check_count(pages, declared.planes // len(COLOUR_NAMES))
         return make_metadata(sizes, "TCYX", first.dtype, "tiff")
     info = parse_imagej(pages.path, description, len(pages.data_offsets))
+    if info.sizes["C"] > 1:
+        raise InputError(f"{pages.path}: has {info.sizes['C']} channels of colour images; save them as one file each")
     _check_count(pages, info.sizes["T"] * info.sizes["Z"])
     sizes |= {"T": info.sizes["T"], "Z": info.sizes["Z"]}
     return replace(
@@ -71,5 +73,5 @@ def _metadata(pages: Pages) -> StackMetadata:
 
 def _check_count(pages: Pages, declared: int) -> None:
     found = len(pages.data_offsets)
-    if declared > found:
+    if declared != found:
         raise DamagedFileError(f"{pages.path}: declares {declared} colour images, the file has {found} pages")

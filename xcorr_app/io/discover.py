@@ -12,8 +12,9 @@ from xcorr_app.io.found import Discovery, Failure, SeriesSpec
 from xcorr_app.io.inputs import Group, grouped_inputs
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.natural import stem, unique_names
-from xcorr_app.io.numbered import NumberedStack, files_of_channel, joined_by_number, stacks_by_number
+from xcorr_app.io.numbered import files_of_channel, joined_by_number, stacks_by_number
 from xcorr_app.io.picked import Channel, scan_for
+from xcorr_app.io.placed_files import NumberedStack
 from xcorr_app.io.scan import Scan, scan_file
 from xcorr_app.io.series import UnusableFile
 from xcorr_app.io.source import ImageFile
@@ -100,15 +101,15 @@ def _series_of(
             notes = (f"Channel {channel}, counted from 0, is that of {paths[0].name}.",)
             group, scan = replace(group, paths=paths), scan_file
     files = {path: _scan_or_note(path, limits, scan) for path in group.paths}
-    kind = layout if layout != "auto" else _tell_layout(group, list(files.values()))
+    kind = _tell_layout(group, list(files.values())) if layout == "auto" and single == "frames" else layout
     if layout == "frames":
         stacks: list[NumberedStack | InputError] = [NumberedStack("", group.paths)]
+    elif layout == "auto" and single == "stacks":
+        return _joined_or_each(group, files, _with_channels(group))
     elif layout == "stacks" or (kind == "stacks" and len(group.paths) == 1):
         return _each(group, files)
     elif kind == "stacks":
         return _joined_or_each(group, files, list(joined_by_number(group.path, group.paths)))
-    elif single == "stacks":
-        return _joined_or_each(group, files, _with_channels(group))
     else:
         stacks = stacks_by_number(group.path, group.paths)
         if len(stacks) == 1 and isinstance(stacks[0], InputError):

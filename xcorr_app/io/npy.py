@@ -154,7 +154,7 @@ def _parse(path: Path, header: bytes, version: int) -> tuple[tuple[int, ...], bo
         if major not in (1, 2, 3):
             raise ValueError(f"version {major} of the format is not known")
         shape, fortran, dtype = read(file)
-        if not all(isinstance(size, int) and 0 <= size < 2**62 for size in shape):
+        if not all(type(size) is int and 0 <= size < 2**62 for size in shape):
             raise ValueError(f"shape {shape}")
     return tuple(shape), bool(fortran), np.dtype(dtype)
 

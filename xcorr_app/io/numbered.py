@@ -1,84 +1,19 @@
 """What the numbers in file names say: which files belong together, and their places along time, depth and channels.
 
-Letters before a number name its axis: ``_t000_c0_z1``, ``-ch01``, ``C1-name``, ``_w2GFP``, ``_s2``. Numbers without
-letters have no axis. Where names allow two readings the files are refused, with both.
+Numbers without letters have no axis. Where names allow two readings the files are refused, with both.
 """
 
 from __future__ import annotations
 
-import itertools
-import re
-from collections import Counter, defaultdict
+import math
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import NamedTuple
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.file_names import MARK, NUMBER, NamedFile, axis_of, read_name, some
 from xcorr_app.io.natural import natural_key, stem
-
-_AXES = {
-    "T": ("t", "tp", "time", "timepoint", "frame"),
-    "Z": ("z", "slice", "plane"),
-    "C": ("c", "ch", "chan", "channel", "w"),
-    "S": ("s", "series", "p", "pos", "position", "xy", "stage", "scene"),
-}
-_AXIS_OF = {word: axis for axis, words in _AXES.items() for word in words}
-_LETTERS = "|".join(word for word in _AXIS_OF if len(word) == 1)
-_WORDS = "|".join(sorted((word for word in _AXIS_OF if len(word) > 1), key=len, reverse=True))
-# Letters and a number: not within a word, not the hour of a date, not a fraction. What follows is looked at only.
-_MARK = re.compile(
-    rf"(?<![A-Za-z])(?<![0-9]-[0-9]{{2}})(?<![0-9]{{8}})(?:({_WORDS})[-_= ]?|({_LETTERS})=?)([0-9]{{1,15}})(?![0-9.,])"
-    r"(?=([A-Za-z][A-Za-z0-9]*)?)",
-    re.IGNORECASE,
-)
-_NUMBER = re.compile(r"([0-9]+)")
-_SHOWN = 3
-
-
-class _Named(NamedTuple):
-    path: Path
-    rest: str
-    """The name with a placeholder for every number that has an axis."""
-    at: dict[str, int]
-    """Number along T, Z and C."""
-    label: str = ""
-    """Name of the channel."""
-    series: bool = False
-    """Whether a number of a position, field or series is part of `rest`."""
-
-    @property
-    def key(self) -> str:
-        """What files of one stack have in common."""
-        return self.rest.casefold()
-
-
-@dataclass(frozen=True)
-class NumberedStack:
-    """Files of one stack.
-
-    Attributes
-    ----------
-    label
-        What tells the stack from the others of its folder; empty where it is alone.
-    paths
-        Files in order of T, Z, C; where `axes` is empty, in natural order along T.
-    axes
-        Axes along which names place the files.
-    positions
-        Index (t, z, c) of every file.
-    channel_names
-        As the names give them, or empty.
-    notes
-        What a user should know: numbers that are missing.
-    """
-
-    label: str
-    paths: tuple[Path, ...]
-    axes: str = ""
-    positions: tuple[tuple[int, int, int], ...] = ()
-    channel_names: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
+from xcorr_app.io.placed_files import NumberedStack, gaps, stack_of
 
 
 def stacks_by_number(folder: Path, paths: Sequence[Path]) -> list[NumberedStack | InputError]:
@@ -88,7 +23,7 @@ def stacks_by_number(folder: Path, paths: Sequence[Path]) -> list[NumberedStack 
     """
     if len(paths) < 2:
         return [NumberedStack("", tuple(paths))]
-    names = [_read(path) for path in paths]
+    names = [read_name(path) for path in paths]
     groups = _grouped(names)
     marked = [name for name in names if name.at]
     if len(marked) == len(names):
@@ -97,32 +32,32 @@ def stacks_by_number(folder: Path, paths: Sequence[Path]) -> list[NumberedStack 
         if len(groups) < len(names):
             _check_one_reading(folder, groups)
             several = len(groups) > 1
-            return [_stack(folder, group[0].rest if several else "", group) for group in groups.values()]
+            return [stack_of(folder, group[0].rest if several else "", group) for group in groups.values()]
     placed = _varying_axes(marked)
     if placed and (len(marked) == len(names) or len(groups) < len(names)):
         odd = [name.path.name for name in names if not name.at] or [name.path.name for name in names]
         raise InputError(
-            f"{folder}: numbers in names count {' and '.join(placed)}, but {_some(odd)} do not fit in: either all are "
-            "frames of one movie (--layout frames), or parts of stacks: give every file _t, _z and _c numbers, or move "
-            "those that do not belong there"
+            f"{folder}: numbers in names count {' and '.join(placed)}, but not so that {some(odd)} fit in: either all "
+            "are frames of one movie (--layout frames), or parts of stacks: give every file _t, _z and _c numbers, or "
+            "move those that do not belong there"
         )
     return _by_skeleton(folder, names)
 
 
 def joined_by_number(folder: Path, paths: Sequence[Path]) -> list[NumberedStack]:
     """Sort files with several pages into stacks where their names leave no doubt; each by itself where they do."""
-    names = [_read(path) for path in paths]
+    names = [read_name(path) for path in paths]
     groups = _grouped(names)
     found: list[NumberedStack] = []
     for group in groups.values():
-        stack = _stack(folder, group[0].rest, group) if len(group) > 1 and all(name.at for name in group) else None
+        stack = stack_of(folder, group[0].rest, group) if len(group) > 1 and all(name.at for name in group) else None
         found += [stack] if isinstance(stack, NumberedStack) else [NumberedStack("", (name.path,)) for name in group]
     return found
 
 
 def files_of_channel(folder: Path, paths: Sequence[Path], channel: int) -> tuple[Path, ...]:
     """Files whose names have the number of one channel, counted from 0 upwards; none where names number no channels."""
-    names = [_read(path) for path in paths]
+    names = [read_name(path) for path in paths]
     numbers = sorted({name.at["C"] for name in names if "C" in name.at})
     if len(numbers) < 2 or not all("C" in name.at for name in names):
         return ()
@@ -133,78 +68,54 @@ def files_of_channel(folder: Path, paths: Sequence[Path], channel: int) -> tuple
     return tuple(name.path for name in names if name.at["C"] == numbers[channel])
 
 
-def _read(path: Path) -> _Named:
-    name = stem(path.name)
-    at: dict[str, int] = {}
-    label, series, rest = "", False, name
-    # From the end: of two numbers along one axis the last one counts, the other is part of the name.
-    for mark in reversed(list(_MARK.finditer(name))):
-        axis, end, following = _axis_of(mark), mark.end(3), mark[4] or ""
-        if following and _MARK.match(following) is None:
-            if axis != "C":
-                continue
-            # The wavelength of a channel follows its number: _w1DAPI, _w2CSU488.
-            label, end = following, mark.end(3) + len(following)
-        if axis == "S":
-            series = True
-        elif axis not in at:
-            at[axis] = int(mark[3])
-            rest = f"{rest[: mark.start()]}{{{axis}}}{rest[end:]}"
-    return _Named(path, rest, at, label, series)
-
-
-def _axis_of(mark: re.Match[str]) -> str:
-    return _AXIS_OF[(mark[1] or mark[2]).lower()]
-
-
-def _grouped(names: Iterable[_Named]) -> dict[str, list[_Named]]:
-    groups: dict[str, list[_Named]] = defaultdict(list)
+def _grouped(names: Iterable[NamedFile]) -> dict[str, list[NamedFile]]:
+    groups: dict[str, list[NamedFile]] = defaultdict(list)
     for name in names:
         groups[name.key].append(name)
     return dict(groups)
 
 
-def _without_counter(names: list[_Named]) -> dict[str, list[_Named]] | None:
+def _without_counter(names: list[NamedFile]) -> dict[str, list[NamedFile]] | None:
     """Group names that differ by one running number besides those of the axes; None where it is not that."""
-    fields = {tuple(_NUMBER.findall(name.rest)) for name in names}
+    fields = {tuple(NUMBER.findall(name.rest)) for name in names}
     if len({len(field) for field in fields}) != 1:
         return None
     varying = [column for column in zip(*fields, strict=True) if len(set(column)) > 1]
     if len(varying) != 1 or len(set(varying[0])) < len(names):
         return None
-    return _grouped(name._replace(rest=_NUMBER.sub("#", name.rest)) for name in names)
+    return _grouped(name._replace(rest=NUMBER.sub("#", name.rest)) for name in names)
 
 
-def _varying_axes(names: Sequence[_Named]) -> list[str]:
+def _varying_axes(names: Sequence[NamedFile]) -> list[str]:
     """Axes other than time along which names have different numbers."""
     return [axis for axis in "ZC" if len({name.at.get(axis) for name in names}) > 1]
 
 
-def _check_one_reading(folder: Path, groups: dict[str, list[_Named]]) -> None:
+def _check_one_reading(folder: Path, groups: dict[str, list[NamedFile]]) -> None:
     """Refuse groups that differ by a number without an axis where nothing else counts time."""
     alike: dict[str, list[str]] = defaultdict(list)
     for rest, group in groups.items():
         if not any("T" in name.at for name in group) and not group[0].series:
-            alike[_NUMBER.sub("#", rest)].append(rest)
+            alike[NUMBER.sub("#", rest)].append(rest)
     for rests in alike.values():
         if len(rests) > 1:
             files = [groups[rest][0].path.name for rest in rests]
             axes = _axes_of(groups[rests[0]])
             raise InputError(
-                f"{folder}: {_some(files)} differ by a number that has no letter: either {len(rests)} points in time "
+                f"{folder}: {some(files)} differ by a number that has no letter: either {len(rests)} points in time "
                 f"of one stack along {axes}, or {len(rests)} stacks; put _t before that number for the first, _s for "
                 "the second"
             )
 
 
-def _by_skeleton(folder: Path, names: list[_Named]) -> list[NumberedStack | InputError]:
+def _by_skeleton(folder: Path, names: list[NamedFile]) -> list[NumberedStack | InputError]:
     """Files without axes in their names: one movie in natural order, unless the names show that they are not."""
     stems = {name.path: stem(name.path.name) for name in names}
     if any(name.series for name in names):
         return _by_series(folder, names)
     skeletons: dict[str, list[Path]] = defaultdict(list)
     for path, text in stems.items():
-        skeletons[_NUMBER.sub("#", text.casefold())].append(path)
+        skeletons[NUMBER.sub("#", text.casefold())].append(path)
     several = [paths for paths in skeletons.values() if len(paths) > 1]
     if len(several) > 1:
         first, second = (paths[0].name for paths in several[:2])
@@ -216,29 +127,32 @@ def _by_skeleton(folder: Path, names: list[_Named]) -> list[NumberedStack | Inpu
     ordered = tuple(sorted(stems, key=lambda path: natural_key(path.name)))
     notes: tuple[str, ...] = ()
     for paths in several:
-        fields = list(zip(*(_NUMBER.findall(stems[path]) for path in paths), strict=True))
+        fields = list(zip(*(NUMBER.findall(stems[path]) for path in paths), strict=True))
         varying = [tuple(map(int, field)) for field in fields if len(set(field)) > 1]
         if len(varying) > 1 and _is_grid(varying):
             counts = [len(set(field)) for field in varying]
             raise InputError(
-                f"{folder}: {_some([path.name for path in paths])} differ by {len(varying)} numbers without letters, "
+                f"{folder}: {some([path.name for path in paths])} differ by {len(varying)} numbers without letters, "
                 f"{' x '.join(map(str, counts))} of them: either {len(names)} frames of one movie (--layout frames), "
                 "or a stack of several axes; write the axis before each number, as _t001_z01 or _t001_c0"
             )
         if len(varying) == 1:
-            notes = _gaps("frame", varying[0])
+            notes = gaps("frame", varying[0])
+    odd = [path.name for paths in skeletons.values() if len(paths) == 1 for path in paths]
+    if several and odd:
+        notes = (*notes, f"Named unlike the others, and frames in the order of names all the same: {some(odd)}.")
     return [NumberedStack("", ordered, notes=notes)]
 
 
-def _by_series(folder: Path, names: list[_Named]) -> list[NumberedStack | InputError]:
-    groups: dict[str, list[_Named]] = defaultdict(list)
+def _by_series(folder: Path, names: list[NamedFile]) -> list[NumberedStack | InputError]:
+    groups: dict[str, list[NamedFile]] = defaultdict(list)
     for name in names:
         text = stem(name.path.name).casefold()
-        marks = [mark[0] for mark in _MARK.finditer(text) if _axis_of(mark) == "S"]
+        marks = [mark[0] for mark in MARK.finditer(text) if axis_of(mark) == "S"]
         groups[" ".join(marks)].append(name)
     if all(len(group) == 1 for group in groups.values()):
         raise InputError(
-            f"{folder}: {_some([name.path.name for name in names])} differ only by the number of a series or position: "
+            f"{folder}: {some([name.path.name for name in names])} differ only by the number of a series or position: "
             f"either {len(names)} stacks of one image (--layout stacks), or {len(names)} frames of one movie "
             "(--layout frames)"
         )
@@ -252,100 +166,18 @@ def _by_series(folder: Path, names: list[_Named]) -> list[NumberedStack | InputE
     return found
 
 
-def _stack(folder: Path, label: str, group: list[_Named]) -> NumberedStack | InputError:
-    """Files of one rest, placed along the axes that their names number."""
-    numbers = {axis: sorted({name.at[axis] for name in group}) for axis in "TZC" if axis in group[0].at}
-    axes = "".join(axis for axis, values in numbers.items() if len(values) > 1)
-    places: dict[tuple[int, int, int], _Named] = {}
-    for name in group:
-        t, z, c = (numbers[axis].index(name.at[axis]) if axis in axes else 0 for axis in "TZC")
-        if (t, z, c) in places:
-            first = places[t, z, c].path.name
-            return InputError(f"{folder}: {first} and {name.path.name} have the same numbers; remove one of them")
-        places[t, z, c] = name
-    wanted = 1
-    for values in numbers.values():
-        wanted *= len(values)
-    if len(places) < wanted:
-        return InputError(
-            f"{folder}: {len(places)} of {wanted} files that {_sizes(numbers)} need are there; "
-            f"{_missing(places, numbers)} is missing; add it, or leave out the rest of what is incomplete"
-        )
-    order = sorted(places)
-    if not axes:
-        return NumberedStack(_label(label), tuple(places[place].path for place in order))
-    labels: dict[int, str] = {c: places[t, z, c].label for t, z, c in order}
-    notes = [note for axis in axes for note in _gaps(_WORD[axis], [name.at[axis] for name in group])]
-    return NumberedStack(
-        label=_label(label),
-        paths=tuple(places[place].path for place in order),
-        axes=axes,
-        positions=tuple(order),
-        channel_names=tuple(labels.values()) if len(labels) > 1 and all(labels.values()) else (),
-        notes=tuple(notes),
-    )
-
-
-_WORD = {"T": "time point", "Z": "plane", "C": "channel"}
-
-
-def _gaps(what: str, numbers: Iterable[int]) -> tuple[str, ...]:
-    """Note of numbers that are missing from a run of numbers, where most are there."""
-    present = sorted(set(numbers))
-    steps = Counter(after - before for before, after in itertools.pairwise(present))
-    if not steps:
-        return ()
-    step = min(steps, key=lambda size: (-steps[size], size))
-    wanted = (present[-1] - present[0]) // step + 1
-    if 2 * len(present) < wanted:
-        return ()
-    spans = []
-    for before, after in itertools.pairwise(present):
-        if after - before > step:
-            first, last = before + step, after - step
-            spans.append(str(first) if last <= first else f"{first} to {last}")
-    if not spans:
-        return ()
-    shown = ", ".join(spans[:_SHOWN]) + (f" and {len(spans) - _SHOWN} more gaps" if len(spans) > _SHOWN else "")
-    return (f"The files' numbers skip {what} {shown}; what is there is counted on without a gap.",)
-
-
 def _is_grid(fields: list[tuple[int, ...]]) -> bool:
-    size = 1
-    for field in fields:
-        size *= len(set(field))
-    return len(set(zip(*fields, strict=True))) == size
+    return len(set(zip(*fields, strict=True))) == math.prod(len(set(field)) for field in fields)
 
 
-def _missing(places: dict[tuple[int, int, int], _Named], numbers: dict[str, list[int]]) -> str:
-    def values(axis: str) -> list[int]:
-        return numbers.get(axis, [0])
-
-    for t, t_number in enumerate(values("T")):
-        for z, z_number in enumerate(values("Z")):
-            for c, c_number in enumerate(values("C")):
-                if (t, z, c) not in places:
-                    at = {"T": t_number, "Z": z_number, "C": c_number}
-                    return " ".join(f"{axis.lower()}={at[axis]}" for axis in numbers)
-    return "none"
-
-
-def _sizes(numbers: dict[str, list[int]]) -> str:
-    return " x ".join(f"{axis}={len(values)}" for axis, values in numbers.items())
-
-
-def _axes_of(names: Iterable[_Named]) -> str:
+def _axes_of(names: Iterable[NamedFile]) -> str:
     found = {axis for name in names for axis in name.at}
     return ", ".join(axis for axis in "TZC" if axis in found)
 
 
-def _label(rest: str) -> str:
-    return re.sub(r"[-_ .]{2,}", "_", re.sub(r"\{[TZCtzc]\}", "", rest)).strip("-_ .")
-
-
 def _common(paths: Sequence[Path]) -> str:
     """Pattern for a shell that catches files of one skeleton."""
-    return _NUMBER.sub("*", paths[0].name)
+    return NUMBER.sub("*", paths[0].name)
 
 
 def _common_label(paths: Sequence[Path]) -> str:
@@ -355,8 +187,3 @@ def _common_label(paths: Sequence[Path]) -> str:
         (i for i, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1), min(map(len, texts))
     )
     return texts[0][:length].rstrip("0123456789").rstrip("-_ .") or texts[0][:length]
-
-
-def _some(names: Sequence[str]) -> str:
-    more = f", ... and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more

@@ -57,7 +57,9 @@ def scan_channel(path: Path, limits: Limits | None = None, *, channel: Channel, 
         what = f"has {channels} channels: give the number of one" if channels > 1 else "is a grey image: leave it out"
         raise InputError(f"{path}: has no colours for --channel {channel}; it {what}")
     if channel >= channels:
-        raise InputError(f"{path}: has {channels} channel(s): --channel counts from 0, up to {channels - 1}")
+        if channels == 1:
+            raise InputError(f"{path}: has one channel; leave --channel {channel} out")
+        raise InputError(f"{path}: has {channels} channels: --channel counts from 0, up to {channels - 1}")
     return PickedImage(file, channel)
 
 
