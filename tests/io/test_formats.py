@@ -236,7 +236,7 @@ def test_what_is_declared_is_limited_before_memory_is_taken(tmp_path, kind):
         with path.open("r+b") as file:
             file.truncate(60_000**2 + 200)
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    with pytest.raises(LimitError, match="60000 x 60000 = 3600000000 pixels.*--max-pixels 3600000000"):
+    with pytest.raises(LimitError, match=r"60000 x 60000 = 3600000000 pixels.*--max-pixels 3600000000"):
         scan_file(path)
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # kilobytes
 
