@@ -412,8 +412,8 @@ def test_transparency_is_refused_where_it_is_used(tmp_path):
         scan_file(tmp_path / "a.png", colour=True).read(0)
 
 
-def test_four_samples_a_pixel_are_not_sent_to_an_option_that_refuses_them(tmp_path):
-    tifffile.imwrite(tmp_path / "a.tif", noise((4, 64, 80), "uint8"), photometric="rgb", planarconfig="separate")
+def test_five_samples_a_pixel_are_not_sent_to_an_option_that_refuses_them(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", noise((5, 64, 80), "uint8"), photometric="rgb", planarconfig="separate")
     with pytest.raises(InputError, match="save it as grey values, one page a channel"):
         read_stack(tmp_path / "a.tif")
 

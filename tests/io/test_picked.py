@@ -6,7 +6,7 @@ import pytest
 import tifffile
 
 from tests.io.samples import noise, write_imagej, write_ome
-from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.errors import ArgumentError, DamagedFileError, InputError
 from xcorr_app.io import StackWriter, discover, read_stack
 from xcorr_app.io.matrices import scan_matrices
 from xcorr_app.io.picked import parse_channel, scan_channel
@@ -120,3 +120,52 @@ def test_matrices_of_a_colour(tmp_path, channel):
         np.testing.assert_array_equal(file.read(), wanted if len(file.shape) == 3 else wanted[0])
     with pytest.raises(InputError, match="--channel R, G, B or gray"):
         scan_matrices(tmp_path / "contig.tif")
+
+
+def test_opacity_is_left_out_where_it_is_full(tmp_path):
+    data = np.concatenate([RGB, np.full((3, 6, 5, 1), 255, np.uint8)], -1)
+    for planar, values in (("contig", data), ("separate", np.moveaxis(data, -1, 1))):
+        how = {"photometric": "rgb", "planarconfig": planar, "extrasamples": ["unassalpha"]}
+        tifffile.imwrite(tmp_path / "a.tif", values, **how)
+        np.testing.assert_array_equal(read_stack(tmp_path / "a.tif", channel="B").data, RGB[..., 2])
+    data[1, 2, 3, 3] = 254
+    tifffile.imwrite(tmp_path / "a.tif", data, photometric="rgb", extrasamples=["unassalpha"])
+    with pytest.raises(InputError, match="page 1 has a fourth value a pixel that is not full opacity"):
+        read_stack(tmp_path / "a.tif", channel="B")
+
+
+def test_four_images_taken_for_colours_by_their_writer(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", noise((4, 64, 80), "uint8"), photometric="rgb", planarconfig="separate")
+    with pytest.raises(InputError, match=r"one page each .tifffile: photometric='minisblack'"):
+        read_stack(tmp_path / "a.tif", channel="R")
+
+
+@pytest.mark.parametrize("axes", ["TYXS", "ZYXS", "TZYXS"])
+def test_ome_in_colours(tmp_path, axes):
+    data = noise((*range(4, 2, -1), 6, 5, 3)[2 - axes.index("Y") :], "uint8")
+    metadata = {"axes": axes, "PhysicalSizeX": 0.5, "PhysicalSizeY": 0.25, "TimeIncrement": 2.0}
+    tifffile.imwrite(tmp_path / "a.ome.tif", data, photometric="rgb", metadata=metadata)
+    (series,) = discover(tmp_path / "a.ome.tif", channel="G").series
+    with series.open() as source, StackWriter(tmp_path / "b.ome.tif", source.metadata) as writer:
+        assert source.metadata.axes == axes[:-1]
+        for index in np.ndindex(*data.shape[: axes.index("Y")]):
+            at = dict(zip(axes.lower(), index, strict=False))
+            writer.write(source.plane(**at))
+    back = read_stack(tmp_path / "b.ome.tif")
+    np.testing.assert_array_equal(back.data, data[..., 1])
+    assert (back.metadata.pixel_size, back.metadata.time_increment) == ((0.25, 0.5), 2.0)
+
+
+def test_ome_in_colours_that_holds_less_than_it_says(tmp_path):
+    tifffile.imwrite(tmp_path / "a.ome.tif", noise((4, 6, 5, 3), "uint8"), photometric="rgb", metadata={"axes": "TYXS"})
+    content = (tmp_path / "a.ome.tif").read_bytes()
+    assert b'SizeT="4"' in content
+    (tmp_path / "a.ome.tif").write_bytes(content.replace(b'SizeT="4"', b'SizeT="5"'))
+    with pytest.raises(DamagedFileError, match="5 planes, the file has 4 pages"):
+        read_stack(tmp_path / "a.ome.tif", channel="G")
+
+
+def test_imagej_in_colours_and_channels(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", noise((2, 6, 5, 3), "uint8"), imagej=True)  # taken for two channels
+    with pytest.raises(InputError, match="2 channels of colour images; save each as one file"):
+        read_stack(tmp_path / "a.tif", channel="G")

@@ -47,8 +47,11 @@ def is_ome(description: bytes) -> bool:
     return description.lstrip()[:1] == b"<" and b"<OME" in description[:2000]
 
 
-def parse_ome(path: Path, description: bytes, pages_found: int) -> OmeInfo:
-    """Read OME-XML and compare what it declares with the pages found."""
+def parse_ome(path: Path, description: bytes, pages_found: int, samples: int = 1) -> OmeInfo:
+    """Read OME-XML and compare what it declares with the pages found.
+
+    Colour images have `samples` values a pixel, which OME counts as channels; they are left out of the sizes.
+    """
     root = _parse(path, description)
     images = [child for child in root if _local(child) == "Image"]
     if _find(root, "BinaryOnly") is not None:
@@ -65,6 +68,10 @@ def parse_ome(path: Path, description: bytes, pages_found: int) -> OmeInfo:
     dimension_order = pixels.get("DimensionOrder", "XYCZT")
     if sorted(dimension_order) != sorted("XYCZT") or not dimension_order.startswith("XY"):
         raise DamagedFileError(f"{path}: its OME-XML has DimensionOrder {dimension_order!r}")
+    if samples > 1:
+        if sizes["C"] != samples:
+            raise InputError(f"{path}: has {sizes['C']} channels in colour images; save it with one plane a channel")
+        sizes["C"] = 1
     planes = sizes["T"] * sizes["Z"] * sizes["C"]
     if min(sizes.values()) < 1 or planes != pages_found:
         raise DamagedFileError(
