@@ -1,4 +1,4 @@
-"""Files of every kind with bytes changed, cut, doubled: an array of the declared shape, or an error that names the file."""
+"""Files of every kind with bytes changed, cut, doubled: an array of the declared shape, or an error of the file."""
 
 import io
 import random
