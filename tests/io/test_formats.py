@@ -134,6 +134,26 @@ def test_progressive_jpeg(tmp_path):
     assert np.abs(read_stack(tmp_path / "a.jpg").data.astype(int) - data).max() <= 4
 
 
+def test_the_end_of_a_preview_is_not_that_of_the_image(tmp_path):
+    content = imagecodecs.jpeg8_encode(smooth((40, 50)))
+    preview = imagecodecs.jpeg8_encode(smooth((8, 8)))
+    whole = content[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(preview)) + preview + content[2:]
+    (tmp_path / "a.jpg").write_bytes(whole + b"what a camera adds")
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.jpg").data, imagecodecs.jpeg8_decode(content))
+    (tmp_path / "a.jpg").write_bytes(whole[:-40])
+    with pytest.raises(DamagedFileError, match="without an end"):
+        read_stack(tmp_path / "a.jpg")
+
+
+@pytest.mark.parametrize(("marker", "words"), [(0xC3, "lossless or arithmetic"), (0xC9, "lossless or arithmetic")])
+def test_other_jpeg_frames_are_refused(tmp_path, marker, words):
+    content = bytearray(imagecodecs.jpeg8_encode(smooth((40, 50))))
+    content[content.index(b"\xff\xc0") + 1] = marker
+    (tmp_path / "a.jpg").write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        read_stack(tmp_path / "a.jpg")
+
+
 def test_jpeg_called_tif_is_what_it_is(tmp_path):
     save_jpeg(tmp_path / "a.tif", smooth((20, 30)))
     assert read_stack(tmp_path / "a.tif").data.shape == (20, 30)

@@ -117,9 +117,10 @@ def test_time_alone_is_the_movie_that_it_was(tmp_path):
         ([f"img{t:03d}-ch{c:02d}" for t in T for c in C], "3 points in time of one stack along C, or 3 stacks"),
         ([f"a_s{s}" for s in range(4)], "4 stacks of one image .*, or 4 frames of one movie"),
         ([*(f"x_t{t}_c{c}" for t in T for c in C), "overview"], "count C, but not so that overview.tif fit in"),
+        ([f"c{number}" for number in range(17)], "one image of 17 channels, or 17 frames of one movie"),
         (["left_c0", "right_c1"], "count C, but not so that"),
     ],
-    ids=range(7),
+    ids=range(8),
 )
 def test_two_readings_are_refused_with_both(tmp_path, names, words):
     folder_of(tmp_path / "m", {name: number for number, name in enumerate(names, 1)})

@@ -149,7 +149,8 @@ layout = click.option(
     type=click.Choice(["auto", "frames", "stacks"]),
     default="auto",
     show_default=True,
-    help="Whether the files of a folder are frames of one series or one stack each.",
+    help="Whether the files of a folder are frames of one series or one stack each; auto goes by their pages, and by "
+    "names such as _t000_c1_z2.",
 )
 resume = click.option("--resume", is_flag=True, help="Continue an interrupted run; finished stacks are kept.")
 explain = click.option(

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 SIGNATURE = b"\xff\xd8\xff"
 _END = b"\xff\xd9"
 _TAIL = 1 << 12
+_SCAN = 0xDA
 _READ_HERE = (0xC0, 0xC1, 0xC2)
 """Frames with Huffman coding and 8 bits: baseline, extended, progressive."""
 _OTHER_FRAMES = (0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF)
@@ -33,8 +34,8 @@ def scan_jpeg(path: Path, limits: Limits, *, colour: bool = False) -> SingleImag
     """Check the markers of a JPEG file without decoding it; `colour` asks for red, green and blue."""
     with opened(path) as descriptor:
         mark = stamp(descriptor)
-        frame = _frame_header(descriptor, path, mark[0])
-        length = min(mark[0], _TAIL)
+        frame, scan = _frame_and_scan(descriptor, path, mark[0])
+        length = min(mark[0] - scan, _TAIL)
         tail = os.pread(descriptor, length, mark[0] - length)
     bits = frame[0]
     height, width, components = int.from_bytes(frame[1:3], "big"), int.from_bytes(frame[3:5], "big"), frame[5]
@@ -50,34 +51,35 @@ def scan_jpeg(path: Path, limits: Limits, *, colour: bool = False) -> SingleImag
             f"{path}: is a colour image (JPEG), which cannot be measured as it is; pick one channel with --channel "
             "R, G, B or gray"
         )
-    # The codec fills what is missing with grey and says nothing; a few zeros or a note may follow the end.
+    # The codec fills what is missing with grey and says nothing. Some cameras write more behind the end.
     if _END not in tail:
         raise DamagedFileError(f"{path}: is a JPEG image without an end; it is cut short")
     return SingleImage(path, imagecodecs.jpeg8_decode, (height, width), np.dtype(np.uint8), mark, components)
 
 
-def _frame_header(descriptor: int, path: Path, size: int) -> bytes:
-    offset = 2
+def _frame_and_scan(descriptor: int, path: Path, size: int) -> tuple[bytes, int]:
+    """Bits, rows, columns and components as stored, and the byte where the first scan begins."""
+    offset, frame = 2, b""
     while True:
-        head = os.pread(descriptor, 4, offset)
+        head = os.pread(descriptor, 10, offset)
         if len(head) < 4 or head[0] != 0xFF:
             raise DamagedFileError(
-                f"{path}: has no JPEG frame up to byte {min(offset, size)}; it is cut short or damaged"
+                f"{path}: has no JPEG frame and scan up to byte {min(offset, size)}; it is cut short or damaged"
             )
-        if head[1] == 0xFF:  # fill byte
-            offset += 1
-            continue
-        if head[1] in _WITHOUT_LENGTH:
-            offset += 2
-            continue
-        length = int.from_bytes(head[2:4], "big")
-        if head[1] in _OTHER_FRAMES:
+        kind, length = head[1], int.from_bytes(head[2:4], "big")
+        if kind == _SCAN and frame:
+            return frame, offset
+        if kind in _OTHER_FRAMES:
             raise InputError(f"{path}: is a lossless or arithmetic-coded JPEG image; save it as TIFF or PNG")
-        if head[1] in _READ_HERE:
-            frame = os.pread(descriptor, 6, offset + 4)
+        if kind in _READ_HERE:
+            frame = head[4:]
             if len(frame) < 6:
                 raise DamagedFileError(f"{path}: ends within its JPEG frame header")
-            return frame
-        if length < 2:
+        if kind == 0xFF:  # a fill byte
+            offset += 1
+        elif kind in _WITHOUT_LENGTH:
+            offset += 2
+        elif length < 2:
             raise DamagedFileError(f"{path}: has a JPEG segment of {length} bytes")
-        offset += 2 + length
+        else:
+            offset += 2 + length

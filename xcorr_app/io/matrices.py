@@ -13,7 +13,7 @@ import numpy as np
 from xcorr_app.errors import InputError
 from xcorr_app.io import npy
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.picked import Channel, scan_channel
+from xcorr_app.io.picked import Channel, PickedImage, scan_channel
 from xcorr_app.io.scan import scan_file
 from xcorr_app.io.source import ImageFile
 from xcorr_app.io.tiff import opened
@@ -59,8 +59,8 @@ def scan_matrices(path: Path, channel: Channel | None = None, limits: Limits | N
     if channel is None:
         file = scan_file(path, limits)
         return _Image(file, file.metadata.sizes["C"])
-    whole = scan_file(path, limits, colour=True)
-    return _Image(scan_channel(path, limits, channel=channel, lenient=True), whole.metadata.sizes["C"])
+    file = scan_channel(path, limits, channel=channel, lenient=True)
+    return _Image(file, file.file.metadata.sizes["C"] if isinstance(file, PickedImage) else 1)
 
 
 def _is_coloured(shape: tuple[int, ...]) -> bool:

@@ -63,12 +63,31 @@ class NpyImage:
 
     def read(self, page: int) -> np.ndarray:
         """Read an image, (Y, X) or (3, Y, X) in native byte order."""
-        images = map_array(self.path, self.array)
-        several = images.ndim - 2 - (self.samples > 1)
-        image = images[page] if several else images
+        several = len(self.array.shape) - 2 - (self.samples > 1)
+        shape = self.array.shape[several:]
+        if self.array.order == "C":
+            size = math.prod(shape) * self.array.dtype.itemsize
+            image = np.frombuffer(self._bytes(self.array.offset + page * size, size), self.array.dtype).reshape(shape)
+        else:
+            images = map_array(self.path, self.array)
+            image = images[page] if several else images
         if self.samples > 1:
             image = np.moveaxis(image, -1, 0)
         return np.array(image, self.metadata.dtype, order="C")
+
+    def _bytes(self, offset: int, size: int) -> bytearray:
+        """Read a part of the file: a map would count as resident memory."""
+        content = bytearray(size)
+        view, done = memoryview(content), 0
+        with opened(self.path) as descriptor:
+            if stamp(descriptor) != self.array.stamp:
+                raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
+            while done < size:
+                count = os.preadv(descriptor, [view[done:]], offset + done)
+                if count == 0:
+                    raise DamagedFileError(f"{self.path}: ends {size - done} bytes before the end of an image")
+                done += count
+        return content
 
 
 def scan_npy(path: Path, limits: Limits, *, colour: bool = False) -> NpyImage:

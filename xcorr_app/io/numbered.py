@@ -15,6 +15,9 @@ from xcorr_app.io.file_names import MARK, NUMBER, NamedFile, axis_of, read_name,
 from xcorr_app.io.natural import natural_key, stem
 from xcorr_app.io.placed_files import NumberedStack, gaps, stack_of
 
+_MOST_CHANNELS = 16
+"""More numbers of channels than that, and no others, may well count frames."""
+
 
 def stacks_by_number(folder: Path, paths: Sequence[Path]) -> list[NumberedStack | InputError]:
     """Sort single-image files of one folder into stacks; a stack whose files are not complete is an InputError.
@@ -92,7 +95,15 @@ def _varying_axes(names: Sequence[NamedFile]) -> list[str]:
 
 
 def _check_one_reading(folder: Path, groups: dict[str, list[NamedFile]]) -> None:
-    """Refuse groups that differ by a number without an axis where nothing else counts time."""
+    """Refuse groups that differ by a number without an axis where nothing counts time, and channels that may."""
+    for group in groups.values():
+        channels = {name.at.get("C") for name in group}
+        if len(channels) == len(group) > _MOST_CHANNELS:
+            raise InputError(
+                f"{folder}: {some([name.path.name for name in group])} differ by {len(channels)} numbers of channels "
+                f"alone: either one image of {len(channels)} channels, or {len(channels)} frames of one movie "
+                "(--layout frames); put _t before the number for the second"
+            )
     alike: dict[str, list[str]] = defaultdict(list)
     for rest, group in groups.items():
         if not any("T" in name.at for name in group) and not group[0].series:
