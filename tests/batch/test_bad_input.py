@@ -301,6 +301,7 @@ NINES = "9" * 3000
 HOSTILE = {
     "imagej-images-superscript": described("ImageJ=1.54f\nimages=²\n".encode()),
     "imagej-slices-superscript": described("ImageJ=1.54f\nslices=²\n".encode()),
+    "imagej-arabic-three": described("ImageJ=1.54f\nimages=٣\n".encode(), 3),
     "imagej-four-billion": described(b"ImageJ=1.54f\nimages=4000000000\n"),
     "imagej-half-a-billion": described(b"ImageJ=1.54f\nimages=500000000\n"),
     "imagej-product": described(f"ImageJ=1.54f\nslices={NINES}\nframes={NINES}\n".encode()),
@@ -338,6 +339,12 @@ def test_hostile_numbers_and_texts_are_errors_of_their_file(tmp_path, name):
         scan_file(path)
     assert len(str(caught.value)) < 700
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
+
+
+def test_a_directory_far_beyond_the_end_is_told_as_such(tmp_path):
+    (tmp_path / "a.tif").write_bytes(big_tiff(2**63))
+    with pytest.raises(DamagedFileError, match="directory of page 0 should be at byte 9223372036854775808"):
+        scan_file(tmp_path / "a.tif")
 
 
 @pytest.mark.usefixtures("short_report")

@@ -204,7 +204,10 @@ def test_what_else_lies_there_is_kept(tmp_path, name):
     assert (tmp_path / "out" / name).read_text() == "mine"
 
 
-@pytest.mark.parametrize("text", ["[1]", "{", '{"program": "other"}', '{"program": "xcorr align", "failed": false}'])
+@pytest.mark.parametrize(
+    "text",
+    ["[1]", "{", '{"program": "other", "failed": true, "stacks": {}}', '{"program": "xcorr align", "failed": false}'],
+)
 def test_a_record_of_something_else_is_not_replaced(tmp_path, text):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "run.json").write_text(text)

@@ -285,7 +285,7 @@ def lsm_info(t, z, c, *, scan=6, positions=0):
     return packed
 
 
-def write_lsm(path, data, **info):
+def write_lsm(path, data, *, thumbnails=True, **info):
     """Planes T, Z, C as Zeiss' program stores them: a page of all channels apart, each with a thumbnail behind it."""
     t, z, c = data.shape[:3]
     content = lsm_info(t, z, c, **info)
@@ -297,7 +297,8 @@ def write_lsm(path, data, **info):
                 tif.write(page, planarconfig="separate", extratags=tag, rowsperstrip=data.shape[-2], **how)
             else:
                 tif.write(page[0], extratags=tag, rowsperstrip=data.shape[-2], **how)
-            tif.write(np.zeros((8, 8, 3), np.uint8), subfiletype=1, **(how | {"photometric": "rgb"}))
+            if thumbnails:
+                tif.write(np.zeros((8, 8, 3), np.uint8), subfiletype=1, **(how | {"photometric": "rgb"}))
 
 
 @pytest.mark.parametrize("shape", [(2, 3, 2), (1, 4, 1), (5, 1, 3), (1, 1, 2)])
@@ -327,6 +328,14 @@ def test_lsm_that_is_not_what_it_says(tmp_path):
     assert changed != content
     (tmp_path / "a.lsm").write_bytes(changed)
     with pytest.raises(DamagedFileError, match="declares T=2 x Z=4 planes of 2 channels, the file has 6 pages"):
+        read_stack(tmp_path / "a.lsm")
+
+
+def test_lsm_that_lacks_its_last_byte(tmp_path):
+    write_lsm(tmp_path / "a.lsm", noise((1, 2, 2, 7, 9)), thumbnails=False)
+    assert read_stack(tmp_path / "a.lsm").data.shape == (2, 2, 7, 9)
+    (tmp_path / "a.lsm").write_bytes((tmp_path / "a.lsm").read_bytes()[:-1])
+    with pytest.raises(DamagedFileError, match=r"page 1 needs 126 bytes a channel.*cut short"):
         read_stack(tmp_path / "a.lsm")
 
 

@@ -118,9 +118,11 @@ def test_time_alone_is_the_movie_that_it_was(tmp_path):
         ([f"a_s{s}" for s in range(4)], "4 stacks of one image .*, or 4 frames of one movie"),
         ([*(f"x_t{t}_c{c}" for t in T for c in C), "overview"], "count C, but not so that overview.tif fit in"),
         ([f"c{number}" for number in range(17)], "one image of 17 channels, or 17 frames of one movie"),
+        ([f"2024-03-05T12-3{t}-01_c{c}" for t in T for c in C], "3 points in time"),
+        ([f"20240305T12300{t}_c{c}" for t in T for c in C], "3 points in time"),
         (["left_c0", "right_c1"], "count C, but not so that"),
     ],
-    ids=range(8),
+    ids=range(10),
 )
 def test_two_readings_are_refused_with_both(tmp_path, names, words):
     folder_of(tmp_path / "m", {name: number for number, name in enumerate(names, 1)})
@@ -141,6 +143,8 @@ def test_two_readings_are_refused_with_both(tmp_path, names, words):
         ["exp1_001_a", "exp1_001_b"],
         ["Sample5 Reference", "Sample5-000 X0.00 C75 R10", "Sample5-001 X0.10 C100 R20"],
         ["t1", "t1b", "t2"],
+        ["abc1", "abc2", "abc3"],
+        ["a_t0.5", "a_t1.0", "a_t1.5"],
     ],
     ids=lambda names: names[0],
 )
@@ -241,7 +245,7 @@ def test_stacks_of_one_channel_each_are_joined(tmp_path):
 
 
 def test_volumes_numbered_by_time_are_joined_and_movies_are_not(tmp_path):
-    data = noise((2, 3, 6, 7))
+    data = noise((2, 2, 6, 7))
     for t in range(2):
         (tmp_path / "z").mkdir(exist_ok=True)
         (tmp_path / "m").mkdir(exist_ok=True)
@@ -250,8 +254,14 @@ def test_volumes_numbered_by_time_are_joined_and_movies_are_not(tmp_path):
     (series,) = discover(tmp_path / "z").series
     with series.open() as source:
         assert source.metadata.axes == "TZYX"
-        np.testing.assert_array_equal(source.plane(1, 2), data[1, 2])
+        np.testing.assert_array_equal(source.plane(1, 1), data[1, 1])
     assert [spec.name for spec in discover(tmp_path / "m").series] == ["v_t0", "v_t1"]
+
+
+def test_time_goes_before_a_running_number(tmp_path):
+    folder_of(tmp_path / "m", {f"{9 - t}_t{t}": value(t) for t in T})
+    (series,) = discover(tmp_path / "m").series
+    np.testing.assert_array_equal(values_of(series), expected(3))
 
 
 def test_digits_of_other_alphabets_are_letters(tmp_path):

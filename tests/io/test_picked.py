@@ -154,6 +154,7 @@ def test_ome_in_colours(tmp_path, axes):
     back = read_stack(tmp_path / "b.ome.tif")
     np.testing.assert_array_equal(back.data, data[..., 1])
     assert (back.metadata.pixel_size, back.metadata.time_increment) == ((0.25, 0.5), 2.0)
+    assert b'SamplesPerPixel="3"' not in (tmp_path / "b.ome.tif").read_bytes()
 
 
 def test_ome_in_colours_that_holds_less_than_it_says(tmp_path):
