@@ -261,6 +261,16 @@ def test_what_is_declared_is_limited_before_memory_is_taken(tmp_path, kind):
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # kilobytes
 
 
+@pytest.mark.parametrize("kind", ["bmp", "png"])
+def test_what_follows_an_image_takes_no_memory(tmp_path, kind):
+    path = tmp_path / f"a.{kind}"
+    path.write_bytes({"bmp": imagecodecs.bmp_encode, "png": imagecodecs.png_encode}[kind](noise((4, 4), "uint8")))
+    with path.open("r+b") as file:
+        file.truncate(2**31)
+    with pytest.raises(LimitError, match="2147483648 bytes for 4 x 4 pixels"):
+        scan_file(path)
+
+
 def test_number_of_images_in_an_npy_is_limited(tmp_path):
     save_npy(tmp_path / "a.npy", noise((5, 4, 4)))
     assert scan_file(tmp_path / "a.npy", Limits(max_pages=5)).page_count == 5

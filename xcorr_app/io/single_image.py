@@ -9,10 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from xcorr_app.errors import DamagedFileError
+from xcorr_app.errors import DamagedFileError, LimitError
 from xcorr_app.io.door import parsing
 from xcorr_app.io.source import StackMetadata, make_metadata
 from xcorr_app.io.tiff import opened, stamp
+
+_OTHER_BYTES = 1 << 26
+"""Of colour profiles, previews and notes."""
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,15 @@ class SingleImage:
     stamp: tuple[int, int]
     samples: int = 1
     page_count: int = 1
+
+    def __post_init__(self) -> None:
+        # The file is read whole: what follows the image must not decide how much memory that takes.
+        needed = self.shape[0] * self.shape[1] * self.samples * self.dtype.itemsize
+        if self.stamp[0] > 2 * needed + _OTHER_BYTES:
+            raise LimitError(
+                f"{self.path}: has {self.stamp[0]} bytes for {self.shape[0]} x {self.shape[1]} pixels, far more than "
+                "they need; save the image again"
+            )
 
     @property
     def metadata(self) -> StackMetadata:
