@@ -1,14 +1,19 @@
 """Input that is missing, broken, odd or hostile: one clear line, nothing lost, the other files go on."""
 
+import io
 import os
+import resource
+import struct
 
 import imagecodecs
 import numpy as np
 import pytest
 import tifffile
 
-from tests.batch.movies import DRIFT, align, files, movie, record, refused, shifts, table, write_movie
+from tests.batch.movies import DRIFT, align, files, movie, record, refused, shifts, table, write_movie, xcorr
 from tests.io.samples import page_tags, tiff_bytes, write_plain
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io import scan_file
 
 
 def test_missing_path(tmp_path):
@@ -268,3 +273,128 @@ def test_no_memory_for_one_stack(tmp_path, monkeypatch):
     assert run.code == 1
     assert "a: needs more memory than there is" in run.stdout
     assert (tmp_path / "out" / "b" / "b_aligned.tif").exists()
+
+
+def described(text, pages=1, **options):
+    """A stack whose first page has this description."""
+    file = io.BytesIO()
+    with tifffile.TiffWriter(file) as tif:
+        for index, frame in enumerate(movie(dtype="uint8")[:pages]):
+            how = {"description": None if index else text, "metadata": None, "contiguous": False}
+            tif.write(frame, photometric="minisblack", **how, **options)
+    return file.getvalue()
+
+
+def ome(pixels="", xml='<?xml version="1.0"?>', sizes='SizeT="1"', tail=""):
+    return described(
+        f'{xml}<OME><Image ID="Image:0"><Pixels DimensionOrder="XYZCT" SizeX="48" SizeY="40" SizeZ="1" SizeC="1" '
+        f'{sizes} Type="uint8">{pixels}</Pixels></Image>{tail}</OME>'.encode()
+    )
+
+
+def big_tiff(offset):
+    """A BigTIFF whose first directory should be at `offset`."""
+    return b"II+\0" + struct.pack("<HHQ", 8, 0, offset) + bytes(64)
+
+
+NINES = "9" * 3000
+HOSTILE = {
+    "imagej-images-superscript": described("ImageJ=1.54f\nimages=²\n".encode()),
+    "imagej-slices-superscript": described("ImageJ=1.54f\nslices=²\n".encode()),
+    "imagej-arabic-three": described("ImageJ=1.54f\nimages=٣\n".encode(), 3),
+    "imagej-four-billion": described(b"ImageJ=1.54f\nimages=4000000000\n"),
+    "imagej-half-a-billion": described(b"ImageJ=1.54f\nimages=500000000\n"),
+    "imagej-product": described(f"ImageJ=1.54f\nslices={NINES}\nframes={NINES}\n".encode()),
+    "ome-product": ome(sizes=f'SizeT="{NINES}"'),
+    "json-product": described(f'{{"shape": [{NINES}, {NINES}, 40, 48]}}'.encode()),
+    "json-many-axes": described(('{"shape": [' + "2, " * 4000 + "40, 48]}").encode()),
+    "json-infinity": described(b'{"shape": [Infinity, 40, 48]}'),
+    "json-half": described(b'{"shape": [0.5, 40, 48]}'),
+    "json-deep": described(b'{"shape": ' + b"[" * 20_000),
+    "bigtiff-offset-63": big_tiff(2**63),
+    "bigtiff-offset-64": big_tiff(2**64 - 1),
+    "ome-far-ifd": ome('<TiffData IFD="99999999999999999999999" PlaneCount="3"/>'),
+    "ome-encoding-unknown": ome(xml='<?xml version="1.0" encoding="foo-bar"?>'),
+    "ome-encoding-base64": ome(xml='<?xml version="1.0" encoding="base64"?>'),
+    "ome-encoding-rot13": ome(xml='<?xml version="1.0" encoding="rot13"?>'),
+    "ome-plane-text": ome('<TiffData IFD="0"/><Plane TheT="x" TheZ="0" TheC="0"/>'),
+    "ome-deep": ome(tail="<a>" * 5000 + "</a>" * 5000),
+    "npy-tokens": b"\x93NUMPY\1\0\x36\0{'descr': '<f8', 'fortran_order': True, 'shape': (, }  \n",
+    "npy-minus": b"\x93NUMPY\1\0" + struct.pack("<H", 9000) + b"-" * 8999 + b"\n",
+}
+
+
+def test_what_the_hostile_files_are_made_of_is_sound(tmp_path):
+    for content in (described(b"ImageJ=1.54f\nimages=4\nframes=4\n", 4), ome('<Plane TheT="0" TheZ="0" TheC="0"/>')):
+        (tmp_path / "m.tif").write_bytes(content)
+        assert scan_file(tmp_path / "m.tif").metadata.sizes["X"] == 48
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_hostile_numbers_and_texts_are_errors_of_their_file(tmp_path, name):
+    path = tmp_path / f"{name}.tif"
+    path.write_bytes(HOSTILE[name])
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(InputError, match=name) as caught:
+        scan_file(path)
+    assert len(str(caught.value)) < 700
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes
+
+
+def test_a_directory_far_beyond_the_end_is_told_as_such(tmp_path):
+    (tmp_path / "a.tif").write_bytes(big_tiff(2**63))
+    with pytest.raises(DamagedFileError, match="directory of page 0 should be at byte 9223372036854775808"):
+        scan_file(tmp_path / "a.tif")
+
+
+@pytest.mark.usefixtures("short_report")
+@pytest.mark.parametrize("command", [("align",), ("filter", "--box", "3")])
+def test_hostile_files_do_not_stop_the_others(tmp_path, command):
+    for name, content in HOSTILE.items():
+        (tmp_path / f"{name}.tif").write_bytes(content)
+    write_movie(tmp_path / "good.tif")
+    run = xcorr(*command, *sorted(tmp_path.glob("*.tif")), "-o", tmp_path / "out", "--device", "cpu")
+    assert run.code == 1
+    assert run.stderr == ""
+    assert {os.path.basename(path)[:-4] for path in record(tmp_path / "out")["failures"]} == set(HOSTILE)  # noqa: PTH119
+    assert list(record(tmp_path / "out")["stacks"]) == ["good"]
+
+
+@pytest.mark.usefixtures("short_report")
+def test_digits_of_other_alphabets_in_names(tmp_path):
+    folder = tmp_path / "in"
+    for name in ("²1.tif", "٣.tif", "a².tif"):
+        write_movie(folder / name)
+    assert align(folder, "-o", tmp_path / "out").code == 0
+    assert len(record(tmp_path / "out")["stacks"]) == 3
+    (tmp_path / "m.csv").write_text("1,1,1,1\n")
+    how = ("--matrix", tmp_path / "m.csv", "--channel-axis", "T")
+    assert xcorr("unmix", folder, "-o", tmp_path / "u", *how).code == 0
+
+
+@pytest.mark.parametrize("name", ["npy-tokens", "npy-minus"])
+def test_damaged_headers_of_taps_banks_matrices_and_operands(tmp_path, name):
+    path = tmp_path / "damaged.npy"
+    path.write_bytes(HOSTILE[name])
+    stack, out = write_movie(tmp_path / "m.tif"), tmp_path / "out"
+    for command in (
+        ("filter", stack, "-o", out, "--taps", path),
+        ("filter", stack, "-o", out, "--bank", path),
+        ("unmix", stack, "-o", tmp_path / "o.tif", "--channel-axis", "T", "--matrix", path),
+        ("correlate", stack, path, "-o", tmp_path / "o.tif"),
+        ("align", stack, "-o", out, "--reference", path),
+    ):
+        refused(xcorr(*command), "damaged.npy: is no array that can be read")
+
+
+def test_a_description_that_many_pages_share_takes_no_memory(tmp_path):
+    text = b'{"shape": [1, 4, 4]}' + b" " * (1 << 22)
+    count = 300
+    tags = [*page_tags(4, 4, 0, 16), (270, 2, len(text), 0)]
+    start = len(tiff_bytes([tags] * count))
+    tags = [*page_tags(4, 4, start, 16), (270, 2, len(text), start + 16)]
+    (tmp_path / "many.tif").write_bytes(tiff_bytes([tags] * count, tail=bytes(range(1, 17)) + text))
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(DamagedFileError, match="shape description of"):
+        scan_file(tmp_path / "many.tif")
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 50_000  # kilobytes

@@ -240,7 +240,10 @@ def test_files_without_channels(tmp_path, matrix_file):
     options = ("--matrix", matrix_file, "--channel-axis", "T")
     refused(run_unmix(tmp_path / "tc.ome.tif", tmp_path / "o.tif", *options), "two axes of channels")
     tifffile.imwrite(tmp_path / "rgba.tif", noise((6, 7, 4), "uint8"), photometric="rgb", extrasamples=["unassalpha"])
-    refused(run_unmix(tmp_path / "rgba.tif", tmp_path / "o.tif", "--stain", "he"), "colour image")
+    run = run_unmix(tmp_path / "rgba.tif", tmp_path / "o.tif", "--stain", "he")
+    assert run.code == 1
+    assert "not full opacity" in run.stderr
+    assert not (tmp_path / "o.tif").exists()
 
 
 def test_outputs_that_must_not_be_written(tmp_path, matrix_file):

@@ -252,4 +252,13 @@ def test_real_folders(shared_data):
     (series,) = discover([shared_data / "mitosis_folder"]).series
     assert [path.stem.rpartition("_t")[2] for path in series.paths] == [str(number) for number in range(51)]
     assert discover([shared_data / "pc12"]).layout == "stacks"
-    assert discover([shared_data / "padfield_masked"]).series[0].open().plane(0).shape == (485, 587)
+    with pytest.raises(InputError, match=r"6 frames of one movie \(--layout frames\), or 2 stacks"):
+        discover([shared_data / "padfield_masked"])
+    (series,) = discover([shared_data / "padfield_masked"], layout="frames").series
+    assert series.open().plane(0).shape == (485, 587)
+    assert discover([shared_data / "dic_sample5"]).series[0].open().sizes["T"] == 3
+    assert discover([shared_data / "dice_pixel_shift"]).series[0].open().sizes["T"] == 16
+    (series,) = discover([shared_data / "sima_2p"]).series
+    assert series.open().metadata.shape == (20, 128, 256)
+    (series,) = discover([shared_data / "openpiv_test1"]).series
+    assert series.open().metadata.shape == (2, 369, 511)

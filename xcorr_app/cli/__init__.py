@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS = {
-    "align": "Align stacks: folders, files or globs of TIFF or PNG images.",
+    "align": "Align stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.",
     "completion": "Print the script that completes xcorr's commands and options in a shell.",
     "correlate": "Cross-correlate images: write the plane, print its peak.",
     "env": "Print device, driver, versions, cache folder, and which engines can run.",
-    "filter": "Filter every plane of stacks: folders, files or globs of TIFF or PNG images.",
+    "filter": "Filter every plane of stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.",
     "unmix": "Mix channels: spectral unmixing, stain separation.",
 }
 """First line of each command's help; the command ``NAME`` is ``command`` in the module ``NAME``."""

@@ -70,6 +70,10 @@ if TYPE_CHECKING:
     show_default=True,
     help="Channel that is measured; all channels are moved.",
 )
+@options.channel(
+    "Read one channel alone: R, G, B or gray of colour images, or a number counted from 0.  [default: all; colour "
+    "images are refused]"
+)
 @options.engine
 @options.kernel_options
 @options.device
@@ -131,7 +135,7 @@ if TYPE_CHECKING:
 @options.debug
 @click.pass_context
 def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
-    """Align stacks: folders, files or globs of TIFF or PNG images.
+    """Align stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.
 
     Each stack gets OUT/NAME/shifts.csv and OUT/NAME/NAME_aligned.tif; the run gets OUT/report.html and
     OUT/run.json. Exit code: 0 all good, 1 something failed, was flagged as failed, or most frames of a stack could
@@ -199,7 +203,7 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         tolerance=given["tolerance"],
         max_sigma=given["max_sigma"],
     )
-    same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis")
+    same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis", "channel")
     return AlignOptions(
         settings=settings,
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],

@@ -30,12 +30,9 @@ if TYPE_CHECKING:
 @options.normalization
 @options.min_overlap("Smallest fraction of the smaller image that must overlap (zncc only); less is NaN.")
 @options.subpixel("How the printed peak is located between whole pixels.")
-@click.option(
-    "--channel",
-    type=click.IntRange(0),
-    default=0,
-    show_default=True,
-    help="Channel to use from files with several.",
+@options.channel(
+    "Channel to use from files with several, counted from 0, or R, G, B or gray of colour images.  [default: 0; colour "
+    "images are refused]"
 )
 @options.engine
 @options.kernel_options
@@ -56,8 +53,8 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> None:
     """Cross-correlate images: write the plane, print its peak.
 
-    LEFT and RIGHT are TIFF, PNG or .npy files of one image or a stack. A peak at (dy, dx) means that LEFT shows
-    RIGHT displaced by dy rows down and dx columns right: the shift to add to RIGHT to land on LEFT.
+    LEFT and RIGHT are TIFF, LSM, PNG, BMP, JPEG or .npy files of one image or a stack. A peak at (dy, dx) means that
+    LEFT shows RIGHT displaced by dy rows down and dx columns right: the shift to add to RIGHT to land on LEFT.
 
     \b
     one-to-one   1 left,  1 right        plane (ny, nx)

@@ -57,6 +57,10 @@ if TYPE_CHECKING:
     "the CPU.",
 )
 @options.device
+@options.channel(
+    "Read one channel alone: R, G, B or gray of colour images, or a number counted from 0.  [default: all; colour "
+    "images are refused]"
+)
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
 @options.resume
@@ -67,7 +71,7 @@ if TYPE_CHECKING:
 @options.debug
 @click.pass_context
 def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
-    """Filter every plane of stacks: folders, files or globs of TIFF or PNG images.
+    """Filter every plane of stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.
 
     Give one of the filters --gaussian, --box, --sobel, --laplacian, --log, --dog, --unsharp, --taps, --bank; lengths
     are in pixels. Images are uint8, uint16, int16, float32 or float64 (uint32 is refused: convert it first). Each
@@ -126,7 +130,7 @@ def _options(name: str, argument: str, given: dict[str, Any]) -> FilterOptions:
     from xcorr_app.batch.filter.options import FilterOptions
     from xcorr_app.io import Limits
 
-    same = ("mode", "cval", "dtype", "engine", "device", "layout")
+    same = ("mode", "cval", "dtype", "engine", "device", "layout", "channel")
     return FilterOptions(
         choice=FilterChoice.parse(name, argument),
         limits=Limits(max_pixels=given["max_pixels"]),

@@ -101,6 +101,12 @@ def _verify(text: str) -> str | int:
     raise ArgumentError(f"{text!r}: use all, none or a number of frames")
 
 
+def _channel(text: str) -> Any:
+    from xcorr_app.io.picked import parse_channel
+
+    return parse_channel(text)
+
+
 def _prefilter(text: str) -> Any:
     from xcorr_app.registration.prefilter import Prefilter
 
@@ -112,6 +118,7 @@ MAX_SHIFT = Value("PX | PXY,PXX", _max_shift)
 ROI = Value("Y0:Y1,X0:X1", _roi)
 REFERENCE = Value("first|last|mean|median|previous|template|INDEX|FILE", _reference)
 VERIFY = Value("all|none|N", _verify)
+CHANNEL = Value("R|G|B|gray|N", _channel)
 PREFILTER = Value("NAME:ARGS", _prefilter)
 
 normalization = click.option(
@@ -142,7 +149,8 @@ layout = click.option(
     type=click.Choice(["auto", "frames", "stacks"]),
     default="auto",
     show_default=True,
-    help="Whether the files of a folder are frames of one series or one stack each.",
+    help="Whether the files of a folder are frames of one series or one stack each; auto goes by their pages, and by "
+    "names such as _t000_c1_z2.",
 )
 resume = click.option("--resume", is_flag=True, help="Continue an interrupted run; finished stacks are kept.")
 explain = click.option(
@@ -158,6 +166,11 @@ def check_modes(given: dict[str, Any]) -> None:
     """Refuse --resume together with --overwrite."""
     if given["resume"] and given["overwrite"]:
         raise click.UsageError("--resume keeps finished results, --overwrite replaces them: give one of them")
+
+
+def channel(text: str) -> Decorator:
+    """Add the option for the channel that is read, explained by `text`."""
+    return click.option("--channel", type=CHANNEL, help=text)
 
 
 def output(text: str) -> Decorator:

@@ -22,7 +22,7 @@ def print_operands(console: Console, plan: CorrelationPlan) -> None:
     if plan.device.note:
         say(console, plan.device.note)
     for side, file in (("LEFT ", plan.left), ("RIGHT", plan.right)):
-        say(console, f"{side}  {_described(file, plan.options.channel)}")
+        say(console, f"{side}  {_described(file, plan.options.channel or 0)}")
     whole = "" if settings.max_shift is not None else ", the full plane"
     say(console, f"Form {plan.options.form}, {settings.normalization}, engine {plan.engine}.")
     say(
@@ -80,7 +80,7 @@ def print_verdict(console: Console, plan: CorrelationPlan, result: CorrelationRe
     say(console, f"Planes: {plan.out}")
 
 
-def _described(file: MatrixFile, channel: int) -> str:
+def _described(file: MatrixFile, channel: str | int) -> str:
     *leading, rows, columns = file.shape
     images = f"{' x '.join(map(str, leading))} images" if leading else "one image"
     of_channels = f", channel {channel} of {file.channels} (counted from 0)" if file.channels > 1 else ""

@@ -40,6 +40,14 @@ def print_found(console: Console, discovery: Discovery, note: str | None) -> Non
     files = sum(len(spec.paths) for spec in discovery.series)
     found = f"Found {len(discovery.series)} series in {count(files, 'file')}, layout {discovery.layout}."
     say(console, found)
+    for note in discovery.notes:
+        say(console, note)
+    for spec in discovery.series:
+        if spec.layout == "numbered":
+            sizes = ", ".join(
+                f"{axis}={size}" for axis, size in spec.open().sizes.items() if axis in "TZC" and size > 1
+            )
+            say(console, f"{spec.name}: {count(len(spec.paths), 'file')} put together by name: {sizes}.")
 
 
 def print_decision(console: Console, name: str, decision: Decision | str) -> None:

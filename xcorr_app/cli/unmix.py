@@ -67,10 +67,11 @@ if TYPE_CHECKING:
 def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
     """Mix channels: spectral unmixing, stain separation.
 
-    INPUT is a TIFF file with channels, or a colour image (TIFF or PNG), whose channels are red, green and blue. Several
-    files, folders or globs become OUT/NAME_unmixed.tif, with OUT/run.json; with --channel-axis T, the one-page files of
-    a folder are the channels of one stack. The channels of every pixel are multiplied by the matrix; for spectral
-    unmixing that is the inverse of the matrix with the dyes' spectra as columns.
+    INPUT is a TIFF file with channels, or a colour image (TIFF, PNG, BMP, JPEG), whose channels are red, green and
+    blue. Several files, folders or globs become OUT/NAME_unmixed.tif, with OUT/run.json; files whose names number
+    channels (_c0, _c1) are one stack; with --channel-axis T, the one-page files of a folder are. The channels of every
+    pixel are multiplied by the matrix; for spectral unmixing that is the inverse of the matrix with the dyes' spectra
+    as columns.
 
     With --from-log or --stain, the density -log10(max(value / white, 1e-6)) is mixed instead of the value. Stains use
     the vectors of Ruifrok and Johnston (2001), normalised to length one; two are completed by a third, the residual,

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
 
-from xcorr_app.io.series import FramesSource, StackSource, UnusableFile
+from xcorr_app.io.series import FramesSource, PlacedSource, StackSource, UnusableFile
 from xcorr_app.io.source import ImageFile, Source
 
 
@@ -27,15 +27,24 @@ class SeriesSpec:
     name
         Safe, and distinct among the series of a run.
     layout
-        ``frames`` (files follow each other along T) or ``stacks`` (one file).
+        ``frames`` (files follow each other along T), ``stacks`` (one file) or ``numbered`` (names place the files).
     paths
         Files in order.
+    positions
+        Index (t, z, c) of every file that is placed by its name; else empty.
+    channel_names
+        Where names of files tell them.
+    notes
+        What a user should know of how the files were put together.
     """
 
     name: str
-    layout: Literal["frames", "stacks"]
+    layout: Literal["frames", "stacks", "numbered"]
     paths: tuple[Path, ...]
     _files: tuple[ImageFile | UnusableFile, ...] = field(repr=False)
+    positions: tuple[tuple[int, int, int], ...] = ()
+    channel_names: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def samples(self) -> int:
@@ -46,6 +55,8 @@ class SeriesSpec:
         """Return the lazy view of the series."""
         if self.layout == "frames":
             return FramesSource(self.name, self._files)
+        if self.layout == "numbered":
+            return PlacedSource(self.name, self._files, self.positions, self.channel_names)
         (file,) = self._files
         if isinstance(file, UnusableFile):
             raise file.error
@@ -59,7 +70,7 @@ class Discovery:
     Attributes
     ----------
     layout
-        ``frames`` or ``stacks``; ``both`` when folders differ.
+        ``frames``, ``stacks`` or ``numbered``; ``both`` when stacks differ.
     series
         In natural order of the inputs.
     failures
@@ -67,6 +78,8 @@ class Discovery:
         raises when it is read.)
     """
 
-    layout: Literal["frames", "stacks", "both"]
+    layout: Literal["frames", "stacks", "numbered", "both"]
     series: tuple[SeriesSpec, ...]
     failures: tuple[Failure, ...]
+    notes: tuple[str, ...] = ()
+    """What a user should know of the folders: images that were left out."""

@@ -9,12 +9,14 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.door import bounded_int
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from xcorr_app.io.source import Resolution, StackMetadata
 
+_COUNTS = ("images", "channels", "slices", "frames")
 _NO_UNIT = {"", "pixel", "pixels", "inch"}
 
 
@@ -33,18 +35,24 @@ def is_imagej(description: bytes) -> bool:
     return description.startswith(b"ImageJ=")
 
 
-def parse_imagej(path: Path, description: bytes) -> ImageJInfo:
-    """Read an ImageJ description.
+def parse_imagej(path: Path, description: bytes, found: int) -> ImageJInfo:
+    """Read an ImageJ description of a file with `found` pages.
 
-    Stacks without any named dimension count as T.
+    Stacks without any named dimension count as T. A description without any count says nothing of how many images
+    there are, as other programs write it: ImageJ then takes the pages it finds, and so does this.
     """
     values = dict(_lines(description))
     counts = {}
-    for key in ("images", "channels", "slices", "frames"):
+    for key in _COUNTS:
         text = values.get(key, "1")
-        if not text.isdigit() or int(text) < 1:
-            raise DamagedFileError(f"{path}: ImageJ's description says {key}={text}")
-        counts[key] = int(text)
+        try:
+            counts[key] = bounded_int(text)
+        except ValueError:
+            counts[key] = 0
+        if counts[key] < 1:
+            raise DamagedFileError(f"{path}: ImageJ's description says {key}={text[:40]}")
+    if not any(key in values for key in _COUNTS):
+        counts["images"] = found
     order = values.get("order", "xyczt").lower()
     if order not in ("xyczt", "default"):
         raise InputError(f"{path}: ImageJ planes in order {order} are not read; save the stack again as xyczt")

@@ -20,7 +20,9 @@ _STRIP_OFFSETS, _SAMPLES, _ROWS_PER_STRIP, _STRIP_BYTES = 273, 277, 278, 279
 _PLANAR = 284
 _PREDICTOR, _TILE_WIDTH, _TILE_HEIGHT, _TILE_OFFSETS, _TILE_BYTES, _FORMAT, _DEPTH = 317, 322, 323, 324, 325, 339, 32997
 _GREY, _COLOUR = (0, 1, 3), (2, 6)
-_COLOURS = 3
+_COLOURS = ((3,), (4,))
+"""Values of a pixel in colours; a fourth one is the opacity."""
+_WITHOUT_CHANNELS = "save it as grey values, one page a channel (tifffile: photometric='minisblack')"
 _PHOTOMETRIC_NAMES = {2: "RGB", 5: "CMYK", 6: "YCbCr", 8: "CIE L*a*b*"}
 
 
@@ -39,9 +41,9 @@ class Page(NamedTuple):
 
 
 def is_colour(reader: DirectoryReader, directory: Directory) -> bool:
-    """Tell whether a page has red, green and blue samples."""
+    """Tell whether a page has red, green and blue samples, and perhaps opacity."""
     samples, photometric = reader.numbers(directory, _SAMPLES), reader.numbers(directory, _PHOTOMETRIC)
-    return samples == (_COLOURS,) and photometric is not None and photometric[0] in _COLOUR
+    return samples in _COLOURS and photometric is not None and photometric[0] in _COLOUR
 
 
 def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *, colour: bool = False) -> Page:
@@ -69,7 +71,8 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *,
     if not colour and (samples != 1 or photometric not in _GREY):
         kind = _PHOTOMETRIC_NAMES.get(photometric, f"{samples} samples a pixel")
         raise InputError(
-            f"{where} is a colour image ({kind}), which cannot be measured; pick one channel and save it as grey values"
+            f"{where} is a colour image ({kind}), which cannot be measured as it is; "
+            + ("pick one channel with --channel R, G, B or gray" if is_colour(reader, directory) else _WITHOUT_CHANNELS)
         )
     if number(_DEPTH, 1) != 1:
         raise InputError(f"{where} is a volume (ImageDepth tag); save it with one page a plane")

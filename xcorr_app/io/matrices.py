@@ -1,22 +1,22 @@
-"""Files that hold one matrix or a stack of them, for correlating: TIFF, PNG and NumPy's ``.npy``."""
+"""Files that hold one matrix or a stack of them, for correlating: images and NumPy's ``.npy``."""
 
 from __future__ import annotations
 
+import math
 import os
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
 import numpy as np
 
-from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.discover import scan_file
+from xcorr_app.errors import InputError
+from xcorr_app.io import npy
 from xcorr_app.io.limits import Limits
+from xcorr_app.io.picked import Channel, PickedImage, scan_channel
+from xcorr_app.io.scan import scan_file
 from xcorr_app.io.source import ImageFile
 from xcorr_app.io.tiff import opened
-
-_NPY = b"\x93NUMPY"
 
 
 class MatrixFile(Protocol):
@@ -42,28 +42,35 @@ class MatrixFile(Protocol):
         """Read all matrices, of shape `shape`."""
 
 
-def scan_matrices(path: Path, channel: int = 0, limits: Limits | None = None) -> MatrixFile:
-    """Check the header of a TIFF, PNG or ``.npy`` file; `channel` is taken from files with several, counted from 0.
+def scan_matrices(path: Path, channel: Channel | None = None, limits: Limits | None = None) -> MatrixFile:
+    """Check the header of a file of images or of a ``.npy`` array.
 
-    Raises InputError, DamagedFileError or LimitError where it is missing, damaged, too large, of a kind that cannot be
-    correlated, or lacks the channel.
+    `channel` is taken from files with several, counted from 0, or of colour images; without it, the first one is, and
+    colour images are refused. Raises InputError, DamagedFileError or LimitError where the file is missing, damaged, too
+    large, of a kind that cannot be correlated, or lacks the channel.
     """
     limits = limits or Limits()
     with opened(path) as descriptor:
-        head = os.pread(descriptor, len(_NPY), 0)
-    if head == _NPY:
-        return _scan_npy(path, limits)
-    file = scan_file(path, limits)
-    channels = file.metadata.sizes["C"]
-    if channels > 1 and channel >= channels:
-        raise InputError(f"{path}: has {channels} channels: --channel counts from 0, up to {channels - 1}")
-    return _Image(file, channel if channels > 1 else 0)
+        head = os.pread(descriptor, len(npy.SIGNATURE), 0)
+    if head == npy.SIGNATURE:
+        array = npy.read_header(path)
+        if not (channel is not None and _is_coloured(array.shape)):
+            return _scan_npy(path, array, limits)
+    if channel is None:
+        file = scan_file(path, limits)
+        return _Image(file, file.metadata.sizes["C"])
+    file = scan_channel(path, limits, channel=channel, lenient=True)
+    return _Image(file, file.file.metadata.sizes["C"] if isinstance(file, PickedImage) else 1)
+
+
+def _is_coloured(shape: tuple[int, ...]) -> bool:
+    return len(shape) in (3, 4) and shape[-1] == 3
 
 
 @dataclass(frozen=True)
 class _Image:
     file: ImageFile
-    channel: int
+    channels: int
 
     @property
     def path(self) -> Path:
@@ -78,15 +85,11 @@ class _Image:
     def dtype(self) -> np.dtype:
         return self.file.metadata.dtype
 
-    @property
-    def channels(self) -> int:
-        return self.file.metadata.sizes["C"]
-
     def read(self) -> np.ndarray:
         sizes = self.file.metadata.sizes
         values = np.empty((sizes["T"], sizes["Z"], sizes["Y"], sizes["X"]), self.dtype)
         for t, z in np.ndindex(sizes["T"], sizes["Z"]):
-            values[t, z] = self.file.read(self.file.page_at(t, z, self.channel))
+            values[t, z] = self.file.read(self.file.page_at(t, z, 0))
         return _finite(self.path, values.reshape(self.shape))
 
 
@@ -95,37 +98,26 @@ class _Npy:
     path: Path
     shape: tuple[int, ...]
     dtype: np.dtype
+    array: npy.NpyArray
     channels: int = 1
 
     def read(self) -> np.ndarray:
-        stored = _map_npy(self.path)
-        if (_without_ones(stored.shape), stored.dtype.newbyteorder("=")) != (self.shape, self.dtype):
-            raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
+        stored = npy.map_array(self.path, self.array)
         return _finite(self.path, np.array(stored, self.dtype, order="C").reshape(self.shape))
 
 
-def _scan_npy(path: Path, limits: Limits) -> _Npy:
-    stored = _map_npy(path)
-    shape, dtype = _without_ones(stored.shape), stored.dtype.newbyteorder("=")
-    if not 2 <= len(shape) <= 4 or stored.size == 0:
+def _scan_npy(path: Path, array: npy.NpyArray, limits: Limits) -> _Npy:
+    shape, dtype = _without_ones(array.shape), array.dtype.newbyteorder("=")
+    if not 2 <= len(shape) <= 4 or 0 in shape:
         raise InputError(
-            f"{path}: holds an array of shape {stored.shape}; matrices are (H, W), (K, H, W) or (N, M, H, W) "
+            f"{path}: holds an array of shape {array.shape}; matrices are (H, W), (K, H, W) or (N, M, H, W) "
             "with at least one element"
         )
     if dtype.kind not in "iuf" or dtype.itemsize > 8:
         raise InputError(f"{path}: holds {dtype}, which cannot be correlated; save integers or floats of up to 64 bits")
     limits.check_plane(path, shape[-2], shape[-1], dtype)
-    limits.check_pages(path, stored.size // (shape[-2] * shape[-1]))
-    return _Npy(path, shape, dtype)
-
-
-def _map_npy(path: Path) -> np.ndarray:
-    with opened(path), warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # numpy tells of files that Python 2 wrote
-        try:
-            return np.lib.format.open_memmap(path, mode="r")
-        except (ValueError, EOFError, SyntaxError, TypeError, OverflowError) as error:
-            raise DamagedFileError(f"{path}: is no array that can be read ({error})") from error
+    limits.check_pages(path, math.prod(shape[:-2]))
+    return _Npy(path, shape, dtype, array)
 
 
 def _without_ones(shape: tuple[int, ...]) -> tuple[int, ...]:

@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from xcorr_app.errors import DamagedFileError, InputError, LimitError
+from xcorr_app.errors import InputError, LimitError
+from xcorr_app.io.npy import open_array
 from xcorr_app.io.tiff import opened, stamp
 
 _LARGEST_FILE = 1 << 29
@@ -41,13 +42,9 @@ def read_matrix(path: Path) -> MatrixTable:
 
 
 def _read_npy(path: Path) -> MatrixTable:
-    try:
-        matrix = np.load(path, allow_pickle=False)
-    except (ValueError, EOFError, SyntaxError, TypeError, OverflowError, MemoryError) as error:
-        raise DamagedFileError(f"{path}: is no array that can be read ({error})") from error
-    if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or matrix.size == 0:
-        found = f"{matrix.shape} {matrix.dtype}" if isinstance(matrix, np.ndarray) else "several arrays"
-        raise InputError(f"{path}: holds {found}; a matrix has numbers in rows and columns")
+    matrix = open_array(path)
+    if matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or matrix.size == 0:
+        raise InputError(f"{path}: holds {matrix.shape} {matrix.dtype}; a matrix has numbers in rows and columns")
     return MatrixTable(matrix.astype(np.float64), ())
 
 

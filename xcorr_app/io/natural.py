@@ -12,8 +12,15 @@ if TYPE_CHECKING:
 
 _UNSAFE = re.compile(r'[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff/\\<>:"|?*]+')
 _LONGEST_BYTES = 100
-_TIFF_SUFFIXES = (".tif", ".tiff", ".btf", ".tf2", ".tf8")
-IMAGE_SUFFIXES = (*_TIFF_SUFFIXES, ".png")
+FAMILIES = {
+    "TIFF": (".tif", ".tiff", ".btf", ".tf2", ".tf8", ".lsm"),
+    "PNG": (".png",),
+    "BMP": (".bmp", ".dib"),
+    "JPEG": (".jpg", ".jpeg"),
+    "npy": (".npy",),
+}
+"""Endings of the names of images, by the kind that they promise."""
+IMAGE_SUFFIXES = tuple(suffix for suffixes in FAMILIES.values() for suffix in suffixes)
 
 
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
@@ -22,7 +29,9 @@ def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     The last element compares the text itself, so the order of ``t1`` and ``t01`` is fixed too.
     """
     parts = re.split(r"([0-9]+)", text)
-    key = [(0, int(part), "") if part.isdigit() else (1, 0, part.casefold()) for part in parts if part]
+    key = [
+        (0, int(part), "") if (part.isascii() and part.isdigit()) else (1, 0, part.casefold()) for part in parts if part
+    ]
     return (*key, (2, 0, text))
 
 
@@ -34,6 +43,11 @@ def natural_path_key(path: Path) -> tuple[tuple[tuple[int, int, str], ...], ...]
 def is_image_name(name: str) -> bool:
     """Tell whether a file name promises an image that can be read here; hidden files never do."""
     return not name.startswith(".") and name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def family(name: str) -> str:
+    """Kind of image that a file name promises."""
+    return next(kind for kind, suffixes in FAMILIES.items() if name.lower().endswith(suffixes))
 
 
 def stem(name: str) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.door import bounded_int, parsing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 _NAMESPACE = "http://www.openmicroscopy.org/Schemas/OME/2016-06"
 _EMPTY = f'<OME xmlns="{_NAMESPACE}" Creator="xcorr"><Image ID="Image:0"><Pixels ID="Pixels:0"/></Image></OME>'
 _TYPE_NAMES = {"float32": "float", "float64": "double"}
+_DEEPEST = 100
 _XML_START = '<?xml version="1.0" encoding="UTF-8"?>'
 
 
@@ -45,8 +47,11 @@ def is_ome(description: bytes) -> bool:
     return description.lstrip()[:1] == b"<" and b"<OME" in description[:2000]
 
 
-def parse_ome(path: Path, description: bytes, pages_found: int) -> OmeInfo:
-    """Read OME-XML and compare what it declares with the pages found."""
+def parse_ome(path: Path, description: bytes, pages_found: int, samples: int = 1) -> OmeInfo:
+    """Read OME-XML and compare what it declares with the pages found.
+
+    Colour images have `samples` values a pixel, which OME counts as channels; they are left out of the sizes.
+    """
     root = _parse(path, description)
     images = [child for child in root if _local(child) == "Image"]
     if _find(root, "BinaryOnly") is not None:
@@ -57,18 +62,23 @@ def parse_ome(path: Path, description: bytes, pages_found: int) -> OmeInfo:
     if pixels is None:
         raise DamagedFileError(f"{path}: its OME-XML has no Pixels element")
     try:
-        sizes = {axis: int(pixels.get(f"Size{axis}", "")) for axis in "TZCYX"}
+        sizes = {axis: bounded_int(pixels.get(f"Size{axis}", "")) for axis in "TZCYX"}
     except ValueError as error:
         raise DamagedFileError(f"{path}: its OME-XML does not give all five sizes ({error})") from error
     dimension_order = pixels.get("DimensionOrder", "XYCZT")
     if sorted(dimension_order) != sorted("XYCZT") or not dimension_order.startswith("XY"):
         raise DamagedFileError(f"{path}: its OME-XML has DimensionOrder {dimension_order!r}")
+    if samples > 1:
+        if sizes["C"] != samples:
+            raise InputError(f"{path}: has {sizes['C']} channels in colour images; save it with one plane a channel")
+        sizes["C"] = 1
     planes = sizes["T"] * sizes["Z"] * sizes["C"]
     if min(sizes.values()) < 1 or planes != pages_found:
         raise DamagedFileError(
             f"{path}: its OME-XML declares T={sizes['T']} x Z={sizes['Z']} x C={sizes['C']} = {planes} planes, "
             f"the file has {pages_found} pages"
         )
+    _check_planes(path, pixels)
     order = dimension_order[::-1]
     pages = _page_map(path, root, pixels, sizes, order[:3])
     size_y, size_x = _number(pixels, "PhysicalSizeY"), _number(pixels, "PhysicalSizeX")
@@ -117,12 +127,34 @@ def build_ome(metadata: StackMetadata, *, big_endian: bool) -> bytes:
         pixels.set(f"Size{axis}", str(sizes[axis]))
     _calibrate(pixels, metadata)
     _renew_children(pixels, metadata, space)
+    _use_default_namespace(root)
+    return (_XML_START + ET.tostring(root, encoding="unicode")).encode()
+
+
+def with_one_channel(description: bytes, channel: int) -> bytes:
+    """Return OME-XML that speaks of one of its channels alone, as the first."""
+    root = ET.fromstring(description.rstrip(b"\0"))  # noqa: S314 - checked when it was read
+    for pixels in root.iterfind("{*}Image/{*}Pixels"):
+        for index, child in enumerate(pixels.findall("{*}Channel")):
+            if index != channel:
+                pixels.remove(child)
+        for child in pixels.findall("{*}Plane"):
+            if child.get("TheC", "0") == str(channel):
+                child.set("TheC", "0")
+            else:
+                pixels.remove(child)
+        pixels.set("SizeC", "1")
+    _use_default_namespace(root)
+    return ET.tostring(root)
+
+
+def _use_default_namespace(root: ET.Element) -> None:
+    """Make the main name space the default one, by which OME-XML is known; ElementTree would call it ns0."""
+    space = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
     if space:
-        # The main name space becomes the default one; ElementTree would call it ns0.
         for element in root.iter():
             element.tag = element.tag.removeprefix(space)
         root.set("xmlns", space[1:-1])
-    return (_XML_START + ET.tostring(root, encoding="unicode")).encode()
 
 
 def _calibrate(pixels: ET.Element, metadata: StackMetadata) -> None:
@@ -177,9 +209,9 @@ def _page_map(path: Path, root: ET.Element, pixels: ET.Element, sizes: dict[str,
                 "export the set as one file"
             )
         try:
-            first = int(block.get("IFD", "0"))
-            count = int(block.get("PlaneCount", "1" if block.get("IFD") else str(planes)))
-            start = {axis: int(block.get(f"First{axis}", "0")) for axis in "TZC"}
+            first = bounded_int(block.get("IFD", "0"))
+            count = bounded_int(block.get("PlaneCount", "1" if block.get("IFD") else str(planes)))
+            start = {axis: bounded_int(block.get(f"First{axis}", "0")) for axis in "TZC"}
         except ValueError as error:
             raise DamagedFileError(f"{path}: its OME-XML has a TiffData element that cannot be read") from error
         for step, position in zip(range(min(count, planes)), _positions(start, sizes, order), strict=False):
@@ -211,10 +243,22 @@ def _positions(start: dict[str, int], sizes: dict[str, int], order: str) -> Iter
 def _parse(path: Path, description: bytes) -> ET.Element:
     if b"<!DOCTYPE" in description or b"<!ENTITY" in description:
         raise DamagedFileError(f"{path}: its OME-XML defines entities, which is refused")
-    try:
-        return ET.fromstring(description.rstrip(b"\0"))  # noqa: S314 - no entities, see above
-    except (ET.ParseError, ValueError) as error:
-        raise DamagedFileError(f"{path}: its OME-XML cannot be parsed ({error})") from error
+    with parsing(path, "its OME-XML cannot be parsed"):
+        root = ET.fromstring(description.rstrip(b"\0"))  # noqa: S314 - no entities, see above
+        layer, depth = [root], 0
+        while layer:
+            layer, depth = [child for element in layer for child in element], depth + 1
+            if depth > _DEEPEST:  # writing it again recurses
+                raise ValueError(f"elements are nested more than {_DEEPEST} deep")
+    return root
+
+
+def _check_planes(path: Path, pixels: ET.Element) -> None:
+    """Positions of planes are whole numbers: what writes them back compares them."""
+    with parsing(path, "its OME-XML has a Plane element that cannot be read"):
+        for plane in [child for child in pixels if _local(child) == "Plane"]:
+            for name in ("TheT", "TheZ", "TheC"):
+                bounded_int(plane.get(name, "0"))
 
 
 def _local(element: ET.Element) -> str:

@@ -7,14 +7,13 @@ from __future__ import annotations
 
 import os
 import struct
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.source import StackMetadata, make_metadata
+from xcorr_app.io.single_image import SingleImage
 from xcorr_app.io.tiff import opened, stamp
 
 if TYPE_CHECKING:
@@ -23,50 +22,11 @@ if TYPE_CHECKING:
     from xcorr_app.io.limits import Limits
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
-_GREY, _RGB = 0, 2
-_COLOURS = {2: "RGB", 3: "palette", 4: "grey with transparency", 6: "RGB with transparency"}
+_GREY, _RGB, _RGBA = 0, 2, 6
+_COLOURS = {2: "RGB", 3: "palette", 4: "grey with opacity", 6: "RGB with transparency"}
 
 
-@dataclass(frozen=True)
-class PngImage:
-    """A PNG file whose chunks are all there; one page."""
-
-    path: Path
-    metadata: StackMetadata
-    stamp: tuple[int, int]
-    page_count: int = 1
-
-    @property
-    def samples(self) -> int:
-        """Values a pixel: 1, or 3 for red, green and blue."""
-        return self.metadata.sizes["C"]
-
-    def page_at(self, t: int, z: int, c: int) -> int:
-        """Page of a plane: there is one of each."""
-        if (t, z, c) != (0, 0, 0):
-            raise IndexError(f"{self.path}: has one plane, not t={t}, z={z}, c={c}")
-        return 0
-
-    def read(self, page: int) -> np.ndarray:
-        """Read the image, (Y, X) or (3, Y, X) in native byte order."""
-        with opened(self.path) as descriptor:
-            if page != 0 or stamp(descriptor) != self.stamp:
-                raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
-            content = os.pread(descriptor, self.stamp[0], 0)
-        try:
-            plane = imagecodecs.png_decode(content)
-        except Exception as error:  # the codec has exceptions of its own
-            raise DamagedFileError(f"{self.path}: cannot be decoded ({error})") from error
-        plane = np.moveaxis(plane, -1, 0) if plane.ndim == 3 else plane
-        if plane.shape != self.metadata.shape or plane.dtype != self.metadata.dtype:
-            raise DamagedFileError(
-                f"{self.path}: decodes to {plane.shape} {plane.dtype}, declared are {self.metadata.shape} "
-                f"{self.metadata.dtype}"
-            )
-        return np.ascontiguousarray(plane)
-
-
-def scan_png(path: Path, limits: Limits, *, colour: bool = False) -> PngImage:
+def scan_png(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage:
     """Check header and chunks of a PNG file without decoding it; `colour` asks for red, green and blue."""
     with opened(path) as descriptor:
         mark = stamp(descriptor)
@@ -79,17 +39,17 @@ def scan_png(path: Path, limits: Limits, *, colour: bool = False) -> PngImage:
     width, height, bits, kind = struct.unpack(">IIBB", header[16:26])
     if height < 1 or width < 1:
         raise DamagedFileError(f"{path}: declares {height} x {width} pixels")
-    if kind != (_RGB if colour else _GREY):
+    in_colour = kind in (_RGB, _RGBA)
+    if kind != _GREY and not (colour and in_colour):
+        way = "pick one channel with --channel R, G, B or gray" if in_colour else "save it as grey values"
         raise InputError(
-            f"{path}: is a colour image ({_COLOURS.get(kind, 'unknown')}), which cannot be measured; "
-            "pick one channel and save it as grey values"
+            f"{path}: is a colour image ({_COLOURS.get(kind, 'unknown')}), which cannot be measured as it is; {way}"
         )
     if bits not in (8, 16):
         raise InputError(f"{path}: has {bits} bits a pixel; convert it to 8 or 16")
     dtype = np.dtype(f"uint{bits}")
     limits.check_plane(path, height, width, dtype)
-    sizes = {"T": 1, "Z": 1, "C": 3 if colour else 1, "Y": height, "X": width}
-    return PngImage(path, make_metadata(sizes, "CYX", dtype, "png"), mark)
+    return SingleImage(path, imagecodecs.png_decode, (height, width), dtype, mark, 3 if in_colour else 1)
 
 
 def _check_chunks(descriptor: int, path: Path, size: int) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.io.picked import page_in_file
 from xcorr_app.io.source import ImageFile, StackMetadata, make_metadata
 
 if TYPE_CHECKING:
@@ -70,12 +71,13 @@ class StackSource(_Source):
 
     def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
         """Read one plane; see `Source.plane`."""
-        return self._file.read(self.origin(t, z, c)[1])
+        self._check(t, z, c)
+        return self._file.read(self._file.page_at(t, z, c))
 
     def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
         """File and page of a plane."""
         self._check(t, z, c)
-        return self._file.path, self._file.page_at(t, z, c)
+        return self._file.path, page_in_file(self._file, self._file.page_at(t, z, c))
 
 
 class FramesSource(_Source):
@@ -123,12 +125,86 @@ class FramesSource(_Source):
     def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
         """File and page of a plane."""
         file, page = self._locate(t, z, c)
-        return file.path, page
+        return file.path, page if isinstance(file, UnusableFile) else page_in_file(file, page)
 
     def _locate(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
         self._check(t, z, c)
         index = bisect_right(self._ends, t)
         return self._files[index], t - (self._ends[index - 1] if index else 0)
+
+
+class PlacedSource(_Source):
+    """A stack whose files have places along some of T, Z and C; the other axes are within the files.
+
+    Unusable files keep their place. Raises InputError when no file is usable, or files differ in size or type, or have
+    an axis of their own along which they are placed.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        files: Sequence[ImageFile | UnusableFile],
+        positions: Sequence[tuple[int, int, int]],
+        channel_names: tuple[str, ...] = (),
+    ) -> None:
+        usable = [file for file in files if not isinstance(file, UnusableFile)]
+        if not usable:
+            raise InputError(f"{name}: none of its {len(files)} files can be used")
+        first = usable[0]
+        for file in usable:
+            expected, found = _stack_type(first), _stack_type(file)
+            if found != expected:
+                raise InputError(
+                    f"{file.path}: is {found}, {first.path} is {expected}; the files of a stack have images of one "
+                    "size and type, so move one kind to another folder or use --layout stacks"
+                )
+        old = first.metadata
+        placed = [max(places) + 1 for places in zip(*positions, strict=True)]
+        self._outer = dict(zip("TZC", placed, strict=True))
+        twice = [axis for axis in "TZC" if self._outer[axis] > 1 and old.sizes[axis] > 1]
+        if twice:
+            raise InputError(f"{name}: its files have an axis {twice[0]} of their own, and names that number it too")
+        sizes = {axis: size * self._outer.get(axis, 1) for axis, size in old.sizes.items()}
+        names = old.channel_names if len(old.channel_names) == sizes["C"] else ()
+        metadata = replace(
+            make_metadata(sizes, "TZCYX", old.dtype, old.kind),
+            pixel_size=old.pixel_size,
+            unit=old.unit,
+            z_step=old.z_step,
+            z_unit=old.z_unit,
+            time_increment=old.time_increment,
+            time_unit=old.time_unit,
+            channel_names=channel_names or names,
+            tiff=old.tiff,
+        )
+        self._files = dict(zip(positions, files, strict=True))
+        super().__init__(name, tuple(file.path for file in files), metadata)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
+        """Read one plane; see `Source.plane`."""
+        file, place = self._locate(t, z, c)
+        return file.read(0 if isinstance(file, UnusableFile) else file.page_at(*place))
+
+    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
+        """File and page of a plane."""
+        file, place = self._locate(t, z, c)
+        return file.path, 0 if isinstance(file, UnusableFile) else page_in_file(file, file.page_at(*place))
+
+    def _locate(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, tuple[int, int, int]]:
+        """File of a plane, and its place within."""
+        self._check(t, z, c)
+        at = dict(zip("TZC", (t, z, c), strict=True))
+        outer = tuple(at[axis] if self._outer[axis] > 1 else 0 for axis in "TZC")
+        inner = tuple(0 if self._outer[axis] > 1 else at[axis] for axis in "TZC")
+        return self._files[outer[0], outer[1], outer[2]], (inner[0], inner[1], inner[2])
+
+
+def _stack_type(file: ImageFile) -> str:
+    sizes = file.metadata.sizes
+    return f"{_plane_type(file)} of T={sizes['T']} Z={sizes['Z']} C={sizes['C']}"
 
 
 def _plane_type(file: ImageFile) -> str:

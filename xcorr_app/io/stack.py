@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.io.discover import scan_file
 from xcorr_app.io.limits import Limits
+from xcorr_app.io.picked import Channel, scan_for
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata
 from xcorr_app.io.write import StackWriter
 
@@ -24,8 +24,8 @@ class Stack:
     metadata: StackMetadata
 
 
-def read_stack(path: Path | str, *, limits: Limits | None = None) -> Stack:
-    """Read one TIFF or PNG file.
+def read_stack(path: Path | str, *, limits: Limits | None = None, channel: Channel | None = None) -> Stack:
+    """Read one TIFF, LSM, PNG, BMP, JPEG or ``.npy`` file.
 
     Parameters
     ----------
@@ -33,6 +33,9 @@ def read_stack(path: Path | str, *, limits: Limits | None = None) -> Stack:
         A file; its kind is told by its content.
     limits
         On pixels of a plane and number of planes; checked before memory is taken.
+    channel
+        ``"R"``, ``"G"``, ``"B"`` or ``"gray"`` (ITU-R BT.601) of colour images, or the number of a channel; all
+        channels without it, and colour images are refused.
 
     Returns
     -------
@@ -57,7 +60,7 @@ def read_stack(path: Path | str, *, limits: Limits | None = None) -> Stack:
     ...     read_stack(folder + "/noise.tif").metadata.axes
     'TYX'
     """
-    file = scan_file(Path(path), limits)
+    file = scan_for(channel)(Path(path), limits or Limits())
     metadata = file.metadata
     data = np.empty(metadata.shape, metadata.dtype)
     for position in np.ndindex(*metadata.shape[:-2]):

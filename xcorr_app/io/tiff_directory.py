@@ -20,6 +20,9 @@ if TYPE_CHECKING:
 
     from xcorr_app.io.limits import Limits
 
+MARKS = {b"II*\0": ("<", False), b"MM\0*": (">", False), b"II+\0": ("<", True), b"MM\0+": (">", True)}
+"""First four bytes of a TIFF file: byte order, and whether it is BigTIFF."""
+
 # Bytes and struct code of each type of tag value.
 _TYPES = {
     1: (1, "B"), 2: (1, "s"), 3: (2, "H"), 4: (4, "I"), 5: (8, "II"), 6: (1, "b"), 7: (1, "s"), 8: (2, "h"),
@@ -54,10 +57,9 @@ class DirectoryReader:
         head = os.pread(descriptor, 16, 0)
         if not head:
             raise DamagedFileError(f"{path}: is empty (0 bytes)")
-        marks = {b"II*\0": ("<", False), b"MM\0*": (">", False), b"II+\0": ("<", True), b"MM\0+": (">", True)}
-        if head[:4] not in marks:
+        if head[:4] not in MARKS:
             raise DamagedFileError(f"{path}: is not a TIFF file (starts with {head[:4]!r})")
-        order, self.big = marks[head[:4]]
+        order, self.big = MARKS[head[:4]]
         self.byteorder: Literal["<", ">"] = "<" if order == "<" else ">"
         if len(head) < (16 if self.big else 8):
             raise DamagedFileError(f"{path}: ends within the TIFF header ({self.size} bytes)")
@@ -107,6 +109,8 @@ class DirectoryReader:
 
     def _directory(self, offset: int, index: int) -> tuple[dict[int, TagValue], int]:
         count_size, link_size, entry_size = self._count.size, self._link.size, self._entry.size
+        if offset >= self.size:
+            raise self._cut(index, offset)
         # One read usually brings the whole directory.
         block = os.pread(self._descriptor, count_size + 32 * entry_size + link_size, offset)
         if len(block) < count_size:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION, _X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT, _COLORMAP = 270, 282, 283, 296, 320
 _IMAGEJ_COUNTS, _IMAGEJ_BLOCK = 50838, 50839
+_LONGEST_SHAPED = 1 << 16
 
 
 class Pages(NamedTuple):
@@ -92,6 +93,10 @@ def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False)
         if is_shaped(pages.tags.description):
             text = reader.content(directory, _DESCRIPTION)
             if is_shaped(text):
+                if len(text) > _LONGEST_SHAPED:
+                    raise DamagedFileError(
+                        f"{reader.path}: page {directory.index} has a shape description of {len(text)} bytes"
+                    )
                 pages.descriptions[directory.index] = text
         pages.directory_offsets.append(directory.offset)
         pages.data_offsets.append(page.data_offset)
@@ -158,14 +163,13 @@ def _ome_stack(pages: Pages) -> tuple[StackMetadata, np.ndarray]:
 
 
 def _imagej_stack(pages: Pages, limits: Limits) -> tuple[Pages, StackMetadata, np.ndarray]:
-    info = parse_imagej(pages.path, pages.tags.description)
-    count = info.sizes["T"] * info.sizes["Z"] * info.sizes["C"]
     found = len(pages.data_offsets)
+    info = parse_imagej(pages.path, pages.tags.description, found)
+    count = info.sizes["T"] * info.sizes["Z"] * info.sizes["C"]
     if found == 1 < count:
         # Beyond 4 GiB ImageJ writes one directory; the other planes follow the first without a gap.
-        pages = pages._replace(
-            directory_offsets=pages.directory_offsets * count, data_offsets=_following(pages, 0, count, limits)
-        )
+        data_offsets = _following(pages, 0, count, limits)
+        pages = pages._replace(directory_offsets=pages.directory_offsets * count, data_offsets=data_offsets)
     elif found != count:
         raise DamagedFileError(f"{pages.path}: ImageJ's description says {count} images, the file has {found} pages")
     first = pages.first

@@ -7,11 +7,15 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from xcorr_app.errors import DamagedFileError
+from xcorr_app.io.door import bounded_int, parsing
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from xcorr_app.io.source import StackMetadata
+
+
+_MOST_AXES = 32
 
 
 class ShapedSeries(NamedTuple):
@@ -38,13 +42,13 @@ def is_shaped(description: bytes) -> bool:
 
 def parse_shaped(path: Path, description: bytes, height: int, width: int) -> ShapedSeries:
     """Read the description of a series whose pages are `height` x `width`."""
-    try:
+    with parsing(path, "its shape description cannot be read"):
         values = json.loads(description.rstrip(b"\0"))
-        shape = tuple(int(size) for size in values["shape"])
+        shape = tuple(bounded_int(str(size)) for size in values["shape"])
         axes = str(values.get("axes", ""))
         truncated = bool(values.get("truncated", False))
-    except (ValueError, TypeError, KeyError, RecursionError) as error:
-        raise DamagedFileError(f"{path}: its shape description cannot be read ({error})") from error
+    if len(shape) > _MOST_AXES:
+        raise DamagedFileError(f"{path}: declares an array of {len(shape)} axes")
     pixels = math.prod(shape)
     if min(shape, default=0) < 1 or pixels % (height * width):
         raise DamagedFileError(f"{path}: declares an array of shape {shape}, its pages are {height} x {width}")

@@ -35,7 +35,7 @@ def check_output(
         real = out.resolve()
         if out.exists() and not out.is_dir():
             raise OutputError(f"{out}: is a file; -o names a folder")
-        filled = out.is_dir() and any(out.iterdir())
+        filled = out.is_dir() and any(out.iterdir()) and not _is_record_of_failure(out)
     except (OSError, RuntimeError) as error:
         if isinstance(error, OutputError):
             raise
@@ -61,6 +61,18 @@ def check_output(
         )
     if resume:
         _check_program(out, program)
+
+
+def _is_record_of_failure(out: Path) -> bool:
+    """Whether a folder holds nothing but what a run says of itself that wrote no result: it may be used as if empty."""
+    try:
+        record = json.loads((out / RECORD).read_text(encoding="utf-8"))
+        ours = str(record["program"]).startswith("xcorr ") and record["failed"] is True
+        stacks = [bool(stack.get("failure")) for stack in record["stacks"].values()]
+        names = {path.name for path in out.iterdir() if not (path.is_dir() and not any(path.iterdir()))}
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return False
+    return ours and all(stacks) and names <= {RECORD, REPORT}
 
 
 def _check_program(out: Path, program: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io import Limits
+from xcorr_app.io.picked import Channel
 from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.settings import Settings
 
@@ -33,6 +34,8 @@ class AlignOptions:
     layout: Literal["auto", "frames", "stacks"] = "auto"
     axis: Literal["T", "Z"] | None = None
     align_channel: int = 0
+    channel: Channel | None = None
+    """The one that is read; all of them without."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -74,4 +77,5 @@ class AlignOptions:
             "layout": self.layout,
             "axis": self.axis,
             "align_channel": self.align_channel,
+            "channel": self.channel,
         }

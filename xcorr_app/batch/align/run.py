@@ -10,12 +10,12 @@ from typing import Any
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.record import keep, restore
-from xcorr_app.batch.align.stack import align_stack
+from xcorr_app.batch.align.stack import align_stack, scan_reference
 from xcorr_app.batch.decisions import decide_align
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import select_device
-from xcorr_app.io import SeriesSpec, atomic_write_text, discover, scan_file
+from xcorr_app.io import SeriesSpec, atomic_write_text, discover
 from xcorr_app.pipeline.environment import own_version, processor
 from xcorr_app.pipeline.output import REPORT, check_output
 from xcorr_app.pipeline.run import Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
@@ -41,9 +41,9 @@ def plan_align(
     inputs: list[Path], out: Path, options: AlignOptions, *, resume: bool = False, overwrite: bool = False
 ) -> Plan[AlignOptions]:
     """Find the series, choose the device and check the output folder; nothing is written."""
-    discovery = discover(inputs, options.layout, options.limits)
+    discovery = discover(inputs, options.layout, options.limits, channel=options.channel)
     if isinstance(options.reference, Path):
-        scan_file(options.reference, options.limits)
+        scan_reference(options)
     check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
     device = select_device(options.device)
     choose_engine(options.settings.engine, device.xp, kernel_options=options.settings.kernel_options)

@@ -16,7 +16,8 @@ from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, atomic_write_text, make_folder, scan_file
-from xcorr_app.io.source import runs_of
+from xcorr_app.io.picked import scan_channel
+from xcorr_app.io.source import ImageFile, runs_of
 from xcorr_app.pipeline.run import Stopwatch
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.passes import Progress
@@ -66,7 +67,7 @@ def align_stack(
             moved = move_stack(frames, moves, options, target, result.unreadable, projections, progress)
         if target is not None:
             outputs.append(target)
-        notes = [*_notes(frames, result, options), *moved.notes, *_notes_on_moving(rows, options, moved)]
+        notes = [*spec.notes, *_notes(frames, result, options), *moved.notes, *_notes_on_moving(rows, options, moved)]
         report = StackReport(
             name=spec.name,
             description=_description(source, frames),
@@ -96,7 +97,7 @@ def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Arr
     """Reference as the measurement takes it; a file is read here."""
     if not isinstance(options.reference, Path):
         return options.reference
-    image = scan_file(options.reference, options.limits)
+    image = scan_reference(options)
     sizes = image.metadata.sizes
     if sizes["T"] * sizes["Z"] > 1:
         raise InputError(f"{options.reference}: holds {sizes['T'] * sizes['Z']} images; a reference is a single one")
@@ -110,6 +111,14 @@ def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Arr
             f"{frames.shape[0]} x {frames.shape[1]}; the reference must have the size of a frame"
         )
     return frames.xp.asarray(plane)
+
+
+def scan_reference(options: AlignOptions) -> ImageFile:
+    """Check the file of a reference image; of a colour image, the channel that is measured is taken."""
+    path = Path(str(options.reference))
+    if options.channel is None:
+        return scan_file(path, options.limits)
+    return scan_channel(path, options.limits, channel=options.channel, lenient=True)
 
 
 def _rows(frames: SourceFrames, result: ShiftResult, doubtful: str) -> Iterator[FrameRow]:

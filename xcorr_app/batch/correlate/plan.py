@@ -19,6 +19,7 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Limits
 from xcorr_app.io.matrices import MatrixFile, scan_matrices
+from xcorr_app.io.picked import Channel
 from xcorr_app.io.plane_file import check_plane_name
 from xcorr_app.pipeline.output_file import check_output_file
 from xcorr_app.registration.settings import Settings
@@ -36,7 +37,7 @@ class CorrelateOptions:
     form: Form = "one-to-one"
     device: str = "auto"
     verify: bool = True
-    channel: int = 0
+    channel: Channel | None = None
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -81,7 +82,7 @@ def plan_correlation(
     check_plane_name(out)
     check_output_file(out, (left, right), overwrite=overwrite)
     lefts, rights = (scan_matrices(path, options.channel, options.limits) for path in (left, right))
-    if options.channel > 0 and lefts.channels == rights.channels == 1:
+    if options.channel not in (None, 0, "gray") and lefts.channels == rights.channels == 1:
         raise ArgumentError(f"channel {options.channel} was asked for, and neither file has channels")
     left_shape, right_shape = operand_shapes(lefts, rights, options.form)
     left_size, right_size = (left_shape[-2], left_shape[-1]), (right_shape[-2], right_shape[-1])

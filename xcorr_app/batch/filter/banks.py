@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.filtering import banks
+from xcorr_app.io.npy import open_array
 
 HIGHEST_FREQUENCY = 0.25
 """Cycles a pixel of the finest waves of ``gabor``; every further scale has them longer by sqrt(2)."""
@@ -100,11 +101,7 @@ BANKS = {
 
 
 def _read_bank(path: Path) -> FilterBank:
-    try:
-        # A map, so that a header that promises more than the file holds is refused before memory is taken.
-        stored = np.lib.format.open_memmap(path, mode="r")
-    except (OSError, ValueError, EOFError, SyntaxError, TypeError, OverflowError) as error:
-        raise InputError(f"{path}: is no array that can be read ({error})") from error
+    stored = open_array(path)
     if stored.dtype.kind not in "buif" or stored.nbytes > _MAX_BYTES or stored.ndim != 3 or stored.size == 0:
         raise InputError(
             f"{path}: holds {stored.dtype} of shape {stored.shape}; a bank is numbers of shape (filters, rows, columns)"

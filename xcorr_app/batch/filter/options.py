@@ -12,6 +12,7 @@ from xcorr_app.filtering.boundary import Mode
 from xcorr_app.filtering.engines.choice import EngineName
 from xcorr_app.filtering.rounding import ResultType
 from xcorr_app.io import Limits
+from xcorr_app.io.picked import Channel
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,8 @@ class FilterOptions:
     engine: EngineName = "auto"
     device: str = "auto"
     layout: Literal["auto", "frames", "stacks"] = "auto"
+    channel: Channel | None = None
+    """The one that is read; all of them without."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -45,4 +48,5 @@ class FilterOptions:
             "engine": self.engine,
             "device": self.device,
             "layout": self.layout,
+            "channel": self.channel,
         }

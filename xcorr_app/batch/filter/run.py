@@ -26,7 +26,7 @@ def plan_filter(
 ) -> Plan[FilterOptions]:
     """Find the series, choose the device and check the output folder; nothing is written."""
     device = filter_device(options)
-    discovery = discover(inputs, options.layout, options.limits)
+    discovery = discover(inputs, options.layout, options.limits, channel=options.channel)
     check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
     return Plan(discovery, device, tuple(inputs), out, options)
 

@@ -37,7 +37,7 @@ def filter_stack(
     watch = Stopwatch()
     unreadable: dict[str, str] = {}
     engines: dict[str, None] = {}
-    notes: list[str] = []
+    notes: list[str] = [*spec.notes]
     clipped = non_finite = 0
     bank = options.choice.bank
     with spec.open() as source:

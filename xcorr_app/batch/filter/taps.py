@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import InputError
 from xcorr_app.io import opened
+from xcorr_app.io.npy import open_array
 
 TEXT_SUFFIXES = (".csv", ".txt")
 _MAX_BYTES = 2**26
@@ -43,11 +44,7 @@ def read_taps(path: Path) -> NDArray[np.float64]:
 
 
 def _read_npy(path: Path) -> NDArray[np.float64]:
-    try:
-        # A map, so that a header that promises more than the file holds is refused before memory is taken.
-        stored = np.lib.format.open_memmap(path, mode="r")
-    except (OSError, ValueError, EOFError, SyntaxError, TypeError, OverflowError) as error:
-        raise InputError(f"{path}: is no array that can be read ({error})") from error
+    stored = open_array(path)
     if stored.dtype.kind not in "buif" or stored.dtype.itemsize > 8:
         raise InputError(f"{path}: holds {stored.dtype}; taps are real numbers of up to 64 bits")
     return np.array(stored, dtype=np.float64)

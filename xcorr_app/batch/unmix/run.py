@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from xcorr_app.batch.decisions import decide_unmix
 from xcorr_app.batch.unmix.options import UnmixOptions
@@ -29,12 +29,12 @@ def plan_unmix(
 ) -> Plan[UnmixOptions]:
     """Find the series, choose the device, check the matrix and the output folder; nothing is written.
 
-    Files with one page are a stack each, unless the layout says otherwise or T holds the channels.
+    Files with one page are a stack each, unless the layout says otherwise, T holds the channels, or names number them.
     """
     device = select_device(options.device)
     mixing_of(options)
-    layout = "stacks" if options.layout == "auto" and options.channel_axis != "T" else options.layout
-    discovery = discover(inputs, layout, options.limits, scan_with_colours)
+    single: Literal["frames", "stacks"] = "frames" if options.channel_axis == "T" else "stacks"
+    discovery = discover(inputs, options.layout, options.limits, scan_with_colours, single=single)
     check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
     if any(out.resolve() == path.parent.resolve() for spec in discovery.series for path in spec.paths):
         raise OutputError(f"{out}: holds the input itself; results must go elsewhere: choose another -o")
@@ -81,7 +81,7 @@ class _Unmix:
             "dtype": stack.metadata.dtype.name,
             "channels": list(stack.names),
             "clipped_values": done.clipped,
-            "notes": list(done.notes),
+            "notes": [*spec.notes, *done.notes],
         }
         return Finished(facts, [stack.out, stack.record], facts)
 

@@ -1,0 +1,466 @@
+"""Kinds of file beside plain TIFF and PNG: what is read, what is refused and how."""
+
+import io
+import resource
+import struct
+import zipfile
+
+import cv2
+import imagecodecs
+import numpy as np
+import pytest
+import tifffile
+
+from tests.io.samples import noise, page_tags, tiff_bytes, write_imagej, write_plain
+from xcorr_app.errors import DamagedFileError, InputError, LimitError
+from xcorr_app.io import Limits, read_stack, scan_file
+from xcorr_app.io.discover import discover
+
+
+def save_bmp(path, data):
+    path.write_bytes(imagecodecs.bmp_encode(np.ascontiguousarray(data)))
+    return path
+
+
+def save_jpeg(path, data):
+    path.write_bytes(imagecodecs.jpeg8_encode(np.ascontiguousarray(data), level=100))
+    return path
+
+
+def save_npy(path, data):
+    np.save(path, data)
+    return path
+
+
+def smooth(shape, seed=0):
+    """Values that a JPEG keeps to a few grey levels."""
+    rows, columns = np.indices(shape)
+    return (120 + 60 * np.sin(rows / 9 + seed) + 60 * np.cos(columns / 7)).astype(np.uint8)
+
+
+def test_imagej_without_counts_has_the_pages_that_are_there(tmp_path):
+    data = noise((5, 6, 7))
+    with tifffile.TiffWriter(tmp_path / "a.tif") as tif:
+        for index, plane in enumerate(data):
+            text = None if index else "ImageJ=1.48v\nmin=0.0\nmax=4094.0\n"
+            tif.write(plane, description=text, metadata=None, photometric="minisblack", contiguous=False)
+    stack = read_stack(tmp_path / "a.tif")
+    assert (stack.metadata.axes, stack.metadata.kind) == ("TYX", "imagej")
+    np.testing.assert_array_equal(stack.data, data)
+
+
+def test_imagej_counts_are_still_believed(tmp_path):
+    write_imagej(tmp_path / "a.tif", noise((5, 6, 7)), "TYX")
+    content = (tmp_path / "a.tif").read_bytes()
+    (tmp_path / "a.tif").write_bytes(content.replace(b"images=5", b"images=6").replace(b"frames=5", b"frames=6"))
+    with pytest.raises(DamagedFileError, match="says 6 images, the file has 5 pages"):
+        read_stack(tmp_path / "a.tif")
+
+
+def test_real_movie_without_counts(shared_data):
+    stack = read_stack(shared_data / "sima_2p" / "example.tif")
+    np.testing.assert_array_equal(stack.data, tifffile.imread(shared_data / "sima_2p" / "example.tif", key=range(20)))
+
+
+def test_real_bmp(shared_data):
+    for name in ("a", "b"):
+        path = shared_data / "openpiv_test1" / f"exp1_001_{name}.bmp"
+        np.testing.assert_array_equal(read_stack(path).data, cv2.imread(str(path), cv2.IMREAD_UNCHANGED))
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5, 63])
+def test_grey_bmp_of_other_programs(tmp_path, width):
+    data = noise((6, width), "uint8")
+    for path in (save_bmp(tmp_path / "a.bmp", data), tmp_path / "b.bmp"):
+        if not path.exists():
+            cv2.imwrite(str(path), data)
+        np.testing.assert_array_equal(read_stack(path).data, data)
+
+
+def test_bmp_stored_from_the_top(tmp_path):
+    data = noise((6, 8), "uint8")
+    content = bytearray(imagecodecs.bmp_encode(data[::-1].copy()))
+    content[22:26] = struct.pack("<i", -6)
+    (tmp_path / "a.bmp").write_bytes(content)
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.bmp").data, data)
+
+
+def test_colours_of_a_bmp(tmp_path):
+    data = noise((6, 5, 3), "uint8")
+    cv2.imwrite(str(tmp_path / "a.bmp"), data[..., ::-1])
+    with pytest.raises(InputError, match=r"colour image \(BMP, 24 bits\).*--channel R, G, B or gray"):
+        read_stack(tmp_path / "a.bmp")
+    np.testing.assert_array_equal(scan_file(tmp_path / "a.bmp", colour=True).read(0), np.moveaxis(data, -1, 0))
+
+
+def test_palette_of_colours_in_a_bmp(tmp_path):
+    content = bytearray(imagecodecs.bmp_encode(noise((6, 5), "uint8")))
+    content[54 + 4 * 200] ^= 255  # one blue of 256 entries
+    (tmp_path / "a.bmp").write_bytes(content)
+    with pytest.raises(InputError, match="colour image"):
+        read_stack(tmp_path / "a.bmp")
+    assert scan_file(tmp_path / "a.bmp", colour=True).samples == 3
+
+
+@pytest.mark.parametrize("kind", ["bmp", "jpg"])
+def test_truncated_images_are_damaged_at_every_byte(tmp_path, kind):
+    path = tmp_path / f"a.{kind}"
+    content = {"bmp": save_bmp, "jpg": save_jpeg}[kind](path, smooth((16, 16))).read_bytes()
+    for size in range(len(content)):
+        path.write_bytes(content[:size])
+        with pytest.raises(DamagedFileError, match=rf"a\.{kind}"):
+            read_stack(path)
+
+
+@pytest.mark.parametrize("shape", [(33, 47), (33, 47, 3)])
+def test_jpeg(tmp_path, shape):
+    data = smooth(shape[:2]) if len(shape) == 2 else np.stack([smooth(shape[:2], seed) for seed in range(3)], -1)
+    path = save_jpeg(tmp_path / "a.jpg", data)
+    if len(shape) == 3:
+        with pytest.raises(InputError, match=r"colour image \(JPEG\).*--channel"):
+            read_stack(path)
+    found = scan_file(path, colour=True).read(0)
+    assert found.shape == (shape if len(shape) == 2 else (3, *shape[:2]))
+    expected = data if len(shape) == 2 else np.moveaxis(data, -1, 0)
+    # Colours are stored at half the resolution.
+    assert np.abs(found.astype(int) - expected).max() <= (4 if len(shape) == 2 else 24)
+    assert np.abs(found.astype(int) - expected).mean() < 2.5
+
+
+def test_progressive_jpeg(tmp_path):
+    data = smooth((40, 50))
+    cv2.imwrite(str(tmp_path / "a.jpg"), data, [cv2.IMWRITE_JPEG_PROGRESSIVE, 1, cv2.IMWRITE_JPEG_QUALITY, 100])
+    assert b"\xff\xc2" in (tmp_path / "a.jpg").read_bytes()
+    assert np.abs(read_stack(tmp_path / "a.jpg").data.astype(int) - data).max() <= 4
+
+
+def test_the_end_of_a_preview_is_not_that_of_the_image(tmp_path):
+    content = imagecodecs.jpeg8_encode(smooth((40, 50)))
+    preview = imagecodecs.jpeg8_encode(smooth((8, 8)))
+    whole = content[:2] + b"\xff\xe1" + struct.pack(">H", 2 + len(preview)) + preview + content[2:]
+    (tmp_path / "a.jpg").write_bytes(whole + b"what a camera adds")
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.jpg").data, imagecodecs.jpeg8_decode(content))
+    (tmp_path / "a.jpg").write_bytes(whole[:-40])
+    with pytest.raises(DamagedFileError, match="without an end"):
+        read_stack(tmp_path / "a.jpg")
+
+
+@pytest.mark.parametrize(("marker", "words"), [(0xC3, "lossless or arithmetic"), (0xC9, "lossless or arithmetic")])
+def test_other_jpeg_frames_are_refused(tmp_path, marker, words):
+    content = bytearray(imagecodecs.jpeg8_encode(smooth((40, 50))))
+    content[content.index(b"\xff\xc0") + 1] = marker
+    (tmp_path / "a.jpg").write_bytes(content)
+    with pytest.raises(InputError, match=words):
+        read_stack(tmp_path / "a.jpg")
+
+
+def test_jpeg_called_tif_is_what_it_is(tmp_path):
+    save_jpeg(tmp_path / "a.tif", smooth((20, 30)))
+    assert read_stack(tmp_path / "a.tif").data.shape == (20, 30)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", ">u2", "int16", "<f4", ">f8", "uint32"])
+@pytest.mark.parametrize("shape", [(6, 5), (4, 6, 5), (1, 6, 5), (3, 1, 1)])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_npy(tmp_path, dtype, shape, order):
+    data = np.asarray(noise(shape, np.dtype(dtype).newbyteorder("=")), dtype, order=order)
+    stack = read_stack(save_npy(tmp_path / "a.npy", data))
+    assert stack.data.dtype == np.dtype(dtype).newbyteorder("=")
+    assert stack.metadata.axes == ("TYX" if len(shape) == 3 and shape[0] > 1 else "YX")
+    np.testing.assert_array_equal(stack.data, data.reshape(stack.data.shape))
+    stack.data[...] = 0  # the caller's to change
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (np.zeros((2, 6, 5), np.float16), r"holds float16.*\.astype\('float32'\) loses nothing"),
+        (np.zeros((2, 6, 5), np.int8), r"holds int8.*astype\('int16'\)"),
+        (np.zeros((2, 6, 5), bool), r"holds bool.*astype\('uint8'\)"),
+        (np.zeros((2, 6, 5), np.int64), "holds int64.*convert it to one of uint8"),
+        (np.zeros((2, 6, 5), complex), "holds complex128"),
+        (np.zeros((2, 6), [("a", "u1")]), "no array of plain numbers"),
+        (np.array([{}, 1], object), "no array of plain numbers"),
+        (np.full((2, 6), "a"), "no array of plain numbers"),
+        (np.zeros(7), "nothing says which axis"),
+        (np.zeros((2, 3, 6, 5), np.uint8), "nothing says which axis.*ome.tif"),
+        (np.zeros((2, 3, 4, 6, 5), np.uint8), "nothing says which axis"),
+        (np.zeros((6, 5, 3), np.uint8), "one image in colours or 6 images of 5 x 3 pixels.*--channel"),
+        (np.zeros((2, 6, 5, 3), np.uint8), "2 images in colours or a stack along two axes.*--channel"),
+        (np.zeros((0, 6, 5), np.uint8), "holds no pixel"),
+    ],
+    ids=lambda value: None if isinstance(value, str) else f"{value.dtype.name}-{value.shape}",
+)
+def test_npy_that_is_refused_says_what_to_do(tmp_path, data, words):
+    np.save(tmp_path / "a.npy", data, allow_pickle=True)
+    with pytest.raises(InputError, match=words) as caught:
+        read_stack(tmp_path / "a.npy")
+    assert not isinstance(caught.value, DamagedFileError)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        "{'descr': '<f8', 'fortran_order': True, 'shape': (, }",
+        "-" * 9000,
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1, 5)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (True, 5)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (" + "9" * 5000 + ", 5)}",
+        "{'descr': '<f8'}",
+        "(" * 200,
+        "\0",
+    ],
+    ids=range(8),
+)
+def test_damaged_headers_of_npy(tmp_path, header):
+    text = header.encode() + b"\n"
+    (tmp_path / "a.npy").write_bytes(b"\x93NUMPY\1\0" + struct.pack("<H", len(text)) + text + bytes(4000))
+    with pytest.raises(DamagedFileError, match=r"a\.npy: is no array that can be read"):
+        read_stack(tmp_path / "a.npy")
+
+
+def test_truncated_npy_is_damaged_at_every_byte(tmp_path):
+    content = save_npy(tmp_path / "a.npy", noise((4, 5))).read_bytes()
+    for size in range(len(content)):
+        (tmp_path / "a.npy").write_bytes(content[:size])
+        with pytest.raises(DamagedFileError, match=r"a\.npy"):
+            read_stack(tmp_path / "a.npy")
+
+
+def bomb(kind):
+    """A small file that declares 60000 x 60000 pixels."""
+    side = 60_000
+    if kind == "bmp":
+        content = bytearray(imagecodecs.bmp_encode(noise((4, 4), "uint8")))
+        content[18:26] = struct.pack("<ii", side, side)
+    elif kind == "jpg":
+        content = bytearray(imagecodecs.jpeg8_encode(noise((16, 16), "uint8")))
+        frame = content.index(b"\xff\xc0")
+        content[frame + 5 : frame + 9] = struct.pack(">HH", side, side)
+    elif kind == "png":
+        content = bytearray(imagecodecs.png_encode(noise((4, 4), "uint8")))
+        content[16:24] = struct.pack(">II", side, side)
+    else:
+        file = io.BytesIO()
+        header = {"descr": "|u1", "fortran_order": False, "shape": (side, side)}
+        np.lib.format.write_array_header_1_0(file, header)
+        content = file.getvalue()
+    return bytes(content)
+
+
+@pytest.mark.parametrize("kind", ["bmp", "jpg", "png", "npy"])
+def test_what_is_declared_is_limited_before_memory_is_taken(tmp_path, kind):
+    path = tmp_path / f"a.{kind}"
+    path.write_bytes(bomb(kind))
+    if kind == "npy":  # else the file is too short for what it declares, which is found first
+        with path.open("r+b") as file:
+            file.truncate(60_000**2 + 200)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    with pytest.raises(LimitError, match=r"60000 x 60000 = 3600000000 pixels.*--max-pixels 3600000000"):
+        scan_file(path)
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 20_000  # kilobytes
+
+
+@pytest.mark.parametrize("kind", ["bmp", "png"])
+def test_what_follows_an_image_takes_no_memory(tmp_path, kind):
+    path = tmp_path / f"a.{kind}"
+    path.write_bytes({"bmp": imagecodecs.bmp_encode, "png": imagecodecs.png_encode}[kind](noise((4, 4), "uint8")))
+    with path.open("r+b") as file:
+        file.truncate(2**31)
+    with pytest.raises(LimitError, match="2147483648 bytes for 4 x 4 pixels"):
+        scan_file(path)
+
+
+def test_number_of_images_in_an_npy_is_limited(tmp_path):
+    save_npy(tmp_path / "a.npy", noise((5, 4, 4)))
+    assert scan_file(tmp_path / "a.npy", Limits(max_pages=5)).page_count == 5
+    with pytest.raises(LimitError, match="limit of 4"):
+        scan_file(tmp_path / "a.npy", Limits(max_pages=4))
+
+
+def lsm_info(t, z, c, *, scan=6, positions=0):
+    values = {
+        "MagicNumber": 0x00494C44,
+        "StructureSize": 500,
+        "DimensionZ": z,
+        "DimensionChannels": c,
+        "ScanType": scan,
+    }
+    values |= {"DimensionTime": t, "VoxelSizeX": 2.5e-7, "VoxelSizeY": 5e-7, "VoxelSizeZ": 1e-6, "TimeIntervall": 1.5}
+    values["DimensionP"] = positions
+    packed = b""
+    for name, kind in tifffile.TIFF.CZ_LSMINFO:
+        dtype = np.dtype(kind).newbyteorder("<")
+        packed += np.full(1, values.get(name, 0), dtype).tobytes() if dtype.subdtype is None else bytes(dtype.itemsize)
+    return packed
+
+
+def write_lsm(path, data, *, thumbnails=True, **info):
+    """Planes T, Z, C as Zeiss' program stores them: a page of all channels apart, each with a thumbnail behind it."""
+    t, z, c = data.shape[:3]
+    content = lsm_info(t, z, c, **info)
+    with tifffile.TiffWriter(path, byteorder="<") as tif:
+        for index, page in enumerate(data.reshape(-1, *data.shape[2:])):
+            tag = [(34412, 1, len(content), content, True)] if index == 0 else ()
+            how = {"metadata": None, "contiguous": False, "photometric": "minisblack"}
+            if c > 1:
+                tif.write(page, planarconfig="separate", extratags=tag, rowsperstrip=data.shape[-2], **how)
+            else:
+                tif.write(page[0], extratags=tag, rowsperstrip=data.shape[-2], **how)
+            if thumbnails:
+                tif.write(np.zeros((8, 8, 3), np.uint8), subfiletype=1, **(how | {"photometric": "rgb"}))
+
+
+@pytest.mark.parametrize("shape", [(2, 3, 2), (1, 4, 1), (5, 1, 3), (1, 1, 2)])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16"])
+def test_lsm(tmp_path, shape, dtype):
+    data = noise((*shape, 7, 9), dtype)
+    write_lsm(tmp_path / "a.lsm", data)
+    stack = read_stack(tmp_path / "a.lsm")
+    metadata = stack.metadata
+    assert metadata.axes == "".join(a for a, n in zip("TZC", shape, strict=True) if n > 1) + "YX"
+    np.testing.assert_array_equal(stack.data, data.reshape(stack.data.shape))
+    assert (metadata.pixel_size, metadata.unit) == (pytest.approx((0.5, 0.25)), "µm")
+    assert (metadata.z_step, metadata.time_increment, metadata.time_unit) == (pytest.approx(1.0), 1.5, "s")
+
+
+def test_lsm_that_is_not_what_it_says(tmp_path):
+    data = noise((2, 3, 2, 7, 9))
+    write_lsm(tmp_path / "a.lsm", data, positions=2)
+    with pytest.raises(InputError, match=r"several positions.*convert it to OME-TIFF"):
+        read_stack(tmp_path / "a.lsm")
+    write_lsm(tmp_path / "a.lsm", data, scan=2)
+    with pytest.raises(InputError, match="lines, which is not read"):
+        read_stack(tmp_path / "a.lsm")
+    write_lsm(tmp_path / "a.lsm", data)
+    content = (tmp_path / "a.lsm").read_bytes()
+    changed = content.replace(lsm_info(2, 3, 2), lsm_info(2, 4, 2))
+    assert changed != content
+    (tmp_path / "a.lsm").write_bytes(changed)
+    with pytest.raises(DamagedFileError, match="declares T=2 x Z=4 planes of 2 channels, the file has 6 pages"):
+        read_stack(tmp_path / "a.lsm")
+
+
+def test_lsm_that_lacks_its_last_byte(tmp_path):
+    write_lsm(tmp_path / "a.lsm", noise((1, 2, 2, 7, 9)), thumbnails=False)
+    assert read_stack(tmp_path / "a.lsm").data.shape == (2, 2, 7, 9)
+    (tmp_path / "a.lsm").write_bytes((tmp_path / "a.lsm").read_bytes()[:-1])
+    with pytest.raises(DamagedFileError, match=r"page 1 needs 126 bytes a channel.*cut short"):
+        read_stack(tmp_path / "a.lsm")
+
+
+def test_truncated_lsm_is_never_read(tmp_path):
+    write_lsm(tmp_path / "a.lsm", noise((2, 1, 2, 7, 9)))
+    content = (tmp_path / "a.lsm").read_bytes()
+    for size in range(0, len(content) - 400, 37):
+        (tmp_path / "a.lsm").write_bytes(content[:size])
+        with pytest.raises(InputError, match=r"a\.lsm"):
+            read_stack(tmp_path / "a.lsm")
+
+
+def _zip(name):
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr(name, "x")
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        (_zip("[Content_Types].xml"), "is an Office document.*name the image files"),
+        (_zip("arr_0.npy"), r"NumPy archive \(\.npz\).*numpy.save"),
+        (_zip("data/a.tif"), "ZIP archive.*unpack it"),
+        (b"ZISRAWFILE" + bytes(400), "Zeiss CZI file.*Fiji"),
+        (b"\xda\xce\xbe\x0a" + bytes(400), "Nikon ND2 file.*OME-TIFF"),
+        (b"p\0\0\0\x10\0\0\0*" + bytes(400), "Leica LIF file"),
+        (b"\x89HDF\r\n\x1a\n" + bytes(400), r"HDF5 file.*\.npy or TIFF"),
+        (b"RIFF\0\0\0\0AVI LIST", "AVI video.*frames as TIFF"),
+        (b"\0\0\0\x20ftypisom", "MP4"),
+        (b"GIF89a", "GIF image"),
+        (bytes(208) + b"MAP " + bytes(100), "MRC file"),
+        (bytes(128) + b"DICM" + bytes(100), "DICOM file"),
+        (b"%PDF-1.7", "PDF"),
+    ],
+    ids=lambda value: value.split(".*")[0] if isinstance(value, str) else None,
+)
+def test_refused_kinds_are_named_with_what_converts_them(tmp_path, content, words):
+    for name in ("a.bin", "a.tif"):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(InputError, match=words) as caught:
+            read_stack(tmp_path / name)
+        assert not isinstance(caught.value, DamagedFileError)
+
+
+def test_a_folder_of_other_kinds_says_so(tmp_path):
+    (tmp_path / "a.czi").write_bytes(b"ZISRAWFILE")
+    (tmp_path / "b.czi").write_bytes(b"ZISRAWFILE")
+    for named in (tmp_path, f"{tmp_path}/*.czi"):
+        with pytest.raises(InputError, match=r"\(2 \.czi\) is not read: convert it to OME-TIFF with Fiji"):
+            discover(named)
+
+
+def test_previews_beside_tiff_files_are_left_out_and_told(tmp_path):
+    write_plain(tmp_path / "a.tif", noise((3, 6, 5)))
+    save_jpeg(tmp_path / "preview.jpg", smooth((20, 30)))
+    save_npy(tmp_path / "mask.npy", noise((6, 5)))
+    found = discover(tmp_path)
+    assert [series.name for series in found.series] == ["a"]
+    assert "2 images of other kinds were left out" in found.notes[0]
+
+
+def test_arrays_beside_folders_of_tiff_files_are_not_meant(tmp_path):
+    save_npy(tmp_path / "mask.npy", noise((6, 5)))
+    (tmp_path / "day1").mkdir()
+    write_plain(tmp_path / "day1" / "a.tif", noise((3, 6, 5)))
+    assert [series.name for series in discover(tmp_path).series] == ["day1_a"]
+
+
+@pytest.mark.parametrize(("kind", "save"), [("bmp", save_bmp), ("jpg", save_jpeg), ("npy", save_npy)])
+def test_folder_of_one_kind_is_a_series(tmp_path, kind, save):
+    for number in (10, 9, 1):
+        save(tmp_path / f"i{number}.{kind}", smooth((20, 30), number))
+    (series,) = discover(tmp_path).series
+    assert [path.stem for path in series.paths] == ["i1", "i9", "i10"]
+    np.testing.assert_allclose(series.open().plane(2), smooth((20, 30), 10), atol=4)
+
+
+def test_two_other_kinds_in_a_folder_are_refused(tmp_path):
+    save_bmp(tmp_path / "a.bmp", smooth((20, 30)))
+    save_npy(tmp_path / "a.npy", smooth((20, 30)))
+    with pytest.raises(InputError, match=r"both npy and BMP files; name the ones you mean"):
+        discover(tmp_path)
+
+
+@pytest.mark.parametrize(("kind", "save"), [("bmp", save_bmp), ("jpg", save_jpeg), ("npy", save_npy)])
+def test_an_image_that_changes_between_check_and_reading(tmp_path, kind, save):
+    path = save(tmp_path / f"a.{kind}", smooth((20, 30)))
+    file = scan_file(path)
+    save(path, smooth((21, 30)))
+    with pytest.raises(DamagedFileError, match="changed by another program"):
+        file.read(0)
+
+
+def test_transparency_is_refused_where_it_is_used(tmp_path):
+    data = np.dstack([noise((6, 5, 3), "uint8"), np.full((6, 5), 255, np.uint8)])
+    (tmp_path / "a.png").write_bytes(imagecodecs.png_encode(data))
+    np.testing.assert_array_equal(scan_file(tmp_path / "a.png", colour=True).read(0), np.moveaxis(data[..., :3], -1, 0))
+    data[2, 3, 3] = 254
+    (tmp_path / "a.png").write_bytes(imagecodecs.png_encode(data))
+    with pytest.raises(InputError, match="transparent in places"):
+        scan_file(tmp_path / "a.png", colour=True).read(0)
+
+
+def test_five_samples_a_pixel_are_not_sent_to_an_option_that_refuses_them(tmp_path):
+    tifffile.imwrite(tmp_path / "a.tif", noise((5, 64, 80), "uint8"), photometric="rgb", planarconfig="separate")
+    with pytest.raises(InputError, match="save it as grey values, one page a channel"):
+        read_stack(tmp_path / "a.tif")
+
+
+def test_empty_file_and_one_page_of_tags(tmp_path):
+    (tmp_path / "a.npy").write_bytes(b"")
+    with pytest.raises(DamagedFileError, match="is empty"):
+        scan_file(tmp_path / "a.npy")
+    (tmp_path / "a.lsm").write_bytes(tiff_bytes([page_tags(4, 4, 200, 16, t34412=7)], tail=bytes(200)))
+    with pytest.raises(InputError, match="LSM file of several positions, tiles or lines"):
+        scan_file(tmp_path / "a.lsm")

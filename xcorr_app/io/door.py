@@ -1,0 +1,42 @@
+"""The one door for what comes from outside: whatever a parser raises there is an error of the file, which is named."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from xcorr_app.errors import DamagedFileError, FileError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+_DIGITS = 18
+_SHOWN = 200
+
+
+@contextmanager
+def parsing(path: Path, what: str = "cannot be parsed") -> Iterator[None]:
+    """Turn every exception within the block into `DamagedFileError`, but for those that name the file already."""
+    try:
+        yield
+    except FileError:
+        raise
+    except Exception as error:  # a malformed file makes parsers raise anything, MemoryError and RecursionError included
+        raise DamagedFileError(f"{path}: {what} ({_described(error)})") from error
+
+
+def bounded_int(text: str) -> int:
+    """Read a whole number of at most 18 plain digits; raises ValueError for all else.
+
+    ``int`` alone takes digits of any alphabet, underscores and spaces, and numbers that no message can show.
+    """
+    digits = text.strip()
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _DIGITS):
+        raise ValueError(f"{text[:40]!r} is no whole number of at most {_DIGITS} digits")
+    return int(digits)
+
+
+def _described(error: Exception) -> str:
+    text = " ".join(str(error).split()) or type(error).__name__
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + "..."

@@ -1,0 +1,148 @@
+"""The files that a user names: folders, files and globs, sorted into groups that lie together."""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from xcorr_app.errors import InputError
+from xcorr_app.io.found import Failure
+from xcorr_app.io.kinds import described_others
+from xcorr_app.io.natural import family, is_image_name, natural_path_key, stem
+
+_USUAL = ("TIFF", "PNG")
+"""Images of these kinds are meant where others lie beside them: previews, arrays of other programs."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """Files that were named together: a folder's, or those given explicitly from one folder."""
+
+    path: Path
+    name: str
+    prefix: str
+    paths: tuple[Path, ...]
+    left_out: int = 0
+    """Images of other kinds beside them."""
+
+
+def grouped_inputs(inputs: Sequence[Path | str]) -> tuple[list[Group], list[Failure]]:
+    """Sort inputs into groups of files; inputs that lead nowhere become failures."""
+    groups: list[Group] = []
+    problems: list[Failure] = []
+    single: dict[Path, list[Path]] = {}
+    for text in inputs:
+        try:
+            for path in _expand(text):
+                if path.is_dir():
+                    groups += _folder_groups(path)
+                else:
+                    single.setdefault(path.parent, []).append(path)
+        except InputError as error:
+            problems.append(Failure(Path(text), str(error)))
+        except (OSError, ValueError) as error:
+            # A circle of links, a name too long, a null character.
+            problems.append(Failure(Path(text), f"{text!s}: cannot be looked up ({error})"))
+    for folder, paths in single.items():
+        name = stem(paths[0].name) if len(paths) == 1 else _folder_name(folder)
+        groups.append(Group(folder, name, "", tuple(paths)))
+    return _without_repeats(groups), problems
+
+
+def _expand(text: Path | str) -> list[Path]:
+    path = Path(text)
+    try:
+        path.stat()
+    except FileNotFoundError:
+        pass
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    else:
+        return [path]
+    if not glob.has_magic(str(text)):
+        raise InputError(f"{path}: does not exist; check the spelling and the current folder")
+    # A glob catches much that nobody meant: only images and folders count.
+    matches = [Path(match) for match in glob.iglob(str(text), recursive=True)]  # noqa: PTH207 - absolute ones too
+    wanted = [match for match in matches if is_image_name(match.name) or match.is_dir()]
+    if not wanted:
+        raise InputError(f"{path}: no image or folder has a name of that form" + described_others(matches))
+    return sorted(wanted, key=natural_path_key)
+
+
+def _folder_groups(folder: Path) -> list[Group]:
+    images, subfolders, others = _list_folder(folder)
+    inner = [(subfolder, _list_folder(subfolder)[0]) for subfolder in subfolders] if not _usual(images) else []
+    if images and not any(_usual(found) for _, found in inner):
+        return [_group(folder, _folder_name(folder), "", images)]
+    groups = [_group(subfolder, subfolder.name, f"{subfolder.name}_", found) for subfolder, found in inner if found]
+    if not groups:
+        raise InputError(
+            f"{folder}: holds no TIFF or PNG file (nor LSM, BMP, JPEG, .npy), nor do the folders in it"
+            + described_others(others)
+        )
+    return groups
+
+
+def _group(folder: Path, name: str, prefix: str, images: list[Path]) -> Group:
+    """Images of one kind; TIFF or PNG go before the others."""
+    wanted = _usual(images) or images
+    kinds = sorted({family(path.name) for path in wanted})
+    if len(kinds) > 1:
+        ending = wanted[0].suffix
+        raise InputError(
+            f"{folder}: holds both {' and '.join(reversed(kinds))} files; name the ones you mean, as {folder}/*{ending}"
+        )
+    return Group(folder, name, prefix, tuple(wanted), len(images) - len(wanted))
+
+
+def _usual(images: list[Path]) -> list[Path]:
+    return [path for path in images if family(path.name) in _USUAL]
+
+
+def _list_folder(folder: Path) -> tuple[list[Path], list[Path], list[Path]]:
+    """Images and true sub-folders of a folder, in natural order, and other files; hidden ones do not count."""
+    images, subfolders, others = [], [], []
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    if not entry.name.startswith("."):
+                        subfolders.append(Path(entry.path))
+                elif is_image_name(entry.name) and not _leads_to_folder(entry):
+                    images.append(Path(entry.path))
+                else:
+                    others.append(Path(entry.path))
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be listed ({error.strerror})") from error
+    return sorted(images, key=natural_path_key), sorted(subfolders, key=natural_path_key), others
+
+
+def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:
+        return False  # a link in a circle: kept, so that it is reported when it cannot be read
+
+
+def _folder_name(folder: Path) -> str:
+    return folder.resolve().name or "stack"
+
+
+def _without_repeats(groups: list[Group]) -> list[Group]:
+    """Leave out files that were named before, sort each group, drop groups that have become empty."""
+    seen: set[str] = set()
+    result = []
+    for group in groups:
+        paths = []
+        for path in group.paths:
+            identity = os.path.realpath(path)
+            if identity not in seen:
+                seen.add(identity)
+                paths.append(path)
+        if paths:
+            ordered = tuple(sorted(paths, key=natural_path_key))
+            result.append(replace(group, paths=ordered))
+    return result

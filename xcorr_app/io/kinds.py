@@ -1,0 +1,100 @@
+"""Kinds of file that are known and not read, told by first bytes or ending, and the way to convert them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+HEAD_BYTES = 352
+"""First bytes of a file that `refused_kind` looks at."""
+
+_MICROSCOPE = "convert it to OME-TIFF with Fiji (Bio-Formats) or bfconvert"
+_ARRAYS = "save the array as .npy or TIFF"
+_VIDEO = "save its frames as TIFF, for example with Fiji or ffmpeg"
+_PICTURE = "save it as TIFF or PNG"
+_NO_IMAGE = "it holds no image to measure; name the image files"
+
+_MAGIC: tuple[tuple[int, bytes, str, str], ...] = (
+    (0, b"ZISRAWFILE", "a Zeiss CZI file", _MICROSCOPE),
+    (0, b"\xda\xce\xbe\x0a", "a Nikon ND2 file", _MICROSCOPE),
+    (0, b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an OLE file (Olympus OIB, Zeiss ZVI, old Office)", _MICROSCOPE),
+    (208, b"MAP ", "an MRC file", _MICROSCOPE),
+    (0, b"\x00\x00\x00\x03\x00", "a Gatan DM3 file", _MICROSCOPE),
+    (0, b"\x00\x00\x00\x04\x00", "a Gatan DM4 file", _MICROSCOPE),
+    (128, b"DICM", "a DICOM file", _MICROSCOPE),
+    (344, b"n+1\x00", "a NIfTI file", _MICROSCOPE),
+    (0, b"NRRD0", "an NRRD file", _MICROSCOPE),
+    (0, b"SIMPLE  =", "a FITS file", _MICROSCOPE),
+    (0, b"\x89HDF\r\n\x1a\n", "an HDF5 file (.h5, .ims, .nc, .mat)", _ARRAYS),
+    (0, b"MATLAB ", "a MATLAB file", _ARRAYS),
+    (0, b"GIF8", "a GIF image", _PICTURE),
+    (0, b"\x00\x00\x00\x0cjP  ", "a JPEG 2000 image", _PICTURE),
+    (0, b"\x00\x00\x00\x0cJXL ", "a JPEG XL image", _PICTURE),
+    (0, b"\xff\x0a", "a JPEG XL image", _PICTURE),
+    (8, b"WEBP", "a WebP image", _PICTURE),
+    (8, b"AVI ", "an AVI video", _VIDEO),
+    (4, b"ftypheic", "a HEIC image", _PICTURE),
+    (4, b"ftypavif", "an AVIF image", _PICTURE),
+    (4, b"ftyp", "an MP4 or QuickTime video", _VIDEO),
+    (0, b"\x1aE\xdf\xa3", "a Matroska or WebM video", _VIDEO),
+    (0, b"%PDF", "a PDF document", _PICTURE),
+    (0, b"\x1f\x8b", "a gzip archive", "unpack it"),
+    (0, b"7z\xbc\xaf\x27\x1c", "a 7-Zip archive", "unpack it"),
+    (0, b"Rar!", "a RAR archive", "unpack it"),
+)
+
+_SUFFIXES = {
+    "a Zeiss CZI file": (".czi",),
+    "a Nikon ND2 file": (".nd2",),
+    "a Leica LIF file": (".lif", ".xlef", ".lof"),
+    "an Olympus file": (".oib", ".oif", ".oir", ".vsi"),
+    "an Imaris file": (".ims",),
+    "a Gatan file": (".dm3", ".dm4"),
+    "an MRC file": (".mrc", ".mrcs"),
+    "an HDF5 file": (".h5", ".hdf5", ".emd"),
+    "a video": (".avi", ".mp4", ".mov", ".mkv"),
+    "a JPEG 2000 image": (".jp2", ".j2k"),
+    "a GIF or WebP image": (".gif", ".webp"),
+    "a DICOM file": (".dcm",),
+    "an archive": (".zip", ".gz", ".7z", ".npz"),
+}
+
+
+def refused_kind(head: bytes) -> str | None:
+    """Name the kind of file that begins with `head` and what would convert it; None where it is not known."""
+    if head.startswith(b"PK\x03\x04"):
+        return _zip_kind(head)
+    if head.startswith(b"p\0\0\0") and head[8:9] == b"*":
+        return f"a Leica LIF file, which is not read; {_MICROSCOPE}"
+    for offset, magic, name, remedy in _MAGIC:
+        if head[offset : offset + len(magic)] == magic:
+            return f"{name}, which is not read; {remedy}"
+    return None
+
+
+def described_others(paths: Iterable[Path]) -> str:
+    """Say which known kinds lie where no image was found, and what would convert them; empty where there are none."""
+    found = Counter(
+        suffix for path in paths for suffixes in _SUFFIXES.values() for suffix in suffixes if _ends(path, suffix)
+    )
+    if not found:
+        return ""
+    listed = ", ".join(f"{number} {suffix}" for suffix, number in sorted(found.items()))
+    return f"; what it holds ({listed}) is not read: convert it to OME-TIFF with Fiji (Bio-Formats) or bfconvert"
+
+
+def _ends(path: Path, suffix: str) -> bool:
+    return path.name.lower().endswith(suffix)
+
+
+def _zip_kind(head: bytes) -> str:
+    name = head[30 : 30 + int.from_bytes(head[26:28], "little")]
+    if name in (b"[Content_Types].xml", b"_rels/.rels", b"mimetype"):
+        return f"an Office document, which is not read; {_NO_IMAGE}"
+    if name.endswith(b".npy"):
+        return "a NumPy archive (.npz), which is not read; save one array with numpy.save as .npy"
+    return "a ZIP archive, which is not read; unpack it"

@@ -1,0 +1,185 @@
+"""Images and stacks in NumPy's ``.npy`` files. An array does not name its axes, so only what has one reading is read.
+
+Source: NumPy enhancement proposal 1. The header is parsed by NumPy; its version and length are checked before.
+"""
+
+from __future__ import annotations
+
+import io
+import math
+import os
+import struct
+import warnings
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal, NamedTuple
+
+import numpy as np
+
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.door import parsing
+from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, make_metadata
+from xcorr_app.io.tiff import opened, stamp
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from xcorr_app.io.limits import Limits
+
+SIGNATURE = b"\x93NUMPY"
+_LONGEST_HEADER = 1 << 16
+_COLOURS = 3
+_CONVERTED = {"float16": "float32", "int8": "int16", "bool": "uint8"}
+
+
+class NpyArray(NamedTuple):
+    """What the header of a file declares, compared with the file's size."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    order: Literal["C", "F"]
+    offset: int
+    stamp: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class NpyImage:
+    """A ``.npy`` file of one image or a stack along T; with colours, its last axis is red, green and blue."""
+
+    path: Path
+    metadata: StackMetadata
+    array: NpyArray
+    samples: int = 1
+
+    @property
+    def page_count(self) -> int:
+        """Number of images."""
+        return self.metadata.sizes["T"]
+
+    def page_at(self, t: int, z: int, c: int) -> int:
+        """Page of a plane."""
+        if not 0 <= t < self.page_count or z != 0 or not 0 <= c < self.samples:
+            raise IndexError(f"{self.path}: has no plane t={t}, z={z}, c={c}")
+        return t
+
+    def read(self, page: int) -> np.ndarray:
+        """Read an image, (Y, X) or (3, Y, X) in native byte order."""
+        several = len(self.array.shape) - 2 - (self.samples > 1)
+        shape = self.array.shape[several:]
+        if self.array.order == "C":
+            size = math.prod(shape) * self.array.dtype.itemsize
+            image = np.frombuffer(self._bytes(self.array.offset + page * size, size), self.array.dtype).reshape(shape)
+        else:
+            images = map_array(self.path, self.array)
+            image = images[page] if several else images
+        if self.samples > 1:
+            image = np.moveaxis(image, -1, 0)
+        return np.array(image, self.metadata.dtype, order="C")
+
+    def _bytes(self, offset: int, size: int) -> bytearray:
+        """Read a part of the file: a map would count as resident memory."""
+        content = bytearray(size)
+        view, done = memoryview(content), 0
+        with opened(self.path) as descriptor:
+            if stamp(descriptor) != self.array.stamp:
+                raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
+            while done < size:
+                count = os.preadv(descriptor, [view[done:]], offset + done)
+                if count == 0:
+                    raise DamagedFileError(f"{self.path}: ends {size - done} bytes before the end of an image")
+                done += count
+        return content
+
+
+def scan_npy(path: Path, limits: Limits, *, colour: bool = False) -> NpyImage:
+    """Check a ``.npy`` file of (Y, X) or (T, Y, X), or, where `colour` is asked for, of (Y, X, 3) or (T, Y, X, 3)."""
+    array = read_header(path)
+    shape, dtype = array.shape, array.dtype.newbyteorder("=")
+    if dtype.name not in PIXEL_TYPES:
+        hint = f".astype({_CONVERTED[dtype.name]!r}) loses nothing" if dtype.name in _CONVERTED else ""
+        raise InputError(
+            f"{path}: holds {dtype}, which is no type of pixel; convert it to one of {', '.join(PIXEL_TYPES)}"
+            + (f" ({hint})" if hint else "")
+        )
+    coloured = len(shape) in (3, 4) and shape[-1] == _COLOURS
+    if coloured and not colour:
+        raise InputError(
+            f"{path}: of shape {shape}, which can be {_readings(shape)}; for colours pick one channel with --channel "
+            "R, G, B or gray, for the other reading save it as TIFF"
+        )
+    rows_at = len(shape) - 2 - coloured
+    if not 0 <= rows_at <= 1:
+        raise InputError(
+            f"{path}: of shape {shape}, and nothing says which axis is time, depth or channel; save an array of "
+            "(T, Y, X), or an OME-TIFF: tifffile.imwrite('stack.ome.tif', array, metadata={'axes': 'TZCYX'})"
+        )
+    height, width = shape[rows_at], shape[rows_at + 1]
+    frames = math.prod(shape[:rows_at])
+    if 0 in shape:
+        raise InputError(f"{path}: of shape {shape}, which holds no pixel")
+    limits.check_plane(path, height, width, dtype)
+    limits.check_pages(path, frames)
+    samples = _COLOURS if coloured else 1
+    sizes = {"T": frames, "Z": 1, "C": samples, "Y": height, "X": width}
+    return NpyImage(path, make_metadata(sizes, "TCYX", dtype, "tiff"), array, samples)
+
+
+def read_header(path: Path) -> NpyArray:
+    """Read the header and compare it with the size of the file; no element is read."""
+    with opened(path) as descriptor:
+        mark = stamp(descriptor)
+        start = os.pread(descriptor, 12, 0)
+        if len(start) < 12:
+            raise DamagedFileError(f"{path}: is no array that can be read (ends within its header)")
+        wide = start[6] > 1
+        (length,) = struct.unpack("<I" if wide else "<H", start[8 : 12 if wide else 10])
+        if length > _LONGEST_HEADER:
+            raise DamagedFileError(f"{path}: is no array that can be read (a header of {length} bytes)")
+        offset = (12 if wide else 10) + length
+        header = os.pread(descriptor, offset, 0)
+    shape, fortran, dtype = _parse(path, header, start[6])
+    if dtype.hasobject or dtype.kind not in "biufc":
+        raise InputError(
+            f"{path}: holds {dtype}, no array of plain numbers; save it as one of {', '.join(PIXEL_TYPES)}"
+        )
+    needed = offset + math.prod(shape) * dtype.itemsize
+    if needed > mark[0]:
+        raise DamagedFileError(
+            f"{path}: is no array that can be read (it declares {' x '.join(map(str, shape))} elements up to byte "
+            f"{needed}, but the file has {mark[0]} bytes: it is cut short)"
+        )
+    return NpyArray(shape, dtype, "F" if fortran else "C", offset, mark)
+
+
+def open_array(path: Path) -> np.ndarray:
+    """Map the array of a file, read-only: a header that promises more than the file holds takes no memory."""
+    return map_array(path, read_header(path))
+
+
+def map_array(path: Path, array: NpyArray) -> np.ndarray:
+    """Map the elements of a file whose header was read; refused where the file was changed since."""
+    with opened(path) as descriptor:
+        if stamp(descriptor) != array.stamp:
+            raise DamagedFileError(f"{path}: was changed by another program while it was being read")
+    with parsing(path, "cannot be read"):
+        return np.memmap(path, array.dtype, "r", array.offset, array.shape, array.order)
+
+
+def _parse(path: Path, header: bytes, version: int) -> tuple[tuple[int, ...], bool, np.dtype]:
+    file = io.BytesIO(header)
+    with parsing(path, "is no array that can be read"), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # numpy tells of files that Python 2 wrote
+        major, _ = np.lib.format.read_magic(file)
+        read = np.lib.format.read_array_header_1_0 if version == 1 else np.lib.format.read_array_header_2_0
+        if major not in (1, 2, 3):
+            raise ValueError(f"version {major} of the format is not known")
+        shape, fortran, dtype = read(file)
+        if not all(type(size) is int and 0 <= size < 2**62 for size in shape):
+            raise ValueError(f"shape {shape}")
+    return tuple(shape), bool(fortran), np.dtype(dtype)
+
+
+def _readings(shape: tuple[int, ...]) -> str:
+    if len(shape) == 3:
+        rows, columns, _ = shape
+        return f"one image in colours or {rows} images of {columns} x 3 pixels"
+    return f"{shape[0]} images in colours or a stack along two axes"

@@ -1,0 +1,77 @@
+"""One file checked, whose kind is told by its content and not by its name."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Protocol
+
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io import bmp, jpeg, npy, png
+from xcorr_app.io.colour_tiff import scan_colour_tiff
+from xcorr_app.io.door import parsing
+from xcorr_app.io.integrity import is_colour
+from xcorr_app.io.kinds import HEAD_BYTES, refused_kind
+from xcorr_app.io.limits import Limits
+from xcorr_app.io.lsm import is_lsm, scan_lsm
+from xcorr_app.io.tiff import opened
+from xcorr_app.io.tiff_directory import MARKS, DirectoryReader
+from xcorr_app.io.tiff_scan import scan_tiff
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from xcorr_app.io.source import ImageFile
+
+
+class Scan(Protocol):
+    """Checks one file without reading its pixels; raises InputError, DamagedFileError or LimitError."""
+
+    def __call__(self, path: Path, limits: Limits) -> ImageFile:
+        """Check one file."""
+
+
+class _ScanKind(Protocol):
+    def __call__(self, path: Path, limits: Limits, *, colour: bool) -> ImageFile: ...
+
+
+_KINDS: tuple[tuple[bytes, _ScanKind], ...] = (
+    (png.SIGNATURE, png.scan_png),
+    (npy.SIGNATURE, npy.scan_npy),
+    (jpeg.SIGNATURE, jpeg.scan_jpeg),
+    (bmp.SIGNATURE, bmp.scan_bmp),
+)
+
+
+def scan_file(path: Path, limits: Limits | None = None, *, colour: bool = False) -> ImageFile:
+    """Check one TIFF, LSM, PNG, BMP, JPEG or ``.npy`` file; no pixel is read.
+
+    Colour images are refused unless `colour` asks for them, and then have three samples a pixel. Whatever a parser
+    raises is a `DamagedFileError` of the file.
+    """
+    limits = limits or Limits()
+    with opened(path) as descriptor:
+        head = os.pread(descriptor, HEAD_BYTES, 0)
+    with parsing(path):
+        for signature, scan in _KINDS:
+            if head.startswith(signature):
+                return scan(path, limits, colour=colour)
+        if head[:4] in MARKS:
+            return _scan_tiff(path, limits, colour=colour)
+        if not head:
+            raise DamagedFileError(f"{path}: is empty (0 bytes)")
+        kind = refused_kind(head)
+        if kind is not None:
+            raise InputError(f"{path}: is {kind}")
+        raise DamagedFileError(
+            f"{path}: is not a TIFF file (starts with {head[:4]!r}), nor PNG, BMP, JPEG or .npy; save it as TIFF"
+        )
+
+
+def _scan_tiff(path: Path, limits: Limits, *, colour: bool) -> ImageFile:
+    with opened(path) as descriptor:
+        reader = DirectoryReader(descriptor, path)
+        first = next(iter(reader.directories(limits)))
+        in_colour, of_lsm = colour and is_colour(reader, first), is_lsm(first)
+    if of_lsm:
+        return scan_lsm(path, limits)
+    return scan_colour_tiff(path, limits) if in_colour else scan_tiff(path, limits)
