@@ -32,8 +32,16 @@
 #ifndef THREADS
 #define THREADS 128
 #endif
-#ifndef BLOCKS  // of a multiprocessor at once: bounds the registers
+#ifndef BLOCKS  // of a multiprocessor at once: bounds the registers, of which compute capability 10.0 takes some more
+#if TAPS > 4
+#define BLOCKS 2
+#elif TAPS > 2
 #define BLOCKS 4
+#elif defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 1000
+#define BLOCKS 6
+#else
+#define BLOCKS 7
+#endif
 #endif
 #ifndef SHARED_FLOATS
 #define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]

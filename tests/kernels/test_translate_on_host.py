@@ -1,4 +1,4 @@
-"""The translation kernel's own source, run on the host, against the definition in float64; outputs poisoned, guarded."""
+"""The translation kernel's own source, run on the host, against the definition in float64; outputs are poisoned."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import pytest
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.pointwise_definition import off_by, surroundings_are_whole
 from tests.registration.moving_definition import by_definition, random_frame
-from xcorr_app.gpu.resample.problem import PIXEL_TYPES, TAPS, TranslationProblem
+from xcorr_app.gpu.resample.problem import PIXEL_TYPES, TAPS, TranslationProblem, pixel_bytes
 from xcorr_app.gpu.resample.translation import translation_argument, translation_launch
 
 ORDERS = {"nearest": 0, "linear": 1, "cubic": 3, "lanczos": "lanczos"}
@@ -27,7 +27,7 @@ def translate(folder, frames, shifts, method, *, outside=None, counts=False, off
     launch = translation_launch(problem, alignment=addresses & -addresses, tuning=tuning)
     clipped = guarded(np.zeros(len(frames), np.uint64))
     moves = guarded(np.asarray(shifts, np.float64))
-    argument = translation_argument(problem, launch, 0 if outside is None else outside)
+    argument = translation_argument(problem, launch, pixel_bytes(outside or 0, frames.dtype))
     run_kernel(folder, launch, (source, results, clipped, moves, argument), ())
     assert surroundings_are_whole(results)
     assert guards_are_whole(clipped)
@@ -90,7 +90,9 @@ def test_strips_and_groups_have_no_seams(host_builds, columns, rows):
     frames = np.stack([random_frame((37, 53), "uint16", seed) for seed in range(2)])
     tuning = {"COLUMNS": columns, "ROWS": rows}
     for method in ("cubic", "lanczos"):
-        check(host_builds, frames, [(0.4, -2.7), (-5.5, 11.25)], method, tuning={**tuning, "THREADS": 32 * rows % 96 + 32})
+        check(
+            host_builds, frames, [(0.4, -2.7), (-5.5, 11.25)], method, tuning={**tuning, "THREADS": 32 * rows % 96 + 32}
+        )
 
 
 @pytest.mark.parametrize("dtype", PIXEL_TYPES)
@@ -113,9 +115,7 @@ def test_non_finite_pixels_spread_only_under_the_taps(host_builds, method, reach
     frames[:, 10, 22] = bad
     rows, columns = (slice(at + 1 - reach[1], at + 1 - reach[0] + 1) for at in (10, 22))
     found, _ = translate(host_builds, frames, [(0.5, 0.5), (0.5, 0), (0, 0.5)], method)
-    for moved, area in zip(
-        found, ((rows, columns), (rows, slice(22, 23)), (slice(10, 11), columns)), strict=True
-    ):
+    for moved, area in zip(found, ((rows, columns), (rows, slice(22, 23)), (slice(10, 11), columns)), strict=True):
         expected = np.zeros(moved.shape, bool)
         expected[area] = True
         assert np.array_equal(~np.isfinite(moved), expected)

@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
 
-__all__ = ["COPIED", "PIXEL_TYPES", "TAPS", "TranslationProblem", "sum_type"]
+__all__ = [
+    "COPIED",
+    "PIXEL_TYPES",
+    "TAPS",
+    "TranslationProblem",
+    "address_of",
+    "alignment_of",
+    "largest_piece",
+    "pixel_bytes",
+    "sum_type",
+]
 
 PIXEL_TYPES = {
     "uint8": "unsigned char",
@@ -35,6 +46,30 @@ _LARGEST_SIDE = 2**27
 def sum_type(dtype: str) -> str:
     """Type that holds every value of a pixel exactly: float where that is enough."""
     return "double" if dtype in ("uint32", "int32", "float64") else "float"
+
+
+def largest_piece(most: int, *sizes: int) -> int:
+    """Return the largest power of two, up to `most`, that divides all sizes."""
+    together = most
+    for size in sizes:
+        together |= size
+    return together & -together
+
+
+def address_of(array: Any) -> int:
+    """Address of an array on the device."""
+    return int(array.data.ptr)
+
+
+def alignment_of(address: int) -> int:
+    """Bytes, up to 16, that an address is a multiple of."""
+    return largest_piece(16, address)
+
+
+def pixel_bytes(value: float, dtype: np.dtype[Any]) -> bytes:
+    """Bytes of a value as a pixel; what float16 or float32 cannot hold becomes infinite, as where arrays are filled."""
+    with np.errstate(over="ignore"):
+        return np.asarray(value).astype(dtype).tobytes()
 
 
 @dataclass(frozen=True)
@@ -73,7 +108,7 @@ class TranslationProblem:
             raise ArgumentError(f"method {self.method!r} is not known; choose from {', '.join(TAPS)}")
 
     @property
-    def pixel_bytes(self) -> int:
+    def itemsize(self) -> int:
         """Bytes of a pixel."""
         return np.dtype(self.dtype).itemsize
 
@@ -85,4 +120,4 @@ class TranslationProblem:
     @property
     def moved_bytes(self) -> int:
         """Bytes read and written, each pixel once."""
-        return 2 * self.count * self.frame_shape[0] * self.frame_shape[1] * self.pixel_bytes
+        return 2 * self.count * self.frame_shape[0] * self.frame_shape[1] * self.itemsize

@@ -9,13 +9,13 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.resample.problem import COPIED, PIXEL_TYPES, TAPS, TranslationProblem, sum_type
+from xcorr_app.gpu.resample.problem import COPIED, PIXEL_TYPES, TAPS, TranslationProblem, largest_piece, sum_type
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 __all__ = ["TUNABLES", "translation_argument", "translation_launch"]
 
-TUNABLES = frozenset(("COLUMNS", "ROWS", "THREADS"))
+TUNABLES = frozenset(("COLUMNS", "ROWS", "THREADS", "BLOCKS"))
 """Macros that a caller may set, and ROWS, those of a thread's strip."""
 
 _COLUMNS = {1: 8, 2: 8, 4: 4, 8: 2}
@@ -45,7 +45,7 @@ def translation_launch(
     """
     device, tuning = device or DeviceLimits(), tuning or {}
     refuse_unknown("translate", tuning, TUNABLES)
-    taps, size = TAPS[problem.method], problem.pixel_bytes
+    taps, size = TAPS[problem.method], problem.itemsize
     height, width = problem.frame_shape
     columns = tuning.get("COLUMNS", min(_COLUMNS[size], 4 if taps == 8 else 8))
     if columns < 1 or columns & (columns - 1):
@@ -65,22 +65,21 @@ def translation_launch(
         "SUM_TYPE": ("double" if size == 8 else "float") if taps == 1 else sum_type(problem.dtype),
         "TAPS": taps,
         "COLUMNS": columns,
-        "STORE_BYTES": _largest_piece(16, columns * size, width * size, alignment),
+        "STORE_BYTES": largest_piece(16, columns * size, width * size, alignment),
         "COUNTS": int(counts),
         "THREADS": threads,
+        **{name: tuning[name] for name in ("BLOCKS",) if name in tuning},
     }
     shared_bytes = 2 * (16 + 8 * taps)
     extra = (groups, blocks, rows)
     return Launch("resample/translate", defines, problem.count * blocks, threads, shared_bytes, extra=extra)
 
 
-def translation_argument(problem: TranslationProblem, launch: Launch, outside: float) -> npt.NDArray[Any]:
-    """Pack the sizes and the value outside as the kernel takes them: a struct by value."""
+def translation_argument(problem: TranslationProblem, launch: Launch, outside: bytes = b"") -> npt.NDArray[Any]:
+    """Pack the sizes and the bytes of the pixel outside as the kernel takes them: a struct by value."""
     names = ("height", "width", "groups", "rows", "blocks", "fills_outside")
     packed = np.zeros((), np.dtype([("outside", "u8"), *((name, "i4") for name in names)]))
-    with np.errstate(over="ignore"):  # a value beyond float16 or float32 becomes infinite, as where arrays are filled
-        pixel = np.asarray(outside).astype(problem.dtype)
-    packed["outside"] = int.from_bytes(pixel.tobytes(), "little")
+    packed["outside"] = int.from_bytes(outside, "little")
     groups, blocks, rows = launch.extra
     packed["height"], packed["width"] = problem.frame_shape
     packed["groups"], packed["blocks"], packed["rows"] = groups, blocks, rows
@@ -96,11 +95,3 @@ def _rows(problem: TranslationProblem, groups: int, device: DeviceLimits) -> int
         if problem.count * groups * ceil_div(height, rows) >= wanted:
             return rows
     return _ROWS[-1]
-
-
-def _largest_piece(most: int, *sizes: int) -> int:
-    """Return the largest power of two, up to `most`, that divides all sizes."""
-    together = most
-    for size in sizes:
-        together |= size
-    return together & -together

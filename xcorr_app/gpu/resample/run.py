@@ -1,0 +1,62 @@
+"""Frames moved on the device: stack and shifts in, moved stack out, by one upload and one launch."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from xcorr_app.gpu.resample.problem import TranslationProblem, address_of, alignment_of, pixel_bytes
+from xcorr_app.gpu.resample.translation import translation_argument, translation_launch
+from xcorr_app.gpu.runtime.binder import BoundLaunch, as_struct, bound, null_pointer
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.memory import with_second_try
+from xcorr_app.gpu.runtime.placement import current_device, on_device_of
+from xcorr_app.gpu.runtime.types import name_of
+
+__all__ = ["translate_on_device"]
+
+_WHAT = "Moved frames"
+
+
+def translate_on_device(
+    frames: Any,
+    shifts: npt.NDArray[np.float64],
+    method: str = "linear",
+    *,
+    outside: float | None = None,
+    out: Any = None,
+    counts: bool = False,
+) -> tuple[Any, Any]:
+    """Move every frame (T, Y, X) by its shift (T, 2), which is in host memory.
+
+    Returns the moved stack, and the number of clipped pixels of each frame on the device: None where none can be, or
+    where they are not counted. What lies outside is `outside`, or the frame's edge.
+    """
+    height, width = frames.shape[1:]
+    fills = outside is not None
+    problem = TranslationProblem((height, width), frames.shape[0], name_of(frames.dtype), method, fills, counts)
+    cupy = sys.modules["cupy"]  # whose array this is
+    with on_device_of(frames, out):
+        source = frames if frames.flags.c_contiguous else with_second_try(cupy.ascontiguousarray, frames, what=_WHAT)
+        result = out if out is not None and out.flags.c_contiguous else None
+        if result is None:
+            result = with_second_try(cupy.empty, frames.shape, frames.dtype, what=_WHAT)
+        filling = pixel_bytes(outside, frames.dtype) if outside is not None else b""
+        launch, argument = _prepared(current_device(), problem, alignment_of(address_of(result)), filling)
+        clipped = cupy.zeros(problem.count, np.uint64) if counts and problem.overshoots else None
+        count = null_pointer() if clipped is None else clipped
+        launch(source, result, count, cupy.asarray(np.ascontiguousarray(shifts)), last=(argument,))
+        if out is not None and result is not out:
+            out[...] = result
+            result = out
+        return result, clipped
+
+
+@functools.lru_cache(maxsize=256)
+def _prepared(device: int, problem: TranslationProblem, alignment: int, outside: bytes) -> tuple[BoundLaunch, Any]:
+    launch = translation_launch(problem, device_limits(device), alignment=alignment)
+    return bound(launch, ()), as_struct(translation_argument(problem, launch, outside))
