@@ -12,6 +12,7 @@ from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import run_kernel
 from xcorr_app.gpu.resample import project, run
 from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.registration import device_moving
 
 
 def numpy_as_device(monkeypatch, folder):
@@ -36,6 +37,7 @@ def numpy_as_device(monkeypatch, folder):
     bind_without_device(monkeypatch, kernel_function)
     for caller in (run, project):
         monkeypatch.setattr(caller, "address_of", lambda array: array.ctypes.data)
+    for caller in (run, project, device_moving):
         monkeypatch.setattr(caller, "current_device", lambda: 0)
         monkeypatch.setattr(caller, "device_limits", lambda _: DeviceLimits())
     return ran

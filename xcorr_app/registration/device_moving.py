@@ -9,9 +9,13 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.resample.run import translate_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import in_parts
+from xcorr_app.gpu.runtime.placement import current_device, on_device_of
+from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.fourier import BYTES_A_PIXEL, fourier_moved
-from xcorr_app.registration.interpolation import METHODS, Order, inside_each, snap_each
+from xcorr_app.registration.interpolation import Order, inside_each, snap_each
+from xcorr_app.registration.moving_choice import decide_moving
 from xcorr_app.registration.translation import working_type
 
 if TYPE_CHECKING:
@@ -27,10 +31,14 @@ def move_on_device(
     frames: Array, shifts: NDArray[np.float64], order: Order, outside: float | None, out: Array, *, counts: bool
 ) -> tuple[Array, int]:
     """Move frames as `apply_shifts` does, and count clipped pixels where asked: the host waits for the count alone."""
-    if order == "fourier":
-        return _by_fourier(frames, shifts, outside, out, counts=counts)
-    moved, clipped = translate_on_device(frames, shifts, METHODS[order], outside=outside, out=out, counts=counts)
-    return moved, 0 if clipped is None else int(clipped.sum())
+    height, width = frames.shape[1:]
+    with on_device_of(frames, out):
+        limits = device_limits(current_device())
+        decision = decide_moving((height, width), len(frames), name_of(frames.dtype), order, limits)
+        if decision.engine == "fft":
+            return _by_fourier(frames, shifts, outside, out, counts=counts)
+        moved, clipped = translate_on_device(frames, shifts, decision.kernel, outside=outside, out=out, counts=counts)
+        return moved, 0 if clipped is None else int(clipped.sum())
 
 
 def _by_fourier(

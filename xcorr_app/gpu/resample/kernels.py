@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from xcorr_app.gpu.resample import project, translation
-from xcorr_app.gpu.resample.problem import TAPS, TranslationProblem
+from xcorr_app.gpu.resample.problem import TranslationProblem
 from xcorr_app.gpu.resample.project import ProjectionProblem, projection_launch
 from xcorr_app.gpu.resample.translation import translation_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
@@ -28,7 +28,7 @@ def translation_cost(problem: TranslationProblem, limits: DeviceLimits) -> float
     """Microseconds: the copy or the instructions, whichever takes longer: a floor, no fit."""
     pixels = problem.moved_bytes / 2 / problem.itemsize
     weight = 2 if problem.dtype in ("int32", "uint32", "float64") else 1
-    work = pixels * (2 * TAPS[problem.method] * weight + _OTHER_WORK) / _FMA
+    work = pixels * (2 * problem.taps * weight + _OTHER_WORK) / _FMA
     share = KNOWN_DEVICES["h200"].multiprocessors / limits.multiprocessors
     return _LAUNCH + max(problem.moved_bytes / _COPY, work) * share
 

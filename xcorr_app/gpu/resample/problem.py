@@ -113,9 +113,14 @@ class TranslationProblem:
         return np.dtype(self.dtype).itemsize
 
     @property
+    def taps(self) -> int:
+        """Taps along an axis."""
+        return TAPS[self.method]
+
+    @property
     def overshoots(self) -> bool:
         """Whether results can leave the range of integers: some weights are negative."""
-        return TAPS[self.method] > 2 and np.dtype(self.dtype).kind != "f"
+        return self.taps > 2 and np.dtype(self.dtype).kind != "f"
 
     @property
     def moved_bytes(self) -> int:

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.resample.problem import COPIED, PIXEL_TYPES, TAPS, TranslationProblem, largest_piece, sum_type
+from xcorr_app.gpu.resample.problem import COPIED, PIXEL_TYPES, TranslationProblem, largest_piece, sum_type
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -45,7 +45,7 @@ def translation_launch(
     """
     device, tuning = device or DeviceLimits(), tuning or {}
     refuse_unknown("translate", tuning, TUNABLES)
-    taps, size = TAPS[problem.method], problem.itemsize
+    taps, size = problem.taps, problem.itemsize
     height, width = problem.frame_shape
     columns = tuning.get("COLUMNS", min(_COLUMNS[size], 4 if taps == 8 else 8))
     if columns < 1 or columns & (columns - 1):
