@@ -7,7 +7,6 @@ import sys
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from xcorr_app.gpu.resample.problem import TranslationProblem, address_of, alignment_of, pixel_bytes
 from xcorr_app.gpu.resample.translation import translation_argument, translation_launch
@@ -24,14 +23,14 @@ _WHAT = "Moved frames"
 
 def translate_on_device(
     frames: Any,
-    shifts: npt.NDArray[np.float64],
+    shifts: Any,
     method: str = "linear",
     *,
     outside: float | None = None,
     out: Any = None,
     counts: bool = False,
 ) -> tuple[Any, Any]:
-    """Move every frame (T, Y, X) by its shift (T, 2), which is in host memory.
+    """Move every frame (T, Y, X) by its shift (T, 2), in host or device memory.
 
     Returns the moved stack, and the number of clipped pixels of each frame on the device: None where none can be, or
     where they are not counted. What lies outside is `outside`, or the frame's edge.
@@ -49,7 +48,7 @@ def translate_on_device(
         launch, argument = _prepared(current_device(), problem, alignment_of(address_of(result)), filling)
         clipped = cupy.zeros(problem.count, np.uint64) if counts and problem.overshoots else None
         count = null_pointer() if clipped is None else clipped
-        launch(source, result, count, cupy.asarray(np.ascontiguousarray(shifts)), last=(argument,))
+        launch(source, result, count, cupy.asarray(shifts, np.float64, "C"), last=(argument,))
         if out is not None and result is not out:
             out[...] = result
             result = out
