@@ -38,21 +38,24 @@ def translate_on_device(
     height, width = frames.shape[1:]
     fills = outside is not None
     problem = TranslationProblem((height, width), frames.shape[0], name_of(frames.dtype), method, fills, counts)
-    cupy = sys.modules["cupy"]  # whose array this is
+    filling = pixel_bytes(outside, frames.dtype) if outside is not None else b""
     with on_device_of(frames, out):
-        source = frames if frames.flags.c_contiguous else with_second_try(cupy.ascontiguousarray, frames, what=_WHAT)
-        result = out if out is not None and out.flags.c_contiguous else None
-        if result is None:
-            result = with_second_try(cupy.empty, frames.shape, frames.dtype, what=_WHAT)
-        filling = pixel_bytes(outside, frames.dtype) if outside is not None else b""
-        launch, argument = _prepared(current_device(), problem, alignment_of(address_of(result)), filling)
-        clipped = cupy.zeros(problem.count, np.uint64) if counts and problem.overshoots else None
-        count = null_pointer() if clipped is None else clipped
-        launch(source, result, count, cupy.asarray(shifts, np.float64, "C"), last=(argument,))
-        if out is not None and result is not out:
-            out[...] = result
-            result = out
+        # What fails has written nothing that a second try would not write again.
+        return with_second_try(_translated, problem, frames, shifts, filling, out, what=_WHAT)
+
+
+def _translated(problem: TranslationProblem, frames: Any, shifts: Any, outside: bytes, out: Any) -> tuple[Any, Any]:
+    cupy = sys.modules["cupy"]  # whose arrays these are
+    source = frames if frames.flags.c_contiguous else cupy.ascontiguousarray(frames)
+    result = out if out is not None and out.flags.c_contiguous else cupy.empty(frames.shape, frames.dtype)
+    launch, argument = _prepared(current_device(), problem, alignment_of(address_of(result)), outside)
+    clipped = cupy.zeros(problem.count, np.uint64) if problem.counts and problem.overshoots else None
+    count = null_pointer() if clipped is None else clipped
+    launch(source, result, count, cupy.asarray(shifts, np.float64, "C"), last=(argument,))
+    if out is None or result is out:
         return result, clipped
+    out[...] = result
+    return out, clipped
 
 
 @functools.lru_cache(maxsize=256)
