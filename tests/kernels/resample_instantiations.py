@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, TAPS, TranslationProblem
 from xcorr_app.gpu.resample.project import ProjectionProblem, projection_launch
 from xcorr_app.gpu.resample.translation import translation_launch
@@ -20,6 +21,7 @@ def launches_of_resample():
             for counts in (False, True):
                 yield translation(dtype, method, counts=counts)
         yield projection_launch(ProjectionProblem((512, 512), 64, dtype, has_areas=True))
+        yield from fourier_launches(FourierProblem((512, 512), 64, dtype, counts=True))
 
 
 def other_launches_of_resample():
@@ -29,6 +31,8 @@ def other_launches_of_resample():
             yield translation(dtype, method)
             yield translation(dtype, method, (511, 513))
             yield translation(dtype, method, (33, 18), 1, alignment=np.dtype(dtype).itemsize)
+        for counts in (False, True):
+            yield from fourier_launches(FourierProblem((33, 65), 3, dtype, counts=counts))
         for has_areas in (False, True):
             for shape in ((512, 512), (64, 66), (511, 513)):
                 yield projection_launch(ProjectionProblem(shape, 64, dtype, has_areas))

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.resample.kernels import KERNELS, PROJECTIONS
+from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
+from xcorr_app.gpu.resample.kernels import FOURIER, KERNELS, PROJECTIONS
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, TAPS, TranslationProblem
 from xcorr_app.gpu.resample.project import ProjectionProblem, projection_launch
 from xcorr_app.gpu.resample.translation import translation_argument, translation_launch
@@ -78,6 +79,21 @@ def test_each_kernel_takes_its_method_and_says_what_it_costs(name):
         entry.launch(problem, H200, {"NOTHING": 1})
     text = (kernel_root() / "resample" / "translate.cu").read_text()
     assert all(f"#ifndef {macro}" in text for macro in entry.tunables - {"ROWS"})
+
+
+def test_fourier_has_a_launch_for_each_step():
+    problem = FourierProblem((70, 33), 6, "int32", counts=True)
+    entry = FOURIER["fourier"]
+    launches = entry.launch(problem, H200)
+    assert {launch.kernel for launch in launches} == set(entry.sources)
+    assert [launch.blocks % problem.count for launch in launches] == [0] * 5
+    tiles, pairs = launches[0].extra[0], launches[-1].extra[0] * launches[-1].threads
+    assert tiles == 2 * 2  # of 64 rows and 32 columns
+    assert pairs >= 70 * 17 > pairs - launches[-1].threads
+    assert launches[0].defines["SUM_TYPE"] == "double"
+    assert 9 < entry.cost(problem, H200) < entry.cost(FourierProblem((700, 330), 6, "int32"), H200)
+    with pytest.raises(ArgumentError, match="more than one launch"):
+        fourier_launches(FourierProblem((2**20, 2**20), 2**10))
 
 
 def test_sums_have_as_many_threads_as_fill_the_device():

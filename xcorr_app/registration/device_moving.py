@@ -2,24 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.gpu.resample.fourier import SUMS_A_PIXEL, move_by_fourier
 from xcorr_app.gpu.resample.run import translate_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import in_parts
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import name_of
-from xcorr_app.registration.fourier import BYTES_A_PIXEL, fourier_moved
+from xcorr_app.registration.fourier import bridged, nearest_marks
 from xcorr_app.registration.interpolation import Order, inside_each, snap_each
 from xcorr_app.registration.moving_choice import decide_moving
 from xcorr_app.registration.translation import working_type
-
-if TYPE_CHECKING:
-    from types import ModuleType
 
 __all__ = ["FOURIER_BYTES", "move_on_device"]
 
@@ -44,59 +40,54 @@ def move_on_device(
 def _by_fourier(
     frames: Array, shifts: NDArray[np.float64], outside: float | None, out: Array, *, counts: bool
 ) -> tuple[Array, int]:
-    # Frames that move by whole pixels are copied, bit by bit; of the others every pixel is written once more.
-    result, _ = translate_on_device(frames, shifts, "nearest", outside=outside, out=out)
     snapped = snap_each(shifts)
-    moved = np.flatnonzero((snapped != np.rint(snapped)).any(axis=1))
-    if moved.size:
-        xp = array_namespace(frames)
-        height, width = frames.shape[1:]
-        kind = working_type(np.dtype(frames.dtype))
-        at_once = max(1, FOURIER_BYTES // (BYTES_A_PIXEL * kind.itemsize * height * width))
+    if (snapped == np.rint(snapped)).all():
+        return translate_on_device(frames, shifts, "nearest", outside=outside, out=out)[0], 0
+    xp = array_namespace(frames)
+    height, width = frames.shape[1:]
+    working_bytes = working_type(np.dtype(frames.dtype)).itemsize
+    at_once = max(1, FOURIER_BYTES // (SUMS_A_PIXEL * working_bytes * height * width))
 
-        def job(start: int, stop: int) -> Any:
-            which = moved[start:stop]
-            whole = which[-1] - which[0] == len(which) - 1
-            chosen: Any = slice(int(which[0]), int(which[-1]) + 1) if whole else xp.asarray(which)
-            values = fourier_moved(frames[chosen], shifts[which], kind, fills_outside=outside is not None)
-            return _put(result, chosen, values, shifts[which], outside, xp, counts=counts)
+    def job(start: int, stop: int) -> tuple[Array, Array | None]:
+        return _part_by_fourier(frames[start:stop], shifts[start:stop], outside, counts=counts)
 
-        parts = in_parts(job, len(moved), at_once=at_once, what="Frames moved by Fourier interpolation")
-        clipped = sum(count for _, count in parts)
-        return result, int(clipped)
-    return result, 0
-
-
-def _put(
-    result: Array,
-    chosen: Any,
-    values: Array,
-    shifts: NDArray[np.float64],
-    outside: float | None,
-    xp: ModuleType,
-    *,
-    counts: bool,
-) -> Any:
-    """Store values as pixels; those outside are not touched where they are filled. Returns how many were clipped."""
-    area: Any = None
-    if outside is not None:
-        rows, columns = (_inside(n, shifts[:, axis], xp) for axis, n in enumerate(values.shape[1:]))
-        area = rows[:, :, None] & columns[:, None, :]
-    clipped: Any = 0
-    if result.dtype.kind != "f":
-        limits = np.iinfo(result.dtype)
-        values = xp.rint(values)
-        if counts:
-            beyond = (values < limits.min) | (values > limits.max)
-            clipped = xp.count_nonzero(beyond if area is None else beyond & area)
-        values = xp.clip(values, limits.min, limits.max)
-    stored = values.astype(result.dtype)
-    result[chosen] = stored if area is None else xp.where(area, stored, result.dtype.type(outside))
-    return clipped
+    result, counted = out, []
+    parts = in_parts(job, len(frames), at_once=at_once, what="Frames moved by Fourier interpolation")
+    for stop, (moved, clipped) in parts:
+        start = stop - len(moved)
+        if result is None:
+            result = moved if len(moved) == len(frames) else xp.empty(frames.shape, frames.dtype)
+        if result is not moved:
+            result[start:stop] = moved
+        counted += [] if clipped is None else [clipped]
+    return result, sum(int(clipped.sum()) for clipped in counted)
 
 
-def _inside(length: int, shifts: NDArray[np.float64], xp: ModuleType) -> Array:
+def _part_by_fourier(
+    frames: Array, shifts: NDArray[np.float64], outside: float | None, *, counts: bool
+) -> tuple[Array, Array | None]:
+    """Some frames moved, and how many pixels of each were clipped."""
+    xp = array_namespace(frames)
+    given = sound = xp.ascontiguousarray(frames)
+    marks = None
+    if frames.dtype.kind == "f":
+        finite = xp.isfinite(given)
+        if not bool(finite.all()):
+            sound, marks = bridged(given, finite), nearest_marks(~finite, shifts)
+    moved = xp.empty(frames.shape, frames.dtype)
+    clipped = move_by_fourier(sound, shifts, outside, moved, copied=given, counts=counts)
+    if marks is not None:
+        snapped = snap_each(shifts)
+        marks &= xp.asarray((snapped != np.rint(snapped)).any(axis=1))[:, None, None]  # the others are copies
+        if outside is not None:
+            rows, columns = (_inside(n, shifts[:, axis]) for axis, n in enumerate(frames.shape[1:]))
+            marks &= xp.asarray(rows)[:, :, None] & xp.asarray(columns)[:, None, :]
+        moved[marks] = xp.nan
+    return moved, clipped
+
+
+def _inside(length: int, shifts: NDArray[np.float64]) -> NDArray[np.bool_]:
     """Which output indices (T, length) come from inside the frame."""
-    first, stop = (xp.asarray(ends)[:, None] for ends in inside_each(length, shifts))
-    places = xp.arange(length)
+    first, stop = (ends[:, None] for ends in inside_each(length, shifts))
+    places = np.arange(length)
     return (places >= first) & (places < stop)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 
 from xcorr_app.decision import Candidate, Decision
-from xcorr_app.gpu.resample.kernels import KERNELS
+from xcorr_app.gpu.resample.fourier import FourierProblem
+from xcorr_app.gpu.resample.kernels import KERNELS, fourier_cost
 from xcorr_app.gpu.resample.problem import TranslationProblem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.registration.interpolation import METHODS, Order, check_order
@@ -29,16 +30,16 @@ def decide_moving(
     """
     check_order(order)
     if order == "fourier":
-        return Decision(
-            "fft", reason="Fourier interpolation reaches over the whole frame", candidates=(Candidate("fft"),)
-        )
+        problem = FourierProblem(frame_shape, count, dtype)
+        candidate = Candidate("fft", microseconds=None if limits is None else fourier_cost(problem, limits))
+        return Decision("fft", "", "Fourier interpolation reaches over the whole frame", (candidate,))
     method = METHODS[order]
-    problem = TranslationProblem(frame_shape, count, dtype, method)
-    taps = problem.taps
+    task = TranslationProblem(frame_shape, count, dtype, method)
+    taps = task.taps
     what = f"order {order}, {method}, has {taps} tap{'s' if taps > 1 else ''} along each axis"
     if limits is None:
         engine, how = ("opencv", "OpenCV's separable filter") if taps > 1 else ("numpy", "pixels are copied")
         return Decision(engine, reason=f"{what}: {how}, frames shared among threads", candidates=(Candidate(engine),))
     entry = KERNELS[method]
-    candidate = Candidate("resample", entry.name, entry.cost(problem, limits) if entry.cost else None)
+    candidate = Candidate("resample", entry.name, entry.cost(task, limits) if entry.cost else None)
     return Decision("resample", entry.name, f"{what}: all frames in one launch", (candidate,))

@@ -74,9 +74,7 @@ class Translator:
             copy_replicated(target, frame, top + rows.start, left + columns.start)
             return 0
         if self.order == "fourier":
-            moves = np.array([[rows.shift, columns.shift]])
-            filled = self.mode == "constant"
-            moved = fourier_moved(frame[None], moves, self.buffers.dtype, fills_outside=filled)[0]
+            moved = fourier_moved(frame, rows, columns, self.buffers.dtype)
             return _store(moved[top:bottom, left:right], target, overshoots=True)
         return self._taps(frame, rows, columns, target, top, left)
 

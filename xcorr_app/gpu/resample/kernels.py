@@ -5,15 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+import numpy as np
+
 from xcorr_app.gpu.resample import project, translation
-from xcorr_app.gpu.resample.problem import TranslationProblem
+from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
+from xcorr_app.gpu.resample.problem import TranslationProblem, sum_type
 from xcorr_app.gpu.resample.project import ProjectionProblem, projection_launch
 from xcorr_app.gpu.resample.translation import translation_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 
-__all__ = ["KERNELS", "PROJECTIONS", "translation_cost"]
+__all__ = ["FOURIER", "KERNELS", "PROJECTIONS", "fourier_cost", "translation_cost"]
 
 _COPY = 4.1e6
 """Bytes that an H200 reads and writes in a microsecond."""
@@ -31,6 +34,14 @@ def translation_cost(problem: TranslationProblem, limits: DeviceLimits) -> float
     work = pixels * (2 * problem.taps * weight + _OTHER_WORK) / _FMA
     share = KNOWN_DEVICES["h200"].multiprocessors / limits.multiprocessors
     return _LAUNCH + max(problem.moved_bytes / _COPY, work) * share
+
+
+def fourier_cost(problem: FourierProblem, limits: DeviceLimits) -> float:
+    """Microseconds of what its launches and FFTs read and write, by the share of an H200: a floor, no fit."""
+    height, width = problem.frame_shape
+    pixel, kept = np.dtype(problem.dtype).itemsize, 8 if sum_type(problem.dtype) == "double" else 4
+    moved = problem.count * height * width * (2 * pixel + 24 * kept)
+    return 9 * _LAUNCH + moved / _COPY * KNOWN_DEVICES["h200"].multiprocessors / limits.multiprocessors
 
 
 def _takes(method: str) -> Callable[[TranslationProblem, DeviceLimits], str | None]:
@@ -66,6 +77,18 @@ KERNELS: Mapping[str, KernelEntry[TranslationProblem]] = {
     for method, document in _DOCUMENTS.items()
 }
 """Kernels that move frames, by the name of their interpolation."""
+
+FOURIER: Mapping[str, KernelEntry[FourierProblem]] = {
+    "fourier": KernelEntry(
+        "fourier",
+        ("resample/fourier_lines", "resample/fourier_shift", "resample/fourier_store"),
+        lambda _problem, _limits: None,
+        fourier_launches,
+        fourier_cost,
+        document="Makhoul (1980), doi:10.1109/TASSP.1980.1163351: cosine transforms by real FFTs of their length",
+    )
+}
+"""What moves frames by Fourier interpolation, between batched FFTs."""
 
 PROJECTIONS: Mapping[str, KernelEntry[ProjectionProblem]] = {
     "project": KernelEntry(
