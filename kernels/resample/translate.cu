@@ -78,7 +78,8 @@ struct Window {
         PIXELS = COLUMNS + COLUMN_TAPS - 1,
         WORDS = (PIXELS + PIXELS_A_WORD - 1 + PIXELS_A_WORD - 1) / PIXELS_A_WORD,  // at the worst alignment
         HELD = PIXELS > WORDS ? PIXELS : WORDS,
-        BEYOND = PIXELS_A_WORD - 1,  // pixels that the words may hold on either side
+        BEFORE = PIXELS_A_WORD - 1,               // pixels that the words may hold on either side
+        BEHIND = WORDS * PIXELS_A_WORD - PIXELS,
     };
     Word held[HELD];  // words as they lie; beyond an edge a pixel in each
     unsigned bits;    // by which the first pixel lies off a word
@@ -177,7 +178,7 @@ __device__ __forceinline__ int move_rows(const Pixel* frame, const Frames& p, co
     const int begin = x + move[1].start + (COLUMN_TAPS == 1 ? CENTRE : 0);
     const int above = y + move[0].start + (ROW_TAPS == 1 ? CENTRE : 0);
     typedef Window<COLUMN_TAPS> Row;
-    const bool together = begin >= Row::BEYOND && begin + Row::PIXELS + Row::BEYOND <= p.width;
+    const bool together = begin >= Row::BEFORE && begin + Row::PIXELS + Row::BEHIND <= p.width;
     Sum down[ROW_TAPS], along[COLUMN_TAPS];
 #pragma unroll
     for (int k = 0; k < ROW_TAPS; ++k) down[k] = ROW_TAPS == 1 ? (Sum)1 : move[0].weight[k % TAPS];

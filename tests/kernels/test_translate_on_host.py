@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
+import mmap
+import os
+import warnings
+
 import numpy as np
 import pytest
 
@@ -136,3 +141,33 @@ def test_ties_at_the_ends_of_the_range_are_counted_as_they_are_rounded(host_buil
     rounded = np.rint(exact)
     assert clipped[0] == np.count_nonzero((rounded < 0) | (rounded > 255))
     np.testing.assert_array_equal(found[0], np.clip(rounded, 0, 255))
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32"])
+@pytest.mark.parametrize("at_end", [False, True])
+def test_nothing_beyond_the_stack_is_read(host_builds, at_end, dtype):
+    """The stack fills a page of memory up to one whose reading ends the process: a child's."""
+    libc, page = ctypes.CDLL(None, use_errno=True), mmap.PAGESIZE
+    memory = mmap.mmap(-1, 3 * page)
+    start = ctypes.addressof(ctypes.c_char.from_buffer(memory))
+    for forbidden in (start, start + 2 * page):
+        assert libc.mprotect(ctypes.c_void_p(forbidden), ctypes.c_size_t(page), 0) == 0
+    itemsize = np.dtype(dtype).itemsize
+    for width in (32, 37):
+        size = 2 * 3 * width
+        offset = 2 * page - size * itemsize if at_end else page
+        frames = np.frombuffer(memory, dtype, size, offset).reshape(2, 3, width)
+        for method in TAPS:
+            shifts = [(0.4, whole + 0.5) for whole in (-width, -9, -4, -3, -2, -1, 0, 1, 2, 3, 8, width)]
+            problem = TranslationProblem((3, width), 2, dtype, method)
+            launch = translation_launch(problem)
+            with warnings.catch_warnings():  # of threads that a child would miss: it starts none
+                warnings.simplefilter("ignore", DeprecationWarning)
+                child = os.fork()
+            if child == 0:
+                for shift in shifts:
+                    results, moves = np.empty_like(frames), np.array([shift, shift])
+                    argument = translation_argument(problem, launch, b"")
+                    run_kernel(host_builds, launch, (frames, results, moves, moves, argument), ())
+                os._exit(0)
+            assert os.waitpid(child, 0)[1] == 0, (method, width)
