@@ -36,10 +36,10 @@ class Moved:
     """Pixels whose interpolated value did not fit the integer type."""
     area: tuple[slice, slice] | None
     """Part of the frame that was written, if it was cropped."""
+    decision: Decision
+    """What moved the planes, and why."""
     notes: tuple[str, ...] = ()
     """What a user should know of how it went."""
-    decision: Decision | None = None
-    """What moved the planes, and why."""
 
 
 def move_stack(
@@ -96,7 +96,7 @@ def move_stack(
                     stream.write(after[i] if area is None else after[i][area])
     limits = None if frames.xp is np or notes else device_limits(current_device())
     decision = decide_moving(frames.shape, len(planes), metadata.dtype.name, order, limits)
-    return Moved(clipped, area, tuple(notes), decision)
+    return Moved(clipped, area, decision, tuple(notes))
 
 
 def _planes(frames: SourceFrames, *, only_measured: bool) -> list[dict[str, int]]:
