@@ -85,7 +85,7 @@ def test_views_at_any_address_are_moved(cupy, rng, order):
 
 
 @pytest.mark.parametrize("order", [3, "fourier"])
-def test_where_the_nth_allocation_fails(cupy, rng, order):
+def test_memory_where_the_nth_allocation_fails(cupy, rng, order):
     frames = cupy.asarray(stack(6, (40, 50), "uint16"))
     shifts = rng.uniform(-5, 5, (6, 2))
 
@@ -107,7 +107,7 @@ def test_memory_that_does_not_suffice_is_said(cupy, rng):
         xc.apply_shifts(frames, (0.5, 0.5))
 
 
-def test_a_call_returns_before_the_device_has_finished(cupy, rng):
+def test_a_call_neither_waits_nor_loops_over_frames(cupy, rng):
     """One upload and one launch: the host's share does not grow with the frames."""
     frames = cupy.zeros((512, 512, 512), np.uint16)
     shifts = rng.uniform(-8, 8, (512, 2))
