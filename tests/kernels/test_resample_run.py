@@ -10,6 +10,7 @@ from tests.registration.moving_definition import by_definition, random_frame
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES
 from xcorr_app.gpu.resample.project import ProjectionProblem, add_to_sums, projection_launch
+from xcorr_app.gpu.resample.run import translate_on_device
 from xcorr_app.registration import device_moving
 from xcorr_app.registration.apply import shift_frames
 from xcorr_app.registration.device_moving import move_on_device
@@ -115,6 +116,15 @@ def test_results_go_where_they_are_wanted_and_inputs_stay(device):
         np.testing.assert_array_equal(out, expected)
     assert not room[:, :, 1::2].any()
     np.testing.assert_array_equal(frames, stack((3, 20, 30), "uint16"))
+
+
+def test_tunings_change_the_launch_and_no_result(device):
+    frames = stack((2, 21, 40), "uint16")
+    expected, _ = translate_on_device(frames, SHIFTS[:2], "cubic", outside=0.0)
+    for tuning in ({"COLUMNS": 2, "ROWS": 16}, {"COLUMNS": 16, "ROWS": 8, "THREADS": 64, "BLOCKS": 2}):
+        found, _ = translate_on_device(frames, SHIFTS[:2], "cubic", outside=0.0, tuning=tuning)
+        assert tuning.items() - {("ROWS", tuning["ROWS"])} <= device[-1].defines.items()
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_a_single_shift_moves_all_frames(device):

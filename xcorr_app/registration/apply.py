@@ -83,6 +83,8 @@ def apply_shifts(
         ``stack`` is not two- or three-dimensional or is empty, or ``shifts`` does not match it.
     DataTypeError
         ``stack`` is not a NumPy or CuPy array of a supported type, or ``shifts`` is in device memory.
+    DeviceMemoryError
+        The result of a CuPy array does not fit into device memory.
 
     Examples
     --------

@@ -63,7 +63,7 @@ def fourier_launches(
     tile_bytes = _TILE * (WARP + 1) * (8 if kind == "double" else 4)
 
     def launch(kernel: str, blocks: int, shared: int = 0, **defines: int) -> Launch:
-        if problem.count * blocks >= 2**31:
+        if max(problem.count, _THREADS) * blocks >= 2**31:  # threads of a frame are numbered too
             raise ArgumentError(f"{problem} is more than one launch can have")
         named = {**types, **defines}
         return Launch(f"resample/{kernel}", named, problem.count * blocks, _THREADS, shared, extra=(blocks,))
