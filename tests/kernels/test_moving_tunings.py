@@ -1,4 +1,4 @@
-"""The sweep of ``benchmarks/moving_tunings.py`` on arrays of the host: what is tried, and that a wrong answer ends it."""
+"""The sweep of ``benchmarks/moving_tunings.py`` on the host: what is tried, and that a wrong answer ends it."""
 
 from __future__ import annotations
 
