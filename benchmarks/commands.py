@@ -16,6 +16,7 @@ from benchmarks.correlation.tables import print_case, print_ceilings, print_summ
 from benchmarks.harness.contenders import has_torch
 from benchmarks.harness.effort import QUICK, THOROUGH
 from benchmarks.harness.record import require_device, write_json
+from benchmarks.moving import moving
 from benchmarks.work.command import check_request, run_suite
 from xcorr_app.cli.failures import SOMETHING_FAILED, one_line_failures
 from xcorr_app.cli.options import PATH, Value
@@ -63,6 +64,9 @@ def _options(command: Callable[..., Any]) -> Callable[..., Any]:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+bench.add_command(moving)
 
 
 @bench.command()

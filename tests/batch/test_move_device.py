@@ -58,3 +58,6 @@ def test_what_was_measured_is_moved(tmp_path, monkeypatch, planes):
     assert len(taken) == planes
     assert run.stdout.count(chunks.NOTE.format("moved", planes)) == len(released) == 1
     assert not record(tmp_path / "device")["failed"]
+    moving_record = record(tmp_path / "device")["stacks"]["m"]["moving"]
+    assert moving_record["engine"] == "opencv"
+    assert "2 taps along each axis" in moving_record["reason"]

@@ -33,6 +33,7 @@ from tests.kernels.instantiations import (
     other_launches_of_separable,
 )
 from tests.kernels.pointwise_instantiations import launches_of_pointwise, other_launches_of_pointwise
+from tests.kernels.resample_instantiations import launches_of_resample, other_launches_of_resample
 from tests.kernels.shallow_instantiations import launches_of_shallow, other_launches_of_shallow
 from tests.kernels.sliding_instantiations import launches_of_sliding, other_launches_of_sliding
 from tests.kernels.small_hankel_instantiations import (
@@ -47,6 +48,7 @@ _COMMON = [*launches_of_variants(COMMON_TYPES), *launches_of_peaks(COMMON_TYPES)
 _COMMON += [*launches_of_separable(), *launches_of_pointwise(), *launches_of_sliding(), *launches_of_shallow()]
 _COMMON += [*launches_of_hankel(), *launches_of_hankel_bytes()]
 _COMMON += [*launches_of_small_hankel(), *launches_of_small_planes(), *launches_of_banded()]
+_COMMON += launches_of_resample()
 EVERYWHERE = distinct([*_COMMON, *launches_of_im2win(), *launches_of_filters()])
 """Compiled for all the chosen architectures."""
 _OTHERS = [*launches_of_variants(OTHER_TYPES), *launches_of_peaks(OTHER_TYPES), *narrow_launches(), *extreme_launches()]
@@ -54,6 +56,7 @@ _OTHERS += [*other_launches_of_peaks(), *other_launches_of_hankel(), *other_laun
 _OTHERS += [*other_launches_of_im2win(), *other_launches_of_filters(), *other_launches_of_pointwise()]
 _OTHERS += [*other_launches_of_separable(), *other_launches_of_sliding(), *other_launches_of_shallow()]
 _OTHERS += [*other_launches_of_small_hankel(), *other_launches_of_small_planes(), *other_launches_of_banded()]
+_OTHERS += other_launches_of_resample()
 OTHERS = {name: launch for name, launch in distinct(_OTHERS).items() if name not in EVERYWHERE}
 """Other types, the tile of every narrow window, and tunables at their largest: compiled for one."""
 

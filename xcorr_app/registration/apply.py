@@ -34,6 +34,7 @@ import numpy.typing as npt
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
+from xcorr_app.registration.device_moving import move_on_device
 from xcorr_app.registration.interpolation import Order, check_order, inside
 from xcorr_app.registration.translation import Buffers, Mode, Translator, working_type
 
@@ -82,6 +83,8 @@ def apply_shifts(
         ``stack`` is not two- or three-dimensional or is empty, or ``shifts`` does not match it.
     DataTypeError
         ``stack`` is not a NumPy or CuPy array of a supported type, or ``shifts`` is in device memory.
+    DeviceMemoryError
+        The result of a CuPy array does not fit into device memory.
 
     Examples
     --------
@@ -91,8 +94,8 @@ def apply_shifts(
     """
     array_namespace(stack)
     if stack.ndim == 2:
-        return shift_frames(stack[None], _checked_shifts(shifts, 1), order=order, mode=mode, cval=cval)[0][0]
-    return shift_frames(stack, shifts, order=order, mode=mode, cval=cval)[0]
+        return _shifted(stack[None], _checked_shifts(shifts, 1), order, mode, cval, counts=False)[0][0]
+    return _shifted(stack, shifts, order, mode, cval, counts=False)[0]
 
 
 def shift_frames(
@@ -117,6 +120,21 @@ def shift_frames(
     >>> shift_frames(step, (0, 0.5), order=3)
     (array([[[  0,   0, 128, 255]]], dtype=uint8), 2)
     """
+    return _shifted(frames, shifts, order, mode, cval, out, workers, counts=True)
+
+
+def _shifted(
+    frames: Array,
+    shifts: npt.ArrayLike,
+    order: Order,
+    mode: Mode,
+    cval: float,
+    out: Array | None = None,
+    workers: int | None = None,
+    *,
+    counts: bool,
+) -> tuple[Array, int]:
+    """Do what `shift_frames` says; a device's clipped pixels are counted only on request, since the host waits."""
     xp = array_namespace(frames)
     _check_frames(frames)
     moves = _checked_shifts(shifts, frames.shape[0])
@@ -124,20 +142,20 @@ def shift_frames(
     if mode not in MODES:
         raise ArgumentError(f"mode={mode!r} is unknown: choose one of {', '.join(map(repr, MODES))}")
     fill = _checked_cval(cval, np.dtype(frames.dtype))
-    result = xp.empty(frames.shape, dtype=frames.dtype) if out is None else out
     if out is not None:
         _check_out(out, frames, xp)
-    threads = _thread_count(workers) if xp is np else 1
-    threads = max(1, min(threads, len(moves)))
+    threads = _thread_count(workers)
+    if xp is not np:
+        return move_on_device(frames, moves, order, fill if mode == "constant" else None, out, counts=counts)
+    result = np.empty(frames.shape, dtype=frames.dtype) if out is None else out
+    threads = min(threads, len(moves))
 
     def move_every(first: int) -> int:
-        translator = Translator(order, mode, fill, Buffers(xp, working_type(np.dtype(frames.dtype))))
-        clipped: Array | int = 0
+        translator = Translator(order, mode, fill, Buffers(working_type(frames.dtype)))
         # NaN and infinity in the data are the caller's own: no warning for their sums.
         with np.errstate(invalid="ignore", over="ignore"):
-            for t in range(first, len(moves), threads):
-                clipped = clipped + translator.move(frames[t], (moves[t, 0], moves[t, 1]), result[t])
-        return int(clipped)
+            mine = range(first, len(moves), threads)
+            return sum(translator.move(frames[t], (moves[t, 0], moves[t, 1]), result[t]) for t in mine)
 
     if threads == 1:
         return result, move_every(0)

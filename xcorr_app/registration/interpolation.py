@@ -11,7 +11,7 @@ order      taps weights for the fraction ``t`` (offset from the pixel at or befo
 1          2    linear: ``1 - t, t``
 3          4    cubic convolution, a = -1/2: Keys, IEEE Trans. ASSP 1981, doi:10.1109/TASSP.1981.1163711
 "lanczos"  8    ``sinc(u) sinc(u / 4)`` for |u| < 4, divided by their sum so that a constant stays constant
-"fourier"  all  no taps: a phase ramp on the mirrored frame, see `fourier_move`
+"fourier"  all  no taps: a phase ramp on the mirrored frame, see `xcorr_app.registration.fourier`
 ========== ==== ==========================================================================================
 """
 
@@ -22,12 +22,14 @@ from dataclasses import dataclass
 from typing import Literal, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace
 
 Order: TypeAlias = Literal[0, 1, 3, "lanczos", "fourier"]
 ORDERS: tuple[Order, ...] = (0, 1, 3, "lanczos", "fourier")
+METHODS = {0: "nearest", 1: "linear", 3: "cubic", "lanczos": "lanczos"}
+"""What the kernels and their table call the orders that have taps."""
 LANCZOS_RADIUS = 4
 
 EDGE_TOLERANCE = 1e-3
@@ -74,7 +76,7 @@ def check_order(order: object) -> None:
 
 def snap(shift: float) -> float:
     """``shift`` (pixels), or the whole number it is within `WHOLE_PIXEL_TOLERANCE` of."""
-    whole = float(np.rint(shift))
+    whole = float(round(shift))
     return whole if abs(shift - whole) <= WHOLE_PIXEL_TOLERANCE else float(shift)
 
 
@@ -85,9 +87,24 @@ def inside(length: int, shift: float) -> tuple[int, int]:
     nothing but the noise of a measurement must not blank a row.
     """
     shift = snap(shift)
-    first = max(0.0, math.ceil(shift - EDGE_TOLERANCE))
-    stop = min(float(length), math.floor(length - 1 + shift + EDGE_TOLERANCE) + 1)
-    return (int(first), int(stop)) if first < stop else (0, 0)
+    first = max(0, math.ceil(shift - EDGE_TOLERANCE))
+    stop = min(length, math.floor(length - 1 + shift + EDGE_TOLERANCE) + 1)
+    return (first, stop) if first < stop else (0, 0)
+
+
+def snap_each(shifts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """`snap` of every shift; calls of NumPy take too long for a single one."""
+    whole = np.rint(shifts)
+    snapped: NDArray[np.float64] = np.where(np.abs(shifts - whole) <= WHOLE_PIXEL_TOLERANCE, whole, shifts)
+    return snapped
+
+
+def inside_each(length: int, shifts: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """`inside` of every shift, as whole numbers; ``first >= stop`` where no index is inside."""
+    shifts = snap_each(shifts)
+    first = np.maximum(np.ceil(shifts - EDGE_TOLERANCE), 0.0)
+    stop = np.minimum(np.floor(length - 1 + shifts + EDGE_TOLERANCE) + 1, float(length))
+    return first, stop
 
 
 def plan_axis(length: int, shift: float, order: Order) -> AxisMove:
@@ -99,7 +116,7 @@ def plan_axis(length: int, shift: float, order: Order) -> AxisMove:
     reach = length + 2 * LANCZOS_RADIUS
     shift = snap(min(max(shift, -reach), reach))
     if order == 0:
-        shift = float(np.rint(shift))
+        shift = float(round(shift))
     start = math.floor(-shift)
     fraction = -shift - start
     first, stop = inside(length, shift)
@@ -126,29 +143,3 @@ def fraction_taps(order: Order, fraction: float) -> tuple[int, tuple[float, ...]
         weights = np.sinc(distance) * np.sinc(distance / LANCZOS_RADIUS)
         return 1 - LANCZOS_RADIUS, tuple(float(w) for w in weights / weights.sum())
     raise ArgumentError(f"order={order!r} has no taps")
-
-
-def fourier_move(values: Array, move: AxisMove, axis: int) -> Array:
-    """Move ``values`` along ``axis`` by trigonometric interpolation of the mirrored samples.
-
-    The ``n`` samples are mirrored at half a pixel beyond their ends (period ``2n``), so nothing wraps around
-    from the far side and no step arises at the edge. With ``X[k] = sum_j x[j] cos(pi k (j + 1/2) / n)`` (the
-    DCT-II) the value at position ``p`` is ``X[0] / n + 2 / n sum_{k=1}^{n-1} X[k] cos(pi k (p + 1/2) / n)``.
-    It is computed as a phase ramp on a real FFT of the mirrored samples; at the one frequency where a ramp
-    would be ambiguous (``k = n``) the mirrored spectrum is zero. A position outside ``[0, n - 1]`` takes the
-    sample at the end next to it.
-    """
-    if move.shift == 0.0:
-        return values
-    xp, fft = array_namespace(values), fft_namespace(values)
-    n = values.shape[axis]
-    spectrum = fft.rfft(xp.concatenate([values, xp.flip(values, axis)], axis=axis), axis=axis)
-    # The phase is made in float64: at k = n it reaches pi * shift, too much for single precision.
-    ramp = xp.exp(-1j * math.pi * move.shift / n * xp.arange(n + 1, dtype=xp.float64)).astype(spectrum.dtype)
-    spectrum *= ramp[:, None] if axis == 0 else ramp[None, :]
-    moved = xp.swapaxes(fft.irfft(spectrum, n=2 * n, axis=axis), 0, axis)[:n]
-    samples = xp.swapaxes(values, 0, axis)
-    beyond_start, beyond_end = (move.first, move.stop) if move.stop > 0 else (n, n) if move.shift > 0 else (0, 0)
-    moved[:beyond_start] = samples[0]
-    moved[beyond_end:] = samples[n - 1]
-    return xp.swapaxes(moved, 0, axis)

@@ -14,13 +14,17 @@ from numpy.typing import NDArray
 from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.options import INTERPOLATIONS, AlignOptions
 from xcorr_app.batch.align.projections import Projections
+from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.io import StackWriter
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.chunks import over_planes
 from xcorr_app.registration.apply import common_area, shift_frames
 from xcorr_app.registration.interpolation import inside
+from xcorr_app.registration.moving_choice import decide_moving
 from xcorr_app.registration.passes import Progress
 
 
@@ -32,6 +36,8 @@ class Moved:
     """Pixels whose interpolated value did not fit the integer type."""
     area: tuple[slice, slice] | None
     """Part of the frame that was written, if it was cropped."""
+    decision: Decision
+    """What moved the planes, and why."""
     notes: tuple[str, ...] = ()
     """What a user should know of how it went."""
 
@@ -92,7 +98,9 @@ def move_stack(
                     projections.add(number, before[i], after[i], (rows, columns))
                 if stream is not None:
                     stream.write(after[i] if area is None else after[i][area])
-    return Moved(clipped, area, tuple(notes))
+    limits = None if frames.xp is np or notes else device_limits(current_device())
+    decision = decide_moving(frames.shape, len(planes), metadata.dtype.name, order, limits)
+    return Moved(clipped, area, decision, tuple(notes))
 
 
 def _planes(frames: SourceFrames, *, only_measured: bool) -> list[dict[str, int]]:

@@ -87,6 +87,7 @@ def align_stack(
         "engine": result.engine,
         "reference": report.reference,
         "clipped_pixels": moved.clipped,
+        "moving": moved.decision.as_record(),
         "non_finite_pixels": int(result.non_finite.sum()),
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }

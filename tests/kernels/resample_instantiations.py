@@ -1,0 +1,38 @@
+"""Launches of the kernels that move and sum up frames, as the launchers make them: what must compile everywhere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
+from xcorr_app.gpu.resample.problem import PIXEL_TYPES, TAPS, TranslationProblem
+from xcorr_app.gpu.resample.project import ProjectionProblem, projection_launch
+from xcorr_app.gpu.resample.translation import translation_launch
+
+
+def translation(dtype, method, shape=(512, 512), count=512, *, counts=True, **options):
+    return translation_launch(TranslationProblem(shape, count, dtype, method, counts=counts), **options)
+
+
+def launches_of_resample():
+    """Camera frames by every method, counted or not, and their sums."""
+    for dtype in ("uint8", "uint16", "float32"):
+        for method in TAPS:
+            for counts in (False, True):
+                yield translation(dtype, method, counts=counts)
+        yield projection_launch(ProjectionProblem((512, 512), 64, dtype, has_areas=True))
+        yield from fourier_launches(FourierProblem((512, 512), 64, dtype, counts=True))
+
+
+def other_launches_of_resample():
+    """Other types, widths and addresses that allow no vectors, small frames, sums of everything."""
+    for dtype in PIXEL_TYPES:
+        for method in TAPS:
+            yield translation(dtype, method)
+            yield translation(dtype, method, (511, 513))
+            yield translation(dtype, method, (33, 18), 1, alignment=np.dtype(dtype).itemsize)
+        for counts in (False, True):
+            yield from fourier_launches(FourierProblem((33, 65), 3, dtype, counts=counts))
+        for has_areas in (False, True):
+            for shape in ((512, 512), (64, 66), (511, 513)):
+                yield projection_launch(ProjectionProblem(shape, 64, dtype, has_areas))

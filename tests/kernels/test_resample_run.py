@@ -1,0 +1,183 @@
+"""Stacks moved and summed up as on a device, with NumPy in CuPy's place and the kernels' own source on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.resample_host import forget, numpy_as_device
+from tests.registration.moving_definition import by_definition, random_frame
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.gpu.resample.problem import PIXEL_TYPES
+from xcorr_app.gpu.resample.project import ProjectionProblem, add_to_sums, projection_launch
+from xcorr_app.gpu.resample.run import translate_on_device
+from xcorr_app.registration import device_moving
+from xcorr_app.registration.apply import shift_frames
+from xcorr_app.registration.device_moving import move_on_device
+
+ORDERS = [0, 1, 3, "lanczos", "fourier"]
+SHIFTS = np.array([(0.25, -0.5), (3.0, -2.0), (0.0, 1.75), (-2.5, 0.0), (40.3, 2.4), (-1.2, 3.7), (0.0, 0.0)])
+
+
+@pytest.fixture
+def device(monkeypatch, host_builds):
+    yield numpy_as_device(monkeypatch, host_builds)
+    forget()
+
+
+def stack(shape, dtype):
+    return np.stack([random_frame(shape[1:], dtype, seed) for seed in range(shape[0])])
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("outside", [None, 9])
+@pytest.mark.parametrize("dtype", ["uint16", "int32", "float32", "float64"])
+def test_device_and_cpu_agree(device, dtype, outside, order):
+    frames = stack((len(SHIFTS), 19, 26), dtype)
+    mode = {"mode": "nearest"} if outside is None else {"cval": outside}
+    expected, clipped = shift_frames(frames, SHIFTS, order=order, workers=1, **mode)
+    found, count = move_on_device(frames, SHIFTS, order, outside, None, counts=True)
+    assert device
+    assert found.dtype == frames.dtype
+    if frames.dtype.kind == "f":
+        tolerance = (3e-6 if dtype == "float32" else 1e-12) * np.abs(frames).max()
+        np.testing.assert_allclose(found, expected, rtol=0, atol=tolerance)
+    else:
+        off = np.abs(found.astype(np.float64) - expected)
+        assert off.max() <= 1
+        assert np.count_nonzero(off) <= (0.02 if order == "fourier" else 0.002) * off.size
+        assert abs(count - clipped) <= 3
+        assert (clipped > 0) == (order in (3, "lanczos", "fourier"))
+    for t in (1, 6):  # whole pixels
+        np.testing.assert_array_equal(found[t], expected[t])
+
+
+@pytest.mark.parametrize("dtype", PIXEL_TYPES)
+@pytest.mark.parametrize("outside", [None, 3])
+def test_fourier_in_parts_equals_the_definition(device, monkeypatch, outside, dtype):
+    for shape in ((13, 18), (1, 7), (70, 33), (5, 131), (1, 1)):
+        frames = stack((len(SHIFTS), *shape), dtype)
+        itemsize = 8 if dtype in ("int32", "uint32", "float64") else 4
+        monkeypatch.setattr(device_moving, "FOURIER_BYTES", 3 * 8 * itemsize * shape[0] * shape[1])
+        found, clipped = move_on_device(frames, SHIFTS, "fourier", outside, None, counts=True)
+        mode, cval = ("nearest", 0) if outside is None else ("constant", outside)
+        sure = perhaps = 0
+        for moved, frame, shift in zip(found, frames, SHIFTS, strict=True):
+            expected = by_definition(frame, shift, "fourier", mode, cval)
+            if frames.dtype.kind == "f":
+                tolerance = {2: 2e-3, 4: 2e-6, 8: 1e-12}[frames.itemsize] * np.abs(frame).max()
+                np.testing.assert_allclose(moved, expected, rtol=0, atol=float(tolerance))
+                continue
+            limits = np.iinfo(dtype)
+            precision = (1e-6 if itemsize == 4 else 1e-14) * (float(limits.max) - float(limits.min))
+            assert np.abs(moved - np.clip(expected, limits.min, limits.max)).max() <= 0.5 + precision
+            beyond = np.maximum(limits.min - expected, expected - limits.max)
+            sure += np.count_nonzero(beyond > 0.5 + precision)
+            perhaps += np.count_nonzero(beyond > 0.5 - precision)
+        assert sure <= clipped <= perhaps
+
+
+@pytest.mark.parametrize("outside", [None, 5.0])
+def test_fourier_of_shifts_beyond_all_frames(device, outside):
+    frames = stack((3, 9, 12), "float32")
+    shifts = np.array([(1e300, 0.5), (0.25, -1e300), (-1e300, 1e300)])
+    found, _ = move_on_device(frames, shifts, "fourier", outside, None, counts=False)
+    mode, cval = ("nearest", 0) if outside is None else ("constant", outside)
+    for moved, frame, shift in zip(found, frames, shifts, strict=True):
+        expected = by_definition(frame, shift, "fourier", mode, cval)
+        np.testing.assert_allclose(moved, expected, rtol=0, atol=2e-6 * np.abs(frame).max())
+
+
+def test_fourier_bridges_what_is_not_finite_frame_by_frame(device):
+    """And marks it, but where frames are copied or filled."""
+    frames = np.full((5, 16, 18), 7.0, dtype=np.float32)
+    frames[:2, 5, 6], frames[:2, 9, 9], frames[:2, 0, 0] = np.nan, -np.inf, np.nan
+    frames[2] = np.nan
+    frames[3, 4, 4] = np.inf
+    shifts = np.array([(1.2, -2.3), (-1.2, 2.3), (1.2, -2.3), (2.0, 1.0), (0.4, 0.4)])
+    found, _ = move_on_device(frames, shifts, "fourier", -1.0, None, counts=False)
+    for moved, frame, shift in zip(found, frames, shifts, strict=True):
+        expected, _ = shift_frames(frame[None], [shift], order="fourier", cval=-1.0)
+        np.testing.assert_allclose(moved, expected[0], atol=1e-5)
+    assert np.isnan(found[0]).sum() == 2
+    assert found[3, 6, 5] == np.inf
+    found, _ = move_on_device(frames[2:3], shifts[2:3], "fourier", None, None, counts=False)
+    assert np.isnan(found).all()
+
+
+def test_results_go_where_they_are_wanted_and_inputs_stay(device):
+    frames = stack((3, 20, 30), "uint16")
+    given = frames[:, ::2, ::-1]
+    room = np.zeros((3, 10, 60), np.uint16)
+    for out in (np.empty((3, 10, 30), np.uint16), room[:, :, ::2]):
+        moved, _ = move_on_device(given, SHIFTS[:3], 3, 4, out, counts=False)
+        assert moved is out
+        expected, _ = move_on_device(np.ascontiguousarray(given), SHIFTS[:3], 3, 4, None, counts=False)
+        np.testing.assert_array_equal(out, expected)
+    assert not room[:, :, 1::2].any()
+    np.testing.assert_array_equal(frames, stack((3, 20, 30), "uint16"))
+
+
+def test_tunings_change_the_launch_and_no_result(device):
+    frames = stack((2, 21, 40), "uint16")
+    expected, _ = translate_on_device(frames, SHIFTS[:2], "cubic", outside=0.0)
+    for tuning in ({"COLUMNS": 2, "ROWS": 16}, {"COLUMNS": 16, "ROWS": 8, "THREADS": 64, "BLOCKS": 2}):
+        found, _ = translate_on_device(frames, SHIFTS[:2], "cubic", outside=0.0, tuning=tuning)
+        assert tuning.items() - {("ROWS", tuning["ROWS"])} <= device[-1].defines.items()
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_single_shift_moves_all_frames(device):
+    frames = stack((4, 9, 21), "uint8")
+    moves = np.broadcast_to(np.array([1.5, -0.25]), (4, 2))
+    found, _ = move_on_device(frames, moves, 1, 0, None, counts=False)
+    for t in range(4):
+        alone, _ = move_on_device(frames[t : t + 1], moves[:1], 1, 0, None, counts=False)
+        np.testing.assert_array_equal(found[t], alone[0])
+
+
+@pytest.mark.parametrize("dtype", PIXEL_TYPES)
+@pytest.mark.parametrize("has_areas", [False, True])
+def test_sums_are_those_of_numpy(device, has_areas, dtype):
+    rng = np.random.default_rng(4)
+    for shape in ((5, 7, 9), (3, 12, 32), (1, 1, 1)):
+        frames = stack(shape, dtype)
+        if frames.dtype.kind == "f":
+            frames[rng.random(shape) < 0.2] = np.nan
+            frames.flat[0] = np.inf
+        areas = None
+        counts = np.isfinite(frames)
+        if has_areas:
+            areas = np.sort(rng.integers(0, shape[1] + 1, (shape[0], 4)), axis=1)[:, [0, 2, 1, 3]]
+            for t, (top, bottom, left, right) in enumerate(areas):
+                inside = np.zeros(shape[1:], bool)
+                inside[top:bottom, left:right] = True
+                counts[t] &= inside
+        values = np.where(counts, frames, 0).astype(np.float64)
+        results = []
+        for parts in ([slice(None)], [slice(0, 2), slice(2, None)]):
+            sums = [np.full(shape[1:], 3.0), np.full(shape[1:], 5.0), np.full(shape[1:], 2, np.int32)]
+            for part in parts:
+                if len(frames[part]):
+                    add_to_sums(frames[part], *sums, None if areas is None else areas[part])
+            results.append(sums)
+        tolerance = {"rtol": 1e-13, "atol": 1e-9 * float(np.abs(values).max())}
+        np.testing.assert_allclose(results[0][0], 3 + values.sum(axis=0), **tolerance)
+        np.testing.assert_allclose(results[0][1], 5 + (values**2).sum(axis=0), **tolerance)
+        np.testing.assert_array_equal(results[0][2], 2 + counts.sum(axis=0))
+        for whole, apart in zip(*results, strict=True):
+            assert whole.tobytes() == apart.tobytes()
+
+
+def test_unfit_sums_are_refused(device):
+    frames, good = np.zeros((2, 4, 6), np.uint16), np.zeros((4, 6))
+    with pytest.raises(ShapeError, match="float64 must be dense"):
+        add_to_sums(frames, good.astype(np.float32), good, np.zeros((4, 6), np.int32))
+    with pytest.raises(ShapeError, match="int32 must be dense"):
+        add_to_sums(frames, good, good, np.zeros((6, 4), np.int32))
+    with pytest.raises(ShapeError, match="areas have shape"):
+        add_to_sums(frames, good, good.copy(), np.zeros((4, 6), np.int32), np.zeros((3, 4)))
+    with pytest.raises(DataTypeError, match="int64"):
+        ProjectionProblem((4, 6), 2, "int64")
+    with pytest.raises(ArgumentError, match="does not divide"):
+        projection_launch(ProjectionProblem((3, 5), 2), tuning={"COLUMNS": 4})

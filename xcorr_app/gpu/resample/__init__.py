@@ -1,0 +1,1 @@
+"""Frames moved and summed up: launches and runs of ``kernels/resample``."""
