@@ -136,6 +136,7 @@ def test_record_of_a_run(tmp_path, folder):
         "engine": "auto",
         "device": "cpu",
         "layout": "auto",
+        "channel": None,
     }
     assert known["device"] == "CPU"
     assert known["inputs"] == [str(folder)]

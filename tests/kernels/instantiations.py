@@ -22,6 +22,7 @@ from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
+from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
@@ -95,6 +96,7 @@ def launches_of_peaks(types_of_sums):
             yield small_table_launch(right_type, 1)
             for side in (3, 15):
                 yield common_overlap_launch(1, side, left_type, right_type)
+            yield noise_sums_launch(1, right_type)
             yield tile_scatter_launch(right_type, 1, 144)
             yield rated_peak_launch(1, fisher=left_type == "float32")
             yield zncc_planes_launch(full(64), left_type if left_type == "float32" else "float64", "float32")

@@ -6,7 +6,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.peaks.noise_sums import LAGS as _LAGS
+from xcorr_app.gpu.peaks.noise_sums import READ, noise_sums
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
+from xcorr_app.gpu.runtime.types import name_of
 
 EDGE, LOW_SCORE, AMBIGUOUS = "edge", "low-score", "ambiguous"
 FLAT, UNREADABLE, NON_FINITE, DISAGREES = "flat", "unreadable", "non-finite", "disagrees"
@@ -21,8 +24,6 @@ AMBIGUOUS_RATIO = 1.1
 """First peak over second peak below which the second is as likely."""
 _SIGNIFICANCE = 3.0
 """Deviations above the highest score that noise is expected to reach."""
-_LAGS = 3
-"""Shifts through whose autocorrelation the noise is told from the scene."""
 _MOST_BY_CHANCE = 0.8
 """A few pixels reach any score by chance; a better one than this counts all the same."""
 
@@ -41,27 +42,34 @@ def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None, p
     pixel passes for noise. Images (n, h, w) are of any type; their `variance` (n,), where it is known, takes the place
     of that of the rows looked at.
     """
-    xp = array_namespace(images)
     count, height, width = images.shape
     if min(height, width) < _LAGS + 1:
         return np.ones(count)
     period = min(period, height)
+    if is_device_array(images) and name_of(images.dtype) in READ:
+        products = noise_sums(images, period, height // period)
+    else:
+        products = _mean_products(images, period)
+    own = products[:, 0]
+    flanks = products[:, 1:].reshape(count, 2, _LAGS) @ np.array([15, -6, 1]) / 20
+    noise = own - flanks.sum(axis=1)
+    whole = own if variance is None else variance
+    clean: NDArray[np.float64] = np.clip(1 - noise / np.where(whole > 0, whole, np.inf), 0.0, 1.0)
+    return clean
+
+
+def _mean_products(images: Array, period: int) -> NDArray[np.float64]:
+    """Mean products (n, 7) of pixels about their mean: with itself, 1, 2 and 3 pixels down, then 1, 2 and 3 across."""
+    xp = array_namespace(images)
+    count, height, width = images.shape
     groups = images[:, : height - height % period].reshape(count, -1, period, width)[:, :, : _LAGS + 1]
     groups = _as_float(groups)
     groups = groups - groups.mean(axis=(1, 2, 3), keepdims=True)
-
-    def mean_of_products(one: Array, other: Array) -> Array:
-        return xp.einsum("nijk,nijk->n", one, other) / (one.shape[1] * one.shape[2] * one.shape[3])
-
-    own, flanks = mean_of_products(groups, groups), 0.0
-    for lag, weight in zip(range(1, _LAGS + 1), (15, -6, 1), strict=True):
-        below = mean_of_products(groups[:, :, lag:], groups[:, :, :-lag])
-        beside = mean_of_products(groups[..., lag:], groups[..., :-lag])
-        flanks = flanks + weight / 20 * (below + beside)
-    noise = to_host(own - flanks)
-    whole = to_host(own) if variance is None else variance
-    clean: NDArray[np.float64] = np.clip(1 - noise / np.where(whole > 0, whole, np.inf), 0.0, 1.0)
-    return clean
+    lags = range(1, _LAGS + 1)
+    pairs = [(groups, groups), *((groups[:, :, lag:], groups[:, :, :-lag]) for lag in lags)]
+    pairs += [(groups[..., lag:], groups[..., :-lag]) for lag in lags]
+    means = [xp.einsum("nijk,nijk->n", one, other) / (one.size / count) for one, other in pairs]
+    return np.stack([to_host(mean) for mean in means], axis=1).astype(np.float64)
 
 
 def _as_float(images: Array) -> Array:

@@ -124,6 +124,8 @@ class Tiles:
         xp = array_namespace(factors[0])
         if len(factors) == 1:
             sums = factors[0].sum(axis=2)
+        elif is_device_array(factors[0]):
+            sums = (factors[0] * factors[1]).sum(axis=2)
         elif factors[1].shape[0] == 1:
             sums = xp.einsum("ijkl,jkl->ijl", factors[0], factors[1][0])
         else:

@@ -10,6 +10,7 @@ from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
+from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
@@ -90,6 +91,13 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             common_overlap_launch,
             document=_NOT_IN_A_DOCUMENT("scores around a peak over one overlap"),
+        ),
+        KernelEntry(
+            "noise-sums",
+            ("peaks/noise_sums",),
+            _accepts_any,
+            noise_sums_launch,
+            document=_NOT_IN_A_DOCUMENT("an image's products with itself, a few pixels apart"),
         ),
         KernelEntry(
             "tile-scatter",
