@@ -77,8 +77,8 @@ def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> Shared | 
 class _Side:
     """Sums of one side, before or after: of standardised even and odd frames (2, N), and how many there are (2,)."""
 
-    sums: Any = 0.0
-    numbers: Any = 0
+    sums: Any = None
+    numbers: Any = None
     kept: list[Array] = field(default_factory=list)
 
     def total(self) -> tuple[Array, float]:
@@ -130,14 +130,17 @@ class AssessmentSums:
         """Take in the next frames (n, Y, X), before and after they are moved; no loop over frames."""
         start, stop = self._seen, self._seen + int(before.shape[0])
         self._seen = stop
-        chosen = np.zeros((2, stop - start))
-        numbers = np.arange(start, stop)
-        chosen[numbers % 2, numbers - start] = self._shared.members[start:stop]
         for side, frames in ((self._before, before), (self._after, after)):
             weights, values = _standardised(frames[(slice(None), *self._shared.area)])
-            weights = weights * array_namespace(frames).asarray(chosen)
-            side.sums = side.sums + weights.astype(values.dtype) @ values
-            side.numbers = side.numbers + (weights > 0).sum(axis=1)
+            xp = array_namespace(frames)
+            weights = weights * xp.asarray(self._shared.members[start:stop])
+            values *= weights[:, None].astype(values.dtype)
+            if side.sums is None:
+                side.sums, side.numbers = xp.zeros((2, values.shape[1])), xp.zeros(2)
+            for parity in range(2):
+                own = slice((parity - start) % 2, None, 2)
+                side.sums[parity] += values[own].sum(axis=0)
+                side.numbers[parity] += (weights[own] > 0).sum()
             kept = self.kept[(self.kept >= start) & (self.kept < stop)] - start
             side.kept += [frames[(int(i), *self._crop)].copy() for i in kept]
 
@@ -179,7 +182,7 @@ def _standardised(frames: Array) -> tuple[Array, Array]:
         mean = some.mean(axis=(1, 2))
         values = xp.subtract(frames, mean[:, None, None].astype(kind), dtype=kind)
     values = values.reshape(values.shape[0], -1)
-    squares = (values[:, None, :] @ values[:, :, None])[:, 0, 0].astype(np.float64)
+    squares = xp.einsum("np,np->n", values, values).astype(np.float64)
     rest = values.sum(axis=1).astype(np.float64) / values.shape[1]
     variance = squares / values.shape[1] - rest**2
     some_contrast = (variance > _FLAT * (mean + rest) ** 2) & xp.isfinite(variance)

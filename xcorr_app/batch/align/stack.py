@@ -53,7 +53,8 @@ def align_stack(
         outputs = [folder / "shifts.csv"]
         atomic_write_text(outputs[0], table)
         target = folder / f"{spec.name}_aligned.tif" if options.apply else None
-        projections = Projections(frames.count, frames.shape, [row.frame for row in rows if row.flags])
+        flagged = [row.frame for row in rows if row.flags]
+        projections = Projections(frames.shape, moves, flagged, options.settings.roi)
         with watch.stage("move"):
             moved = move_stack(frames, moves, options, target, result.unreadable, projections, progress)
         if target is not None:
