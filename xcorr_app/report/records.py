@@ -9,9 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.registration.assessment import Assessment
 from xcorr_app.report.pictures import Pictures
 
 __all__ = ["FLAG_MEANINGS", "FrameRow", "Pictures", "RunReport", "StackReport"]
+
+_UNMOVED = 1e-3
+"""Pixels by which nothing is seen to move."""
 
 FLAG_MEANINGS: dict[str, str] = {
     "edge": "The best shift is on the edge of the search window, or of the shifts that leave enough overlap, so the "
@@ -106,6 +110,10 @@ class StackReport:
         Sentences that a reader must know.
     failure : str or None
         Why the whole stack failed; None where it did not.
+    assessment : Assessment or None
+        How good the result is, before and after; None where it was not looked at.
+    interval : tuple of float and str, or None
+        Time, or depth, from one frame to the next and its unit, where the file says so.
     """
 
     name: str
@@ -119,6 +127,8 @@ class StackReport:
     tolerance: float
     notes: tuple[str, ...]
     failure: str | None
+    assessment: Assessment | None = None
+    interval: tuple[float, str] | None = None
 
     @property
     def replaced(self) -> frozenset[int]:
@@ -127,8 +137,8 @@ class StackReport:
 
     @property
     def unmoved(self) -> bool:
-        """Whether no frame is moved at all, so that after is as before."""
-        return all((row.applied_dy, row.applied_dx) == (0.0, 0.0) for row in self.rows)
+        """Whether no frame is moved by as much as a thousandth of a pixel, so that after is as before."""
+        return all(max(abs(row.applied_dy), abs(row.applied_dx)) < _UNMOVED for row in self.rows)
 
 
 @dataclass(frozen=True)

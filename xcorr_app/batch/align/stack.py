@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, atomic_write_text, make_folder, scan_file
 from xcorr_app.pipeline.run import Stopwatch
+from xcorr_app.registration.assessment import assessment_of
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.passes import Progress
 from xcorr_app.registration.results import ShiftResult
@@ -59,25 +61,31 @@ def align_stack(
             moved = move_stack(frames, moves, options, target, result.unreadable, projections, progress)
         if target is not None:
             outputs.append(target)
+        with watch.stage("assess"):
+            corrected = float(result.trusted.mean())
+            assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected)
         notes = [*_notes(frames, result, options), *moved.notes, *_notes_on_moving(rows, options, moved)]
         report = StackReport(
             name=spec.name,
             description=_description(source, frames),
             rows=rows,
             pictures=projections.pictures(),
-            reference=_described_reference(options, result),
+            reference=_described_reference(options, result, frames),
             max_shift=(float(result.window.dy_max), float(result.window.dx_max)),
             pixel_size=source.metadata.pixel_size,
             unit=source.metadata.unit,
             tolerance=options.settings.tolerance,
             notes=tuple(notes),
             failure=None,
+            assessment=assessment,
+            interval=_interval(source, axis),
         )
     facts = {
         "seconds": watch.seconds,
         "frames": frames.count,
         "engine": result.engine,
         "reference": report.reference,
+        "assessment": assessment.as_record(),
         "clipped_pixels": moved.clipped,
         "non_finite_pixels": int(result.non_finite.sum()),
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
@@ -138,8 +146,21 @@ def _description(source: Source, frames: SourceFrames) -> str:
     return ", ".join([*parts, str(source.metadata.dtype)])
 
 
-def _described_reference(options: AlignOptions, result: ShiftResult) -> str:
-    return f"file {options.reference.name}" if isinstance(options.reference, Path) else result.reference
+def _described_reference(options: AlignOptions, result: ShiftResult, frames: SourceFrames) -> str:
+    if isinstance(options.reference, Path):
+        return f"file {options.reference.name}"
+    single = re.fullmatch(r".*frame \((\d+)\)", result.reference)
+    if single is None:
+        return result.reference
+    name, page = frames.origin(int(single[1]))
+    return f"{result.reference}, page {page} of {name}"
+
+
+def _interval(source: Source, axis: str) -> tuple[float, str] | None:
+    """Time or depth from one frame to the next, where the file says so."""
+    known = source.metadata
+    step, unit = (known.time_increment, known.time_unit) if axis == "T" else (known.z_step, known.z_unit)
+    return (step, unit) if step and unit else None
 
 
 def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> Iterator[str]:
