@@ -78,6 +78,11 @@ class FrameRow:
         """It is moved by its measured shift."""
         return (self.applied_dy, self.applied_dx) == (self.dy, self.dx)
 
+    @property
+    def is_moved(self) -> bool:
+        """It is moved by more than a rounding error of the table."""
+        return max(abs(self.applied_dy), abs(self.applied_dx)) >= _UNMOVED
+
     def __post_init__(self) -> None:
         for flag in self.flags:
             if not flag.strip() or set(flag) & set("|\r\n"):
@@ -138,13 +143,14 @@ class StackReport:
     @property
     def unmoved(self) -> bool:
         """Whether no frame is moved by as much as a thousandth of a pixel, so that after is as before."""
-        return all(max(abs(row.applied_dy), abs(row.applied_dx)) < _UNMOVED for row in self.rows)
+        return not any(row.is_moved for row in self.rows)
 
 
 @dataclass(frozen=True)
 class RunReport:
-    """A whole run: a title, the facts of what ran on what as (label, value), and its stacks in order."""
+    """A whole run: a title, the facts of what ran on what as (label, value), its stacks in order, and the date."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
     stacks: tuple[StackReport, ...]
+    date: str = ""

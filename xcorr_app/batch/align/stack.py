@@ -186,7 +186,7 @@ def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Mov
     if not options.apply:
         return
     if replaced := [row for row in rows if not row.as_measured]:
-        moves = any(row.applied_dy or row.applied_dx for row in replaced)
+        moves = any(row.is_moved for row in replaced)
         became = _BECAME[options.doubtful] if moves else "left in place"
         yield f"{count(len(replaced), 'frame')} without a shift to trust: {became} (--doubtful {options.doubtful})."
     if moved.clipped:
