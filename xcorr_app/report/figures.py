@@ -59,10 +59,16 @@ _lock = threading.Lock()  # matplotlib's settings are global; they are ours only
 
 @dataclass(frozen=True)
 class Units:
-    """What a pixel and the step from one frame to the next are, where that is known: (size, unit)."""
+    """What a pixel and the step from one frame to the next are, (size, unit); None where unknown or senseless."""
 
     pixel: tuple[float, str] | None = None
     interval: tuple[float, str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("pixel", "interval"):
+            step = getattr(self, name)
+            if step is not None and not (np.isfinite(step[0]) and step[0] > 0):
+                object.__setattr__(self, name, None)
 
 
 def trajectory_chart(rows: Sequence[FrameRow], replaced: AbstractSet[int], units: Units | None = None) -> bytes | None:
@@ -282,7 +288,7 @@ def _frame_axis(axes: Axes, frame: Vector) -> None:
 
 def _second_axis(axes: Axes, which: Literal["x", "y"], step: tuple[float, str] | None, label: str) -> None:
     """Repeat an axis at the other side in physical units, where they are known."""
-    if step is None or not (np.isfinite(step[0]) and step[0] > 0):
+    if step is None:
         return
     size, unit = step
     both = (lambda value: value * size, lambda value: value / size)

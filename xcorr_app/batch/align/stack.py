@@ -160,7 +160,7 @@ def _interval(source: Source, axis: str) -> tuple[float, str] | None:
     """Time or depth from one frame to the next, where the file says so."""
     known = source.metadata
     step, unit = (known.time_increment, known.time_unit) if axis == "T" else (known.z_step, known.z_unit)
-    return (step, unit) if step and unit else None
+    return (step, unit) if step and unit and 0 < step < np.inf else None
 
 
 def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> Iterator[str]:
