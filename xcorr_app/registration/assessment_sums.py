@@ -183,7 +183,7 @@ def _standardised(frames: Array) -> tuple[Array, Array]:
         values = xp.subtract(frames, mean[:, None, None].astype(kind), dtype=kind)
     values = values.reshape(values.shape[0], -1)
     squares = xp.einsum("np,np->n", values, values).astype(np.float64)
-    rest = values.sum(axis=1).astype(np.float64) / values.shape[1]
+    rest = xp.einsum("np->n", values).astype(np.float64) / values.shape[1]
     variance = squares / values.shape[1] - rest**2
     some_contrast = (variance > _FLAT * (mean + rest) ** 2) & xp.isfinite(variance)
     return xp.where(some_contrast, 1 / xp.sqrt(xp.where(some_contrast, variance, 1.0)), 0.0), values

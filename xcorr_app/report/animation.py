@@ -10,9 +10,9 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-MAX_BYTES = 300_000
-"""Of one movie; it loses quality, then frames, until it has no more."""
-_QUALITIES = (75, 55, 35)
+MAX_BYTES = 220_000
+"""Of one movie, 300 kB in a page; it loses quality, then frames, until it has no more."""
+_QUALITIES = (50, 30, 15)
 _MILLISECONDS = 3600
 """That a whole movie takes, unless it has few frames."""
 _LONGEST = 400
@@ -43,6 +43,6 @@ def _encoded(frames: NDArray[np.uint8], quality: int) -> bytes:
     each = int(min(_MILLISECONDS / len(frames), _LONGEST))
     buffer = io.BytesIO()
     pictures[0].save(
-        buffer, "WEBP", save_all=True, append_images=pictures[1:], duration=each, loop=0, quality=quality, method=3
+        buffer, "WEBP", save_all=True, append_images=pictures[1:], duration=each, loop=0, quality=quality, method=2
     )
     return buffer.getvalue()
