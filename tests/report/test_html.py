@@ -121,6 +121,13 @@ def test_a_stack_that_could_not_be_registered_says_so() -> None:
     assert "verdict failed" in [attributes.get("class") for attributes in page.all("p")]
 
 
+def test_a_stack_that_stands_still_is_no_failure() -> None:
+    rows = tuple(row(frame, dy=0.0, dx=0.0) for frame in range(3))
+    page = Page(render_report(run(stack(rows=rows, pictures=pictures(), assessment=assessment()))))
+    assert page.text.count("after equals before: no frame was moved") == 3
+    assert "failed" not in " ".join(element.get("class") or "" for _, element in page.elements)
+
+
 def test_links_lead_to_sections(rendered: str) -> None:
     page = Page(rendered)
     anchors = {attributes["id"] for _, attributes in page.elements if "id" in attributes}
@@ -187,7 +194,7 @@ def test_every_frame_is_in_the_page_of_a_short_stack() -> None:
     rows = (row(0), row(1, sigma_y=0.0625, applied_dx=7.0, flags=("edge",)), *(row(frame) for frame in range(2, 230)))
     page = Page(render_report(run(stack(rows=rows, interval=(0.5, "s")))))
     assert "1 0.5 0.500 ± 0.062 −0.250 ± 0.020 0.500, 7.000 0.950 edge" in page.text
-    for words in ("Frames 0 to 99", "Frames 100 to 199", "Frames 200 to 229"):
+    for words in ("All 230 frames", "Frames 0 to 99", "Frames 100 to 199", "Frames 200 to 229"):
         assert words in page.text
     assert {"class": "flagged"} in page.all("tr")
 

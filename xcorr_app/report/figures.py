@@ -134,7 +134,7 @@ def shift_chart(rows: Sequence[FrameRow], max_shift: tuple[float, float], units:
         if high - low < _LEAST_SPAN:
             axes.set_ylim((low + high - _LEAST_SPAN) / 2, (low + high + _LEAST_SPAN) / 2)
         axes.set_ylabel("shift (pixels)")
-        if units is not None:
+        if units is not None and (units.pixel or units.interval):
             axes.set_position(_BETWEEN)
             _second_axis(axes, "y", units.pixel, "shift")
             _second_axis(axes, "x", units.interval, "")

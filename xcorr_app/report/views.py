@@ -161,7 +161,7 @@ def figures(stack: StackReport) -> tuple[Figure, ...]:
     known, summary = stack.assessment, summarise(stack)
     if known is None:
         return ()
-    same = stack.unmoved
+    same, level = stack.unmoved, "failed" if summary.is_untrusted else ""
     corrected = Figure(
         "Frames corrected",
         "",
@@ -172,13 +172,16 @@ def figures(stack: StackReport) -> tuple[Figure, ...]:
     ratio = known.crispness.after / known.crispness.before if known.crispness.before > 0 else math.nan
     shown = [
         corrected,
-        _figure("Correlation with the mean", known.correlation, 3, "of each frame with the mean of the others", same),
+        _figure(
+            "Correlation with the mean", known.correlation, 3, "of each frame with the mean of the others", same, level
+        ),
         _figure(
             "Crispness of the mean",
             known.crispness,
             3,
             f"{ratio:.2f} times; gradient energy, without noise" if math.isfinite(ratio) else "gradient energy",
             same,
+            level,
         ),
     ]
     residual = known.residual_shift
@@ -186,7 +189,7 @@ def figures(stack: StackReport) -> tuple[Figure, ...]:
         remark = f"could not be measured on {count(known.sampled, 'frame')}"
     else:
         remark = f"rms; {known.registered_again} of {known.sampled} frames tried, registered again"
-    shown.append(_figure("Residual shift (px)", residual, 3, remark, same))
+    shown.append(_figure("Residual shift (px)", residual, 3, remark, same, level))
     if known.closure is not None:
         shown.append(Figure("Closure (px)", "", f"{known.closure:.3f}", "rms error of sums of shifts around loops"))
     return tuple(shown)
@@ -238,10 +241,10 @@ def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, limit: int) -> t
     return tuple(shown)
 
 
-def _figure(name: str, pair: BeforeAfter, places: int, remark: str, same: bool) -> Figure:
+def _figure(name: str, pair: BeforeAfter, places: int, remark: str, same: bool, level: str) -> Figure:
     before, after = (f"{value:.{places}f}" if math.isfinite(value) else "–" for value in pair)
     if same:
-        return Figure(name, "", after, "after equals before: no frame was moved", "failed")
+        return Figure(name, "", after, "after equals before: no frame was moved", level)
     return Figure(name, before.replace("-", "−"), after.replace("-", "−"), remark)
 
 
