@@ -95,6 +95,7 @@ def test_what_the_result_says_against_itself_is_a_doubt() -> None:
     for changes, words in (
         ({"correlation": BeforeAfter(0.9, 0.8)}, "the frames resemble their mean less than before"),
         ({"residual_shift": BeforeAfter(9.0, 2.9)}, "frames of the output registered again are off by 2.90 px"),
+        ({"residual_shift": BeforeAfter(0.1, 0.4)}, "frames of the output registered again are off by 0.40 px"),
     ):
         summary = summarise(stack(assessment=assessment(**changes)))
         assert (summary.level, summary.result) == ("doubtful", words)

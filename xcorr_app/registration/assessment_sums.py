@@ -1,10 +1,11 @@
 """Running sums over frames before and after they are moved, from which the quality of a registration follows.
 
-Every frame is seen once. Frames are standardised (less their mean, over their standard deviation), so that each counts
-alike whatever its brightness. With S the sum of M standardised frames z over N pixels, and q = |S|^2 / N, the mean of
-the others at frame t is (S - z_t) / (M - 1), and over all t
+Every frame is seen once. It is taken less its mean and over its standard deviation *before* it is moved, so that each
+counts alike whatever its brightness, and so that the noise which interpolation smooths away does not pass for contrast.
+With S the sum of M such frames z over N pixels, q = |S|^2 / N and V = sum |z|^2 / N (M before), the mean of the others
+at frame t is (S - z_t) / (M - 1), and over all t
 
-    sum <z_t, S - z_t> = N (q - M),    sum |S - z_t|^2 = N ((M - 2) q + M),    sum |z_t|^2 = N M.
+    sum <z_t, S - z_t> = N (q - V),    sum |S - z_t|^2 = N ((M - 2) q + V),    sum |z_t|^2 = N V.
 
 So the correlation of the frames with the mean of the others, over all pixels of all frames, needs no second look at
 any of them. Even and odd frames are summed apart: their noise is independent, so the product of the gradients of the
@@ -75,25 +76,26 @@ def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> Shared | 
 
 @dataclass
 class _Side:
-    """Sums of one side, before or after: of standardised even and odd frames (2, N), and how many there are (2,)."""
+    """Sums of one side, before or after."""
 
     sums: Any = None
+    """(2, N) sum of the even and of the odd frames."""
     numbers: Any = None
+    """(2,) how many there are."""
+    power: Any = 0.0
+    """Sum of their variances."""
     kept: list[Array] = field(default_factory=list)
-
-    def total(self) -> tuple[Array, float]:
-        """Sum of all frames, less its mean, and how many there are."""
-        total = self.sums[0] + self.sums[1]
-        return total - total.mean(), float(self.numbers.sum())
 
     def correlation(self) -> float:
         """Correlation of the frames with the mean of the others."""
-        total, count = self.total()
+        count, power = float(self.numbers.sum()), float(self.power)
         if count < 2:
             return math.nan
+        total = self.sums[0] + self.sums[1]
+        total = total - total.mean()
         q = float(total @ total) / total.size
-        rest = (count - 2) * q + count
-        return (q - count) / math.sqrt(count * rest) if rest > 0 else math.nan
+        rest = power * ((count - 2) * q + power)
+        return (q - power) / math.sqrt(rest) if rest > 0 else math.nan
 
     def crispness(self, shape: tuple[int, int]) -> float:
         """Root of the gradient energy of the mean of all frames, a pixel, without what noise adds."""
@@ -130,26 +132,37 @@ class AssessmentSums:
         """Take in the next frames (n, Y, X), before and after they are moved; no loop over frames."""
         start, stop = self._seen, self._seen + int(before.shape[0])
         self._seen = stop
-        for side, frames in ((self._before, before), (self._after, after)):
-            weights, values = _standardised(frames[(slice(None), *self._shared.area)])
-            xp = array_namespace(frames)
-            weights = weights * xp.asarray(self._shared.members[start:stop])
-            values *= weights[:, None].astype(values.dtype)
-            if side.sums is None:
-                side.sums, side.numbers = xp.zeros((2, values.shape[1])), xp.zeros(2)
-            for parity in range(2):
-                own = slice((parity - start) % 2, None, 2)
-                side.sums[parity] += values[own].sum(axis=0)
-                side.numbers[parity] += (weights[own] > 0).sum()
-            kept = self.kept[(self.kept >= start) & (self.kept < stop)] - start
+        sides = self._before, self._after
+        parts = [frames[(slice(None), *self._shared.area)] for frames in (before, after)]
+        with np.errstate(over="ignore", invalid="ignore"):
+            (values, variance), (values_after, variance_after) = map(_centred, parts)
+            xp = array_namespace(values)
+            counts = (variance > 0) & (variance_after > 0) & xp.asarray(self._shared.members[start:stop])
+            weights = xp.where(counts, 1 / xp.sqrt(xp.where(counts, variance, 1.0)), 0.0)
+            for side, part, power in zip(sides, (values, values_after), (variance, variance_after), strict=True):
+                self._accumulate(side, part, weights, power, start)
+        kept = self.kept[(self.kept >= start) & (self.kept < stop)] - start
+        for side, frames in zip(sides, (before, after), strict=True):
             side.kept += [frames[(int(i), *self._crop)].copy() for i in kept]
+
+    @staticmethod
+    def _accumulate(side: _Side, values: Array, weights: Array, variance: Array, start: int) -> None:
+        xp = array_namespace(values)
+        values *= weights[:, None].astype(values.dtype)
+        if side.sums is None:
+            side.sums, side.numbers = xp.zeros((2, values.shape[1])), xp.zeros(2)
+        for parity in range(2):
+            own = slice((parity - start) % 2, None, 2)
+            side.sums[parity] += values[own].sum(axis=0)
+            side.numbers[parity] += (weights[own] > 0).sum()
+        side.power = side.power + xp.where(weights > 0, variance * weights**2, 0.0).sum()
 
     def correlation(self) -> tuple[float, float]:
         """Correlation of the frames with the mean of the others, before and after."""
         return self._before.correlation(), self._after.correlation()
 
     def crispness(self) -> tuple[float, float]:
-        """Root of the mean squared gradient of the mean of all standardised frames, before and after."""
+        """Root of the mean squared gradient of the mean of all frames, before and after."""
         rows, columns = self._shared.area
         shape = (rows.stop - rows.start, columns.stop - columns.start)
         return self._before.crispness(shape), self._after.crispness(shape)
@@ -169,8 +182,8 @@ class AssessmentSums:
         return xp.stack([side.kept[i] for side in (self._before, self._after) for i in own]), mean[inner]
 
 
-def _standardised(frames: Array) -> tuple[Array, Array]:
-    """Frames (n, N) less about their mean, and for each one over its standard deviation, or 0 where it is flat (n,)."""
+def _centred(frames: Array) -> tuple[Array, Array]:
+    """Frames (n, N) less about their mean, and their variance (n,): 0 where they are flat or it is not finite."""
     xp = array_namespace(frames)
     kind = working_type(np.dtype(frames.dtype))
     some = frames[:, ::_EVERY, ::_EVERY].astype(np.float64)
@@ -185,8 +198,8 @@ def _standardised(frames: Array) -> tuple[Array, Array]:
     squares = xp.einsum("np,np->n", values, values).astype(np.float64)
     rest = xp.einsum("np->n", values).astype(np.float64) / values.shape[1]
     variance = squares / values.shape[1] - rest**2
-    some_contrast = (variance > _FLAT * (mean + rest) ** 2) & xp.isfinite(variance)
-    return xp.where(some_contrast, 1 / xp.sqrt(xp.where(some_contrast, variance, 1.0)), 0.0), values
+    has_contrast = (variance > _FLAT * (mean + rest) ** 2) & xp.isfinite(variance)
+    return values, xp.where(has_contrast, variance, 0.0)
 
 
 def _middle(part: slice, roi: slice | None) -> slice:

@@ -19,6 +19,8 @@ Level = Literal["good", "doubtful", "failed"]
 
 _LARGE_RESIDUAL = 1.0
 """Pixels that remain after registration beyond which something is wrong with it."""
+_MORE_RESIDUAL = 0.2
+"""Pixels by which the residual shift may be larger than what it was before."""
 _LOWER = 0.005
 """By how much the correlation with the mean may fall."""
 
@@ -94,8 +96,9 @@ class StackSummary:
         found = []
         if known.correlation.after < known.correlation.before - _LOWER:
             found.append("the frames resemble their mean less than before")
-        if known.residual_shift.after > _LARGE_RESIDUAL:
-            found.append(f"frames of the output registered again are off by {known.residual_shift.after:.2f} px")
+        before, after = known.residual_shift
+        if after > _LARGE_RESIDUAL or after > before + _MORE_RESIDUAL:
+            found.append(f"frames of the output registered again are off by {after:.2f} px")
         return tuple(found)
 
     @property
