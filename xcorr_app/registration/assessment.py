@@ -73,8 +73,8 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
 
     Only the part that every frame covers after registration is looked at, on both sides; where that is less than a
     quarter of the frame, the part that most of them cover. What a frame does not cover is recognised as rows and
-    columns at its edges that have one value throughout, or none. Frames are taken less their mean and over their
-    standard deviation before, so that bright ones count no more than dark ones; flat frames do not count.
+    columns at its edges that have one value throughout, or none. Frames are standardised, so that bright ones count no
+    more than dark ones; flat frames do not count.
 
     Parameters
     ----------
@@ -87,10 +87,10 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
     -------
     Assessment
         ``correlation``: of the frames with the mean of the others, over all pixels of all frames: sum over frames of
-        <z, m> / sqrt(sum <z, z> sum <m, m>), z the frame and m the mean of all others. Interpolation smooths noise and
-        so raises it by itself. ``crispness``: root of the mean squared gradient of the mean image, in standard
-        deviations of a frame before, per pixel; the product of the gradients of the means of even and odd frames, to
-        which noise does not contribute. ``residual_shift``: up to 8 frames spread over the stack are
+        <z, m> / sqrt(sum <z, z> sum <m, m>), z the standardised frame and m the mean of all others. Interpolation
+        smooths noise and so raises it by itself. ``crispness``: root of the mean squared gradient of the mean image, in
+        standard deviations of a frame before, per pixel; the product of the gradients of the means of even and odd
+        frames, to which noise does not contribute. ``residual_shift``: up to 8 frames spread over the stack are
         registered against the mean of the frames of the other parity after registration; root mean squared length of
         their shifts in pixels, before (about their mean) and after. NaN where fewer than half of them have a shift to
         trust.

@@ -1,15 +1,15 @@
 """Running sums over frames before and after they are moved, from which the quality of a registration follows.
 
-Every frame is seen once. It is taken less its mean and over its standard deviation *before* it is moved, so that each
-counts alike whatever its brightness, and so that the noise which interpolation smooths away does not pass for contrast.
-With S the sum of M such frames z over N pixels, q = |S|^2 / N and V = sum |z|^2 / N (M before), the mean of the others
-at frame t is (S - z_t) / (M - 1), and over all t
+Every frame is seen once. With S the sum of M standardised frames z (less their mean, over their standard deviation, so
+that each counts alike whatever its brightness) over N pixels, and q = |S|^2 / N, the mean of the others at frame t is
+(S - z_t) / (M - 1), and over all t
 
-    sum <z_t, S - z_t> = N (q - V),    sum |S - z_t|^2 = N ((M - 2) q + V),    sum |z_t|^2 = N V.
+    sum <z_t, S - z_t> = N (q - M),    sum |S - z_t|^2 = N ((M - 2) q + M),    sum |z_t|^2 = N M.
 
 So the correlation of the frames with the mean of the others, over all pixels of all frames, needs no second look at
-any of them. Even and odd frames are summed apart: their noise is independent, so the product of the gradients of the
-two means is free of it.
+any of them. For the crispness of the mean, frames are taken over their standard deviation *before* on both sides, so
+that the noise which interpolation smooths away does not pass for contrast, and even and odd frames are summed apart:
+their noise is independent, so the product of the gradients of the two means is free of it.
 """
 
 from __future__ import annotations
@@ -76,26 +76,37 @@ def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> Shared | 
 
 @dataclass
 class _Side:
-    """Sums of one side, before or after."""
+    """Sums of one side, before or after, over frames less their mean."""
 
+    total: Any = None
+    """(N,) sum of the frames over their own standard deviation."""
     sums: Any = None
-    """(2, N) sum of the even and of the odd frames."""
-    numbers: Any = None
+    """(2, N) sum of the even and of the odd frames over their standard deviation before."""
+    numbers: Any = 0.0
     """(2,) how many there are."""
-    power: Any = 0.0
-    """Sum of their variances."""
     kept: list[Array] = field(default_factory=list)
 
     def correlation(self) -> float:
         """Correlation of the frames with the mean of the others."""
-        count, power = float(self.numbers.sum()), float(self.power)
+        count = float(self.numbers.sum())
         if count < 2:
             return math.nan
-        total = self.sums[0] + self.sums[1]
+        total = self.sums[0] + self.sums[1] if self.total is None else self.total
         total = total - total.mean()
         q = float(total @ total) / total.size
-        rest = power * ((count - 2) * q + power)
-        return (q - power) / math.sqrt(rest) if rest > 0 else math.nan
+        rest = (count - 2) * q + count
+        return (q - count) / math.sqrt(count * rest) if rest > 0 else math.nan
+
+    def add(self, values: Array, weights: Array, own: Array | None) -> None:
+        """Take in frames (n, N) with `weights` (2, n) of even and odd ones, and with their `own` (n,) if other."""
+        xp = array_namespace(values)
+        if self.sums is None:
+            self.sums = xp.zeros((2, values.shape[1]))
+            self.total = None if own is None else xp.zeros(values.shape[1])
+        targets = [(self.sums[0], weights[0]), (self.sums[1], weights[1])]
+        for target, part in targets if own is None else [*targets, (self.total, own)]:
+            target += xp.einsum("n,np->p", part.astype(values.dtype), values)
+        self.numbers = self.numbers + (weights > 0).sum(axis=1)
 
     def crispness(self, shape: tuple[int, int]) -> float:
         """Root of the gradient energy of the mean of all frames, a pixel, without what noise adds."""
@@ -134,28 +145,18 @@ class AssessmentSums:
         self._seen = stop
         sides = self._before, self._after
         parts = [frames[(slice(None), *self._shared.area)] for frames in (before, after)]
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             (values, variance), (values_after, variance_after) = map(_centred, parts)
             xp = array_namespace(values)
-            counts = (variance > 0) & (variance_after > 0) & xp.asarray(self._shared.members[start:stop])
-            weights = xp.where(counts, 1 / xp.sqrt(xp.where(counts, variance, 1.0)), 0.0)
-            for side, part, power in zip(sides, (values, values_after), (variance, variance_after), strict=True):
-                self._accumulate(side, part, weights, power, start)
+            counted = (variance > 0) & (variance_after > 0) & xp.asarray(self._shared.members[start:stop])
+            own, own_after = (xp.where(counted, 1 / xp.sqrt(power), 0.0) for power in (variance, variance_after))
+            even = xp.arange(start, stop) % 2 == 0
+            weights = xp.where(xp.stack([even, ~even]), own, 0.0)
+            self._before.add(values, weights, None)
+            self._after.add(values_after, weights, own_after)
         kept = self.kept[(self.kept >= start) & (self.kept < stop)] - start
         for side, frames in zip(sides, (before, after), strict=True):
             side.kept += [frames[(int(i), *self._crop)].copy() for i in kept]
-
-    @staticmethod
-    def _accumulate(side: _Side, values: Array, weights: Array, variance: Array, start: int) -> None:
-        xp = array_namespace(values)
-        values *= weights[:, None].astype(values.dtype)
-        if side.sums is None:
-            side.sums, side.numbers = xp.zeros((2, values.shape[1])), xp.zeros(2)
-        for parity in range(2):
-            own = slice((parity - start) % 2, None, 2)
-            side.sums[parity] += values[own].sum(axis=0)
-            side.numbers[parity] += (weights[own] > 0).sum()
-        side.power = side.power + xp.where(weights > 0, variance * weights**2, 0.0).sum()
 
     def correlation(self) -> tuple[float, float]:
         """Correlation of the frames with the mean of the others, before and after."""
