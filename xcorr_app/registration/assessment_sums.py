@@ -33,7 +33,7 @@ _FLAT = 1e-12
 """Variance over squared mean below which there is nothing but rounding in a frame."""
 _KEPT = 8
 """Frames spread over the stack that are kept, to be registered again."""
-_KEPT_SIDE = 1024
+_KEPT_SIDE = 768
 """Rows and columns of their middle that are kept at most."""
 _EVERY = 16
 """Rows and columns between those that a frame's mean is first estimated from."""
@@ -92,7 +92,8 @@ class _Side:
         if count < 2:
             return math.nan
         total = self.sums[0] + self.sums[1] if self.total is None else self.total
-        total = total - total.mean()
+        total = total.astype(np.float64)
+        total -= total.mean()
         q = float(total @ total) / total.size
         rest = (count - 2) * q + count
         return (q - count) / math.sqrt(count * rest) if rest > 0 else math.nan
@@ -101,8 +102,8 @@ class _Side:
         """Take in frames (n, N) with `weights` (2, n) of even and odd ones, and with their `own` (n,) if other."""
         xp = array_namespace(values)
         if self.sums is None:
-            self.sums = xp.zeros((2, values.shape[1]))
-            self.total = None if own is None else xp.zeros(values.shape[1])
+            self.sums = xp.zeros((2, values.shape[1]), dtype=values.dtype)
+            self.total = None if own is None else xp.zeros(values.shape[1], dtype=values.dtype)
         targets = [(self.sums[0], weights[0]), (self.sums[1], weights[1])]
         for target, part in targets if own is None else [*targets, (self.total, own)]:
             target += xp.einsum("n,np->p", part.astype(values.dtype), values)

@@ -57,7 +57,10 @@ class Projections:
     def add(self, numbers: Sequence[int], before: Array, after: Array) -> None:
         """Take in frames (n, Y, X) of these numbers, in the order of the stack, as they were and as they are moved."""
         xp = array_namespace(before)
-        rows, columns = (xp.asarray(part) for part in self._covered(numbers))
+        extents = self._extents[list(numbers)]
+        rows, columns = (
+            xp.asarray(_between(extents[:, 2 * axis : 2 * axis + 2], self._shape[axis])) for axis in (0, 1)
+        )
         # Values near the limit of float64 may overflow: a picture is for looking at only.
         with np.errstate(over="ignore", invalid="ignore"):
             self._before.add(before, None)
@@ -72,13 +75,13 @@ class Projections:
         self._numbers += numbers
 
     def pictures(self) -> Pictures:
-        """What a report shows, reduced to the size it is shown at."""
-        rows, columns = self._covered(self._numbers)
-        everywhere = np.full(self._shape, len(self._numbers))
-        covered = np.rint(rows.T.astype(np.float32) @ columns.astype(np.float32)).astype(int)
-        whole_band = np.array(rows[:, self._band].all(axis=1))
-        kymograph = np.where(columns & whole_band[:, None], self._after.kymograph(), np.float32(np.nan))
-        before, after = self._before.projections(everywhere), self._after.projections(covered)
+        """What a report shows, reduced to the size it is shown at; nothing can be added any more, for memory's sake."""
+        extents = self._extents[self._numbers]
+        whole_band = (extents[:, 0] <= self._band.start) & (extents[:, 1] >= self._band.stop)
+        known = _between(extents[:, 2:], self._shape[1]) & whole_band[:, None]
+        kymograph = np.where(known, self._after.kymograph(), np.float32(np.nan))
+        before = self._before.projections(np.float32(len(self._numbers)))
+        after = self._after.projections(_coverage(self._shape, extents))
         return Pictures(
             mean_before=before[0],
             mean_after=after[0],
@@ -89,15 +92,6 @@ class Projections:
             thumbnails=self._thumbnails,
             preview=preview_of([pair[0] for pair in self._preview], [pair[1] for pair in self._preview]),
         ).shrunk()
-
-    def _covered(self, numbers: Sequence[int]) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-        """(n, Y) and (n, X): rows and columns that hold moved pixels."""
-        extents = self._extents[list(numbers)]
-        parts = []
-        for axis in range(2):
-            index = np.arange(self._shape[axis])
-            parts.append((index >= extents[:, 2 * axis, None]) & (index < extents[:, 2 * axis + 1, None]))
-        return parts[0], parts[1]
 
     def _small_after(self, number: int, image: Array) -> NDArray[Any]:
         top, bottom, left, right = self._extents[number]
@@ -147,19 +141,37 @@ class _Sums:
         lines: NDArray[np.float32] = np.concatenate([to_host(line) for line in self._lines])
         return lines
 
-    def projections(self, covered: NDArray[np.int_]) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Mean and standard deviation over `covered` frames a pixel; NaN where no frame has a value."""
+    def projections(self, covered: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Mean and standard deviation over `covered` frames a pixel; NaN where no frame has a value. Ends the sums."""
         number = covered if isinstance(self._missing, int) else covered - to_host(self._missing)
         known = np.maximum(number, 1)
-        base = to_host(self._base).astype(np.float64)
-        total, squares = to_host(self._sum), to_host(self._squares)
+        base, mean, squares = (to_host(part) for part in (self._base, self._sum, self._squares))
+        self._base = self._sum = self._squares = None
         with np.errstate(over="ignore", invalid="ignore"):
-            mean = total / known
-            deviation = np.sqrt(np.maximum(squares / known - mean**2, 0.0))
+            mean /= known
+            squares /= known
+            squares -= mean**2
+            deviation = np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares).astype(np.float32)
+            mean += base
             return (
-                np.where(number > 0, base + mean, np.nan).astype(np.float32),
-                np.where(number > 0, deviation, np.nan).astype(np.float32),
+                np.where(number > 0, mean.astype(np.float32), np.float32(np.nan)),
+                np.where(number > 0, deviation, np.float32(np.nan)),
             )
+
+
+def _between(limits: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
+    """(n, length) which indices are at or after the first and before the second of `limits` (n, 2)."""
+    index = np.arange(length)
+    return (index >= limits[:, :1]) & (index < limits[:, 1:])
+
+
+def _coverage(shape: tuple[int, int], extents: NDArray[np.int64]) -> NDArray[np.float32]:
+    """How many frames cover each pixel: sums of +-1 at the corners of what each covers."""
+    corners = np.zeros((shape[0] + 1, shape[1] + 1), dtype=np.float32)
+    top, bottom, left, right = extents.T
+    for rows, columns, sign in ((top, left, 1), (bottom, right, 1), (top, right, -1), (bottom, left, -1)):
+        np.add.at(corners, (rows, columns), sign)
+    return corners.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
 
 
 def _small(image: Array) -> NDArray[np.float32]:

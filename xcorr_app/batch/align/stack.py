@@ -61,6 +61,7 @@ def align_stack(
             moved = move_stack(frames, moves, options, target, result.unreadable, projections, progress)
         if target is not None:
             outputs.append(target)
+        pictures = projections.pictures()
         with watch.stage("assess"):
             corrected = float(result.trusted.mean())
             assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected)
@@ -69,7 +70,7 @@ def align_stack(
             name=spec.name,
             description=_description(source, frames),
             rows=rows,
-            pictures=projections.pictures(),
+            pictures=pictures,
             reference=_described_reference(options, result, frames),
             max_shift=(float(result.window.dy_max), float(result.window.dx_max)),
             pixel_size=source.metadata.pixel_size,
