@@ -1,5 +1,6 @@
 """What a run writes: the table, the moved stack, the record, the report; and what each option changes of it."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -263,3 +264,20 @@ def test_the_place_of_the_reference_is_named(tmp_path, stack):
     tifffile.imwrite(tmp_path / "still.tif", movie()[1])
     align(stack, "-o", tmp_path / "file", "--reference", tmp_path / "still.tif")
     assert record(tmp_path / "file")["stacks"]["m"]["reference"] == "file still.tif"
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_the_report_knows_the_interval_the_date_and_how_good_the_result_is(tmp_path, monkeypatch, resume):
+    write_ome(tmp_path / "t.ome.tif", movie(), "TYX")
+    write_ome(tmp_path / "z.ome.tif", movie(), "ZYX")
+    reports = []
+    monkeypatch.setattr(run_of_stacks, "render_report", lambda report: reports.append(report) or "")
+    arguments = (tmp_path / "t.ome.tif", tmp_path / "z.ome.tif", "-o", tmp_path / "out")
+    assert align(*arguments).code == 0
+    if resume:
+        assert align(*arguments, "--resume").code == 0
+    in_time, in_depth = reports[-1].stacks
+    assert (in_time.interval, in_depth.interval) == ((2.5, "s"), (1.5, "µm"))
+    assert in_time.assessment == in_depth.assessment
+    assert in_time.assessment.correlation.after > 0.99
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", reports[-1].date)
