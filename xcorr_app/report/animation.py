@@ -12,7 +12,9 @@ if TYPE_CHECKING:
 
 MAX_BYTES = 220_000
 """Of one movie, 300 kB in a page; it loses quality, then frames, until it has no more."""
-_QUALITIES = (50, 30, 15)
+_QUALITIES = (75, 50, 25)
+_HOPELESS = 2
+"""Times that size from which a lower quality alone would not do."""
 _MILLISECONDS = 3600
 """That a whole movie takes, unless it has few frames."""
 _LONGEST = 400
@@ -27,6 +29,8 @@ def movie(frames: NDArray[np.uint8]) -> bytes:
             data = _encoded(frames, quality)
             if len(data) <= MAX_BYTES:
                 return data
+            if len(data) > _HOPELESS * MAX_BYTES:
+                break
         if len(frames) == 1:
             return data
         frames = frames[::2]
