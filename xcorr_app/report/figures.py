@@ -1,60 +1,36 @@
-"""The charts of one stack, as SVG.
-
-Drawn through matplotlib's object-oriented interface with its default style, whatever the user's own
-configuration says; the same rows give the same bytes. A chart is None where there is nothing to draw.
-"""
+"""The charts of one stack: the same rows give the same bytes. A chart is None where there is nothing to draw."""
 
 from __future__ import annotations
 
-import io
-import threading
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
-import matplotlib.style
+import matplotlib as mpl
 import numpy as np
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.colors import ListedColormap
-from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
+from xcorr_app.report.svg import SIZE, svg
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from xcorr_app.report.records import FrameRow
 
 Vector = NDArray[np.float64]
 
 _DY, _DX, _FFT, _QUIET = "#0072B2", "#D55E00", "#00724F", "#6b6b6b"  # after Okabe and Ito, told apart by all
-_SIZE = (5.2, 3.4)  # inches
-# Positions of axes in the figure: left, bottom, width, height. Fixed, since laying them out costs as much as drawing.
-_WIDE = (0.15, 0.14, 0.81, 0.76)
+# Positions of axes in the figure: left, bottom, width, height.
 _BETWEEN = (0.13, 0.14, 0.74, 0.7)
-_SQUARE = (0.15, 0.14, 0.76 * _SIZE[1] / _SIZE[0], 0.76)
+_SQUARE = (0.15, 0.14, 0.76 * SIZE[1] / SIZE[0], 0.76)
 _COLOURS = (0.80, 0.2, 0.025, 0.64)
 _LEAST_SPAN = 0.5  # pixels; a smaller range of shifts is not blown up to fill the chart
 _MANY = 800  # frames beyond which marks are drawn as pixels, to keep the file small
-_STYLE: dict[str, Any] = {
-    "svg.fonttype": "path",
-    "svg.hashsalt": "xcorr",
-    "font.size": 9.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#555555",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.facecolor": "none",
-    "figure.facecolor": "none",
-    "grid.color": "#e4e4e4",
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-}
-_lock = threading.Lock()  # matplotlib's settings are global; they are ours only inside this lock
 
 
 @dataclass(frozen=True)
@@ -104,7 +80,7 @@ def trajectory_chart(rows: Sequence[FrameRow], replaced: AbstractSet[int], units
             bar.ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
         _legend_above(axes)
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def shift_chart(rows: Sequence[FrameRow], max_shift: tuple[float, float], units: Units | None = None) -> bytes | None:
@@ -140,7 +116,7 @@ def shift_chart(rows: Sequence[FrameRow], max_shift: tuple[float, float], units:
             _second_axis(axes, "x", units.interval, "")
         _legend_above(axes, 1.0 if units is None or units.interval is None else 1.12)
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def score_chart(rows: Sequence[FrameRow]) -> bytes | None:
@@ -162,7 +138,7 @@ def score_chart(rows: Sequence[FrameRow]) -> bytes | None:
         axes.set_ylabel("score at the best shift")
         _legend_above(axes)
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def error_chart(rows: Sequence[FrameRow]) -> bytes | None:
@@ -189,7 +165,7 @@ def error_chart(rows: Sequence[FrameRow]) -> bytes | None:
         axes.set_ylabel("standard error (pixels)")
         _legend_above(axes)
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def agreement_chart(rows: Sequence[FrameRow], tolerance: float) -> bytes | None:
@@ -220,12 +196,12 @@ def agreement_chart(rows: Sequence[FrameRow], tolerance: float) -> bytes | None:
         axes.set_ylabel("difference (pixels)")
         _legend_above(axes)
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def _colours_of_frames() -> ListedColormap:
     """Viridis without its brightest part, which is hard to see on white, and inverted on black."""
-    return ListedColormap(matplotlib.colormaps["viridis"](np.linspace(0, 0.85, 256)))
+    return ListedColormap(mpl.colormaps["viridis"](np.linspace(0, 0.85, 256)))
 
 
 def _column(rows: Sequence[FrameRow], name: str) -> Vector:
@@ -304,23 +280,3 @@ def _second_axis(axes: Axes, which: Literal["x", "y"], step: tuple[float, str] |
 
 def _legend_above(axes: Axes, height: float = 1.0) -> None:
     axes.legend(loc="lower left", bbox_to_anchor=(0.05, height), ncols=4, handlelength=1.6, columnspacing=0.9)
-
-
-def _svg(draw: Callable[[Figure, Axes], None]) -> bytes:
-    buffer = io.BytesIO()
-    with _own_style():
-        figure = Figure(figsize=_SIZE, dpi=120)  # the resolution of what is drawn as pixels
-        axes = figure.add_axes(_WIDE)
-        axes.ticklabel_format(scilimits=(-3, 5))
-        draw(figure, axes)
-        # The canvas is asked directly, because `savefig` draws everything twice. Neither date nor version is
-        # written: the same rows give the same bytes.
-        canvas: Any = FigureCanvasSVG(figure)
-        canvas.print_svg(buffer, metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
-
-
-@contextmanager
-def _own_style() -> Iterator[None]:
-    with _lock, matplotlib.style.context(["default", _STYLE]):
-        yield

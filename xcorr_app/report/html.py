@@ -6,13 +6,14 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from xcorr_app.report.quality import Figure, figures
 from xcorr_app.report.records import FLAG_MEANINGS, FrameRow, RunReport, StackReport
 from xcorr_app.report.summary import StackSummary, count, grouped, summarise, verdict
 
 if TYPE_CHECKING:
     import jinja2
 
-    from xcorr_app.report.views import Chart, Figure, Movie, Pair, Thumbnail
+    from xcorr_app.report.views import Chart, Movie, Pair, Thumbnail
 
 FLAGGED_ROWS = 50  # flagged frames listed in the page; all of them are in shifts.csv
 TABLE_ROWS = 2000  # frames of a stack that are listed at all
@@ -74,7 +75,7 @@ def render_report(run: RunReport) -> str:
 
 def _stack_view(index: int, stack: StackReport) -> StackView:
     # Charts bring matplotlib, which takes longer to import than small stacks to align: only a report needs it.
-    from xcorr_app.report.views import agreement, charts, figures, picture_pairs, preview, thumbnails
+    from xcorr_app.report.views import agreement, charts, picture_pairs, preview, thumbnails
 
     flagged = tuple(row for row in stack.rows if row.flags)
     pictures = None if stack.pictures is None else stack.pictures.shrunk()

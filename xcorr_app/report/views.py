@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from xcorr_app.registration.assessment import BeforeAfter
     from xcorr_app.report.records import FrameRow, Pictures, StackReport
 
 _THINNEST = 30.0  # a picture longer than this many times its width is drawn thicker than it is
@@ -84,17 +83,6 @@ class Movie:
     alt: str
     caption: str
     max_width: str
-
-
-@dataclass(frozen=True)
-class Figure:
-    """One number of how good the result is, in words: its name, what it was, what it is, and what that means."""
-
-    name: str
-    before: str
-    after: str
-    remark: str
-    level: str = ""
 
 
 def charts(stack: StackReport) -> tuple[Chart, ...]:
@@ -156,45 +144,6 @@ def agreement(stack: StackReport) -> Chart:
     return _chart("", agreement_chart(stack.rows, stack.tolerance), alt, words, words)
 
 
-def figures(stack: StackReport) -> tuple[Figure, ...]:
-    """How good the result is, before and after; empty where that was not looked at."""
-    known, summary = stack.assessment, summarise(stack)
-    if known is None:
-        return ()
-    same, level = stack.unmoved, "failed" if summary.is_untrusted else ""
-    corrected = Figure(
-        "Frames corrected",
-        "",
-        f"{grouped(summary.corrected)} of {grouped(summary.frames)}",
-        f"{100 * summary.corrected / max(summary.frames, 1):.0f} % were moved by a shift to trust",
-        "failed" if summary.is_untrusted else "good" if summary.corrected == summary.frames else "doubtful",
-    )
-    ratio = known.crispness.after / known.crispness.before if known.crispness.before > 0 else math.nan
-    shown = [
-        corrected,
-        _figure(
-            "Correlation with the mean", known.correlation, 3, "of each frame with the mean of the others", same, level
-        ),
-        _figure(
-            "Crispness of the mean",
-            known.crispness,
-            3,
-            f"{ratio:.2f} times; gradient energy, without noise" if math.isfinite(ratio) else "gradient energy",
-            same,
-            level,
-        ),
-    ]
-    residual = known.residual_shift
-    if math.isnan(residual.after):
-        remark = f"could not be measured on {count(known.sampled, 'frame')}"
-    else:
-        remark = f"rms; {known.registered_again} of {known.sampled} frames tried, registered again"
-    shown.append(_figure("Residual shift (px)", residual, 3, remark, same, level))
-    if known.closure is not None:
-        shown.append(Figure("Closure (px)", "", f"{known.closure:.3f}", "rms error of sums of shifts around loops"))
-    return tuple(shown)
-
-
 def units_of(stack: StackReport) -> Units:
     """What a pixel and an interval are, where the file says so; pixels that are not square have no one size."""
     square = stack.pixel_size is not None and math.isclose(*stack.pixel_size, rel_tol=1e-3)
@@ -239,13 +188,6 @@ def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, limit: int) -> t
             alt = f"Frame {row.frame}, flagged {', '.join(row.flags)}"
             shown.append(Thumbnail(row, _picture(f"frame {row.frame}", alt, image, grey_scale(image))))
     return tuple(shown)
-
-
-def _figure(name: str, pair: BeforeAfter, places: int, remark: str, same: bool, level: str) -> Figure:
-    before, after = (f"{value:.{places}f}" if math.isfinite(value) else "–" for value in pair)
-    if same:
-        return Figure(name, "", after, "after equals before: no frame was moved", level)
-    return Figure(name, before.replace("-", "−"), after.replace("-", "−"), remark)
 
 
 def _chart(title: str, svg: bytes | None, alt: str, caption: str, instead: str) -> Chart:
