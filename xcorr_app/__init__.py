@@ -20,12 +20,14 @@ if TYPE_CHECKING:
     from xcorr_app.io.source import StackMetadata
     from xcorr_app.io.stack import Stack, read_stack, write_stack
     from xcorr_app.registration.apply import apply_shifts
+    from xcorr_app.registration.assessment import Assessment, assess
     from xcorr_app.registration.estimate import estimate_shifts
     from xcorr_app.registration.results import ShiftResult
 
 __version__ = "0.1.0"
 
 __all__ = [
+    "Assessment",
     "KernelOptions",
     "ShiftResult",
     "ShiftWindow",
@@ -33,6 +35,7 @@ __all__ = [
     "StackMetadata",
     "__version__",
     "apply_shifts",
+    "assess",
     "convolve",
     "cross_correlate",
     "estimate_shifts",
@@ -46,12 +49,14 @@ __all__ = [
 ]
 
 _MODULES = {
+    "Assessment": "registration.assessment",
     "KernelOptions": "gpu.direct.options",
     "ShiftResult": "registration.results",
     "ShiftWindow": "correlation.window",
     "Stack": "io.stack",
     "StackMetadata": "io.source",
     "apply_shifts": "registration.apply",
+    "assess": "registration.assessment",
     "convolve": "filtering.convolve",
     "cross_correlate": "correlation.plane",
     "estimate_shifts": "registration.estimate",

@@ -144,6 +144,6 @@ def test_record_of_a_run(tmp_path, folder):
     assert known["failed"] is False
     for name in "ab":
         facts = known["stacks"][name]
-        assert set(facts["seconds"]) == {"measure", "move"}
+        assert set(facts["seconds"]) == {"measure", "move", "assess"}
         assert all(seconds >= 0 for seconds in facts["seconds"].values())
         assert (facts["frames"], facts["engine"]) == (4, "fft")

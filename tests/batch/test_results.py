@@ -1,5 +1,6 @@
 """What a run writes: the table, the moved stack, the record, the report; and what each option changes of it."""
 
+import re
 from dataclasses import replace
 
 import numpy as np
@@ -8,7 +9,7 @@ import tifffile
 
 from tests.batch.movies import DRIFT, align, files, movie, record, shifts, table, write_movie
 from tests.io.samples import TYPES, write_imagej, write_ome
-from xcorr_app import apply_shifts
+from xcorr_app import apply_shifts, assess
 from xcorr_app.batch.align import run as run_of_stacks
 from xcorr_app.batch.align import stack as stack_of_a_run
 
@@ -240,3 +241,43 @@ def test_where_no_stack_was_measured_the_report_names_the_engine_asked_for(tmp_p
     run = align(stack, "-o", tmp_path / "out", "--roi", "0:4000,0:5", "--engine", "definition")
     assert run.code == 1
     assert dict(reports[0].facts)["Engine"] == "definition"
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_how_good_the_result_is_stands_in_the_record_and_in_the_table(tmp_path, stack, resume):
+    run = align(stack, "-o", tmp_path / "out")
+    if resume:
+        run = align(stack, "-o", tmp_path / "out", "--resume")
+    found = record(tmp_path / "out")["stacks"]["m"]["assessment"]
+    expected = assess(movie(), aligned(tmp_path / "out")).as_record()
+    for name in ("correlation", "crispness", "residual_shift"):
+        for side in ("before", "after"):
+            assert found[name][side] == pytest.approx(expected[name][side], abs=2e-3)
+    assert (found["corrected"], found["sampled"], found["registered_again"]) == (1.0, 4, 4)
+    assert f"{found['correlation']['before']:.3f} > {found['correlation']['after']:.3f}" in run.stdout
+    assert f"{found['crispness']['before']:.3f} > {found['crispness']['after']:.3f}" in run.stdout
+
+
+def test_the_place_of_the_reference_is_named(tmp_path, stack):
+    align(stack, "-o", tmp_path / "first")
+    assert record(tmp_path / "first")["stacks"]["m"]["reference"] == "first frame (0), page 0 of m.tif"
+    tifffile.imwrite(tmp_path / "still.tif", movie()[1])
+    align(stack, "-o", tmp_path / "file", "--reference", tmp_path / "still.tif")
+    assert record(tmp_path / "file")["stacks"]["m"]["reference"] == "file still.tif"
+
+
+@pytest.mark.parametrize("resume", [False, True])
+def test_the_report_knows_the_interval_the_date_and_how_good_the_result_is(tmp_path, monkeypatch, resume):
+    write_ome(tmp_path / "t.ome.tif", movie(), "TYX")
+    write_ome(tmp_path / "z.ome.tif", movie(), "ZYX")
+    reports = []
+    monkeypatch.setattr(run_of_stacks, "render_report", lambda report: reports.append(report) or "")
+    arguments = (tmp_path / "t.ome.tif", tmp_path / "z.ome.tif", "-o", tmp_path / "out")
+    assert align(*arguments).code == 0
+    if resume:
+        assert align(*arguments, "--resume").code == 0
+    in_time, in_depth = reports[-1].stacks
+    assert (in_time.interval, in_depth.interval) == ((2.5, "s"), (1.5, "µm"))
+    assert in_time.assessment == in_depth.assessment
+    assert in_time.assessment.correlation.after > 0.99
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d", reports[-1].date)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from xcorr_app.registration.assessment import Assessment, BeforeAfter
 from xcorr_app.report.records import FrameRow, Pictures, RunReport, StackReport
 
 NAN = math.nan
@@ -52,6 +53,22 @@ def pictures(shape: tuple[int, int] = (12, 16), frames: int = 5, flagged: tuple[
     projections = [image(*shape) for _ in range(4)]
     kymographs = [image(frames, shape[1]) for _ in range(2)]
     return Pictures(*projections, *kymographs, thumbnails={frame: image(*shape) for frame in flagged})
+
+
+def preview(frames: int = 6, shape: tuple[int, int] = (12, 16)) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    return np.random.default_rng(8).integers(0, 256, (frames, 2, *shape), dtype=np.uint8)
+
+
+def assessment(**changes: Any) -> Assessment:
+    plain = Assessment(
+        correlation=BeforeAfter(0.7, 0.9),
+        crispness=BeforeAfter(0.1, 0.2),
+        residual_shift=BeforeAfter(4.0, 0.05),
+        registered_again=7,
+        sampled=8,
+        corrected=0.8,
+    )
+    return dataclasses.replace(plain, **changes)
 
 
 def stack(name: str = "cells", rows: tuple[FrameRow, ...] | None = None, **changes: Any) -> StackReport:

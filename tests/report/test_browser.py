@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import shutil
 import subprocess
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.report.builders import failed, pictures, row, run, stack, unread
+from tests.report.builders import assessment, failed, pictures, preview, row, run, stack, unread
 from xcorr_app.report.html import render_report
 
 _FOUND = (shutil.which(name) for name in ("chromium", "chromium-browser", "google-chrome"))
@@ -34,12 +35,14 @@ def dump(page: Path, profile: Path, width: int) -> str:
 
 
 @pytest.mark.skipif(not CHROMIUM.exists(), reason="needs Chromium")
-@pytest.mark.parametrize("width", [1280, 500])
+@pytest.mark.parametrize("width", [1280, 800, 500])
 def test_pictures_load_and_fit(tmp_path: Path, width: int) -> None:
     rows = (row(0), row(1, source="long" * 60 + ".tif", flags=("edge", "low-score")), unread(2))
+    wide = dataclasses.replace(pictures((20, 60), 3, (1,)), preview=preview())
+    quality = assessment(closure=0.1)
     text = render_report(
         run(
-            stack("wide <b>", rows, pictures=pictures((20, 60), 3, (1,)), pixel_size=(0.1, 0.1), unit="µm"),
+            stack("wide <b>", rows, pictures=wide, pixel_size=(0.1, 0.1), unit="µm", assessment=quality),
             stack("tall", (), pictures=pictures((60, 3))),
             stack("unbroken" * 30, ()),
             failed("broken", "reason" * 40),
@@ -47,11 +50,13 @@ def test_pictures_load_and_fit(tmp_path: Path, width: int) -> None:
     )
     # The page itself forbids scripts; a copy without that line, and with a probe, is what can be asked.
     page = tmp_path / "report.html"
+    # What is folded is not laid out: unfolded, it must fit too.
+    text = text.replace("<details", "<details open")
     probed, policies = POLICY.subn("", text)
     assert policies == 1
     page.write_text(probed.replace("</body>", PROBE), encoding="utf-8")
     dom = dump(page, tmp_path / "profile", width)
-    expected = 4 + 2 * 6 + 1
+    expected = 5 + 2 * 6 + 1 + 1
     assert f'data-images="{expected}"' in dom
     assert f'data-loaded="{expected}"' in dom
     assert 'data-overflow="0"' in dom

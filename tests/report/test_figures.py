@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tests.report.builders import row, unread
-from xcorr_app.report.figures import agreement_chart, score_chart, shift_chart, trajectory_chart
+from xcorr_app.report.figures import Units, agreement_chart, error_chart, score_chart, shift_chart, trajectory_chart
 from xcorr_app.report.records import FrameRow
 
 CASES = {
@@ -40,6 +40,7 @@ def draw(rows: Sequence[FrameRow]) -> list[bytes | None]:
         shift_chart(rows, (10.0, 12.0)),
         score_chart(rows),
         agreement_chart(rows, 0.01),
+        error_chart(rows),
     ]
 
 
@@ -49,7 +50,7 @@ def test_every_chart_draws_every_case(name: str) -> None:
     for svg in charts:
         assert svg is None or ET.fromstring(svg).tag.endswith("}svg")  # noqa: S314 (our own)
     drawn = [svg is not None for svg in charts]
-    assert drawn == ([False, True, True, True] if name == "one column unknown" else [True] * 4)
+    assert drawn == ([False, True, True, True, True] if name == "one column unknown" else [True] * 5)
 
 
 @pytest.mark.parametrize("name", ["flags", "many frames"])
@@ -66,6 +67,24 @@ def test_nothing_measured_is_no_chart() -> None:
     assert shift_chart(rows, (8.0, 8.0)) is None
     assert score_chart(rows) is None
     assert agreement_chart(rows, 0.01) is None
+    assert error_chart(rows) is None
+
+
+def letters(svg: bytes | None) -> int:
+    """How many letters and digits are drawn: one outline each, used by reference."""
+    assert svg is not None
+    reference = "{http://www.w3.org/1999/xlink}href"
+    return sum(not element.get(reference, "#m").startswith("#m") for element in ET.fromstring(svg).iter())  # noqa: S314
+
+
+def test_physical_axes_are_drawn_where_they_are_known() -> None:
+    rows = CASES["drift"]
+    plain = shift_chart(rows, (9.0, 9.0), Units())
+    pixel, both = Units((0.25, "µm")), Units((0.25, "µm"), (2.0, "s"))
+    assert letters(plain) < letters(shift_chart(rows, (9.0, 9.0), pixel)) < letters(shift_chart(rows, (9.0, 9.0), both))
+    assert letters(trajectory_chart(rows, frozenset())) < letters(trajectory_chart(rows, frozenset(), both))
+    for senseless in (0.0, -1.0, math.nan, math.inf):
+        assert shift_chart(rows, (9.0, 9.0), Units((senseless, "µm"), (senseless, "s"))) == plain
 
 
 def test_settings_of_the_caller_are_left_alone() -> None:

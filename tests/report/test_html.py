@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import html
+import math
 import re
 from html.parser import HTMLParser
 
 import numpy as np
 import pytest
 
-from tests.report.builders import failed, pictures, row, run, stack, unread
+from tests.report.builders import assessment, failed, pictures, preview, row, run, stack, unread
+from xcorr_app.registration.assessment import Assessment, BeforeAfter
 from xcorr_app.report.html import render_report
 from xcorr_app.report.pictures import Pictures
 from xcorr_app.report.records import FLAG_MEANINGS, RunReport, StackReport
@@ -50,12 +53,15 @@ def full() -> RunReport:
     doubtful = stack(
         "doubtful",
         rows=rows,
-        pictures=pictures(flagged=(1, 3)),
+        pictures=dataclasses.replace(pictures(flagged=(1, 3)), preview=preview()),
         pixel_size=(0.5, 0.5),
         unit="µm",
         notes=("7 pixels were not finite.",),
+        assessment=assessment(closure=0.125),
+        interval=(2.5, "s"),
     )
-    return run(stack("quiet", pictures=pictures()), doubtful, failed("broken", "ends inside page 3"))
+    stacks = stack("quiet", pictures=pictures()), doubtful, failed("broken", "ends inside page 3")
+    return dataclasses.replace(run(*stacks), date="2026-03-04")
 
 
 @pytest.fixture(scope="module")
@@ -72,7 +78,15 @@ def test_everything_is_said(rendered: str) -> None:
         "doubtful",
         "broken",
         "failed: ends inside page 3",
-        "10 frames in 2 stacks processed; 1 stack failed; 1 stack of which most frames could not be trusted; 3 frames",
+        "2026-03-04",
+        "7 of 10 frames in 2 stacks corrected; 1 stack failed; 1 stack of which most frames could not be trusted",
+        "Frames corrected 2 of 5",
+        "Correlation with the mean 0.700 → 0.900",
+        "Crispness of the mean 0.100 → 0.200 2.00 times",
+        "Residual shift (px) 4.000 → 0.050 rms; 7 of 8 frames tried, registered again",
+        "Closure (px) 0.125",
+        "6 of 5 frames, before (left) and after (right)",
+        "2.5 s from frame to frame",
         "3 frames flagged; 1 without a shift; 2 not moved as measured",
         "pixels to add to each frame to land on the reference: rows (dy) down, columns (dx) right",
         "7 pixels were not finite.",
@@ -93,17 +107,25 @@ def test_everything_is_said(rendered: str) -> None:
 
 def test_pictures_charts_and_alternatives(rendered: str) -> None:
     images = Page(rendered).all("img")
-    assert len(images) == 2 * (4 + 6) + 2  # charts and pictures of two stacks, thumbnails of one
+    assert len(images) == 2 * (5 + 6) + 2 + 1  # charts and pictures of two stacks, thumbnails and the movie of one
     assert all(image["alt"] for image in images)
-    assert all(re.match(r"data:image/(png|svg\+xml);base64,", image["src"] or "") for image in images)
+    assert all(re.match(r"data:image/(png|webp|svg\+xml);base64,", image["src"] or "") for image in images)
 
 
 def test_a_stack_that_could_not_be_registered_says_so() -> None:
     rows = tuple(row(frame, flags=("uncertain",), applied_dy=0.0, applied_dx=0.0) for frame in range(3))
-    page = Page(render_report(run(stack(rows=rows, pictures=pictures()))))
+    page = Page(render_report(run(stack(rows=rows, pictures=pictures(), assessment=assessment()))))
+    assert page.text.count("after equals before: no frame was moved") == 3
     assert "Failed: 3 of 3 frames could not be trusted; no frame was moved, so after equals before" in page.text
     assert page.text.count("No frame was moved: after equals before.") == 3
     assert "verdict failed" in [attributes.get("class") for attributes in page.all("p")]
+
+
+def test_a_stack_that_stands_still_is_no_failure() -> None:
+    rows = tuple(row(frame, dy=0.0, dx=0.0) for frame in range(3))
+    page = Page(render_report(run(stack(rows=rows, pictures=pictures(), assessment=assessment()))))
+    assert page.text.count("after equals before: no frame was moved") == 3
+    assert "failed" not in " ".join(element.get("class") or "" for _, element in page.elements)
 
 
 def test_links_lead_to_sections(rendered: str) -> None:
@@ -156,7 +178,46 @@ def test_not_verified_is_said() -> None:
     rows = tuple(row(frame, difference=None, fft_dy=None, fft_dx=None) for frame in range(3))
     page = Page(render_report(run(stack(rows=rows))))
     assert "Not verified: no frame of this stack was compared with the FFT reference." in page.text
-    assert len(page.all("img")) == 3
+    assert len(page.all("img")) == 4
+    assert not page.all("summary")[0].get("class")
+
+
+def test_agreement_is_one_line_that_unfolds_where_it_fails() -> None:
+    for flags, is_open in (((), False), (("disagrees",), True)):
+        rows = (row(0), row(1, flags=flags))
+        folds = Page(render_report(run(stack(rows=rows)))).all("details")
+        assert [fold.get("class") for fold in folds].count("agreement") == 1
+        assert ("open" in folds[0]) == is_open
+
+
+def test_every_frame_is_in_the_page_of_a_short_stack() -> None:
+    rows = (row(0), row(1, sigma_y=0.0625, applied_dx=7.0, flags=("edge",)), *(row(frame) for frame in range(2, 230)))
+    page = Page(render_report(run(stack(rows=rows, interval=(0.5, "s")))))
+    assert "1 0.5 0.500 ± 0.062 −0.250 ± 0.020 0.500, 7.000 0.950 edge" in page.text
+    for words in ("All 230 frames", "Frames 0 to 99", "Frames 100 to 199", "Frames 200 to 229"):
+        assert words in page.text
+    assert {"class": "flagged"} in page.all("tr")
+
+
+@pytest.mark.parametrize("count", [2000, 2001, 9_000])
+def test_the_table_of_a_long_stack_stays_small(count: int) -> None:
+    page = render_report(run(stack(rows=tuple(row(frame, source="cells" * 20) for frame in range(count)))))
+    text = Page(page).text
+    assert "Frames 1900 to 1999" in text
+    assert "Frames 2000" not in text
+    assert (f"{count - 2000:,}".replace(",", " ") + " more frame" in text) == (count > 2000)
+    assert len(page) < 1_500_000
+
+
+def test_a_stack_that_was_not_assessed_has_no_figures() -> None:
+    page = Page(render_report(run(stack())))
+    assert "Residual shift (px)" not in page.text
+    assert "nan" not in Page(render_report(run(stack(assessment=unknown())))).text
+
+
+def unknown() -> Assessment:
+    none = BeforeAfter(math.nan, math.nan)
+    return Assessment(none, none, none, 0, 0, 1.0)
 
 
 def blank(shape: tuple[int, int], frames: int, value: float) -> Pictures:
@@ -178,6 +239,7 @@ EDGES: dict[str, tuple[StackReport, ...]] = {
     "zero tolerance": (stack(tolerance=0.0),),
     "zero window": (stack(max_shift=(0.0, 0.0)),),
     "all failed": (failed("a"), failed("b")),
+    "nothing assessed": (stack(assessment=assessment(crispness=BeforeAfter(0.0, math.nan))),),
 }
 
 

@@ -9,11 +9,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.report.builders import pictures
+from tests.report.builders import pictures, preview
 from xcorr_app.errors import ArgumentError, DamagedFileError, OutputError, ShapeError
-from xcorr_app.report.pictures import Pictures, block_mean
+from xcorr_app.report.pictures import Pictures, block_mean, preview_of
 
-NAMES = [field.name for field in dataclasses.fields(Pictures) if field.name not in {"thumbnails", "reduction"}]
+NAMES = [
+    field.name for field in dataclasses.fields(Pictures) if field.name not in {"thumbnails", "reduction", "preview"}
+]
 
 
 def loop_mean(image: np.ndarray, rows: int, columns: int) -> np.ndarray:
@@ -55,7 +57,7 @@ def test_shrunk_fits_and_keeps_the_physical_size() -> None:
 
 
 def test_file_round_trip_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    original = pictures(flagged=(2, 11)).shrunk(8)
+    original = dataclasses.replace(pictures(flagged=(2, 11)), preview=preview()).shrunk(8)
     original.mean_after[0] = np.nan
     original.save(tmp_path / "first.npz")
     monkeypatch.setattr(time, "time", lambda: 2e9)
@@ -67,6 +69,8 @@ def test_file_round_trip_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert list(back.thumbnails) == [2, 11]
     np.testing.assert_array_equal(back.thumbnails[11], original.thumbnails[11])
     assert back.reduction == original.reduction == 2
+    np.testing.assert_array_equal(back.preview, preview())
+    assert back.preview.dtype == np.uint8
     assert (tmp_path / "first.npz").read_bytes() == (tmp_path / "second.npz").read_bytes()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["first.npz", "second.npz"]
 
@@ -105,3 +109,16 @@ def test_shapes_are_checked(shape: tuple[int, ...]) -> None:
         dataclasses.replace(whole, std_after=np.zeros(shape, np.float32))
     with pytest.raises(ShapeError, match=r"thumbnails\[4\]"):
         dataclasses.replace(whole, thumbnails={4: np.zeros(shape)})
+
+
+def test_a_preview_has_one_grey_scale_and_is_black_where_there_is_no_data() -> None:
+    before = [np.linspace(0, 100, 101, dtype=np.float32).reshape(1, -1) for _ in range(3)]
+    after = [image.copy() for image in before]
+    after[1][0, 50], after[2][0, 100] = np.nan, 1e9
+    grey = preview_of(before, after)
+    assert grey is not None
+    assert grey.shape == (3, 2, 1, 101)
+    assert (grey[:, 0, 0, 0] == 0).all()
+    assert (grey[:, 0, 0, -1] == 255).all()
+    assert (grey[1, 1, 0, 50], grey[2, 1, 0, 100], grey[0, 1, 0, 50]) == (0, 255, 128)
+    assert preview_of([], []) is None

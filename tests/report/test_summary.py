@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 
-from tests.report.builders import failed, row, stack, unread
+from tests.report.builders import assessment, failed, row, stack, unread
+from xcorr_app.registration.assessment import BeforeAfter
 from xcorr_app.report.summary import summarise, verdict
 
 
@@ -46,7 +47,7 @@ def test_a_stack_of_which_more_than_half_could_not_be_trusted_failed() -> None:
     most = summarise(stack(rows=(row(0), *doubted)))
     assert (most.level, most.untrusted, most.unmoved) == ("failed", 3, True)
     words = "3 of 4 frames could not be trusted; no frame was moved, so after equals before"
-    assert most.result == f"failed: {words}, 3 of 4 frames flagged, 3 not moved as measured"
+    assert most.result == f"failed: {words}, 3 of 4 frames flagged"
     level, text = verdict([most, half])
     assert level == "failed"
     assert "1 stack of which most frames could not be trusted" in text
@@ -58,13 +59,13 @@ def test_verdicts() -> None:
     good, doubtful, broken = stack(), stack(rows=(row(0), row(1, flags=("edge",)))), failed()
     blind = stack(rows=(row(0), unread(1)))
     disagreeing = stack(rows=(row(0, flags=("disagrees",)),))
-    sentence = "5 frames in 1 stack processed; no frame flagged; 5 compared with the FFT reference, none beyond"
+    sentence = "5 of 5 frames in 1 stack corrected; no frame flagged; 5 compared with the FFT reference, none beyond"
     level, text = verdict([summarise(good)])
     assert level == "good"
     assert text.startswith(sentence)
     level, text = verdict([summarise(good), summarise(doubtful)])
     assert level == "doubtful"
-    assert "7 frames in 2 stacks processed; 1 frame flagged" in text
+    assert "6 of 7 frames in 2 stacks corrected; 1 frame flagged" in text
     level, text = verdict([summarise(good), summarise(broken)])
     assert level == "failed"
     assert "1 stack failed" in text
@@ -78,3 +79,34 @@ def test_verdicts() -> None:
 def test_a_run_that_was_not_verified_says_so() -> None:
     rows = (row(0, difference=None, fft_dy=None, fft_dx=None),)
     assert "none compared with the FFT reference" in verdict([summarise(stack(rows=rows))])[1]
+
+
+def test_a_run_of_one_stack_says_how_good_it_is() -> None:
+    level, text = verdict([summarise(stack(assessment=assessment()))])
+    assert level == "good"
+    assert "corrected; correlation with the mean 0.700 → 0.900, residual shift 0.050 px; no frame flagged" in text
+    two = verdict([summarise(stack(assessment=assessment()))] * 2)[1]
+    assert "correlation" not in two
+    unknown = assessment(correlation=BeforeAfter(math.nan, math.nan), residual_shift=BeforeAfter(1.0, math.nan))
+    assert "corrected; no frame flagged" in verdict([summarise(stack(assessment=unknown))])[1]
+
+
+def test_what_the_result_says_against_itself_is_a_doubt() -> None:
+    for changes, words in (
+        ({"correlation": BeforeAfter(0.9, 0.8)}, "the frames resemble their mean less than before"),
+        ({"residual_shift": BeforeAfter(9.0, 2.9)}, "frames of the output registered again are off by 2.90 px"),
+        ({"residual_shift": BeforeAfter(0.1, 0.4)}, "frames of the output registered again are off by 0.40 px"),
+    ):
+        summary = summarise(stack(assessment=assessment(**changes)))
+        assert (summary.level, summary.result) == ("doubtful", words)
+        level, text = verdict([summary])
+        assert level == "doubtful"
+        assert "1 stack not better for it; no frame flagged" in text
+    slight = {"correlation": BeforeAfter(0.9, 0.899), "residual_shift": BeforeAfter(9.0, 0.9)}
+    assert summarise(stack(assessment=assessment(**slight))).level == "good"
+
+
+def test_a_rounding_error_is_no_move() -> None:
+    rows = tuple(row(frame, flags=("uncertain",), applied_dy=0.0, applied_dx=1e-6) for frame in range(3))
+    assert stack(rows=rows).unmoved
+    assert not stack(rows=(*rows, row(3, applied_dy=0.0, applied_dx=0.001))).unmoved

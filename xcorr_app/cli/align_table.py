@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -11,6 +13,7 @@ from xcorr_app.batch.align.run import AlignResult
 from xcorr_app.cli.failures import one_line
 from xcorr_app.cli.tables import say
 from xcorr_app.pipeline.run import Plan
+from xcorr_app.registration.assessment import BeforeAfter
 from xcorr_app.report.records import FLAG_MEANINGS, StackReport
 from xcorr_app.report.summary import StackSummary, summarise, verdict
 
@@ -21,19 +24,28 @@ def print_results(console: Console, result: AlignResult) -> None:
     """One line a stack, the reasons of failures, notes, and where the report is."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("stack", overflow="fold", min_width=14)
-    for heading in ("frames", "largest shift", "median score", "flagged", "replaced", "FFT difference"):
+    for heading in ("frames", "corrected", "correlation", "crispness", "residual", "largest shift", "flagged"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("result", no_wrap=True)
     summaries = [summarise(stack) for stack in result.report.stacks]
     for summary in summaries:
+        known = summary.assessment
+        pairs = (
+            ("", "", "")
+            if known is None
+            else (
+                _pair(known.correlation, "{:.3f}"),
+                _pair(known.crispness, "{:.3f}"),
+                _pair(known.residual_shift, "{:.2f}", " px"),
+            )
+        )
         table.add_row(
             Text(one_line(summary.name)),
             str(summary.frames),
+            str(summary.corrected),
+            *pairs,
             _number(summary.largest_shift, "{:.2f} px"),
-            _number(summary.median_score, "{:.4f}"),
             str(summary.flagged),
-            str(summary.replaced),
-            _number(summary.max_difference, "{:.1e} px"),
             Text(summary.level, style=_STYLES[summary.level]),
         )
     console.print(table)
@@ -43,7 +55,7 @@ def print_results(console: Console, result: AlignResult) -> None:
     if result.run.resumed:
         say(console, f"Finished before: {', '.join(result.run.resumed)}")
     level, sentence = verdict(summaries)
-    say(console, sentence, _STYLES[level])
+    say(console, sentence.replace("\N{NO-BREAK SPACE}", " ").replace("→", ">"), _STYLES[level])
     say(console, f"Report: {result.report_path}")
 
 
@@ -98,7 +110,13 @@ def _remarks(stack: StackReport, summary: StackSummary) -> list[str]:
         for flag in row.flags:
             counts[flag] = counts.get(flag, 0) + 1
     flags = [f"{number} x {flag}: {FLAG_MEANINGS.get(flag, '')}" for flag, number in counts.items()]
-    return [*failed, *stack.notes, *flags]
+    return [*failed, *summary.objections, *stack.notes, *flags]
+
+
+def _pair(pair: BeforeAfter, form: str, unit: str = "") -> str:
+    """What it was and what it is; ASCII, since not every terminal has an arrow."""
+    before, after = (form.format(value) if math.isfinite(value) else "?" for value in pair)
+    return f"{before} > {after}{unit}"
 
 
 def _number(value: float | None, form: str) -> str:

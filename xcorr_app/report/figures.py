@@ -1,58 +1,53 @@
-"""The charts of one stack, as SVG.
-
-Drawn through matplotlib's object-oriented interface with its default style, whatever the user's own
-configuration says; the same rows give the same bytes. A chart is None where there is nothing to draw.
-"""
+"""The charts of one stack: the same rows give the same bytes. A chart is None where there is nothing to draw."""
 
 from __future__ import annotations
 
-import io
-import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Literal
 
-import matplotlib.style
+import matplotlib as mpl
 import numpy as np
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
+from matplotlib.colors import ListedColormap
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullLocator
 from numpy.typing import NDArray
 
+from xcorr_app.report.svg import SIZE, svg
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
     from xcorr_app.report.records import FrameRow
 
 Vector = NDArray[np.float64]
 
 _DY, _DX, _FFT, _QUIET = "#0072B2", "#D55E00", "#00724F", "#6b6b6b"  # after Okabe and Ito, told apart by all
-_SIZE = (5.2, 3.4)  # inches
-# Positions of axes in the figure: left, bottom, width, height. Fixed, since laying them out costs as much as drawing.
-_WIDE = (0.15, 0.14, 0.81, 0.76)
-_SQUARE = (0.15, 0.14, 0.76 * _SIZE[1] / _SIZE[0], 0.76)
-_COLOURS = (0.70, 0.2, 0.025, 0.64)
+# Positions of axes in the figure: left, bottom, width, height.
+_BETWEEN = (0.13, 0.14, 0.74, 0.7)
+_SQUARE = (0.15, 0.14, 0.76 * SIZE[1] / SIZE[0], 0.76)
+_COLOURS = (0.80, 0.2, 0.025, 0.64)
 _LEAST_SPAN = 0.5  # pixels; a smaller range of shifts is not blown up to fill the chart
 _MANY = 800  # frames beyond which marks are drawn as pixels, to keep the file small
-_STYLE: dict[str, Any] = {
-    "svg.fonttype": "path",
-    "svg.hashsalt": "xcorr",
-    "font.size": 9.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#555555",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "grid.color": "#e4e4e4",
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-}
-_lock = threading.Lock()  # matplotlib's settings are global; they are ours only inside this lock
 
 
-def trajectory_chart(rows: Sequence[FrameRow], replaced: AbstractSet[int]) -> bytes | None:
+@dataclass(frozen=True)
+class Units:
+    """What a pixel and the step from one frame to the next are, (size, unit); None where unknown or senseless."""
+
+    pixel: tuple[float, str] | None = None
+    interval: tuple[float, str] | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("pixel", "interval"):
+            step = getattr(self, name)
+            if step is not None and not (np.isfinite(step[0]) and step[0] > 0):
+                object.__setattr__(self, name, None)
+
+
+def trajectory_chart(rows: Sequence[FrameRow], replaced: AbstractSet[int], units: Units | None = None) -> bytes | None:
     """Draw the shift of each frame in the plane: columns to the right, rows downwards, as in the image."""
     measured = [row for row in rows if np.isfinite(row.dy) and np.isfinite(row.dx)]
     if not measured:
@@ -67,7 +62,7 @@ def trajectory_chart(rows: Sequence[FrameRow], replaced: AbstractSet[int]) -> by
     def draw(figure: Figure, axes: Axes) -> None:
         many = len(rows) > _MANY
         axes.plot(dx, dy, color="#b5b5b5", linewidth=0.8, zorder=1, rasterized=many)
-        dots = axes.scatter(dx, dy, c=frame, cmap="viridis", s=10 if many else 18, zorder=2, rasterized=many)
+        dots = axes.scatter(dx, dy, c=frame, cmap=_colours_of_frames(), s=10 if many else 18, zorder=2, rasterized=many)
         _ring(axes, ring_dx[~outside], ring_dy[~outside], many)
         if outside.any():
             axes.plot([], [], " ", label=f"{int(outside.sum())} flagged beyond this view")
@@ -79,15 +74,16 @@ def trajectory_chart(rows: Sequence[FrameRow], replaced: AbstractSet[int]) -> by
         axes.set_xlabel("dx (pixels, to the right)")
         axes.set_ylabel("dy (pixels, downwards)")
         axes.set_position(_SQUARE)
+        _second_axis(axes, "y", None if units is None else units.pixel, "dy")
         if len(moved) > 1:
             bar = figure.colorbar(dots, cax=figure.add_axes(_COLOURS), label="frame")
             bar.ax.yaxis.set_major_locator(MaxNLocator(6, integer=True, steps=[1, 2, 5, 10]))
         _legend_above(axes)
 
-    return _svg(draw)
+    return svg(draw)
 
 
-def shift_chart(rows: Sequence[FrameRow], max_shift: tuple[float, float]) -> bytes | None:
+def shift_chart(rows: Sequence[FrameRow], max_shift: tuple[float, float], units: Units | None = None) -> bytes | None:
     """Draw dy and dx against the frame, with the edges of the search window where they are near."""
     frame, dy, dx = (_column(rows, name) for name in ("frame", "dy", "dx"))
     if not np.isfinite(dy).any():
@@ -114,9 +110,13 @@ def shift_chart(rows: Sequence[FrameRow], max_shift: tuple[float, float]) -> byt
         if high - low < _LEAST_SPAN:
             axes.set_ylim((low + high - _LEAST_SPAN) / 2, (low + high + _LEAST_SPAN) / 2)
         axes.set_ylabel("shift (pixels)")
-        _legend_above(axes)
+        if units is not None and (units.pixel or units.interval):
+            axes.set_position(_BETWEEN)
+            _second_axis(axes, "y", units.pixel, "shift")
+            _second_axis(axes, "x", units.interval, "")
+        _legend_above(axes, 1.0 if units is None or units.interval is None else 1.12)
 
-    return _svg(draw)
+    return svg(draw)
 
 
 def score_chart(rows: Sequence[FrameRow]) -> bytes | None:
@@ -138,7 +138,34 @@ def score_chart(rows: Sequence[FrameRow]) -> bytes | None:
         axes.set_ylabel("score at the best shift")
         _legend_above(axes)
 
-    return _svg(draw)
+    return svg(draw)
+
+
+def error_chart(rows: Sequence[FrameRow]) -> bytes | None:
+    """Draw the predicted standard errors against the frame, on a logarithmic scale."""
+    frame, sigma_y, sigma_x = (_column(rows, name) for name in ("frame", "sigma_y", "sigma_x"))
+    known = [values[np.isfinite(values) & (values > 0)] for values in (sigma_y, sigma_x)]
+    if not all(values.size for values in known):
+        return None
+
+    def draw(_: Figure, axes: Axes) -> None:
+        many = len(rows) > _MANY
+        axes.set_yscale("log")
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+        axes.yaxis.set_minor_locator(NullLocator())
+        _line(axes, frame, np.where(sigma_y > 0, sigma_y, np.nan), _DY, "-", "of dy", many)
+        _line(axes, frame, np.where(sigma_x > 0, sigma_x, np.nan), _DX, "--", "of dx", many)
+        uncertain = np.array(["uncertain" in row.flags for row in rows])
+        _ring(axes, frame[uncertain], np.fmax(sigma_y, sigma_x)[uncertain], many)
+        values = np.concatenate(known)
+        # A frame measured against itself has next to no error: it must not flatten the others.
+        low, high = max(float(values.min()), float(np.median(values)) / 30), float(values.max())
+        axes.set_ylim(10 ** np.floor(np.log10(low) - 0.05), 10 ** np.ceil(np.log10(high) + 0.05))
+        _frame_axis(axes, frame)
+        axes.set_ylabel("standard error (pixels)")
+        _legend_above(axes)
+
+    return svg(draw)
 
 
 def agreement_chart(rows: Sequence[FrameRow], tolerance: float) -> bytes | None:
@@ -169,7 +196,12 @@ def agreement_chart(rows: Sequence[FrameRow], tolerance: float) -> bytes | None:
         axes.set_ylabel("difference (pixels)")
         _legend_above(axes)
 
-    return _svg(draw)
+    return svg(draw)
+
+
+def _colours_of_frames() -> ListedColormap:
+    """Viridis without its brightest part, which is hard to see on white, and inverted on black."""
+    return ListedColormap(mpl.colormaps["viridis"](np.linspace(0, 0.85, 256)))
 
 
 def _column(rows: Sequence[FrameRow], name: str) -> Vector:
@@ -230,25 +262,21 @@ def _frame_axis(axes: Axes, frame: Vector) -> None:
     axes.set_xlabel("frame")
 
 
-def _legend_above(axes: Axes) -> None:
-    axes.legend(loc="lower left", bbox_to_anchor=(0.05, 1.0), ncols=4, handlelength=1.6, columnspacing=0.9)
+def _second_axis(axes: Axes, which: Literal["x", "y"], step: tuple[float, str] | None, label: str) -> None:
+    """Repeat an axis at the other side in physical units, where they are known."""
+    if step is None:
+        return
+    size, unit = step
+    both = (lambda value: value * size, lambda value: value / size)
+    if which == "y":
+        other = axes.secondary_yaxis("right", functions=both)
+        other.set_ylabel(f"{label} ({unit})" if label else unit)
+    else:
+        other = axes.secondary_xaxis("top", functions=both)
+        other.set_xlabel(unit, loc="right", labelpad=1)
+    other.spines[:].set_visible(False)
+    other.tick_params(length=2, labelsize=8.5, pad=2)
 
 
-def _svg(draw: Callable[[Figure, Axes], None]) -> bytes:
-    buffer = io.BytesIO()
-    with _own_style():
-        figure = Figure(figsize=_SIZE, dpi=120)  # the resolution of what is drawn as pixels
-        axes = figure.add_axes(_WIDE)
-        axes.ticklabel_format(scilimits=(-3, 5))
-        draw(figure, axes)
-        # The canvas is asked directly, because `savefig` draws everything twice. Neither date nor version is
-        # written: the same rows give the same bytes.
-        canvas: Any = FigureCanvasSVG(figure)
-        canvas.print_svg(buffer, metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
-
-
-@contextmanager
-def _own_style() -> Iterator[None]:
-    with _lock, matplotlib.style.context(["default", _STYLE]):
-        yield
+def _legend_above(axes: Axes, height: float = 1.0) -> None:
+    axes.legend(loc="lower left", bbox_to_anchor=(0.05, height), ncols=4, handlelength=1.6, columnspacing=0.9)

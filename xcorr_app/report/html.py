@@ -6,15 +6,19 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from xcorr_app.report.quality import Figure, figures
 from xcorr_app.report.records import FLAG_MEANINGS, FrameRow, RunReport, StackReport
 from xcorr_app.report.summary import StackSummary, count, grouped, summarise, verdict
 
 if TYPE_CHECKING:
     import jinja2
 
-    from xcorr_app.report.views import Chart, Pair, Thumbnail
+    from xcorr_app.report.views import Chart, Movie, Pair, Thumbnail
 
-TABLE_ROWS = 50  # flagged frames listed in the page; all of them are in shifts.csv
+FLAGGED_ROWS = 50  # flagged frames listed in the page; all of them are in shifts.csv
+TABLE_ROWS = 2000  # frames of a stack that are listed at all
+PAGE_ROWS = 100  # of which so many are folded together
+OPEN_ROWS = 24  # a table of so many is not folded
 THUMBNAILS = 24
 
 
@@ -29,11 +33,25 @@ class StackView:
     pairs: tuple[Pair, ...]
     thumbnails: tuple[Thumbnail, ...]
     flagged: tuple[FrameRow, ...]
+    figures: tuple[Figure, ...] = ()
+    movie: Movie | None = None
+    agreement: Chart | None = None
 
     @property
     def listed(self) -> tuple[FrameRow, ...]:
         """The flagged frames that the page lists."""
-        return self.flagged[:TABLE_ROWS]
+        return self.flagged[:FLAGGED_ROWS]
+
+    @property
+    def pages(self) -> tuple[tuple[FrameRow, ...], ...]:
+        """All frames that the page lists, some at a time."""
+        rows = self.stack.rows[:TABLE_ROWS]
+        return tuple(rows[start : start + PAGE_ROWS] for start in range(0, len(rows), PAGE_ROWS))
+
+    @property
+    def is_short(self) -> bool:
+        """Whether all frames can be listed unfolded."""
+        return len(self.stack.rows) <= OPEN_ROWS
 
     @property
     def meanings(self) -> tuple[tuple[str, str], ...]:
@@ -57,7 +75,7 @@ def render_report(run: RunReport) -> str:
 
 def _stack_view(index: int, stack: StackReport) -> StackView:
     # Charts bring matplotlib, which takes longer to import than small stacks to align: only a report needs it.
-    from xcorr_app.report.views import charts, picture_pairs, thumbnails
+    from xcorr_app.report.views import agreement, charts, picture_pairs, preview, thumbnails
 
     flagged = tuple(row for row in stack.rows if row.flags)
     pictures = None if stack.pictures is None else stack.pictures.shrunk()
@@ -69,6 +87,9 @@ def _stack_view(index: int, stack: StackReport) -> StackView:
         pairs=picture_pairs(stack, pictures) if pictures is not None else (),
         thumbnails=thumbnails(flagged, pictures, THUMBNAILS) if pictures is not None else (),
         flagged=flagged,
+        figures=figures(stack),
+        movie=preview(stack, pictures) if pictures is not None else None,
+        agreement=agreement(stack) if stack.rows else None,
     )
 
 

@@ -12,14 +12,18 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DamagedFileError, ShapeError
 from xcorr_app.io.atomic import atomic_path
+from xcorr_app.report.images import grey_scale
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
 
 FloatImage = NDArray[np.float32]
 
 _NAMES = ("mean_before", "mean_after", "std_before", "std_after", "kymograph_before", "kymograph_after")
 _THUMBNAIL = "thumbnail_"
+PREVIEW_SIDE = 224
+"""Pixels along the longer side of a frame of the preview, at most."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +41,8 @@ class Pictures:
         Small pictures of flagged frames, by frame number.
     reduction : int
         Pixels of the stack along each side of one pixel of the four projections.
+    preview : (N, 2, y, x) uint8 array or None
+        Some frames spread over the stack, before and after, small, on one grey scale; black where there is no data.
     """
 
     mean_before: FloatImage
@@ -47,6 +53,7 @@ class Pictures:
     kymograph_after: FloatImage
     thumbnails: dict[int, NDArray[Any]] = field(default_factory=dict)
     reduction: int = 1
+    preview: NDArray[np.uint8] | None = None
 
     def __post_init__(self) -> None:
         named = {name: getattr(self, name) for name in _NAMES}
@@ -61,16 +68,16 @@ class Pictures:
         Pixels that are not finite are left out of the means. Projections keep their proportions; the two
         sides of a kymograph are reduced apart.
         """
-        factor = _blocks(max(self.mean_before.shape), side)
+        factor = block_side(max(self.mean_before.shape), side)
 
         def projection(image: FloatImage) -> FloatImage:
             return block_mean(image, factor, factor)
 
         def kymograph(image: FloatImage) -> FloatImage:
-            return block_mean(image, _blocks(image.shape[0], side), _blocks(image.shape[1], side))
+            return block_mean(image, block_side(image.shape[0], side), block_side(image.shape[1], side))
 
         def thumbnail(image: NDArray[Any]) -> FloatImage:
-            step = _blocks(max(image.shape), thumbnail_side)
+            step = block_side(max(image.shape), thumbnail_side)
             return block_mean(image, step, step)
 
         return Pictures(
@@ -82,6 +89,7 @@ class Pictures:
             kymograph_after=kymograph(self.kymograph_after),
             thumbnails={frame: thumbnail(image) for frame, image in self.thumbnails.items()},
             reduction=self.reduction * factor,
+            preview=self.preview,
         )
 
     def save(self, path: Path) -> None:
@@ -89,6 +97,8 @@ class Pictures:
         arrays = {name: getattr(self, name) for name in _NAMES}
         arrays |= {f"{_THUMBNAIL}{frame}": self.thumbnails[frame] for frame in sorted(self.thumbnails)}
         arrays["reduction"] = np.asarray(self.reduction)
+        if self.preview is not None:
+            arrays["preview"] = self.preview
         with atomic_path(path) as temporary, temporary.open("wb") as stream:
             np.savez_compressed(stream, allow_pickle=False, **arrays)
 
@@ -99,9 +109,9 @@ class Pictures:
             with path.open("rb") as stream, np.load(stream, allow_pickle=False) as stored:
                 arrays = {name: stored[name] for name in stored.files}
             fixed = {name: arrays.pop(name) for name in _NAMES}
-            reduction = int(arrays.pop("reduction"))
+            reduction, preview = int(arrays.pop("reduction")), arrays.pop("preview", None)
             thumbnails = {int(name.removeprefix(_THUMBNAIL)): image for name, image in arrays.items()}
-            return Pictures(**fixed, thumbnails=thumbnails, reduction=reduction)
+            return Pictures(**fixed, thumbnails=thumbnails, reduction=reduction, preview=preview)
         except (OSError, EOFError, KeyError, TypeError, ValueError, zipfile.BadZipFile, zlib.error) as error:
             raise DamagedFileError(
                 f"{path}: not a file of report pictures ({error}); delete it and run again"
@@ -132,6 +142,18 @@ def block_mean(image: NDArray[Any], rows: int, columns: int) -> FloatImage:
     return mean.astype(np.float32)
 
 
-def _blocks(length: int, limit: int) -> int:
+def preview_of(before: Sequence[NDArray[Any]], after: Sequence[NDArray[Any]]) -> NDArray[np.uint8] | None:
+    """Make a preview of small frames before and after, on one grey scale."""
+    if not before:
+        return None
+    frames = np.stack([np.stack(before), np.stack(after)], axis=1)
+    scale = grey_scale(frames[:, 0])
+    known = np.where(np.isfinite(frames), frames, scale.black).astype(np.float64)
+    share = (np.clip(known, scale.black, scale.white) - scale.black) / (scale.white - scale.black)
+    grey: NDArray[np.uint8] = np.rint(share * 255).astype(np.uint8)
+    return grey
+
+
+def block_side(length: int, limit: int) -> int:
     """Side of the smallest blocks that leave at most `limit` of them along `length` pixels."""
     return -(-length // limit)

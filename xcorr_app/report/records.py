@@ -10,9 +10,13 @@ import math
 from dataclasses import dataclass
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.registration.assessment import Assessment
 from xcorr_app.report.pictures import Pictures
 
 __all__ = ["FLAG_MEANINGS", "FrameRow", "Pictures", "RunReport", "StackReport"]
+
+_UNMOVED = 1e-3
+"""Pixels by which nothing is seen to move."""
 
 FLAG_MEANINGS: dict[str, str] = {
     "edge": "The best shift is on the edge of the search window, or of the shifts that leave enough overlap, so the "
@@ -80,6 +84,11 @@ class FrameRow:
         """It is left out of the written stack."""
         return math.isnan(self.applied_dy)
 
+    @property
+    def is_moved(self) -> bool:
+        """It is moved by more than a rounding error of the table."""
+        return max(abs(self.applied_dy), abs(self.applied_dx)) >= _UNMOVED
+
     def __post_init__(self) -> None:
         for flag in self.flags:
             if not flag.strip() or set(flag) & set("|\r\n"):
@@ -112,6 +121,10 @@ class StackReport:
         Sentences that a reader must know.
     failure : str or None
         Why the whole stack failed; None where it did not.
+    assessment : Assessment or None
+        How good the result is, before and after; None where it was not looked at.
+    interval : tuple of float and str, or None
+        Time, or depth, from one frame to the next and its unit, where the file says so.
     """
 
     name: str
@@ -125,6 +138,8 @@ class StackReport:
     tolerance: float
     notes: tuple[str, ...]
     failure: str | None
+    assessment: Assessment | None = None
+    interval: tuple[float, str] | None = None
 
     @property
     def replaced(self) -> frozenset[int]:
@@ -133,14 +148,15 @@ class StackReport:
 
     @property
     def unmoved(self) -> bool:
-        """Whether no frame is moved at all, so that after is as before."""
-        return all((row.applied_dy, row.applied_dx) == (0.0, 0.0) for row in self.rows)
+        """Whether no frame is moved by as much as a thousandth of a pixel, so that after is as before."""
+        return not any(row.is_moved for row in self.rows)
 
 
 @dataclass(frozen=True)
 class RunReport:
-    """A whole run: a title, the facts of what ran on what as (label, value), and its stacks in order."""
+    """A whole run: a title, the facts of what ran on what as (label, value), its stacks in order, and the date."""
 
     title: str
     facts: tuple[tuple[str, str], ...]
     stacks: tuple[StackReport, ...]
+    date: str = ""

@@ -12,9 +12,17 @@ from xcorr_app.registration.quality import is_trusted
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from xcorr_app.registration.assessment import Assessment
     from xcorr_app.report.records import StackReport
 
 Level = Literal["good", "doubtful", "failed"]
+
+_LARGE_RESIDUAL = 1.0
+"""Pixels that remain after registration beyond which something is wrong with it."""
+_MORE_RESIDUAL = 0.2
+"""Pixels by which the residual shift may be larger than what it was before."""
+_LOWER = 0.005
+"""By how much the correlation with the mean may fall."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +48,8 @@ class StackSummary:
         Largest accepted difference, in pixels.
     failure : str or None
         Why the whole stack failed.
+    assessment : Assessment or None
+        How good the result is.
     """
 
     name: str
@@ -56,6 +66,40 @@ class StackSummary:
     max_difference: float | None
     tolerance: float
     failure: str | None
+    assessment: Assessment | None
+
+    @property
+    def corrected(self) -> int:
+        """How many frames were moved by a shift to trust."""
+        return self.frames - self.untrusted
+
+    @property
+    def quality(self) -> str:
+        """How good the result is, in words; empty where that was not looked at."""
+        known = self.assessment
+        if known is None:
+            return ""
+        if self.unmoved:
+            return "no frame was moved, so after equals before"
+        before, after = known.correlation
+        parts = [f"correlation with the mean {before:.3f} → {after:.3f}"] if math.isfinite(before + after) else []
+        if math.isfinite(known.residual_shift.after):
+            parts.append(f"residual shift {known.residual_shift.after:.3f} px")
+        return ", ".join(parts)
+
+    @property
+    def objections(self) -> tuple[str, ...]:
+        """What the frames themselves say against the result, registered or not."""
+        known = self.assessment
+        if known is None or self.unmoved:
+            return ()
+        found = []
+        if known.correlation.after < known.correlation.before - _LOWER:
+            found.append("the frames resemble their mean less than before")
+        before, after = known.residual_shift
+        if after > _LARGE_RESIDUAL or after > before + _MORE_RESIDUAL:
+            found.append(f"frames of the output registered again are off by {after:.2f} px")
+        return tuple(found)
 
     @property
     def is_untrusted(self) -> bool:
@@ -67,7 +111,7 @@ class StackSummary:
         """How the stack fared: "failed" for no result, none to trust or a disagreement, "doubtful" for other flags."""
         if self.failure is not None or self.disagreeing or self.unmeasured or self.is_untrusted:
             return "failed"
-        return "doubtful" if self.flagged else "good"
+        return "doubtful" if self.flagged or self.objections else "good"
 
     @property
     def result(self) -> str:
@@ -75,12 +119,16 @@ class StackSummary:
         if self.failure is not None:
             return f"failed: {self.failure}"
         parts = [f"failed: {self.distrust}"] if self.is_untrusted else []
-        parts += [f"{grouped(self.flagged)} of {count(self.frames, 'frame')} flagged" if self.flagged else "good"]
+        parts += self.objections
+        if self.flagged:
+            parts.append(f"{grouped(self.flagged)} of {count(self.frames, 'frame')} flagged")
+        elif not parts:
+            parts.append("good")
         if self.unmeasured:
             parts.append(f"{grouped(self.unmeasured)} without a shift")
         if self.disagreeing:
             parts.append(f"{grouped(self.disagreeing)} in disagreement with the FFT reference")
-        if self.replaced:
+        if self.replaced and not self.unmoved:
             parts.append(f"{grouped(self.replaced)} not moved as measured")
         return ", ".join(parts)
 
@@ -111,6 +159,7 @@ def summarise(stack: StackReport) -> StackSummary:
         max_difference=max(_finite(differences), default=None),
         tolerance=stack.tolerance,
         failure=stack.failure,
+        assessment=stack.assessment,
     )
 
 
@@ -121,14 +170,20 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     flagged = sum(summary.flagged for summary in summaries)
     disagreeing = sum(summary.disagreeing for summary in summaries)
     unmeasured = sum(summary.unmeasured for summary in summaries)
-    replaced = sum(summary.replaced for summary in summaries)
+    replaced = sum(summary.replaced for summary in summaries if not summary.unmoved)
     untrusted = sum(summary.is_untrusted for summary in summaries)
     verified = sum(summary.verified for summary in summaries)
-    parts = [f"{count(frames, 'frame')} in {count(len(summaries) - failed, 'stack')} processed"]
+    corrected = sum(summary.corrected for summary in summaries)
+    parts = [f"{grouped(corrected)} of {count(frames, 'frame')} in {count(len(summaries) - failed, 'stack')} corrected"]
+    if len(summaries) == 1 and (quality := summaries[0].quality):
+        parts.append(quality)
+    objected = sum(bool(summary.objections) for summary in summaries)
     if failed:
         parts.append(f"{count(failed, 'stack')} failed")
     if untrusted:
         parts.append(f"{count(untrusted, 'stack')} of which most frames could not be trusted")
+    if objected:
+        parts.append(f"{count(objected, 'stack')} not better for it")
     parts.append(f"{count(flagged, 'frame')} flagged" if flagged else "no frame flagged")
     if unmeasured:
         parts.append(f"{grouped(unmeasured)} without a shift")
@@ -141,7 +196,7 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     else:
         parts.append("none compared with the FFT reference")
     levels = {summary.level for summary in summaries}
-    level: Level = "failed" if "failed" in levels or not summaries else "doubtful" if flagged else "good"
+    level: Level = "failed" if "failed" in levels or not summaries else "doubtful" if "doubtful" in levels else "good"
     return level, "; ".join(parts) + "."
 
 

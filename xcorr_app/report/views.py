@@ -9,9 +9,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xcorr_app.report.figures import agreement_chart, score_chart, shift_chart, trajectory_chart
+from xcorr_app.report.animation import movie
+from xcorr_app.report.figures import (
+    Units,
+    agreement_chart,
+    error_chart,
+    score_chart,
+    shift_chart,
+    trajectory_chart,
+)
 from xcorr_app.report.images import GreyScale, ScaleBar, grey_scale, png, scale_bar
-from xcorr_app.report.summary import count, grouped, summarise
+from xcorr_app.report.summary import StackSummary, count, grouped, summarise
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,6 +29,7 @@ if TYPE_CHECKING:
     from xcorr_app.report.records import FrameRow, Pictures, StackReport
 
 _THINNEST = 30.0  # a picture longer than this many times its width is drawn thicker than it is
+_SAME = " No frame was moved: after equals before."
 _HIGHEST = 26.0  # height on the page that a picture may take, in units of the text's size
 
 
@@ -66,31 +75,33 @@ class Thumbnail:
     picture: Picture
 
 
+@dataclass(frozen=True)
+class Movie:
+    """The preview: before at the left, after at the right."""
+
+    source: str
+    alt: str
+    caption: str
+    max_width: str
+
+
 def charts(stack: StackReport) -> tuple[Chart, ...]:
-    """Draw the four charts of a stack that has rows."""
-    rows, summary = stack.rows, summarise(stack)
+    """Draw the charts of a stack that has rows."""
+    rows, summary, units = stack.rows, summarise(stack), units_of(stack)
     none = "No frame has a measured shift."
     window = f"{stack.max_shift[0]:g} rows and {stack.max_shift[1]:g} columns"
     extent = f"the longest is {summary.largest_shift or 0:.3f} pixels"
-    if summary.verified:
-        agreement = (
-            f"{grouped(summary.verified)} of {count(summary.frames, 'frame')} verified; largest difference "
-            f"{summary.max_difference or 0:.2g} px, tolerance {stack.tolerance:g} px."
-        )
-    else:
-        agreement = "Not verified: no frame of this stack was compared with the FFT reference."
     return (
         _chart(
             "Trajectory",
-            trajectory_chart(rows, stack.replaced),
+            trajectory_chart(rows, frozenset() if summary.is_untrusted else stack.replaced, units),
             f"Trajectory of the shift over {count(summary.frames, 'frame')}; {extent}.",
-            "The shift that each frame needs; the specimen itself moved the opposite way."
-            + (" Frames that were not moved as measured are not joined by the line." if stack.replaced else ""),
+            _trajectory_caption(stack, summary),
             none,
         ),
         _chart(
             "Shift of each frame",
-            shift_chart(rows, stack.max_shift),
+            shift_chart(rows, stack.max_shift, units),
             f"Shift in rows and columns against frame number; {extent}.",
             f"Search window: up to {window} either way."
             + (" Dotted: the shifts applied, where they are not those measured." if stack.replaced else ""),
@@ -104,12 +115,53 @@ def charts(stack: StackReport) -> tuple[Chart, ...]:
             "No frame has a score.",
         ),
         _chart(
-            "Agreement with the FFT reference",
-            agreement_chart(rows, stack.tolerance),
-            f"Difference from the FFT reference against frame number, logarithmic. {agreement}",
-            agreement,
-            agreement,
+            "Standard error of each shift",
+            error_chart(rows),
+            "Predicted standard error of the shift in rows and columns against frame number, logarithmic.",
+            "Predicted from the image itself: what frame and reference do not share.",
+            "No frame has a standard error.",
         ),
+    )
+
+
+def _trajectory_caption(stack: StackReport, summary: StackSummary) -> str:
+    if summary.is_untrusted:
+        return "The shifts as measured, most of which could not be trusted."
+    words = "The shift that each frame needs; the specimen itself moved the opposite way."
+    return words + (" Frames that were not moved as measured are not joined by the line." if stack.replaced else "")
+
+
+def agreement(stack: StackReport) -> Chart:
+    """How the shifts agree with the FFT reference: one line, and the chart behind it."""
+    summary = summarise(stack)
+    if not summary.verified:
+        return Chart("", None, "", "Not verified: no frame of this stack was compared with the FFT reference.")
+    words = (
+        f"{grouped(summary.verified)} of {count(summary.frames, 'frame')} verified by a float64 FFT; largest "
+        f"difference {summary.max_difference or 0:.2g} px, tolerance {stack.tolerance:g} px."
+    )
+    alt = f"Difference from the FFT reference against frame number, logarithmic. {words}"
+    return _chart("", agreement_chart(stack.rows, stack.tolerance), alt, words, words)
+
+
+def units_of(stack: StackReport) -> Units:
+    """What a pixel and an interval are, where the file says so; pixels that are not square have no one size."""
+    square = stack.pixel_size is not None and math.isclose(*stack.pixel_size, rel_tol=1e-3)
+    pixel = (stack.pixel_size[1], stack.unit) if stack.pixel_size is not None and stack.unit and square else None
+    return Units(pixel, stack.interval)
+
+
+def preview(stack: StackReport, pictures: Pictures) -> Movie | None:
+    """Encode the looping movie of a few frames before and after."""
+    if pictures.preview is None or len(pictures.preview) < 2:
+        return None
+    shown = f"{len(pictures.preview)} of {count(len(stack.rows), 'frame')}"
+    height, width = pictures.preview.shape[2:]
+    return Movie(
+        source=_data_address("image/webp", movie(pictures.preview)),
+        alt=f"{stack.name}: looping movie of {shown}, before registration at the left, after at the right",
+        caption=f"{shown}, before (left) and after (right)." + (_SAME if stack.unmoved else ""),
+        max_width=f"{_HIGHEST * 2 * width / height:.2f}em",
     )
 
 
@@ -159,7 +211,7 @@ def _pair(
     if not (np.isfinite(before).all() and np.isfinite(after).all()):
         caption += " Hatched: no data."
     if stack.unmoved:
-        caption += " No frame was moved: after equals before."
+        caption += _SAME
     frames = None
     if time:
         caption = f"Rows in the middle of the frame, one line for each frame, time downwards. {caption}"

@@ -23,7 +23,6 @@ from xcorr_app.io import StackWriter
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.chunks import over_planes
 from xcorr_app.registration.apply import common_area, shift_frames
-from xcorr_app.registration.interpolation import inside
 from xcorr_app.registration.moving_choice import decide_moving
 from xcorr_app.registration.passes import Progress
 
@@ -91,13 +90,13 @@ def move_stack(
         results = over_planes(frames.xp, len(planes), pixels, job, ("move", "moved"), progress, notes)
         for start, before, after, count in results:
             clipped += count
-            for i, position in enumerate(planes[start : start + before.shape[0]]):
-                if _is_shown(frames, position):
-                    number = position[frames.axis.lower()]
-                    rows, columns = (slice(*inside(n, by)) for n, by in zip(frames.shape, shifts[number], strict=True))
-                    projections.add(number, before[i], after[i], (rows, columns))
-                if stream is not None:
-                    stream.write(after[i] if area is None else after[i][area])
+            shown = [i for i in range(before.shape[0]) if _is_shown(frames, planes[start + i])]
+            if shown:
+                part: Any = shown if len(shown) < before.shape[0] else slice(None)
+                projections.add([planes[start + i][along] for i in shown], before[part], after[part])
+            if stream is not None:
+                for image in after:
+                    stream.write(image if area is None else image[area])
     limits = None if frames.xp is np or notes else device_limits(current_device())
     decision = decide_moving(frames.shape, len(planes), metadata.dtype.name, order, limits)
     return Moved(clipped, area, decision, tuple(notes))

@@ -1,87 +1,180 @@
-"""Mean, standard deviation, kymograph and thumbnails of a stack, gathered frame by frame."""
+"""What is gathered of a stack while it is moved, chunk by chunk, on the host or on the device: pictures and sums."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.report.records import Pictures
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.assessment_sums import AssessmentSums, extents_of, shared_area
+from xcorr_app.registration.settings import Roi
+from xcorr_app.registration.translation import working_type
+from xcorr_app.report.pictures import PREVIEW_SIDE, Pictures, block_mean, block_side, preview_of
 
 _BAND = 5
 """Rows in the middle of the frame that a kymograph averages."""
 _MAX_THUMBNAILS = 24
+_PREVIEWED = 24
+"""Frames spread over the stack that the preview plays."""
 
 
 class Projections:
-    """Running sums over frames before and after they are moved, and thumbnails of the first few of those flagged."""
+    """Running sums over frames before and after they are moved, and small pictures of some of them.
 
-    def __init__(self, count: int, shape: tuple[int, int], flagged: list[int]) -> None:
-        self._before, self._after = _Sums(count, shape), _Sums(count, shape)
+    Parameters
+    ----------
+    shape : (int, int)
+        Rows and columns.
+    shifts : (T, 2) array
+        By which the frames are moved: what they cover afterwards.
+    flagged : list of int
+        Frames of which the first few are kept as thumbnails.
+    roi : (slice, slice), optional
+        Part of the frame that is measured.
+    """
+
+    def __init__(
+        self, shape: tuple[int, int], shifts: NDArray[np.float64], flagged: list[int], roi: Roi | None = None
+    ) -> None:
+        self._extents = extents_of(shape, shifts)
+        shared = shared_area(shape, self._extents)
+        self.sums = None if shared is None else AssessmentSums(shared, roi)
+        """For :func:`xcorr_app.registration.assessment.assessment_of`."""
+        middle = shape[0] // 2
+        band = slice(max(0, middle - _BAND // 2), min(shape[0], middle + _BAND // 2 + 1))
+        self._shape, self._band = shape, band
+        self._before, self._after = _Sums(band), _Sums(band)
+        self._numbers: list[int] = []
         self._wanted = frozenset(flagged[:_MAX_THUMBNAILS])
         self._thumbnails: dict[int, NDArray[np.generic]] = {}
+        count = len(shifts)
+        self._previewed = frozenset(np.linspace(0, count - 1, min(count, _PREVIEWED)).round().astype(int).tolist())
+        self._preview: list[tuple[NDArray[Any], NDArray[Any]]] = []
 
-    def add(
-        self, frame: int, before: NDArray[np.generic], after: NDArray[np.generic], covered: tuple[slice, slice]
-    ) -> None:
-        """Take in one frame as it was and as it is written; `covered` is the part that holds moved pixels."""
-        everything = slice(0, before.shape[0]), slice(0, before.shape[1])
-        self._before.add(frame, before, everything)
-        self._after.add(frame, after, covered)
-        if frame in self._wanted:
-            self._thumbnails[frame] = before.copy()
+    def add(self, numbers: Sequence[int], before: Array, after: Array) -> None:
+        """Take in frames (n, Y, X) of these numbers, in the order of the stack, as they were and as they are moved."""
+        xp = array_namespace(before)
+        extents = self._extents[list(numbers)]
+        rows, columns = (
+            xp.asarray(_between(extents[:, 2 * axis : 2 * axis + 2], self._shape[axis])) for axis in (0, 1)
+        )
+        # Values near the limit of float64 may overflow: a picture is for looking at only.
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._before.add(before, None)
+            self._after.add(after, rows[:, :, None] & columns[:, None, :])
+            if self.sums is not None:
+                self.sums.add(before, after)
+        for i, number in enumerate(numbers):
+            if number in self._wanted:
+                self._thumbnails[number] = to_host(before[i]).copy()
+            if number in self._previewed:
+                self._preview.append((_small(before[i]), self._small_after(number, after[i])))
+        self._numbers += numbers
 
     def pictures(self) -> Pictures:
-        """What a report shows, reduced to the size it is shown at."""
-        before, after = self._before, self._after
+        """What a report shows, reduced to the size it is shown at; nothing can be added any more, for memory's sake."""
+        extents = self._extents[self._numbers]
+        whole_band = (extents[:, 0] <= self._band.start) & (extents[:, 1] >= self._band.stop)
+        known = _between(extents[:, 2:], self._shape[1]) & whole_band[:, None]
+        kymograph = np.where(known, self._after.kymograph(), np.float32(np.nan))
+        before = self._before.projections(np.float32(len(self._numbers)))
+        after = self._after.projections(_coverage(self._shape, extents))
         return Pictures(
-            mean_before=before.mean(),
-            mean_after=after.mean(),
-            std_before=before.deviation(),
-            std_after=after.deviation(),
-            kymograph_before=before.kymograph,
-            kymograph_after=after.kymograph,
+            mean_before=before[0],
+            mean_after=after[0],
+            std_before=before[1],
+            std_after=after[1],
+            kymograph_before=self._before.kymograph(),
+            kymograph_after=kymograph,
             thumbnails=self._thumbnails,
+            preview=preview_of([pair[0] for pair in self._preview], [pair[1] for pair in self._preview]),
         ).shrunk()
+
+    def _small_after(self, number: int, image: Array) -> NDArray[Any]:
+        top, bottom, left, right = self._extents[number]
+        shown = np.full(self._shape, np.nan, dtype=np.float32)
+        with np.errstate(over="ignore"):
+            shown[top:bottom, left:right] = to_host(image)[top:bottom, left:right]
+        return _small(shown)
 
 
 class _Sums:
-    """Sums of values, of their squares and of how many there are, pixel by pixel."""
+    """Sums of values and of their squares, pixel by pixel, less a first frame so that float32 is exact enough."""
 
-    def __init__(self, count: int, shape: tuple[int, int]) -> None:
-        self._sum, self._squares = np.zeros(shape), np.zeros(shape)
-        self._number = np.zeros(shape, dtype=np.int32)
-        middle = shape[0] // 2
-        self._band = slice(max(0, middle - _BAND // 2), min(shape[0], middle + _BAND // 2 + 1))
-        self.kymograph = np.full((count, shape[1]), np.nan, dtype=np.float32)
+    def __init__(self, band: slice) -> None:
+        self._band = band
+        self._base: Any = None
+        self._sum: Any = None
+        self._squares: Any = None
+        self._missing: Any = 0
+        self._lines: list[Array] = []
 
-    def add(self, frame: int, image: NDArray[np.generic], covered: tuple[slice, slice]) -> None:
-        values = image[covered].astype(np.float64)
-        if image.dtype.kind == "f":
-            finite = np.isfinite(values)
-            values[~finite] = 0.0
-            self._number[covered] += finite
+    def add(self, frames: Array, mask: Array | None) -> None:
+        """Take in frames; `mask` (n, Y, X) is where they hold moved pixels."""
+        xp = array_namespace(frames)
+        kind = working_type(np.dtype(frames.dtype))
+        if self._base is None:
+            self._base = frames[0].astype(kind)
+            self._sum, self._squares = xp.zeros(self._base.shape), xp.zeros(self._base.shape)
+            if frames.dtype.kind == "f":
+                self._base = xp.where(xp.isfinite(self._base), self._base, 0)
+        if frames.dtype.kind == "f":
+            finite = xp.isfinite(frames)
+            missing = ~finite if mask is None else ~finite & mask
+            self._missing = self._missing + missing.sum(axis=0)
+            values = xp.where(finite, frames - self._base, 0)
         else:
-            self._number[covered] += 1
-        # Values near the limit of float64 may overflow: a picture is for looking at only.
-        with np.errstate(over="ignore", invalid="ignore"):
-            band = image[self._band, covered[1]]
-            if band.size and covered[0].start <= self._band.start and self._band.stop <= covered[0].stop:
-                self.kymograph[frame, covered[1]] = band.mean(axis=0, dtype=np.float64)
-            self._sum[covered] += values
-            np.multiply(values, values, out=values)
-            self._squares[covered] += values
+            values = xp.subtract(frames, self._base, dtype=kind)
+        if mask is not None:
+            values *= mask
+        # Sums along the frames, not products with a matrix of ones: those would take every core for a moment.
+        self._sum += values.sum(axis=0)
+        xp.square(values, out=values)
+        self._squares += values.sum(axis=0)
+        self._lines.append(frames[:, self._band].mean(axis=1, dtype=np.float64).astype(np.float32))
 
-    def mean(self) -> NDArray[np.float32]:
-        """NaN where no frame has a value."""
-        return self._where_any(self._sum / np.maximum(self._number, 1))
+    def kymograph(self) -> NDArray[np.float32]:
+        """One line a frame."""
+        lines: NDArray[np.float32] = np.concatenate([to_host(line) for line in self._lines])
+        return lines
 
-    def deviation(self) -> NDArray[np.float32]:
-        """NaN where no frame has a value."""
-        number = np.maximum(self._number, 1)
+    def projections(self, covered: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
+        """Mean and standard deviation over `covered` frames a pixel; NaN where no frame has a value. Ends the sums."""
+        number = covered if isinstance(self._missing, int) else covered - to_host(self._missing)
+        known = np.maximum(number, 1)
+        base, mean, squares = (to_host(part) for part in (self._base, self._sum, self._squares))
+        self._base = self._sum = self._squares = None
         with np.errstate(over="ignore", invalid="ignore"):
-            variance = self._squares / number - (self._sum / number) ** 2
-            return self._where_any(np.sqrt(np.maximum(variance, 0.0)))
+            mean /= known
+            squares /= known
+            squares -= mean**2
+            deviation = np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares).astype(np.float32)
+            mean += base
+            return (
+                np.where(number > 0, mean.astype(np.float32), np.float32(np.nan)),
+                np.where(number > 0, deviation, np.float32(np.nan)),
+            )
 
-    def _where_any(self, values: NDArray[np.float64]) -> NDArray[np.float32]:
-        with np.errstate(over="ignore", invalid="ignore"):
-            return np.where(self._number > 0, values, np.nan).astype(np.float32)
+
+def _between(limits: NDArray[np.int64], length: int) -> NDArray[np.bool_]:
+    """(n, length) which indices are at or after the first and before the second of `limits` (n, 2)."""
+    index = np.arange(length)
+    return (index >= limits[:, :1]) & (index < limits[:, 1:])
+
+
+def _coverage(shape: tuple[int, int], extents: NDArray[np.int64]) -> NDArray[np.float32]:
+    """How many frames cover each pixel: sums of +-1 at the corners of what each covers."""
+    corners = np.zeros((shape[0] + 1, shape[1] + 1), dtype=np.float32)
+    top, bottom, left, right = extents.T
+    for rows, columns, sign in ((top, left, 1), (bottom, right, 1), (top, right, -1), (bottom, left, -1)):
+        np.add.at(corners, (rows, columns), sign)
+    return corners.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
+
+
+def _small(image: Array) -> NDArray[np.float32]:
+    shown = to_host(image)
+    step = block_side(max(shown.shape), PREVIEW_SIDE)
+    return block_mean(shown, step, step)

@@ -7,6 +7,7 @@ from typing import Any
 
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.pipeline.state import State
+from xcorr_app.registration.assessment import Assessment
 from xcorr_app.report.records import Pictures, StackReport
 from xcorr_app.report.table import parse_shifts_csv
 
@@ -27,6 +28,8 @@ def keep(report: StackReport, out: Path) -> dict[str, Any]:
             "tolerance": report.tolerance,
             "notes": report.notes,
             "pictures": report.pictures is not None,
+            "assessment": None if report.assessment is None else report.assessment.as_record(),
+            "interval": report.interval,
         }
     }
 
@@ -47,6 +50,8 @@ def restore(name: str, record: dict[str, Any], out: Path) -> StackReport | None:
             tolerance=known["tolerance"],
             notes=tuple(known["notes"]),
             failure=None,
+            assessment=None if known["assessment"] is None else Assessment.from_record(known["assessment"]),
+            interval=None if known["interval"] is None else (known["interval"][0], known["interval"][1]),
         )
     except (OSError, ValueError, KeyError, TypeError, DamagedFileError):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -59,7 +60,9 @@ def run_align(
 
     def write_report(outcomes: Sequence[Outcome[StackReport]], versions: dict[str, str]) -> None:
         stacks = tuple(_shown(outcome, plan.options) for outcome in outcomes)
-        reports.append(RunReport(_title(plan), _facts(plan, _engines(plan, outcomes), versions), stacks))
+        # The day alone, so that a run resumed on the same day gives the same bytes.
+        date = datetime.now(UTC).strftime("%Y-%m-%d")
+        reports.append(RunReport(_title(plan), _facts(plan, _engines(plan, outcomes), versions), stacks, date))
         atomic_write_text(path, render_report(reports[0]))
 
     run = run_stacks(

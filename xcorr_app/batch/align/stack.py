@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from xcorr_app.io import SeriesSpec, Source, atomic_write_text, make_folder, sca
 from xcorr_app.io.picked import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
 from xcorr_app.pipeline.run import Stopwatch
+from xcorr_app.registration.assessment import assessment_of
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.passes import Progress
 from xcorr_app.registration.results import ShiftResult
@@ -62,30 +64,38 @@ def align_stack(
         outputs = [folder / "shifts.csv"]
         atomic_write_text(outputs[0], table)
         target = folder / f"{spec.name}_aligned.tif" if options.apply else None
-        projections = Projections(frames.count, frames.shape, [row.frame for row in rows if row.flags])
+        flagged = [row.frame for row in rows if row.flags]
+        projections = Projections(frames.shape, moves, flagged, options.settings.roi)
         with watch.stage("move"):
             moved = move_stack(frames, moves, options, target, result.unreadable, projections, progress)
         if target is not None:
             outputs.append(target)
+        pictures = projections.pictures()
+        with watch.stage("assess"):
+            corrected = float(result.trusted.mean())
+            assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected)
         notes = [*spec.notes, *_notes(frames, result, options), *moved.notes, *_notes_on_moving(rows, options, moved)]
         report = StackReport(
             name=spec.name,
             description=_description(source, frames),
             rows=rows,
-            pictures=projections.pictures(),
-            reference=_described_reference(options, result),
+            pictures=pictures,
+            reference=_described_reference(options, result, frames),
             max_shift=(float(result.window.dy_max), float(result.window.dx_max)),
             pixel_size=source.metadata.pixel_size,
             unit=source.metadata.unit,
             tolerance=options.settings.tolerance,
             notes=tuple(notes),
             failure=None,
+            assessment=assessment,
+            interval=_interval(source, axis),
         )
     facts = {
         "seconds": watch.seconds,
         "frames": frames.count,
         "engine": result.engine,
         "reference": report.reference,
+        "assessment": assessment.as_record(),
         "clipped_pixels": moved.clipped,
         "moving": moved.decision.as_record(),
         "non_finite_pixels": int(result.non_finite.sum()),
@@ -155,8 +165,21 @@ def _description(source: Source, frames: SourceFrames) -> str:
     return ", ".join([*parts, str(source.metadata.dtype)])
 
 
-def _described_reference(options: AlignOptions, result: ShiftResult) -> str:
-    return f"file {options.reference.name}" if isinstance(options.reference, Path) else result.reference
+def _described_reference(options: AlignOptions, result: ShiftResult, frames: SourceFrames) -> str:
+    if isinstance(options.reference, Path):
+        return f"file {options.reference.name}"
+    single = re.fullmatch(r".*frame \((\d+)\)", result.reference)
+    if single is None:
+        return result.reference
+    name, page = frames.origin(int(single[1]))
+    return f"{result.reference}, page {page} of {name}"
+
+
+def _interval(source: Source, axis: str) -> tuple[float, str] | None:
+    """Time or depth from one frame to the next, where the file says so."""
+    known = source.metadata
+    step, unit = (known.time_increment, known.time_unit) if axis == "T" else (known.z_step, known.z_unit)
+    return (step, unit) if step and unit and 0 < step < np.inf else None
 
 
 def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> Iterator[str]:
@@ -182,7 +205,7 @@ def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Mov
     if not options.apply:
         return
     if replaced := [row for row in rows if not row.as_measured]:
-        moves = any(row.applied_dy or row.applied_dx for row in replaced)
+        moves = any(row.is_moved for row in replaced)
         kept = runs_of([row.frame for row in rows if not row.is_dropped])
         became = _BECAME[options.doubtful].format(kept=kept) if moves else "left in place"
         yield f"{count(len(replaced), 'frame')} without a shift to trust: {became} (--doubtful {options.doubtful})."

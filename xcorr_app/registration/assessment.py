@@ -1,0 +1,215 @@
+"""How good a registration is: what can be said of a stack before and after it."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import asdict, dataclass, replace
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.runtime.placement import on_device_of
+from xcorr_app.registration.assessment_sums import AssessmentSums, shared_area
+from xcorr_app.registration.estimate import estimate_from
+from xcorr_app.registration.frames import ArrayFrames
+from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.settings import Settings
+
+
+class BeforeAfter(NamedTuple):
+    """The same number before and after registration; NaN where it is not known."""
+
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Assessment:
+    """Quality of a registration, as :func:`xcorr_app.assess` and ``xcorr align`` find it."""
+
+    correlation: BeforeAfter
+    """Correlation of the frames with the mean of the others, over all pixels of all frames, in [-1, 1]."""
+    crispness: BeforeAfter
+    """Root mean squared gradient of the mean image, in standard deviations of a frame before, per pixel; no noise."""
+    residual_shift: BeforeAfter
+    """Root mean squared length, in pixels, of the shifts of a few frames registered against the mean after."""
+    registered_again: int
+    """How many frames that is: those of the sample whose shift could be trusted."""
+    sampled: int
+    """How many frames of the stack were tried."""
+    corrected: float
+    """Share of the frames, in [0, 1], that were moved by a shift to trust."""
+    closure: float | None = None
+    """Root mean squared error of closure in pixels, where the shifts form loops; None where they do not."""
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for JSON; None in place of NaN."""
+        record = asdict(self)
+        for name in _PAIRS:
+            pair = getattr(self, name)
+            record[name] = {side: value if math.isfinite(value) else None for side, value in pair._asdict().items()}
+        return record
+
+    @staticmethod
+    def from_record(record: dict[str, Any]) -> Assessment:
+        """Make it again from what `as_record` gave."""
+        known = dict(record)
+        for name in _PAIRS:
+            pair = known[name]
+            known[name] = BeforeAfter(*(math.nan if pair[side] is None else pair[side] for side in BeforeAfter._fields))
+        return Assessment(**known)
+
+
+_PAIRS = ("correlation", "crispness", "residual_shift")
+_UNKNOWN = BeforeAfter(math.nan, math.nan)
+
+
+def assess(before: Array, after: Array, result: ShiftResult | None = None) -> Assessment:
+    """Say how good a registration is, from the stack before and after it.
+
+    Only the part that every frame covers after registration is looked at, on both sides; where that is less than a
+    quarter of the frame, the part that most of them cover. What a frame does not cover is recognised as rows and
+    columns at its edges that have one value throughout, or none. Frames are standardised, so that bright ones count no
+    more than dark ones; flat frames do not count.
+
+    Parameters
+    ----------
+    before, after : ndarray, shape (T, Y, X)
+        NumPy or CuPy, both alike; integers or floating point. NaN and infinite pixels count as their frame's mean.
+    result : ShiftResult, optional
+        Says which frames were moved by a shift to trust. Without it, each frame that differs counts as corrected.
+
+    Returns
+    -------
+    Assessment
+        ``correlation``: of the frames with the mean of the others, over all pixels of all frames: sum over frames of
+        <z, m> / sqrt(sum <z, z> sum <m, m>), z the standardised frame and m the mean of all others. Interpolation
+        smooths noise and so raises it by itself. ``crispness``: root of the mean squared gradient of the mean image, in
+        standard deviations of a frame before, per pixel; the product of the gradients of the means of even and odd
+        frames, to which noise does not contribute. ``residual_shift``: up to 8 frames spread over the stack are
+        registered against the mean of the frames of the other parity after registration; root mean squared length of
+        their shifts in pixels, before (about their mean) and after. NaN where fewer than half of them have a shift to
+        trust.
+
+    Raises
+    ------
+    ShapeError, DataTypeError
+        If the two are not stacks (T, Y, X) of real numbers, of one shape and one kind of array.
+
+    References
+    ----------
+    Crispness and correlation with the mean as measures of registration: Pnevmatikakis and Giovannucci 2017,
+    doi 10.1016/j.jneumeth.2017.07.031.
+
+    Examples
+    --------
+    >>> import numpy as np, xcorr_app as xc
+    >>> from scipy.ndimage import gaussian_filter
+    >>> scene = gaussian_filter(np.random.default_rng(0).normal(size=(140, 140)), 2)
+    >>> stack = np.stack([scene[10 + t : 110 + t, 20 - t : 120 - t] for t in range(10)])
+    >>> result = xc.estimate_shifts(stack, max_shift=16)
+    >>> quality = xc.assess(stack, xc.apply_shifts(stack, result.applied()), result)
+    >>> [round(value, 2) + 0.0 for value in (*quality.correlation, *quality.residual_shift, quality.corrected)]
+    [0.52, 1.0, 4.18, 0.0, 1.0]
+    """
+    xp = array_namespace(before)
+    if array_namespace(after) is not xp:
+        raise DataTypeError("before and after are arrays of different libraries: copy one of them")
+    frames, moved = ArrayFrames(before), ArrayFrames(after)
+    if before.shape != after.shape:
+        raise ShapeError(f"before has shape {before.shape}, after has {after.shape}: they must be of one shape")
+    with on_device_of(before, after):
+        walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np)
+        starts = range(0, frames.count, walk.images_at_once)
+        chunks = [slice(start, start + walk.images_at_once) for start in starts]
+        if result is not None:
+            corrected = float(result.trusted.mean())
+        else:
+            differ = [to_host((before[part] != after[part]).any(axis=(1, 2))) for part in chunks]
+            corrected = float(np.concatenate(differ).mean())
+        extents = np.concatenate([_extents(before[part], after[part]) for part in chunks])
+        shared = shared_area(frames.shape, extents)
+        sums = None if shared is None else AssessmentSums(shared)
+        for part in chunks:
+            if sums is not None:
+                sums.add(before[part], after[part])
+        return assessment_of(sums, Settings(), moved.shape, corrected)
+
+
+def assessment_of(
+    sums: AssessmentSums | None,
+    settings: Settings,
+    shape: tuple[int, int],
+    corrected: float,
+    closure: float | None = None,
+) -> Assessment:
+    """Assessment from sums over all frames of a `shape`, None where the frames have no part in common.
+
+    The kept frames are registered again as `settings` say, within the same window of shifts.
+    """
+    if sums is None:
+        return Assessment(_UNKNOWN, _UNKNOWN, _UNKNOWN, 0, 0, corrected, closure)
+    residual, registered = _residual_shift(sums, settings, shape)
+    return Assessment(
+        correlation=BeforeAfter(*sums.correlation()),
+        crispness=BeforeAfter(*sums.crispness()),
+        residual_shift=residual,
+        registered_again=registered,
+        sampled=int(sums.kept.size),
+        corrected=corrected,
+        closure=closure,
+    )
+
+
+def _residual_shift(sums: AssessmentSums, settings: Settings, shape: tuple[int, int]) -> tuple[BeforeAfter, int]:
+    """Root mean squared shift of the kept frames before and after, and how many of the latter are to be trusted."""
+    window = settings.window(shape)
+    again = replace(
+        settings,
+        max_shift=(float(window.dy_max), float(window.dx_max)),
+        normalization="zncc",
+        subpixel="gaussian",
+        roi=None,
+        engine="auto",
+        kernel_options=None,
+    )
+    found: tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]] = ([], [])
+    for parity in range(2):
+        pair = sums.to_register(parity)
+        if pair is not None:
+            frames, reference = pair
+            result = estimate_from(ArrayFrames(frames), reference, again, xp=array_namespace(frames))
+            shifts = np.where(result.trusted[:, None], result.shifts, np.nan)
+            for side, part in zip(found, np.split(shifts, 2), strict=True):
+                side.append(part)
+    if not found[0]:
+        return _UNKNOWN, 0
+    before, after = (np.concatenate(side) for side in found)
+    known = [side[np.isfinite(side).all(axis=1)] for side in (before, after)]
+    lengths = [
+        float(np.sqrt((shifts**2).sum(axis=1).mean())) if 2 * len(shifts) >= len(before) else math.nan
+        for shifts in (known[0] - (known[0].mean(axis=0) if len(known[0]) else 0.0), known[1])
+    ]
+    return BeforeAfter(*lengths), len(known[1])
+
+
+def _extents(before: Array, after: Array) -> NDArray[np.int64]:
+    """(n, 4) first row, stop, first column, stop of what frames cover: all but edges constant after, not before."""
+    limits = []
+    for axis in (2, 1):
+        bare = to_host(_constant(after, axis) & ~_constant(before, axis))
+        length = bare.shape[1]
+        first = np.where(bare.all(axis=1), length, np.argmin(bare, axis=1))
+        last = np.argmin(bare[:, ::-1], axis=1)
+        limits += [first, np.where(first == length, length, length - last)]
+    return np.stack(limits, axis=1).astype(np.int64)
+
+
+def _constant(frames: Array, axis: int) -> Array:
+    """Rows (axis 2) or columns (axis 1) that have one value throughout, or none that is finite."""
+    same = (frames == (frames[:, :, :1] if axis == 2 else frames[:, :1, :])).all(axis=axis)
+    return same | ~array_namespace(frames).isfinite(frames).any(axis=axis) if frames.dtype.kind == "f" else same

@@ -1,0 +1,214 @@
+"""Running sums over frames before and after they are moved, from which the quality of a registration follows.
+
+Every frame is seen once. With S the sum of M standardised frames z (less their mean, over their standard deviation, so
+that each counts alike whatever its brightness) over N pixels, and q = |S|^2 / N, the mean of the others at frame t is
+(S - z_t) / (M - 1), and over all t
+
+    sum <z_t, S - z_t> = N (q - M),    sum |S - z_t|^2 = N ((M - 2) q + M),    sum |z_t|^2 = N M.
+
+So the correlation of the frames with the mean of the others, over all pixels of all frames, needs no second look at
+any of them. For the crispness of the mean, frames are taken over their standard deviation *before* on both sides, so
+that the noise which interpolation smooths away does not pass for contrast, and even and odd frames are summed apart:
+their noise is independent, so the product of the gradients of the two means is free of it.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.interpolation import inside
+from xcorr_app.registration.translation import working_type
+
+_LEFT_OUT = (0.0, 0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5)
+"""Shares of the frames at each extreme that are left out, tried in turn, until the rest have enough in common."""
+_ENOUGH = 0.25
+"""Share of the frame's rows times columns that is enough."""
+_FLAT = 1e-12
+"""Variance over squared mean below which there is nothing but rounding in a frame."""
+_KEPT = 8
+"""Frames spread over the stack that are kept, to be registered again."""
+_KEPT_SIDE = 768
+"""Rows and columns of their middle that are kept at most."""
+_EVERY = 16
+"""Rows and columns between those that a frame's mean is first estimated from."""
+
+Area = tuple[slice, slice]
+
+
+@dataclass(frozen=True)
+class Shared:
+    """The part of the picture that is looked at, and the frames (T,) that have data in all of it after moving."""
+
+    area: Area
+    members: NDArray[np.bool_]
+
+
+def extents_of(shape: tuple[int, int], shifts: NDArray[np.float64]) -> NDArray[np.int64]:
+    """(T, 4) first row, stop, first column, stop of what each frame covers once it is moved by shifts (T, 2)."""
+    covered = [(*inside(shape[0], dy), *inside(shape[1], dx)) for dy, dx in shifts.tolist()]
+    return np.array(covered, dtype=np.int64).reshape(-1, 4)
+
+
+def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> Shared | None:
+    """Largest part that all frames cover, or where that is less than a quarter of the frame, most; None if even not so.
+
+    Where a stack drifts by more than its frames are long, no pixel is seen throughout.
+    """
+    for share in _LEFT_OUT:
+        rank = min(len(extents) - 1, math.floor(share * len(extents)))
+        ordered = np.sort(extents, axis=0)
+        top, left = ordered[-1 - rank, [0, 2]].tolist()
+        bottom, right = ordered[rank, [1, 3]].tolist()
+        height, width = bottom - top, right - left
+        if min(height, width) > 1 and height * width >= _ENOUGH * shape[0] * shape[1]:
+            inside_all = extents <= (top, shape[0], left, shape[1])
+            inside_all &= extents >= (0, bottom, 0, right)
+            members = np.array(inside_all.all(axis=1))
+            return Shared((slice(top, bottom), slice(left, right)), members) if members.sum() > 1 else None
+    return None
+
+
+@dataclass
+class _Side:
+    """Sums of one side, before or after, over frames less their mean."""
+
+    total: Any = None
+    """(N,) sum of the frames over their own standard deviation."""
+    sums: Any = None
+    """(2, N) sum of the even and of the odd frames over their standard deviation before."""
+    numbers: Any = 0.0
+    """(2,) how many there are."""
+    kept: list[Array] = field(default_factory=list)
+
+    def correlation(self) -> float:
+        """Correlation of the frames with the mean of the others."""
+        count = float(self.numbers.sum())
+        if count < 2:
+            return math.nan
+        total = self.sums[0] + self.sums[1] if self.total is None else self.total
+        total = total.astype(np.float64)
+        total -= total.mean()
+        q = float(total @ total) / total.size
+        rest = (count - 2) * q + count
+        return (q - count) / math.sqrt(count * rest) if rest > 0 else math.nan
+
+    def add(self, values: Array, weights: Array, own: Array | None) -> None:
+        """Take in frames (n, N) with `weights` (2, n) of even and odd ones, and with their `own` (n,) if other."""
+        xp = array_namespace(values)
+        if self.sums is None:
+            self.sums = xp.zeros((2, values.shape[1]), dtype=values.dtype)
+            self.total = None if own is None else xp.zeros(values.shape[1], dtype=values.dtype)
+        targets = [(self.sums[0], weights[0]), (self.sums[1], weights[1])]
+        for target, part in targets if own is None else [*targets, (self.total, own)]:
+            target += xp.einsum("n,np->p", part.astype(values.dtype), values)
+        self.numbers = self.numbers + (weights > 0).sum(axis=1)
+
+    def crispness(self, shape: tuple[int, int]) -> float:
+        """Root of the gradient energy of the mean of all frames, a pixel, without what noise adds."""
+        numbers = [float(number) for number in self.numbers]
+        if min(numbers) < 1:
+            return math.nan
+        xp = array_namespace(self.sums)
+        even, odd = (xp.gradient((self.sums[i] / numbers[i]).reshape(shape)) for i in range(2))
+        energy = sum(float((even[axis] * odd[axis]).mean()) for axis in range(2))
+        return math.sqrt(max(energy, 0.0))
+
+
+class AssessmentSums:
+    """Takes in the frames of a stack in order, chunk by chunk, NumPy or CuPy, as they were and as they are moved.
+
+    Parameters
+    ----------
+    shared : Shared
+        What is looked at: see `shared_area`.
+    roi : (slice, slice), optional
+        Part of the frame that the kept frames are cut to.
+    """
+
+    def __init__(self, shared: Shared, roi: Area | None = None) -> None:
+        self._shared, self._seen = shared, 0
+        self._before, self._after = _Side(), _Side()
+        members = np.flatnonzero(shared.members)
+        picks = np.linspace(0, members.size - 1, min(_KEPT, members.size)).round().astype(int)
+        self.kept = members[np.unique(picks)]
+        """Numbers of the frames that are kept."""
+        self._crop = tuple(_middle(*sides) for sides in zip(shared.area, roi or (None, None), strict=True))
+
+    def add(self, before: Array, after: Array) -> None:
+        """Take in the next frames (n, Y, X), before and after they are moved; no loop over frames."""
+        start, stop = self._seen, self._seen + int(before.shape[0])
+        self._seen = stop
+        sides = self._before, self._after
+        parts = [frames[(slice(None), *self._shared.area)] for frames in (before, after)]
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            (values, variance), (values_after, variance_after) = map(_centred, parts)
+            xp = array_namespace(values)
+            counted = (variance > 0) & (variance_after > 0) & xp.asarray(self._shared.members[start:stop])
+            own, own_after = (xp.where(counted, 1 / xp.sqrt(power), 0.0) for power in (variance, variance_after))
+            even = xp.arange(start, stop) % 2 == 0
+            weights = xp.where(xp.stack([even, ~even]), own, 0.0)
+            self._before.add(values, weights, None)
+            self._after.add(values_after, weights, own_after)
+        kept = self.kept[(self.kept >= start) & (self.kept < stop)] - start
+        for side, frames in zip(sides, (before, after), strict=True):
+            side.kept += [frames[(int(i), *self._crop)].copy() for i in kept]
+
+    def correlation(self) -> tuple[float, float]:
+        """Correlation of the frames with the mean of the others, before and after."""
+        return self._before.correlation(), self._after.correlation()
+
+    def crispness(self) -> tuple[float, float]:
+        """Root of the mean squared gradient of the mean of all frames, before and after."""
+        rows, columns = self._shared.area
+        shape = (rows.stop - rows.start, columns.stop - columns.start)
+        return self._before.crispness(shape), self._after.crispness(shape)
+
+    def to_register(self, parity: int) -> tuple[Array, Array] | None:
+        """Kept even (0) or odd (1) frames, before then after (2k, y, x), and the mean of the others' parity after."""
+        own = [i for i, number in enumerate(self.kept) if number % 2 == parity]
+        if not own or float(self._after.numbers[1 - parity]) < 1:
+            return None
+        xp = array_namespace(self._after.sums)
+        rows, columns = self._shared.area
+        mean = self._after.sums[1 - parity].reshape(rows.stop - rows.start, columns.stop - columns.start)
+        inner = tuple(
+            slice(crop.start - part.start, crop.stop - part.start)
+            for crop, part in zip(self._crop, self._shared.area, strict=True)
+        )
+        return xp.stack([side.kept[i] for side in (self._before, self._after) for i in own]), mean[inner]
+
+
+def _centred(frames: Array) -> tuple[Array, Array]:
+    """Frames (n, N) less about their mean, and their variance (n,): 0 where they are flat or it is not finite."""
+    xp = array_namespace(frames)
+    kind = working_type(np.dtype(frames.dtype))
+    some = frames[:, ::_EVERY, ::_EVERY].astype(np.float64)
+    if frames.dtype.kind == "f":
+        finite, known = xp.isfinite(frames), xp.isfinite(some)
+        mean = xp.where(known, some, 0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
+        values = xp.where(finite, frames - mean[:, None, None].astype(kind), 0)
+    else:
+        mean = some.mean(axis=(1, 2))
+        values = xp.subtract(frames, mean[:, None, None].astype(kind), dtype=kind)
+    values = values.reshape(values.shape[0], -1)
+    squares = xp.einsum("np,np->n", values, values).astype(np.float64)
+    rest = xp.einsum("np->n", values).astype(np.float64) / values.shape[1]
+    variance = squares / values.shape[1] - rest**2
+    has_contrast = (variance > _FLAT * (mean + rest) ** 2) & xp.isfinite(variance)
+    return values, xp.where(has_contrast, variance, 0.0)
+
+
+def _middle(part: slice, roi: slice | None) -> slice:
+    """Middle of `part`, and of what `roi` has in common with it, if that is anything."""
+    start, stop = part.start, part.stop
+    if roi is not None:
+        first, last = max(start, roi.start or 0), min(stop, stop if roi.stop is None else roi.stop)
+        start, stop = (first, last) if last - first > 1 else (start, stop)
+    surplus = max(0, stop - start - _KEPT_SIDE)
+    return slice(start + surplus // 2, stop - (surplus - surplus // 2))

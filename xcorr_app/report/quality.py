@@ -1,0 +1,70 @@
+"""How good the result is, in the few figures that a stack's section of the report begins with."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from xcorr_app.report.summary import count, grouped, summarise
+
+if TYPE_CHECKING:
+    from xcorr_app.registration.assessment import BeforeAfter
+    from xcorr_app.report.records import StackReport
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One number of how good the result is, in words: its name, what it was, what it is, and what that means."""
+
+    name: str
+    before: str
+    after: str
+    remark: str
+    level: str = ""
+
+
+def figures(stack: StackReport) -> tuple[Figure, ...]:
+    """How good the result is, before and after; empty where that was not looked at."""
+    known, summary = stack.assessment, summarise(stack)
+    if known is None:
+        return ()
+    same, level = stack.unmoved, "failed" if summary.is_untrusted else ""
+    corrected = Figure(
+        "Frames corrected",
+        "",
+        f"{grouped(summary.corrected)} of {grouped(summary.frames)}",
+        f"{100 * summary.corrected / max(summary.frames, 1):.0f} % were moved by a shift to trust",
+        "failed" if summary.is_untrusted else "good" if summary.corrected == summary.frames else "doubtful",
+    )
+    ratio = known.crispness.after / known.crispness.before if known.crispness.before > 0 else math.nan
+    shown = [
+        corrected,
+        _figure(
+            "Correlation with the mean", known.correlation, 3, "of each frame with the mean of the others", same, level
+        ),
+        _figure(
+            "Crispness of the mean",
+            known.crispness,
+            3,
+            f"{ratio:.2f} times; gradient energy, without noise" if math.isfinite(ratio) else "gradient energy",
+            same,
+            level,
+        ),
+    ]
+    residual = known.residual_shift
+    if math.isnan(residual.after):
+        remark = f"could not be measured on {count(known.sampled, 'frame')}"
+    else:
+        remark = f"rms; {known.registered_again} of {known.sampled} frames tried, registered again"
+    shown.append(_figure("Residual shift (px)", residual, 3, remark, same, level))
+    if known.closure is not None:
+        shown.append(Figure("Closure (px)", "", f"{known.closure:.3f}", "rms error of sums of shifts around loops"))
+    return tuple(shown)
+
+
+def _figure(name: str, pair: BeforeAfter, places: int, remark: str, same: bool, level: str) -> Figure:
+    before, after = (f"{value:.{places}f}" if math.isfinite(value) else "–" for value in pair)
+    if same:
+        return Figure(name, "", after, "after equals before: no frame was moved", level)
+    return Figure(name, before.replace("-", "−"), after.replace("-", "−"), remark)
