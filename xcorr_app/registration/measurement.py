@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from xcorr_app.correlation.engines import choose_engine, limits_of
-from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.plane_peaks import lacks_neighbours
-from xcorr_app.correlation.weighting import LAGS, weighting_kernel
+from xcorr_app.correlation.weighting import LAGS, WEIGHED_FRAMES, autocorrelations, weighting_kernel
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.arrays import Array, to_host
@@ -52,8 +51,12 @@ class Measured:
     unreadable: NDArray[np.bool_]
     non_finite: NDArray[np.int64]
     reasons: dict[int, str]
-    steps: bool = False
-    """Shifts are sums of steps from frame to frame: a doubtful step makes all later shifts doubtful."""
+    follows: NDArray[np.intp] | None = None
+    """(T,) frame from which each shift is a step; a doubtful step makes all that follow doubtful."""
+    broken: NDArray[np.bool_] | None = None
+    """(T,) frames that nothing to be trusted joins with the first."""
+    closure: NDArray[np.float64] | None = None
+    """(T,) pixels by which measurements of a frame contradict each other, NaN where there are none."""
 
     @classmethod
     def empty(cls, count: int) -> Measured:
@@ -88,11 +91,17 @@ class Measured:
                 quality.NON_FINITE: self.non_finite > 0,
                 quality.DISAGREES: (difference > settings.tolerance) | self.definition_disagrees,
             }
-        if self.steps:
+        if self.follows is not None:
             doubtful = np.any([column for word, column in words.items() if word in quality.DOUBTFUL], axis=0)
-            before = np.concatenate([[False], np.logical_or.accumulate(doubtful)[:-1]])
-            words[quality.INHERITED] = before & known
+            words[quality.INHERITED] = _inherited(doubtful, self.follows) & known
+        if self.broken is not None:
+            words[quality.INHERITED] = self.broken & known
         return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(known.size))
+
+    def trusted(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,) whether a frame has a shift and nothing speaks against it."""
+        good = np.array([quality.is_trusted(flags) for flags in self.flags(settings)], dtype=bool)
+        return good & np.isfinite(self.shifts).all(axis=1)
 
 
 class Measurement:
@@ -190,16 +199,25 @@ class Measurement:
         return Matcher(self._shape, self.window, settings, dtype, engine, kernel, self._xp)
 
     def _weighting(self, reference: Reference) -> NDArray[np.float64] | None:
-        """Weighting of frequencies for the whole stack, from its first usable frame and what that is compared with."""
+        """Weighting of frequencies for the whole stack, from a few frames spread over it and what they are compared with."""
         if self._settings.weighting == "none" or self._settings.normalization != "zncc" or min(self._shape) <= 2 * LAGS:
             return None
-        for number in range(self._frames.count):
+        found: list[list[NDArray[np.float64]]] = [[], []]
+        for number in _spread(self._frames.count, WEIGHED_FRAMES):
             prepared = prepare(self._frames.read(number, number + 1), self._settings)
             if prepared.usable[0]:
-                images = [reference.images(number, prepared)[0], prepared.frames[0]]
-                left, right = (to_host(cross_correlate(im, im, max_shift=LAGS)).astype(np.float64) for im in images)
-                return weighting_kernel(left, right)
-        return None
+                found[1].append(autocorrelations(prepared.frames)[0])
+                if not (found[0] and isinstance(reference, FixedImage)):
+                    found[0].append(autocorrelations(reference.images(number, prepared)[:1])[0])
+        if not found[1]:
+            return None
+        left, right = (np.median(each, axis=0) for each in found)
+        return weighting_kernel(left, right, left_is_white=reference.is_stored)
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Numbers of up to so many frames spread evenly over the stack."""
+    return [int(number) for number in np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))]
 
 
 def _verify(
@@ -222,6 +240,15 @@ def _verify(
     error = np.where(known & np.isfinite(around), np.abs(scores - around), np.where(needed, np.inf, 0.0))
     no_shift = np.isfinite(result.exact.shift).all(axis=1) & ~np.isfinite(match.shift[result.checked]).all(axis=1)
     result.disagrees = (error.max(axis=(1, 2)) > SCORE_TOLERANCE) | no_shift
+
+
+def _inherited(doubtful: NDArray[np.bool_], follows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """(T,) whether any step that leads to a frame, its own aside, is doubtful."""
+    inherited = np.zeros_like(doubtful)
+    for frame, start in enumerate(follows):
+        if 0 <= start < frame:
+            inherited[frame] = doubtful[start] or inherited[start]
+    return inherited
 
 
 @dataclass
