@@ -99,6 +99,41 @@ def prefer(peaks: Peaks, planes: Array, elements: NDArray[np.integer]) -> Peaks:
     return replace(peaks, row=row, column=column, value=xp.where(tied, there, peaks.value))
 
 
+def prefer_smallest(peaks: Peaks, planes: Array, search: tuple[slice, slice], zero: tuple[int, int]) -> Peaks:
+    """Move peaks to the element nearest to shift zero among those as high, up to rounding: on a lattice many are.
+
+    Parameters
+    ----------
+    peaks : Peaks
+        Of the planes.
+    planes : ndarray, shape (B, ny, nx)
+        NaN marks shifts that are not valid; none of them becomes a peak.
+    search : tuple of slice
+        The part of the plane in which a peak may lie.
+    zero : (int, int)
+        Row and column of shift zero, which may lie outside of the plane.
+
+    Returns
+    -------
+    Peaks
+        With the value at the element; the rival stays that of the first peak.
+    """
+    xp = array_namespace(planes)
+    inside = planes[:, *search]
+    # NaN compares as lower.
+    tied = inside >= (peaks.value - _TIE * abs(peaks.value))[:, None, None]
+    if int(tied.sum()) <= planes.shape[0]:
+        return peaks
+    first = [part.indices(size)[0] for part, size in zip(search, planes.shape[1:], strict=True)]
+    rows, columns = (xp.arange(n) + start for n, start in zip(inside.shape[1:], first, strict=True))
+    distance = (rows - zero[0])[:, None] ** 2 + (columns - zero[1])[None, :] ** 2
+    nearest = xp.where(tied, distance, np.inf).reshape(planes.shape[0], -1).argmin(axis=1)
+    known = tied.any(axis=(1, 2))
+    row = xp.where(known, nearest // inside.shape[2] + first[0], peaks.row)
+    column = xp.where(known, nearest % inside.shape[2] + first[1], peaks.column)
+    return replace(peaks, row=row, column=column, value=planes[xp.arange(planes.shape[0]), row, column])
+
+
 def neighbourhoods(planes: Array, row: Array, column: Array, radius: int) -> Array:
     """Cut a square around one element of each plane, NaN where it reaches outside.
 

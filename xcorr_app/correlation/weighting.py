@@ -29,7 +29,7 @@ _QUIET = 0.05
 
 
 def autocorrelations(images: Array) -> NDArray[np.float64]:
-    """Zero-mean normalised correlation of each image (n, h, w) with itself, (n, 2 LAGS + 1, 2 LAGS + 1), on the host."""
+    """Normalised correlation of each image (n, h, w) with itself, (n, 2 LAGS + 1, 2 LAGS + 1), on the host."""
     planes = cross_correlate(images, images[:, None], "n-to-mn", max_shift=LAGS)
     found: NDArray[np.float64] = to_host(planes)[:, 0].astype(np.float64)
     return found

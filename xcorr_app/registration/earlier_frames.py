@@ -1,7 +1,7 @@
 """References made of frames shortly before the one that is measured.
 
-Frames that were averaged over time share what they are made of with their neighbours, and would lie on them wherever they
-are: compared are only frames that share nothing, `Settings.apart` numbers or more between them.
+Frames that were averaged over time share what they are made of with their neighbours, and would lie on them wherever
+they are: compared are only frames that share nothing, `Settings.apart` numbers or more between them.
 """
 
 from __future__ import annotations
@@ -18,6 +18,10 @@ from xcorr_app.registration.placement import Placement, coverage, entering
 from xcorr_app.registration.preparation import Prepared, prepare
 from xcorr_app.registration.references import quotient
 from xcorr_app.registration.settings import Settings
+
+_RIM = 2
+_SMALLEST = 16
+"""Rows and columns from which a rim may be left out."""
 
 
 def earlier(usable: NDArray[np.bool_], back: int, apart: int = 0) -> NDArray[np.intp]:
@@ -42,9 +46,10 @@ def read_prepared(source: Frames, settings: Settings, numbers: NDArray[np.intp])
 
 @dataclass(frozen=True)
 class EarlierUsable:
-    """The last usable frame before each, `settings.apart` numbers left out; the first usable one before there is any."""
+    """The last usable frame before each, `settings.apart` numbers left out; else the first usable one."""
 
     is_stored: ClassVar[bool] = True
+    part: ClassVar[None] = None
     source: Frames
     settings: Settings
     first: tuple[int, Array]
@@ -81,6 +86,7 @@ class GivenFrames:
     """For each frame the one whose number is given, (T,); itself where that is negative."""
 
     is_stored: ClassVar[bool] = True
+    part: ClassVar[None] = None
     source: Frames
     settings: Settings
     numbers: NDArray[np.intp]
@@ -98,8 +104,8 @@ class GivenFrames:
 class RollingMean:
     """For each frame the mean of the last N before it that take part, aligned by shifts that are known nearly.
 
-    The mean lies where the last of them lies, up to whole pixels: `origin` says where. Every frame is read and moved once
-    for each chunk that needs it.
+    The mean lies where the last of them lies, up to whole pixels: `origin` says where. Every frame is read and moved
+    once for each chunk that needs it.
     """
 
     is_stored: ClassVar[bool] = False
@@ -110,6 +116,14 @@ class RollingMean:
     """(T, 2) of all frames; finite."""
     taking_part: NDArray[np.intp]
     """Rising numbers of the frames that take part, at least one."""
+
+    @property
+    def part(self) -> tuple[slice, slice] | None:
+        """All but the rim that the last frame, moved by less than a pixel, may leave free."""
+        rows, columns = self.settings.measured_shape(self.source.shape)
+        if min(rows, columns) < _SMALLEST:
+            return None
+        return slice(_RIM, rows - _RIM), slice(_RIM, columns - _RIM)
 
     def members(self, frames: NDArray[np.intp]) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
         """Of `taking_part`, where the members for each frame (n,) begin and end; never none."""
@@ -130,30 +144,57 @@ class RollingMean:
         numbers = self.taking_part[first[0] : stop[-1]]
         first, stop = first - first[0], stop - first[0]
         images = read_prepared(self.source, self.settings, numbers)
-        base = np.rint(self.shifts[numbers].mean(axis=0))
+        whole = np.rint(self.shifts[numbers])
         level = Placement.in_place(images, np.ones(numbers.size, dtype=bool))
-        placement = Placement(self.shifts[numbers] - base, level.gain, level.offset, level.weight)
+        placement = Placement(self.shifts[numbers] - whole, level.gain, level.offset, level.weight)
         values = entering(images, placement)
-        rows, columns = (xp.asarray(side) for side in coverage(placement, images.shape[1:]))
+        rows, columns = coverage(placement, images.shape[1:])
+        origin = self.origin(frames)
         total: Array = xp.zeros((frames.size, *images.shape[1:]))
         weights: Array = xp.zeros_like(total)
         for back in range(1, int((stop - first).max()) + 1):
-            present = xp.asarray((stop - back >= first).astype(np.float64))[:, None, None]
-            members = xp.asarray(np.maximum(stop - back, 0))
-            total += values[members] * present
-            weights += (rows[members][:, :, None] * columns[members][:, None, :]) * present
-        away = (self.origin(frames) - base).astype(np.intp)
-        return quotient(_cut(total, away), _cut(weights, away))[0]
+            which = np.flatnonzero(stop - back >= first)
+            members = stop[which] - back
+            away = (origin[which] - whole[members]).astype(np.intp)
+            _add(total, weights, which, values, rows, columns, members, away)
+        return quotient(total, weights)[0]
 
 
-def _cut(images: Array, away: NDArray[np.intp]) -> Array:
-    """Images (n, h, w) seen from whole pixels away (n, 2), zero beyond their edges."""
-    if not away.any():
-        return images
-    xp = array_namespace(images)
-    count, height, width = images.shape
-    rows, columns = (np.arange(size) + away[:, axis : axis + 1] for axis, size in enumerate((height, width)))
-    known = [xp.asarray((index >= 0) & (index < size)) for index, size in ((rows, height), (columns, width))]
-    rows, columns = (xp.asarray(np.clip(index, 0, size - 1)) for index, size in ((rows, height), (columns, width)))
-    seen = images[xp.arange(count)[:, None, None], rows[:, :, None], columns[:, None, :]]
-    return seen * (known[0][:, :, None] & known[1][:, None, :])
+def _add(
+    total: Array,
+    weights: Array,
+    which: NDArray[np.intp],
+    values: Array,
+    rows: NDArray[np.float64],
+    columns: NDArray[np.float64],
+    members: NDArray[np.intp],
+    away: NDArray[np.intp],
+) -> None:
+    """Add to the sums `which` (n,) the images `members` (n,), seen from whole pixels away (n, 2)."""
+    xp = array_namespace(values)
+    height, width = values.shape[1:]
+    if xp is np:
+        for i, image, (dy, dx) in zip(which, members, away, strict=True):
+            to_y, of_y = _seen(int(dy), height)
+            to_x, of_x = _seen(int(dx), width)
+            total[i, to_y, to_x] += values[image, of_y, of_x]
+            weights[i, to_y, to_x] += rows[image, of_y, None] * columns[image, None, of_x]
+        return
+    sides = [np.arange(size) + away[:, axis : axis + 1] for axis, size in enumerate((height, width))]
+    known = [xp.asarray((side >= 0) & (side < size)) for side, size in zip(sides, (height, width), strict=True)]
+    y, x = (xp.asarray(np.clip(side, 0, size - 1)) for side, size in zip(sides, (height, width), strict=True))
+    at, image = xp.asarray(which), xp.asarray(members)
+    total[at] += values[image[:, None, None], y[:, :, None], x[:, None, :]] * (
+        known[0][:, :, None] & known[1][:, None, :]
+    )
+    covered = [
+        xp.take_along_axis(xp.asarray(side)[image], index, axis=1) * inside
+        for side, index, inside in zip((rows, columns), (y, x), known, strict=True)
+    ]
+    weights[at] += covered[0][:, :, None] * covered[1][:, None, :]
+
+
+def _seen(away: int, size: int) -> tuple[slice, slice]:
+    """Which pixels of a line see the other line from `away` pixels, and which of its pixels those are."""
+    away = min(max(away, -size), size)
+    return slice(max(-away, 0), size - max(away, 0)), slice(max(away, 0), size + min(away, 0))

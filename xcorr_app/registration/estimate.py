@@ -58,14 +58,15 @@ def estimate_shifts(
     stack : ndarray, shape (T, Y, X)
         NumPy or CuPy; the work is done where the array lives. NaN and infinite pixels are replaced by the mean of
         the others for measuring.
-    reference : {'first', 'last', 'mean', 'median', 'previous', 'template', 'rolling:N', 'pairs:K'}, int or ndarray (Y, X)
+    reference : {'first', 'last', 'mean', 'median', 'template', 'previous', 'rolling:N', 'pairs:K'}, int or ndarray
         What frames are compared with. ``mean`` and ``median`` (of frames at one gain and offset) leave out the frame
         that is measured. ``template`` starts from the first frame, then repeats: mean of all aligned frames but the one
         measured, each brought to one gain and offset and only where it was seen, until no shift changes by more than
         0.0005 px; the first usable frame has shift zero, and `max_shift` counts from the middle of all frames. Frames
         whose shift is not to be trusted take no part in these. For series whose look changes: ``previous`` sums shifts
-        from frame to frame; ``rolling:N`` compares with the mean of the last N aligned frames; ``pairs:K`` compares with
-        each of the K frames before, and places all by robust least squares. An int is a frame number.
+        from frame to frame; ``rolling:N`` compares with the mean of the last N aligned frames; ``pairs:K`` compares
+        with each of the K frames before, and places all by robust least squares. An int is a frame number, an ndarray
+        (Y, X) an image.
     max_shift : int or (int, int), optional
         Largest shift in pixels along rows and columns. Default: a quarter of the measured part.
     normalization : {'zncc', 'none', 'phase'}
@@ -105,8 +106,8 @@ def estimate_shifts(
         Standard error in pixels above which a frame is flagged ``uncertain``.
     smooth_time : int
         Number of frames around each that are averaged before measuring, for movies with few photons a frame: the drift
-        within them is blurred. Frames that share some are not compared under ``previous``, ``rolling:N`` and ``pairs:K``
-        (these go farther back), nor part of each other's ``mean`` or ``template``.
+        within them is blurred. Frames that share some are not compared under ``previous``, ``rolling:N`` and
+        ``pairs:K`` (these go farther back), nor part of each other's ``mean`` or ``template``.
     progress : callable, optional
         ``progress(stage, done, total)``.
 
@@ -126,7 +127,8 @@ def estimate_shifts(
     References
     ----------
     Lewis 1995, "Fast normalized cross-correlation"; Knapp and Carter 1976, doi 10.1109/TASSP.1976.1162830 (weighting
-    of frequencies); Holland and Welsch 1977, doi 10.1080/03610927708827533 (robust least squares); Guizar-Sicairos, Thurman and Fienup 2008, doi 10.1364/OL.33.000156 (``dft``).
+    of frequencies); Holland and Welsch 1977, doi 10.1080/03610927708827533
+    (robust least squares); Guizar-Sicairos, Thurman and Fienup 2008, doi 10.1364/OL.33.000156 (``dft``).
 
     Examples
     --------

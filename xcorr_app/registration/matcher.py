@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from xcorr_app.correlation.engines import Operand, choose_engine, limits_of
 from xcorr_app.correlation.normalize import ZNCC, Overlaps
-from xcorr_app.correlation.peaks import find_peaks, neighbourhoods, prefer
+from xcorr_app.correlation.peaks import find_peaks, neighbourhoods, prefer, prefer_smallest
 from xcorr_app.correlation.plane import phase_planes
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import radius_of, refine
@@ -124,8 +124,7 @@ class Matcher:
         self._window = near if kernel is None else near.grown(RADIUS)
         self._searched = near
         self._inside = window.inside(near)
-        has_zero = window.dy_min <= 0 <= window.dy_max and window.dx_min <= 0 <= window.dx_max
-        self._prefers_zero = has_zero and min(shape) >= _SMALLEST_WITH_TIES
+        self._has_ties = min(shape) >= _SMALLEST_WITH_TIES
         self._settings, self._dtype, self._xp = settings, dtype, xp
         options = settings.kernel_options
         if options is not None and options.precision == "fp16":
@@ -209,10 +208,11 @@ class Matcher:
         """
         settings = self._settings
         peaks = find_peaks(planes.searched, self._inside)
-        if tied is None and self._prefers_zero:
+        if tied is None and self._has_ties:
             # On a lattice many shifts are equal; a frame on itself has none. Of a few pixels any may be equal.
-            tied = np.zeros((planes.searched.shape[0], 2), dtype=np.intp)
-        if tied is not None:
+            zero = -self._searched.dy_min, -self._searched.dx_min
+            peaks = prefer_smallest(peaks, planes.searched, self._inside, zero)
+        elif tied is not None:
             peaks = prefer(peaks, planes.searched, tied - (self._searched.dy_min, self._searched.dx_min))
         near = neighbourhoods(planes.searched, peaks.row, peaks.column, radius_of(settings.subpixel))
         offset, height = refine(near, settings.subpixel, settings.upsample)

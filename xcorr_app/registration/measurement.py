@@ -13,7 +13,7 @@ from xcorr_app.correlation.plane_peaks import lacks_neighbours
 from xcorr_app.correlation.weighting import LAGS, WEIGHED_FRAMES, autocorrelations, weighting_kernel
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
-from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.frames import Frames
@@ -149,8 +149,10 @@ class Measurement:
         kernel = self._weighting(reference)
         shared = isinstance(reference, FixedImage)
         self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
-        matcher = self._matcher(np.float32, self.engine, kernel)
-        verifier = self._matcher(np.float64, "fft", kernel) if verified.any() else None
+        part = reference.part
+        shape = self._shape if part is None else tuple(side.stop - side.start for side in part)
+        matcher = self._matcher(shape, np.float32, self.engine, kernel)
+        verifier = self._matcher(shape, np.float64, "fft", kernel) if verified.any() else None
         fixed = fixed_exactly = None
         if isinstance(reference, FixedImage):
             fixed = matcher.prepare_reference(reference.image[None])
@@ -162,8 +164,8 @@ class Measurement:
             result = _ChunkResult(start, prepared, np.flatnonzero(prepared.usable), chunk.unreadable)
             if result.rows.size == 0:
                 return result
-            frames = _take(prepared.frames, result.rows)
-            images = reference.images(start, prepared)
+            frames = _take(_cropped(prepared.frames, part), result.rows)
+            images = _cropped(reference.images(start, prepared), part)
             if fixed is None:
                 images = _take(images, result.rows)
             prepared_reference = fixed or matcher.prepare_reference(images)
@@ -171,7 +173,7 @@ class Measurement:
             result.match = match
             if with_sigma:
                 result.shapes = peak_shapes(prepared_reference.slopes, values, match.peak, match.shift, match.near)
-            overlap = np.prod(np.maximum(np.array(self._shape) - np.abs(match.peak), 0), axis=1)
+            overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
             result.least_score = quality.doubtful_below(
                 self._settings.min_score,
@@ -194,12 +196,14 @@ class Measurement:
         columns.sigma = shapes.standard_errors(columns.significance)
         return columns
 
-    def _matcher(self, dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None) -> Matcher:
+    def _matcher(
+        self, shape: tuple[int, ...], dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None
+    ) -> Matcher:
         settings = self._settings if engine == self.engine else replace(self._settings, kernel_options=None)
-        return Matcher(self._shape, self.window, settings, dtype, engine, kernel, self._xp)
+        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self._xp)
 
     def _weighting(self, reference: Reference) -> NDArray[np.float64] | None:
-        """Weighting of frequencies for the whole stack, from a few frames spread over it and what they are compared with."""
+        """Weighting of frequencies for the whole stack, from a few of its frames and what they are compared with."""
         if self._settings.weighting == "none" or self._settings.normalization != "zncc" or min(self._shape) <= 2 * LAGS:
             return None
         found: list[list[NDArray[np.float64]]] = [[], []]
@@ -290,6 +294,11 @@ class _ChunkResult:
         if self.exact is not None and self.checked is not None:
             columns.fft_shifts[frames[self.checked]] = self.exact.shift
             columns.definition_disagrees[frames[self.checked]] = self.disagrees
+
+
+def _cropped(images: Array, part: tuple[slice, slice] | None) -> Array:
+    """Part (n, h, w) of images in which all of them are known; the images themselves where that is everywhere."""
+    return images if part is None else images[:, *part]
 
 
 def _take(frames: Array, rows: NDArray[np.intp]) -> Array:

@@ -1,7 +1,7 @@
 """Measuring frames against those shortly before them, for series whose look changes: previous, rolling, pairs.
 
-Of one image of the whole stack there is little in a series that changes; a frame and the one before it are alike. What is
-paid for it is that errors of steps add up. A mean of the last aligned frames slows that down, and pairs over several
+Of one image of the whole stack there is little in a series that changes; a frame and the one before it are alike. What
+is paid for it is that errors of steps add up. A mean of the last aligned frames slows that down, and pairs over several
 frames close loops, which tell errors apart and find them.
 """
 
@@ -68,25 +68,22 @@ class Neighbours:
         follows = earlier(found.usable, 1, self.settings.apart)
         near = np.nan_to_num(_summed(steps, found.sigma, follows)[0])
         numbers = np.arange(self.frames.count)
-        rounds, settled = 0, False
-        while True:
+        for rounds in range(1, _ROUNDS + 1):
             taking_part = np.flatnonzero(good) if good.any() else np.array([self.first[0]])
             reference = RollingMean(self.frames, self.settings, length, near, taking_part)
-            # The round that may be the last is the one that is checked, so that nothing is measured twice.
-            last = rounds + 1 >= _ROUNDS or settled
-            rounds += 1
-            found = self.measurement.run(reference, "measure", verified if last else none)
+            found = self.measurement.run(reference, "measure", none)
             begin, stop = reference.members(numbers)
             away = reference.origin(numbers) + found.shifts - _mean_of(near, taking_part, begin, stop)
             shifts, sigma = _rolled(away, found.sigma, taking_part, begin, stop, self.settings.apart)
-            moved = shifts - near
-            moved = moved - _mean_of(np.nan_to_num(moved), taking_part, begin, stop)
+            moved = np.nan_to_num(shifts - near)
+            moved = moved - _mean_of(moved, taking_part, begin, stop)
             before, good = good, frames_to_average(found, self.settings)
             change = float(np.abs(moved[good & before]).max(initial=0.0))
-            settled = change <= _SETTLED and bool((good == before).all())
-            if last or (settled and not verified.any()):
+            if change <= _SETTLED and (good == before).all():
                 break
             near = np.where(np.isfinite(shifts), shifts, _mean_of(np.nan_to_num(shifts), taking_part, begin, stop))
+        if verified.any():
+            found = self.measurement.run(reference, "measure", verified)
         found.fft_shifts = found.fft_shifts + shifts - found.shifts
         found.shifts, found.sigma = shifts, sigma
         return found, rounds
@@ -97,8 +94,8 @@ class Neighbours:
         usable = runs[0].usable
         partners = [earlier(usable, back, self.settings.apart) for back in range(1, count + 1)]
         partners = [partner for partner in partners if (partner >= 0).any()] or partners[:1]
-        for partner in partners[1:]:
-            runs.append(self.measurement.run(GivenFrames(self.frames, self.settings, partner), "measure", verified))
+        given = (GivenFrames(self.frames, self.settings, partner) for partner in partners[1:])
+        runs.extend(self.measurement.run(reference, "measure", verified) for reference in given)
         return _placed(runs, partners, self.first[0], self.settings)
 
     def closure(self, measured: Measured) -> NDArray[np.float64]:
@@ -180,7 +177,7 @@ def _rolled(
             covariance[0, 1:] = covariance[1:, 0] = with_others[:-1]
             covariance[0, 0] = carried[frame] + own[frame]
             done += 1
-    known = np.isfinite(away).all(axis=1)[:, None]
+    known = np.isfinite(away).all(axis=1, keepdims=True)
     return np.where(known, found, np.nan), np.where(np.isfinite(sigma), np.sqrt(own + carried), sigma)
 
 
@@ -188,9 +185,9 @@ def _placed(runs: list[Measured], partners: list[NDArray[np.intp]], held: int, s
     """Shifts from measurements of every frame against several before it, and of each the best measurement's columns."""
     count = runs[0].usable.size
     frames = np.arange(count)
-    real = np.array([(partner >= 0) & (partner != frames) for partner in partners])
-    sound = np.array([run.trusted(settings) for run in runs]) & real
-    found = real & np.array([np.isfinite(run.shifts).all(axis=1) for run in runs])
+    real = (np.array(partners) >= 0) & (np.array(partners) != frames)
+    sound: NDArray[np.bool_] = np.array([run.trusted(settings) for run in runs]) & real
+    found: NDArray[np.bool_] = np.array([np.isfinite(run.shifts).all(axis=1) for run in runs]) & real
     run_of, later = np.nonzero(found)
     numbers = np.cumsum(runs[0].usable) - 1  # usable frames counted by themselves, so that pairs reach only a few
     earlier_of = np.array(partners)[run_of, later]
@@ -204,22 +201,19 @@ def _placed(runs: list[Measured], partners: list[NDArray[np.intp]], held: int, s
     solution = solve_pairs(*pair, steps, 1 / variance.mean(axis=1), is_sound, usable.size, start)
     best = np.where(sound.any(axis=0), sound.argmax(axis=0), 0)
     measured = _chosen(runs, best)
-    has_shift = np.isfinite(measured.shifts).all(axis=1)
+    has_shift = np.isfinite(measured.shifts).all(axis=1, keepdims=True)
     placed = np.full((count, 2), np.nan)
     placed[usable] = solution.shifts
-    measured.shifts = np.where(has_shift[:, None], placed, np.nan)
+    measured.shifts = np.where(has_shift, placed, np.nan)
     # Of the checks of all pairs of a frame the one that is farthest off counts.
     used = np.where(sound.any(axis=0), sound, np.arange(len(runs))[:, None] == 0)
     differences = np.array([run.fft_shifts - run.shifts for run in runs])
     size = np.where(used & np.isfinite(differences).all(axis=2), np.hypot(*differences.transpose(2, 0, 1)), -1.0)
     measured.fft_shifts = measured.shifts + differences[size.argmax(axis=0), frames]
     measured.definition_disagrees = (np.array([run.definition_disagrees for run in runs]) & used).any(axis=0)
-    closure, spread = np.full(count, np.nan), np.full((count, 2), np.nan)
-    for frame in usable:
-        mine = is_sound & ((later == frame) | (earlier_of == frame))
-        if mine.any():
-            closure[frame] = np.median(solution.residuals[mine])
-            spread[frame] = np.median(variance[mine], axis=0)
+    sides = np.concatenate([later, earlier_of]), np.concatenate([run_of, run_of + len(runs)]), np.tile(is_sound, 2)
+    closure = _median_of_pairs(np.tile(solution.residuals, 2), sides, count)
+    spread = np.stack([_median_of_pairs(np.tile(each, 2), sides, count) for each in variance.T], axis=1)
     measured.closure = closure
     # Half of what a pair does not know is the noise of either frame, which no loop shows; what loops show adds up.
     noise = np.maximum(spread - solution.scatter**2, 0.0) / 2
@@ -230,6 +224,19 @@ def _placed(runs: list[Measured], partners: list[NDArray[np.intp]], held: int, s
     measured.sigma = np.where(np.isfinite(combined) & np.isfinite(measured.sigma), combined, measured.sigma)
     measured.broken = _cut_off(pair, is_sound, usable, count, start)
     return measured
+
+
+def _median_of_pairs(
+    values: NDArray[np.float64], sides: tuple[NDArray[np.intp], NDArray[np.intp], NDArray[np.bool_]], count: int
+) -> NDArray[np.float64]:
+    """(T,) median of the values of each frame's sound pairs; `sides` name frame and place, and say which are sound."""
+    frame, place, sound = sides
+    table = np.full((count, int(place.max(initial=0)) + 1), np.nan)
+    table[frame[sound], place[sound]] = values[sound]
+    known = np.isfinite(table).any(axis=1)
+    medians = np.full(count, np.nan)
+    medians[known] = np.nanmedian(table[known], axis=1)
+    return medians
 
 
 def _chosen(runs: list[Measured], best: NDArray[np.intp]) -> Measured:
@@ -256,7 +263,7 @@ def _cut_off(
     shape = (usable.size, usable.size)
     graph = scipy.sparse.coo_array((np.ones(int(sound.sum())), (pair[0][sound], pair[1][sound])), shape=shape)
     _, part = scipy.sparse.csgraph.connected_components(graph, directed=False)
-    alone = np.bincount(part)[part] == 1
+    size = np.bincount(part)[part]
     cut = np.zeros(count, dtype=bool)
-    cut[usable] = (part != part[start]) & ~alone
+    cut[usable] = (part != part[start]) & np.asarray(size > 1)
     return cut

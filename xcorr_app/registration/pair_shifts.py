@@ -1,10 +1,10 @@
 """Shifts of all frames from displacements between pairs of them, by robust least squares.
 
-A pair (i, j) says ``s_i - s_j = d_ij``. There are more pairs than frames, so they contradict each other where one is wrong,
-and the solution with the least absolute residuals leaves that one aside; Tukey's biweight then makes the most of those that
-agree (iteratively reweighted least squares: Holland and Welsch 1977, doi 10.1080/03610927708827533). The pairs reach only a
-few frames, so the normal equations are banded, and so is as much of their inverse as standard errors need (Takahashi,
-Fagan and Chin 1973; Erisman and Tinney 1975, doi 10.1145/360680.360704).
+A pair (i, j) says ``s_i - s_j = d_ij``. There are more pairs than frames, so they contradict each other where one is
+wrong, and the solution with the least absolute residuals leaves that one aside; Tukey's biweight then makes the most of
+those that agree (iteratively reweighted least squares: Holland and Welsch 1977, doi 10.1080/03610927708827533). The
+pairs reach only a few frames, so the normal equations are banded, and so is as much of their inverse as standard errors
+need (Takahashi, Fagan and Chin 1973; Erisman and Tinney 1975, doi 10.1145/360680.360704).
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ def solve_pairs(
 ) -> PairSolution:
     """Fit shifts (count, 2) to displacements (P, 2) of pairs, `later` less `earlier`, with these weights (P,).
 
-    Pairs that are not `sound` (P,) only join what no sound pair joins. The frame `held` has shift zero; one that no pair
-    reaches stays where its predecessor is.
+    Pairs that are not `sound` (P,) only join what no sound pair joins. The frame `held` has shift zero; one that no
+    pair reaches stays where its predecessor is.
     """
     reach = int((later - earlier).max(initial=1))
     mean_weight = float(np.mean(weights[sound])) if sound.any() else 1.0

@@ -2,9 +2,9 @@
 
 A moved frame does not cover the whole mean; beyond its edges there is nothing to add, and a value made up there would
 pull the frames that are compared with it. So every pixel of a mean is divided by the weights of the frames that cover
-it. Where coverage changes, a difference in gain or offset between frames would be an edge that is not in the scene: each
-frame ``f`` is brought to the level of the mean ``g`` by the line ``f = gain g + offset`` fitted where both are known, and
-counts by the square of its correlation with it, which is the best weight where noise prevails.
+it. Where coverage changes, a difference in gain or offset between frames would be an edge that is not in the scene:
+each frame ``f`` is brought to the level of the mean ``g`` by the line ``f = gain g + offset`` fitted where both are
+known, and counts by the square of its correlation with it, which is the best weight where noise prevails.
 """
 
 from __future__ import annotations
@@ -21,6 +21,8 @@ from xcorr_app.registration.interpolation import inside, snap
 
 _MARGIN = 1
 """Pixels inside a frame's edge whose cubic interpolation needs pixels from beyond it."""
+_MOST = 0.7
+"""Share of either axis that is measured at least, known or not."""
 _ROW_STEP = 4
 """Every so many rows are enough for two numbers a frame."""
 
@@ -90,6 +92,44 @@ def coverage(placement: Placement, shape: tuple[int, int]) -> tuple[NDArray[np.f
             covered[first : max(stop, first)] = 1.0
         sides.append(side)
     return sides[0] * placement.weight[:, None], sides[1]
+
+
+def covered_part(
+    placement: Placement, shape: tuple[int, int], count: int, least: tuple[int, int]
+) -> tuple[slice, slice] | None:
+    """Rectangle, nearly the largest, that at least `count` frames cover everywhere; None where that is all.
+
+    Whatever stands where nothing is known pulls shifts aside, so that such a rim is better not measured; but of each
+    axis `least` pixels and most of it are kept.
+    """
+    rows, columns = coverage(placement, shape)
+    lacking = (rows > 0).T.astype(np.float32) @ (columns > 0).astype(np.float32) < count
+    table = np.zeros((shape[0] + 1, shape[1] + 1), dtype=np.int64)
+    table[1:, 1:] = lacking.cumsum(axis=0).cumsum(axis=1)
+    top, bottom, left, right = 0, shape[0], 0, shape[1]
+    smallest = [max(kept, int(np.ceil(_MOST * size))) for kept, size in zip(least, shape, strict=True)]
+
+    def holes(a: int, b: int, c: int, d: int) -> int:
+        return int(table[b, d] - table[a, d] - table[b, c] + table[a, c])
+
+    while holes(top, bottom, left, right):
+        height, width = bottom - top, right - left
+        sides = []
+        if height > smallest[0]:
+            sides += [
+                (holes(top, top + 1, left, right) / width, (top + 1, bottom, left, right)),
+                (holes(bottom - 1, bottom, left, right) / width, (top, bottom - 1, left, right)),
+            ]
+        if width > smallest[1]:
+            sides += [
+                (holes(top, bottom, left, left + 1) / height, (top, bottom, left + 1, right)),
+                (holes(top, bottom, right - 1, right) / height, (top, bottom, left, right - 1)),
+            ]
+        if not sides:
+            break
+        top, bottom, left, right = max(sides, key=lambda side: side[0])[1]
+    whole = (top, bottom, left, right) == (0, shape[0], 0, shape[1])
+    return None if whole else (slice(top, bottom), slice(left, right))
 
 
 def entering(frames: Array, placement: Placement) -> Array:

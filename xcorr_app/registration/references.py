@@ -28,6 +28,11 @@ class Reference(Protocol):
     is_stored: ClassVar[bool]
     """Whether they are images as stored, whose noise is white as that of the frames is."""
 
+    @property
+    def part(self) -> tuple[slice, slice] | None:
+        """Rows and columns in which every image is known; None where that is everywhere."""
+        ...
+
     def images(self, start: int, prepared: Prepared) -> Array:
         """Images (1 or n, h, w) for prepared frames (n, h, w), the first of which is number `start`."""
         ...
@@ -38,6 +43,7 @@ class FixedImage:
     """The same image (h, w) for every frame."""
 
     is_stored: ClassVar[bool] = True
+    part: ClassVar[None] = None
     image: Array
 
     def images(self, start: int, prepared: Prepared) -> Array:
@@ -60,6 +66,7 @@ class MeanOfOthers:
     source: Frames
     settings: Settings
     apart: int = 0
+    part: tuple[slice, slice] | None = None
 
     @property
     def count(self) -> int:
@@ -120,6 +127,7 @@ class MedianOfOthers:
     """
 
     is_stored: ClassVar[bool] = False
+    part: ClassVar[None] = None
     low: Array
     middle: Array
     high: Array

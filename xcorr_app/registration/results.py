@@ -48,9 +48,9 @@ class ShiftResult:
     decision: Decision | None = None
     """What was chosen to run and why, with the expected time of every candidate."""
     closure: NDArray[np.float64] | None = None
-    """(T,) pixels, NaN where not known: how far measurements of a frame contradict each other. Under ``pairs:K`` the median
-    of what is left of its pairs; under ``previous`` and ``rolling:N`` the distance of some frames from where they lie when
-    compared with the first directly. None under other references."""
+    """(T,) pixels, NaN where not known: how far measurements of a frame contradict each other. Under ``pairs:K`` the
+    median of what is left of its pairs; under ``previous`` and ``rolling:N`` the distance of some frames from where
+    they lie when compared with the first directly. None under other references."""
 
     @property
     def trusted(self) -> NDArray[np.bool_]:

@@ -16,8 +16,8 @@ from xcorr_app.registration.frames import Chunk, Frames
 class SmoothedFrames:
     """Each frame as the mean of `length` frames around it, at the ends of those there are.
 
-    Of an even number the outermost two on either side count half, so that the mean lies where the frame does. Frames that
-    cannot be read or are flat, and pixels that are not finite, stay so and do not enter others.
+    Of an even number the outermost two on either side count half, so that the mean lies where the frame does. Frames
+    that cannot be read or are flat, and pixels that are not finite, stay so and do not enter others.
     """
 
     source: Frames

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +12,7 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.passes import Pass
-from xcorr_app.registration.placement import Placement, at_level, coverage, entering, fitted
+from xcorr_app.registration.placement import Placement, at_level, coverage, covered_part, entering, fitted
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.references import MeanOfOthers, MedianOfOthers
 from xcorr_app.registration.settings import Settings
@@ -64,7 +64,12 @@ class Statistics:
                 getattr(everything, name)[rows] = getattr(placement, name)
             return start, everything, *_sums(values, placement)
 
-        return self._summed("template", job)
+        summed = self._summed("template", job)
+        shape = self.settings.measured_shape(self.frames.shape)
+        window = self.settings.window(self.frames.shape)
+        least = (window.dy_max + 1, window.dx_max + 1)
+        # Where the frame measured and those it shares something with are left out, one is left.
+        return replace(summed, part=covered_part(summed.placement, shape, 2 * self.settings.apart + 2, least))
 
     def _summed(self, stage: str, job: Any) -> MeanOfOthers:
         count = self.frames.count

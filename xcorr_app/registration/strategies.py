@@ -159,11 +159,12 @@ class Estimation:
         known = np.flatnonzero(np.isfinite(closure))
         if known.size:
             last, worst = known[-1], known[closure[known].argmax()]
-            return (
+            note = (
                 f"Closure: compared with frame {number} directly, frame {last} lies {closure[last]:.3f} px from where "
                 f"the sum of steps puts it; of {known.size} frames compared, the farthest is frame {worst}, "
-                f"{closure[worst]:.3f} px.",
+                f"{closure[worst]:.3f} px."
             )
+            return (note,)
         if self.frames.count > 1:
             return (f"Closure: no later frame could be compared with frame {number} directly.",)
         return ()

@@ -1,8 +1,8 @@
 """The template: the mean of all aligned frames but the one measured, repeated until no shift changes.
 
-The result must not depend on which frame is the first. So the template lies where the frames lie in the median, not where
-the first lies, and every frame is seen in it as far as possible; the first frame only gives the origin of the shifts, and
-the image that the first round compares with.
+The result must not depend on which frame is the first. So the template lies where the frames lie in the median, not
+where the first lies, and every frame is seen in it as far as possible; the first frame only gives the origin of the
+shifts, and the image that the first round compares with.
 """
 
 from __future__ import annotations
@@ -25,6 +25,11 @@ _SETTLED = 0.0005
 """The template is settled once no frame's shift changes by more than this, in pixels."""
 _FROM_EDGE = 2
 """Pixels inside the window that a shift must lie to be measured."""
+
+_SUPPORT = 2
+"""Pixels that cubic interpolation reaches to each side."""
+_WHOLLY = 0.999
+"""Interpolated mask from which a pixel was made of known ones."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +72,7 @@ def against_template(
         measured = measurement.run(template, "measure", none)
         # A template fixes shifts only up to a common one.
         new = measured.shifts + centre
-        new = new - np.nanmedian((new - shifts)[part], axis=0)
+        new = new - _median((new - shifts)[part])
         before, part = part, frames_to_average(measured, settings)
         both = part & before
         change = float(np.nanmax(np.abs(new - shifts)[both], initial=0.0))
@@ -83,6 +88,10 @@ def against_template(
     if verified.any():
         measured = measurement.run(template, "measure", verified)
     offset = _origin(measured, began, origin, settings)
+    # Shifts count from the frame begun with, whose own place in the template is as uncertain as any.
+    own = measured.sigma[origin]
+    measured.sigma = np.hypot(measured.sigma, np.where(np.isfinite(own), own, 0.0))
+    measured.sigma[origin] = np.where(np.isfinite(own), 0.0, own)
     measured.shifts = measured.shifts - offset
     measured.fft_shifts = measured.fft_shifts - offset
     return Template(measured, template.count, rounds, change)
@@ -99,19 +108,19 @@ def _centre(shifts: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.floa
     """The median shift, or what is next to it from where the window reaches all frames as far as possible."""
     reach = np.maximum(np.array([window.dy_max, window.dx_max]) - _FROM_EDGE, 0)
     lowest, highest = shifts.min(axis=0), shifts.max(axis=0)
-    low, high = highest - reach, lowest + reach
-    low, high = np.minimum(low, (lowest + highest) / 2), np.maximum(high, (lowest + highest) / 2)
-    return np.asarray(np.clip(np.median(shifts, axis=0), np.minimum(low, high), np.maximum(low, high)))
+    middle = (lowest + highest) / 2
+    low, high = np.minimum(highest - reach, middle), np.maximum(lowest + reach, middle)
+    return np.asarray(np.clip(np.median(shifts, axis=0), low, high))
 
 
 def _still_known(known: Array, shift: NDArray[np.float64]) -> Array:
     """Which pixels of an image are known after it was moved, with a margin for its interpolation."""
-    there = moved(known[None].astype(np.float32), shift[None])[0] > 1 - 1e-3
-    rows, columns = (
-        slice(max(int(np.ceil(s)), 0) + 2, n + min(int(np.floor(s)), 0) - 2)
-        for n, s in zip(known.shape, shift, strict=True)
-    )
+    there = moved(known[None].astype(np.float32), shift[None])[0] > _WHOLLY
     inside = there & False
+    rows, columns = (
+        slice(max(int(np.ceil(by)), 0) + _SUPPORT, size + min(int(np.floor(by)), 0) - _SUPPORT)
+        for size, by in zip(known.shape, shift, strict=True)
+    )
     inside[rows, columns] = there[rows, columns]
     return inside
 
@@ -120,6 +129,11 @@ def _origin(measured: Measured, began: NDArray[np.float64], origin: int, setting
     """What is taken off all shifts so that the frame begun with has none; where it has no good one, as it was."""
     trusted = measured.trusted(settings)
     if trusted[origin] or not trusted.any():
-        return np.nan_to_num(measured.shifts[origin])
-    offset: NDArray[np.float64] = np.nanmedian((measured.shifts - began)[trusted], axis=0)
-    return offset
+        return np.asarray(np.nan_to_num(measured.shifts[origin]))
+    return _median((measured.shifts - began)[trusted])
+
+
+def _median(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median (2,) of the rows (n, 2) without NaN, zero where there is none."""
+    known = values[np.isfinite(values).all(axis=1)]
+    return np.asarray(np.median(known, axis=0)) if known.size else np.zeros(2)

@@ -277,6 +277,7 @@ def _moved(frames: Array, rows: NDArray[np.intp], peak: NDArray[np.intp]) -> Arr
 
 def _overlap(shift: int, size: int) -> tuple[slice, slice]:
     """Where a line of pixels lies after it was shifted, and which of its pixels those are."""
+    shift = min(max(shift, -size), size)
     return slice(max(shift, 0), size + min(shift, 0)), slice(max(-shift, 0), size - max(shift, 0))
 
 
