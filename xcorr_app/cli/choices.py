@@ -8,6 +8,7 @@ from __future__ import annotations
 NORMALIZATIONS = ("zncc", "none", "phase")
 SUBPIXEL_METHODS = ("gaussian", "dft", "quadratic", "parabolic", "none")
 REFERENCES = ("first", "last", "mean", "median", "previous", "template")
+NUMBERED_REFERENCES = ("rolling", "pairs")
 WEIGHTINGS = ("auto", "none")
 INTERPOLATIONS = ("nearest", "linear", "cubic", "fourier")
 BORDERS = ("constant", "nearest", "crop")
@@ -43,5 +44,6 @@ DEVICES = ("h200", "h100", "a100", "rtx4090", "t4")
 MIN_OVERLAP = 0.25
 MIN_SCORE = 0.85
 MAX_SIGMA = 0.5
+MAX_SMOOTH_TIME = 1000
 TOLERANCE = 0.01
 MAX_PIXELS = 2**28

@@ -21,8 +21,9 @@ LAGS = 16
 """Largest shift of the autocorrelation that is looked at."""
 RADIUS = 12
 """The kernel reaches this many shifts on each side."""
-WEIGHED_FRAMES = 5
-"""Frames of a stack whose median autocorrelation decides on the weights: any one of them may be unlike the others."""
+WEIGHED_FRAMES = {True: 5, False: 64}
+"""Frames of a stack whose median autocorrelation decides on the weights: any one of them may be unlike the others.
+Where they are compared with a mean of them, more, so that their order does not matter."""
 _GRID = 64
 _QUIET = 0.05
 """Share of noise in the variance below which weighting gains nothing."""

@@ -29,6 +29,8 @@ from xcorr_app.registration.verification import SCORE_TOLERANCE, scores_by_defin
 
 _OUTER = np.pad(np.zeros((3, 3), dtype=bool), 1, constant_values=True)
 """Of the 5 x 5 values around a peak, those two shifts away: no sub-pixel place needs them."""
+_AT_ONCE = 8
+"""Frames whose autocorrelations are computed together."""
 
 
 @dataclass
@@ -119,6 +121,7 @@ class Measurement:
     def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any) -> None:
         self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
         self._shape = settings.measured_shape(frames.shape)
+        self._autocorrelation: dict[tuple[int, ...], NDArray[np.float64] | None] = {}
         self.window: ShiftWindow = settings.window(frames.shape)
         # What was asked for is refused here where it cannot run.
         wanted = "fft" if settings.normalization == "phase" else settings.engine
@@ -206,17 +209,32 @@ class Measurement:
         """Weighting of frequencies for the whole stack, from a few of its frames and what they are compared with."""
         if self._settings.weighting == "none" or self._settings.normalization != "zncc" or min(self._shape) <= 2 * LAGS:
             return None
-        found: list[list[NDArray[np.float64]]] = [[], []]
-        for number in _spread(self._frames.count, WEIGHED_FRAMES):
+        numbers = _spread(self._frames.count, WEIGHED_FRAMES[reference.is_stored])
+        right = self._median_autocorrelation(tuple(numbers))
+        if right is None:
+            return None
+        left = []
+        # Means without one of the frames are all alike.
+        for number in numbers if reference.is_stored else numbers[:1]:
             prepared = prepare(self._frames.read(number, number + 1), self._settings)
             if prepared.usable[0]:
-                found[1].append(autocorrelations(prepared.frames)[0])
-                if not (found[0] and isinstance(reference, FixedImage)):
-                    found[0].append(autocorrelations(reference.images(number, prepared)[:1])[0])
-        if not found[1]:
-            return None
-        left, right = (np.median(each, axis=0) for each in found)
-        return weighting_kernel(left, right, left_is_white=reference.is_stored)
+                left.append(autocorrelations(reference.images(number, prepared)[:1])[0])
+                if isinstance(reference, FixedImage):
+                    break
+        return weighting_kernel(np.median(left, axis=0), right, left_is_white=reference.is_stored) if left else None
+
+    def _median_autocorrelation(self, numbers: tuple[int, ...]) -> NDArray[np.float64] | None:
+        """Of these frames, kept for the next run; None where none is usable."""
+        if numbers not in self._autocorrelation:
+            found: list[NDArray[np.float64]] = []
+            for i in range(0, len(numbers), _AT_ONCE):
+                chunks = (self._frames.read(number, number + 1) for number in numbers[i : i + _AT_ONCE])
+                prepared = [prepare(chunk, self._settings) for chunk in chunks]
+                usable = [one.frames for one in prepared if one.usable[0]]
+                if usable:
+                    found.extend(autocorrelations(self._xp.concatenate(usable)))
+            self._autocorrelation[numbers] = np.median(found, axis=0) if found else None
+        return self._autocorrelation[numbers]
 
 
 def _spread(count: int, most: int) -> list[int]:

@@ -68,7 +68,9 @@ class Neighbours:
         follows = earlier(found.usable, 1, self.settings.apart)
         near = np.nan_to_num(_summed(steps, found.sigma, follows)[0])
         numbers = np.arange(self.frames.count)
-        for rounds in range(1, _ROUNDS + 1):
+        rounds = 0
+        while True:
+            rounds += 1
             taking_part = np.flatnonzero(good) if good.any() else np.array([self.first[0]])
             reference = RollingMean(self.frames, self.settings, length, near, taking_part)
             found = self.measurement.run(reference, "measure", none)
@@ -79,7 +81,7 @@ class Neighbours:
             moved = moved - _mean_of(moved, taking_part, begin, stop)
             before, good = good, frames_to_average(found, self.settings)
             change = float(np.abs(moved[good & before]).max(initial=0.0))
-            if change <= _SETTLED and (good == before).all():
+            if rounds == _ROUNDS or (change <= _SETTLED and (good == before).all()):
                 break
             near = np.where(np.isfinite(shifts), shifts, _mean_of(np.nan_to_num(shifts), taking_part, begin, stop))
         if verified.any():
@@ -210,7 +212,8 @@ def _placed(runs: list[Measured], partners: list[NDArray[np.intp]], held: int, s
     differences = np.array([run.fft_shifts - run.shifts for run in runs])
     size = np.where(used & np.isfinite(differences).all(axis=2), np.hypot(*differences.transpose(2, 0, 1)), -1.0)
     measured.fft_shifts = measured.shifts + differences[size.argmax(axis=0), frames]
-    measured.definition_disagrees = (np.array([run.definition_disagrees for run in runs]) & used).any(axis=0)
+    disagree = np.array([run.definition_disagrees for run in runs]) & used
+    measured.definition_disagrees = np.asarray(disagree.any(axis=0))
     sides = np.concatenate([later, earlier_of]), np.concatenate([run_of, run_of + len(runs)]), np.tile(is_sound, 2)
     closure = _median_of_pairs(np.tile(solution.residuals, 2), sides, count)
     spread = np.stack([_median_of_pairs(np.tile(each, 2), sides, count) for each in variance.T], axis=1)

@@ -26,6 +26,8 @@ _SETTLED = 0.0005
 _FROM_EDGE = 2
 """Pixels inside the window that a shift must lie to be measured."""
 
+_NEAR = 0.05
+"""Pixels by which the image that frames are brought to the level of may be displaced."""
 _SUPPORT = 2
 """Pixels that cubic interpolation reaches to each side."""
 _WHOLLY = 0.999
@@ -80,9 +82,10 @@ def against_template(
         if change <= _SETTLED and (part == before).all():
             break
         image, known = template.mean()
-        if rounds == 1 and part.any():
-            centre = _centre(shifts[part], measurement.window)
-            image, known = moved(image[None], -centre[None])[0], _still_known(known, -centre)
+        if part.any():
+            last, centre = centre, _centre(shifts[part], measurement.window)
+            if np.abs(last - centre).max() > _NEAR:
+                image, known = moved(image[None], (last - centre)[None])[0], _still_known(known, last - centre)
     if template is None or part.sum() < 2:
         return Template(measured, int(part.sum()), rounds, change)
     if verified.any():
