@@ -144,9 +144,7 @@ class Measurement:
             shared_reference=shared_reference,
         )
 
-    def run(
-        self, reference: Reference, stage: str, verified: NDArray[np.bool_], *, with_sigma: bool = True
-    ) -> Measured:
+    def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition."""
         columns, shapes = Measured.empty(self._frames.count), PeakShapes.empty(self._frames.count)
         kernel = self._weighting(reference)
@@ -174,8 +172,7 @@ class Measurement:
             prepared_reference = fixed or matcher.prepare_reference(images)
             match, clean, values = matcher.compare(prepared_reference, frames)
             result.match = match
-            if with_sigma:
-                result.shapes = peak_shapes(prepared_reference.slopes, values, match.peak, match.shift, match.near)
+            result.shapes = peak_shapes(prepared_reference.slopes, values, match.peak, match.shift, match.near)
             overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
             result.least_score = quality.doubtful_below(
