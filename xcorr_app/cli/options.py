@@ -12,7 +12,6 @@ import click
 from xcorr_app.cli import choices
 from xcorr_app.correlation.engine_names import canonical_engine
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration.reference_names import parse_reference
 
 if TYPE_CHECKING:
     from xcorr_app.gpu.direct.options import KernelOptions
@@ -85,6 +84,8 @@ def _reference(text: str) -> str | int | Path:
     if text in choices.REFERENCES:
         return text
     if text.partition(":")[0] in choices.NUMBERED_REFERENCES:
+        from xcorr_app.registration.reference_names import parse_reference
+
         parse_reference(text)
         return text
     digits = text.removeprefix("-")

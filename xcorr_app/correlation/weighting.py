@@ -24,13 +24,22 @@ RADIUS = 12
 WEIGHED_FRAMES = {True: 5, False: 64}
 """Frames of a stack whose median autocorrelation decides on the weights: any one of them may be unlike the others.
 Where they are compared with a mean of them, more, so that their order does not matter."""
+_LARGEST_OF_MANY = 256
+"""Rows and columns of images, in their middle, that are enough where there are many."""
 _GRID = 64
 _QUIET = 0.05
 """Share of noise in the variance below which weighting gains nothing."""
 
 
-def autocorrelations(images: Array) -> NDArray[np.float64]:
-    """Normalised correlation of each image (n, h, w) with itself, (n, 2 LAGS + 1, 2 LAGS + 1), on the host."""
+def autocorrelations(images: Array, *, many: bool = False) -> NDArray[np.float64]:
+    """Normalised correlation of each image (n, h, w) with itself, (n, 2 LAGS + 1, 2 LAGS + 1), on the host.
+
+    Of `many` images the middle will do.
+    """
+    if many:
+        first = [max(size - _LARGEST_OF_MANY, 0) // 2 for size in images.shape[1:]]
+        rows, columns = (slice(start, start + _LARGEST_OF_MANY) for start in first)
+        images = images[:, rows, columns]
     planes = cross_correlate(images, images[:, None], "n-to-mn", max_shift=LAGS)
     found: NDArray[np.float64] = to_host(planes)[:, 0].astype(np.float64)
     return found

@@ -229,7 +229,7 @@ class Measurement:
                 prepared = [prepare(chunk, self._settings) for chunk in chunks]
                 usable = [one.frames for one in prepared if one.usable[0]]
                 if usable:
-                    found.extend(autocorrelations(self._xp.concatenate(usable)))
+                    found.extend(autocorrelations(self._xp.concatenate(usable), many=len(numbers) > _AT_ONCE))
             self._autocorrelation[numbers] = np.median(found, axis=0) if found else None
         return self._autocorrelation[numbers]
 

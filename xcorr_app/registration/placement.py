@@ -61,7 +61,9 @@ def levels(frames: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     )
     largest = xp.where(largest > 0, largest, 1.0)
     values = frames / largest[:, None, None]
-    mean, deviation = values.mean(axis=(1, 2)), values.std(axis=(1, 2))
+    mean = values.mean(axis=(1, 2))
+    values -= mean[:, None, None]
+    deviation = xp.sqrt(xp.einsum("ijk,ijk->i", values, values) / (values.shape[1] * values.shape[2]))
     return to_host(mean * largest), to_host(deviation * largest)
 
 
@@ -166,7 +168,7 @@ def fitted(frames: Array, shifts: NDArray[np.float64], target: Array, known: Arr
         return xp.where(mask, values - mean[:, None, None], 0.0), xp.stack([mean, largest])
 
     f, level_f = centred(there[:, step])
-    g, level_g = centred(xp.broadcast_to(target[None, step], mask.shape))
+    g, level_g = centred(xp.broadcast_to(target[None, step].astype(np.float64), mask.shape))
     sums = [xp.einsum("ijk,ijk->i", *pair) for pair in ((f, g), (g, g), (f, f))]
     fg, gg, ff, mean_f, largest_f, mean_g, largest_g = to_host(xp.stack([*sums, *level_f, *level_g]))
     good = (fg > 0) & (gg > 0)

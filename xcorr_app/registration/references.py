@@ -98,6 +98,8 @@ def quotient(total: Array, weights: Array) -> tuple[Array, Array]:
     """Means (n, h, w) from sums and weights, those of each image's own known part elsewhere; and what is known."""
     xp = array_namespace(total)
     known = weights > _UNCOVERED
+    if bool(known.all()):
+        return total / weights, known
     means = xp.where(known, total / xp.where(known, weights, 1.0), 0.0)
     level = means.sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
     return xp.where(known, means, level[:, None, None]), known
