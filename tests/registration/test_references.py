@@ -90,6 +90,21 @@ def _median_of_nine(frame):
     return np.median([padded[i : i + height, j : j + width] for i in range(3) for j in range(3)], axis=0)
 
 
+@pytest.mark.parametrize("size", [1, 4, 9])
+def test_means_leave_out_frames_averaged_with_the_one_measured(xp, size):
+    stack = noisy_stack(9)
+    settings = Settings(smooth_time=3)
+    frames = ArrayFrames(xp.asarray(stack))
+    mean = Statistics(frames, Pass(9, stack[0].size, on_device=False), settings, xp).mean_of_others()
+    for start in range(0, 9, size):
+        stop = min(start + size, 9)
+        images = mean.images(start, prepare(frames.read(start, stop), settings))
+        images = images if xp is np else images.get()
+        for t, image in zip(range(start, stop), images, strict=True):
+            others = [j for j in range(9) if abs(j - t) > 2]
+            np.testing.assert_allclose(image, at_one_level(stack)[others].mean(axis=0), atol=1e-9)
+
+
 def test_previous_is_the_sum_of_steps(xp):
     stack = noisy_stack(6)
     result = estimate_shifts(xp.asarray(stack), "previous", 8, weighting="none")
@@ -129,3 +144,16 @@ def test_frames_at_the_edge_of_the_window_stay_out_of_the_template():
     kept = [0, 1, 2, 4]
     np.testing.assert_allclose(result.shifts[kept], -displacements[kept], atol=0.15)
     assert set(result.flags[3]) & {"edge", "low-score", "ambiguous"}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "uint16"])
+@pytest.mark.parametrize("max_shift", [12, 13, 30])
+def test_of_equal_shifts_on_a_lattice_the_smallest(xp, dtype, max_shift):
+    y, x = np.mgrid[:96, :84]
+    displacements = [(0, 0), (2, -1), (1, 1), (0, 0)]
+    waves = [np.cos(np.pi * (x - dx) / 6) * np.cos(np.pi * (y - dy) / 6) for dy, dx in displacements]
+    stack = (100 + 50 * np.array(waves)).astype(dtype)
+    for reference in ("first", "template", "previous", "pairs:2"):
+        result = estimate_shifts(xp.asarray(stack), reference, max_shift, weighting="none")
+        # Half a period along both axes is a period too.
+        np.testing.assert_allclose(result.shifts, -np.array(displacements), atol=0.02)

@@ -23,6 +23,8 @@ _MARGIN = 1
 """Pixels inside a frame's edge whose cubic interpolation needs pixels from beyond it."""
 _MOST = 0.7
 """Share of either axis that is measured at least, known or not."""
+_AT_ONCE = 256
+"""Frames of a long stack whose coverage is counted together."""
 _ROW_STEP = 4
 """Every so many rows are enough for two numbers a frame."""
 
@@ -48,7 +50,7 @@ class Placement:
     def in_place(cls, frames: Array, takes_part: NDArray[np.bool_]) -> Placement:
         """Frames (n, h, w) as they lie, each of zero mean and unit deviation."""
         mean, deviation = levels(frames)
-        takes_part = takes_part & (deviation > 0)
+        takes_part = takes_part & (deviation.astype(working_dtype(frames)) > 0)
         gain = np.where(takes_part, deviation, 1.0)
         return cls(np.zeros((mean.size, 2)), gain, np.where(takes_part, mean, 0.0), takes_part.astype(np.float64))
 
@@ -104,8 +106,11 @@ def covered_part(
     Whatever stands where nothing is known pulls shifts aside, so that such a rim is better not measured; but of each
     axis `least` pixels and most of it are kept.
     """
-    rows, columns = coverage(placement, shape)
-    lacking = (rows > 0).T.astype(np.float32) @ (columns > 0).astype(np.float32) < count
+    covering = np.zeros(shape, dtype=np.float32)
+    for start in range(0, placement.gain.size, _AT_ONCE):
+        rows, columns = coverage(placement.part(start, start + _AT_ONCE), shape)
+        covering += (rows > 0).T.astype(np.float32) @ (columns > 0).astype(np.float32)
+    lacking = covering < count
     table = np.zeros((shape[0] + 1, shape[1] + 1), dtype=np.int64)
     table[1:, 1:] = lacking.cumsum(axis=0).cumsum(axis=1)
     top, bottom, left, right = 0, shape[0], 0, shape[1]
@@ -173,7 +178,9 @@ def fitted(frames: Array, shifts: NDArray[np.float64], target: Array, known: Arr
     fg, gg, ff, mean_f, largest_f, mean_g, largest_g = to_host(xp.stack([*sums, *level_f, *level_g]))
     good = (fg > 0) & (gg > 0)
     slope = np.where(good, fg / np.where(good, gg, 1.0), 1.0)
-    gain = np.where(good, slope * largest_f / largest_g, 1.0)
+    gain = slope * largest_f / largest_g
+    good &= gain.astype(there.dtype) > 0
+    gain = np.where(good, gain, 1.0)
     offset = largest_f * (mean_f - slope * mean_g)
     weight = np.where(good, fg * fg / np.where(good, gg * ff, 1.0), 0.0)
     placement = Placement(shifts, gain, np.where(good, offset, 0.0), weight)
