@@ -50,7 +50,7 @@ class Placement:
     def in_place(cls, frames: Array, takes_part: NDArray[np.bool_]) -> Placement:
         """Frames (n, h, w) as they lie, each of zero mean and unit deviation."""
         mean, deviation = levels(frames)
-        takes_part = takes_part & (deviation.astype(working_dtype(frames)) > 0)
+        takes_part = takes_part & ((deviation / 2).astype(working_dtype(frames)) > 0)
         gain = np.where(takes_part, deviation, 1.0)
         return cls(np.zeros((mean.size, 2)), gain, np.where(takes_part, mean, 0.0), takes_part.astype(np.float64))
 
@@ -72,8 +72,12 @@ def levels(frames: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 def at_level(frames: Array, offset: NDArray[np.float64], gain: NDArray[np.float64]) -> Array:
     """Frames (n, h, w) less their offsets and over their gains (n,), as floats; the same bits whenever it is done."""
     xp, dtype = array_namespace(frames), working_dtype(frames)
-    values = frames.astype(dtype) - xp.asarray(offset.astype(dtype))[:, None, None]
-    return values / xp.asarray(gain.astype(dtype))[:, None, None]
+    values = frames.astype(dtype)
+    # Halves, since the difference of the largest numbers of a type overflows.
+    values *= dtype.type(0.5)
+    values -= xp.asarray((offset / 2).astype(dtype))[:, None, None]
+    values /= xp.asarray((gain / 2).astype(dtype))[:, None, None]
+    return values
 
 
 def moved(frames: Array, shifts: NDArray[np.float64]) -> Array:
@@ -179,7 +183,7 @@ def fitted(frames: Array, shifts: NDArray[np.float64], target: Array, known: Arr
     good = (fg > 0) & (gg > 0)
     slope = np.where(good, fg / np.where(good, gg, 1.0), 1.0)
     gain = slope * largest_f / largest_g
-    good &= gain.astype(there.dtype) > 0
+    good &= (gain / 2).astype(there.dtype) > 0
     gain = np.where(good, gain, 1.0)
     offset = largest_f * (mean_f - slope * mean_g)
     weight = np.where(good, fg * fg / np.where(good, gg * ff, 1.0), 0.0)
