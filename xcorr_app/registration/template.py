@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measurement import Measured, Measurement
-from xcorr_app.registration.placement import moved
+from xcorr_app.registration.placement import at_level, levels, moved
 from xcorr_app.registration.references import FixedImage, MeanOfOthers
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack_statistics import Statistics
@@ -64,6 +64,8 @@ def against_template(
     measured = measurement.run(FixedImage(image), "measure", none)
     began, known = measured.shifts.copy(), statistics.xp.ones(image.shape, dtype=bool)
     shifts = measured.shifts
+    # Of zero mean and unit deviation, so that the template is, too.
+    image = at_level(image[None], *levels(image[None]))[0]
     part = frames_to_average(measured, settings)
     centre = np.zeros(2)
     change, rounds = np.inf, 0
