@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xcorr_app.correlation.peaks import find_peaks, neighbourhoods, prefer_smallest
+from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbourhoods, prefer
 from xcorr_app.gpu.runtime.arrays import to_host
 
 EVERYWHERE = (slice(None), slice(None))
@@ -120,7 +120,8 @@ def test_of_equal_peaks_the_one_nearest_to_shift_zero(xp, rng, zero):
     planes[3, 1, 3] = 1.5  # outside of what is searched
     planes[2, 10] = np.nan
     arrays = xp.asarray(planes)
-    peaks = prefer_smallest(find_peaks(arrays, search), arrays, search, zero)
+    assert nearest_of_equals(arrays[1:2], search, zero) is None
+    peaks = prefer(find_peaks(arrays, search), arrays, nearest_of_equals(arrays, search, zero))
     row, column, value = (to_host(field) for field in (peaks.row, peaks.column, peaks.value))
     for k, equal in enumerate(places[:4]):
         inside = [place for place in equal if place != (1, 3)]

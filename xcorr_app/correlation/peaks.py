@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 
 # A rival is a local maximum at least this many pixels away, so the flank of the peak itself does not count.
 _RIVAL_DISTANCE = 3
@@ -99,15 +99,13 @@ def prefer(peaks: Peaks, planes: Array, elements: NDArray[np.integer]) -> Peaks:
     return replace(peaks, row=row, column=column, value=xp.where(tied, there, peaks.value))
 
 
-def prefer_smallest(peaks: Peaks, planes: Array, search: tuple[slice, slice], zero: tuple[int, int]) -> Peaks:
-    """Move peaks to the element nearest to shift zero among those as high, up to rounding: on a lattice many are.
+def nearest_of_equals(planes: Array, search: tuple[slice, slice], zero: tuple[int, int]) -> NDArray[np.intp] | None:
+    """Of the highest elements of each plane, equal up to rounding, the one nearest to shift zero: a lattice has many.
 
     Parameters
     ----------
-    peaks : Peaks
-        Of the planes.
     planes : ndarray, shape (B, ny, nx)
-        NaN marks shifts that are not valid; none of them becomes a peak.
+        NaN marks shifts that are not valid.
     search : tuple of slice
         The part of the plane in which a peak may lie.
     zero : (int, int)
@@ -115,23 +113,22 @@ def prefer_smallest(peaks: Peaks, planes: Array, search: tuple[slice, slice], ze
 
     Returns
     -------
-    Peaks
-        With the value at the element; the rival stays that of the first peak.
+    ndarray of int, shape (B, 2), or None
+        Row and column in each plane, on the host, for `prefer`. None where no plane has equal elements.
     """
     xp = array_namespace(planes)
     inside = planes[:, *search]
+    highest = xp.where(xp.isnan(inside), -np.inf, inside).max(axis=(1, 2))
     # NaN compares as lower.
-    tied = inside >= (peaks.value - _TIE * abs(peaks.value))[:, None, None]
-    if int(tied.sum()) <= planes.shape[0]:
-        return peaks
+    equal = inside >= (highest - _TIE * abs(highest))[:, None, None]
+    if int(equal.sum()) <= planes.shape[0]:
+        return None
     first = [part.indices(size)[0] for part, size in zip(search, planes.shape[1:], strict=True)]
     rows, columns = (xp.arange(n) + start for n, start in zip(inside.shape[1:], first, strict=True))
     distance = (rows - zero[0])[:, None] ** 2 + (columns - zero[1])[None, :] ** 2
-    nearest = xp.where(tied, distance, np.inf).reshape(planes.shape[0], -1).argmin(axis=1)
-    known = tied.any(axis=(1, 2))
-    row = xp.where(known, nearest // inside.shape[2] + first[0], peaks.row)
-    column = xp.where(known, nearest % inside.shape[2] + first[1], peaks.column)
-    return replace(peaks, row=row, column=column, value=planes[xp.arange(planes.shape[0]), row, column])
+    nearest = to_host(xp.where(equal, distance, np.inf).reshape(planes.shape[0], -1).argmin(axis=1))
+    row, column = nearest // inside.shape[2] + first[0], nearest % inside.shape[2] + first[1]
+    return np.asarray(np.stack([row, column], axis=1), dtype=np.intp)
 
 
 def neighbourhoods(planes: Array, row: Array, column: Array, radius: int) -> Array:

@@ -15,7 +15,7 @@ from numpy.typing import DTypeLike, NDArray
 
 from xcorr_app.correlation.engines import Operand, choose_engine, limits_of
 from xcorr_app.correlation.normalize import ZNCC, Overlaps
-from xcorr_app.correlation.peaks import find_peaks, neighbourhoods, prefer, prefer_smallest
+from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbourhoods, prefer
 from xcorr_app.correlation.plane import phase_planes
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import radius_of, refine
@@ -208,19 +208,19 @@ class Matcher:
         """
         settings = self._settings
         peaks = find_peaks(planes.searched, self._inside)
+        first = self._searched.dy_min, self._searched.dx_min
+        elements = None if tied is None else tied - first
         if tied is None and self._has_ties:
             # On a lattice many shifts are equal; a frame on itself has none. Of a few pixels any may be equal.
-            zero = -self._searched.dy_min, -self._searched.dx_min
-            peaks = prefer_smallest(peaks, planes.searched, self._inside, zero)
-        elif tied is not None:
-            peaks = prefer(peaks, planes.searched, tied - (self._searched.dy_min, self._searched.dx_min))
+            elements = nearest_of_equals(planes.searched, self._inside, (-first[0], -first[1]))
+        if elements is not None:
+            peaks = prefer(peaks, planes.searched, elements)
         near = neighbourhoods(planes.searched, peaks.row, peaks.column, radius_of(settings.subpixel))
         offset, height = refine(near, settings.subpixel, settings.upsample)
         around = to_host(neighbourhoods(planes.scores, peaks.row, peaks.column, 2))
         next_to = neighbourhoods(planes.searched, peaks.row, peaks.column, 1)
         # Inside the window nothing is higher than the peak: what is lies beyond.
         climbs = to_host((next_to > peaks.value[:, None, None]).any(axis=(1, 2)))
-        first = self._searched.dy_min, self._searched.dx_min
         peak = np.stack([to_host(peaks.row) + first[0], to_host(peaks.column) + first[1]], axis=1)
         valid = np.isfinite(to_host(peaks.value))
         shift = np.where(valid[:, None], peak + to_host(offset), np.nan)
