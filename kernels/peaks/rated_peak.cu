@@ -2,7 +2,8 @@
 // (NaN: a shift that does not count) and writes RECORD numbers. The rules are those of xcorr_app/correlation/peaks.py
 // and xcorr_app/registration/significance.py:
 //   - the peak is the highest value of the box, of equal ones the first; `tied`, a shift of its own for every plane,
-//     takes its place where the plane is as high there up to TIE;
+//     takes its place where the plane is as high there up to TIE (ties 1), or of the elements of the box as high as the
+//     peak that nearest to (zero_row, zero_column) does (ties 2);
 //   - a rival is the highest other local maximum of the box, RIVAL_DISTANCE away along an axis and not on the box's rim;
 //   - of the box without what is near the peak, and on every stride_y-th row and stride_x-th column alone, the median and
 //     the median deviation from it; and the median steps between neighbours along both axes. With FISHER all of it once
@@ -163,7 +164,8 @@ __device__ __forceinline__ double median(const Values& values, int* samples) {
 
 extern "C" __global__ void __launch_bounds__(THREADS)
     rated_peak(const double* planes, const double* scores, const int* tied, double* workspace, double* records, int height, int width,
-               int margin, int top, int left, int rows, int columns, int stride_y, int stride_x, int has_tied) {
+               int margin, int top, int left, int rows, int columns, int stride_y, int stride_x, int ties, int zero_row,
+               int zero_column) {
     SHARED_FLOATS(shared);
     Best* of_warps = reinterpret_cast<Best*>(shared);
     const int plane_index = (int)blockIdx.x, thread = (int)threadIdx.x;
@@ -205,7 +207,21 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
     int row = first / width, column = first % width;
     double value = found ? highest.value : not_a_number();
-    if (has_tied) {
+    if (ties == 2 && found) {
+        Best nearest = {minus_infinity(), 0x7fffffff};
+        for (int k = thread; k < rows * columns; k += THREADS) {
+            const int y = top + k / columns, x = left + k % columns;
+            if (!(plane.at(y, x) >= highest.value - TIE * fabs(highest.value))) continue;
+            const double down = y - zero_row, across = x - zero_column;
+            const Best here = {-(down * down + across * across), y * width + x};
+            nearest = better(nearest, here);
+        }
+        nearest = best_of_block(nearest, of_warps);
+        row = nearest.index / width;
+        column = nearest.index % width;
+        value = plane.at(row, column);
+    }
+    if (ties == 1) {
         const int y = tied[2 * plane_index], x = tied[2 * plane_index + 1];
         const double there = plane.at(y, x);
         if (value - there <= TIE * largest.value) {

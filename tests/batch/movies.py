@@ -61,7 +61,7 @@ def invoke(command: click.Command, name: str, *arguments: object) -> Run:
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     assert "Traceback" not in result.output
-    assert "this is a defect" not in result.output
+    assert "this is a defect" not in result.output, result.output
     return Run(result.exit_code, result.stdout, result.stderr)
 
 

@@ -217,6 +217,20 @@ def test_a_stack_of_which_most_could_not_be_trusted_failed(tmp_path, resume):
     assert record(tmp_path / "out")["failed"]
 
 
+@pytest.mark.parametrize(("reference", "known"), [("pairs:2", True), ("previous", True), ("first", False)])
+def test_closure_and_averages_are_recorded(tmp_path, stack, reference, known):
+    out = tmp_path / "out"
+    assert align(stack, "-o", out, "--reference", reference, "--smooth-time", "1").code == 0
+    closure = record(out)["stacks"]["m"]["closure_px"]
+    assert (closure is not None) == known
+    if known:
+        assert 0 <= closure["median"] <= closure["largest"] < 0.2
+        assert closure["last_frame"] == 3
+    assert record(out)["parameters"]["smooth_time"] == 1
+    align(stack, "-o", tmp_path / "smooth", "--reference", reference, "--smooth-time", "2")
+    assert record(tmp_path / "smooth")["parameters"]["smooth_time"] == 2
+
+
 @pytest.mark.parametrize("resume", [False, True])
 def test_the_report_names_the_engines_that_ran(tmp_path, stack, monkeypatch, resume):
     write_movie(tmp_path / "in" / "n.tif", seed=3)

@@ -23,6 +23,7 @@ def test_choices() -> None:
     assert subpixel.METHODS == choices.SUBPIXEL_METHODS
     assert settings.SUBPIXEL == choices.ALIGN_SUBPIXEL_METHODS
     assert strategies.REFERENCES == choices.REFERENCES
+    assert strategies.NUMBERED_REFERENCES == choices.NUMBERED_REFERENCES
     assert settings.WEIGHTINGS == choices.WEIGHTINGS
     assert tuple(align_options.INTERPOLATIONS) == choices.INTERPOLATIONS
     assert align_options.BORDERS == choices.BORDERS
@@ -49,6 +50,7 @@ def test_defaults() -> None:
     assert plane.DEFAULT_MIN_OVERLAP == choices.MIN_OVERLAP
     assert settings.DEFAULT_MIN_SCORE == choices.MIN_SCORE
     assert settings.DEFAULT_MAX_SIGMA == choices.MAX_SIGMA
+    assert settings.MAX_SMOOTH_TIME == choices.MAX_SMOOTH_TIME
     assert settings.DEFAULT_TOLERANCE == choices.TOLERANCE
     assert Limits().max_pixels == choices.MAX_PIXELS
 

@@ -36,7 +36,12 @@ def test_every_option_is_explained(path):
 
 def test_defaults_and_values_are_shown_as_they_are_typed():
     text = xcorr("align", "--help").stdout
-    wanted = ("first|last|mean|median|previous|template|INDEX|FILE", "all|none|N", "PX | PXY,PXX", "[default: zncc]")
+    wanted = (
+        "first|last|mean|median|template|previous|rolling:N|pairs:K|INDEX|FILE",
+        "all|none|N",
+        "PX | PXY,PXX",
+        "[default: zncc]",
+    )
     for words in wanted:
         assert words in " ".join(text.split()), words
 
@@ -54,7 +59,7 @@ def test_every_option_of_the_stated_usage_exists():
     known = {name for option in command_of(("align",)).params for name in [*option.opts, *option.secondary_opts]}
     usage = (
         "-o --reference --max-shift --normalization --subpixel --upsample --prefilter --roi --engine --device --verify "
-        "--contrast --max-sigma "
+        "--contrast --max-sigma --smooth-time "
         "--apply --no-apply --interpolation --border --layout --resume --overwrite --dry-run -q -v --debug --axis "
         "--align-channel --max-pixels"
     )

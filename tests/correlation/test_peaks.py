@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
+from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbourhoods, prefer
 from xcorr_app.gpu.runtime.arrays import to_host
 
 EVERYWHERE = (slice(None), slice(None))
@@ -106,6 +106,29 @@ def test_small_planes(xp, rng, shape):
     row, column, value, _, _ = found(xp, [plane])
     assert (row[0], column[0]) == np.unravel_index(plane.argmax(), shape)
     assert value[0] == plane.max()
+
+
+@pytest.mark.parametrize("zero", [(11, 13), (2, 3), (30, -7)])
+def test_of_equal_peaks_the_one_nearest_to_shift_zero(xp, rng, zero):
+    planes = rng.uniform(-1, 0.9, (5, 23, 27))
+    search = (slice(2, 21), slice(1, 25))
+    places = [[(4, 5), (11, 14), (20, 24)], [(2, 1)], [(3, 3), (3, 20), (19, 3)], [(1, 3), (9, 9)], []]
+    for plane, equal in zip(planes, places, strict=True):
+        for k, place in enumerate(equal):
+            plane[place] = 1.0 - 1e-9 * k
+    planes[4] = np.nan
+    planes[3, 1, 3] = 1.5  # outside of what is searched
+    planes[2, 10] = np.nan
+    arrays = xp.asarray(planes)
+    assert nearest_of_equals(arrays[1:2], search, zero) is None
+    peaks = prefer(find_peaks(arrays, search), arrays, nearest_of_equals(arrays, search, zero))
+    row, column, value = (to_host(field) for field in (peaks.row, peaks.column, peaks.value))
+    for k, equal in enumerate(places[:4]):
+        inside = [place for place in equal if place != (1, 3)]
+        nearest = min(inside, key=lambda place: (place[0] - zero[0]) ** 2 + (place[1] - zero[1]) ** 2)
+        assert (row[k], column[k]) == nearest
+        assert value[k] == planes[(k, *nearest)]
+    assert np.isnan(value[4])
 
 
 def test_neighbourhoods_are_cut_and_padded_with_nan(xp, rng):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from xcorr_app import cross_correlate
-from xcorr_app.correlation.weighting import LAGS, RADIUS, noise_share, smooth, weighting_kernel
+from xcorr_app.correlation.weighting import LAGS, RADIUS, autocorrelations, noise_share, smooth, weighting_kernel
 from xcorr_app.gpu.runtime.arrays import to_host
 
 
@@ -80,3 +80,25 @@ def test_the_kernel_never_turns_a_plane_upside_down():
         if kernel is not None:
             assert kernel[RADIUS, RADIUS] > 0
             assert np.abs(kernel).max() < 10
+
+
+def test_noise_that_interpolation_has_smoothed_is_not_taken_for_a_scene():
+    """Of a mean of moved frames only the share of noise is believed: the scene is that of the frames."""
+    lags = np.arange(-LAGS, LAGS + 1)
+    smoothed = np.exp(-(lags[:, None] ** 2 + lags[None, :] ** 2) / 2.0)
+    mean = 0.6 * autocorrelation(0.1) + 0.4 * smoothed
+    frame = autocorrelation(0.8)
+    kernels = [weighting_kernel(left, frame, left_is_white=white) for left, white in ((mean, False), (mean, True))]
+    # What is left of noise at lags of a pixel or two asks for high frequencies, which a kernel shows as a narrow peak.
+    assert kernels[0][RADIUS, RADIUS + 1] > kernels[1][RADIUS, RADIUS + 1] + 0.05
+
+
+@pytest.mark.parametrize("shape", [(40, 47), (300, 41)])
+def test_autocorrelations(xp, shape):
+    images = np.random.default_rng(0).normal(size=(3, *shape)).cumsum(axis=2)
+    for many in (False, True):
+        found = autocorrelations(xp.asarray(images), many=many)
+        top = (shape[0] - 256) // 2 if many and shape[0] > 256 else 0
+        for image, plane in zip(images, found, strict=True):
+            part = image[top : top + 256] if top else image
+            np.testing.assert_allclose(plane, cross_correlate(part, part, max_shift=LAGS), atol=1e-9)

@@ -13,7 +13,7 @@ from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.overlap_edges import OverlapEdges
-from xcorr_app.gpu.peaks.rated_peak import RATED_RECORD, RatedPeaks, rated_peak_launch
+from xcorr_app.gpu.peaks.rated_peak import RATED_RECORD, RatedPeaks, _ties, rated_peak_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.registration.rated_peaks import Planes, find_rated_peaks
 from xcorr_app.registration.significance import Spread, rated, strides_of
@@ -21,7 +21,7 @@ from xcorr_app.registration.significance import Spread, rated, strides_of
 NO = (None,) * 4
 
 
-def on_host(folder, planes, scores, box, tied, *, fisher):
+def on_host(folder, planes, scores, box, tied, zero=None, *, fisher):
     """What `rate_peaks` does on a device."""
     count, height, width = planes.shape
     shape = box[0].stop - box[0].start, box[1].stop - box[1].start
@@ -31,7 +31,7 @@ def on_host(folder, planes, scores, box, tied, *, fisher):
     numbers = (height, width, (scores.shape[1] - height) // 2, box[0].start, box[1].start, *shape)
     arrays = guarded(planes), guarded(scores), guarded(of_planes), workspace, records
     launch = rated_peak_launch(count, fisher=fisher)
-    run_kernel(folder, launch, arrays, (*numbers, *strides_of(shape), int(tied is not None)))
+    run_kernel(folder, launch, arrays, (*numbers, *strides_of(shape), *_ties(tied, zero)))
     assert guards_are_whole(records)
     assert guards_are_whole(workspace)
     found = RatedPeaks.of(records)
@@ -68,6 +68,18 @@ def test_peaks_and_what_they_are_rated_by(host_builds, rng, shape, fisher):
     found, rating = on_host(host_builds, planes, planes, box, tied, fisher=fisher)
     same(found, rating, expected)
     assert (found.row[4], found.column[4]) == tuple(tied[4])
+
+
+def test_of_equal_peaks_the_nearest_to_zero_counts(host_builds, rng):
+    planes = random_planes(rng, (5, 21, 24))
+    for row, column in ((4, 5), (9, 12), (15, 20), (11, 9)):
+        planes[1, row, column] = planes[4, row, column] = 0.97
+    planes[4, 9, 12] -= 1e-3
+    box = slice(2, 19), slice(2, 22)
+    expected = find_rated_peaks(Planes(planes, planes, planes, *NO), box, None, (10, 11), plain=True)
+    found, rating = on_host(host_builds, planes, planes, box, None, (10, 11), fisher=True)
+    same(found, rating, expected)
+    assert [(found.row[k], found.column[k]) for k in (1, 4)] == [(9, 12), (11, 9)]
 
 
 def test_smoothed_planes_have_their_scores_beside_them(host_builds, rng):

@@ -5,6 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from xcorr_app.registration.frames import Chunk
+from xcorr_app.registration.reference_names import REFERENCES
+
+EVERY_REFERENCE = (*REFERENCES, "rolling:3", "pairs:2")
+"""Each reference that has a name, with a number where it needs one."""
 
 MARGIN = 40
 """Canvas around the view, so that what leaves on one side does not come back on the other."""

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.registration.scenes import UnreliableFrames, drifting
+from tests.registration.scenes import EVERY_REFERENCE, UnreliableFrames, drifting
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.strategies import REFERENCES
 
 DRIFT = np.array([(0, 0), (1, -2), (3, 1), (5, 4), (2, 6), (-3, 2)], dtype=float)
 
@@ -33,7 +32,7 @@ def test_non_finite_pixels_are_replaced_counted_and_flagged(xp):
 def test_non_finite_pixels_of_the_reference_do_not_spread(xp):
     stack = drifting(DRIFT, offset=50)
     stack[0, 3, 4] = np.nan
-    for reference in REFERENCES:
+    for reference in EVERY_REFERENCE:
         result = estimate_shifts(xp.asarray(stack), reference, 12)
         assert np.isfinite(result.shifts).all(), reference
         assert "non-finite" in result.flags[0]
@@ -47,7 +46,7 @@ def test_only_the_measured_part_is_searched_for_non_finite_pixels(xp):
     assert result.flags == ((),) * len(DRIFT)
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 @pytest.mark.parametrize("value", [np.nan, np.inf])
 def test_a_frame_of_nothing_else_is_unreadable_and_not_a_shift_of_zero(xp, reference, value):
     stack = drifting(DRIFT)
@@ -63,7 +62,7 @@ def test_a_frame_of_nothing_else_is_unreadable_and_not_a_shift_of_zero(xp, refer
         np.testing.assert_allclose(result.shifts[others], -DRIFT[others], atol=0.05)
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 @pytest.mark.parametrize("bad", [0, 2, 5])
 def test_a_constant_frame_is_flat_and_changes_no_other(xp, reference, bad):
     stack = drifting(DRIFT, offset=100, contrast=10).astype(np.float32)
@@ -76,7 +75,7 @@ def test_a_constant_frame_is_flat_and_changes_no_other(xp, reference, bad):
     np.testing.assert_allclose(result.shifts[others], without.shifts, atol=1e-4)
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 @pytest.mark.parametrize("bad", [0, 2, 5])
 def test_a_frame_constant_up_to_rounding_is_as_good_as_flat(reference, bad):
     stack = drifting(DRIFT, offset=100, contrast=10).astype(np.float32)
@@ -89,7 +88,7 @@ def test_a_frame_constant_up_to_rounding_is_as_good_as_flat(reference, bad):
     np.testing.assert_allclose(result.shifts[others], without.shifts, atol=1e-4)
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_a_stack_of_flat_frames_has_no_shift_and_says_why(xp, reference):
     stack = np.zeros((4, 16, 16), dtype=np.uint16) + np.arange(4, dtype=np.uint16)[:, None, None]
     result = estimate_shifts(xp.asarray(stack), reference, verify="all")
@@ -99,7 +98,7 @@ def test_a_stack_of_flat_frames_has_no_shift_and_says_why(xp, reference):
     assert "No frame can serve as a reference" in result.notes[0]
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_a_stack_of_one_frame_lies_on_itself(xp, reference):
     result = estimate_shifts(xp.asarray(drifting([(0, 0)])), reference, verify="all")
     np.testing.assert_allclose(result.shifts, [(0, 0)], atol=1e-5)
@@ -108,7 +107,7 @@ def test_a_stack_of_one_frame_lies_on_itself(xp, reference):
         assert "no other usable frame" in " ".join(result.notes)
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_images_of_one_pixel_are_flat(xp, rng, reference):
     result = estimate_shifts(xp.asarray(rng.normal(size=(3, 1, 1))), reference)
     assert result.flags == (("flat",),) * 3
@@ -126,7 +125,7 @@ def test_images_of_one_line_move_along_it_and_not_across(xp, axis):
 
 
 @pytest.mark.parametrize("shape", [(1, 2), (2, 1), (2, 2), (3, 3), (1, 7), (5, 2)])
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_tiny_images_do_not_fail(xp, rng, shape, reference):
     stack = rng.normal(size=(4, *shape))
     result = estimate_shifts(xp.asarray(stack), reference, verify="all")
@@ -148,7 +147,7 @@ def test_an_unreadable_frame_has_its_reason_and_no_shift():
     np.testing.assert_allclose(result.shifts[others], -DRIFT[others], atol=0.05)
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_unreadable_frames_take_no_part_in_any_reference(reference):
     stack = drifting(DRIFT, offset=30)
     broken = {0: "truncated", 3: "truncated"}
@@ -179,7 +178,7 @@ def test_previous_steps_over_unreadable_frames():
 
 def test_a_stack_of_unreadable_frames_has_no_shift():
     broken = dict.fromkeys(range(6), "gone")
-    for reference in REFERENCES:
+    for reference in EVERY_REFERENCE:
         result = measure(UnreliableFrames(drifting(DRIFT), broken), reference, verify="all")
         assert np.isnan(result.shifts).all()
         assert result.flags == (("unreadable",),) * 6

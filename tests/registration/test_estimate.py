@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import EVERY_REFERENCE, drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.strategies import REFERENCES
 
 WHOLE = np.array([(0, 0), (1, -2), (3, 1), (5, 4), (2, 6), (-3, 2), (-4, -5)], dtype=float)
 FRACTIONS = np.array([(0, 0), (0.3, -0.4), (1.25, -1.5), (2.6, -3.1), (4.45, -3.9), (5.5, -5.05), (6.7, -5.8)])
@@ -85,7 +84,7 @@ def test_every_type_of_pixel(xp, dtype):
         assert np.isfinite(result.shifts).all()
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 @pytest.mark.parametrize("scale", [1e-60, 1e60])
 def test_the_unit_of_the_pixels_does_not_matter(xp, reference, scale):
     stack = drifting(WHOLE, offset=3)
@@ -182,7 +181,7 @@ def test_points_of_one_pixel_are_followed(xp, rng):
     assert result.flags == ((), (), ())
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_the_stack_is_not_changed(xp, reference):
     stack = drifting(WHOLE[:4], shape=(32, 32)).astype(np.float32)
     stack[1, 3, 3] = np.nan

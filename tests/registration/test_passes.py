@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import EVERY_REFERENCE, drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.registration import measurement, passes
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.passes import Pass
-from xcorr_app.registration.strategies import REFERENCES
 
 COUNT = 11
 PIXELS = 40 * 44
@@ -36,7 +35,7 @@ def chunks_of(monkeypatch, frames):
     monkeypatch.setattr(passes, "_PIXELS_PER_DEVICE_CHUNK", frames * PIXELS)
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_two_runs_are_equal_bit_by_bit(xp, stack, reference):
     first, second = (estimate_shifts(xp.asarray(stack), reference, 8, verify=4) for _ in range(2))
     np.testing.assert_array_equal(columns(first), columns(second))
@@ -46,7 +45,7 @@ def test_two_runs_are_equal_bit_by_bit(xp, stack, reference):
 OPTIONS = {"plain": {}, "phase": {"normalization": "phase"}, "sobel": {"prefilter": "sobel"}}
 # Phase correlation of so small noisy frames has peaks of nearly one height: rounding decides where a template settles.
 CASES = [
-    (reference, name) for reference in REFERENCES for name in OPTIONS if (reference, name) != ("template", "phase")
+    (reference, name) for reference in EVERY_REFERENCE for name in OPTIONS if (reference, name) != ("template", "phase")
 ]
 
 
@@ -62,7 +61,7 @@ def test_the_size_of_a_chunk_does_not_matter(xp, monkeypatch, stack, reference, 
         assert result.flags == results[0].flags
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_the_number_of_threads_does_not_matter(monkeypatch, stack, reference):
     chunks_of(monkeypatch, 2)
     results = []
@@ -73,7 +72,7 @@ def test_the_number_of_threads_does_not_matter(monkeypatch, stack, reference):
         np.testing.assert_array_equal(columns(result), columns(results[0]))
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_progress_counts_up_to_all_frames_in_every_stage(monkeypatch, stack, reference):
     chunks_of(monkeypatch, 2)
     calls = []

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 
 from tests.correlation import plain
-from tests.registration.scenes import drifting, noise
+from tests.registration.scenes import EVERY_REFERENCE, drifting, noise
 from xcorr_app import ShiftWindow, estimate_shifts
 from xcorr_app.correlation import overlap
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.engines.fft import FFTEngine
 from xcorr_app.registration.matcher import Matcher
-from xcorr_app.registration.strategies import REFERENCES
 from xcorr_app.registration.verification import scores_by_definition
 
 OUTER = [(row, column) for row, column in np.ndindex(5, 5) if {row, column} & {0, 4}]
@@ -128,7 +127,7 @@ def test_without_verification_a_wrong_engine_goes_unnoticed(monkeypatch):
     assert np.isnan(result.difference).all()
 
 
-@pytest.mark.parametrize("reference", [*REFERENCES, 2])
+@pytest.mark.parametrize("reference", [*EVERY_REFERENCE, 2])
 @pytest.mark.parametrize("engine", ["fft", "definition"])
 def test_right_engines_agree_with_the_reference(reference, engine):
     stack = drifting(DRIFT, shape=(36, 40))
@@ -158,7 +157,7 @@ def test_the_frames_asked_for_are_verified(xp, verify, expected):
     assert np.flatnonzero(np.isfinite(result.fft_shifts).all(axis=1)).tolist() == list(expected)
 
 
-@pytest.mark.parametrize("reference", REFERENCES)
+@pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_verifying_changes_no_result(reference):
     stack = drifting(DRIFT)
     plainly, verified = (estimate_shifts(stack, reference, 9, verify=verify) for verify in ("none", "all"))

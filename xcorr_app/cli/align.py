@@ -23,7 +23,17 @@ if TYPE_CHECKING:
     type=options.REFERENCE,
     default="first",
     show_default=True,
-    help="What frames are compared with; mean, median and template exclude the frame being measured.",
+    help="What frames are compared with; mean, median and template exclude the frame being measured. For series whose "
+    "look changes: previous; rolling:N, the mean of the last N aligned frames; pairs:K, each of the K frames before, "
+    "placed by robust least squares.",
+)
+@click.option(
+    "--smooth-time",
+    type=click.IntRange(1, choices.MAX_SMOOTH_TIME),
+    default=1,
+    show_default=True,
+    help="Average so many frames around each before measuring, for movies with few photons; what is written is not "
+    "averaged.",
 )
 @options.max_shift("a quarter of the frame")
 @options.normalization
@@ -145,6 +155,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     Examples:
       xcorr align movie.ome.tif -o out --max-shift 20
       xcorr align FOLDER -o out --reference template --interpolation cubic
+      xcorr align movie.tif -o out --reference pairs:4 --smooth-time 5
       xcorr align FOLDER -o out --no-apply --verify none
     """
     options.check_modes(given)
@@ -202,6 +213,7 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         min_score=given["min_score"],
         tolerance=given["tolerance"],
         max_sigma=given["max_sigma"],
+        smooth_time=given["smooth_time"],
     )
     same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis", "channel")
     return AlignOptions(

@@ -83,13 +83,19 @@ def _roi(text: str) -> Roi:
 def _reference(text: str) -> str | int | Path:
     if text in choices.REFERENCES:
         return text
+    if text.partition(":")[0] in choices.NUMBERED_REFERENCES:
+        from xcorr_app.registration.reference_names import parse_reference
+
+        parse_reference(text)
+        return text
     digits = text.removeprefix("-")
     if digits.isdecimal():
         return int(text)
     if os.path.exists(text):  # noqa: PTH110 - unlike Path.exists, takes names that are too long
         return Path(text)
     raise ArgumentError(
-        f"{text!r} is neither {', '.join(choices.REFERENCES)}, nor a frame number, nor an existing file"
+        f"{text!r} is neither {', '.join(choices.REFERENCES)}, rolling:N, pairs:K, nor a frame number, nor an existing "
+        "file"
     )
 
 
@@ -116,7 +122,7 @@ def _prefilter(text: str) -> Any:
 PATH = Value("PATH", _path)
 MAX_SHIFT = Value("PX | PXY,PXX", _max_shift)
 ROI = Value("Y0:Y1,X0:X1", _roi)
-REFERENCE = Value("first|last|mean|median|previous|template|INDEX|FILE", _reference)
+REFERENCE = Value("first|last|mean|median|template|previous|rolling:N|pairs:K|INDEX|FILE", _reference)
 VERIFY = Value("all|none|N", _verify)
 CHANNEL = Value("R|G|B|gray|N", _channel)
 PREFILTER = Value("NAME:ARGS", _prefilter)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 
 # A rival is a local maximum at least this many pixels away, so the flank of the peak itself does not count.
 _RIVAL_DISTANCE = 3
@@ -97,6 +97,38 @@ def prefer(peaks: Peaks, planes: Array, elements: NDArray[np.integer]) -> Peaks:
     tied = peaks.value - there <= _TIE * largest
     row, column = xp.where(tied, row, peaks.row), xp.where(tied, column, peaks.column)
     return replace(peaks, row=row, column=column, value=xp.where(tied, there, peaks.value))
+
+
+def nearest_of_equals(planes: Array, search: tuple[slice, slice], zero: tuple[int, int]) -> NDArray[np.intp] | None:
+    """Of the highest elements of each plane, equal up to rounding, the one nearest to shift zero: a lattice has many.
+
+    Parameters
+    ----------
+    planes : ndarray, shape (B, ny, nx)
+        NaN marks shifts that are not valid.
+    search : tuple of slice
+        The part of the plane in which a peak may lie.
+    zero : (int, int)
+        Row and column of shift zero, which may lie outside of the plane.
+
+    Returns
+    -------
+    ndarray of int, shape (B, 2), or None
+        Row and column in each plane, on the host, for `prefer`. None where no plane has equal elements.
+    """
+    xp = array_namespace(planes)
+    inside = planes[:, *search]
+    highest = xp.where(xp.isnan(inside), -np.inf, inside).max(axis=(1, 2))
+    # NaN compares as lower.
+    equal = inside >= (highest - _TIE * abs(highest))[:, None, None]
+    if int(equal.sum()) <= planes.shape[0]:
+        return None
+    first = [part.indices(size)[0] for part, size in zip(search, planes.shape[1:], strict=True)]
+    rows, columns = (xp.arange(n) + start for n, start in zip(inside.shape[1:], first, strict=True))
+    distance = (rows - zero[0])[:, None] ** 2 + (columns - zero[1])[None, :] ** 2
+    nearest = to_host(xp.where(equal, distance, np.inf).reshape(planes.shape[0], -1).argmin(axis=1))
+    row, column = nearest // inside.shape[2] + first[0], nearest % inside.shape[2] + first[1]
+    return np.asarray(np.stack([row, column], axis=1), dtype=np.intp)
 
 
 def neighbourhoods(planes: Array, row: Array, column: Array, radius: int) -> Array:

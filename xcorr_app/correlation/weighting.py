@@ -14,15 +14,35 @@ import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace
+from xcorr_app.correlation.plane import cross_correlate
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 
 LAGS = 16
 """Largest shift of the autocorrelation that is looked at."""
 RADIUS = 12
 """The kernel reaches this many shifts on each side."""
+WEIGHED_FRAMES = {True: 5, False: 64}
+"""Frames of a stack whose median autocorrelation decides on the weights: any one of them may be unlike the others.
+Where they are compared with a mean of them, more, so that their order does not matter."""
+_LARGEST_OF_MANY = 256
+"""Rows and columns of images, in their middle, that are enough where there are many."""
 _GRID = 64
 _QUIET = 0.05
 """Share of noise in the variance below which weighting gains nothing."""
+
+
+def autocorrelations(images: Array, *, many: bool = False) -> NDArray[np.float64]:
+    """Normalised correlation of each image (n, h, w) with itself, (n, 2 LAGS + 1, 2 LAGS + 1), on the host.
+
+    Of `many` images the middle will do.
+    """
+    if many:
+        first = [max(size - _LARGEST_OF_MANY, 0) // 2 for size in images.shape[1:]]
+        rows, columns = (slice(start, start + _LARGEST_OF_MANY) for start in first)
+        images = images[:, rows, columns]
+    planes = cross_correlate(images, images[:, None], "n-to-mn", max_shift=LAGS)
+    found: NDArray[np.float64] = to_host(planes)[:, 0].astype(np.float64)
+    return found
 
 
 def noise_share(autocorrelation: NDArray[np.float64]) -> float:
@@ -47,13 +67,18 @@ def noise_share(autocorrelation: NDArray[np.float64]) -> float:
     return min(max(share, 0.0), 0.999)
 
 
-def weighting_kernel(left: NDArray[np.float64], right: NDArray[np.float64]) -> NDArray[np.float64] | None:
+def weighting_kernel(
+    left: NDArray[np.float64], right: NDArray[np.float64], *, left_is_white: bool = True
+) -> NDArray[np.float64] | None:
     """Kernel that weights the plane of two images, from their autocorrelations.
 
     Parameters
     ----------
     left, right : ndarray, shape (2 LAGS + 1, 2 LAGS + 1)
         Zero-mean normalised correlation of each image with itself; NaN where there is none.
+    left_is_white : bool
+        Whether the noise of `left` is white. That of a mean of moved frames is not: interpolation has smoothed it, and
+        what it then has in common with a scene must not be taken for one; the scene is that of `right`.
 
     Returns
     -------
@@ -65,7 +90,8 @@ def weighting_kernel(left: NDArray[np.float64], right: NDArray[np.float64]) -> N
     noise_left, noise_right = noise_share(left), noise_share(right)
     if max(noise_left, noise_right) <= _QUIET:
         return None
-    scene = _scene_spectrum(*((left, noise_left) if noise_left <= noise_right else (right, noise_right)))
+    clearer = left_is_white and noise_left <= noise_right
+    scene = _scene_spectrum(*((left, noise_left) if clearer else (right, noise_right)))
     if not scene.any():
         return None
     cross = (1 - noise_left) * noise_right + (1 - noise_right) * noise_left

@@ -50,8 +50,14 @@ class Shared:
 
 
 def extents_of(shape: tuple[int, int], shifts: NDArray[np.float64]) -> NDArray[np.int64]:
-    """(T, 4) first row, stop, first column, stop of what each frame covers once it is moved by shifts (T, 2)."""
-    covered = [(*inside(shape[0], dy), *inside(shape[1], dx)) for dy, dx in shifts.tolist()]
+    """(T, 4) first row, stop, first column, stop of what each frame covers once it is moved by shifts (T, 2).
+
+    Nothing where the shift is NaN: such a frame is left out.
+    """
+    covered = [
+        (*inside(shape[0], dy), *inside(shape[1], dx)) if math.isfinite(dy + dx) else (0, 0, 0, 0)
+        for dy, dx in shifts.tolist()
+    ]
     return np.array(covered, dtype=np.int64).reshape(-1, 4)
 
 

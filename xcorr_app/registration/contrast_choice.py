@@ -9,16 +9,17 @@ which is refined on the images as they are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from dataclasses import fields, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast import DEFAULT_SIGMA, Contrast
-from xcorr_app.registration.frames import Chunk, Frames
+from xcorr_app.registration.frames import Frames, PickedFrames
 from xcorr_app.registration.measurement import Measured
+from xcorr_app.registration.reference_names import compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 
@@ -53,40 +54,6 @@ NOTES: dict[Choice, str] = {
 Measure = Callable[[Frames, "str | int | Array", Settings], Measured]
 
 
-@dataclass(frozen=True)
-class PickedFrames:
-    """Some frames of a stack, counted anew from 0."""
-
-    source: Frames
-    numbers: tuple[int, ...]
-
-    @property
-    def count(self) -> int:
-        """Number of frames picked."""
-        return len(self.numbers)
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.source.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of a pixel as stored."""
-        return self.source.dtype
-
-    def read(self, start: int, stop: int) -> Chunk:
-        """Read each of them by itself."""
-        chunks = [self.source.read(number, number + 1) for number in self.numbers[start:stop]]
-        frames = array_namespace(chunks[0].frames).concatenate([chunk.frames for chunk in chunks])
-        unreadable = {start + i: text for i, chunk in enumerate(chunks) for text in chunk.unreadable.values()}
-        return Chunk(start, frames, unreadable)
-
-    def on_host(self) -> PickedFrames:
-        """Return the same frames, handed out as NumPy arrays."""
-        return replace(self, source=self.source.on_host())
-
-
 def choose_contrast(frames: Frames, reference: str | int | Array, settings: Settings, measure: Measure) -> Choice:
     """Try both on a few frames spread over the stack; `measure` measures frames against a reference."""
     if not _is_open(frames, settings):
@@ -95,9 +62,9 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
     tried = min(_MOST_SAMPLES, max(1, count // _FRAMES_PER_SAMPLE))
     numbers = np.unique(np.linspace(0, count - 1, tried + 1)[1:].round().astype(int))
     against: str | int | Array = "first"
-    if isinstance(reference, str) and reference == "previous":
-        # Each with the one before it.
-        numbers, against = np.union1d(numbers, numbers - 1), "previous"
+    if compares_neighbours(reference):
+        # Each with the one before it that it shares no averaged frames with.
+        numbers, against = np.union1d(numbers, np.maximum(numbers - 1 - settings.apart, 0)), "previous"
     elif not isinstance(reference, (str, int, np.integer)):
         against = reference
     else:
@@ -105,7 +72,7 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
         numbers = np.concatenate([[first], numbers[numbers != first]])
     sample = PickedFrames(frames, tuple(int(number) for number in numbers))
     # Engines that look at peaks only do not know how far they stand out.
-    trial = replace(settings, engine="fft", contrast=Contrast(), roi=_middle(frames, settings))
+    trial = replace(settings, engine="fft", contrast=Contrast(), roi=_middle(frames, settings), smooth_time=1)
     plain = measure(sample, against, trial)
     rows = plain.usable.copy()
     rows[0] = rows[0] and against is reference and not isinstance(reference, str)

@@ -36,6 +36,8 @@ _FROM_EDGE = 2
 """Shifts that the 5 x 5 values around a peak reach to each side."""
 _LARGEST_OFFSET = 1e3
 """Mean over standard deviation up to which products with unshifted values lose less than 1e-5 of the correlation."""
+_TIE = 1e-6
+"""Share of a peak's height by which a rival that is equal may differ in single precision."""
 _PLAIN_RANGE = (1e-12, 1e12)
 """Root mean squares whose products and squares stay far inside single precision."""
 
@@ -99,6 +101,8 @@ class DeviceMatcher:
         records, whole = self._finder.find(references, frames, 1 if each else frames.shape[0], tables)
         found, moments = PeakRecords.of(records), whole[:, -1, -1].get()
         undecided = found.row < 0
+        # Of equal peaks the one of the smallest shift counts, not the one found first.
+        undecided |= found.rival >= found.value - _TIE * np.abs(found.value)
         if self._tensor:
             found = found.decided()
             undecided |= found.rival > found.value - 2 * FP16_ERROR

@@ -30,6 +30,7 @@ from xcorr_app.registration.settings import (
     Settings,
     Subpixel,
 )
+from xcorr_app.registration.smoothing_in_time import smoothed_in_time
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.strategies import Estimation
 
@@ -53,6 +54,7 @@ def estimate_shifts(
     min_score: float = DEFAULT_MIN_SCORE,
     tolerance: float = DEFAULT_TOLERANCE,
     max_sigma: float = DEFAULT_MAX_SIGMA,
+    smooth_time: int = 1,
     progress: Progress | None = None,
 ) -> ShiftResult:
     """Measure by how much each frame must be moved to land on the reference.
@@ -62,10 +64,15 @@ def estimate_shifts(
     stack : ndarray, shape (T, Y, X)
         NumPy or CuPy; the work is done where the array lives. NaN and infinite pixels are replaced by the mean of
         the others for measuring.
-    reference : {'first', 'last', 'mean', 'median', 'previous', 'template'}, int or ndarray (Y, X)
-        What frames are compared with. ``mean`` and ``median`` leave out the frame that is measured. ``previous``
-        sums shifts from frame to frame. ``template`` starts from the first frame, then repeats: mean of all
-        aligned frames but the one measured, until no shift changes by more than 0.01 px. An int is a frame number.
+    reference : {'first', 'last', 'mean', 'median', 'template', 'previous', 'rolling:N', 'pairs:K'}, int or ndarray
+        What frames are compared with. ``mean`` and ``median`` (of frames at one gain and offset) leave out the frame
+        that is measured. ``template`` starts from the first frame, then repeats: mean of all aligned frames but the one
+        measured, each brought to one gain and offset and only where it was seen, until no shift changes by more than
+        0.0005 px; the first usable frame has shift zero, and `max_shift` counts from the middle of all frames. Frames
+        whose shift is not to be trusted take no part in these. For series whose look changes: ``previous`` sums shifts
+        from frame to frame; ``rolling:N`` compares with the mean of the last N aligned frames; ``pairs:K`` compares
+        with each of the K frames before, and places all by robust least squares. An int is a frame number, an ndarray
+        (Y, X) an image.
     max_shift : int or (int, int), optional
         Largest shift in pixels along rows and columns. Default: a quarter of the measured part.
     normalization : {'zncc', 'none', 'phase'}
@@ -104,6 +111,10 @@ def estimate_shifts(
         Difference from the FFT reference in pixels above which a frame is flagged ``disagrees``.
     max_sigma : float
         Standard error in pixels above which a frame is flagged ``uncertain``.
+    smooth_time : int
+        Number of frames around each that are averaged before measuring, for movies with few photons a frame: the drift
+        within them is blurred. Frames that share some are not compared under ``previous``, ``rolling:N`` and
+        ``pairs:K`` (these go farther back), nor part of each other's ``mean`` or ``template``.
     progress : callable, optional
         ``progress(stage, done, total)``.
 
@@ -123,7 +134,8 @@ def estimate_shifts(
     References
     ----------
     Lewis 1995, "Fast normalized cross-correlation"; Knapp and Carter 1976, doi 10.1109/TASSP.1976.1162830 (weighting
-    of frequencies); Guizar-Sicairos, Thurman and Fienup 2008, doi 10.1364/OL.33.000156 (``dft``).
+    of frequencies); Holland and Welsch 1977, doi 10.1080/03610927708827533
+    (robust least squares); Guizar-Sicairos, Thurman and Fienup 2008, doi 10.1364/OL.33.000156 (``dft``).
 
     Examples
     --------
@@ -150,6 +162,7 @@ def estimate_shifts(
         min_score=min_score,
         tolerance=tolerance,
         max_sigma=max_sigma,
+        smooth_time=smooth_time,
     )
     xp = array_namespace(stack)
     with on_device_of(stack):
@@ -194,6 +207,8 @@ def _measured(
 
     verified = _verified_frames(verify, frames.count)
     frames = without_defects(frames)
+    repaired = frames.note if isinstance(frames, RepairedFrames) else None
+    frames = smoothed_in_time(frames, settings.smooth_time)
     choice = choose_contrast(frames, reference, settings, trial)
     if settings.contrast.auto:
         settings = replace(settings, contrast=LOCAL if choice == "local" else Contrast())
@@ -202,8 +217,8 @@ def _measured(
     if choice == "both":
         local = job(frames, replace(settings, contrast=LOCAL), progress).run(reference, verified)[0]
         measured = merged(measured, local)
-    if isinstance(frames, RepairedFrames):
-        notes = (*notes, frames.note)
+    if repaired is not None:
+        notes = (*notes, repaired)
     if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):
         notes = (*notes, f"icgn did not converge on {kept} of {frames.count} frames: they keep the fit to the plane.")
     if choice != "none":
@@ -224,6 +239,7 @@ def _measured(
         decision=estimation.measurement.decision,
         sigma=measured.sigma,
         significance=measured.significance,
+        closure=measured.closure,
     )
 
 

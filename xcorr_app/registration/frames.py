@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -70,3 +70,37 @@ class ArrayFrames:
     def on_host(self) -> ArrayFrames:
         """Return the same frames, copied to the host as they are read."""
         return ArrayFrames(self._stack, on_host=True)
+
+
+@dataclass(frozen=True)
+class PickedFrames:
+    """Some frames of a stack, counted anew from 0."""
+
+    source: Frames
+    numbers: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of frames picked."""
+        return len(self.numbers)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.source.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a pixel as stored."""
+        return self.source.dtype
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read each of them by itself."""
+        chunks = [self.source.read(number, number + 1) for number in self.numbers[start:stop]]
+        frames = array_namespace(chunks[0].frames).concatenate([chunk.frames for chunk in chunks])
+        unreadable = {start + i: text for i, chunk in enumerate(chunks) for text in chunk.unreadable.values()}
+        return Chunk(start, frames, unreadable)
+
+    def on_host(self) -> PickedFrames:
+        """Return the same frames, handed out as NumPy arrays."""
+        return replace(self, source=self.source.on_host())

@@ -122,8 +122,7 @@ class Matcher:
         self._window = near if kernel is None else near.grown(RADIUS)
         self._searched = near
         self._inside = window.inside(near)
-        has_zero = window.dy_min <= 0 <= window.dy_max and window.dx_min <= 0 <= window.dx_max
-        self._prefers_zero = has_zero and min(shape) >= _SMALLEST_WITH_TIES
+        self._has_ties = min(shape) >= _SMALLEST_WITH_TIES
         self._settings, self._dtype, self._xp = settings, dtype, xp
         options = settings.kernel_options
         if options is not None and options.precision == "fp16":
@@ -208,13 +207,12 @@ class Matcher:
             Shifts that are taken for the peaks of planes that are equally high there, up to rounding.
         """
         settings = self._settings
-        if tied is None and self._prefers_zero:
-            # On a lattice many shifts are equal; a frame on itself has none. Of a few pixels any may be equal.
-            tied = np.zeros((planes.searched.shape[0], 2), dtype=np.intp)
         # The height of a plane that is weighted, or normalised otherwise, is no score.
         plain = self.kernel is None and settings.normalization == "zncc"
         first = self._searched.dy_min, self._searched.dx_min
-        found = find_rated_peaks(planes, self._inside, None if tied is None else tied - first, plain=plain)
+        # On a lattice many shifts are equal; a frame on itself has none. Of a few pixels any may be equal.
+        zero = (-first[0], -first[1]) if tied is None and self._has_ties else None
+        found = find_rated_peaks(planes, self._inside, None if tied is None else tied - first, zero, plain=plain)
         peak = np.stack([found.row + first[0], found.column + first[1]], axis=1)
         radius = radius_of(settings.of_peak)
         near = found.near[:, 1:2, 1:2] if radius == 0 else found.near

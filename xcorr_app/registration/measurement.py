@@ -9,12 +9,11 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from xcorr_app.correlation.engines import choose_engine, limits_of
-from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.plane_peaks import lacks_neighbours
-from xcorr_app.correlation.weighting import LAGS, weighting_kernel
+from xcorr_app.correlation.weighting import LAGS, WEIGHED_FRAMES, autocorrelations, weighting_kernel
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
-from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import quality
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.frames import Frames
@@ -31,6 +30,8 @@ from xcorr_app.registration.verification import SCORE_TOLERANCE, scores_by_defin
 
 _OUTER = np.pad(np.zeros((3, 3), dtype=bool), 1, constant_values=True)
 """Of the 5 x 5 values around a peak, those two shifts away: no sub-pixel place needs them."""
+_AT_ONCE = 8
+"""Frames whose autocorrelations are computed together."""
 
 
 @dataclass
@@ -54,8 +55,12 @@ class Measured:
     unreadable: NDArray[np.bool_]
     non_finite: NDArray[np.int64]
     reasons: dict[int, str]
-    steps: bool = False
-    """Shifts are sums of steps from frame to frame: a doubtful step makes all later shifts doubtful."""
+    follows: NDArray[np.intp] | None = None
+    """(T,) frame from which each shift is a step; a doubtful step makes all that follow doubtful."""
+    broken: NDArray[np.bool_] | None = None
+    """(T,) frames that nothing to be trusted joins with the first."""
+    closure: NDArray[np.float64] | None = None
+    """(T,) pixels by which measurements of a frame contradict each other, NaN where there are none."""
 
     @classmethod
     def empty(cls, count: int) -> Measured:
@@ -90,11 +95,17 @@ class Measured:
                 quality.NON_FINITE: self.non_finite > 0,
                 quality.DISAGREES: (difference > settings.tolerance) | self.definition_disagrees,
             }
-        if self.steps:
+        if self.follows is not None:
             doubtful = np.any([column for word, column in words.items() if word in quality.DOUBTFUL], axis=0)
-            before = np.concatenate([[False], np.logical_or.accumulate(doubtful)[:-1]])
-            words[quality.INHERITED] = before & known
+            words[quality.INHERITED] = _inherited(doubtful, self.follows) & known
+        if self.broken is not None:
+            words[quality.INHERITED] = self.broken & known
         return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(known.size))
+
+    def trusted(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,) whether a frame has a shift and nothing speaks against it."""
+        good = np.array([quality.is_trusted(flags) for flags in self.flags(settings)], dtype=bool)
+        return good & np.isfinite(self.shifts).all(axis=1)
 
 
 class Measurement:
@@ -112,6 +123,7 @@ class Measurement:
     def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any) -> None:
         self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
         self._shape = settings.measured_shape(frames.shape)
+        self._autocorrelation: dict[tuple[int, ...], NDArray[np.float64] | None] = {}
         self.window: ShiftWindow = settings.window(frames.shape)
         # What was asked for is refused here where it cannot run.
         wanted = "fft" if settings.normalization == "phase" else settings.engine
@@ -134,16 +146,16 @@ class Measurement:
             shared_reference=shared_reference,
         )
 
-    def run(
-        self, reference: Reference, stage: str, verified: NDArray[np.bool_], *, with_sigma: bool = True
-    ) -> Measured:
+    def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition."""
         columns, shapes = Measured.empty(self._frames.count), PeakShapes.empty(self._frames.count)
         kernel = self._weighting(reference)
         shared = isinstance(reference, FixedImage)
         self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
-        matcher = self._matcher(np.float32, self.engine, kernel)
-        verifier = self._matcher(np.float64, "fft", kernel) if verified.any() else None
+        part = reference.part
+        shape = self._shape if part is None else tuple(side.stop - side.start for side in part)
+        matcher = self._matcher(shape, np.float32, self.engine, kernel)
+        verifier = self._matcher(shape, np.float64, "fft", kernel) if verified.any() else None
         fixed = fixed_exactly = None
         if isinstance(reference, FixedImage):
             fixed = matcher.prepare_reference(reference.image[None])
@@ -155,8 +167,8 @@ class Measurement:
             result = _ChunkResult(start, prepared, np.flatnonzero(prepared.usable), chunk.unreadable)
             if result.rows.size == 0:
                 return result
-            frames = _take(prepared.frames, result.rows)
-            images = reference.images(start, prepared)
+            frames = _take(_cropped(prepared.frames, part), result.rows)
+            images = _cropped(reference.images(start, prepared), part)
             if fixed is None:
                 images = _take(images, result.rows)
             prepared_reference = fixed or matcher.prepare_reference(images)
@@ -164,10 +176,9 @@ class Measurement:
             if self._settings.subpixel == ICGN:
                 match, result.not_refined = _refined(match, prepared_reference, values)
             result.match = match
-            if with_sigma:
-                slopes = prepared_reference.slopes
-                result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
-            overlap = np.prod(np.maximum(np.array(self._shape) - np.abs(match.peak), 0), axis=1)
+            slopes = prepared_reference.slopes
+            result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
+            overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
             result.least_score = quality.doubtful_below(
                 self._settings.min_score,
@@ -190,21 +201,47 @@ class Measurement:
         columns.sigma = shapes.standard_errors(columns.significance)
         return columns
 
-    def _matcher(self, dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None) -> Matcher:
+    def _matcher(
+        self, shape: tuple[int, ...], dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None
+    ) -> Matcher:
         settings = self._settings if engine == self.engine else replace(self._settings, kernel_options=None)
-        return Matcher(self._shape, self.window, settings, dtype, engine, kernel, self._xp)
+        return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self._xp)
 
     def _weighting(self, reference: Reference) -> NDArray[np.float64] | None:
-        """Weighting of frequencies for the whole stack, from its first usable frame and what that is compared with."""
+        """Weighting of frequencies for the whole stack, from a few of its frames and what they are compared with."""
         if self._settings.weighting == "none" or self._settings.normalization != "zncc" or min(self._shape) <= 2 * LAGS:
             return None
-        for number in range(self._frames.count):
+        numbers = _spread(self._frames.count, WEIGHED_FRAMES[reference.is_stored])
+        right = self._median_autocorrelation(tuple(numbers))
+        if right is None:
+            return None
+        left = []
+        # Means without one of the frames are all alike.
+        for number in numbers if reference.is_stored else numbers[:1]:
             prepared = prepare(self._frames.read(number, number + 1), self._settings)
             if prepared.usable[0]:
-                images = [reference.images(number, prepared)[0], prepared.frames[0]]
-                left, right = (to_host(cross_correlate(im, im, max_shift=LAGS)).astype(np.float64) for im in images)
-                return weighting_kernel(left, right)
-        return None
+                left.append(autocorrelations(reference.images(number, prepared)[:1])[0])
+                if isinstance(reference, FixedImage):
+                    break
+        return weighting_kernel(np.median(left, axis=0), right, left_is_white=reference.is_stored) if left else None
+
+    def _median_autocorrelation(self, numbers: tuple[int, ...]) -> NDArray[np.float64] | None:
+        """Of these frames, kept for the next run; None where none is usable."""
+        if numbers not in self._autocorrelation:
+            found: list[NDArray[np.float64]] = []
+            for i in range(0, len(numbers), _AT_ONCE):
+                chunks = (self._frames.read(number, number + 1) for number in numbers[i : i + _AT_ONCE])
+                prepared = [prepare(chunk, self._settings) for chunk in chunks]
+                usable = [one.frames for one in prepared if one.usable[0]]
+                if usable:
+                    found.extend(autocorrelations(self._xp.concatenate(usable), many=len(numbers) > _AT_ONCE))
+            self._autocorrelation[numbers] = np.median(found, axis=0) if found else None
+        return self._autocorrelation[numbers]
+
+
+def _spread(count: int, most: int) -> list[int]:
+    """Numbers of up to so many frames spread evenly over the stack."""
+    return [int(number) for number in np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))]
 
 
 def _verify(
@@ -238,6 +275,15 @@ def _refined(match: Match, reference: PreparedReference, frames: Array) -> tuple
     """Match with shifts refined over the whole overlap, and which of them stayed as they were."""
     refined = refine_shifts(reference.template, frames, match.shift)
     return replace(match, shift=refined.shift), ~refined.settled
+
+
+def _inherited(doubtful: NDArray[np.bool_], follows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """(T,) whether any step that leads to a frame, its own aside, is doubtful."""
+    inherited = np.zeros_like(doubtful)
+    for frame, start in enumerate(follows):
+        if 0 <= start < frame:
+            inherited[frame] = doubtful[start] or inherited[start]
+    return inherited
 
 
 @dataclass
@@ -281,6 +327,11 @@ class _ChunkResult:
         if self.exact is not None and self.checked is not None:
             columns.fft_shifts[frames[self.checked]] = self.exact.shift
             columns.definition_disagrees[frames[self.checked]] = self.disagrees
+
+
+def _cropped(images: Array, part: tuple[slice, slice] | None) -> Array:
+    """Part (n, h, w) of images in which all of them are known; the images themselves where that is everywhere."""
+    return images if part is None else images[:, *part]
 
 
 def _take(frames: Array, rows: NDArray[np.intp]) -> Array:

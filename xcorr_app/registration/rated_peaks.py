@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.normalize import Overlaps
-from xcorr_app.correlation.peaks import find_peaks, neighbourhoods, prefer
+from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbourhoods, prefer
 from xcorr_app.gpu.peaks.rated_peak import rate_peaks
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.registration.significance import Significance, Spread, rated, significance, strides_of
@@ -75,22 +75,30 @@ class FoundPeaks:
 
 
 def find_rated_peaks(
-    planes: Planes, box: tuple[slice, slice], tied: NDArray[np.integer] | None, *, plain: bool
+    planes: Planes,
+    box: tuple[slice, slice],
+    tied: NDArray[np.integer] | None,
+    zero: tuple[int, int] | None = None,
+    *,
+    plain: bool,
 ) -> FoundPeaks:
     """Find the peak of each plane within a box.
 
     `tied` (n, 2) are elements of the planes that are taken for peaks where the plane is equally high there, up to
-    rounding; `plain` says that the planes searched are the scores.
+    rounding; without them, of equal elements the one nearest to `zero`, row and column of shift zero, where that is
+    given. `plain` says that the planes searched are the scores.
     """
     shape = box[0].stop - box[0].start, box[1].stop - box[1].start
     if is_device_array(planes.searched):
-        found = rate_peaks(planes.searched, planes.all_scores, box, strides_of(shape), tied, fisher=plain)
+        found = rate_peaks(planes.searched, planes.all_scores, box, strides_of(shape), tied, zero, fisher=plain)
         spreads = [Spread(m[:, 0], m[:, 1], m[:, 2:].T, found.samples) for m in np.moveaxis(found.medians, 1, 0)]
         rating = rated(shape, (found.value, spreads[0]), (found.transformed, spreads[1]) if plain else None)
         return FoundPeaks(
             found.row, found.column, found.value, found.rival, found.climbs, found.around, found.near, rating
         )
     peaks = find_peaks(planes.searched, box)
+    if tied is None and zero is not None:
+        tied = nearest_of_equals(planes.searched, box, zero)
     if tied is not None:
         peaks = prefer(peaks, planes.searched, tied)
     around = neighbourhoods(planes.scores, peaks.row, peaks.column, 2)

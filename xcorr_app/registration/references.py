@@ -7,19 +7,31 @@ so is the template of aligned frames. A reference that contains the frame would 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.apply import shift_frames
 from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.placement import Placement, at_level, coverage, entering
 from xcorr_app.registration.preparation import Prepared, prepare
 from xcorr_app.registration.settings import Settings
+
+_UNCOVERED = 1e-9
+"""Sum of weights below which no frame covers a pixel: weights are squares of correlations, or rounding."""
 
 
 class Reference(Protocol):
     """Reference images for consecutive measured frames."""
+
+    is_stored: ClassVar[bool]
+    """Whether they are images as stored, whose noise is white as that of the frames is."""
+
+    @property
+    def part(self) -> tuple[slice, slice] | None:
+        """Rows and columns in which every image is known; None where that is everywhere."""
+        ...
 
     def images(self, start: int, prepared: Prepared) -> Array:
         """Images (1 or n, h, w) for prepared frames (n, h, w), the first of which is number `start`."""
@@ -30,6 +42,8 @@ class Reference(Protocol):
 class FixedImage:
     """The same image (h, w) for every frame."""
 
+    is_stored: ClassVar[bool] = True
+    part: ClassVar[None] = None
     image: Array
 
     def images(self, start: int, prepared: Prepared) -> Array:
@@ -39,101 +53,104 @@ class FixedImage:
 
 @dataclass(frozen=True)
 class MeanOfOthers:
-    """Mean of all usable frames but the one measured.
+    """Mean of frames, moved or not, but the one measured, and those that were averaged with it.
 
-    `total` (float64) is the sum of `count` frames; `usable` says which took part.
+    `total` and `weights` (float64, h, w) are the sums of what the frames add and of their weights; where none is left,
+    the mean of the others' mean stands. Frames up to `apart` numbers away are left out with the one measured.
     """
 
+    is_stored: ClassVar[bool] = False
     total: Array
-    count: int
-    usable: Array
+    weights: Array
+    placement: Placement
+    source: Frames
+    settings: Settings
+    apart: int = 0
+    part: tuple[slice, slice] | None = None
+
+    @property
+    def count(self) -> int:
+        """Number of frames that take part."""
+        return int((self.placement.weight > 0).sum())
+
+    def mean(self) -> tuple[Array, Array]:
+        """Mean of all frames (h, w), and where there is one."""
+        images, known = quotient(self.total[None], self.weights[None])
+        return images[0], known[0]
 
     def images(self, start: int, prepared: Prepared) -> Array:
-        """Leave-one-out means, float64."""
-        frames, xp = prepared.frames, array_namespace(prepared.frames)
-        took_part = xp.asarray(self.usable[start : start + frames.shape[0]])[:, None, None]
-        return (self.total - frames * took_part) / xp.maximum(self.count - took_part.astype(np.int64), 1)
+        """Leave-out means, float64."""
+        count = prepared.frames.shape[0]
+        first, stop = max(start - self.apart, 0), min(start + count + self.apart, self.source.count)
+        part = self.placement.part(first, stop)
+        frames = prepared.frames
+        if self.apart:
+            frames = prepare(self.source.read(first, stop), self.settings).frames
+        xp = array_namespace(frames)
+        rows, columns = (xp.asarray(side) for side in coverage(part, frames.shape[1:]))
+        places = start - first + np.arange(count)
+        own = window_sums(entering(frames, part), places, self.apart)
+        own_weights = window_sums(rows[:, :, None] * columns[:, None, :], places, self.apart)
+        return quotient(self.total - own, self.weights - own_weights)[0]
+
+
+def quotient(total: Array, weights: Array) -> tuple[Array, Array]:
+    """Means (n, h, w) from sums and weights, those of each image's own known part elsewhere; and what is known."""
+    xp = array_namespace(total)
+    known = weights > _UNCOVERED
+    if bool(known.all()):
+        return total / weights, known
+    means = xp.where(known, total / xp.where(known, weights, 1.0), 0.0)
+    level = means.sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
+    return xp.where(known, means, level[:, None, None]), known
+
+
+def window_sums(values: Array, places: NDArray[np.intp], reach: int) -> Array:
+    """Sums (n, h, w) over the images up to `reach` before and after each place (n,) in values (m, h, w)."""
+    xp = array_namespace(values)
+    if reach == 0:
+        return values if places.size == values.shape[0] else values[xp.asarray(places)]
+    total: Array = 0.0
+    for step in range(-reach, reach + 1):
+        there = places + step
+        present = (there >= 0) & (there < values.shape[0])
+        rows = xp.asarray(np.clip(there, 0, values.shape[0] - 1))
+        total = total + values[rows] * xp.asarray(present.astype(np.float64))[:, None, None]
+    return total
 
 
 @dataclass(frozen=True)
 class MedianOfOthers:
-    """Median of all usable frames but the one measured, from three order statistics of each pixel.
+    """Median of frames at one level but the one measured, from three order statistics of each pixel.
 
     Of an odd number ``2 k + 1`` of sorted values ``low = s[k - 1], middle = s[k], high = s[k + 1]`` are kept: without
     the frame's own value x, the median is the mean of the two that remain in the middle. Of an even number ``2 k``,
     ``low = middle = s[k - 1], high = s[k]``: the one on the other side of x remains.
     """
 
+    is_stored: ClassVar[bool] = False
+    part: ClassVar[None] = None
     low: Array
     middle: Array
     high: Array
-    odd: bool
-    usable: Array
+    placement: Placement
+
+    @property
+    def count(self) -> int:
+        """Number of frames that take part."""
+        return int((self.placement.weight > 0).sum())
 
     def images(self, start: int, prepared: Prepared) -> Array:
         """Leave-one-out medians, float64."""
-        frames, xp = prepared.frames, array_namespace(prepared.frames)
-        low, middle, high = (part.astype(np.float64) for part in (self.low, self.middle, self.high))
-        if self.odd:
+        xp = array_namespace(prepared.frames)
+        part = self.placement.part(start, start + prepared.frames.shape[0])
+        frames = at_level(prepared.frames, part.offset, part.gain)
+        low, middle, high = (values.astype(np.float64) for values in (self.low, self.middle, self.high))
+        odd = self.count % 2 == 1
+        if odd:
             below, above, itself = (middle + high) / 2, (low + middle) / 2, (low + high) / 2
             medians = xp.where(frames < self.middle, below, xp.where(frames > self.middle, above, itself))
         else:
             medians = xp.where(frames <= self.low, high, low)
-        took_part = xp.asarray(self.usable[start : start + frames.shape[0]])[:, None, None]
-        whole = middle if self.odd else (low + high) / 2
-        return xp.where(took_part, medians, whole)
-
-
-@dataclass(frozen=True)
-class AlignedMeanOfOthers:
-    """Mean of all frames with a shift inside the window, moved by it, but the one measured.
-
-    `total` (float64) is the sum of the `count` moved frames, `took_part` (T,) says which they are, `shifts` (T, 2)
-    what they were moved by.
-    """
-
-    total: Array
-    count: int
-    took_part: Array
-    shifts: Array
-
-    def images(self, start: int, prepared: Prepared) -> Array:
-        """Leave-one-out means of the moved frames, float64."""
-        frames, xp = prepared.frames, array_namespace(prepared.frames)
-        part = slice(start, start + frames.shape[0])
-        own = move_for_template(frames, self.shifts[part])
-        took_part = xp.asarray(self.took_part[part])[:, None, None]
-        return (self.total - own * took_part) / xp.maximum(self.count - took_part.astype(np.int64), 1)
-
-
-@dataclass(frozen=True)
-class PreviousUsable:
-    """The last usable frame before each; the first usable frame meets itself."""
-
-    source: Frames
-    settings: Settings
-
-    def images(self, start: int, prepared: Prepared) -> Array:
-        """Previous frames, reading back as far as needed before the chunk."""
-        images = prepared.frames.copy()
-        last = self._before(start)
-        for i in range(images.shape[0]):
-            if last is not None:
-                images[i] = last
-            if prepared.usable[i]:
-                last = prepared.frames[i]
-        return images
-
-    def _before(self, start: int) -> Array | None:
-        for number in range(start - 1, -1, -1):
-            prepared = prepare(self.source.read(number, number + 1), self.settings)
-            if prepared.usable[0]:
-                return prepared.frames[0]
-        return None
-
-
-def move_for_template(frames: Array, shifts: Array) -> Array:
-    """Frames moved by their shifts, edges continued; frames without a shift stay."""
-    values = frames.astype(np.float64 if frames.dtype == np.float64 else np.float32)
-    moved, _ = shift_frames(values, np.nan_to_num(shifts), order=3, mode="nearest", workers=1)
-    return moved
+        took_part = xp.asarray(part.weight > 0)[:, None, None]
+        return xp.where(took_part, medians, middle if odd else (low + high) / 2)

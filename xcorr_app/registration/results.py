@@ -47,6 +47,10 @@ class ShiftResult:
     """(T,) height of the peak above the rest of its plane, in standard deviations of that; NaN where not known."""
     decision: Decision | None = None
     """What was chosen to run and why, with the expected time of every candidate."""
+    closure: NDArray[np.float64] | None = None
+    """(T,) pixels, NaN where not known: how far measurements of a frame contradict each other. Under ``pairs:K`` the
+    median of what is left of its pairs; under ``previous`` and ``rolling:N`` the distance of some frames from where
+    they lie when compared with the first directly. None under other references."""
 
     @property
     def trusted(self) -> NDArray[np.bool_]:

@@ -33,6 +33,9 @@ DEFAULT_TOLERANCE = 0.01
 DEFAULT_MAX_SIGMA = 0.5
 """Standard error in pixels above which a shift is uncertain."""
 
+MAX_SMOOTH_TIME = 1000
+"""Most frames that may be averaged around each."""
+
 _NUMBER = (int, float, np.integer, np.floating)
 
 
@@ -60,6 +63,7 @@ class Settings:
     min_score: float = DEFAULT_MIN_SCORE
     tolerance: float = DEFAULT_TOLERANCE
     max_sigma: float = DEFAULT_MAX_SIGMA
+    smooth_time: int = 1
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "engine", canonical_engine(self.engine))
@@ -74,6 +78,8 @@ class Settings:
             raise ArgumentError(f"unknown weighting {self.weighting!r}: use one of {', '.join(WEIGHTINGS)}")
         if not isinstance(self.upsample, (int, np.integer)) or not 1 <= self.upsample <= 10_000:
             raise ArgumentError(f"upsample is {self.upsample!r}: use 1 to 10000 grid points per pixel")
+        if not isinstance(self.smooth_time, (int, np.integer)) or not 1 <= self.smooth_time <= MAX_SMOOTH_TIME:
+            raise ArgumentError(f"smooth_time is {self.smooth_time!r}: use 1 to {MAX_SMOOTH_TIME} frames")
         if self.roi is not None:
             _check_roi(self.roi)
         for name in ("min_overlap", "min_score"):
@@ -89,6 +95,11 @@ class Settings:
     def of_peak(self) -> str:
         """Sub-pixel method that is applied to the plane."""
         return "gaussian" if self.subpixel == ICGN else self.subpixel
+
+    @property
+    def apart(self) -> int:
+        """How far the number of a frame may be from another's that it shares averaged frames with."""
+        return self.smooth_time // 2 * 2
 
     def measured_shape(self, frame_shape: tuple[int, int]) -> tuple[int, int]:
         """Rows and columns of the part of a frame that is measured.

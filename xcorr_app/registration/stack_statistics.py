@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.passes import Pass
+from xcorr_app.registration.placement import Placement, at_level, coverage, covered_part, entering, fitted
 from xcorr_app.registration.preparation import prepare
-from xcorr_app.registration.references import AlignedMeanOfOthers, MeanOfOthers, MedianOfOthers, move_for_template
+from xcorr_app.registration.references import MeanOfOthers, MedianOfOthers
 from xcorr_app.registration.settings import Settings
 
 _STRIP_BYTES = 1 << 28
@@ -36,55 +37,84 @@ class Statistics:
     settings: Settings
     xp: Any
 
-    def mean_of_others(self) -> MeanOfOthers:
-        """Sum of all usable frames, ready to leave one out."""
-        usable = np.zeros(self.frames.count, dtype=bool)
+    def mean_of_others(self, takes_part: NDArray[np.bool_] | None = None) -> MeanOfOthers:
+        """Sum of the usable frames, each of zero mean and unit deviation, ready to leave some out."""
 
-        def job(start: int, stop: int) -> tuple[int, Array, NDArray[np.bool_]]:
-            prepared = prepare(self.frames.read(start, stop), self.settings)
-            return start, prepared.frames[prepared.usable].sum(axis=0, dtype=np.float64), prepared.usable
+        def job(start: int, stop: int) -> tuple[int, Placement, Array, Array]:
+            placement, frames = self._level(start, stop, takes_part)
+            return start, placement, *_sums(entering(frames, placement), placement)
 
-        total: Any = 0.0
-        for start, part, these in self.walk.over("mean", job):
-            total = total + part
-            usable[start : start + these.size] = these
-        return MeanOfOthers(total, int(usable.sum()), usable)
+        return self._summed("mean", job)
 
-    def aligned_mean_of_others(self, shifts: NDArray[np.float64], took_part: NDArray[np.bool_]) -> AlignedMeanOfOthers:
-        """Sum of the frames that take part, each moved by its shift, ready to leave one out."""
+    def aligned_mean_of_others(
+        self, shifts: NDArray[np.float64], takes_part: NDArray[np.bool_], target: Array, known: Array
+    ) -> MeanOfOthers:
+        """Sum of the frames that take part, moved and brought to the level of an image (h, w) where it is `known`."""
 
-        def job(start: int, stop: int) -> Array:
-            rows = np.flatnonzero(took_part[start:stop])
+        def job(start: int, stop: int) -> tuple[int, Placement, Array, Array]:
+            frames = prepare(self.frames.read(start, stop), self.settings).frames
+            part = takes_part[start:stop]
+            nothing = np.zeros(stop - start)
+            everything = Placement(np.zeros((stop - start, 2)), nothing + 1, nothing, nothing.copy())
+            rows = np.flatnonzero(part)
             if rows.size == 0:
-                return 0.0
-            frames = prepare(self.frames.read(start, stop), self.settings).frames[rows]
-            return move_for_template(frames, shifts[start:stop][rows]).sum(axis=0, dtype=np.float64)
+                return start, everything, 0.0, 0.0
+            placement, values = fitted(frames[self.xp.asarray(rows)], shifts[start:stop][rows], target, known)
+            for name in ("shifts", "gain", "offset", "weight"):
+                getattr(everything, name)[rows] = getattr(placement, name)
+            return start, everything, *_sums(values, placement)
 
+        summed = self._summed("template", job)
+        shape = self.settings.measured_shape(self.frames.shape)
+        window = self.settings.window(self.frames.shape)
+        least = (window.dy_max + 1, window.dx_max + 1)
+        # Where the frame measured and those it shares something with are left out, one is left.
+        return replace(summed, part=covered_part(summed.placement, shape, 2 * self.settings.apart + 2, least))
+
+    def _summed(self, stage: str, job: Any) -> MeanOfOthers:
+        count = self.frames.count
+        placement = Placement(np.zeros((count, 2)), np.ones(count), np.zeros(count), np.zeros(count))
         total: Any = 0.0
-        for part in self.walk.over("template", job):
-            total = total + part
-        return AlignedMeanOfOthers(total, int(took_part.sum()), took_part, shifts)
+        weights: Any = 0.0
+        for start, part, values, covered in self.walk.over(stage, job):
+            total, weights = total + values, weights + covered
+            these = slice(start, start + part.gain.size)
+            for name in ("shifts", "gain", "offset", "weight"):
+                getattr(placement, name)[these] = getattr(part, name)
+        shape = self.settings.measured_shape(self.frames.shape)
+        nothing = self.xp.zeros(shape)
+        return MeanOfOthers(
+            total + nothing, weights + nothing, placement, self.frames, self.settings, self.settings.apart
+        )
 
-    def median_of_others(self) -> MedianOfOthers:
-        """Middle order statistics of every pixel over all usable frames, strip by strip of the measured part."""
+    def _level(self, start: int, stop: int, takes_part: NDArray[np.bool_] | None) -> tuple[Placement, Array]:
+        """Frames at one level as they lie, and what was prepared of them."""
+        prepared = prepare(self.frames.read(start, stop), self.settings)
+        part = prepared.usable if takes_part is None else prepared.usable & takes_part[start:stop]
+        return Placement.in_place(prepared.frames, part), prepared.frames
+
+    def median_of_others(self, takes_part: NDArray[np.bool_] | None = None) -> MedianOfOthers:
+        """Middle order statistics of every pixel over the usable frames at one level, strip by strip."""
         frames = self.frames
         rows, columns = self.settings.measured_shape(frames.shape)
-        height = max(1, min(rows, _STRIP_BYTES // (frames.count * columns * frames.dtype.itemsize)))
+        itemsize = 8 if frames.dtype.itemsize > 4 else 4
+        height = max(1, min(rows, _STRIP_BYTES // (frames.count * columns * itemsize)))
         parts: list[tuple[Array, Array, Array]] = []
-        usable = np.zeros(frames.count, dtype=bool)
+        placements: list[Placement] = []
         for top in range(0, rows, height):
             strip = slice(top, min(top + height, rows))
 
-            def job(start: int, stop: int, strip: slice = strip) -> tuple[int, Array, NDArray[np.bool_]]:
-                prepared = prepare(frames.read(start, stop), self.settings)
+            def job(start: int, stop: int, strip: slice = strip) -> tuple[Placement, Array]:
+                placement, values = self._level(start, stop, takes_part)
+                chosen = np.flatnonzero(placement.weight)
                 # The strip first: a strip of the selected frames would be a view that keeps all their rows alive.
-                return start, prepared.frames[:, strip][prepared.usable], prepared.usable
+                values = values[:, strip][self.xp.asarray(chosen)]
+                return placement, at_level(values, placement.offset[chosen], placement.gain[chosen])
 
-            pieces = []
-            for start, piece, these in self.walk.over("median", job):
-                pieces.append(piece)
-                usable[start : start + these.size] = these
-            values = self.xp.concatenate(pieces)
+            results = list(self.walk.over("median", job))
+            placements = [placement for placement, _ in results]
+            values = self.xp.concatenate([piece for _, piece in results])
+            del results
             count = values.shape[0]
             if count == 0:
                 continue
@@ -95,7 +125,8 @@ class Statistics:
         if not parts:
             raise NoUsableFrameError
         low, middle, high = (self.xp.concatenate(column) for column in zip(*parts, strict=True))
-        return MedianOfOthers(low, middle, high, bool(usable.sum() % 2), usable)
+        columns_of = zip(*((p.shifts, p.gain, p.offset, p.weight) for p in placements), strict=True)
+        return MedianOfOthers(low, middle, high, Placement(*(np.concatenate(column) for column in columns_of)))
 
     def usable_frame(self, candidates: range) -> tuple[int, Array]:
         """First of the candidates that is usable, and its prepared image."""
@@ -104,3 +135,10 @@ class Statistics:
             if prepared.usable[0]:
                 return number, prepared.frames[0]
         raise NoUsableFrameError
+
+
+def _sums(values: Array, placement: Placement) -> tuple[Array, Array]:
+    """Sum of what frames add (n, h, w) and of their weights, float64."""
+    xp = array_namespace(values)
+    rows, columns = (xp.asarray(side) for side in coverage(placement, values.shape[1:]))
+    return values.sum(axis=0, dtype=np.float64), rows.T @ columns

@@ -14,20 +14,20 @@ from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.frames import Chunk, Frames
 from xcorr_app.registration.measurement import Measured, Measurement
+from xcorr_app.registration.neighbours import Neighbours
 from xcorr_app.registration.preparation import prepare
-from xcorr_app.registration.references import FixedImage, PreviousUsable, Reference
+from xcorr_app.registration.reference_names import NUMBERED_REFERENCES, REFERENCES, parse_reference
+from xcorr_app.registration.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack_statistics import NoUsableFrameError, Statistics
+from xcorr_app.registration.template import against_template, frames_to_average
 
-REFERENCES = ("first", "last", "mean", "median", "previous", "template")
+__all__ = ["NUMBERED_REFERENCES", "REFERENCES", "Estimation", "Outcome"]
 
-_MAX_ROUNDS = 12
 _NOT_ALIGNED = (
     "The reference is made of frames as they are, blurred by their drift: shifts are relative to that blur. "
     "The reference 'template' aligns the frames first."
 )
-_SETTLED = 0.01
-"""The template is settled once no frame's shift changes by more than this, in pixels."""
 
 Outcome: TypeAlias = tuple[Measured, str, tuple[str, ...]]
 """What was measured, the reference in words, and notes on the whole stack."""
@@ -46,20 +46,19 @@ class Estimation:
     def run(self, reference: str | int | Array, verified: NDArray[np.bool_]) -> Outcome:
         """Measure all frames; those marked in `verified` also by other means."""
         if isinstance(reference, str):
-            strategies: dict[str, Callable[[NDArray[np.bool_]], Outcome]] = {
-                "first": lambda checked: self._one_frame("first", range(self.frames.count), checked),
-                "last": lambda checked: self._one_frame("last", range(self.frames.count - 1, -1, -1), checked),
-                "mean": self._mean,
-                "median": self._median,
-                "previous": self._previous,
-                "template": self._template,
+            name, number = parse_reference(reference)
+            strategies: dict[str, Callable[[], Outcome]] = {
+                "first": lambda: self._one_frame("first", range(self.frames.count), verified),
+                "last": lambda: self._one_frame("last", range(self.frames.count - 1, -1, -1), verified),
+                "mean": lambda: self._others("mean", self.statistics.mean_of_others, verified),
+                "median": lambda: self._others("median", self.statistics.median_of_others, verified),
+                "previous": lambda: self._previous(verified),
+                "template": lambda: self._template(verified),
+                "rolling": lambda: self._rolling(number, verified),
+                "pairs": lambda: self._pairs(number, verified),
             }
-            if reference not in strategies:
-                raise ArgumentError(
-                    f"unknown reference {reference!r}: use {', '.join(REFERENCES)}, a frame number or an image"
-                )
             try:
-                return strategies[reference](verified)
+                return strategies[name]()
             except NoUsableFrameError as error:
                 nothing = FixedImage(self.xp.zeros(self.settings.measured_shape(self.frames.shape)))
                 return self._against(nothing, verified), "none", (str(error),)
@@ -67,18 +66,15 @@ class Estimation:
             return self._numbered(int(reference), verified)
         return self._image(reference, verified)
 
-    def _against(self, reference: Reference, verified: NDArray[np.bool_], *, with_sigma: bool = True) -> Measured:
-        return self.measurement.run(reference, "measure", verified, with_sigma=with_sigma)
+    def _against(self, reference: Reference, verified: NDArray[np.bool_]) -> Measured:
+        return self.measurement.run(reference, "measure", verified)
 
-    def _one_frame(
-        self, wanted: str, candidates: range, verified: NDArray[np.bool_], *, with_sigma: bool = True
-    ) -> Outcome:
+    def _first_usable(self) -> tuple[int, Array]:
+        return self.statistics.usable_frame(range(self.frames.count))
+
+    def _one_frame(self, wanted: str, candidates: range, verified: NDArray[np.bool_]) -> Outcome:
         number, image = self.statistics.usable_frame(candidates)
-        notes: tuple[str, ...] = ()
-        if number != candidates[0]:
-            notes = (f"Frame {candidates[0]} cannot be a reference (unreadable or flat): frame {number} is used.",)
-        measured = self._against(FixedImage(image), verified, with_sigma=with_sigma)
-        return measured, f"{wanted} frame ({number})", notes
+        return self._against(FixedImage(image), verified), f"{wanted} frame ({number})", _instead(candidates[0], number)
 
     def _numbered(self, number: int, verified: NDArray[np.bool_]) -> Outcome:
         count = self.frames.count
@@ -104,75 +100,90 @@ class Estimation:
             raise ArgumentError("the reference image has the same value everywhere, or no finite value")
         return self._against(FixedImage(prepared.frames[0]), verified), "image", ()
 
-    def _mean(self, verified: NDArray[np.bool_]) -> Outcome:
-        reference = self.statistics.mean_of_others()
+    def _others(
+        self,
+        name: str,
+        made_of: Callable[[NDArray[np.bool_] | None], MeanOfOthers | MedianOfOthers],
+        verified: NDArray[np.bool_],
+    ) -> Outcome:
+        reference = made_of(None)
         if reference.count < 2:
-            return self._only_frame("mean", verified)
-        text = f"mean of all usable frames ({reference.count}) but the one measured"
-        return self._against(reference, verified), text, (_NOT_ALIGNED,)
-
-    def _median(self, verified: NDArray[np.bool_]) -> Outcome:
-        reference = self.statistics.median_of_others()
-        count = int(reference.usable.sum())
-        if count < 2:
-            return self._only_frame("median", verified)
-        return (
-            self._against(reference, verified),
-            f"median of all usable frames ({count}) but the one measured",
-            (_NOT_ALIGNED,),
-        )
+            return self._only_frame(name, verified)
+        measured = self._against(reference, verified)
+        kept = frames_to_average(measured, self.settings)
+        described = "usable frames"
+        if 2 <= kept.sum() < reference.count:
+            reference = made_of(kept)
+            measured, described = self._against(reference, verified), "frames to be trusted"
+        return measured, f"{name} of all {described} ({reference.count}) but the one measured", (_NOT_ALIGNED,)
 
     def _only_frame(self, wanted: str, verified: NDArray[np.bool_]) -> Outcome:
         measured, described, notes = self._one_frame("only", range(self.frames.count), verified)
         return measured, described, (*notes, f"There is no other usable frame to take the {wanted} of.")
 
-    def _previous(self, verified: NDArray[np.bool_]) -> Outcome:
-        measured = self._against(PreviousUsable(self.frames, self.settings), verified)
-        if not measured.usable.any():
-            raise NoUsableFrameError
-        measured.steps = True
-        step = measured.shifts
-        measured.shifts = np.where(np.isnan(step), np.nan, np.nancumsum(step, axis=0))
-        # A sum is as uncertain as its steps; one without any certainty at all is doubtful by itself.
-        known = np.where(np.isfinite(measured.sigma), measured.sigma, 0.0)
-        summed = np.sqrt(np.cumsum(known**2, axis=0))
-        measured.sigma = np.where(np.isfinite(measured.sigma), summed, measured.sigma)
-        # Each check is of one step: it starts from where the engine's own sum stood before.
-        measured.fft_shifts = measured.shifts - step + measured.fft_shifts
-        return measured, "previous frame, shifts summed", ()
-
     def _template(self, verified: NDArray[np.bool_]) -> Outcome:
-        none = np.zeros_like(verified)
-        measured, first, notes = self._one_frame("first", range(self.frames.count), none, with_sigma=False)
-        change = np.inf
-        rounds = 0
-        while change > _SETTLED and rounds < _MAX_ROUNDS:
-            rounds += 1
-            took_part = np.isfinite(measured.score) & ~measured.on_edge
-            if took_part.sum() < 2:
-                return self._only_frame("template", verified)
-            shifts = measured.shifts
-            template = self.statistics.aligned_mean_of_others(shifts, took_part)
-            # Any round may be the last, but for the one that verifies.
-            measured = self._against(template, none, with_sigma=not verified.any())
-            offset = self._hold_origin(measured, shifts, took_part)
-            change = float(np.nanmax(np.abs(measured.shifts - shifts)[took_part], initial=0.0))
-        if verified.any():
-            measured = self._against(template, verified)
-            measured.shifts = measured.shifts - offset
-            measured.fft_shifts = measured.fft_shifts - offset
+        number, image = self._first_usable()
+        found = against_template(self.statistics, self.measurement, self.settings, (number, image), verified)
+        if found.taking_part < 2:
+            return self._only_frame("template", verified)
         described = (
-            f"mean of {int(took_part.sum())} aligned frames but the one measured, rounds: {rounds}, begun with {first}"
+            f"mean of {found.taking_part} aligned frames but the one measured, rounds: {found.rounds}, "
+            f"begun with first frame ({number})"
         )
-        if change > _SETTLED:
-            notes = (*notes, f"The template did not settle in {rounds} rounds: shifts still change by {change:.3f} px.")
-        return measured, described, notes
+        notes = _instead(0, number)
+        if not found.is_settled:
+            change = (
+                f"The template did not settle in {found.rounds} rounds: shifts still change by {found.change:.4f} px."
+            )
+            notes = (*notes, change)
+        return found.measured, described, notes
 
-    @staticmethod
-    def _hold_origin(
-        measured: Measured, before: NDArray[np.float64], took_part: NDArray[np.bool_]
-    ) -> NDArray[np.float64]:
-        """Take out what all shifts changed by alike: a template fixes shifts only up to a common one."""
-        offset: NDArray[np.float64] = np.nanmedian((measured.shifts - before)[took_part], axis=0)
-        measured.shifts = measured.shifts - offset
-        return offset
+    def _neighbours(self) -> Neighbours:
+        return Neighbours(self.frames, self.settings, self.measurement, self.xp, self._first_usable())
+
+    def _previous(self, verified: NDArray[np.bool_]) -> Outcome:
+        neighbours = self._neighbours()
+        measured = neighbours.previous(verified)
+        return measured, "previous frame, shifts summed", self._closed(neighbours, measured)
+
+    def _rolling(self, length: int, verified: NDArray[np.bool_]) -> Outcome:
+        neighbours = self._neighbours()
+        measured, rounds = neighbours.rolling(length, verified)
+        described = f"mean of the last {length} aligned frames, rounds: {rounds}"
+        return measured, described, self._closed(neighbours, measured)
+
+    def _closed(self, neighbours: Neighbours, measured: Measured) -> tuple[str, ...]:
+        """Compare some frames with the first one directly, and say how far that is off."""
+        closure = measured.closure = neighbours.closure(measured)
+        number = neighbours.first[0]
+        known = np.flatnonzero(np.isfinite(closure))
+        if known.size:
+            last, worst = known[-1], known[closure[known].argmax()]
+            note = (
+                f"Closure: compared with frame {number} directly, frame {last} lies {closure[last]:.3f} px from where "
+                f"the sum of steps puts it; of {known.size} frames compared, the farthest is frame {worst}, "
+                f"{closure[worst]:.3f} px."
+            )
+            return (note,)
+        if self.frames.count > 1:
+            return (f"Closure: no later frame could be compared with frame {number} directly.",)
+        return ()
+
+    def _pairs(self, count: int, verified: NDArray[np.bool_]) -> Outcome:
+        measured = self._neighbours().pairs(count, verified)
+        closure = measured.closure
+        described = f"the {count} frames before each, shifts by least squares" if count > 1 else "the frame before each"
+        if closure is None or not np.isfinite(closure).any():
+            return measured, described, ()
+        worst = int(np.nanargmax(closure))
+        note = (
+            f"Closure: pairs contradict the shifts by {np.nanmedian(closure):.3f} px (median of frames), most at frame "
+            f"{worst}, {closure[worst]:.3f} px."
+        )
+        return measured, described, (note,)
+
+
+def _instead(wanted: int, number: int) -> tuple[str, ...]:
+    if number == wanted:
+        return ()
+    return (f"Frame {wanted} cannot be a reference (unreadable or flat): frame {number} is used.",)

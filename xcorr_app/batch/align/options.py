@@ -69,6 +69,7 @@ class AlignOptions:
             "min_score": s.min_score,
             "tolerance": s.tolerance,
             "max_sigma": s.max_sigma,
+            "smooth_time": s.smooth_time,
             "verify": self.verify,
             "apply": self.apply,
             "doubtful": self.doubtful,

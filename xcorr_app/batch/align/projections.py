@@ -40,7 +40,7 @@ class Projections:
         self, shape: tuple[int, int], shifts: NDArray[np.float64], flagged: list[int], roi: Roi | None = None
     ) -> None:
         self._extents = extents_of(shape, shifts)
-        shared = shared_area(shape, self._extents)
+        shared = shared_area(shape, self._extents[np.isfinite(shifts).all(axis=1)])
         self.sums = None if shared is None else AssessmentSums(shared, roi)
         """For :func:`xcorr_app.registration.assessment.assessment_of`."""
         middle = shape[0] // 2

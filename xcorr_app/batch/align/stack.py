@@ -96,6 +96,7 @@ def align_stack(
         "engine": result.engine,
         "reference": report.reference,
         "assessment": assessment.as_record(),
+        "closure_px": _closure(result),
         "clipped_pixels": moved.clipped,
         "moving": moved.decision.as_record(),
         "non_finite_pixels": int(result.non_finite.sum()),
@@ -182,6 +183,16 @@ def _interval(source: Source, axis: str) -> tuple[float, str] | None:
     return (step, unit) if step and unit and 0 < step < np.inf else None
 
 
+def _closure(result: ShiftResult) -> dict[str, float | int] | None:
+    """By how much measurements contradict each other, for ``run.json``; None where nothing is known of that."""
+    if result.closure is None or not np.isfinite(result.closure).any():
+        return None
+    known = np.flatnonzero(np.isfinite(result.closure))
+    worst, last = int(known[result.closure[known].argmax()]), int(known[-1])
+    found = {"median": float(np.median(result.closure[known])), "largest": float(result.closure[worst])}
+    return {**found, "largest_at_frame": worst, "last": float(result.closure[last]), "last_frame": last}
+
+
 def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> Iterator[str]:
     if options.settings.max_shift is None:
         window = result.window
@@ -192,6 +203,9 @@ def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> 
     elif np.any(np.ceil(options.settings.max_shift) > [result.window.dy_max, result.window.dx_max]):
         yield "The window of shifts is larger than the measured part; it was cut to what overlaps at all."
     yield from result.notes
+    if options.settings.smooth_time > 1:
+        length = options.settings.smooth_time
+        yield f"Each frame was averaged with those around it for measuring (--smooth-time {length})."
     if frames.averaged > 1:
         across = "Z planes" if frames.axis == "T" else "time points"
         yield f"Measured on the mean of {frames.averaged} {across}; all of them are moved alike."

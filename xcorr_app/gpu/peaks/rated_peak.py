@@ -60,12 +60,14 @@ def rate_peaks(
     box: tuple[slice, slice],
     strides: tuple[int, int],
     tied: NDArray[np.integer] | None,
+    zero: tuple[int, int] | None,
     *,
     fisher: bool,
 ) -> RatedPeaks:
     """Find and rate the peaks of planes (n, ny, nx) within a box; `scores` are as large, or larger on every side.
 
-    `tied` (n, 2) are elements that take the place of a peak where the plane is as high there.
+    `tied` (n, 2) are elements that take the place of a peak where the plane is as high there; without them, of equal
+    elements that nearest to `zero` does, where that is given.
     """
     cupy = importlib.import_module("cupy")
     count, height, width = planes.shape
@@ -83,8 +85,15 @@ def rate_peaks(
         rows,
         columns,
         *strides,
-        int(tied is not None),
+        *_ties(tied, zero),
     )
     launch = rated_peak_launch(count, fisher=fisher)
     start(launch, (planes, scores, of_planes, workspace, records), numbers)
     return RatedPeaks.of(records.get())
+
+
+def _ties(tied: NDArray[np.integer] | None, zero: tuple[int, int] | None) -> tuple[int, int, int]:
+    """How the kernel decides between equal elements, and to which row and column the nearest is meant."""
+    if tied is not None:
+        return 1, 0, 0
+    return (0, 0, 0) if zero is None else (2, *zero)

@@ -1,0 +1,272 @@
+"""References of frames shortly before: rolling means, pairs, closure; and frames averaged over time."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import UnreliableFrames, drifting, noise
+from xcorr_app import estimate_shifts
+from xcorr_app.errors import ArgumentError
+from xcorr_app.registration.earlier_frames import EarlierUsable, GivenFrames, RollingMean, earlier
+from xcorr_app.registration.estimate import estimate_from
+from xcorr_app.registration.frames import ArrayFrames
+from xcorr_app.registration.pair_shifts import solve_pairs
+from xcorr_app.registration.preparation import prepare
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.smoothing_in_time import SmoothedFrames
+
+
+def walk(seed, count, step=0.7):
+    displacements = np.cumsum(np.random.default_rng(seed).normal(0, step, (count, 2)), axis=0)
+    return displacements - displacements[0]
+
+
+def changing(displacements, seed, shape=(192, 200), life=12.0):
+    """A scene of which a part is replaced from frame to frame: soon nothing of the first is left."""
+    count = len(displacements)
+    scenes = [drifting(displacements, shape=shape, seed=seed + 100 * k) for k in range(4)]
+    phase = np.arange(count) / life
+    weights = [np.maximum(1 - np.abs(phase - k), 0) for k in range(4)]
+    return sum(weight[:, None, None] * scene for weight, scene in zip(weights, scenes, strict=True))
+
+
+@pytest.mark.parametrize("reference", ["rolling:4", "pairs:3"])
+def test_a_series_whose_look_changes(xp, reference):
+    displacements = walk(2, 25)
+    stack = changing(displacements, 2)
+    stack = (stack + noise(stack, 0.05)).astype(np.float32)
+    result = estimate_shifts(xp.asarray(stack), reference, 12, contrast="none")
+    # What comes and goes pulls by a few hundredths of a pixel a frame, whatever a frame is compared with.
+    np.testing.assert_allclose(result.shifts, -displacements, atol=0.5)
+    against_first = estimate_shifts(xp.asarray(stack), "first", 12, contrast="none")
+    assert np.abs(against_first.shifts + displacements).max() > 5
+
+
+@pytest.mark.parametrize("reference", ["rolling:5", "pairs:4"])
+def test_errors_add_up_less_than_those_of_steps(reference):
+    squares = []
+    for seed in range(4):
+        displacements = walk(seed, 30)
+        clean = drifting(displacements, shape=(96, 104), seed=seed)
+        stack = clean + noise(clean, 1.5, seed + 7)
+        found = [estimate_shifts(stack, name, 14, contrast="none").shifts for name in (reference, "previous")]
+        squares.append([((shifts + displacements) ** 2).mean() for shifts in found])
+    ratio = np.sqrt(np.divide(*np.mean(squares, axis=0)))
+    assert ratio < 0.8
+
+
+@pytest.mark.parametrize("reference", ["rolling:4", "pairs:3", "template"])
+def test_errors_are_as_large_as_their_standard_errors_say(reference):
+    ratios = []
+    for seed in range(10):
+        displacements = walk(seed + 20, 16)
+        clean = drifting(displacements, shape=(112, 120), seed=seed)
+        result = estimate_shifts(clean + noise(clean, 1.0, seed + 70), reference, 14, contrast="none")
+        ratios.append(((result.shifts + displacements) / np.where(result.sigma > 0, result.sigma, np.nan))[1:])
+    assert 0.52 < np.mean(np.abs(ratios) < 1) < 0.84
+    assert np.mean(np.abs(ratios) < 2) > 0.85
+
+
+def test_pairs_leave_a_bad_frame_aside():
+    displacements = walk(3, 14)
+    clean = drifting(displacements, shape=(96, 96), seed=3)
+    stack = clean + noise(clean, 0.05)
+    stack[6] = drifting([(0, 0)], shape=(96, 96), seed=77)[0]
+    result = estimate_shifts(stack, "pairs:3", 12, contrast="none")
+    kept = np.arange(14) != 6
+    np.testing.assert_allclose(result.shifts[kept], -displacements[kept], atol=0.05)
+    np.testing.assert_array_equal(result.trusted, kept)
+    steps = estimate_shifts(stack, "previous", 12, contrast="none")
+    assert not steps.trusted[6:].any()
+
+
+def test_pairs_say_where_no_pair_joins_two_parts():
+    displacements = walk(4, 12)
+    clean = drifting(displacements, shape=(96, 96), seed=4)
+    clean[6:] = drifting(displacements[6:], shape=(96, 96), seed=5)
+    result = estimate_shifts(clean + noise(clean, 0.05), "pairs:3", 10, contrast="none")
+    assert result.trusted[:6].all()
+    assert all("inherited" in flags for flags in result.flags[6:])
+
+
+def test_pairs_report_what_contradicts_them():
+    displacements = walk(5, 12)
+    clean = drifting(displacements, shape=(96, 96), seed=5)
+    result = estimate_shifts(clean + noise(clean, 0.05), "pairs:3", 10, contrast="none")
+    assert result.closure.shape == (12,)
+    assert (result.closure < 0.01).all()
+    assert "Closure: pairs contradict" in result.notes[0]
+    assert "3 frames before each" in result.reference
+    assert estimate_shifts(clean, "first", 10).closure is None
+
+
+@pytest.mark.parametrize("reference", ["previous", "rolling:2"])
+def test_steps_are_compared_with_the_first_frame(reference):
+    displacements = walk(7, 30, 0.3)
+    stack = drifting(displacements, shape=(96, 96), seed=7)
+    # A pattern of the camera holds back every step a little, and no single one visibly.
+    pattern = 0.5 * drifting([(0, 0)], shape=(96, 96), seed=55)[0]
+    result = estimate_shifts(stack + pattern, reference, 12, contrast="none")
+    plain = estimate_shifts(stack, reference, 12, contrast="none")
+    assert np.nanmax(plain.closure) < 0.03 < 0.08 < np.nanmax(result.closure)
+    assert np.isfinite(plain.closure).sum() <= 16
+    assert "Closure: compared with frame 0 directly, frame 29 lies" in plain.notes[0]
+
+
+def test_closure_that_cannot_be_known():
+    displacements = np.stack([3.0 * np.arange(12), np.zeros(12)], axis=1)
+    result = estimate_shifts(drifting(displacements), "previous", 5, contrast="none")
+    known = np.isfinite(result.closure)
+    assert known[1]
+    assert not known[4:].any()
+
+
+@pytest.mark.parametrize("broken", [{1: "x"}, {0: "x", 4: "x", 5: "x"}])
+@pytest.mark.parametrize("reference", ["rolling:3", "pairs:2"])
+def test_frames_that_cannot_be_read_are_stepped_over(reference, broken):
+    displacements = walk(7, 10)
+    frames = UnreliableFrames(drifting(displacements, seed=7), broken)
+    result = estimate_from(frames, reference, Settings(max_shift=10), xp=np)
+    kept = np.array([t for t in range(10) if t not in broken])
+    np.testing.assert_allclose(result.shifts[kept], displacements[kept[0]] - displacements[kept], atol=0.08)
+    assert np.isnan(result.shifts[sorted(broken)]).all()
+
+
+def test_numbers_of_earlier_frames():
+    usable = np.array([False, True, True, False, True, True])
+    np.testing.assert_array_equal(earlier(usable, 1), [1, 1, 1, 2, 2, 4])
+    np.testing.assert_array_equal(earlier(usable, 2), [-1, -1, -1, 1, 1, 2])
+    np.testing.assert_array_equal(earlier(usable, 1, apart=2), [1, 1, 1, 1, 1, 2])
+    np.testing.assert_array_equal(earlier(np.zeros(2, dtype=bool), 1), [-1, -1])
+
+
+@pytest.mark.parametrize("size", [1, 3, 8])
+@pytest.mark.parametrize("apart", [0, 2])
+def test_references_of_earlier_frames_are_what_they_say(xp, size, apart):
+    stack = np.random.default_rng(0).normal(size=(8, 20, 22))
+    stack[3] = 1.0
+    frames, settings = ArrayFrames(xp.asarray(stack)), Settings(smooth_time=apart + 1)
+    usable = np.arange(8) != 3
+    shifts = np.array([(0.0, 0), (2, 1), (3, -1), (0, 0), (5, 4), (6, 4), (6, 5), (9, 3)])
+    taking = np.flatnonzero(usable)
+    references = (
+        EarlierUsable(frames, settings, (0, frames.read(0, 1).frames[0])),
+        GivenFrames(frames, settings, earlier(usable, 1, apart)),
+    )
+    rolling = RollingMean(frames, settings, 3, shifts, taking)
+    level = (stack - stack.mean(axis=(1, 2), keepdims=True)) / np.where(usable, stack.std(axis=(1, 2)), 1)[
+        :, None, None
+    ]
+    for start in range(0, 8, size):
+        numbers = np.arange(start, min(start + size, 8))
+        prepared = prepare(frames.read(start, numbers[-1] + 1), settings)
+        for reference in references:
+            images = reference.images(start, prepared)
+            np.testing.assert_array_equal(to_numpy(images), stack[earlier(usable, 1, apart)[numbers]])
+        means, origin = to_numpy(rolling.images(start, prepared)), rolling.origin(numbers)
+        for t, mean, at in zip(numbers, means, origin, strict=True):
+            members = [j for j in taking if j < t - apart][-3:] or [0]
+            np.testing.assert_array_equal(at, shifts[members[-1]])
+            total, count = np.zeros((20, 22)), np.zeros((20, 22))
+            for j in members:
+                dy, dx = (shifts[j] - at).astype(int)
+                inside = np.zeros((20, 22), dtype=bool)
+                inside[max(dy, 0) : 20 + min(dy, 0), max(dx, 0) : 22 + min(dx, 0)] = True
+                total += np.where(inside, np.roll(level[j], (dy, dx), axis=(0, 1)), 0)
+                count += inside
+            np.testing.assert_allclose(mean, total / count, atol=1e-12)
+
+
+def to_numpy(images):
+    return images if isinstance(images, np.ndarray) else images.get()
+
+
+def test_robust_least_squares_against_dense_algebra(rng):
+    count, reach = 30, 4
+    later = np.concatenate([np.arange(back, count) for back in range(1, reach + 1)])
+    earlier_of = np.concatenate([np.arange(count - back) for back in range(1, reach + 1)])
+    truth = walk(8, count)
+    steps = truth[later] - truth[earlier_of] + rng.normal(0, 0.01, (later.size, 2))
+    sound, weights = np.ones(later.size, dtype=bool), rng.uniform(0.5, 2, later.size)
+    found = solve_pairs(later, earlier_of, steps, weights, sound, count, 0)
+    np.testing.assert_allclose(found.shifts, truth, atol=0.05)
+    wrong = rng.choice(later.size, 12, replace=False)
+    steps[wrong] += rng.uniform(3, 9, (12, 2)) * rng.choice([-1, 1], (12, 2))
+    again = solve_pairs(later, earlier_of, steps, weights, sound, count, 0)
+    np.testing.assert_allclose(again.shifts, truth, atol=0.05)
+    assert set(np.flatnonzero(again.residuals > 1)) == set(wrong)
+    assert again.scatter == pytest.approx(0.01, rel=0.4)
+    # Without wrong pairs the weights of the last round are nearly the given ones, and so is the inverse.
+    design = np.zeros((later.size, count))
+    design[np.arange(later.size), later], design[np.arange(later.size), earlier_of] = 1, -1
+    normal = (design.T * weights) @ design
+    variance = np.diag(np.linalg.inv(normal[1:, 1:])) * weights.mean() * found.scatter**2
+    np.testing.assert_allclose(found.variance[1:], variance, rtol=0.35)
+    assert found.variance[0] < 1e-9
+
+
+def test_references_with_numbers_are_checked():
+    stack = drifting([(0, 0), (1, 1)])
+    for text, words in {
+        "rolling": "write rolling:N",
+        "pairs:x": "write pairs:N",
+        "pairs:0": "from 1 to",
+        "mean:3": "unknown reference",
+        "sideways": "rolling:N, pairs:N",
+    }.items():
+        with pytest.raises(ArgumentError, match=words):
+            estimate_shifts(stack, text)
+    for length in (0, 2.5, 5000):
+        with pytest.raises(ArgumentError, match="smooth_time"):
+            estimate_shifts(stack, smooth_time=length)
+
+
+@pytest.mark.parametrize("length", [2, 3, 6])
+@pytest.mark.parametrize("dtype", ["uint8", "float32", "float64"])
+def test_frames_averaged_over_time(xp, length, dtype):
+    stack = np.random.default_rng(1).integers(0, 200, (9, 5, 7)).astype(dtype)
+    stack[4] = 7  # flat
+    if dtype != "uint8":
+        stack[2, 1, 3] = np.nan
+    frames = SmoothedFrames(ArrayFrames(xp.asarray(stack)), length)
+    assert frames.dtype == (np.float64 if dtype == "float64" else np.float32)
+    whole = to_numpy(frames.read(0, 9).frames)
+    assert whole.dtype == frames.dtype
+    for start, stop in ((0, 1), (2, 7), (8, 9)):
+        np.testing.assert_array_equal(to_numpy(frames.read(start, stop).frames), whole[start:stop])
+    reach = length // 2
+    for t in range(9):
+        near = [j for j in range(max(t - reach, 0), min(t + reach + 1, 9)) if j != 4]
+        share = np.array([0.5 if length % 2 == 0 and abs(j - t) == reach else 1.0 for j in near])[:, None, None]
+        finite = np.isfinite(stack[near])
+        mean = np.where(finite, stack[near], 0) * share
+        mean = mean.sum(axis=0) / np.maximum((finite * share).sum(axis=0), 1e-9)
+        mean = stack[t] if t == 4 else np.where(np.isfinite(stack[t]), mean, np.nan)
+        np.testing.assert_allclose(whole[t], mean, rtol=1e-6)
+
+
+def test_frames_that_cannot_be_read_do_not_enter_averages():
+    stack = np.random.default_rng(2).normal(size=(5, 6, 6))
+    chunk = SmoothedFrames(UnreliableFrames(stack, {2: "gone"}), 3).read(1, 4)
+    assert chunk.unreadable == {2: "gone"}
+    np.testing.assert_allclose(chunk.frames[0], stack[:2].mean(axis=0))
+    np.testing.assert_allclose(chunk.frames[2], stack[3:].mean(axis=0))
+
+
+@pytest.mark.parametrize("reference", ["first", "template", "previous", "rolling:4", "pairs:2"])
+def test_averaging_over_time_finds_drift_under_few_photons(reference):
+    """The noise that neighbours share must not hold them together: the drift is found, not zero."""
+    count = 40
+    displacements = np.stack([np.linspace(0, 5, count), np.linspace(0, -4, count)], axis=1)
+    clean = drifting(displacements, shape=(96, 104), width=0.04, seed=9)
+    stack = np.random.default_rng(10).poisson(0.06 * np.exp(clean)).astype(np.uint8)
+    options = {"max_shift": 10, "contrast": "none"}
+    smooth = estimate_shifts(stack, reference, smooth_time=7, **options)
+    true = -displacements + displacements[0]
+    slope = (smooth.shifts * true).sum() / (true**2).sum()
+    # The averages at either end lie inside the series by a few frames.
+    assert slope == pytest.approx(1, abs=0.15)
+    single = estimate_shifts(stack, reference, **options)
+    errors = [np.sqrt(np.nanmean((result.shifts - true) ** 2)) for result in (smooth, single)]
+    assert errors[0] < 0.7 * errors[1]

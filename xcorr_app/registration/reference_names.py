@@ -1,0 +1,31 @@
+"""References that have a name, and those with a number: ``rolling:N`` and ``pairs:K``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xcorr_app.errors import ArgumentError
+
+REFERENCES = ("first", "last", "mean", "median", "previous", "template")
+NUMBERED_REFERENCES = ("rolling", "pairs")
+_LARGEST = 1000
+
+
+def parse_reference(text: str) -> tuple[str, int]:
+    """Name and number of a reference, 0 where it has none; raises ArgumentError where there is no such reference."""
+    name, colon, number = text.partition(":")
+    if not colon and name in REFERENCES:
+        return name, 0
+    if name in NUMBERED_REFERENCES:
+        if number.isdecimal() and 1 <= int(number) <= _LARGEST:
+            return name, int(number)
+        raise ArgumentError(f"reference {text!r}: write {name}:N with a number of frames from 1 to {_LARGEST}")
+    numbered = ", ".join(f"{name}:N" for name in NUMBERED_REFERENCES)
+    raise ArgumentError(
+        f"unknown reference {text!r}: use {', '.join(REFERENCES)}, {numbered}, a frame number or an image"
+    )
+
+
+def compares_neighbours(reference: Any) -> bool:
+    """Whether frames are compared with frames shortly before them, not with one image of the whole stack."""
+    return isinstance(reference, str) and reference.partition(":")[0] in ("previous", *NUMBERED_REFERENCES)
