@@ -21,16 +21,18 @@ tile that lies in the overlap:
 
     F = sum f',    Q = sum f'^2,    S = sum s f',    T = sum G f'  (two components).
 
-With m and l the means of f' and g over these n pixels, b = sum s (f' - m) / sum s (g - l), and o the shift less p,
+With m and l the means of f' and g over these n pixels, v the variance of the white noise of g, which would take the
+gain for less than it is, b = sum s (f' - m) / (sum s (g - l) - n v), and o the shift less p,
 
     t = T - m sum G - b (sum G (g - l) + sum G D o)        for each tile.
 
 What bends between whole shifts is no change: a further offset o' is solved for that takes the sum of
 t - (sum G D) o' over all tiles to zero. Of the K tiles, the scatter is
 
-    K / (K - 1) sum over tiles t t^T / (n N var f' var g),    N the pixels of the whole overlap,
+    K / (K - 3) sum over tiles t t^T / (n N var f' var g),    N the pixels of the whole overlap,
 
-and the covariance of the shift H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Its interpolation
+K / (K - 1) for the mean that was taken off, (K - 1) / (K - 3) for Student's distribution being wider than the normal
+one; and the covariance of the shift is H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Its interpolation
 between whole shifts adds an error of its own: see `_interpolation_error`.
 """
 
@@ -64,8 +66,10 @@ _OF_QUARTIC = 0.00966
 _FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 _SECOND = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12
 _LEAST_LOGARITHM = 0.02
-_SHARPEST = 10.0
-"""Fourth over second derivative of the sharpest peak that there is."""
+_SHARPEST = 2.4
+"""Fourth over second derivative of a peak of a single pixel."""
+_LEAST_CLEAN = 0.1
+"""Share of the product of a smoothed image and itself that is taken for the scene at least."""
 _LEAST_ERROR = 0.0002
 """Pixels, by what enters and leaves at the edges of the overlap; nothing is known better."""
 
@@ -124,13 +128,19 @@ class Tiles:
 
 
 class ReferenceSlopes:
-    """Reference images (1 or n, h, w) and their slopes on tiles; of a single one made once for any number of frames."""
+    """Reference images (1 or n, h, w) and their slopes on tiles; of a single one made once for any number of frames.
 
-    def __init__(self, values: Array, kernel: NDArray[np.float64] | None) -> None:
+    `clean` (1 or n) is the fraction of the variance of each that is not white noise.
+    """
+
+    def __init__(self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64]) -> None:
         xp = array_namespace(values)
         values = values.astype(working_dtype(values), copy=False)
         self.tiles = tiles = Tiles.of(values.shape[1:])
         images = values - values.mean(axis=(1, 2), keepdims=True)
+        power = xp.einsum("ijk,ijk->i", images, images).astype(np.float64) / (images.shape[1] * images.shape[2])
+        self.noise = power * (1 - xp.asarray(clean))
+        """(1 or n,) variance of their white noise."""
         columns = slice(tiles.left, tiles.left + tiles.width + 2 * _MARGIN)
         padded = xp.pad(images, ((0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN)), mode="edge")[..., columns]
         strips = tiles.cut(padded, _MARGIN)
@@ -220,7 +230,10 @@ class PeakShapes:
         if len(quartic) >= _FEWEST_PEAKS:
             quartic = np.median(quartic, axis=0, keepdims=True)
         # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
-        return np.hypot(_LEAST_ERROR, _OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST))
+        error: NDArray[np.float64] = np.hypot(
+            _LEAST_ERROR, _OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST)
+        )
+        return error
 
 
 def _is_peak(hessian: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -248,10 +261,8 @@ def peak_shapes(
     moved = _moved(frames, tiles, peak)
     sums = xp.stack([tiles.sums(moved), *(tiles.sums(moved, factor) for factor in (moved, *reference.factors))])
     pixels = np.prod(np.maximum(np.array(shape) - np.abs(peak), 0), axis=1).astype(np.float64)
-    scatter = _scatter(
-        sums, reference.sums, xp.asarray(inside), tiles, xp.asarray(np.nan_to_num(shift - peak)), xp.asarray(pixels)
-    )
-    scatter = to_host(scatter)
+    offset = xp.asarray(np.nan_to_num(shift - peak))
+    scatter = to_host(_scatter(sums, reference, xp.asarray(inside), offset, xp.asarray(pixels)))
     scatter[inside.sum(axis=(1, 2)) < _FEWEST] = np.nan
     d, e, f = quadratic_terms(near)[:, 3:].T
     hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
@@ -270,21 +281,21 @@ def _quartic(around: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(usable, logarithm @ _FOURTH / np.where(usable, bend, 1.0), np.nan)
 
 
-def _scatter(sums: Array, of_reference: Array, inside: Array, tiles: Tiles, offset: Array, pixels: Array) -> Array:
+def _scatter(sums: Array, reference: ReferenceSlopes, inside: Array, offset: Array, pixels: Array) -> Array:
     """Covariance (n, 2, 2) of the slope of the normalised correlation at its peak, from sums over tiles."""
     xp = array_namespace(sums)
     count = sums.shape[1]
     # (sums, n, tiles), those beyond the overlap zero.
     inside = inside.reshape(count, -1)
     f, ff, smoothed_f, wy_f, wx_f = sums.reshape(5, count, -1) * inside
-    of_reference = of_reference.reshape(12, of_reference.shape[1], -1) * inside
+    of_reference = reference.sums.reshape(len(reference.sums), reference.sums.shape[1], -1) * inside
     g, gg, smoothed, smoothed_g, wy, wx, wy_g, wx_g, *bends = of_reference
     number = inside.sum(axis=1).astype(np.float64)
-    n = xp.maximum(number * (tiles.shape[0] * tiles.shape[1]), 1.0)
+    n = xp.maximum(number * (reference.tiles.shape[0] * reference.tiles.shape[1]), 1.0)
     mean, level, total = (part.sum(axis=1) / n for part in (f, g, smoothed))
     norm = (ff.sum(axis=1) - n * mean**2) * (gg.sum(axis=1) - n * level**2) * pixels / n
-    # Of smoothed images, which have little noise of their own.
-    clean = smoothed_g.sum(axis=1) - n * level * total
+    own = smoothed_g.sum(axis=1) - n * level * total
+    clean = xp.maximum(own - n * reference.noise, _LEAST_CLEAN * own)
     gain = xp.where(clean > 0, (smoothed_f.sum(axis=1) - n * mean * total) / xp.where(clean > 0, clean, 1.0), 0.0)
     level, mean, gain, oy, ox = (values[:, None] for values in (level, mean, gain, offset[:, 0], offset[:, 1]))
     rest = [
@@ -299,7 +310,7 @@ def _scatter(sums: Array, of_reference: Array, inside: Array, tiles: Tiles, offs
     further = ((p * d - q * b) / safe)[:, None], ((q * a - p * c) / safe)[:, None]
     rest = [t - further[0] * w_y - further[1] * w_x for t, w_y, w_x in zip(rest, bends[::2], bends[1::2], strict=True)]
     slopes, usable = xp.stack(rest, axis=1), (norm > 0)[:, None, None]
-    covariance = slopes @ slopes.transpose(0, 2, 1) * (number / xp.maximum(number - 1, 1.0))[:, None, None]
+    covariance = slopes @ slopes.transpose(0, 2, 1) * (number / xp.maximum(number - 3, 1.0))[:, None, None]
     return xp.where(usable, covariance / xp.where(usable, norm[:, None, None], 1.0), np.inf)
 
 
