@@ -38,7 +38,7 @@ def test_without_noise_the_error_is_of_interpolation(width, largest):
     drift = np.random.default_rng(5).uniform(-6, 6, (24, 2)) * (np.arange(24) > 0)[:, None]
     result = estimate_shifts(drifting(drift, shape=(251, 261), width=width), "first", 10, contrast="none")
     error, sigma = (result.shifts + drift)[1:], result.sigma[1:]
-    assert 0.5 < np.sqrt(np.mean(error**2)) / np.sqrt(np.mean(sigma**2)) < 1.4
+    assert 0.35 < np.sqrt(np.mean(error**2)) / np.sqrt(np.mean(sigma**2)) < 1.4
     assert (sigma < largest).all()
 
 
@@ -103,6 +103,8 @@ def test_scatter_is_as_defined(xp, rng, shape, weighted):
     found = peak_shapes(slopes, xp.asarray(images[1:]), peak, shift, near)
     for i in range(2):
         expected = by_definition(images[0], images[i + 1], kernel, peak[i], shift[i], 0.6)
+        edges = np.diag((uncertainty._AT_EDGES / np.array(shape)) ** 2)
+        expected += found.hessian[i] @ edges @ found.hessian[i]
         np.testing.assert_allclose(found.scatter[i], expected, rtol=1e-4, atol=1e-5 * abs(expected).max())
 
 

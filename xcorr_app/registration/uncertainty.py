@@ -32,8 +32,9 @@ t - (sum G D) o' over all tiles to zero. Of the K tiles, the scatter is
     K / (K - 3) sum over tiles t t^T / (n N var f' var g),    N the pixels of the whole overlap,
 
 K / (K - 1) for the mean that was taken off, (K - 1) / (K - 3) for Student's distribution being wider than the normal
-one; and the covariance of the shift is H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Its interpolation
-between whole shifts adds an error of its own: see `_interpolation_error`.
+one; and the covariance of the shift is H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Two errors that
+no residual shows are added: of the plane's interpolation between whole shifts (`_interpolation_error`), and of what
+enters and leaves at the edges of the overlap from one shift to the next (`_AT_EDGES`).
 """
 
 from __future__ import annotations
@@ -70,8 +71,8 @@ _SHARPEST = 2.4
 """Fourth over second derivative of a peak of a single pixel."""
 _LEAST_CLEAN = 0.1
 """Share of the product of a smoothed image and itself that is taken for the scene at least."""
-_LEAST_ERROR = 0.0002
-"""Pixels, by what enters and leaves at the edges of the overlap; nothing is known better."""
+_AT_EDGES = 0.15
+"""Error in pixels, times the pixels along an axis, by what enters and leaves at the edges of the overlap."""
 
 
 @dataclass(frozen=True)
@@ -230,9 +231,7 @@ class PeakShapes:
         if len(quartic) >= _FEWEST_PEAKS:
             quartic = np.median(quartic, axis=0, keepdims=True)
         # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
-        error: NDArray[np.float64] = np.hypot(
-            _LEAST_ERROR, _OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST)
-        )
+        error: NDArray[np.float64] = _OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST)
         return error
 
 
@@ -266,6 +265,7 @@ def peak_shapes(
     scatter[inside.sum(axis=(1, 2)) < _FEWEST] = np.nan
     d, e, f = quadratic_terms(near)[:, 3:].T
     hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
+    scatter += hessian @ np.diag(_AT_EDGES / np.array(shape)) ** 2 @ hessian
     quartic = np.full((len(near), 2), np.nan) if around is None else _quartic(around)
     return PeakShapes(scatter, hessian, near[:, 1, 1].astype(np.float64), quartic)
 
