@@ -234,3 +234,18 @@ def test_a_part_of_a_large_frame_tells_as_much(monkeypatch, pair):
     all_pixels, whole = standard_errors()
     assert size < 0.4 * all_pixels
     np.testing.assert_allclose(part[1:], whole[1:], rtol=0.35)
+
+
+def test_a_single_bright_thing_is_looked_at_wherever_it_is(xp, rng):
+    y, x = np.mgrid[:400, :90]
+    rows = []
+    for row in (50, 90, 150, 215):
+        image = 30 * np.exp(-((y - row) ** 2 + (x - 40) ** 2) / 18) + rng.normal(size=y.shape)
+        clean = np.array([1 - 1 / image.var()])
+        slopes = ReferenceSlopes(xp.asarray(image[None]), None, clean)
+        tiles = slopes.tiles
+        assert any(first <= row < first + tiles.shape[0] for first in tiles.first_rows)
+        rows.append(len(tiles.first_rows))
+    assert max(rows) == 12
+    even = drifting([(0, 0)], shape=(400, 401))
+    assert len(ReferenceSlopes(xp.asarray(even), None, np.ones(1)).tiles.first_rows) == 3

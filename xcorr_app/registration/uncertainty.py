@@ -14,10 +14,10 @@ white noise this is the matched filter's error propagation, and with the weighti
 :mod:`xcorr_app.correlation.weighting` the Cramer-Rao bound.
 
 Definition. Tiles (:class:`Tiles`) are fixed to the reference; of large images every fourth or second row of tiles is
-taken. Of the reference, once, with zero mean: s is g convolved with the weighting's kernel (g itself without one), G
-the central differences of s along an axis, averaged over three neighbours along the other, and D the central
-differences of g, which is constant beyond its rim. Of every frame, f'(x) = f(x - p) with p the whole shift, over each
-tile that lies in the overlap:
+taken, unless the scene of a single reference is uneven. Of the reference, once, with zero mean: s is g convolved with
+the weighting's kernel (g itself without one), G the central differences of s along an axis, averaged over three
+neighbours along the other, and D the central differences of g, which is constant beyond its rim. Of every frame,
+f'(x) = f(x - p) with p the whole shift, over each tile that lies in the overlap:
 
     F = sum f',    Q = sum f'^2,    S = sum s f',    T = sum G f'  (two components).
 
@@ -56,6 +56,8 @@ _FEWEST = 6
 """Tiles below which their scatter says nothing."""
 _CHOSEN = ((384, slice(1, None, 4)), (224, slice(None, None, 2)), (0, slice(None)))
 """Which rows of tiles are looked at in images of at least so many rows."""
+_UNEVEN = 1.6
+"""By how much the scene's variance in those rows may differ from that of the whole image."""
 _MARGIN = RADIUS + 2
 """Pixels around a tile that its slopes depend on."""
 _STEADY = 20.0
@@ -87,13 +89,14 @@ class Tiles:
     """Tiles along a row."""
 
     @classmethod
-    def of(cls, shape: tuple[int, int]) -> Tiles:
-        """Tiles of images of a shape."""
+    def of(cls, shape: tuple[int, int], *, every_row: bool = False) -> Tiles:
+        """Tiles of images of a shape: some rows of them, or every one."""
         counts = [max(1, min(_TILES, size // _SMALLEST)) for size in shape]
         height, width = (size // count for size, count in zip(shape, counts, strict=True))
         top, left = ((size % count) // 2 for size, count in zip(shape, counts, strict=True))
         chosen = next(part for rows, part in _CHOSEN if shape[0] >= rows)
-        first_rows = tuple(range(top, top + counts[0] * height, height)[chosen])
+        rows = range(top, top + counts[0] * height, height)
+        first_rows = tuple(rows if every_row else rows[chosen])
         return cls(first_rows, left, (height, width), counts[1])
 
     @property
@@ -137,11 +140,16 @@ class ReferenceSlopes:
     def __init__(self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64]) -> None:
         xp = array_namespace(values)
         values = values.astype(working_dtype(values), copy=False)
-        self.tiles = tiles = Tiles.of(values.shape[1:])
         images = values - values.mean(axis=(1, 2), keepdims=True)
         power = xp.einsum("ijk,ijk->i", images, images).astype(np.float64) / (images.shape[1] * images.shape[2])
         self.noise = power * (1 - xp.asarray(clean))
         """(1 or n,) variance of their white noise."""
+        self.tiles = tiles = Tiles.of(values.shape[1:])
+        if len(images) == 1:
+            part = tiles.cut(images).astype(np.float64)
+            share = float(((part * part).mean() - self.noise[0]) / xp.maximum(power[0] - self.noise[0], 1e-300))
+            # Of a few bright things those rows may hold none, or all.
+            self.tiles = tiles = Tiles.of(values.shape[1:], every_row=not 1 / _UNEVEN < share < _UNEVEN)
         columns = slice(tiles.left, tiles.left + tiles.width + 2 * _MARGIN)
         padded = xp.pad(images, ((0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN)), mode="edge")[..., columns]
         strips = tiles.cut(padded, _MARGIN)
