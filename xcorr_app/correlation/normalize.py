@@ -29,6 +29,7 @@ _RELATIVE_TO_SQUARES = 1e-14
 
 _LEAST_CLEAN = 0.02
 """Share of an image's variance that is taken for the scene at least."""
+_TINY = 1e-300
 
 
 def least_overlap(left_shape: tuple[int, int], right_shape: tuple[int, int], min_overlap: float) -> int:
@@ -66,6 +67,7 @@ class ZNCC:
         counts = overlap_counts(left_shape, right_shape, window)
         self.too_small = xp.asarray(counts < least_overlap(left_shape, right_shape, min_overlap))
         self._counts = xp.asarray(np.maximum(counts, 1.0))
+        self._largest = tuple(int(i) for i in np.unravel_index(counts.argmax(), counts.shape))
 
     def left(self, matrices: Array) -> Overlaps:
         """Return overlap sums and centred sums of squares of left matrices (..., H, W), to be reused."""
@@ -87,7 +89,7 @@ class ZNCC:
         return self._xp.where(invalid, np.nan, self._xp.clip(score, -1.0, 1.0))
 
     def of_clean(self, scores: Array, overlaps: tuple[Overlaps, Overlaps], clean: tuple[Array, Array]) -> Array:
-        """Return scores over the root of the variance that is not white noise, as a share of its mean over the window.
+        """Return scores over the root of the variance that is not white noise, relative to that at the largest overlap.
 
         Noise adds to the variance of every overlap alike, but a bright spot that enters at its edge adds to the
         products as well as to the variance. So scores of noisy images rise towards overlaps of much variance, which
@@ -101,17 +103,17 @@ class ZNCC:
         clean : (ndarray, ndarray)
             Fraction (n) of the variance of each matrix that is not white noise.
         """
-        xp, factor = self._xp, 1.0
-        known = xp.isfinite(scores)
+        factor: Any = 1.0
         for (_, squares), share in zip(overlaps, clean, strict=True):
-            variance = squares.reshape(-1, *squares.shape[-2:]) / self._counts
-            mean = xp.where(known, variance, 0.0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
+            share = self._xp.maximum(share, _LEAST_CLEAN)[:, None, None]
+            squares = squares.reshape(-1, *squares.shape[-2:])
+            variance = squares / self._counts
+            variance /= squares[:, *self._largest][:, None, None] / self._counts[self._largest] + _TINY
             # The noise must not take all of it, whatever its estimate is off by.
-            noise = (mean * (1.0 - xp.maximum(share, _LEAST_CLEAN)))[:, None, None]
-            factor = factor * variance / xp.maximum(variance - noise, 0.5 * _LEAST_CLEAN * variance + (variance <= 0))
-        factor = xp.sqrt(factor)
-        mean = xp.where(known, factor, 0.0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
-        return scores * factor / xp.where(mean > 0, mean, 1.0)[:, None, None]
+            rest = self._xp.maximum(variance - (1.0 - share), 0.5 * _LEAST_CLEAN * variance + _TINY)
+            variance *= share
+            factor = factor * (variance / rest)
+        return scores * self._xp.sqrt(factor)
 
     def without_means(self, sums: Array, left: Overlaps, right: Overlaps, means: tuple[Array, Array]) -> Array:
         """Return what plain sums would be had every matrix lost its mean before; `means` broadcast to `sums`."""

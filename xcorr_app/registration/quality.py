@@ -38,8 +38,8 @@ def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None, p
     White noise is what the autocorrelation at zero shift, c(0), stands above the even polynomial of sixth order through
     its values at shifts of 1, 2 and 3 pixels, (15 c(1) - 6 c(2) + c(3)) / 10, the mean of both axes, as in
     :func:`xcorr_app.correlation.weighting.noise_share`; here of four rows in every `period`. Structure as fine as a
-    pixel passes for noise. Images (n, h, w) are of any type; their `variance` (n,), where it is known, takes the place
-    of that of the rows looked at.
+    pixel passes for noise. Images (n, h, w) are integers, or floats of zero mean; of images as stored, of any mean, the
+    `variance` (n,) is given, which takes the place of that of the rows looked at.
     """
     xp = array_namespace(images)
     count, height, width = images.shape
@@ -47,8 +47,9 @@ def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None, p
         return np.ones(count)
     period = min(period, height)
     groups = images[:, : height - height % period].reshape(count, -1, period, width)[:, :, : _LAGS + 1]
-    groups = _as_float(groups)
-    groups = groups - groups.mean(axis=(1, 2, 3), keepdims=True)
+    if groups.dtype.kind != "f" or variance is not None:
+        groups = groups.astype(np.float64 if groups.dtype == np.float64 else np.float32)
+        groups -= groups.mean(axis=(1, 2, 3), keepdims=True)
 
     def mean_of_products(one: Array, other: Array) -> Array:
         return xp.einsum("nijk,nijk->n", one, other) / (one.shape[1] * one.shape[2] * one.shape[3])
@@ -62,10 +63,6 @@ def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None, p
     whole = to_host(own) if variance is None else variance
     clean: NDArray[np.float64] = np.clip(1 - noise / np.where(whole > 0, whole, np.inf), 0.0, 1.0)
     return clean
-
-
-def _as_float(images: Array) -> Array:
-    return images if images.dtype.kind == "f" else images.astype(np.float32)
 
 
 def doubtful_below(

@@ -10,6 +10,7 @@ hyperbolic tangent: near one, little is left to chance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,7 +48,7 @@ def significance(planes: Array, row: Array, column: Array, value: Array, *, scor
     z, cells, valid = _rated(planes, row, column, value, strides)
     height = z
     if scores:
-        height, cells, valid = _rated(_fisher(planes), row, column, _fisher(value), strides)
+        height, cells, valid = _rated(planes, row, column, _fisher(value), strides, _fisher)
     return Significance(z, _false_alarm(height, cells, valid))
 
 
@@ -56,13 +57,21 @@ def _fisher(scores: Array) -> Array:
 
 
 def _rated(
-    planes: Array, row: Array, column: Array, value: Array, strides: list[int]
+    planes: Array,
+    row: Array,
+    column: Array,
+    value: Array,
+    strides: list[int],
+    of_samples: Callable[[Array], Array] = lambda values: values,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.int64]]:
-    """Height of each peak in deviations of its plane, the plane's area over that of a cell, and its valid shifts."""
+    """Height of each peak in deviations of its plane, the plane's area over that of a cell, and its valid shifts.
+
+    The values of the plane that are looked at, but for the peak's, are transformed by `of_samples`.
+    """
     xp = array_namespace(planes)
     _, ny, nx = planes.shape
     rows, columns = (xp.arange(0, size, stride) for size, stride in zip((ny, nx), strides, strict=True))
-    here = planes[:, :: strides[0], :: strides[1]]
+    here = of_samples(planes[:, :: strides[0], :: strides[1]])
     # A quarter of each axis around the peak is left out, but for the smallest windows.
     near = (abs(rows[None] - row[:, None]) <= max(1, ny // 8))[:, :, None]
     near = near & (abs(columns[None] - column[:, None]) <= max(1, nx // 8))[:, None, :]
@@ -75,7 +84,7 @@ def _rated(
     valid = to_host(cells).astype(np.int64)
     for axis in (1, 2):
         # Steps between neighbours of the plane itself, not between the values sampled.
-        step = _DEVIATION * _median(abs(_steps(planes, axis, strides)).reshape(planes.shape[0], -1))
+        step = _DEVIATION * _median(abs(_steps(planes, axis, strides, of_samples)).reshape(planes.shape[0], -1))
         # Of white values steps have twice the variance; more than that is no noise.
         rate = xp.minimum(xp.where(known, step, 0.0) / safe, np.sqrt(2.0))
         # A window of one hump holds nothing to compare it with.
@@ -96,13 +105,13 @@ def _false_alarm(z: NDArray[np.float64], cells: NDArray[np.float64], values: NDA
     return np.where(np.isnan(z), np.nan, chance)
 
 
-def _steps(planes: Array, axis: int, strides: list[int]) -> Array:
+def _steps(planes: Array, axis: int, strides: list[int], of_samples: Callable[[Array], Array]) -> Array:
     """Differences of values next to each other along an axis, as many as are sampled."""
     first, second = ([slice(None), slice(None, None, strides[0]), slice(None, None, strides[1])] for _ in range(2))
     stride = strides[axis - 1]
     last = planes.shape[axis] - 1
     first[axis], second[axis] = slice(0, last, stride), slice(1, last + 1, stride)
-    return planes[tuple(second)] - planes[tuple(first)]
+    return of_samples(planes[tuple(second)]) - of_samples(planes[tuple(first)])
 
 
 def _median(values: Array) -> Array:
