@@ -231,6 +231,13 @@ def best_peer(record: dict[str, Any]) -> float:
     return float(best["rms"])
 
 
+def known(value: Any) -> Any:
+    """Return the same with None in place of every NaN, which JSON does not have."""
+    if isinstance(value, dict):
+        return {name: known(part) for name, part in value.items()}
+    return None if isinstance(value, float) and np.isnan(value) else value
+
+
 def parse_options(pairs: list[str]) -> dict[str, Any]:
     """Turn KEY=VALUE into keyword arguments; a value that reads as a number is one."""
     options: dict[str, Any] = {}
@@ -278,7 +285,7 @@ def main() -> None:
     if not arguments.no_peers:
         chosen = {"frames": arguments.frames, "first_seed": arguments.first_seed, "seeds": arguments.seeds}
         fixed = {"ours": options, "max_shift": LARGEST, "scikit-image upsample_factor": UPSAMPLE}
-        records = [record | {"limit": limit(record, records)} for record in records]
+        records = [known(record | {"limit": limit(record, records)}) for record in records]
         write_result("accuracy", {"parameters": chosen | fixed, "records": records})
 
 

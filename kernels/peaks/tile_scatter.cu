@@ -2,7 +2,7 @@
 // xcorr_app/registration/uncertainty.py defines it. A block takes one frame, moved by its whole shift; a warp every
 // WARPS-th tile that lies in the overlap, a lane every 32nd of its pixels. Five sums a tile stay in shared memory: of the
 // frame f, of f^2, and of the products of f with the smoothed reference and with its slopes along both axes. From them
-// and twelve sums of the reference alone (`of_tiles`, one array of doubles a kind), one warp makes the 2 x 2
+// and twelve sums of the reference alone (`of_tiles`, one array of doubles a kind) and its variance of `noise`, one warp makes the 2 x 2
 // covariance. The order is fixed: the same bits every run. Floor: one read of the tiles' pixels of each frame;
 // those of the reference come from the cache.
 // Document: none; Huber 1967 and White 1980 (doi 10.2307/1912934) for the estimator.
@@ -13,6 +13,7 @@
 #define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
 #endif
 #define WARPS 4
+#define LEAST_CLEAN 0.1  // share of the product of a smoothed image and itself that is taken for the scene at least
 #define FROM_FRAME 5
 #define FROM_REFERENCE 12
 enum { G, GG, S, SG, WY, WX, WYG, WXG, WY_GY, WY_GX, WX_GY, WX_GX };  // sums of the reference
@@ -30,7 +31,7 @@ __device__ __forceinline__ double sum_of_lanes(double value) {
 }
 
 extern "C" __global__ void __launch_bounds__(WARPS * WARP, 4)
-    tile_scatter(const Right* frames, const float* factors, const double* of_tiles, const int* peaks,
+    tile_scatter(const Right* frames, const float* factors, const double* of_tiles, const double* noise, const int* peaks,
                  const double* offsets, double* scatters, int height, int width, int references, int rows, int columns,
                  int tile_height, int tile_width, int first_row, int row_pitch, int left) {
     const Geometry tiles = {rows, columns, tile_height, tile_width, first_row, row_pitch, left};
@@ -88,7 +89,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP, 4)
     const double mean = all[0] / n, level = r[G] / n, total = r[S] / n;
     const double overlap = (double)most(height - (dy < 0 ? -dy : dy), 0) * most(width - (dx < 0 ? -dx : dx), 0);
     const double norm = (all[1] - n * mean * mean) * (r[GG] - n * level * level) * overlap / n;
-    const double clean = r[SG] - n * level * total;
+    const double own = r[SG] - n * level * total, clean = fmax(own - n * noise[reference], LEAST_CLEAN * own);
     const double gain = clean > 0 ? (all[2] - n * mean * total) / clean : 0.0;
     const double oy = offsets[2 * frame], ox = offsets[2 * frame + 1];
     // Twice over the tiles: for the sum of what is left, and for its scatter about the further offset that takes it away.
@@ -125,7 +126,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP, 4)
     xx = sum_of_lanes(xx);
     if (lane != 0) return;
     const bool usable = norm > 0;
-    const double scale = usable ? inside / fmax(inside - 1.0, 1.0) / norm : 1.0;
+    const double scale = usable ? inside / fmax(inside - 3.0, 1.0) / norm : 1.0;
     const double infinite = (double)__int_as_float(0x7f800000);
     double* scatter = scatters + 4 * (long long)frame;
     scatter[0] = usable ? yy * scale : infinite;

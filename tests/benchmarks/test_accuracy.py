@@ -81,3 +81,7 @@ def test_a_quick_run_measures(monkeypatch):
         assert record["trust"]["errors"] == 4
     assert accuracy.error_table("spots", records).row_count == 4
     assert accuracy.trust_table(records).row_count == 4
+
+
+def test_what_is_not_known_is_null_in_json():
+    assert accuracy.known({"a": {"b": float("nan"), "c": 1.5}, "d": "nan"}) == {"a": {"b": None, "c": 1.5}, "d": "nan"}

@@ -6,10 +6,18 @@ import numpy as np
 import pytest
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from xcorr_app.correlation.subpixel import quadratic_terms
 from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
-from xcorr_app.registration.uncertainty import ReferenceSlopes, peak_shapes
+from xcorr_app.registration.uncertainty import _AT_EDGES, ReferenceSlopes, peak_shapes
 
 NEAR = np.array([[0.5, 0.7, 0.5], [0.7, 1.0, 0.7], [0.5, 0.7, 0.5]])
+
+
+def of_edges(shape, near):
+    """What is added to the scatter afterwards."""
+    d, e, f = quadratic_terms(near)[:, 3:].T
+    hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
+    return hessian @ np.diag(_AT_EDGES / np.array(shape)) ** 2 @ hessian
 
 
 @pytest.mark.parametrize("shape", [(61, 97), (233, 50)])
@@ -23,15 +31,18 @@ def test_scatter_among_tiles(host_builds, rng, shape, dtype, each, weighted):
         kernel = np.outer(*(2 * [np.exp(-(np.arange(-12.0, 13) ** 2) / 9)]))
     frames = 1000 + 90 * rng.normal(size=(len(peaks), *shape))
     frames = (np.rint(frames) if dtype == "uint16" else frames - 1000).astype(dtype)
-    references = ReferenceSlopes(rng.normal(size=(len(peaks) if each else 1, *shape)).astype(np.float32), kernel)
+    count = len(peaks) if each else 1
+    images = rng.normal(size=(count, *shape)).astype(np.float32)
+    references = ReferenceSlopes(images, kernel, rng.uniform(0.3, 0.9, count))
     shifts = peaks + rng.uniform(-0.5, 0.5, peaks.shape)
     near = np.tile(NEAR, (len(peaks), 1, 1))
-    expected = peak_shapes(references, frames, peaks, shifts, near).scatter
+    expected = peak_shapes(references, frames, peaks, shifts, near).scatter - of_edges(shape, near)
     inside = references.tiles.inside(peaks, shape).sum(axis=(1, 2))
 
     scatter = guarded(np.full((len(peaks), 2, 2), np.nan))
     factors, sums = guarded(np.asarray(references.factors)), guarded(references.sums)
-    arrays = guarded(frames), factors, sums, guarded(peaks.astype(np.int32)), guarded(shifts - peaks), scatter
+    noise = guarded(np.asarray(references.noise))
+    arrays = guarded(frames), factors, sums, noise, guarded(peaks.astype(np.int32)), guarded(shifts - peaks), scatter
     grid = references.tiles.grid
     launch = tile_scatter_launch(dtype, len(peaks), grid.rows * grid.columns)
     run_kernel(host_builds, launch, arrays, (*shape, factors.shape[1], *grid))

@@ -84,7 +84,7 @@ class PreparedReference:
     @cached_property
     def slopes(self) -> ReferenceSlopes:
         """Their slopes, smoothed as planes are, for standard errors."""
-        return ReferenceSlopes(self.values, self._matcher.kernel)
+        return ReferenceSlopes(self.values, self._matcher.kernel, self.clean)
 
 
 class Matcher:

@@ -39,8 +39,8 @@ def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None, p
     White noise is what the autocorrelation at zero shift, c(0), stands above the even polynomial of sixth order through
     its values at shifts of 1, 2 and 3 pixels, (15 c(1) - 6 c(2) + c(3)) / 10, the mean of both axes, as in
     :func:`xcorr_app.correlation.weighting.noise_share`; here of four rows in every `period`. Structure as fine as a
-    pixel passes for noise. Images (n, h, w) are of any type; their `variance` (n,), where it is known, takes the place
-    of that of the rows looked at.
+    pixel passes for noise. Images (n, h, w) are integers, or floats of zero mean; of images as stored, of any mean, the
+    `variance` (n,) is given, which takes the place of that of the rows looked at.
     """
     count, height, width = images.shape
     if min(height, width) < _LAGS + 1:
@@ -49,7 +49,7 @@ def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None, p
     if is_device_array(images) and name_of(images.dtype) in READ:
         products = noise_sums(images, period, height // period)
     else:
-        products = _mean_products(images, period)
+        products = _mean_products(images, period, centred=images.dtype.kind == "f" and variance is None)
     own = products[:, 0]
     flanks = products[:, 1:].reshape(count, 2, _LAGS) @ np.array([15, -6, 1]) / 20
     noise = own - flanks.sum(axis=1)
@@ -58,22 +58,19 @@ def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None, p
     return clean
 
 
-def _mean_products(images: Array, period: int) -> NDArray[np.float64]:
+def _mean_products(images: Array, period: int, *, centred: bool = False) -> NDArray[np.float64]:
     """Mean products (n, 7) of pixels about their mean: with itself, 1, 2 and 3 pixels down, then 1, 2 and 3 across."""
     xp = array_namespace(images)
     count, height, width = images.shape
     groups = images[:, : height - height % period].reshape(count, -1, period, width)[:, :, : _LAGS + 1]
-    groups = _as_float(groups)
-    groups = groups - groups.mean(axis=(1, 2, 3), keepdims=True)
+    if not centred:
+        groups = groups.astype(np.float64 if groups.dtype == np.float64 else np.float32)
+        groups -= groups.mean(axis=(1, 2, 3), keepdims=True)
     lags = range(1, _LAGS + 1)
     pairs = [(groups, groups), *((groups[:, :, lag:], groups[:, :, :-lag]) for lag in lags)]
     pairs += [(groups[..., lag:], groups[..., :-lag]) for lag in lags]
     means = [xp.einsum("nijk,nijk->n", one, other) / (one.size / count) for one, other in pairs]
     return np.stack([to_host(mean) for mean in means], axis=1).astype(np.float64)
-
-
-def _as_float(images: Array) -> Array:
-    return images if images.dtype.kind == "f" else images.astype(np.float32)
 
 
 def doubtful_below(

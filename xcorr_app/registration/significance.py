@@ -10,6 +10,7 @@ hyperbolic tangent: near one, little is left to chance.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -57,7 +58,7 @@ class Spread:
 
 def significance(planes: Array, row: Array, column: Array, value: Array, *, scores: bool) -> Significance:
     """Rate the peaks (n,) of planes (n, ny, nx), which are NaN where no shift is valid; `scores` are within [-1, 1]."""
-    transformed = (to_host(_fisher(value)), _spread(_fisher(planes), row, column)) if scores else None
+    transformed = (to_host(_fisher(value)), _spread(planes, row, column, _fisher)) if scores else None
     return rated(planes.shape[1:], (to_host(value), _spread(planes, row, column)), transformed)
 
 
@@ -83,12 +84,15 @@ def _fisher(scores: Array) -> Array:
     return array_namespace(scores).arctanh(scores * (1 - 1e-9))
 
 
-def _spread(planes: Array, row: Array, column: Array) -> Spread:
+def _spread(
+    planes: Array, row: Array, column: Array, of_samples: Callable[[Array], Array] = lambda values: values
+) -> Spread:
+    """What is away from the peaks, transformed by `of_samples`."""
     xp = array_namespace(planes)
     _, ny, nx = planes.shape
     strides = strides_of((ny, nx))
     rows, columns = (xp.arange(0, size, stride) for size, stride in zip((ny, nx), strides, strict=True))
-    here = planes[:, :: strides[0], :: strides[1]]
+    here = of_samples(planes[:, :: strides[0], :: strides[1]])
     # A quarter of each axis around the peak is left out, but for the smallest windows.
     near = (abs(rows[None] - row[:, None]) <= max(1, ny // 8))[:, :, None]
     near = near & (abs(columns[None] - column[:, None]) <= max(1, nx // 8))[:, None, :]
@@ -96,7 +100,7 @@ def _spread(planes: Array, row: Array, column: Array) -> Spread:
     middle = _median(rest)
     distance = _median(abs(rest - middle[:, None]))
     # Steps between neighbours of the plane itself, not between the values sampled.
-    steps = [_median(abs(_steps(planes, axis, strides)).reshape(planes.shape[0], -1)) for axis in (1, 2)]
+    steps = [_median(abs(_steps(planes, axis, strides, of_samples)).reshape(planes.shape[0], -1)) for axis in (1, 2)]
     samples = xp.isfinite(here).sum(axis=(1, 2))
     return Spread(to_host(middle), to_host(distance), np.stack([to_host(step) for step in steps]), to_host(samples))
 
@@ -132,13 +136,13 @@ def _false_alarm(z: NDArray[np.float64], cells: NDArray[np.float64], values: NDA
     return np.where(np.isnan(z), np.nan, chance)
 
 
-def _steps(planes: Array, axis: int, strides: tuple[int, int]) -> Array:
+def _steps(planes: Array, axis: int, strides: tuple[int, int], of_samples: Callable[[Array], Array]) -> Array:
     """Differences of values next to each other along an axis, as many as are sampled."""
     first, second = ([slice(None), slice(None, None, strides[0]), slice(None, None, strides[1])] for _ in range(2))
     stride = strides[axis - 1]
     last = planes.shape[axis] - 1
     first[axis], second[axis] = slice(0, last, stride), slice(1, last + 1, stride)
-    return planes[tuple(second)] - planes[tuple(first)]
+    return of_samples(planes[tuple(second)]) - of_samples(planes[tuple(first)])
 
 
 def _median(values: Array) -> Array:

@@ -14,24 +14,27 @@ white noise this is the matched filter's error propagation, and with the weighti
 :mod:`xcorr_app.correlation.weighting` the Cramer-Rao bound.
 
 Definition. Tiles (:class:`Tiles`) are fixed to the reference; of large images every fourth or second row of tiles is
-taken. Of the reference, once, with zero mean: s is g convolved with the weighting's kernel (g itself without one), G
-the central differences of s along an axis, averaged over three neighbours along the other, and D the central
-differences of g, which is constant beyond its rim. Of every frame, f'(x) = f(x - p) with p the whole shift, over each
-tile that lies in the overlap:
+taken, unless the scene of a single reference is uneven. Of the reference, once, with zero mean: s is g convolved with
+the weighting's kernel (g itself without one), G the central differences of s along an axis, averaged over three
+neighbours along the other, and D the central differences of g, which is constant beyond its rim. Of every frame,
+f'(x) = f(x - p) with p the whole shift, over each tile that lies in the overlap:
 
     F = sum f',    Q = sum f'^2,    S = sum s f',    T = sum G f'  (two components).
 
-With m and l the means of f' and g over these n pixels, b = sum s (f' - m) / sum s (g - l), and o the shift less p,
+With m and l the means of f' and g over these n pixels, v the variance of the white noise of g, which would take the
+gain for less than it is, b = sum s (f' - m) / (sum s (g - l) - n v), and o the shift less p,
 
     t = T - m sum G - b (sum G (g - l) + sum G D o)        for each tile.
 
 What bends between whole shifts is no change: a further offset o' is solved for that takes the sum of
 t - (sum G D) o' over all tiles to zero. Of the K tiles, the scatter is
 
-    K / (K - 1) sum over tiles t t^T / (n N var f' var g),    N the pixels of the whole overlap,
+    K / (K - 3) sum over tiles t t^T / (n N var f' var g),    N the pixels of the whole overlap,
 
-and the covariance of the shift H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Its interpolation
-between whole shifts adds an error of its own: see `_interpolation_error`.
+K / (K - 1) for the mean that was taken off, (K - 1) / (K - 3) for Student's distribution being wider than the normal
+one; and the covariance of the shift is H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Two errors that
+no residual shows are added: of the plane's interpolation between whole shifts (`_interpolation_error`), and of what
+enters and leaves at the edges of the overlap from one shift to the next (`_AT_EDGES`).
 """
 
 from __future__ import annotations
@@ -55,6 +58,8 @@ _FEWEST = 6
 """Tiles below which their scatter says nothing."""
 _CHOSEN = ((384, slice(1, None, 4)), (224, slice(None, None, 2)), (0, slice(None)))
 """Which rows of tiles are looked at in images of at least so many rows."""
+_UNEVEN = 1.6
+"""By how much the scene's variance in those rows may differ from that of the whole image."""
 _MARGIN = RADIUS + 2
 """Pixels around a tile that its slopes depend on."""
 _STEADY = 20.0
@@ -66,10 +71,12 @@ _OF_QUARTIC = 0.00966
 _FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 _SECOND = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12
 _LEAST_LOGARITHM = 0.02
-_SHARPEST = 10.0
-"""Fourth over second derivative of the sharpest peak that there is."""
-_LEAST_ERROR = 0.0002
-"""Pixels, by what enters and leaves at the edges of the overlap; nothing is known better."""
+_SHARPEST = 2.4
+"""Fourth over second derivative of a peak of a single pixel."""
+_LEAST_CLEAN = 0.1
+"""Share of the product of a smoothed image and itself that is taken for the scene at least."""
+_AT_EDGES = 0.04
+"""Error in pixels, times the pixels along an axis, by what enters and leaves at the edges of the overlap."""
 
 
 @dataclass(frozen=True)
@@ -84,13 +91,14 @@ class Tiles:
     """Tiles along a row."""
 
     @classmethod
-    def of(cls, shape: tuple[int, int]) -> Tiles:
-        """Tiles of images of a shape."""
+    def of(cls, shape: tuple[int, int], *, every_row: bool = False) -> Tiles:
+        """Tiles of images of a shape: some rows of them, or every one."""
         counts = [max(1, min(_TILES, size // _SMALLEST)) for size in shape]
         height, width = (size // count for size, count in zip(shape, counts, strict=True))
         top, left = ((size % count) // 2 for size, count in zip(shape, counts, strict=True))
         chosen = next(part for rows, part in _CHOSEN if shape[0] >= rows)
-        first_rows = tuple(range(top, top + counts[0] * height, height)[chosen])
+        rows = range(top, top + counts[0] * height, height)
+        first_rows = tuple(rows if every_row else rows[chosen])
         return cls(first_rows, left, (height, width), counts[1])
 
     @property
@@ -134,13 +142,24 @@ class Tiles:
 
 
 class ReferenceSlopes:
-    """Reference images (1 or n, h, w) and their slopes on tiles; of a single one made once for any number of frames."""
+    """Reference images (1 or n, h, w) and their slopes on tiles; of a single one made once for any number of frames.
 
-    def __init__(self, values: Array, kernel: NDArray[np.float64] | None) -> None:
+    `clean` (1 or n) is the fraction of the variance of each that is not white noise.
+    """
+
+    def __init__(self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64]) -> None:
         xp = array_namespace(values)
         values = values.astype(working_dtype(values), copy=False)
-        self.tiles = tiles = Tiles.of(values.shape[1:])
         images = values - values.mean(axis=(1, 2), keepdims=True)
+        power = (images * images).mean(axis=(1, 2), dtype=np.float64)
+        self.noise = power * (1 - xp.asarray(clean))
+        """(1 or n,) variance of their white noise."""
+        self.tiles = tiles = Tiles.of(values.shape[1:])
+        if len(images) == 1:
+            part = tiles.cut(images).astype(np.float64)
+            share = float(((part * part).mean() - self.noise[0]) / xp.maximum(power[0] - self.noise[0], 1e-300))
+            # Of a few bright things those rows may hold none, or all.
+            self.tiles = tiles = Tiles.of(values.shape[1:], every_row=not 1 / _UNEVEN < share < _UNEVEN)
         columns = slice(tiles.left, tiles.left + tiles.width + 2 * _MARGIN)
         padded = xp.pad(images, ((0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN)), mode="edge")[..., columns]
         strips = tiles.cut(padded, _MARGIN)
@@ -230,9 +249,7 @@ class PeakShapes:
         if len(quartic) >= _FEWEST_PEAKS:
             quartic = np.median(quartic, axis=0, keepdims=True)
         # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
-        error: NDArray[np.float64] = np.hypot(
-            _LEAST_ERROR, _OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST)
-        )
+        error: NDArray[np.float64] = _OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST)
         return error
 
 
@@ -260,16 +277,17 @@ def peak_shapes(
     inside = tiles.inside(peak, shape)
     offset = np.nan_to_num(shift - peak)
     if is_device_array(frames) and reference.factors.dtype == np.float32 and name_of(frames.dtype) in INPUT_TYPES:
-        scatter = tile_scatter(frames, reference.factors, reference.sums, tiles.grid, peak, offset)
+        of_reference = reference.factors, reference.sums, reference.noise
+        scatter = tile_scatter(frames, of_reference, tiles.grid, peak, offset)
     else:
         moved = _moved(frames, tiles, peak)
         sums = xp.stack([tiles.sums(moved), *(tiles.sums(moved, factor) for factor in (moved, *reference.factors))])
         pixels = np.prod(np.maximum(np.array(shape) - np.abs(peak), 0), axis=1).astype(np.float64)
-        of_frames = xp.asarray(inside), tiles, xp.asarray(offset), xp.asarray(pixels)
-        scatter = to_host(_scatter(sums, reference.sums, *of_frames))
+        scatter = to_host(_scatter(sums, reference, xp.asarray(inside), xp.asarray(offset), xp.asarray(pixels)))
     scatter[inside.sum(axis=(1, 2)) < _FEWEST] = np.nan
     d, e, f = quadratic_terms(near)[:, 3:].T
     hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
+    scatter += hessian @ np.diag(_AT_EDGES / np.array(shape)) ** 2 @ hessian
     quartic = np.full((len(near), 2), np.nan) if around is None else _quartic(around)
     return PeakShapes(scatter, hessian, near[:, 1, 1].astype(np.float64), quartic)
 
@@ -285,21 +303,21 @@ def _quartic(around: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(usable, logarithm @ _FOURTH / np.where(usable, bend, 1.0), np.nan)
 
 
-def _scatter(sums: Array, of_reference: Array, inside: Array, tiles: Tiles, offset: Array, pixels: Array) -> Array:
+def _scatter(sums: Array, reference: ReferenceSlopes, inside: Array, offset: Array, pixels: Array) -> Array:
     """Covariance (n, 2, 2) of the slope of the normalised correlation at its peak, from sums over tiles."""
     xp = array_namespace(sums)
     count = sums.shape[1]
     # (sums, n, tiles), those beyond the overlap zero.
     inside = inside.reshape(count, -1)
     f, ff, smoothed_f, wy_f, wx_f = sums.reshape(5, count, -1) * inside
-    of_reference = of_reference.reshape(12, of_reference.shape[1], -1) * inside
+    of_reference = reference.sums.reshape(len(reference.sums), reference.sums.shape[1], -1) * inside
     g, gg, smoothed, smoothed_g, wy, wx, wy_g, wx_g, *bends = of_reference
     number = inside.sum(axis=1).astype(np.float64)
-    n = xp.maximum(number * (tiles.shape[0] * tiles.shape[1]), 1.0)
+    n = xp.maximum(number * (reference.tiles.shape[0] * reference.tiles.shape[1]), 1.0)
     mean, level, total = (part.sum(axis=1) / n for part in (f, g, smoothed))
     norm = (ff.sum(axis=1) - n * mean**2) * (gg.sum(axis=1) - n * level**2) * pixels / n
-    # Of smoothed images, which have little noise of their own.
-    clean = smoothed_g.sum(axis=1) - n * level * total
+    own = smoothed_g.sum(axis=1) - n * level * total
+    clean = xp.maximum(own - n * reference.noise, _LEAST_CLEAN * own)
     gain = xp.where(clean > 0, (smoothed_f.sum(axis=1) - n * mean * total) / xp.where(clean > 0, clean, 1.0), 0.0)
     level, mean, gain, oy, ox = (values[:, None] for values in (level, mean, gain, offset[:, 0], offset[:, 1]))
     rest = [
@@ -314,7 +332,7 @@ def _scatter(sums: Array, of_reference: Array, inside: Array, tiles: Tiles, offs
     further = ((p * d - q * b) / safe)[:, None], ((q * a - p * c) / safe)[:, None]
     rest = [t - further[0] * w_y - further[1] * w_x for t, w_y, w_x in zip(rest, bends[::2], bends[1::2], strict=True)]
     slopes, usable = xp.stack(rest, axis=1), (norm > 0)[:, None, None]
-    covariance = slopes @ slopes.transpose(0, 2, 1) * (number / xp.maximum(number - 1, 1.0))[:, None, None]
+    covariance = slopes @ slopes.transpose(0, 2, 1) * (number / xp.maximum(number - 3, 1.0))[:, None, None]
     return xp.where(usable, covariance / xp.where(usable, norm[:, None, None], 1.0), np.inf)
 
 

@@ -38,22 +38,22 @@ def tile_scatter_launch(element: str, frames: int, tiles: int) -> Launch:
 
 def tile_scatter(
     frames: Any,
-    factors: Any,
-    of_tiles: Any,
+    of_reference: tuple[Any, Any, Any],
     grid: TileGrid,
     peaks: NDArray[np.integer],
     offsets: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Covariances (n, 2, 2) of frames (n, h, w) at whole shifts (n, 2), `offsets` less than their shifts.
 
-    `factors` (3, m, rows, height, width) are the smoothed references and their slopes on the tiles, float32; `of_tiles`
-    (12, m, rows, columns) their sums, float64; m is 1 or n.
+    Of the references, m of them, 1 or n: the smoothed images and their slopes on the tiles (3, m, rows, height, width),
+    float32; their sums (12, m, rows, columns), float64; the variances (m,) of their white noise, float64.
     """
     cupy = importlib.import_module("cupy")
     count, height, width = frames.shape
     scatters = cupy.empty((count, 2, 2))
     places = cupy.asarray(np.ascontiguousarray(peaks, dtype=np.int32))
-    arrays = cupy.ascontiguousarray(frames), factors, of_tiles, places, cupy.asarray(offsets), scatters
+    factors = of_reference[0]
+    arrays = cupy.ascontiguousarray(frames), *of_reference, places, cupy.asarray(offsets), scatters
     launch = tile_scatter_launch(name_of(frames.dtype), count, grid.rows * grid.columns)
     start(launch, arrays, (height, width, factors.shape[1], *grid))
     found: NDArray[np.float64] = scatters.get()

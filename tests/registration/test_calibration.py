@@ -1,0 +1,78 @@
+"""Standard errors and flags on textures and noise of other kinds than the accuracy benchmark's."""
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+
+from xcorr_app import estimate_shifts
+
+MARGIN = 24
+SHAPE = (149, 171)
+
+
+def texture(kind, rng):
+    """Scene of unit deviation on a canvas larger than the view by `MARGIN` on every side."""
+    size = tuple(n + 2 * MARGIN for n in SHAPE)
+    image = np.zeros(size)
+    if kind == "filaments":
+        along = np.arange(-40, 40, 0.5)
+        for angle, *place in rng.uniform((0, 0, 0), (np.pi, *size), (30, 3)):
+            rows, columns = (
+                int(p) + (along * f(angle)).astype(int) for p, f in zip(place, (np.sin, np.cos), strict=True)
+            )
+            np.add.at(image, (rows % size[0], columns % size[1]), 1.0)
+        image = gaussian_filter(image, 1.6, mode="wrap")
+    elif kind == "clouds":
+        frequency = np.hypot(*np.meshgrid(*map(np.fft.fftfreq, size), indexing="ij"))
+        frequency[0, 0] = np.inf
+        spectrum = np.fft.fft2(rng.normal(size=size)) * frequency**-1.2 * np.exp(-((frequency / 0.22) ** 4))
+        image = np.fft.ifft2(np.where(np.isfinite(frequency), spectrum, 0)).real
+    elif kind == "beads":
+        np.add.at(image, tuple(rng.integers(0, n, 80) for n in size), rng.uniform(0.2, 1, 80))
+        image = gaussian_filter(image, 1.4, mode="wrap")
+    image -= image.mean()
+    return image / image.std()
+
+
+def noisy(view, kind, snr, rng):
+    if kind == "counts":
+        return rng.poisson(snr**2 * 2.5 * np.clip(view + 2.5, 0, None)).astype(np.uint16)
+    noise = rng.standard_t(5, size=view.shape) if kind == "heavy-tailed" else rng.normal(size=view.shape)
+    if kind == "correlated":
+        noise = gaussian_filter(noise, 1.0, mode="wrap")
+    return view + noise / noise.std() / snr
+
+
+def measured(kind, noise, snr, seed, frames=6):
+    """Errors (frames, 2), the result, and its entries of all frames but the first."""
+    rng = np.random.default_rng([seed, ord(kind[0]), ord(noise[0])])
+    spectrum = np.fft.fft2(texture(kind, rng))
+    ramps = np.fft.fftfreq(spectrum.shape[0])[:, None], np.fft.fftfreq(spectrum.shape[1])
+    places = rng.uniform(-9, 9, (frames, 2)) * (np.arange(frames) > 0)[:, None]
+    stack = []
+    for dy, dx in places:
+        view = np.fft.ifft2(spectrum * np.exp(-2j * np.pi * (ramps[0] * dy + ramps[1] * dx))).real
+        stack.append(noisy(view[MARGIN:-MARGIN, MARGIN:-MARGIN], noise, snr, rng))
+    result = estimate_shifts(np.array(stack), "first", 12, contrast="none")
+    return (result.shifts + places)[1:], result.sigma[1:], result.trusted[1:]
+
+
+@pytest.mark.parametrize("snr", [20.0, 3.0, 1.0])
+@pytest.mark.parametrize("noise", ["white", "counts", "heavy-tailed", "correlated"])
+def test_errors_are_within_their_standard_errors_as_often_as_normal_ones(noise, snr):
+    parts = [measured(kind, noise, snr, seed) for kind in ("filaments", "clouds", "beads") for seed in range(6)]
+    error, sigma, trusted = (np.concatenate(column) for column in zip(*parts, strict=True))
+    ratio = np.abs(error / sigma)[trusted]
+    # Frames of a series share their reference: 18 series are as good as about 50 independent errors.
+    assert 0.5 < np.mean(ratio < 1) < 0.86
+    assert np.mean(ratio < 2) > 0.84
+    assert trusted[np.abs(error).max(axis=1) < 0.5].mean() > 0.97
+
+
+@pytest.mark.parametrize("noise", ["white", "counts", "heavy-tailed", "correlated"])
+def test_shifts_that_noise_made_are_not_trusted(noise):
+    parts = [measured(kind, noise, 0.08, seed) for kind in ("filaments", "clouds", "beads") for seed in range(4)]
+    error, _, trusted = (np.concatenate(column) for column in zip(*parts, strict=True))
+    wrong = np.abs(error).max(axis=1) > 0.5
+    assert wrong.sum() > 30
+    assert trusted[wrong].mean() < 0.05
