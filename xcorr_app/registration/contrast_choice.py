@@ -173,7 +173,7 @@ def merged(plain: Measured, local: Measured) -> Measured:
     for field in fields(Measured):
         value, other = getattr(plain, field.name), getattr(local, field.name)
         if isinstance(value, np.ndarray):
-            chosen = better[:, None] if value.ndim == 2 else better
+            chosen = better.reshape(-1, *(1,) * (value.ndim - 1))
             setattr(out, field.name, np.where(chosen, other, value))
     out.significance = np.where(same, np.fmax(plain.significance, local.significance), out.significance)
     out.false_alarm = np.where(same, np.fmin(plain.false_alarm, local.false_alarm), out.false_alarm)

@@ -215,6 +215,7 @@ def _measured(
         decision=estimation.measurement.decision,
         sigma=measured.sigma,
         significance=measured.significance,
+        tiles=measured.tiles,
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -15,19 +15,22 @@ from xcorr_app.correlation.weighting import LAGS, weighting_kernel
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.registration import quality
+from xcorr_app.registration import masks, quality
+from xcorr_app.registration import tiles as tile_grid
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher, PreparedReference
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.preparation import Prepared, prepare
-from xcorr_app.registration.references import FixedImage, Reference
+from xcorr_app.registration.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
 from xcorr_app.registration.verification import SCORE_TOLERANCE, scores_by_definition
 
+_LOOKED_AT = 4
+"""Frames of a stack whose tiles are looked at, to see whether they move as one."""
 _OUTER = np.pad(np.zeros((3, 3), dtype=bool), 1, constant_values=True)
 """Of the 5 x 5 values around a peak, those two shifts away: no sub-pixel place needs them."""
 
@@ -52,12 +55,15 @@ class Measured:
     unreadable: NDArray[np.bool_]
     non_finite: NDArray[np.int64]
     reasons: dict[int, str]
+    tiles: NDArray[np.float32]
+    """(T, rows, columns), see :func:`xcorr_app.registration.tiles.agreement`; NaN for frames not looked at."""
+    inconsistent: NDArray[np.bool_]
     steps: bool = False
     """Shifts are sums of steps from frame to frame: a doubtful step makes all later shifts doubtful."""
 
     @classmethod
-    def empty(cls, count: int) -> Measured:
-        """Columns for `count` frames, nothing known yet."""
+    def empty(cls, count: int, tiles: tuple[int, int] = (0, 0)) -> Measured:
+        """Columns for `count` frames of so many tiles, nothing known yet."""
         pairs = (np.full((count, 2), np.nan) for _ in range(3))
         numbers = (np.full(count, np.nan) for _ in range(6))
         edge, disagrees, usable, flat, unreadable = (np.zeros(count, dtype=bool) for _ in range(5))
@@ -65,7 +71,20 @@ class Measured:
         score, ratio, least, chance, significance, false_alarm = numbers
         non_finite = np.zeros(count, dtype=np.int64)
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
-        return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {})
+        maps = np.full((count, *tiles), np.nan, dtype=np.float32)
+        return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {}, maps, np.zeros(count, dtype=bool))
+
+    def replaced(self, other: Measured, out: NDArray[np.bool_]) -> Measured:
+        """Take frames from another measurement where that left out tiles (T, rows, columns) and found a shift."""
+        taken = out.any(axis=(1, 2)) & np.isfinite(other.shifts).all(axis=1)
+        chosen = replace(self)
+        for field in fields(Measured):
+            value, new = getattr(self, field.name), getattr(other, field.name)
+            if isinstance(value, np.ndarray):
+                rows = taken.reshape(-1, *(1,) * (value.ndim - 1))
+                setattr(chosen, field.name, np.where(rows, new, value))
+        chosen.inconsistent = masks.contested(chosen.tiles)
+        return chosen
 
     def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
         """Words for every frame, in the order of :mod:`xcorr_app.registration.quality`."""
@@ -82,6 +101,7 @@ class Measured:
                 quality.LOW_SCORE: known & (self.score < self.least_score),
                 quality.AMBIGUOUS: known & ambiguous,
                 quality.UNCERTAIN: known & uncertain,
+                quality.INCONSISTENT: known & self.inconsistent,
                 # A frame without any valid shift is as good as flat: its overlaps hold no variance.
                 quality.FLAT: self.flat | (self.usable & ~known),
                 quality.UNREADABLE: self.unreadable,
@@ -93,6 +113,20 @@ class Measured:
             before = np.concatenate([[False], np.logical_or.accumulate(doubtful)[:-1]])
             words[quality.INHERITED] = before & known
         return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(known.size))
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """What is left out of each frame, (T, rows, columns) of tiles, at shifts (T, 2) already known."""
+
+    out: NDArray[np.bool_]
+    shifts: NDArray[np.float64]
+
+    def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp]) -> tuple[Array, Array]:
+        """Images (1 or n, h, w) and frames (n, h, w), whose numbers (n,) are given, without those parts."""
+        shifts = np.nan_to_num(self.shifts[numbers])
+        of_images, of_frames = masks.windows(self.out[numbers], frames.shape[1:], shifts, frames)
+        return masks.windowed(images, of_images), masks.windowed(frames, of_frames)
 
 
 class Measurement:
@@ -135,15 +169,65 @@ class Measurement:
     def run(
         self, reference: Reference, stage: str, verified: NDArray[np.bool_], *, with_sigma: bool = True
     ) -> Measured:
-        """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition."""
-        columns, shapes = Measured.empty(self._frames.count), PeakShapes.empty(self._frames.count)
+        """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
+
+        Where the tiles of a few frames do not move as one, all are measured a second time, without those that move
+        otherwise.
+        """
+        columns = self._once(reference, stage, verified, with_sigma, self._looked_at(reference))
+        if not masks.two_motions(columns.tiles):
+            return columns
+        everywhere = np.ones(self._frames.count, dtype=bool)
+        if not np.isfinite(columns.tiles).any(axis=(1, 2)).all():
+            columns.tiles = self._agreement(reference, columns.shifts)
+        parts = _Parts(masks.left_out(columns.tiles), columns.shifts)
+        if not parts.out.any():
+            return columns
+        return columns.replaced(self._once(reference, stage, verified, with_sigma, everywhere, parts), parts.out)
+
+    def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
+        """Mark frames whose tiles are looked at: a few, spread over the stack."""
+        chosen = np.zeros(self._frames.count, dtype=bool)
+        # A mean of frames that were not aligned is blurred: it differs everywhere.
+        if self._settings.normalization == "zncc" and not isinstance(reference, (MeanOfOthers, MedianOfOthers)):
+            chosen[np.linspace(0, chosen.size - 1, _LOOKED_AT + 1)[1:].round().astype(int)] = True
+        return chosen
+
+    def _agreement(self, reference: Reference, shifts: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Tiles (T, rows, columns) of all frames."""
+        tiles = np.full((self._frames.count, *tile_grid.Grid(self._shape).count), np.nan, dtype=np.float32)
+
+        def job(start: int, stop: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+            prepared = prepare(self._frames.read(start, stop), self._settings)
+            rows = np.flatnonzero(prepared.usable)
+            images = reference.images(start, prepared)
+            if images.shape[0] > 1:
+                images = _take(images, rows)
+            return start + rows, tile_grid.agreement(images, _take(prepared.frames, rows), shifts[start + rows])
+
+        for numbers, these in self._walk.over("tiles", job):
+            tiles[numbers] = these
+        return tiles
+
+    def _once(
+        self,
+        reference: Reference,
+        stage: str,
+        verified: NDArray[np.bool_],
+        with_sigma: bool,
+        looked_at: NDArray[np.bool_],
+        parts: _Parts | None = None,
+    ) -> Measured:
+        """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
+        columns = Measured.empty(self._frames.count, tile_grid.Grid(self._shape).count)
+        shapes = PeakShapes.empty(self._frames.count)
         kernel = self._weighting(reference)
-        shared = isinstance(reference, FixedImage)
+        shared = isinstance(reference, FixedImage) and parts is None
         self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
         matcher = self._matcher(np.float32, self.engine, kernel)
         verifier = self._matcher(np.float64, "fft", kernel) if verified.any() else None
         fixed = fixed_exactly = None
-        if isinstance(reference, FixedImage):
+        if isinstance(reference, FixedImage) and parts is None:
             fixed = matcher.prepare_reference(reference.image[None])
             fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None
 
@@ -155,13 +239,21 @@ class Measurement:
                 return result
             frames = _take(prepared.frames, result.rows)
             images = reference.images(start, prepared)
-            if fixed is None:
+            if images.shape[0] > 1:
                 images = _take(images, result.rows)
+            whole = images, frames
+            if parts is not None:
+                images, frames = parts.leave_out(images, frames, start + result.rows)
             prepared_reference = fixed or matcher.prepare_reference(images)
             match, clean, values = matcher.compare(prepared_reference, frames)
             result.match = match
             if with_sigma:
                 result.shapes = peak_shapes(prepared_reference.slopes, values, match.peak, match.shift, match.near)
+            look = np.flatnonzero(looked_at[start:stop][result.rows])
+            if look.size:
+                images_of = _take(whole[0], look) if whole[0].shape[0] > 1 else whole[0]
+                tiles = tile_grid.agreement(images_of, _take(whole[1], look), match.shift[look])
+                columns.tiles[start + result.rows[look]] = tiles
             overlap = np.prod(np.maximum(np.array(self._shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
             result.least_score = quality.doubtful_below(

@@ -1,0 +1,104 @@
+"""Tiles that move otherwise lose their vote: frames and references are measured without them.
+
+A part is left out of the frame and of the reference alike, at the place where the shift says that the one shows the
+other: what is compared is one windowed image, moved, with itself, and its window bends nothing.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.standardize import working_dtype
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.tiles import DIFFERS, Grid
+
+_SOME = 0.05
+"""Share of the tiles that can tell and differ from which a frame shows two motions."""
+_MOST = 0.6
+"""Share beyond which it is not known which of them is the scene's, or whether it is motion at all."""
+_LEAST_LEFT = 0.3
+"""Share of all tiles that must remain for those around what differs to be left out too."""
+
+
+def shares(tiles: NDArray[np.float32]) -> NDArray[np.float64]:
+    """(T,) share of the tiles that can tell (T, rows, columns) that differ; NaN where none can."""
+    told = np.isfinite(tiles).sum(axis=(1, 2))
+    share: NDArray[np.float64] = (tiles == DIFFERS).sum(axis=(1, 2)) / np.where(told > 0, told, np.nan)
+    return share
+
+
+def two_motions(tiles: NDArray[np.float32]) -> bool:
+    """Whether, of the frames that were looked at, at least half show a part that moves otherwise, and not too large."""
+    share = shares(tiles)
+    looked_at = np.isfinite(share)
+    return bool(looked_at.any() and 2 * _maskable(share[looked_at]).sum() >= looked_at.sum())
+
+
+def _maskable(share: NDArray[np.float64]) -> NDArray[np.bool_]:
+    return (share >= _SOME) & (share <= _MOST)
+
+
+def left_out(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Which tiles (T, rows, columns) of each frame are not to be measured.
+
+    Those that differ, in this frame or, since the reference shows something else there, in most frames; and those
+    next to them.
+    """
+    differs = tiles == DIFFERS
+    mostly = 2 * differs.sum(axis=0) > np.isfinite(tiles).sum(axis=0)
+    out = differs | mostly
+    out[np.isnan(tiles).all(axis=(1, 2)) | ~(shares(np.where(out, DIFFERS, tiles)) <= _MOST)] = False
+    wider = _with_neighbours(out)
+    enough = 1 - wider.mean(axis=(1, 2)) >= _LEAST_LEFT
+    return np.where(enough[:, None, None], wider, out)
+
+
+def _with_neighbours(tiles: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    padded = np.pad(tiles, ((0, 0), (1, 1), (1, 1)))
+    rows = padded[:, 1:-1] | padded[:, :-2] | padded[:, 2:]
+    return rows[:, :, 1:-1] | rows[:, :, :-2] | rows[:, :, 2:]
+
+
+def contested(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Which frames are not to be trusted (T,): most of what can tell moves otherwise."""
+    with np.errstate(invalid="ignore"):
+        contested: NDArray[np.bool_] = shares(tiles) > _MOST
+    return contested
+
+
+def windows(
+    out: NDArray[np.bool_], shape: tuple[int, int], shifts: NDArray[np.float64], like: Array
+) -> tuple[Array, Array]:
+    """Weights (n, h, w) of the references and of the frames, zero on the tiles left out (n, rows, columns).
+
+    They rise to one within a tile, between the middles of tiles, and those of the frames lie where `shifts` (n, 2)
+    say that the frames show the same.
+    """
+    xp = array_namespace(like)
+    size = Grid(shape).size
+    dtype = working_dtype(like)
+    kept = xp.asarray((~out).astype(dtype))
+
+    def along(axis: int, offset: NDArray[np.float64]) -> Array:
+        """Weights (n, pixels, tiles) of linear interpolation between the middles of tiles."""
+        count = out.shape[1 + axis]
+        place = (np.arange(shape[axis]) + offset[:, None] + 0.5) / size - 0.5
+        place = np.clip(place, 0, count - 1)
+        near = 1 - np.abs(place[:, :, None] - np.arange(count))
+        return xp.asarray(np.maximum(near, 0).astype(dtype))
+
+    pair = []
+    for offset in (np.zeros_like(shifts), shifts):
+        smooth = along(0, offset[:, 0]) @ kept @ along(1, offset[:, 1]).transpose(0, 2, 1)
+        pair.append(xp.clip(2 * smooth - 1, 0, 1))
+    return pair[0], pair[1]
+
+
+def windowed(images: Array, weights: Array) -> Array:
+    """Images (1 or n, h, w) times weights (n, h, w), less their weighted means before."""
+    xp = array_namespace(images)
+    values = images.astype(weights.dtype, copy=False)
+    total = xp.maximum(weights.sum(axis=(1, 2), dtype=np.float64), 1.0)
+    mean = (values * weights).sum(axis=(1, 2), dtype=np.float64) / total
+    return (values - mean[:, None, None].astype(values.dtype)) * weights
