@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.contrast import DEFAULT_SIGMA, Contrast
 from xcorr_app.registration.frames import Chunk, Frames
+from xcorr_app.registration.masks import two_motions
 from xcorr_app.registration.measurement import Measured
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
@@ -147,7 +148,8 @@ def _choice(plain: Measured, local: Measured, rows: NDArray[np.bool_], max_sigma
     if not local_stands_out:
         return "none"
     error = [float(np.median(m.sigma[rows].max(axis=1))) for m in (plain, local)]
-    if not _most(agree(plain, local)[rows]) or error[1] < _SURER * error[0]:
+    # Two motions are told apart by tiles, which measures better than local contrast where that finds the same.
+    if not _most(agree(plain, local)[rows]) or (error[1] < _SURER * error[0] and not two_motions(plain.tiles)):
         return "local" if more else "none"
     return "none" if plain_stands_out else "both"
 

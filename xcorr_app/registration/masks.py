@@ -13,12 +13,14 @@ from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.tiles import DIFFERS, Grid
 
-_SOME = 0.05
+_SOME = 0.12
 """Share of the tiles that can tell and differ from which a frame shows two motions."""
 _MOST = 0.6
 """Share beyond which it is not known which of them is the scene's, or whether it is motion at all."""
 _LEAST_LEFT = 0.3
 """Share of all tiles that must remain for those around what differs to be left out too."""
+_SURER = 0.95
+"""Standard error without a part over that with it, below which the part is better left out."""
 
 
 def shares(tiles: NDArray[np.float32]) -> NDArray[np.float64]:
@@ -58,6 +60,18 @@ def _with_neighbours(tiles: NDArray[np.bool_]) -> NDArray[np.bool_]:
     padded = np.pad(tiles, ((0, 0), (1, 1), (1, 1)))
     rows = padded[:, 1:-1] | padded[:, :-2] | padded[:, 2:]
     return rows[:, :, 1:-1] | rows[:, :, :-2] | rows[:, :, 2:]
+
+
+def surer(whole: NDArray[np.float64], without: NDArray[np.float64], out: NDArray[np.bool_]) -> bool:
+    """Whether standard errors (T, 2) of frames measured without a part are smaller, as far as any are known.
+
+    What only changes its look, or was taken for a difference by chance, is better kept.
+    """
+    error = [sigma[out.any(axis=(1, 2))].max(axis=1) for sigma in (whole, without)]
+    known = ~np.isnan(error[0] + error[1])
+    if not known.any():
+        return True
+    return bool(np.median(error[1][known]) < _SURER * np.median(error[0][known]))
 
 
 def contested(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:

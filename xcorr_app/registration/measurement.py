@@ -183,7 +183,8 @@ class Measurement:
         parts = _Parts(masks.left_out(columns.tiles), columns.shifts)
         if not parts.out.any():
             return columns
-        return columns.replaced(self._once(reference, stage, verified, with_sigma, everywhere, parts), parts.out)
+        without = self._once(reference, stage, verified, with_sigma, everywhere, parts)
+        return columns.replaced(without, parts.out) if masks.surer(columns.sigma, without.sigma, parts.out) else columns
 
     def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
         """Mark frames whose tiles are looked at: a few, spread over the stack."""
