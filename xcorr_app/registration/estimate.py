@@ -14,6 +14,7 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.placement import on_device_of
+from xcorr_app.registration import masks
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
 from xcorr_app.registration.defects import RepairedFrames, without_defects
@@ -25,6 +26,7 @@ from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA, DEFAULT_MIN_SCORE, DEFAULT_TOLERANCE, Roi, Settings
 from xcorr_app.registration.stack_statistics import Statistics
+from xcorr_app.registration.static_pattern import without_pattern
 from xcorr_app.registration.strategies import Estimation
 
 
@@ -186,19 +188,32 @@ def _measured(
         return job(frames, settings, None).run(reference, np.zeros(frames.count, dtype=bool))[0]
 
     verified = _verified_frames(verify, frames.count)
-    frames = without_defects(frames)
-    choice = choose_contrast(frames, reference, settings, trial)
-    if settings.contrast.auto:
-        settings = replace(settings, contrast=LOCAL if choice == "local" else Contrast())
-    estimation = job(frames, settings, progress)
-    measured, described, notes = estimation.run(reference, verified)
-    if choice == "both":
-        local = job(frames, replace(settings, contrast=LOCAL), progress).run(reference, verified)[0]
-        measured = merged(measured, local)
-    if isinstance(frames, RepairedFrames):
-        notes = (*notes, frames.note)
-    if choice != "none":
-        notes = (*notes, NOTES[choice])
+
+    def measure(frames: Frames) -> tuple[Measured, Estimation, str, tuple[str, ...]]:
+        choice = choose_contrast(frames, reference, settings, trial)
+        taken = settings
+        if settings.contrast.auto:
+            taken = replace(settings, contrast=LOCAL if choice == "local" else Contrast())
+        estimation = job(frames, taken, progress)
+        measured, described, notes = estimation.run(reference, verified)
+        if choice == "both":
+            local = job(frames, replace(taken, contrast=LOCAL), progress).run(reference, verified)[0]
+            measured = merged(measured, local)
+        return measured, estimation, described, (*notes, *(note for note in (NOTES[choice],) if note))
+
+    repaired = without_defects(frames)
+    measured, estimation, described, notes = measure(repaired)
+    pattern_free = None
+    # An image of the user's may hold the pattern or not.
+    if isinstance(reference, (str, int, np.integer)):
+        pattern_free = without_pattern(repaired, measured, settings, trial)
+    if pattern_free is not None:
+        measured, estimation, described, notes = measure(pattern_free)
+        notes = (*notes, pattern_free.note)
+    if isinstance(repaired, RepairedFrames):
+        notes = (*notes, repaired.note)
+    if measured.partial.any():
+        notes = (*notes, masks.note(measured.partial, measured.tiles))
     return ShiftResult(
         shifts=measured.shifts,
         score=measured.score,

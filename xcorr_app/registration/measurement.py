@@ -57,6 +57,8 @@ class Measured:
     reasons: dict[int, str]
     tiles: NDArray[np.float32]
     """(T, rows, columns), see :func:`xcorr_app.registration.tiles.agreement`; NaN for frames not looked at."""
+    partial: NDArray[np.bool_]
+    """Measured without the tiles that differ."""
     inconsistent: NDArray[np.bool_]
     steps: bool = False
     """Shifts are sums of steps from frame to frame: a doubtful step makes all later shifts doubtful."""
@@ -72,7 +74,8 @@ class Measured:
         non_finite = np.zeros(count, dtype=np.int64)
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
-        return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {}, maps, np.zeros(count, dtype=bool))
+        partial, inconsistent = (np.zeros(count, dtype=bool) for _ in range(2))
+        return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {}, maps, partial, inconsistent)
 
     def replaced(self, other: Measured, out: NDArray[np.bool_]) -> Measured:
         """Take frames from another measurement where that left out tiles (T, rows, columns) and found a shift."""
@@ -83,7 +86,7 @@ class Measured:
             if isinstance(value, np.ndarray):
                 rows = taken.reshape(-1, *(1,) * (value.ndim - 1))
                 setattr(chosen, field.name, np.where(rows, new, value))
-        chosen.inconsistent = masks.contested(chosen.tiles)
+        chosen.partial, chosen.inconsistent = taken, masks.contested(chosen.tiles)
         return chosen
 
     def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
