@@ -3,9 +3,9 @@
 Frame t shows ``s(x + d_t) + p(x) + noise``, d_t being the shift that aligns it. Of a series that moves, both follow by
 least squares: the mean of the aligned frames less the pattern is the scene, the mean of the frames less the moved scene
 is the pattern, in turns (the Gauss-Seidel iteration of the normal equations, known as backfitting: Buja, Hastie and
-Tibshirani 1989, doi 10.1214/aos/1176347115). Begun with no pattern, n rounds find a share ``1 - |m|^(2 n)`` of it at
-each frequency, m being the mean of the phases ``exp(i k d_t)``: a series that stands still (m = 1) has no pattern,
-whatever it shows, and what cannot be told apart stays with the scene.
+Tibshirani 1989, doi 10.1214/aos/1176347115), with over-relaxation w. Begun with no pattern, n rounds find a share
+``1 - (1 - w (1 - |m|^2))^n`` of it at each frequency, m being the mean of the phases ``exp(i k d_t)``: a series that
+stands still (m = 1) has no pattern, whatever it shows, and what cannot be told apart stays with the scene.
 """
 
 from __future__ import annotations
@@ -19,10 +19,9 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.apply import shift_frames
 from xcorr_app.registration.quality import clean_fraction
 
+_RELAXATION = 1.5
 _BLOCKS = 8
 """Blocks along each axis whose scatter tells what is chance."""
-_MARGIN = 3
-"""Pixels by which a frame is larger than what is taken of the scene, for interpolation."""
 
 
 @dataclass(frozen=True)
@@ -78,8 +77,8 @@ def separated(frames: Array, shifts: NDArray[np.float64], rounds: int) -> tuple[
     for _ in range(rounds):
         clean = shift_frames(frames - pattern, fraction, order=3, mode="nearest")[0]
         shown = canvas.shown(canvas.gathered(clean) / count)
-        rest = (frames - shift_frames(shown, -fraction, order=3, mode="nearest")[0]).mean(axis=0)
-        pattern = rest - rest.mean()
+        rest = (frames - pattern - shift_frames(shown, -fraction, order=3, mode="nearest")[0]).mean(axis=0)
+        pattern += _RELAXATION * (rest - rest.mean())
     return pattern, shown[0]
 
 

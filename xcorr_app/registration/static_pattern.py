@@ -42,15 +42,17 @@ _LEAST_MOTION = 3.0
 _LEAST_SHARE = 0.004
 """Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
 _DEVIATIONS = 6.0
-_UNEXPLAINED = 0.25
+_UNEXPLAINED = 0.06
 """Share from which the shifts measured may be those of the pattern."""
-_MUST_EXPLAIN = 0.5
-"""Two layers leave less than this share of what one leaves unexplained."""
-_ROUNDS = 8
-_SETTLED, _MOST_TURNS = 0.003, 4
-_LARGEST_LAYER = 0.68
+_MUST_EXPLAIN, _LITTLE = 0.5, 0.1
+"""Two layers leave less than this share of what one leaves unexplained, or little."""
+_ROUNDS, _FIRST_ROUNDS = 10, 6
+_MOST_TURNS = 4
+_SETTLED = 0.1
+"""Change of the shifts, in standard errors, from which no further turn is taken."""
+_LARGEST_LAYER = 0.63
 """Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
-_FINE, _COARSE = 1.5, 8.0
+_FINE, _COARSE = 1.5, 6.0
 """Widths in pixels between which the two are compared: noise of pixels and gradients of brightness are no scene."""
 
 Measure = Callable[[Frames, "str | int | Array", Settings], Measured]
@@ -133,7 +135,7 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
         return None
     before = shares(stack, measured.shifts[many]).unexplained
     after = shares(stack - pattern, shifts).unexplained
-    if after > max(_MUST_EXPLAIN * before, _LEAST_SHARE) or _is_the_scene(pattern, scene):
+    if after > max(_MUST_EXPLAIN * before, _LITTLE) or _is_the_scene(pattern, scene):
         return None
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     return PatternFreeFrames(frames, pattern, strength)
@@ -181,12 +183,12 @@ def _layers(
     pattern, scene = stack.mean(axis=0), stack[0]
     for _ in range(_MOST_TURNS):
         if shifts is not None:
-            pattern, scene = separated(stack, shifts, _ROUNDS)
+            pattern, scene = separated(stack, shifts, _FIRST_ROUNDS)
         found = measure(ArrayFrames(stack - pattern), "first", settings)
         if not np.isfinite(found.shifts).all() or not _most_stand_out(found, settings):
             return nothing, None, scene
         before, shifts = shifts, found.shifts
-        if before is not None and np.abs(shifts - before).max() < _SETTLED:
+        if before is not None and np.abs(shifts - before).max() < _SETTLED * np.nanmedian(found.sigma[1:]):
             break
     assert shifts is not None  # noqa: S101 - there is at least one turn
     return shifts, *separated(stack, shifts, _ROUNDS)
@@ -203,5 +205,5 @@ def _is_the_scene(pattern: Array, scene: Array) -> bool:
     pattern = pattern - pattern.mean(axis=0) - pattern.mean(axis=1)[:, None] + pattern.mean()
     layers = array_namespace(pattern).stack([pattern, scene])
     fine, coarse = (filter_frames(layers, named.gaussian(s), dtype="same", count=False)[0] for s in (_FINE, _COARSE))
-    power = filter_frames((fine - coarse) ** 2, named.gaussian(2 * _FINE), dtype="same", count=False)[0]
+    power = filter_frames((fine - coarse) ** 2, named.gaussian(_FINE), dtype="same", count=False)[0]
     return float((power[0] > power[1]).mean()) > _LARGEST_LAYER
