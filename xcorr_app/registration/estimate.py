@@ -27,6 +27,7 @@ from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA, DEFAULT_MIN_SCORE, DEFAULT_TOLERANCE, Roi, Settings
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.static_pattern import without_pattern
+from xcorr_app.registration.steps_check import astray
 from xcorr_app.registration.strategies import Estimation
 
 
@@ -189,7 +190,9 @@ def _measured(
 
     verified = _verified_frames(verify, frames.count)
 
-    def measure(frames: Frames) -> tuple[Measured, Estimation, str, tuple[str, ...]]:
+    def measure(
+        frames: Frames, reference: str | int | Array, verified: NDArray[np.bool_]
+    ) -> tuple[Measured, Estimation, str, tuple[str, ...]]:
         choice = choose_contrast(frames, reference, settings, trial)
         taken = settings
         if settings.contrast.auto:
@@ -202,14 +205,20 @@ def _measured(
         return measured, estimation, described, (*notes, *(note for note in (NOTES[choice],) if note))
 
     repaired = without_defects(frames)
-    measured, estimation, described, notes = measure(repaired)
+    measured, estimation, described, notes = measure(repaired, reference, verified)
     pattern_free = None
     # An image of the user's may hold the pattern or not.
     if isinstance(reference, (str, int, np.integer)):
         pattern_free = without_pattern(repaired, measured, settings, trial)
     if pattern_free is not None:
-        measured, estimation, described, notes = measure(pattern_free)
+        measured, estimation, described, notes = measure(pattern_free, reference, verified)
         notes = (*notes, pattern_free.note)
+    if measured.steps and settings.normalization == "zncc":
+        # Flags alone: what was asked for is the sum of steps.
+        def against_first(frames: Frames) -> Measured:
+            return measure(frames, "first", np.zeros(frames.count, dtype=bool))[0]
+
+        measured.inconsistent |= astray(pattern_free or repaired, measured, settings, against_first)
     if isinstance(repaired, RepairedFrames):
         notes = (*notes, repaired.note)
     if measured.partial.any():
