@@ -191,7 +191,7 @@ def _measured(
     verified = _verified_frames(verify, frames.count)
 
     def measure(
-        frames: Frames, reference: str | int | Array, verified: NDArray[np.bool_]
+        frames: Frames, reference: str | int | Array, verified: NDArray[np.bool_], progress: Progress | None
     ) -> tuple[Measured, Estimation, str, tuple[str, ...]]:
         choice = choose_contrast(frames, reference, settings, trial)
         taken = settings
@@ -205,18 +205,18 @@ def _measured(
         return measured, estimation, described, (*notes, *(note for note in (NOTES[choice],) if note))
 
     repaired = without_defects(frames)
-    measured, estimation, described, notes = measure(repaired, reference, verified)
+    measured, estimation, described, notes = measure(repaired, reference, verified, progress)
     pattern_free = None
     # An image of the user's may hold the pattern or not.
     if isinstance(reference, (str, int, np.integer)):
         pattern_free = without_pattern(repaired, measured, settings, trial)
     if pattern_free is not None:
-        measured, estimation, described, notes = measure(pattern_free, reference, verified)
+        measured, estimation, described, notes = measure(pattern_free, reference, verified, progress)
         notes = (*notes, pattern_free.note)
     if measured.steps and settings.normalization == "zncc":
         # Flags alone: what was asked for is the sum of steps.
         def against_first(frames: Frames) -> Measured:
-            return measure(frames, "first", np.zeros(frames.count, dtype=bool))[0]
+            return measure(frames, "first", np.zeros(frames.count, dtype=bool), None)[0]
 
         measured.inconsistent |= astray(pattern_free or repaired, measured, settings, against_first)
     if isinstance(repaired, RepairedFrames):

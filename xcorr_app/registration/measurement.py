@@ -30,7 +30,8 @@ from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
 from xcorr_app.registration.verification import SCORE_TOLERANCE, scores_by_definition
 
 _LOOKED_AT = 4
-"""Frames of a stack whose tiles are looked at, to see whether they move as one."""
+"""Frames of a long stack whose tiles are looked at, to see whether they move as one."""
+_FRAMES_PER_LOOK = 24
 _OUTER = np.pad(np.zeros((3, 3), dtype=bool), 1, constant_values=True)
 """Of the 5 x 5 values around a peak, those two shifts away: no sub-pixel place needs them."""
 
@@ -194,7 +195,8 @@ class Measurement:
         chosen = np.zeros(self._frames.count, dtype=bool)
         # A mean of frames that were not aligned is blurred: it differs everywhere.
         if self._settings.normalization == "zncc" and not isinstance(reference, (MeanOfOthers, MedianOfOthers)):
-            chosen[np.linspace(0, chosen.size - 1, _LOOKED_AT + 1)[1:].round().astype(int)] = True
+            number = min(_LOOKED_AT, chosen.size // _FRAMES_PER_LOOK + 2)
+            chosen[np.linspace(0, chosen.size - 1, number + 1)[1:].round().astype(int)] = True
         return chosen
 
     def _agreement(self, reference: Reference, shifts: NDArray[np.float64]) -> NDArray[np.float32]:

@@ -26,12 +26,13 @@ from xcorr_app.registration.layers import Shares, separated, shares
 from xcorr_app.registration.measurement import Measured
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.preparation import prepare
-from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 
 _FEWEST = 4
 """Frames of which a pattern can be told from a scene."""
-_LOOKED_AT = 6
+_LOOKED_AT = 5
+_LARGE = 384
 _MOST = 32
 _PIXELS = 1 << 23
 """Of the frames that a pattern is taken from; at least `_FEWEST_TAKEN` of them."""
@@ -83,12 +84,11 @@ class PatternFreeFrames:
         return np.dtype(self.pattern.dtype)
 
     def read(self, start: int, stop: int) -> Chunk:
-        """Read frames and subtract the pattern; unreadable ones stay zero."""
+        """Read frames and subtract the pattern; those that are flat, or could not be read, stay so."""
         chunk = self.source.read(start, stop)
-        frames = chunk.frames - self.pattern
-        for number in chunk.unreadable:
-            frames[number - chunk.start] = 0
-        return replace(chunk, frames=frames)
+        xp = array_namespace(chunk.frames)
+        flat = (chunk.frames == chunk.frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
+        return replace(chunk, frames=chunk.frames - xp.where(flat, 0, self.pattern))
 
     def on_host(self) -> PatternFreeFrames:
         """Return the same frames, handed out as NumPy arrays."""
@@ -117,13 +117,13 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     """
     if not _is_open(frames, settings):
         return None
-    usable = np.flatnonzero(measured.usable & np.isfinite(measured.shifts).all(axis=1))
+    usable = _near_each_other(measured, frames.shape)
     if usable.size < _FEWEST:
         return None
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
     few = _spread(usable, _LOOKED_AT)
     shifts = measured.shifts[few]
-    one = shares(_taken(frames, few, plain), shifts)
+    one = shares(_taken(frames, few, replace(plain, roi=_middle(frames.shape))), shifts)
     if not (_has_pattern(one, shifts) or one.unexplained > _UNEXPLAINED):
         return None
     pixels = frames.shape[0] * frames.shape[1]
@@ -150,6 +150,21 @@ def _is_open(frames: Frames, settings: Settings) -> bool:
         and frames.count >= _FEWEST
         and min(settings.measured_shape(frames.shape)) >= _SMALLEST
     )
+
+
+def _near_each_other(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:
+    """Frames with shifts, but for those that would leave half of what the others share."""
+    known = measured.usable & np.isfinite(measured.shifts).all(axis=1)
+    if known.any():
+        distance = np.abs(np.nan_to_num(measured.shifts) - np.median(measured.shifts[known], axis=0))
+        known &= (distance <= np.array(shape) / 4).all(axis=1)
+    return np.flatnonzero(known)
+
+
+def _middle(shape: tuple[int, int]) -> Roi | None:
+    """Rows of large frames that are enough to see whether there is a pattern."""
+    rows = shape[0]
+    return None if rows < _LARGE else (slice(rows // 4, rows - rows // 4), slice(0, shape[1]))
 
 
 def _spread(numbers: NDArray[np.intp], count: int) -> NDArray[np.intp]:

@@ -27,9 +27,9 @@ _APART = 0.5
 def astray(
     frames: Frames, measured: Measured, settings: Settings, measure: Callable[[Frames], Measured]
 ) -> NDArray[np.bool_]:
-    """Which sums (T,) are not to be trusted: those at, and between, frames whose direct measurement is sure and differs.
+    """Which sums (T,) are not to be trusted: those at, and next to, frames whose direct measurement is sure and differs.
 
-    `measure` measures frames against their first. Frames that it is not sure of say nothing.
+    `measure` measures frames against their first. Frames that it is not sure of, or cannot reach, say nothing.
     """
     wrong = np.zeros(frames.count, dtype=bool)
     usable = np.flatnonzero(measured.usable & np.isfinite(measured.shifts).all(axis=1))
@@ -38,9 +38,12 @@ def astray(
     few = usable[np.unique(np.linspace(0, usable.size - 1, min(_FRAMES, usable.size)).round().astype(int))]
     direct = measure(PickedFrames(frames, tuple(int(number) for number in few)))
     sums = measured.shifts[few] - measured.shifts[few[0]]
+    window = settings.window(frames.shape)
+    reach = np.array([max(-window.dy_min, window.dy_max), max(-window.dx_min, window.dx_max)])
     with np.errstate(invalid="ignore"):
-        limit = _APART + 3 * np.nan_to_num(np.hypot(direct.sigma, measured.sigma[few]).max(axis=1))
-        off = np.abs(sums - direct.shifts).max(axis=1) > limit
+        error = np.hypot(direct.sigma, measured.sigma[few]).max(axis=1)
+        off = np.abs(sums - direct.shifts).max(axis=1) - _APART > 3 * np.where(np.isfinite(error), error, 0.0)
+    off &= (np.abs(sums) < reach).all(axis=1)
     off &= np.array([is_trusted(flags) for flags in direct.flags(settings)], dtype=bool)
     for i in np.flatnonzero(off):
         # What lies between two that agree is trusted; the neighbours of one that does not are not.

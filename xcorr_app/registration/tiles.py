@@ -28,8 +28,8 @@ _TILES = 16
 _SMALLEST, _LARGEST = 12, 64
 _FEWEST = 4
 """Tiles along an axis below which there is no map."""
-_NOISY = 0.1
-"""Share of noise from which images are smoothed."""
+_NOISY = 0.025
+"""Variance of the noise of a bin, that of the scene being one, from which images are smoothed."""
 _SIGMA = 1.5
 """Of the Gaussian that smooths, in bins."""
 _UNSHARED = 0.3
@@ -84,18 +84,17 @@ def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDAr
     xp = array_namespace(frames)
     shifts = np.where(known[:, None], shifts, 0.0)
     whole = np.rint(shifts).astype(np.intp)
-    (reference, of_reference), (moving, of_frames) = _standard(images), _standard(frames)
     size = grid.size // 2
-    tiles = tuple(size * n for n in grid.count)
-    inside = _binned(_moved(xp.ones_like(moving[:1]), whole))
-    f, g = _binned(_moved(moving, whole)), _binned(reference)
-    noise = xp.asarray((of_frames + of_reference) / 4)
+    rows, columns = (size * n for n in grid.count)
+    inside = xp.asarray(_inside(grid.shape, whole).astype(working_dtype(frames)))
+    (f, of_frames), (g, of_reference) = _standard(frames, whole, inside), _standard(images)
+    noise = xp.asarray(of_frames + of_reference)
     correlated = 1.0
     if max(of_frames.max(), of_reference.max()) > _NOISY:
         taps = named.gaussian(_SIGMA)
         f, g = (filter_frames(each, taps, dtype="same", count=False)[0] for each in (f, g))
         noise, correlated = noise / (4 * np.pi * _SIGMA**2), 2 * np.pi * _SIGMA**2
-    f, g, inside = (each[:, : tiles[0], : tiles[1]] for each in (f, g, inside))
+    f, g, inside = (each[:, :rows, :columns] for each in (f, g, inside))
     gy, gx = _slopes(g, 1), _slopes(g, 2)
     offset = xp.asarray(shifts - whole)[:, :, None, None].astype(f.dtype)
     rest = f - g - offset[:, 0] * gy - offset[:, 1] * gx
@@ -149,35 +148,52 @@ def _verdict(
     return out
 
 
-def _standard(images: Array) -> tuple[Array, NDArray[np.float64]]:
-    """Images without mean, the variance of what is not noise being one; and the variance of their noise."""
+def _standard(
+    images: Array, whole: NDArray[np.intp] | None = None, inside: Array = 1
+) -> tuple[Array, NDArray[np.float64]]:
+    """Bins of images, moved by whole pixels (n, 2), and the variance of their noise.
+
+    Their means are zero, and the variance of what is not noise is one. What is not `inside` the moved frame is zero.
+    """
     xp = array_namespace(images)
-    values = images.astype(working_dtype(images), copy=False)
-    values = values - values.mean(axis=(1, 2), keepdims=True)
-    variance = to_host((values * values).mean(axis=(1, 2), dtype=np.float64))
-    clean = np.maximum(clean_fraction(values, variance), 1e-3)
-    scale = np.sqrt(np.where(variance > 0, variance, 1.0) * clean)
-    return values / xp.asarray(scale)[:, None, None].astype(values.dtype), (1 - clean) / clean
+    dtype = working_dtype(images)
+    sample = images[:, ::4].astype(dtype)
+    mean = sample.mean(axis=(1, 2), keepdims=True)
+    sample = sample - mean
+    variance = to_host((sample * sample).mean(axis=(1, 2), dtype=np.float64))
+    clean = np.maximum(clean_fraction(images, variance), 1e-3)
+    scale = xp.asarray(np.sqrt(np.where(variance > 0, variance, 1.0) * clean))[:, None, None].astype(dtype)
+    bins = _binned(images if whole is None else _moved(images, whole))
+    return (bins - mean * inside) / scale, (1 - clean) / clean / 4
+
+
+def _inside(shape: tuple[int, int], whole: NDArray[np.intp]) -> NDArray[np.float64]:
+    """Share of each bin (n, h, w) that a frame covers when moved by whole pixels (n, 2)."""
+    covered = []
+    for axis, size in enumerate(shape):
+        place = np.arange(size // 2 * 2) - whole[:, axis, None]
+        covered.append(((place >= 0) & (place < size)).reshape(whole.shape[0], -1, 2).mean(axis=2))
+    return covered[0][:, :, None] * covered[1][:, None]
 
 
 def _moved(frames: Array, whole: NDArray[np.intp]) -> Array:
-    """Frames (1 or n, h, w) moved by whole pixels (n, 2); zero where nothing is known."""
+    """Frames (n, h, w) moved by whole pixels (n, 2); zero where nothing is known."""
     xp = array_namespace(frames)
     height, width = frames.shape[1:]
-    moved = xp.zeros((whole.shape[0], height, width), frames.dtype)
+    moved = xp.zeros_like(frames)
     for i, (dy, dx) in enumerate(whole.tolist()):
-        source = frames[i if frames.shape[0] > 1 else 0]
         to = slice(max(dy, 0), height + min(dy, 0)), slice(max(dx, 0), width + min(dx, 0))
         of = slice(max(-dy, 0), height - max(dy, 0)), slice(max(-dx, 0), width - max(dx, 0))
-        moved[i, *to] = source[of]
+        moved[i, *to] = frames[i, *of]
     return moved
 
 
 def _binned(images: Array) -> Array:
     """Means of 2 x 2 pixels."""
     rows, columns = images.shape[1] // 2 * 2, images.shape[2] // 2 * 2
-    part = images[:, :rows, :columns]
-    return (part[:, ::2, ::2] + part[:, 1::2, ::2] + part[:, ::2, 1::2] + part[:, 1::2, 1::2]) / 4
+    part, xp = images[:, :rows, :columns], array_namespace(images)
+    pairs = xp.add(part[:, ::2], part[:, 1::2], dtype=working_dtype(images))
+    return (pairs[:, :, ::2] + pairs[:, :, 1::2]) / 4
 
 
 def _slopes(images: Array, axis: int) -> Array:
