@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -180,20 +181,22 @@ def _measured(
     verify: Literal["all", "none"] | int,
     progress: Progress | None,
 ) -> ShiftResult:
-    def job(frames: Frames, settings: Settings, progress: Progress | None) -> Estimation:
+    def job(frames: Frames, settings: Settings, progress: Progress | None, *, whole: bool = False) -> Estimation:
         walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress)
-        measurement, statistics = Measurement(frames, walk, settings, xp), Statistics(frames, walk, settings, xp)
-        return Estimation(frames, settings, measurement, statistics, xp)
+        measurement = Measurement(frames, walk, settings, xp, whole=whole)
+        return Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
 
-    def trial(frames: Frames, reference: str | int | Array, settings: Settings) -> Measured:
-        return job(frames, settings, None).run(reference, np.zeros(frames.count, dtype=bool))[0]
+    def trial(
+        frames: Frames, reference: str | int | Array, settings: Settings, *, whole: bool = False
+    ) -> Measured:
+        return job(frames, settings, None, whole=whole).run(reference, np.zeros(frames.count, dtype=bool))[0]
 
     verified = _verified_frames(verify, frames.count)
 
     def measure(
         frames: Frames, reference: str | int | Array, verified: NDArray[np.bool_], progress: Progress | None
     ) -> tuple[Measured, Estimation, str, tuple[str, ...]]:
-        choice = choose_contrast(frames, reference, settings, trial)
+        choice = choose_contrast(frames, reference, settings, partial(trial, whole=True))
         taken = settings
         if settings.contrast.auto:
             taken = replace(settings, contrast=LOCAL if choice == "local" else Contrast())

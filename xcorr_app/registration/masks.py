@@ -50,7 +50,9 @@ def left_out(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
     differs = tiles == DIFFERS
     mostly = 2 * differs.sum(axis=0) > np.isfinite(tiles).sum(axis=0)
     out = differs | mostly
-    out[np.isnan(tiles).all(axis=(1, 2)) | ~(shares(np.where(out, DIFFERS, tiles)) <= _MOST)] = False
+    few = shares(np.where(out, DIFFERS, tiles)) <= _MOST
+    out = np.where(few[:, None, None], out, differs)
+    out[~(shares(tiles) <= _MOST)] = False
     wider = _with_neighbours(out)
     enough = 1 - wider.mean(axis=(1, 2)) >= _LEAST_LEFT
     return np.where(enough[:, None, None], wider, out)
@@ -74,10 +76,11 @@ def surer(whole: NDArray[np.float64], without: NDArray[np.float64], out: NDArray
     return bool(np.median(error[1][known]) < _SURER * np.median(error[0][known]))
 
 
-def contested(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which frames are not to be trusted (T,): most of what can tell moves otherwise."""
+def contested(tiles: NDArray[np.float32], partial: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Which frames are not to be trusted (T,): what moves otherwise is most of them, or was not left out."""
+    share = shares(tiles)
     with np.errstate(invalid="ignore"):
-        contested: NDArray[np.bool_] = shares(tiles) > _MOST
+        contested: NDArray[np.bool_] = (share > _MOST) | (~partial & (share >= _SOME))
     return contested
 
 

@@ -87,7 +87,7 @@ class Measured:
             if isinstance(value, np.ndarray):
                 rows = taken.reshape(-1, *(1,) * (value.ndim - 1))
                 setattr(chosen, field.name, np.where(rows, new, value))
-        chosen.partial, chosen.inconsistent = taken, masks.contested(chosen.tiles)
+        chosen.partial, chosen.inconsistent = taken, masks.contested(chosen.tiles, taken)
         return chosen
 
     def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
@@ -143,10 +143,13 @@ class Measurement:
     settings : Settings
     xp : module
         numpy or cupy: the kind of array the frames are.
+    whole : bool
+        Measure frames as a whole, whatever moves in them.
     """
 
-    def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any) -> None:
+    def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any, *, whole: bool = False) -> None:
         self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
+        self._whole = whole
         self._shape = settings.measured_shape(frames.shape)
         self.window: ShiftWindow = settings.window(frames.shape)
         # What was asked for is refused here where it cannot run.
@@ -179,7 +182,7 @@ class Measurement:
         otherwise.
         """
         columns = self._once(reference, stage, verified, with_sigma, self._looked_at(reference))
-        if not masks.two_motions(columns.tiles):
+        if self._whole or not masks.two_motions(columns.tiles):
             return columns
         everywhere = np.ones(self._frames.count, dtype=bool)
         if not np.isfinite(columns.tiles).any(axis=(1, 2)).all():

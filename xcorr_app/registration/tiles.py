@@ -98,12 +98,13 @@ def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDAr
     gy, gx = _slopes(g, 1), _slopes(g, 2)
     offset = xp.asarray(shifts - whole)[:, :, None, None].astype(f.dtype)
     rest = f - g - offset[:, 0] * gy - offset[:, 1] * gx
-    covered = _sums(inside, size) > size * size - 0.5
+    ones = [xp.asarray(np.repeat(np.eye(n), size, axis=1).astype(f.dtype)) for n in grid.count]
+    covered = _sums(inside, ones) > size * size - 0.5
 
     def total(*factors: Array) -> Array:
         """Sums of a product over each tile that is covered and those around it."""
         product = factors[0] if len(factors) == 1 else factors[0] * factors[1]
-        return _around(_sums(product, size) * covered)
+        return _around(_sums(product, ones) * covered)
 
     count = xp.maximum(total(xp.ones_like(f)), 1.0)
     mean_f, mean_g, mean_rest = total(f) / count, total(g) / count, total(rest) / count
@@ -207,10 +208,9 @@ def _slopes(images: Array, axis: int) -> Array:
     return slope
 
 
-def _sums(values: Array, size: int) -> Array:
-    """Sums over tiles of `size` bins."""
-    n, rows, columns = values.shape
-    return values.reshape(n, rows // size, size, columns // size, size).sum(axis=(2, 4), dtype=np.float64)
+def _sums(values: Array, ones: list[Array]) -> Array:
+    """Sums over tiles of bins (n, h, w), by matrices of ones (tiles, h) and (tiles, w)."""
+    return (ones[0] @ (values @ ones[1].T)).astype(np.float64)
 
 
 def _around(tiles: Array) -> Array:
