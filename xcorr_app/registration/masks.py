@@ -17,8 +17,6 @@ _SOME = 0.12
 """Share of the tiles that can tell and differ from which a frame shows two motions."""
 _MOST = 0.6
 """Share beyond which it is not known which of them is the scene's, or whether it is motion at all."""
-_LEAST_LEFT = 0.3
-"""Share of all tiles that must remain for those around what differs to be left out too."""
 _SURER = 0.95
 """Standard error without a part over that with it, below which the part is better left out."""
 
@@ -44,8 +42,7 @@ def _maskable(share: NDArray[np.float64]) -> NDArray[np.bool_]:
 def left_out(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Which tiles (T, rows, columns) of each frame are not to be measured.
 
-    Those that differ, in this frame or, since the reference shows something else there, in most frames; and those
-    next to them.
+    Those that differ, in this frame or, since the reference shows something else there, in most frames.
     """
     differs = tiles == DIFFERS
     mostly = 2 * differs.sum(axis=0) > np.isfinite(tiles).sum(axis=0)
@@ -53,15 +50,7 @@ def left_out(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
     few = shares(np.where(out, DIFFERS, tiles)) <= _MOST
     out = np.where(few[:, None, None], out, differs)
     out[~(shares(tiles) <= _MOST)] = False
-    wider = _with_neighbours(out)
-    enough = 1 - wider.mean(axis=(1, 2)) >= _LEAST_LEFT
-    return np.where(enough[:, None, None], wider, out)
-
-
-def _with_neighbours(tiles: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    padded = np.pad(tiles, ((0, 0), (1, 1), (1, 1)))
-    rows = padded[:, 1:-1] | padded[:, :-2] | padded[:, 2:]
-    return rows[:, :, 1:-1] | rows[:, :, :-2] | rows[:, :, 2:]
+    return out
 
 
 def surer(whole: NDArray[np.float64], without: NDArray[np.float64], out: NDArray[np.bool_]) -> bool:
@@ -85,13 +74,15 @@ def contested(tiles: NDArray[np.float32], partial: NDArray[np.bool_]) -> NDArray
 
 
 def windows(
-    out: NDArray[np.bool_], shape: tuple[int, int], shifts: NDArray[np.float64], like: Array
+    out: NDArray[np.bool_], shape: tuple[int, int], shifts: NDArray[np.float64], like: Array, *, noisy: bool
 ) -> tuple[Array, Array]:
     """Weights (n, h, w) of the references and of the frames, zero on the tiles left out (n, rows, columns).
 
-    They rise to one within a tile, between the middles of tiles, and those of the frames lie where `shifts` (n, 2)
-    say that the frames show the same.
+    They rise to one between the side of a tile and its middle, in half that where images are `noisy`: there more of
+    the picture counts for more than smooth sides. Those of the frames lie where `shifts` (n, 2) say that the frames
+    show the same.
     """
+    steepness = 4 if noisy else 2
     xp = array_namespace(like)
     size = Grid(shape).size
     dtype = working_dtype(like)
@@ -108,7 +99,7 @@ def windows(
     pair = []
     for offset in (np.zeros_like(shifts), shifts):
         smooth = along(0, offset[:, 0]) @ kept @ along(1, offset[:, 1]).transpose(0, 2, 1)
-        pair.append(xp.clip(2 * smooth - 1, 0, 1))
+        pair.append(xp.clip(steepness * (smooth - 0.5), 0, 1))
     return pair[0], pair[1]
 
 

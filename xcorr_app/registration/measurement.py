@@ -126,10 +126,12 @@ class _Parts:
     out: NDArray[np.bool_]
     shifts: NDArray[np.float64]
 
-    def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp]) -> tuple[Array, Array]:
+    def leave_out(
+        self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool
+    ) -> tuple[Array, Array]:
         """Images (1 or n, h, w) and frames (n, h, w), whose numbers (n,) are given, without those parts."""
         shifts = np.nan_to_num(self.shifts[numbers])
-        of_images, of_frames = masks.windows(self.out[numbers], frames.shape[1:], shifts, frames)
+        of_images, of_frames = masks.windows(self.out[numbers], frames.shape[1:], shifts, frames, noisy=noisy)
         return masks.windowed(images, of_images), masks.windowed(frames, of_frames)
 
 
@@ -252,7 +254,7 @@ class Measurement:
                 images = _take(images, result.rows)
             whole = images, frames
             if parts is not None:
-                images, frames = parts.leave_out(images, frames, start + result.rows)
+                images, frames = parts.leave_out(images, frames, start + result.rows, noisy=kernel is not None)
             prepared_reference = fixed or matcher.prepare_reference(images)
             match, clean, values = matcher.compare(prepared_reference, frames)
             result.match = match

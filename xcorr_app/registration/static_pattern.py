@@ -203,6 +203,8 @@ def _layers(
         if not np.isfinite(found.shifts).all() or not _most_stand_out(found, settings):
             return nothing, None, scene
         before, shifts = shifts, found.shifts
+        if before is None and not _has_pattern(shares(stack, shifts), shifts):
+            return nothing, None, scene
         if before is not None and np.abs(shifts - before).max() < _SETTLED * np.nanmedian(found.sigma[1:]):
             break
     assert shifts is not None  # noqa: S101 - there is at least one turn

@@ -164,7 +164,7 @@ def _standard(
     variance = to_host((sample * sample).mean(axis=(1, 2), dtype=np.float64))
     clean = np.maximum(clean_fraction(images, variance), 1e-3)
     scale = xp.asarray(np.sqrt(np.where(variance > 0, variance, 1.0) * clean))[:, None, None].astype(dtype)
-    bins = _binned(images if whole is None else _moved(images, whole))
+    bins = binned(images if whole is None else _moved(images, whole))
     return (bins - mean * inside) / scale, (1 - clean) / clean / 4
 
 
@@ -189,7 +189,7 @@ def _moved(frames: Array, whole: NDArray[np.intp]) -> Array:
     return moved
 
 
-def _binned(images: Array) -> Array:
+def binned(images: Array) -> Array:
     """Means of 2 x 2 pixels."""
     rows, columns = images.shape[1] // 2 * 2, images.shape[2] // 2 * 2
     part, xp = images[:, :rows, :columns], array_namespace(images)
