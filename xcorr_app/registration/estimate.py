@@ -186,9 +186,7 @@ def _measured(
         measurement = Measurement(frames, walk, settings, xp, whole=whole)
         return Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
 
-    def trial(
-        frames: Frames, reference: str | int | Array, settings: Settings, *, whole: bool = False
-    ) -> Measured:
+    def trial(frames: Frames, reference: str | int | Array, settings: Settings, *, whole: bool = False) -> Measured:
         return job(frames, settings, None, whole=whole).run(reference, np.zeros(frames.count, dtype=bool))[0]
 
     verified = _verified_frames(verify, frames.count)

@@ -44,24 +44,23 @@ def left_out(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
 
     Those that differ, in this frame or, since the reference shows something else there, in most frames.
     """
-    differs = tiles == DIFFERS
+    differs: NDArray[np.bool_] = tiles == DIFFERS
     mostly = 2 * differs.sum(axis=0) > np.isfinite(tiles).sum(axis=0)
-    out = differs | mostly
-    few = shares(np.where(out, DIFFERS, tiles)) <= _MOST
-    out = np.where(few[:, None, None], out, differs)
+    few = shares(np.where(differs | mostly, DIFFERS, tiles)) <= _MOST
+    out: NDArray[np.bool_] = np.asarray(differs | (mostly & few[:, None, None]))
     out[~(shares(tiles) <= _MOST)] = False
     return out
 
 
-def surer(whole: NDArray[np.float64], without: NDArray[np.float64], out: NDArray[np.bool_]) -> bool:
-    """Whether standard errors (T, 2) of frames measured without a part are smaller, as far as any are known.
+def surer(whole: NDArray[np.float64], without: NDArray[np.float64], taken: NDArray[np.bool_]) -> bool:
+    """Whether standard errors (T, 2) of frames (T,) measured without a part are smaller, as far as any are known.
 
     What only changes its look, or was taken for a difference by chance, is better kept.
     """
-    error = [sigma[out.any(axis=(1, 2))].max(axis=1) for sigma in (whole, without)]
+    error = [sigma[taken].max(axis=1) for sigma in (whole, without)]
     known = ~np.isnan(error[0] + error[1])
     if not known.any():
-        return True
+        return bool(taken.any())
     return bool(np.median(error[1][known]) < _SURER * np.median(error[0][known]))
 
 

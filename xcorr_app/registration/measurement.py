@@ -78,9 +78,8 @@ class Measured:
         partial, inconsistent = (np.zeros(count, dtype=bool) for _ in range(2))
         return cls(*found, edge, disagrees, usable, flat, unreadable, non_finite, {}, maps, partial, inconsistent)
 
-    def replaced(self, other: Measured, out: NDArray[np.bool_]) -> Measured:
-        """Take frames from another measurement where that left out tiles (T, rows, columns) and found a shift."""
-        taken = out.any(axis=(1, 2)) & np.isfinite(other.shifts).all(axis=1)
+    def replaced(self, other: Measured, taken: NDArray[np.bool_]) -> Measured:
+        """Take frames (T,) from another measurement, which left out a part of them."""
         chosen = replace(self)
         for field in fields(Measured):
             value, new = getattr(self, field.name), getattr(other, field.name)
@@ -126,9 +125,7 @@ class _Parts:
     out: NDArray[np.bool_]
     shifts: NDArray[np.float64]
 
-    def leave_out(
-        self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool
-    ) -> tuple[Array, Array]:
+    def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool) -> tuple[Array, Array]:
         """Images (1 or n, h, w) and frames (n, h, w), whose numbers (n,) are given, without those parts."""
         shifts = np.nan_to_num(self.shifts[numbers])
         of_images, of_frames = masks.windows(self.out[numbers], frames.shape[1:], shifts, frames, noisy=noisy)
@@ -193,7 +190,10 @@ class Measurement:
         if not parts.out.any():
             return columns
         without = self._once(reference, stage, verified, with_sigma, everywhere, parts)
-        return columns.replaced(without, parts.out) if masks.surer(columns.sigma, without.sigma, parts.out) else columns
+        # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
+        trusted = np.array([quality.is_trusted(flags) for flags in columns.flags(self._settings)], dtype=bool)
+        taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
+        return columns.replaced(without, taken) if masks.surer(columns.sigma, without.sigma, taken) else columns
 
     def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
         """Mark frames whose tiles are looked at: a few, spread over the stack."""

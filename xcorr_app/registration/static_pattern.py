@@ -81,7 +81,8 @@ class PatternFreeFrames:
     @property
     def dtype(self) -> np.dtype[Any]:
         """Type of a pixel, a float."""
-        return np.dtype(self.pattern.dtype)
+        dtype: np.dtype[Any] = np.dtype(self.pattern.dtype)
+        return dtype
 
     def read(self, start: int, stop: int) -> Chunk:
         """Read frames and subtract the pattern; those that are flat, or could not be read, stay so."""
@@ -103,7 +104,9 @@ class PatternFreeFrames:
         )
 
 
-def without_pattern(frames: Frames, measured: Measured, settings: Settings, measure: Measure) -> PatternFreeFrames | None:
+def without_pattern(
+    frames: Frames, measured: Measured, settings: Settings, measure: Measure
+) -> PatternFreeFrames | None:
     """Frames without their fixed pattern; None where there is none, or none that can be told from the scene.
 
     Parameters
@@ -130,7 +133,8 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     many = _spread(usable, min(_MOST, max(_FEWEST_TAKEN, _PIXELS // pixels)))
     stack = _taken(frames, many, plain)
     trial = replace(plain, engine="fft", contrast=Contrast(), roi=settings.roi)
-    shifts, pattern, scene = _layers(stack, measured.shifts[many] if _has_pattern(one, shifts) else None, trial, measure)
+    begin = measured.shifts[many] if _has_pattern(one, shifts) else None
+    shifts, pattern, scene = _layers(stack, begin, trial, measure)
     if pattern is None or not _has_pattern(shares(stack, shifts), shifts):
         return None
     before = shares(stack, measured.shifts[many]).unexplained
@@ -169,7 +173,10 @@ def _middle(shape: tuple[int, int]) -> Roi | None:
 
 def _spread(numbers: NDArray[np.intp], count: int) -> NDArray[np.intp]:
     """At most so many of the numbers, spread evenly, the first among them."""
-    return numbers[np.unique(np.linspace(0, numbers.size - 1, min(count, numbers.size)).round().astype(int))]
+    spread: NDArray[np.intp] = numbers[
+        np.unique(np.linspace(0, numbers.size - 1, min(count, numbers.size)).round().astype(int))
+    ]
+    return spread
 
 
 def _taken(frames: Frames, numbers: NDArray[np.intp], settings: Settings) -> Array:

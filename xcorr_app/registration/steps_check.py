@@ -27,7 +27,7 @@ _APART = 0.5
 def astray(
     frames: Frames, measured: Measured, settings: Settings, measure: Callable[[Frames], Measured]
 ) -> NDArray[np.bool_]:
-    """Which sums (T,) are not to be trusted: those at, and next to, frames whose direct measurement is sure and differs.
+    """Which sums (T,) are not to be trusted: at, and next to, frames whose direct measurement is sure and differs.
 
     `measure` measures frames against their first. Frames that it is not sure of, or cannot reach, say nothing.
     """

@@ -78,7 +78,7 @@ def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDAr
         1 where a tile agrees, 0 where it differs, NaN where it shows too little to tell or the frame does not cover it.
     """
     grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
-    known = np.isfinite(shifts).all(axis=1)
+    known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
     if not all(grid.count) or not known.any():
         return np.full((frames.shape[0], *grid.count), np.nan, dtype=np.float32)
     xp = array_namespace(frames)
@@ -123,8 +123,8 @@ def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDAr
     scatter = noise * xp.sqrt(correlated / count) * np.sqrt(0.5)
     says = covered & (shown > _DEVIATIONS * scatter) & (shown > 0.02 * shown.max(axis=(1, 2), keepdims=True))
     differs = (beyond > _UNSHARED * shown) & (beyond > _DEVIATIONS * scatter)
-    values = [to_host(v) for v in (says, differs, dy, dx, explained * count / (noise * correlated + 1e-30))]
-    return _verdict(*values, known)
+    chi_squared = explained * count / (noise * correlated + 1e-30)
+    return _verdict(to_host(says), to_host(differs), to_host(dy), to_host(dx), to_host(chi_squared), known)
 
 
 def _verdict(
@@ -174,7 +174,8 @@ def _inside(shape: tuple[int, int], whole: NDArray[np.intp]) -> NDArray[np.float
     for axis, size in enumerate(shape):
         place = np.arange(size // 2 * 2) - whole[:, axis, None]
         covered.append(((place >= 0) & (place < size)).reshape(whole.shape[0], -1, 2).mean(axis=2))
-    return covered[0][:, :, None] * covered[1][:, None]
+    share: NDArray[np.float64] = covered[0][:, :, None] * covered[1][:, None]
+    return share
 
 
 def _moved(frames: Array, whole: NDArray[np.intp]) -> Array:
