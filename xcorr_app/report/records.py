@@ -19,6 +19,8 @@ FLAG_MEANINGS: dict[str, str] = {
     "low-score": "The frame resembles the reference little at its best shift; a remark, which noise alone can cause.",
     "uncertain": "The predicted standard error of the shift is too large, or its peak stands out no more than chance "
     "would have it.",
+    "inconsistent": "Most of the frame moves otherwise than its shift says, or steps from frame to frame do not add up "
+    "to what a direct comparison with the first frame finds.",
     "ambiguous": "A second shift fits almost as well as the best one, as in a periodic pattern.",
     "inherited": "A step between earlier frames is doubtful, and this shift contains it.",
     "flat": "The frame has the same value everywhere, so there is nothing to register.",
@@ -106,6 +108,9 @@ class StackReport:
         Sentences that a reader must know.
     failure : str or None
         Why the whole stack failed; None where it did not.
+    tiles : tuple of tuple of float, or None
+        For rows and columns of tiles of the picture, the share of the frames looked at in which each differs from what
+        the shift says, nan where none could tell; None where the picture moves as one.
     """
 
     name: str
@@ -119,6 +124,7 @@ class StackReport:
     tolerance: float
     notes: tuple[str, ...]
     failure: str | None
+    tiles: tuple[tuple[float, ...], ...] | None = None
 
     @property
     def replaced(self) -> frozenset[int]:

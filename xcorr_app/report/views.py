@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xcorr_app.report.figures import agreement_chart, score_chart, shift_chart, trajectory_chart
+from xcorr_app.report.figures import agreement_chart, score_chart, shift_chart, tiles_chart, trajectory_chart
 from xcorr_app.report.images import GreyScale, ScaleBar, grey_scale, png, scale_bar
 from xcorr_app.report.summary import count, grouped, summarise
 
@@ -67,7 +67,7 @@ class Thumbnail:
 
 
 def charts(stack: StackReport) -> tuple[Chart, ...]:
-    """Draw the four charts of a stack that has rows."""
+    """Draw the charts of a stack that has rows."""
     rows, summary = stack.rows, summarise(stack)
     none = "No frame has a measured shift."
     window = f"{stack.max_shift[0]:g} rows and {stack.max_shift[1]:g} columns"
@@ -110,7 +110,17 @@ def charts(stack: StackReport) -> tuple[Chart, ...]:
             agreement,
             agreement,
         ),
+        *_tiles(stack),
     )
+
+
+def _tiles(stack: StackReport) -> tuple[Chart, ...]:
+    """Chart of the parts that move otherwise, where there are any."""
+    if stack.tiles is None:
+        return ()
+    caption = "Tiles of the picture that do not move as the rest does; grey where too little is seen to tell."
+    chart = _chart("Parts that move otherwise", tiles_chart(stack.tiles), caption, caption, "No tile can tell.")
+    return (chart,)
 
 
 def picture_pairs(stack: StackReport, pictures: Pictures) -> tuple[Pair, ...]:

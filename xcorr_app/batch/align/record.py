@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +27,7 @@ def keep(report: StackReport, out: Path) -> dict[str, Any]:
             "unit": report.unit,
             "tolerance": report.tolerance,
             "notes": report.notes,
+            "tiles": report.tiles and [[None if math.isnan(share) else share for share in row] for row in report.tiles],
             "pictures": report.pictures is not None,
         }
     }
@@ -47,6 +49,13 @@ def restore(name: str, record: dict[str, Any], out: Path) -> StackReport | None:
             tolerance=known["tolerance"],
             notes=tuple(known["notes"]),
             failure=None,
+            tiles=_tiles(known["tiles"]),
         )
     except (OSError, ValueError, KeyError, TypeError, DamagedFileError):
         return None
+
+
+def _tiles(kept: list[list[float | None]] | None) -> tuple[tuple[float, ...], ...] | None:
+    if kept is None:
+        return None
+    return tuple(tuple(math.nan if share is None else share for share in row) for row in kept)
