@@ -139,20 +139,22 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
     else:
         first = {"last": count - 1}.get(reference, 0) if isinstance(reference, str) else int(reference) % count
         numbers = np.concatenate([[first], numbers[numbers != first]])
+    by_image = against is reference and not isinstance(reference, str)
     sample: Frames = PickedFrames(frames, tuple(int(number) for number in numbers))
     # Engines that look at peaks only do not know how far they stand out.
     trial, local = replace(settings, engine="fft", contrast=Contrast()), LOCAL
     if min(settings.measured_shape(frames.shape)) >= _LARGE:
         part = settings.roi or (slice(None), slice(None))
         sample, local = BinnedFrames(sample, part), Contrast(DEFAULT_SIGMA / 2)
-        if against is reference and not isinstance(reference, (str, int, np.integer)):
-            against = binned(reference[None, *part])[0]
+        if not isinstance(against, (str, int, np.integer)):
+            against = binned(against[None, *part])[0]
         window = settings.window(frames.shape)
         reach = (max(window.dy_max, -window.dy_min) / 2, max(window.dx_max, -window.dx_min) / 2)
         trial = replace(trial, roi=None, max_shift=reach)
     plain = measure(sample, against, trial)
     rows = plain.usable.copy()
-    rows[0] = rows[0] and against is reference and not isinstance(reference, str)
+    # The first of the sample is the reference itself.
+    rows[0] = rows[0] and by_image
     if not rows.any() or plain.significance[rows].min() > _BEYOND_DOUBT:
         return "none"
     return _choice(plain, measure(sample, against, replace(trial, contrast=local)), rows, settings.max_sigma)

@@ -45,8 +45,8 @@ _LEAST_SHARE = 0.004
 _DEVIATIONS = 6.0
 _UNEXPLAINED = 0.06
 """Share from which the shifts measured may be those of the pattern."""
-_MUST_EXPLAIN, _LITTLE = 0.5, 0.1
-"""Two layers leave less than this share of what one leaves unexplained, or little."""
+_MUST_EXPLAIN, _MOST_LEFT = 0.5, 5.0
+"""Two layers leave less than this share of what one leaves unexplained, or less than so many times the pattern."""
 _ROUNDS, _FIRST_ROUNDS = 10, 6
 _MOST_TURNS = 4
 _SETTLED = 0.1
@@ -87,9 +87,8 @@ class PatternFreeFrames:
     def read(self, start: int, stop: int) -> Chunk:
         """Read frames and subtract the pattern; those that are flat, or could not be read, stay so."""
         chunk = self.source.read(start, stop)
-        xp = array_namespace(chunk.frames)
         flat = (chunk.frames == chunk.frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
-        return replace(chunk, frames=chunk.frames - xp.where(flat, 0, self.pattern))
+        return replace(chunk, frames=chunk.frames - self.pattern * ~flat)
 
     def on_host(self) -> PatternFreeFrames:
         """Return the same frames, handed out as NumPy arrays."""
@@ -135,11 +134,14 @@ def without_pattern(
     trial = replace(plain, engine="fft", contrast=Contrast(), roi=settings.roi)
     begin = measured.shifts[many] if _has_pattern(one, shifts) else None
     shifts, pattern, scene = _layers(stack, begin, trial, measure)
-    if pattern is None or not _has_pattern(shares(stack, shifts), shifts):
+    if pattern is None:
+        return None
+    found = shares(stack, shifts)
+    if not _has_pattern(found, shifts):
         return None
     before = shares(stack, measured.shifts[many]).unexplained
     after = shares(stack - pattern, shifts).unexplained
-    if after > max(_MUST_EXPLAIN * before, _LITTLE) or _is_the_scene(pattern, scene):
+    if after > max(_MUST_EXPLAIN * before, _MOST_LEFT * found.static) or _is_the_scene(pattern, scene):
         return None
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     return PatternFreeFrames(frames, pattern, strength)
