@@ -46,3 +46,26 @@ def test_points_of_the_scene_that_move_are_kept(rng):
     result = estimate_shifts(stack, "first", 10)
     assert result.notes == ()
     np.testing.assert_allclose(result.shifts, np.arange(5)[:, None] * (-2, 1), atol=0.2)
+
+
+@pytest.mark.parametrize("count", [16, 30])
+def test_pixels_that_flicker_do_not_pin_the_shifts(xp, count):
+    rng = np.random.default_rng(count)
+    drift = np.stack([6 * np.sin(0.3 * np.arange(count)), 0.4 * np.arange(count)], axis=1)
+    clean = 200 + 40 * drifting(drift, shape=(96, 104))
+    stack = np.clip(np.rint(clean + noise(clean, 8)), 0, None).astype(np.uint16)
+    places = rng.integers(2, 94, (6, 2))
+    for frame in stack:
+        frame[tuple(places[rng.random(6) < 0.5].T)] = rng.integers(20_000, 65_535)
+    result = estimate_shifts(xp.asarray(stack), "first", 16)
+    np.testing.assert_allclose(result.shifts, -drift, atol=0.15)
+    assert any("hot or dead pixels" in note for note in result.notes)
+
+
+def test_points_of_light_that_blink_are_kept(rng):
+    stack = rng.normal(10, 1, (16, 64, 64))
+    y, x = np.mgrid[:64, :64]
+    for cy, cx in rng.uniform(8, 56, (20, 2)).round():
+        for t in range(16):
+            stack[t] += 400 * (rng.random() < 0.8) * np.exp(-((y - cy - 0.1 * t) ** 2 + (x - cx) ** 2) / 0.6)
+    assert not any("hot" in note for note in estimate_shifts(stack, "first", 10).notes)

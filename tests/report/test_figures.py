@@ -12,7 +12,15 @@ import numpy as np
 import pytest
 
 from tests.report.builders import row, unread
-from xcorr_app.report.figures import Units, agreement_chart, error_chart, score_chart, shift_chart, trajectory_chart
+from xcorr_app.report.figures import (
+    Units,
+    agreement_chart,
+    error_chart,
+    score_chart,
+    shift_chart,
+    tiles_chart,
+    trajectory_chart,
+)
 from xcorr_app.report.records import FrameRow
 
 CASES = {
@@ -136,3 +144,13 @@ def test_long_stacks_stay_small() -> None:
     for svg in draw(rows):
         assert svg is not None
         assert len(svg) < 120_000  # as lines and marks of their own: megabytes
+
+
+def test_tiles_are_drawn_where_any_can_tell() -> None:
+    some = ((0.0, 1.0, math.nan), (0.5, 0.25, 0.0))
+    chart = tiles_chart(some)
+    assert chart is not None
+    assert ET.fromstring(chart).tag.endswith("svg")  # noqa: S314
+    assert chart == tiles_chart(some) != tiles_chart(((0.0, 0.0, math.nan), (0.5, 0.25, 0.0)))
+    assert tiles_chart(((math.nan, math.nan),)) is None
+    assert tiles_chart(()) is None

@@ -9,19 +9,22 @@ which is refined on the images as they are.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import fields, replace
-from typing import Literal
+from dataclasses import dataclass, fields, replace
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast import DEFAULT_SIGMA, Contrast
-from xcorr_app.registration.frames import Frames, PickedFrames
+from xcorr_app.registration.frames import Chunk, Frames, PickedFrames
+from xcorr_app.registration.masks import two_motions
 from xcorr_app.registration.measurement import Measured
 from xcorr_app.registration.reference_names import compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.tiles import binned
 
 Choice = Literal["none", "local", "both"]
 
@@ -30,9 +33,9 @@ _MOST_SAMPLES = 4
 _SMALLEST = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
 _LARGE = 384
-"""Rows and columns from which the middle half of a frame is enough to try on."""
-_BEYOND_DOUBT = 40.0
-"""Significance of peaks of frames as they are that needs no second opinion."""
+"""Rows and columns from which bins of 2 x 2 pixels are enough to try on."""
+_BEYOND_DOUBT = 100.0
+"""Significance of peaks of frames as they are that needs no second opinion; a layer of bright particles reaches 80."""
 _NEAR = 0.15
 """Shifts agree that differ by less than this, for what the rims of local contrast do, and three standard errors."""
 _LARGEST_ERROR = 1.0
@@ -54,6 +57,39 @@ NOTES: dict[Choice, str] = {
 Measure = Callable[[Frames, "str | int | Array", Settings], Measured]
 
 
+@dataclass(frozen=True)
+class BinnedFrames:
+    """Means of 2 x 2 pixels of a part of frames: all that they show, at a quarter of the work."""
+
+    source: Frames
+    roi: Roi
+
+    @property
+    def count(self) -> int:
+        """Number of frames."""
+        return self.source.count
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns of bins."""
+        rows, columns = (len(range(size)[part]) // 2 for size, part in zip(self.source.shape, self.roi, strict=True))
+        return rows, columns
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a bin, a float."""
+        return working_dtype(np.empty(0, self.source.dtype))
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames and bin them."""
+        chunk = self.source.read(start, stop)
+        return replace(chunk, frames=binned(chunk.frames[:, *self.roi]))
+
+    def on_host(self) -> BinnedFrames:
+        """Return the same frames, handed out as NumPy arrays."""
+        return replace(self, source=self.source.on_host())
+
+
 def choose_contrast(frames: Frames, reference: str | int | Array, settings: Settings, measure: Measure) -> Choice:
     """Try both on a few frames spread over the stack; `measure` measures frames against a reference."""
     if not _is_open(frames, settings):
@@ -70,23 +106,25 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
     else:
         first = {"last": count - 1}.get(reference, 0) if isinstance(reference, str) else int(reference) % count
         numbers = np.concatenate([[first], numbers[numbers != first]])
-    sample = PickedFrames(frames, tuple(int(number) for number in numbers))
+    by_image = against is reference and not isinstance(reference, str)
+    sample: Frames = PickedFrames(frames, tuple(int(number) for number in numbers))
     # Engines that look at peaks only do not know how far they stand out.
-    trial = replace(settings, engine="fft", contrast=Contrast(), roi=_middle(frames, settings), smooth_time=1)
+    trial, local = replace(settings, engine="fft", contrast=Contrast(), smooth_time=1), LOCAL
+    if min(settings.measured_shape(frames.shape)) >= _LARGE:
+        part = settings.roi or (slice(None), slice(None))
+        sample, local = BinnedFrames(sample, part), Contrast(DEFAULT_SIGMA / 2)
+        if not isinstance(against, (str, int, np.integer)):
+            against = binned(against[None, *part])[0]
+        window = settings.window(frames.shape)
+        reach = (max(window.dy_max, -window.dy_min) / 2, max(window.dx_max, -window.dx_min) / 2)
+        trial = replace(trial, roi=None, max_shift=reach)
     plain = measure(sample, against, trial)
     rows = plain.usable.copy()
-    rows[0] = rows[0] and against is reference and not isinstance(reference, str)
+    # The first of the sample is the reference itself.
+    rows[0] = rows[0] and by_image
     if not rows.any() or plain.significance[rows].min() > _BEYOND_DOUBT:
         return "none"
-    return _choice(plain, measure(sample, against, replace(trial, contrast=LOCAL)), rows, settings.max_sigma)
-
-
-def _middle(frames: Frames, settings: Settings) -> Roi | None:
-    """Part to try on."""
-    shape = settings.measured_shape(frames.shape)
-    if settings.roi is not None or min(shape) < _LARGE:
-        return settings.roi
-    return slice(shape[0] // 4, shape[0] - shape[0] // 4), slice(shape[1] // 4, shape[1] - shape[1] // 4)
+    return _choice(plain, measure(sample, against, replace(trial, contrast=local)), rows, settings.max_sigma)
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
@@ -114,7 +152,8 @@ def _choice(plain: Measured, local: Measured, rows: NDArray[np.bool_], max_sigma
     if not local_stands_out:
         return "none"
     error = [float(np.median(m.sigma[rows].max(axis=1))) for m in (plain, local)]
-    if not _most(agree(plain, local)[rows]) or error[1] < _SURER * error[0]:
+    # Two motions are told apart by tiles, which measures better than local contrast where that finds the same.
+    if not _most(agree(plain, local)[rows]) or (error[1] < _SURER * error[0] and not two_motions(plain.tiles)):
         return "local" if more else "none"
     return "none" if plain_stands_out else "both"
 
@@ -140,7 +179,7 @@ def merged(plain: Measured, local: Measured) -> Measured:
     for field in fields(Measured):
         value, other = getattr(plain, field.name), getattr(local, field.name)
         if isinstance(value, np.ndarray):
-            chosen = better[:, None] if value.ndim == 2 else better
+            chosen = better.reshape(-1, *(1,) * (value.ndim - 1))
             setattr(out, field.name, np.where(chosen, other, value))
     out.significance = np.where(same, np.fmax(plain.significance, local.significance), out.significance)
     out.false_alarm = np.where(same, np.fmin(plain.false_alarm, local.false_alarm), out.false_alarm)

@@ -2,7 +2,8 @@
 
 A pixel that stands out in every frame at the same place, whatever moves, pins all shifts to zero. It is taken for a
 defect where it is far beyond all of its eight neighbours in each of a few frames spread over the stack: a detail of
-the scene is seldom a single pixel, and moves.
+the scene is seldom a single pixel, and moves. One that flickers does so in some of them only, and must be so sharp
+that no optics could have drawn it.
 """
 
 from __future__ import annotations
@@ -20,6 +21,13 @@ from xcorr_app.registration.frames import Chunk, Frames
 _FRAMES = 5
 """Looked at, spread over the stack; a defect stands out in all of them."""
 _FEWEST_FRAMES = 3
+_FLICKERING_FRAMES, _FLICKERING_SHARE = 16, 0.2
+"""Looked at where single pixels stand out, and the share of them in which one that flickers does so at least."""
+_FEWEST_FLICKERING = 10
+"""Frames below which points that move meet each other's places too often."""
+_LOOKED_AT = (_FRAMES, _FLICKERING_FRAMES)
+_SHARPEST = 0.95
+"""Of the height of a flickering pixel, what lies beyond its highest neighbour; of a point of light it is less."""
 _DEVIATIONS = 12.0
 """Of the noise, by which a defect lies beyond its neighbours."""
 _LARGEST_SHARE = 0.002
@@ -72,7 +80,7 @@ class RepairedFrames:
         places = ", ".join(f"({y}, {x})" for y, x in list(zip(self.rows, self.columns, strict=True))[:5])
         more = ", ..." if self.rows.size > 5 else ""
         return (
-            f"{self.rows.size} hot or dead pixels, at the same place in every frame, were replaced by their neighbours "
+            f"{self.rows.size} hot or dead pixels, always at the same places, were replaced by their neighbours "
             f"for measuring: row and column {places}{more}."
         )
 
@@ -81,29 +89,42 @@ def without_defects(frames: Frames) -> Frames | RepairedFrames:
     """Frames as they are, or repaired where pixels are defective."""
     if frames.count < _FEWEST_FRAMES or min(frames.shape) < _SMALLEST:
         return frames
-    numbers = np.unique(np.linspace(0, frames.count - 1, _FRAMES).round().astype(int)).tolist()
-    first = frames.read(numbers[0], numbers[0] + 1)
-    found: Array | None = None
+    few, many = (np.unique(np.linspace(0, frames.count - 1, n).round().astype(int)).tolist() for n in _LOOKED_AT)
+    more = [number for number in many if number not in few]
+    first = frames.read(few[0], few[0] + 1)
     # One by one, since the first tells as a rule; a device has done all before one could tell.
-    for group in [numbers] if is_device_array(first.frames) else [[number] for number in numbers]:
-        chunks = [first if number == numbers[0] else frames.read(number, number + 1) for number in group]
+    groups = [few, more] if is_device_array(first.frames) else [[number] for number in (*few, *more)]
+    always: Array | None = None
+    looked_at = 0
+    sharp: Array | None = None
+    for group in groups:
+        chunks = [first if number == few[0] else frames.read(number, number + 1) for number in group]
         images = [chunk.frames for chunk in chunks if not chunk.unreadable]
         if not images:
             continue
-        these = _beyond_neighbours(array_namespace(images[0]).concatenate(images)).all(axis=0)
-        found = these if found is None else found & these
-        if not found.any():
+        beyond, sharply = _beyond_neighbours(array_namespace(images[0]).concatenate(images))
+        if not looked_at and not beyond[0].any():
             return frames
-    if found is None:
+        looked_at += len(images)
+        if group[0] in few:
+            always = beyond.all(axis=0) if always is None else always & beyond.all(axis=0)
+        sharp = sharply.sum(axis=0) if sharp is None else sharp + sharply.sum(axis=0)
+        # What moves stands out nowhere twice.
+        if looked_at == len(few) and (len(many) < _FEWEST_FLICKERING or not (sharp > 1).any()):
+            break
+    if always is None or sharp is None:
         return frames
-    rows, columns = np.nonzero(to_host(found))
-    if rows.size > _LARGEST_SHARE * found.size:
+    defective = always
+    if looked_at >= _FEWEST_FLICKERING:
+        defective = always | (sharp >= max(3.0, _FLICKERING_SHARE * looked_at))
+    rows, columns = np.nonzero(to_host(defective))
+    if rows.size == 0 or rows.size > _LARGEST_SHARE * defective.size:
         return frames
     return RepairedFrames(frames, rows + 1, columns + 1)
 
 
-def _beyond_neighbours(frames: Array) -> Array:
-    """Which pixels of frames (n, h, w), the rim left out, are far above or far below all eight around them."""
+def _beyond_neighbours(frames: Array) -> tuple[Array, Array]:
+    """Pixels of frames (n, h, w), the rim left out, far above or far below all eight around them, and which sharply."""
     xp = array_namespace(frames)
     if frames.dtype.kind == "f":
         frames = xp.where(xp.isfinite(frames), frames, 0)
@@ -117,4 +138,7 @@ def _beyond_neighbours(frames: Array) -> Array:
     for other in around[1:]:
         highest, lowest = xp.maximum(highest, other), xp.minimum(lowest, other)
     middle, least = values[:, 1:-1, 1:-1], _DEVIATIONS * noise
-    return ((middle - highest > least) | (lowest - middle > least)) & (noise > 0)
+    beyond = ((middle - highest > least) | (lowest - middle > least)) & (noise > 0)
+    # How far the neighbours reach towards the pixel, from the lowest of them.
+    sharp = beyond & (middle - highest > _SHARPEST * (middle - lowest))
+    return beyond, sharp

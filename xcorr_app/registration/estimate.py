@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -13,6 +14,7 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.placement import on_device_of
+from xcorr_app.registration import masks
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
 from xcorr_app.registration.defects import RepairedFrames, without_defects
@@ -32,6 +34,8 @@ from xcorr_app.registration.settings import (
 )
 from xcorr_app.registration.smoothing_in_time import smoothed_in_time
 from xcorr_app.registration.stack_statistics import Statistics
+from xcorr_app.registration.static_pattern import without_pattern
+from xcorr_app.registration.steps_check import astray
 from xcorr_app.registration.strategies import Estimation
 
 
@@ -91,7 +95,8 @@ def estimate_shifts(
     contrast : str
         ``none``, ``local:S`` (less the mean and over the standard deviation of what is around each pixel, Gaussian
         weights of sigma S pixels, so that a faint scene counts as much as a few bright moving things; for measuring
-        only) or ``auto``: which of ``none`` and ``local:8`` is more certain on a few frames.
+        only) or ``auto``: which of ``none`` and ``local:8`` is more certain on a few frames; and a fixed pattern, which
+        stands still while the scene moves, is found from the series and subtracted for measuring.
     roi : (slice, slice), optional
         Rows and columns that are measured.
     engine : str
@@ -197,32 +202,53 @@ def _measured(
     verify: Literal["all", "none"] | int,
     progress: Progress | None,
 ) -> ShiftResult:
-    def job(frames: Frames, settings: Settings, progress: Progress | None) -> Estimation:
+    def job(frames: Frames, settings: Settings, progress: Progress | None, *, whole: bool = False) -> Estimation:
         walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress)
-        measurement, statistics = Measurement(frames, walk, settings, xp), Statistics(frames, walk, settings, xp)
-        return Estimation(frames, settings, measurement, statistics, xp)
+        measurement = Measurement(frames, walk, settings, xp, whole=whole)
+        return Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
 
-    def trial(frames: Frames, reference: str | int | Array, settings: Settings) -> Measured:
-        return job(frames, settings, None).run(reference, np.zeros(frames.count, dtype=bool))[0]
+    def trial(frames: Frames, reference: str | int | Array, settings: Settings, *, whole: bool = False) -> Measured:
+        return job(frames, settings, None, whole=whole).run(reference, np.zeros(frames.count, dtype=bool))[0]
 
     verified = _verified_frames(verify, frames.count)
+
+    def measure(
+        frames: Frames, reference: str | int | Array, verified: NDArray[np.bool_], progress: Progress | None
+    ) -> tuple[Measured, Estimation, str, tuple[str, ...]]:
+        choice = choose_contrast(frames, reference, settings, partial(trial, whole=True))
+        taken = settings
+        if settings.contrast.auto:
+            taken = replace(settings, contrast=LOCAL if choice == "local" else Contrast())
+        estimation = job(frames, taken, progress)
+        measured, described, notes = estimation.run(reference, verified)
+        if choice == "both":
+            local = job(frames, replace(taken, contrast=LOCAL), progress).run(reference, verified)[0]
+            measured = merged(measured, local)
+        return measured, estimation, described, (*notes, *(note for note in (NOTES[choice],) if note))
+
     frames = without_defects(frames)
     repaired = frames.note if isinstance(frames, RepairedFrames) else None
     frames = smoothed_in_time(frames, settings.smooth_time)
-    choice = choose_contrast(frames, reference, settings, trial)
-    if settings.contrast.auto:
-        settings = replace(settings, contrast=LOCAL if choice == "local" else Contrast())
-    estimation = job(frames, settings, progress)
-    measured, described, notes = estimation.run(reference, verified)
-    if choice == "both":
-        local = job(frames, replace(settings, contrast=LOCAL), progress).run(reference, verified)[0]
-        measured = merged(measured, local)
+    measured, estimation, described, notes = measure(frames, reference, verified, progress)
+    pattern_free = None
+    # An image of the user's may hold the pattern or not.
+    if isinstance(reference, (str, int, np.integer)):
+        pattern_free = without_pattern(frames, measured, settings, trial)
+    if pattern_free is not None:
+        measured, estimation, described, notes = measure(pattern_free, reference, verified, progress)
+        notes = (*notes, pattern_free.note)
+    if isinstance(reference, str) and reference == "previous" and settings.normalization == "zncc":
+        # Flags alone: what was asked for is the sum of steps.
+        def against_first(frames: Frames) -> Measured:
+            return measure(frames, "first", np.zeros(frames.count, dtype=bool), None)[0]
+
+        measured.inconsistent |= astray(pattern_free or frames, measured, settings, against_first)
     if repaired is not None:
         notes = (*notes, repaired)
     if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):
         notes = (*notes, f"icgn did not converge on {kept} of {frames.count} frames: they keep the fit to the plane.")
-    if choice != "none":
-        notes = (*notes, NOTES[choice])
+    if measured.partial.any():
+        notes = (*notes, masks.note(measured.partial, measured.tiles))
     return ShiftResult(
         shifts=measured.shifts,
         score=measured.score,
@@ -240,6 +266,7 @@ def _measured(
         sigma=measured.sigma,
         significance=measured.significance,
         closure=measured.closure,
+        tiles=measured.tiles,
     )
 
 

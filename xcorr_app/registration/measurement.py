@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,8 @@ from xcorr_app.correlation.weighting import LAGS, WEIGHED_FRAMES, autocorrelatio
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration import quality
+from xcorr_app.registration import masks, quality
+from xcorr_app.registration import tiles as tile_grid
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.icgn import refine_shifts
@@ -22,12 +23,15 @@ from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher, PreparedReference
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.preparation import Prepared, prepare
-from xcorr_app.registration.references import FixedImage, Reference
+from xcorr_app.registration.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.settings import ICGN, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
 from xcorr_app.registration.verification import SCORE_TOLERANCE, scores_by_definition
 
+_LOOKED_AT = 4
+"""Frames of a long stack whose tiles are looked at, to see whether they move as one."""
+_FRAMES_PER_LOOK = 24
 _OUTER = np.pad(np.zeros((3, 3), dtype=bool), 1, constant_values=True)
 """Of the 5 x 5 values around a peak, those two shifts away: no sub-pixel place needs them."""
 _AT_ONCE = 8
@@ -55,6 +59,11 @@ class Measured:
     unreadable: NDArray[np.bool_]
     non_finite: NDArray[np.int64]
     reasons: dict[int, str]
+    tiles: NDArray[np.float32]
+    """(T, rows, columns), see :func:`xcorr_app.registration.tiles.agreement`; NaN for frames not looked at."""
+    partial: NDArray[np.bool_]
+    """Measured without the tiles that differ."""
+    inconsistent: NDArray[np.bool_]
     follows: NDArray[np.intp] | None = None
     """(T,) frame from which each shift is a step; a doubtful step makes all that follow doubtful."""
     broken: NDArray[np.bool_] | None = None
@@ -63,8 +72,8 @@ class Measured:
     """(T,) pixels by which measurements of a frame contradict each other, NaN where there are none."""
 
     @classmethod
-    def empty(cls, count: int) -> Measured:
-        """Columns for `count` frames, nothing known yet."""
+    def empty(cls, count: int, tiles: tuple[int, int] = (0, 0)) -> Measured:
+        """Columns for `count` frames of so many tiles, nothing known yet."""
         pairs = (np.full((count, 2), np.nan) for _ in range(3))
         numbers = (np.full(count, np.nan) for _ in range(6))
         edge, disagrees, not_refined, usable, flat, unreadable = (np.zeros(count, dtype=bool) for _ in range(6))
@@ -72,7 +81,22 @@ class Measured:
         score, ratio, least, chance, significance, false_alarm = numbers
         non_finite = np.zeros(count, dtype=np.int64)
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
-        return cls(*found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {})
+        maps = np.full((count, *tiles), np.nan, dtype=np.float32)
+        partial, inconsistent = (np.zeros(count, dtype=bool) for _ in range(2))
+        return cls(
+            *found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {}, maps, partial, inconsistent
+        )
+
+    def replaced(self, other: Measured, taken: NDArray[np.bool_]) -> Measured:
+        """Take frames (T,) from another measurement, which left out a part of them."""
+        chosen = replace(self)
+        for field in fields(Measured):
+            value, new = getattr(self, field.name), getattr(other, field.name)
+            if isinstance(value, np.ndarray):
+                rows = taken.reshape(-1, *(1,) * (value.ndim - 1))
+                setattr(chosen, field.name, np.where(rows, new, value))
+        chosen.partial, chosen.inconsistent = taken, masks.contested(chosen.tiles, taken)
+        return chosen
 
     def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
         """Words for every frame, in the order of :mod:`xcorr_app.registration.quality`."""
@@ -89,6 +113,7 @@ class Measured:
                 quality.LOW_SCORE: known & (self.score < self.least_score),
                 quality.AMBIGUOUS: known & ambiguous,
                 quality.UNCERTAIN: known & uncertain,
+                quality.INCONSISTENT: known & self.inconsistent,
                 # A frame without any valid shift is as good as flat: its overlaps hold no variance.
                 quality.FLAT: self.flat | (self.usable & ~known),
                 quality.UNREADABLE: self.unreadable,
@@ -108,6 +133,20 @@ class Measured:
         return good & np.isfinite(self.shifts).all(axis=1)
 
 
+@dataclass(frozen=True)
+class _Parts:
+    """What is left out of each frame, (T, rows, columns) of tiles, at shifts (T, 2) already known."""
+
+    out: NDArray[np.bool_]
+    shifts: NDArray[np.float64]
+
+    def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool) -> tuple[Array, Array]:
+        """Images (1 or n, h, w) and frames (n, h, w), whose numbers (n,) are given, without those parts."""
+        shifts = np.nan_to_num(self.shifts[numbers])
+        of_images, of_frames = masks.windows(self.out[numbers], frames.shape[1:], shifts, frames, noisy=noisy)
+        return masks.windowed(images, of_images), masks.windowed(frames, of_frames)
+
+
 class Measurement:
     """A way to measure every frame of a stack: shapes, window, engine and precision are fixed here.
 
@@ -118,10 +157,13 @@ class Measurement:
     settings : Settings
     xp : module
         numpy or cupy: the kind of array the frames are.
+    whole : bool
+        Measure frames as a whole, whatever moves in them.
     """
 
-    def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any) -> None:
+    def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any, *, whole: bool = False) -> None:
         self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
+        self._whole = whole
         self._shape = settings.measured_shape(frames.shape)
         self._autocorrelation: dict[tuple[int, ...], NDArray[np.float64] | None] = {}
         self.window: ShiftWindow = settings.window(frames.shape)
@@ -147,17 +189,72 @@ class Measurement:
         )
 
     def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
-        """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition."""
-        columns, shapes = Measured.empty(self._frames.count), PeakShapes.empty(self._frames.count)
+        """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
+
+        Where the tiles of a few frames do not move as one, all are measured a second time, without those that move
+        otherwise.
+        """
+        columns = self._once(reference, stage, verified, self._looked_at(reference))
+        if self._whole or not masks.two_motions(columns.tiles):
+            return columns
+        everywhere = np.ones(self._frames.count, dtype=bool)
+        if not np.isfinite(columns.tiles).any(axis=(1, 2)).all():
+            columns.tiles = self._agreement(reference, columns.shifts)
+        parts = _Parts(masks.left_out(columns.tiles), columns.shifts)
+        if not parts.out.any():
+            return columns
+        without = self._once(reference, stage, verified, everywhere, parts)
+        # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
+        trusted = np.array([quality.is_trusted(flags) for flags in columns.flags(self._settings)], dtype=bool)
+        taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
+        return columns.replaced(without, taken) if masks.surer(columns.sigma, without.sigma, taken) else columns
+
+    def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
+        """Mark frames whose tiles are looked at: a few, spread over the stack."""
+        chosen = np.zeros(self._frames.count, dtype=bool)
+        # A mean of frames that were not aligned is blurred: it differs everywhere.
+        is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers)) or reference.part is not None
+        if self._settings.normalization == "zncc" and not is_blurred:
+            number = min(_LOOKED_AT, chosen.size // _FRAMES_PER_LOOK + 2)
+            chosen[np.linspace(0, chosen.size - 1, number + 1)[1:].round().astype(int)] = True
+        return chosen
+
+    def _agreement(self, reference: Reference, shifts: NDArray[np.float64]) -> NDArray[np.float32]:
+        """Tiles (T, rows, columns) of all frames."""
+        tiles = np.full((self._frames.count, *tile_grid.Grid(self._shape).count), np.nan, dtype=np.float32)
+
+        def job(start: int, stop: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+            prepared = prepare(self._frames.read(start, stop), self._settings)
+            rows = np.flatnonzero(prepared.usable)
+            images = reference.images(start, prepared)
+            if images.shape[0] > 1:
+                images = _take(images, rows)
+            return start + rows, tile_grid.agreement(images, _take(prepared.frames, rows), shifts[start + rows])
+
+        for numbers, these in self._walk.over("tiles", job):
+            tiles[numbers] = these
+        return tiles
+
+    def _once(
+        self,
+        reference: Reference,
+        stage: str,
+        verified: NDArray[np.bool_],
+        looked_at: NDArray[np.bool_],
+        parts: _Parts | None = None,
+    ) -> Measured:
+        """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
+        columns = Measured.empty(self._frames.count, tile_grid.Grid(self._shape).count)
+        shapes = PeakShapes.empty(self._frames.count)
         kernel = self._weighting(reference)
-        shared = isinstance(reference, FixedImage)
+        shared = isinstance(reference, FixedImage) and parts is None
         self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
         part = reference.part
         shape = self._shape if part is None else tuple(side.stop - side.start for side in part)
         matcher = self._matcher(shape, np.float32, self.engine, kernel)
         verifier = self._matcher(shape, np.float64, "fft", kernel) if verified.any() else None
         fixed = fixed_exactly = None
-        if isinstance(reference, FixedImage):
+        if isinstance(reference, FixedImage) and parts is None:
             fixed = matcher.prepare_reference(reference.image[None])
             fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None
 
@@ -169,8 +266,11 @@ class Measurement:
                 return result
             frames = _take(_cropped(prepared.frames, part), result.rows)
             images = _cropped(reference.images(start, prepared), part)
-            if fixed is None:
+            if images.shape[0] > 1:
                 images = _take(images, result.rows)
+            whole = images, frames
+            if parts is not None:
+                images, frames = parts.leave_out(images, frames, start + result.rows, noisy=kernel is not None)
             prepared_reference = fixed or matcher.prepare_reference(images)
             match, clean, values = matcher.compare(prepared_reference, frames)
             if self._settings.subpixel == ICGN:
@@ -178,6 +278,11 @@ class Measurement:
             result.match = match
             slopes = prepared_reference.slopes
             result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
+            look = np.flatnonzero(looked_at[start:stop][result.rows])
+            if look.size:
+                images_of = _take(whole[0], look) if whole[0].shape[0] > 1 else whole[0]
+                tiles = tile_grid.agreement(images_of, _take(whole[1], look), match.shift[look])
+                columns.tiles[start + result.rows[look]] = tiles
             overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
             result.least_score = quality.doubtful_below(

@@ -13,9 +13,9 @@ from xcorr_app.gpu.runtime.types import name_of
 
 EDGE, LOW_SCORE, AMBIGUOUS = "edge", "low-score", "ambiguous"
 FLAT, UNREADABLE, NON_FINITE, DISAGREES = "flat", "unreadable", "non-finite", "disagrees"
-INHERITED, UNCERTAIN = "inherited", "uncertain"
+INHERITED, UNCERTAIN, INCONSISTENT = "inherited", "uncertain", "inconsistent"
 
-DOUBTFUL = frozenset({EDGE, AMBIGUOUS, DISAGREES, INHERITED, UNCERTAIN})
+DOUBTFUL = frozenset({EDGE, AMBIGUOUS, DISAGREES, INHERITED, UNCERTAIN, INCONSISTENT})
 """The shift was measured but is not to be trusted. A low score alone is a remark: noise lowers scores, not trust."""
 FAILED = frozenset({FLAT, UNREADABLE, DISAGREES})
 """The frame has no shift, or its check failed: the run does not count as good."""

@@ -45,6 +45,10 @@ class ShiftResult:
     """(T, 2) standard error of each shift in pixels, predicted from the image itself; NaN where there is none."""
     significance: NDArray[np.float64]
     """(T,) height of the peak above the rest of its plane, in standard deviations of that; NaN where not known."""
+    tiles: NDArray[np.float32]
+    """(T, rows, columns) of square tiles of the measured part: 1 where a tile of the reference moves as the frame does,
+    0 where it differs and lost its vote, NaN where it cannot tell. Of a stack that moves as one only a few frames are
+    looked at; the others are NaN. Small images have no tiles."""
     decision: Decision | None = None
     """What was chosen to run and why, with the expected time of every candidate."""
     closure: NDArray[np.float64] | None = None

@@ -204,6 +204,26 @@ def _colours_of_frames() -> ListedColormap:
     return ListedColormap(mpl.colormaps["viridis"](np.linspace(0, 0.85, 256)))
 
 
+def tiles_chart(tiles: Sequence[Sequence[float]]) -> bytes | None:
+    """Draw in which share of the frames each tile of the picture moves otherwise; rows downwards, as in the image."""
+    share = np.array(tiles, dtype=np.float64)
+    if share.ndim != 2 or not np.isfinite(share).any():
+        return None
+
+    def draw(figure: Figure, axes: Axes) -> None:
+        axes.grid(visible=False)
+        axes.set_facecolor("#e4e4e4")
+        drawn = axes.imshow(share, cmap="viridis", vmin=0, vmax=1, interpolation="nearest")
+        axes.set_position(_SQUARE)
+        for axis in (axes.xaxis, axes.yaxis):
+            axis.set_major_locator(MaxNLocator(6, integer=True))
+        axes.set_xlabel("column of tiles")
+        axes.set_ylabel("row of tiles")
+        figure.colorbar(drawn, cax=figure.add_axes(_COLOURS), label="share of frames in which it differs")
+
+    return svg(draw)
+
+
 def _column(rows: Sequence[FrameRow], name: str) -> Vector:
     values = np.array([getattr(row, name) for row in rows], dtype=np.float64)  # None becomes nan
     values[np.isinf(values)] = np.nan

@@ -24,6 +24,8 @@ FLAG_MEANINGS: dict[str, str] = {
     "low-score": "The frame resembles the reference little at its best shift; a remark, which noise alone can cause.",
     "uncertain": "The predicted standard error of the shift is too large, or its peak stands out no more than chance "
     "would have it.",
+    "inconsistent": "Most of the frame moves otherwise than its shift says, or steps from frame to frame do not add up "
+    "to what a direct comparison with the first frame finds.",
     "ambiguous": "A second shift fits almost as well as the best one, as in a periodic pattern.",
     "inherited": "A step between earlier frames is doubtful, and this shift contains it.",
     "flat": "The frame has the same value everywhere, so there is nothing to register.",
@@ -125,6 +127,9 @@ class StackReport:
         How good the result is, before and after; None where it was not looked at.
     interval : tuple of float and str, or None
         Time, or depth, from one frame to the next and its unit, where the file says so.
+    tiles : tuple of tuple of float, or None
+        For rows and columns of tiles of the picture, the share of the frames looked at in which each differs from what
+        the shift says, nan where none could tell; None where the picture moves as one.
     """
 
     name: str
@@ -140,6 +145,7 @@ class StackReport:
     failure: str | None
     assessment: Assessment | None = None
     interval: tuple[float, str] | None = None
+    tiles: tuple[tuple[float, ...], ...] | None = None
 
     @property
     def replaced(self) -> frozenset[int]:

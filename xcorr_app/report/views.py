@@ -16,6 +16,7 @@ from xcorr_app.report.figures import (
     error_chart,
     score_chart,
     shift_chart,
+    tiles_chart,
     trajectory_chart,
 )
 from xcorr_app.report.images import GreyScale, ScaleBar, grey_scale, png, scale_bar
@@ -121,6 +122,7 @@ def charts(stack: StackReport) -> tuple[Chart, ...]:
             "Predicted from the image itself: what frame and reference do not share.",
             "No frame has a standard error.",
         ),
+        *_tiles(stack),
     )
 
 
@@ -163,6 +165,15 @@ def preview(stack: StackReport, pictures: Pictures) -> Movie | None:
         caption=f"{shown}, before (left) and after (right)." + (_SAME if stack.unmoved else ""),
         max_width=f"{_HIGHEST * 2 * width / height:.2f}em",
     )
+
+
+def _tiles(stack: StackReport) -> tuple[Chart, ...]:
+    """Chart of the parts that move otherwise, where there are any."""
+    if stack.tiles is None:
+        return ()
+    caption = "Tiles of the picture that do not move as the rest does; grey where too little is seen to tell."
+    chart = _chart("Parts that move otherwise", tiles_chart(stack.tiles), caption, caption, "No tile can tell.")
+    return (chart,)
 
 
 def picture_pairs(stack: StackReport, pictures: Pictures) -> tuple[Pair, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +28,7 @@ def keep(report: StackReport, out: Path) -> dict[str, Any]:
             "unit": report.unit,
             "tolerance": report.tolerance,
             "notes": report.notes,
+            "tiles": report.tiles and [[None if math.isnan(share) else share for share in row] for row in report.tiles],
             "pictures": report.pictures is not None,
             "assessment": None if report.assessment is None else report.assessment.as_record(),
             "interval": report.interval,
@@ -52,6 +54,13 @@ def restore(name: str, record: dict[str, Any], out: Path) -> StackReport | None:
             failure=None,
             assessment=None if known["assessment"] is None else Assessment.from_record(known["assessment"]),
             interval=None if known["interval"] is None else (known["interval"][0], known["interval"][1]),
+            tiles=_tiles(known["tiles"]),
         )
     except (OSError, ValueError, KeyError, TypeError, DamagedFileError):
         return None
+
+
+def _tiles(kept: list[list[float | None]] | None) -> tuple[tuple[float, ...], ...] | None:
+    if kept is None:
+        return None
+    return tuple(tuple(math.nan if share is None else share for share in row) for row in kept)

@@ -22,8 +22,10 @@ from xcorr_app.io.source import ImageFile, runs_of
 from xcorr_app.pipeline.run import Stopwatch
 from xcorr_app.registration.assessment import assessment_of
 from xcorr_app.registration.estimate import estimate_from
+from xcorr_app.registration.masks import two_motions
 from xcorr_app.registration.passes import Progress
 from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.tiles import DIFFERS
 from xcorr_app.report.records import FrameRow, StackReport
 from xcorr_app.report.summary import count
 from xcorr_app.report.table import parse_shifts_csv, shifts_csv
@@ -89,6 +91,7 @@ def align_stack(
             failure=None,
             assessment=assessment,
             interval=_interval(source, axis),
+            tiles=_tiles(result),
         )
     facts = {
         "seconds": watch.seconds,
@@ -155,6 +158,15 @@ def _rows(frames: SourceFrames, result: ShiftResult, doubtful: str) -> Iterator[
             applied_dy=float(applied[t, 0]),
             applied_dx=float(applied[t, 1]),
         )
+
+
+def _tiles(result: ShiftResult) -> tuple[tuple[float, ...], ...] | None:
+    """Share of the frames in which each tile differs; None where the frames move as one."""
+    if not two_motions(result.tiles):
+        return None
+    told = np.isfinite(result.tiles).sum(axis=0)
+    share = (result.tiles == DIFFERS).sum(axis=0) / np.where(told > 0, told, np.nan)
+    return tuple(tuple(round(value, 3) for value in row) for row in share.tolist())
 
 
 def _description(source: Source, frames: SourceFrames) -> str:

@@ -1,0 +1,135 @@
+"""A fixed pattern does not pin the shifts, and a scene without one is left alone."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+
+from tests.registration.scenes import UnreliableFrames, drifting, noise
+from xcorr_app import estimate_shifts
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.layers import separated, shares
+from xcorr_app.registration.static_pattern import PatternFreeFrames
+
+COUNT, SHAPE = 9, (149, 163)
+PHASE = np.arange(COUNT) / (COUNT - 1)
+DRIFT = np.stack([13 * np.sin(3.1 * PHASE), 8 * (np.cos(4 * PHASE) - 1)], axis=1)
+
+
+def pattern(kind, seed=3, shape=SHAPE):
+    rng = np.random.default_rng(seed)
+    parts = {
+        "columns": np.broadcast_to(rng.normal(size=shape[1]), shape),
+        "rows": np.broadcast_to(rng.normal(size=shape[0])[:, None], shape),
+        "pixels": rng.normal(size=shape),
+        "dust": gaussian_filter((rng.random(shape) < 0.002).astype(float), 2.5),
+    }
+    return (parts[kind] - parts[kind].mean()) / parts[kind].std()
+
+
+def scene(deviation, drift=DRIFT, seed=1):
+    clean = drifting(drift, SHAPE, width=0.05, seed=seed)
+    return clean + noise(clean, deviation, seed + 1)
+
+
+@pytest.mark.parametrize("kind", ["columns", "rows", "pixels", "dust"])
+@pytest.mark.parametrize(("deviation", "limit"), [(0.05, 0.02), (0.7, 0.06)])
+def test_a_fixed_pattern_does_not_pin_the_shifts(xp, kind, deviation, limit):
+    stack = (500 + 40 * (scene(deviation) + pattern(kind))).astype(np.float32)
+    result = estimate_shifts(xp.asarray(stack), "first", 20)
+    assert np.sqrt(np.mean((result.shifts + DRIFT) ** 2)) < limit
+    assert result.trusted.all()
+    assert any(note.startswith("A fixed pattern") for note in result.notes)
+
+
+@pytest.mark.parametrize("reference", ["last", "template", 3])
+def test_whatever_the_reference(reference):
+    stack = 500 + 40 * (scene(0.1) + pattern("columns"))
+    result = estimate_shifts(stack, reference, 20)
+    error = result.shifts + DRIFT
+    assert np.std(error, axis=0).max() < 0.03
+    assert any(note.startswith("A fixed pattern") for note in result.notes)
+
+
+@pytest.mark.parametrize("drift", [DRIFT, 0 * DRIFT, 0.1 * DRIFT])
+@pytest.mark.parametrize("deviation", [0.05, 1.0])
+def test_a_scene_without_a_pattern_is_left_alone(drift, deviation, monkeypatch):
+    stack = 500 + 40 * scene(deviation, drift)
+    result = estimate_shifts(stack, "first", 20)
+    assert result.notes == ()
+    monkeypatch.setattr("xcorr_app.registration.estimate.without_pattern", lambda *_: None)
+    np.testing.assert_array_equal(result.shifts, estimate_shifts(stack, "first", 20).shifts)
+
+
+def test_a_scene_that_stands_still_is_no_pattern():
+    """What hardly moves cannot be told from what stands still."""
+    stack = 500 + 40 * (scene(0.1, 0 * DRIFT) + pattern("columns"))
+    result = estimate_shifts(stack, "first", 20)
+    assert result.notes == ()
+    assert np.abs(result.shifts).max() < 0.05
+
+
+@pytest.mark.parametrize("seed", [3, 4])
+def test_what_moves_over_a_still_scene_is_not_the_scene(seed):
+    still = drifting(0 * DRIFT, SHAPE, width=0.06, seed=seed)
+    rng = np.random.default_rng(seed)
+    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    particles = np.zeros_like(still)
+    for cy, cx in rng.uniform(-15, 175, (20, 2)):
+        for t, (dy, dx) in enumerate(DRIFT):
+            particles[t] += np.exp(-((y - cy - dy) ** 2 + (x - cx - dx) ** 2) / 18)
+    stack = 10 * particles + still + noise(still, 0.1)
+    result = estimate_shifts(stack, "first", 20)
+    assert not any(note.startswith("A fixed pattern") for note in result.notes)
+    assert np.abs(result.shifts).max() < 0.5
+
+
+def test_a_pattern_is_not_looked_for_where_not_asked():
+    stack = 500 + 40 * (scene(0.1) + pattern("dust"))
+    for options in ({"contrast": "none"}, {"normalization": "none"}, {"prefilter": "gaussian:1"}):
+        assert not any("pattern" in note for note in estimate_shifts(stack, "first", 20, **options).notes)
+
+
+def test_two_layers_are_told_apart(xp):
+    still = pattern("dust")
+    stack = scene(0.02) + still
+    frames = xp.asarray((stack - stack.mean(axis=(1, 2), keepdims=True)).astype(np.float32))
+    found, shown = (to_host(part) for part in separated(frames, -DRIFT, 60))
+    # Widths of more than the drift cannot be told apart.
+    assert np.std(fine(found) - fine(still)) < 0.1 * np.std(fine(still))
+    clean = drifting(DRIFT[:1], SHAPE, width=0.05)[0]
+    assert np.std(fine(shown) - fine(clean)) < 0.1 * np.std(fine(clean))
+
+
+def fine(image):
+    return (image - gaussian_filter(image, 4))[8:-8, 8:-8]
+
+
+def test_what_stands_still_as_a_whole_has_no_pattern():
+    frames = scene(0.0, 0 * DRIFT)
+    found, _ = separated(frames, np.zeros((COUNT, 2)), 20)
+    assert np.abs(found).max() < 1e-9
+
+
+@pytest.mark.parametrize("share", [0.0, 0.25, 1.0])
+def test_shares(xp, share):
+    stack = scene(0.5) + np.sqrt(share) * pattern("pixels")
+    found = shares(xp.asarray(stack), -DRIFT)
+    # One frame in nine is the mean of itself.
+    assert found.static == pytest.approx(share * (1 - 1 / COUNT) ** 2 / (1 + share / COUNT), abs=0.06)
+    assert 0 < found.chance < 0.03
+
+
+def test_flat_and_unreadable_frames_stay_so(xp):
+    stack = np.ones((3, 8, 9), dtype=np.uint16)
+    stack[0] += np.arange(9, dtype=np.uint16)
+    source = UnreliableFrames(xp.asarray(stack), {2: "broken"})
+    frames = PatternFreeFrames(source, xp.arange(72, dtype=np.float32).reshape(8, 9), 1.0)
+    chunk = frames.read(0, 3)
+    assert frames.dtype == np.float32
+    assert chunk.unreadable == {2: "broken"}
+    read = to_host(chunk.frames)
+    np.testing.assert_array_equal(read[0], stack[0] - np.arange(72.0).reshape(8, 9))
+    assert (read[1] == 1).all()
+    assert (read[2] == 0).all()

@@ -1,0 +1,140 @@
+"""Two layers of a series: a scene that moves by known shifts, and a pattern that stands still.
+
+Frame t shows ``s(x + d_t) + p(x) + noise``, d_t being the shift that aligns it. Of a series that moves, both follow by
+least squares: the mean of the aligned frames less the pattern is the scene, the mean of the frames less the moved scene
+is the pattern, in turns (the Gauss-Seidel iteration of the normal equations, known as backfitting: Buja, Hastie and
+Tibshirani 1989, doi 10.1214/aos/1176347115), with over-relaxation w. Begun with no pattern, n rounds find a share
+``1 - (1 - w (1 - |m|^2))^n`` of it at each frequency, m being the mean of the phases ``exp(i k d_t)``: a series that
+stands still (m = 1) has no pattern, whatever it shows, and what cannot be told apart stays with the scene.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.apply import shift_frames
+from xcorr_app.registration.quality import clean_fraction
+
+_RELAXATION = 1.5
+_BLOCKS = 8
+"""Blocks along each axis whose scatter tells what is chance."""
+
+
+@dataclass(frozen=True)
+class Canvas:
+    """Where n frames (h, w) lie on the scene: what all of them show, in coordinates of the reference."""
+
+    shape: tuple[int, int]
+    shifts: NDArray[np.float64]
+
+    @property
+    def whole(self) -> NDArray[np.intp]:
+        """(n, 2) whole pixels of the shifts."""
+        return np.rint(self.shifts).astype(np.intp)
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Rows and columns of the scene."""
+        rows, columns = np.ptp(self.whole, axis=0) + self.shape
+        return int(rows), int(columns)
+
+    def part(self, t: int) -> tuple[slice, slice]:
+        """Return the rows and columns of the scene that frame t shows."""
+        y, x = self.whole[t] - self.whole.min(axis=0)
+        return slice(int(y), int(y) + self.shape[0]), slice(int(x), int(x) + self.shape[1])
+
+    def gathered(self, frames: Array) -> Array:
+        """Sum of frames (n, h, w), each at its place."""
+        total = array_namespace(frames).zeros(self.size, frames.dtype)
+        for t in range(frames.shape[0]):
+            total[self.part(t)] += frames[t]
+        return total
+
+    def shown(self, scene: Array) -> Array:
+        """What frames (n, h, w) show of a scene."""
+        return array_namespace(scene).stack([scene[self.part(t)] for t in range(len(self.shifts))])
+
+    def counted(self, like: Array) -> Array:
+        """In how many frames a place is seen; one where in none."""
+        xp = array_namespace(like)
+        return xp.maximum(self.gathered(xp.ones_like(like)), 1)
+
+
+def separated(frames: Array, shifts: NDArray[np.float64], rounds: int) -> tuple[Array, Array]:
+    """Pattern (h, w) and scene (h, w), as the first frame shows it, of float frames (n, h, w) with known shifts (n, 2).
+
+    The pattern has zero mean.
+    """
+    xp = array_namespace(frames)
+    canvas = Canvas((int(frames.shape[1]), int(frames.shape[2])), shifts)
+    fraction = canvas.shifts - canvas.whole
+    count = canvas.counted(frames)
+    pattern = xp.zeros_like(frames[0])
+    for _ in range(rounds):
+        clean = shift_frames(frames - pattern, fraction, order=3, mode="nearest")[0]
+        shown = canvas.shown(canvas.gathered(clean) / count)
+        rest = (frames - pattern - shift_frames(shown, -fraction, order=3, mode="nearest")[0]).mean(axis=0)
+        pattern += _RELAXATION * (rest - rest.mean())
+    return pattern, shown[0]
+
+
+@dataclass(frozen=True)
+class Shares:
+    """What frames show, in units of the variance that they share once aligned."""
+
+    static: float
+    """Variance that frames share as they are, beyond what they share once aligned."""
+    chance: float
+    """Standard error of that, from its scatter among blocks of the frame."""
+    unexplained: float
+    """Variance that is neither shared by the aligned frames nor white noise."""
+
+
+def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
+    """Say what float frames (n, h, w) share when they are moved by whole pixels of their shifts (n, 2), or not moved.
+
+    Products of different frames hold no noise: they are what is shared.
+    """
+    xp = array_namespace(frames)
+    count = frames.shape[0]
+    canvas = Canvas((int(frames.shape[1]), int(frames.shape[2])), shifts)
+    frames = frames - frames.mean(axis=(1, 2), keepdims=True)
+    rest = frames - canvas.shown(canvas.gathered(frames) / canvas.counted(frames))
+    middle = _common(canvas)
+    aligned = xp.stack([frames[t][part] for t, part in enumerate(middle)])
+    shared = _shared(aligned).mean()
+    static = _shared(rest)
+    own = (rest * rest).mean() * (count / (count - 1))
+    noise = ((1 - clean_fraction(frames)) * to_host((frames * frames).mean(axis=(1, 2)))).mean()
+    shared, own, mean, scatter = (float(v) for v in (shared, own, static.mean(), static.std()))
+    if not shared > 0:
+        return Shares(0.0, np.inf, np.inf)
+    return Shares(mean / shared, scatter / _BLOCKS / shared, max(own - noise, 0.0) / shared)
+
+
+def _common(canvas: Canvas) -> list[tuple[slice, slice]]:
+    """Rows and columns of each frame that show what all of them show; of frames that share nothing their first."""
+    whole = canvas.whole
+    low, high = whole.max(axis=0), whole.min(axis=0) + canvas.shape
+    high = np.maximum(high, low + 1)
+    parts = []
+    for shift in whole:
+        (top, left), (bottom, right) = low - shift, high - shift
+        parts.append((slice(int(top), int(bottom)), slice(int(left), int(right))))
+    return parts
+
+
+def _shared(frames: Array) -> Array:
+    """Mean product of two different frames (n, h, w), for each block of the frame."""
+    xp = array_namespace(frames)
+    count, height, width = frames.shape
+    blocks = min(_BLOCKS, height, width)
+    rows, columns = height // blocks * blocks, width // blocks * blocks
+    part = frames[:, :rows, :columns]
+    total = part.sum(axis=0)
+    products = (total * total - (part * part).sum(axis=0)) / (count * (count - 1))
+    return xp.asarray(products).reshape(blocks, rows // blocks, blocks, columns // blocks).mean(axis=(1, 3))

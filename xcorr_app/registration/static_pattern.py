@@ -1,0 +1,235 @@
+"""A fixed pattern of camera or illumination: found from the series, subtracted for measuring.
+
+Columns, rows, dust: what stays where it is while the scene moves correlates at zero shift, with a ridge along its
+columns, and pins the shifts there. It is told from the scene by the motion of the scene: a few frames, aligned by what
+was measured, or where that explains them badly by what is left of them without their mean, must share something as
+they are (`layers.shares`), must be two layers and nothing else, and the moving layer must fill the frame as the
+pattern does: bright things that move over a scene that stands still are no scene.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.standardize import working_dtype
+from xcorr_app.filtering import named
+from xcorr_app.filtering.convolve import filter_frames
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.contrast import Contrast
+from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames
+from xcorr_app.registration.layers import Shares, separated, shares
+from xcorr_app.registration.measurement import Measured
+from xcorr_app.registration.prefilter import Prefilter
+from xcorr_app.registration.preparation import prepare
+from xcorr_app.registration.settings import Roi, Settings
+from xcorr_app.registration.significance import MAX_FALSE_ALARM
+
+_FEWEST = 4
+"""Frames of which a pattern can be told from a scene."""
+_LOOKED_AT = 5
+_LARGE = 384
+_MOST = 32
+_PIXELS = 1 << 23
+"""Of the frames that a pattern is taken from; at least `_FEWEST_TAKEN` of them."""
+_FEWEST_TAKEN = 8
+_SMALLEST = 48
+_LEAST_MOTION = 3.0
+"""Pixels by which the scene moves at least."""
+_LEAST_SHARE = 0.004
+"""Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
+_DEVIATIONS = 6.0
+_UNEXPLAINED = 0.06
+"""Share from which the shifts measured may be those of the pattern."""
+_MUST_EXPLAIN, _MOST_LEFT = 0.5, 5.0
+"""Two layers leave less than this share of what one leaves unexplained, or less than so many times the pattern."""
+_ROUNDS, _FIRST_ROUNDS = 10, 6
+_MOST_TURNS = 4
+_SETTLED = 0.1
+"""Change of the shifts, in standard errors, from which no further turn is taken."""
+_LARGEST_LAYER = 0.63
+"""Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
+_FINE, _COARSE = 1.5, 6.0
+"""Widths in pixels between which the two are compared: noise of pixels and gradients of brightness are no scene."""
+
+Measure = Callable[[Frames, "str | int | Array", Settings], Measured]
+
+
+@dataclass(frozen=True)
+class PatternFreeFrames:
+    """Frames less a fixed pattern (Y, X), as floats."""
+
+    source: Frames
+    pattern: Array
+    strength: float
+    """Standard deviation of the pattern over that of the scene."""
+
+    @property
+    def count(self) -> int:
+        """Number of frames."""
+        return self.source.count
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Rows and columns."""
+        return self.source.shape
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a pixel, a float."""
+        dtype: np.dtype[Any] = np.dtype(self.pattern.dtype)
+        return dtype
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames and subtract the pattern; those that are flat, or could not be read, stay so."""
+        chunk = self.source.read(start, stop)
+        flat = (chunk.frames == chunk.frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
+        return replace(chunk, frames=chunk.frames - self.pattern * ~flat)
+
+    def on_host(self) -> PatternFreeFrames:
+        """Return the same frames, handed out as NumPy arrays."""
+        return replace(self, source=self.source.on_host(), pattern=to_host(self.pattern))
+
+    @property
+    def note(self) -> str:
+        """What was done, in words."""
+        return (
+            "A fixed pattern, which stands still while the scene moves (camera or illumination; "
+            f"{100 * self.strength:.0f} % of the scene's contrast), was subtracted for measuring."
+        )
+
+
+def without_pattern(
+    frames: Frames, measured: Measured, settings: Settings, measure: Measure
+) -> PatternFreeFrames | None:
+    """Frames without their fixed pattern; None where there is none, or none that can be told from the scene.
+
+    Parameters
+    ----------
+    frames : Frames
+    measured : Measured
+        Their shifts as they are.
+    settings : Settings
+    measure : callable
+        Measures frames against a reference.
+    """
+    if not _is_open(frames, settings):
+        return None
+    usable = _near_each_other(measured, frames.shape)
+    if usable.size < _FEWEST:
+        return None
+    plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
+    few = _spread(usable, _LOOKED_AT)
+    shifts = measured.shifts[few]
+    one = shares(_taken(frames, few, replace(plain, roi=_middle(frames.shape))), shifts)
+    if not (_has_pattern(one, shifts) or one.unexplained > _UNEXPLAINED):
+        return None
+    pixels = frames.shape[0] * frames.shape[1]
+    many = _spread(usable, min(_MOST, max(_FEWEST_TAKEN, _PIXELS // pixels)))
+    stack = _taken(frames, many, plain)
+    trial = replace(plain, engine="fft", contrast=Contrast(), roi=settings.roi)
+    begin = measured.shifts[many] if _has_pattern(one, shifts) else None
+    shifts, pattern, scene = _layers(stack, begin, trial, measure)
+    if pattern is None:
+        return None
+    found = shares(stack, shifts)
+    if not _has_pattern(found, shifts):
+        return None
+    before = shares(stack, measured.shifts[many]).unexplained
+    after = shares(stack - pattern, shifts).unexplained
+    if after > max(_MUST_EXPLAIN * before, _MOST_LEFT * found.static) or _is_the_scene(pattern, scene):
+        return None
+    strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
+    return PatternFreeFrames(frames, pattern, strength)
+
+
+def _is_open(frames: Frames, settings: Settings) -> bool:
+    return (
+        settings.contrast.auto
+        and settings.normalization == "zncc"
+        and settings.prefilter.name is None
+        and settings.kernel_options is None
+        and frames.count >= _FEWEST
+        and min(settings.measured_shape(frames.shape)) >= _SMALLEST
+    )
+
+
+def _near_each_other(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:
+    """Frames with shifts, but for those that would leave half of what the others share."""
+    known = measured.usable & np.isfinite(measured.shifts).all(axis=1)
+    if known.any():
+        distance = np.abs(np.nan_to_num(measured.shifts) - np.median(measured.shifts[known], axis=0))
+        known &= (distance <= np.array(shape) / 4).all(axis=1)
+    return np.flatnonzero(known)
+
+
+def _middle(shape: tuple[int, int]) -> Roi | None:
+    """Rows of large frames that are enough to see whether there is a pattern."""
+    rows = shape[0]
+    return None if rows < _LARGE else (slice(rows // 4, rows - rows // 4), slice(0, shape[1]))
+
+
+def _spread(numbers: NDArray[np.intp], count: int) -> NDArray[np.intp]:
+    """At most so many of the numbers, spread evenly, the first among them."""
+    spread: NDArray[np.intp] = numbers[
+        np.unique(np.linspace(0, numbers.size - 1, min(count, numbers.size)).round().astype(int))
+    ]
+    return spread
+
+
+def _taken(frames: Frames, numbers: NDArray[np.intp], settings: Settings) -> Array:
+    """Frames (n, Y, X) as floats without their means."""
+    taken = []
+    for number in numbers:
+        image = prepare(frames.read(int(number), int(number) + 1), settings).frames[0]
+        image = image.astype(working_dtype(image))
+        taken.append(image - image.mean())
+    return array_namespace(taken[0]).stack(taken)
+
+
+def _has_pattern(found: Shares, shifts: NDArray[np.float64]) -> bool:
+    moves = float(np.ptp(shifts, axis=0).max()) >= _LEAST_MOTION
+    return moves and found.static > _LEAST_SHARE and found.static > _DEVIATIONS * found.chance
+
+
+def _layers(
+    stack: Array, shifts: NDArray[np.float64] | None, settings: Settings, measure: Measure
+) -> tuple[NDArray[np.float64], Array | None, Array]:
+    """Shifts of the scene, pattern and scene; in turns shifts from frames without pattern and pattern from shifts.
+
+    Without shifts to begin with, the mean of all frames is the first pattern; None where that finds no motion.
+    """
+    nothing = np.zeros((stack.shape[0], 2))
+    pattern, scene = stack.mean(axis=0), stack[0]
+    for _ in range(_MOST_TURNS):
+        if shifts is not None:
+            pattern, scene = separated(stack, shifts, _FIRST_ROUNDS)
+        found = measure(ArrayFrames(stack - pattern), "first", settings)
+        if not np.isfinite(found.shifts).all() or not _most_stand_out(found, settings):
+            return nothing, None, scene
+        before, shifts = shifts, found.shifts
+        if before is None and not _has_pattern(shares(stack, shifts), shifts):
+            return nothing, None, scene
+        if before is not None and np.abs(shifts - before).max() < _SETTLED * np.nanmedian(found.sigma[1:]):
+            break
+    assert shifts is not None  # noqa: S101 - there is at least one turn
+    return shifts, *separated(stack, shifts, _ROUNDS)
+
+
+def _most_stand_out(found: Measured, settings: Settings) -> bool:
+    with np.errstate(invalid="ignore"):
+        chance = (found.false_alarm[1:] > MAX_FALSE_ALARM) | ~(found.sigma[1:] <= settings.max_sigma).all(axis=1)
+    return bool(2 * chance.sum() < chance.size)
+
+
+def _is_the_scene(pattern: Array, scene: Array) -> bool:
+    """Whether the static layer, apart from rows and columns, fills more of the frame than the moving one."""
+    pattern = pattern - pattern.mean(axis=0) - pattern.mean(axis=1)[:, None] + pattern.mean()
+    layers = array_namespace(pattern).stack([pattern, scene])
+    fine, coarse = (filter_frames(layers, named.gaussian(s), dtype="same", count=False)[0] for s in (_FINE, _COARSE))
+    power = filter_frames((fine - coarse) ** 2, named.gaussian(_FINE), dtype="same", count=False)[0]
+    return float((power[0] > power[1]).mean()) > _LARGEST_LAYER
