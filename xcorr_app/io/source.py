@@ -11,8 +11,12 @@ import numpy as np
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
+
+    from xcorr_app.errors import InputError
+    from xcorr_app.io.checksum import Checksums, FileChecksum
 
 Kind = Literal["ome", "imagej", "tiff", "png"]
 
@@ -139,6 +143,14 @@ def make_metadata(sizes: dict[str, int], order: str, dtype: np.dtype, kind: Kind
     return StackMetadata(axes, tuple(sizes[axis] for axis in axes), dtype, kind)
 
 
+def plane_number(metadata: StackMetadata, t: int, z: int, c: int) -> int:
+    """Place of a plane in the order of the file."""
+    at, number = {"T": t, "Z": z, "C": c}, 0
+    for axis, size in zip(metadata.axes[:-2], metadata.shape, strict=False):
+        number = number * size + at[axis]
+    return number
+
+
 def plane_positions(metadata: StackMetadata) -> list[dict[str, int]]:
     """Position (t, z, c) of every plane, in the order of the file."""
     axes = metadata.axes[:-2].lower()
@@ -168,7 +180,16 @@ class Source(Protocol):
         """Size of each of T, Z, C, Y, X."""
 
     def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
-        """Read one plane, (Y, X) in native byte order, the caller's to change."""
+        """Read one plane, (Y, X) in native byte order."""
+
+    def read_into(
+        self, positions: Sequence[dict[str, int]], out: np.ndarray, checksums: Checksums | None = None
+    ) -> dict[int, InputError]:
+        """Read planes at positions (t, z, c) into `out`, one entry each; those that cannot be read become zeros.
+
+        Returns their errors by number in `positions`; `checksums` are told of the bytes that are read.
+        """
+        ...
 
     def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
         """File and page (counted from 0 within the file) that hold a plane."""
@@ -207,3 +228,6 @@ class ImageFile(Protocol):
 
     def read(self, page: int) -> np.ndarray:
         """Read one page, (Y, X) or (samples, Y, X) in native byte order."""
+
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
+        """Read pages into `out`, which has one entry each; `checksum` is told of the bytes that are read."""

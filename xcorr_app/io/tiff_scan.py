@@ -16,9 +16,10 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.imagej import is_imagej, parse_imagej, pixel_size
 from xcorr_app.io.integrity import Page, check_page
 from xcorr_app.io.ome import is_ome, parse_ome
+from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.reader_log import logged_as_damage
 from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, make_metadata
-from xcorr_app.io.tiff import TiffImage, opened, stamp
+from xcorr_app.io.tiff import TiffImage
 from xcorr_app.io.tiff_directory import Directory, DirectoryReader
 from xcorr_app.io.tifffile_shape import is_shaped, parse_shaped
 

@@ -8,7 +8,7 @@ from typing import Any, Literal
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io import Source
+from xcorr_app.io import HeldSource, Source
 from xcorr_app.registration.frames import Chunk
 
 
@@ -51,14 +51,11 @@ class SourceFrames:
 
     def read(self, start: int, stop: int) -> Chunk:
         """Read frames; one that cannot be read is zero and named with the reason."""
-        dtype = self.dtype if self.averaged == 1 else np.dtype(np.float64)
-        frames = np.zeros((stop - start, *self.shape), dtype=dtype)
-        unreadable = {}
-        for i in range(start, stop):
-            try:
-                frames[i - start] = self._frame(i)
-            except InputError as error:
-                unreadable[i] = str(error)
+        if self.averaged == 1:
+            frames, errors = self._planes([self._position(i, 0) for i in range(start, stop)])
+            unreadable = {start + i: str(error) for i, error in errors.items()}
+        else:
+            frames, unreadable = self._averages(start, stop)
         return Chunk(start, self.xp.asarray(frames), unreadable)
 
     def on_host(self) -> SourceFrames:
@@ -70,13 +67,24 @@ class SourceFrames:
         path, page = self.source.origin(**self._position(frame, 0))
         return path.name, page
 
-    def _frame(self, frame: int) -> np.ndarray:
-        if self.averaged == 1:
-            return self.source.plane(**self._position(frame, 0))
-        total = np.zeros(self.shape)
-        for other in range(self.averaged):
-            total += self.source.plane(**self._position(frame, other))
-        return total / self.averaged
+    def _planes(self, positions: list[dict[str, int]]) -> tuple[np.ndarray, dict[int, InputError]]:
+        if isinstance(self.source, HeldSource):
+            return self.source.planes(positions)
+        planes = np.empty((len(positions), *self.shape), self.dtype)
+        return planes, self.source.read_into(positions, planes)
+
+    def _averages(self, start: int, stop: int) -> tuple[np.ndarray, dict[int, str]]:
+        """Means over the other axis, float64."""
+        frames = np.zeros((stop - start, *self.shape))
+        unreadable: dict[int, str] = {}
+        for i in range(start, stop):
+            planes, errors = self._planes([self._position(i, other) for other in range(self.averaged)])
+            if errors:
+                unreadable[i] = str(next(iter(errors.values())))
+                continue
+            for plane in planes:
+                frames[i - start] += plane
+        return frames / self.averaged, unreadable
 
     def _position(self, frame: int, other: int) -> dict[str, int]:
         along, across = ("t", "z") if self.axis == "T" else ("z", "t")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from xcorr_app.batch.align.options import INTERPOLATIONS, AlignOptions
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.io import StackWriter
+from xcorr_app.io import StackMetadata, StackWriter
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.chunks import over_planes
 from xcorr_app.registration.apply import common_area, shift_frames
@@ -44,6 +44,7 @@ def move_stack(
     unreadable: Collection[int],
     projections: Projections,
     progress: Progress | None,
+    new_writer: Callable[[Path, StackMetadata], StackWriter] = StackWriter,
 ) -> Moved:
     """Move all planes of all channels by (count, 2) pixels and write them to `target`, if any.
 
@@ -75,7 +76,7 @@ def move_stack(
         writer: Any = nullcontext()
     else:
         rows, columns = area or (slice(0, frames.shape[0]), slice(0, frames.shape[1]))
-        writer = StackWriter(target, metadata.with_plane_shape(rows.stop - rows.start, columns.stop - columns.start))
+        writer = new_writer(target, metadata.with_plane_shape(rows.stop - rows.start, columns.stop - columns.start))
     with writer as stream:
         pixels = frames.shape[0] * frames.shape[1]
         results = over_planes(frames.xp, len(planes), pixels, job, ("move", "moved"), progress, notes)

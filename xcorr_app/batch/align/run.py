@@ -18,9 +18,9 @@ from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.io import SeriesSpec, atomic_write_text, discover, scan_file
 from xcorr_app.pipeline.environment import own_version, processor
 from xcorr_app.pipeline.output import REPORT, check_output
+from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.registration import quality
-from xcorr_app.registration.passes import Progress
 from xcorr_app.report.html import render_report
 from xcorr_app.report.records import RunReport, StackReport
 from xcorr_app.report.summary import summarise
@@ -51,7 +51,12 @@ def plan_align(
 
 
 def run_align(
-    plan: Plan[AlignOptions], *, resume: bool = False, stop_at_defects: bool = False, watcher: Watcher | None = None
+    plan: Plan[AlignOptions],
+    *,
+    resume: bool = False,
+    stop_at_defects: bool = False,
+    watcher: Watcher | None = None,
+    resources: Resources | None = None,
 ) -> AlignResult:
     """Align every series of a plan whose output folder is ready, and write results, report and record."""
     path = plan.out / REPORT
@@ -63,7 +68,13 @@ def run_align(
         atomic_write_text(path, render_report(reports[0]))
 
     run = run_stacks(
-        plan, _Align(plan), resume=resume, stop_at_defects=stop_at_defects, watcher=watcher, report=write_report
+        plan,
+        _Align(plan),
+        resume=resume,
+        stop_at_defects=stop_at_defects,
+        watcher=watcher,
+        report=write_report,
+        resources=resources,
     )
     return AlignResult(run, reports[0], path)
 
@@ -95,10 +106,10 @@ class _Align:
             frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, xp)
             return decide_align(frames, options)
 
-    def process(self, spec: SeriesSpec, progress: Progress | None) -> Finished[StackReport]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[StackReport]:
         plan = self._plan
-        report, outputs, facts = align_stack(spec, plan.options, plan.device, plan.out / spec.name, progress)
-        return Finished(facts, outputs, report, keep(report, plan.out))
+        report, outputs, facts = align_stack(spec, plan.options, plan.device, plan.out / spec.name, resources)
+        return Finished(facts, outputs, report, lambda: keep(report, plan.out))
 
     def restored(self, name: str, record: dict[str, Any]) -> StackReport | None:
         return restore(name, record, self._plan.out)

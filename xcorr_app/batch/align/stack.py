@@ -16,9 +16,8 @@ from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, atomic_write_text, make_folder, scan_file
-from xcorr_app.pipeline.run import Stopwatch
+from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.estimate import estimate_from
-from xcorr_app.registration.passes import Progress
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.report.records import FrameRow, StackReport
 from xcorr_app.report.summary import count
@@ -32,15 +31,15 @@ _BECAME = {
 
 
 def align_stack(
-    spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, progress: Progress | None
+    spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
 ) -> tuple[StackReport, list[Path], dict[str, Any]]:
-    """Align one series of frames into `folder`; returns its report, the files written, and facts for ``run.json``."""
-    watch = Stopwatch()
-    with spec.open() as source:
+    """Align one series of frames into `folder`; returns its report, the files begun, and facts for ``run.json``."""
+    progress = resources.progress
+    with resources.open(spec.open()) as source:
         axis = choose_axis(source, options.axis)
         frames = SourceFrames(source, axis, options.align_channel, device.xp)
         reference = reference_of(options, frames)
-        with watch.stage("measure"):
+        with resources.step("measure"):
             result = estimate_from(
                 frames, reference, options.settings, xp=device.xp, verify=options.verify, progress=progress
             )
@@ -54,8 +53,10 @@ def align_stack(
         atomic_write_text(outputs[0], table)
         target = folder / f"{spec.name}_aligned.tif" if options.apply else None
         projections = Projections(frames.count, frames.shape, [row.frame for row in rows if row.flags])
-        with watch.stage("move"):
-            moved = move_stack(frames, moves, options, target, result.unreadable, projections, progress)
+        with resources.step("move"):
+            moved = move_stack(
+                frames, moves, options, target, result.unreadable, projections, progress, resources.writer
+            )
         if target is not None:
             outputs.append(target)
         notes = [*_notes(frames, result, options), *moved.notes, *_notes_on_moving(rows, options, moved)]
@@ -73,7 +74,6 @@ def align_stack(
             failure=None,
         )
     facts = {
-        "seconds": watch.seconds,
         "frames": frames.count,
         "engine": result.engine,
         "reference": report.reference,

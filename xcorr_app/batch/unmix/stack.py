@@ -117,6 +117,13 @@ def plan_stack(spec: SeriesSpec, out: Path, mixing: Mixing, device: Device, opti
 
 
 def run_unmix(plan: UnmixPlan, progress: Progress | None = None) -> UnmixResult:
+    """Read, mix and write a plan's channels, and the record of how."""
+    result = mix(plan, StackWriter(plan.out, plan.metadata), progress)
+    write_record(plan, result)
+    return result
+
+
+def mix(plan: UnmixPlan, new: StackWriter, progress: Progress | None = None) -> UnmixResult:
     """Read, mix and write a plan's channels, all those of one place at a time.
 
     Where the device's memory does not suffice for a place, the CPU mixes it and those after it.
@@ -130,16 +137,19 @@ def run_unmix(plan: UnmixPlan, progress: Progress | None = None) -> UnmixResult:
         f"{plan.stack.path}: its {plan.stack.channels} channels of {plan.metadata.shape[-2:]} pixels need more "
         "memory than there is; cut the image into parts, or use a machine with more"
     )
-    with memory_as_limit(too_large), StackWriter(plan.out, plan.metadata) as writer:
+    with memory_as_limit(too_large), new as writer:
         for done, place in enumerate(np.ndindex(*sizes), 1):
             planes, beyond = mixer.mix(plan.stack.read(dict(zip(axes, place, strict=True))))
             for plane in planes:
                 writer.write(plane)
             clipped += beyond
             tell("unmix", done, total)
-    result = UnmixResult(math.prod(plan.metadata.shape), clipped, mixer.notes)
+    return UnmixResult(math.prod(plan.metadata.shape), clipped, mixer.notes)
+
+
+def write_record(plan: UnmixPlan, result: UnmixResult) -> None:
+    """Write the file that says how the result was made."""
     atomic_write_text(plan.record, json.dumps(_facts(plan, result), indent=1) + "\n")
-    return result
 
 
 class _Mixer:

@@ -1,0 +1,84 @@
+"""What a run lends to its stacks: memory to keep frames in, threads that read ahead, files completed later, a clock."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, StackWriter
+from xcorr_app.pipeline.stages import Stages
+from xcorr_app.registration.passes import Progress, worker_count
+
+_LARGEST_DEFAULT = 1 << 30
+_SHARE_OF_MEMORY = 8
+_MOST_READERS = 8
+
+
+def default_memory() -> int:
+    """Bytes that stacks are kept in where nothing else is said: an eighth of the machine's memory, at most 1 GiB."""
+    try:
+        installed = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (ValueError, OSError):
+        return _LARGEST_DEFAULT // 4
+    return min(_LARGEST_DEFAULT, installed // _SHARE_OF_MEMORY)
+
+
+@dataclass(frozen=True)
+class Resources:
+    """Of a whole run."""
+
+    memory: MemoryBudget = field(default_factory=lambda: MemoryBudget(default_memory()))
+    """In which stacks are kept that fit, so that each of their frames is read once."""
+    compression: str | None = None
+    """Of TIFF files that are written."""
+    stages: Stages = field(default_factory=Stages)
+
+
+class StackResources:
+    """Of one stack."""
+
+    def __init__(self, run: Resources, checksums: Checksums, progress: Progress | None = None) -> None:
+        self.progress, self.checksums, self.stages = progress, checksums, run.stages
+        self.seconds: dict[str, float] = {}
+        """Of the steps of this stack."""
+        self._run = run
+        self._writers: list[StackWriter] = []
+
+    def open(self, source: Source) -> HeldSource:
+        """The stack, opened, with checksums taken as it is read; where memory allows, threads begin to read it."""
+        held = HeldSource(source, self._run.memory, self.checksums, self.stages.meter)
+        held.read_ahead(max(1, min(_MOST_READERS, worker_count() // 2)))
+        return held
+
+    def writer(self, path: Path, metadata: StackMetadata) -> StackWriter:
+        """Return a writer whose file is completed together with the stack."""
+        return StackWriter(
+            path,
+            metadata,
+            compression=self._run.compression,
+            later=self._writers.append,
+            meter=self.stages.meter,
+        )
+
+    @contextmanager
+    def step(self, name: str) -> Iterator[None]:
+        """Time a step of the stack."""
+        begin = time.perf_counter()
+        with self.stages.step(name):
+            yield
+        self.seconds[name] = round(time.perf_counter() - begin, 3)
+
+    def complete(self) -> None:
+        """Bring the files begun to the disk and give them their names."""
+        while self._writers:
+            self._writers[0].complete()
+            self._writers.pop(0)
+
+    def abandon(self) -> None:
+        """Leave nothing of the files begun."""
+        while self._writers:
+            self._writers.pop(0).abandon()
