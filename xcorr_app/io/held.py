@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from xcorr_app.io.meter import Meter, timed
+from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import Source, plane_number, plane_positions
 
 if TYPE_CHECKING:
@@ -86,21 +87,11 @@ class HeldSource:
         plane: np.ndarray = planes[0]
         return plane
 
-    def read_into(
-        self, positions: Sequence[dict[str, int]], out: np.ndarray, checksums: Checksums | None = None
-    ) -> dict[int, InputError]:
-        """Read planes; see `Source.read_into`."""
-        if self._planes is None:
-            return self._read(positions, out, checksums or self._checksums)
-        planes, errors = self.planes(positions)
-        out[:] = planes
-        return errors
-
     def planes(self, positions: Sequence[dict[str, int]]) -> tuple[np.ndarray, dict[int, InputError]]:
         """Planes at positions, (n, Y, X), not to be changed, and the errors of those that could not be read (zeros)."""
         if self._planes is None:
             out = np.empty((len(positions), *self.metadata.shape[-2:]), self.metadata.dtype)
-            return out, self._read(positions, out, self._checksums)
+            return out, self._read(positions, out)
         numbers = [plane_number(self.metadata, **position) for position in positions]
         self._provide(numbers)
         errors = {i: self._errors[number] for i, number in enumerate(numbers) if number in self._errors}
@@ -149,11 +140,9 @@ class HeldSource:
     ) -> None:
         self.close()
 
-    def _read(
-        self, positions: Sequence[dict[str, int]], out: np.ndarray, checksums: Checksums | None
-    ) -> dict[int, InputError]:
+    def _read(self, positions: Sequence[dict[str, int]], out: np.ndarray) -> dict[int, InputError]:
         with timed(self._meter, "read", out.nbytes):
-            return self.source.read_into(positions, out, checksums)
+            return read_planes(self.source, positions, out, self._checksums)
 
     def _provide(self, numbers: list[int], *, wait: bool = True) -> None:
         """Have these planes in memory: read those that nobody reads, then wait for the others."""
@@ -181,10 +170,10 @@ class HeldSource:
         assert planes is not None  # noqa: S101 - for the type checker
         positions = [self._positions[number] for number in numbers]
         if numbers[-1] - numbers[0] == len(numbers) - 1:
-            errors = self._read(positions, planes[numbers[0] : numbers[-1] + 1], self._checksums)
+            errors = self._read(positions, planes[numbers[0] : numbers[-1] + 1])
         else:
             # They lie apart in memory.
             out = np.empty((len(numbers), *planes.shape[1:]), planes.dtype)
-            errors = self._read(positions, out, self._checksums)
+            errors = self._read(positions, out)
             planes[numbers] = out
         self._errors.update({numbers[i]: error for i, error in errors.items()})

@@ -18,10 +18,8 @@ from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.source import StackMetadata, make_metadata
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
 
-    from xcorr_app.io.checksum import FileChecksum
     from xcorr_app.io.limits import Limits
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
@@ -49,19 +47,12 @@ class PngImage:
             raise IndexError(f"{self.path}: has one plane, not t={t}, z={z}, c={c}")
         return 0
 
-    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
-        """Read the image as often as it is asked for; `checksum` is told of the file's bytes."""
-        for i, page in enumerate(pages):
-            out[i] = self.read(page, checksum)
-
-    def read(self, page: int, checksum: FileChecksum | None = None) -> np.ndarray:
+    def read(self, page: int) -> np.ndarray:
         """Read the image, (Y, X) or (3, Y, X) in native byte order."""
         with opened(self.path) as descriptor:
             if page != 0 or stamp(descriptor) != self.stamp:
                 raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
             content = os.pread(descriptor, self.stamp[0], 0)
-            if checksum is not None:
-                checksum.add(descriptor, self.stamp, 0, [memoryview(content)])
         try:
             plane = imagecodecs.png_decode(content)
         except Exception as error:  # the codec has exceptions of its own

@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from xcorr_app.errors import XcorrError
-    from xcorr_app.io.checksum import Checksums, FileChecksum
 
 
 class UnusableFile:
@@ -34,10 +33,6 @@ class UnusableFile:
     def read(self, _page: int) -> np.ndarray:
         """Raise what is wrong with the file."""
         raise type(self.error)(str(self.error))
-
-    def read_into(self, _pages: Sequence[int], _out: np.ndarray, _checksum: FileChecksum | None = None) -> None:
-        """Raise what is wrong with the file."""
-        self.read(0)
 
 
 class _Source:
@@ -57,55 +52,6 @@ class _Source:
     ) -> None:
         self.close()
 
-    def _locate(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
-        """File and page of a plane."""
-        raise NotImplementedError
-
-    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
-        """Read one plane; see `Source.plane`."""
-        file, page = self._locate(t, z, c)
-        return file.read(page)
-
-    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
-        """File and page of a plane."""
-        file, page = self._locate(t, z, c)
-        return file.path, page
-
-    def read_into(
-        self, positions: Sequence[dict[str, int]], out: np.ndarray, checksums: Checksums | None = None
-    ) -> dict[int, InputError]:
-        """Read planes; see `Source.read_into`."""
-        places = [self._locate(**position) for position in positions]
-        errors: dict[int, InputError] = {}
-        start = 0
-        while start < len(places):
-            file, stop = places[start][0], start + 1
-            while stop < len(places) and places[stop][0] is file:
-                stop += 1
-            self._read_of_one(file, [page for _, page in places[start:stop]], out, start, errors, checksums)
-            start = stop
-        return errors
-
-    @staticmethod
-    def _read_of_one(
-        file: ImageFile | UnusableFile,
-        pages: list[int],
-        out: np.ndarray,
-        start: int,
-        errors: dict[int, InputError],
-        checksums: Checksums | None,
-    ) -> None:
-        """Read pages of one file together; where that fails, one by one, so that only damaged ones are lost."""
-        checksum = None if checksums is None else checksums.of(file.path)
-        try:
-            file.read_into(pages, out[start : start + len(pages)], checksum)
-        except InputError as error:
-            if len(pages) == 1:
-                out[start], errors[start] = 0, error
-                return
-            for i, page in enumerate(pages, start):
-                _Source._read_of_one(file, [page], out, i, errors, checksums)
-
     def _check(self, t: int, z: int, c: int) -> None:
         for axis, index in (("T", t), ("Z", z), ("C", c)):
             if not 0 <= index < self.sizes[axis]:
@@ -122,9 +68,18 @@ class StackSource(_Source):
     def __enter__(self) -> Self:
         return self
 
-    def _locate(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
+    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
+        """Read one plane; see `Source.plane`."""
+        return self._file.read(self.origin(t, z, c)[1])
+
+    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
+        """File and page of a plane."""
         self._check(t, z, c)
-        return self._file, self._file.page_at(t, z, c)
+        return self._file.path, self._file.page_at(t, z, c)
+
+    def page_of(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
+        """File of a plane, to read several of it together, and page."""
+        return self._file, self.origin(t, z, c)[1]
 
 
 class FramesSource(_Source):
@@ -163,6 +118,20 @@ class FramesSource(_Source):
 
     def __enter__(self) -> Self:
         return self
+
+    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
+        """Read one plane; see `Source.plane`."""
+        file, page = self._locate(t, z, c)
+        return file.read(page)
+
+    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
+        """File and page of a plane."""
+        file, page = self._locate(t, z, c)
+        return file.path, page
+
+    def page_of(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
+        """File of a plane, to read several of it together, and page."""
+        return self._locate(t, z, c)
 
     def _locate(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
         self._check(t, z, c)

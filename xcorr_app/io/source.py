@@ -11,12 +11,8 @@ import numpy as np
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
-
-    from xcorr_app.errors import InputError
-    from xcorr_app.io.checksum import Checksums, FileChecksum
 
 Kind = Literal["ome", "imagej", "tiff", "png"]
 
@@ -180,16 +176,7 @@ class Source(Protocol):
         """Size of each of T, Z, C, Y, X."""
 
     def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
-        """Read one plane, (Y, X) in native byte order."""
-
-    def read_into(
-        self, positions: Sequence[dict[str, int]], out: np.ndarray, checksums: Checksums | None = None
-    ) -> dict[int, InputError]:
-        """Read planes at positions (t, z, c) into `out`, one entry each; those that cannot be read become zeros.
-
-        Returns their errors by number in `positions`; `checksums` are told of the bytes that are read.
-        """
-        ...
+        """Read one plane, (Y, X) in native byte order, the caller's to change."""
 
     def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
         """File and page (counted from 0 within the file) that hold a plane."""
@@ -228,6 +215,3 @@ class ImageFile(Protocol):
 
     def read(self, page: int) -> np.ndarray:
         """Read one page, (Y, X) or (samples, Y, X) in native byte order."""
-
-    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
-        """Read pages into `out`, which has one entry each; `checksum` is told of the bytes that are read."""

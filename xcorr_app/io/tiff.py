@@ -25,6 +25,8 @@ if TYPE_CHECKING:
     from xcorr_app.io.checksum import FileChecksum
     from xcorr_app.io.source import StackMetadata
 
+__all__ = ["TiffImage", "opened", "stamp"]
+
 # Compression tags of JPEG and JPEG 2000, whose streams end with the same mark.
 _JPEG = (6, 7, 34892, 33003, 33004, 33005, 34712)
 _JPEG_END = b"\xff\xd9"

@@ -9,6 +9,7 @@ import numpy as np
 
 from xcorr_app.errors import InputError
 from xcorr_app.io import HeldSource, Source
+from xcorr_app.io.reading import read_planes
 from xcorr_app.registration.frames import Chunk
 
 
@@ -71,7 +72,7 @@ class SourceFrames:
         if isinstance(self.source, HeldSource):
             return self.source.planes(positions)
         planes = np.empty((len(positions), *self.shape), self.dtype)
-        return planes, self.source.read_into(positions, planes)
+        return planes, read_planes(self.source, positions, planes)
 
     def _averages(self, start: int, stop: int) -> tuple[np.ndarray, dict[int, str]]:
         """Means over the other axis, float64."""
