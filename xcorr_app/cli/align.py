@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +14,7 @@ from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failu
 
 if TYPE_CHECKING:
     from xcorr_app.batch.align.options import AlignOptions
+    from xcorr_app.report.drawer import Drawer
 
 
 @click.command("align")
@@ -116,6 +118,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="What lies beyond the edge: zero, the edge pixel, or cropped away.",
 )
+@click.option(
+    "--report",
+    type=click.Choice(choices.REPORTS),
+    default="full",
+    show_default=True,
+    help="The page that shows the run: full, quick (no pictures), or none.",
+)
+@options.running
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
 @options.resume
@@ -140,11 +150,19 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align FOLDER -o out --no-apply --verify none
     """
     options.check_modes(given)
+    from xcorr_app.report.drawer import start_drawer
+
+    writes = not (given["dry_run"] or given["explain"])
+    with start_drawer() if writes and given["report"] == "full" else nullcontext() as drawer:
+        _run(ctx, inputs, given, drawer)
+
+
+def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], drawer: Drawer | None) -> None:
     from xcorr_app.batch.align.run import explain_align, plan_align, run_align
     from xcorr_app.cli.align_table import print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, print_decision, print_found
+    from xcorr_app.cli.tables import console_for, print_decision, print_found, print_timings
     from xcorr_app.pipeline.output import prepare_output
 
     console = console_for(sys.stdout)
@@ -163,12 +181,22 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)
+        resources = options.read_resources(given)
         with display_for(console, quiet=given["quiet"]) as display:
-            result = run_align(plan, resume=given["resume"], stop_at_defects=given["debug"], watcher=display.watch)
+            result = run_align(
+                plan,
+                resume=given["resume"],
+                stop_at_defects=given["debug"],
+                watcher=display.watch,
+                resources=resources,
+                drawer=drawer,
+            )
         if given["verbose"]:
             for stack in result.report.stacks:
                 print_frames(console, stack)
         print_results(console, result)
+        if given["timings"]:
+            print_timings(console, result.run.stages)
     ctx.exit(SOMETHING_FAILED if result.run.failed else 0)
 
 
@@ -195,7 +223,7 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         tolerance=given["tolerance"],
         max_sigma=given["max_sigma"],
     )
-    same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis")
+    same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis", "report")
     return AlignOptions(
         settings=settings,
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],

@@ -11,6 +11,8 @@ REFERENCES = ("first", "last", "mean", "median", "previous", "template")
 WEIGHTINGS = ("auto", "none")
 INTERPOLATIONS = ("nearest", "linear", "cubic", "fourier")
 BORDERS = ("constant", "nearest", "crop")
+REPORTS = ("none", "quick", "full")
+COMPRESSIONS = ("zlib", "zstd", "lzw")
 DOUBTFUL = ("interpolate", "apply", "leave")
 FORMS = ("one-to-one", "one-to-many", "n-to-mn", "n-to-m")
 

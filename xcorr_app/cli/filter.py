@@ -57,6 +57,7 @@ if TYPE_CHECKING:
     "the CPU.",
 )
 @options.device
+@options.running
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
 @options.resume
@@ -87,7 +88,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     from xcorr_app.cli.filter_table import print_filtered
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, print_decision, print_found
+    from xcorr_app.cli.tables import console_for, print_decision, print_found, print_timings
     from xcorr_app.pipeline.output import prepare_output
 
     console = console_for(sys.stdout)
@@ -103,9 +104,12 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)
+        how: Any = {"resume": given["resume"], "stop_at_defects": given["debug"]}
         with display_for(console, quiet=given["quiet"]) as display:
-            result = run_filter(plan, resume=given["resume"], stop_at_defects=given["debug"], watcher=display.watch)
+            result = run_filter(plan, **how, watcher=display.watch, resources=options.read_resources(given))
         print_filtered(console, result, every=given["verbose"])
+        if given["timings"]:
+            print_timings(console, result.stages)
     ctx.exit(SOMETHING_FAILED if result.failed else 0)
 
 

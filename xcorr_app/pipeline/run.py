@@ -182,6 +182,7 @@ def run_stacks(
         "inputs": [str(path) for path in plan.inputs],
         **files,
         "checksum": "xxh3-128",
+        "compression": resources.compression,
         "layout": plan.discovery.layout,
         "started": started.isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
@@ -234,7 +235,7 @@ class _Loop(Generic[ResultT]):
     ) -> None:
         self._work, self._state, self._resources = work, state, resources
         self._resume, self._stop_at_defects = resume, stop_at_defects
-        self._decisive = {"program": work.program} | plan.options.parameters()
+        self._decisive = {"program": work.program, "compression": resources.compression} | plan.options.parameters()
         self._besides = {path: checksum for of_name in files.values() for path, checksum in of_name.items()}
         self._ran_on = found | {"device": plan.device.description}
 

@@ -119,6 +119,8 @@ class StackReport:
     tolerance: float
     notes: tuple[str, ...]
     failure: str | None
+    is_quick: bool = False
+    """Only a drawing of its shifts is wanted, which takes no time."""
 
     @property
     def replaced(self) -> frozenset[int]:

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.no_pictures import NoPictures
 from xcorr_app.batch.align.options import INTERPOLATIONS, AlignOptions
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.errors import InputError
@@ -42,7 +43,7 @@ def move_stack(
     options: AlignOptions,
     target: Path | None,
     unreadable: Collection[int],
-    projections: Projections,
+    projections: Projections | NoPictures,
     progress: Progress | None,
     new_writer: Callable[[Path, StackMetadata], StackWriter] = StackWriter,
 ) -> Moved:

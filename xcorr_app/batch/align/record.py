@@ -27,6 +27,7 @@ def keep(report: StackReport, out: Path) -> dict[str, Any]:
             "tolerance": report.tolerance,
             "notes": report.notes,
             "pictures": report.pictures is not None,
+            "is_quick": report.is_quick,
         }
     }
 
@@ -47,6 +48,7 @@ def restore(name: str, record: dict[str, Any], out: Path) -> StackReport | None:
             tolerance=known["tolerance"],
             notes=tuple(known["notes"]),
             failure=None,
+            is_quick=known["is_quick"],
         )
     except (OSError, ValueError, KeyError, TypeError, DamagedFileError):
         return None

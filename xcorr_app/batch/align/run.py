@@ -21,6 +21,7 @@ from xcorr_app.pipeline.output import REPORT, check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.registration import quality
+from xcorr_app.report.drawer import Drawer
 from xcorr_app.report.html import render_report
 from xcorr_app.report.records import RunReport, StackReport
 from xcorr_app.report.summary import summarise
@@ -34,7 +35,8 @@ class AlignResult:
 
     run: Run[StackReport]
     report: RunReport
-    report_path: Path
+    report_path: Path | None
+    """None where no report was asked for."""
 
 
 def plan_align(
@@ -57,15 +59,28 @@ def run_align(
     stop_at_defects: bool = False,
     watcher: Watcher | None = None,
     resources: Resources | None = None,
+    drawer: Drawer | None = None,
 ) -> AlignResult:
-    """Align every series of a plan whose output folder is ready, and write results, report and record."""
-    path = plan.out / REPORT
+    """Align every series of a plan whose output folder is ready, and write results, report and record.
+
+    A `drawer` draws what the report shows of a stack as soon as it is known.
+    """
+    path = None if plan.options.report == "none" else plan.out / REPORT
     reports: list[RunReport] = []
 
     def write_report(outcomes: Sequence[Outcome[StackReport]], versions: dict[str, str]) -> None:
         stacks = tuple(_shown(outcome, plan.options) for outcome in outcomes)
         reports.append(RunReport(_title(plan), _facts(plan, _engines(plan, outcomes), versions), stacks))
-        atomic_write_text(path, render_report(reports[0]))
+        if path is None:
+            # That of an earlier run would show something else.
+            (plan.out / REPORT).unlink(missing_ok=True)
+        else:
+            page = render_report(reports[0]) if drawer is None else render_report(reports[0], drawer.views())
+            atomic_write_text(path, page)
+
+    def draw(number: int, outcome: Outcome[StackReport]) -> None:
+        if drawer is not None:
+            drawer.submit(number, _shown(outcome, plan.options))
 
     run = run_stacks(
         plan,
@@ -75,6 +90,7 @@ def run_align(
         watcher=watcher,
         report=write_report,
         resources=resources,
+        finished=draw,
     )
     return AlignResult(run, reports[0], path)
 

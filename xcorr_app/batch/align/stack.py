@@ -10,6 +10,7 @@ import numpy as np
 
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.moving import Moved, move_stack
+from xcorr_app.batch.align.no_pictures import NoPictures
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.errors import InputError
@@ -52,11 +53,18 @@ def align_stack(
         outputs = [folder / "shifts.csv"]
         atomic_write_text(outputs[0], table)
         target = folder / f"{spec.name}_aligned.tif" if options.apply else None
-        projections = Projections(frames.count, frames.shape, [row.frame for row in rows if row.flags])
-        with resources.step("move"):
-            moved = move_stack(
-                frames, moves, options, target, result.unreadable, projections, progress, resources.writer
-            )
+        full = options.report == "full"
+        projections = (
+            NoPictures()
+            if not full
+            else Projections(frames.count, frames.shape, [row.frame for row in rows if row.flags])
+        )
+        moved = Moved(0, None)
+        if full or target is not None:
+            with resources.step("move"):
+                moved = move_stack(
+                    frames, moves, options, target, result.unreadable, projections, progress, resources.writer
+                )
         if target is not None:
             outputs.append(target)
         notes = [*_notes(frames, result, options), *moved.notes, *_notes_on_moving(rows, options, moved)]
@@ -72,6 +80,7 @@ def align_stack(
             tolerance=options.settings.tolerance,
             notes=tuple(notes),
             failure=None,
+            is_quick=options.report == "quick",
         )
     facts = {
         "frames": frames.count,

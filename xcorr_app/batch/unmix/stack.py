@@ -25,6 +25,7 @@ from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import memory_as_limit
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.output_file import check_output_file
+from xcorr_app.pipeline.resources import Resources
 from xcorr_app.registration.passes import Progress
 
 NOTE = "The device's memory did not suffice for the channels of one image: the CPU mixed them, and those after it."
@@ -116,9 +117,12 @@ def plan_stack(spec: SeriesSpec, out: Path, mixing: Mixing, device: Device, opti
     return UnmixPlan(stack, *mixing, metadata, out, device, options)
 
 
-def run_unmix(plan: UnmixPlan, progress: Progress | None = None) -> UnmixResult:
+def run_unmix(plan: UnmixPlan, progress: Progress | None = None, resources: Resources | None = None) -> UnmixResult:
     """Read, mix and write a plan's channels, and the record of how."""
-    result = mix(plan, StackWriter(plan.out, plan.metadata), progress)
+    lent = resources or Resources()
+    with lent.stages.step("unmix"):
+        writer = StackWriter(plan.out, plan.metadata, compression=lent.compression, meter=lent.stages.meter)
+        result = mix(plan, writer, progress)
     write_record(plan, result)
     return result
 
