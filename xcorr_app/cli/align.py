@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -161,7 +162,7 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
     from xcorr_app.batch.align.run import explain_align, plan_align, run_align
     from xcorr_app.cli.align_table import print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
-    from xcorr_app.cli.progress import display_for
+    from xcorr_app.cli.progress import count_of, display_for
     from xcorr_app.cli.tables import console_for, print_decision, print_found, print_timings
     from xcorr_app.pipeline.output import prepare_output
 
@@ -182,7 +183,11 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)
         resources = options.read_resources(given)
-        with display_for(console, quiet=given["quiet"]) as display:
+        halves = given["apply"] or given["report"] == "full"
+        count = (
+            None if given["quiet"] else count_of(plan.discovery, partial(_frames, axis=given["axis"]), halves=halves)
+        )
+        with display_for(console, quiet=given["quiet"], count=count) as display:
             result = run_align(
                 plan,
                 resume=given["resume"],
@@ -198,6 +203,11 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
         if given["timings"]:
             print_timings(console, result.run.stages)
     ctx.exit(SOMETHING_FAILED if result.run.failed else 0)
+
+
+def _frames(sizes: dict[str, int], axis: str | None) -> int:
+    """How many frames a stack has, of which the sizes are known."""
+    return sizes[axis] if axis else sizes["Z"] if sizes["T"] == 1 else sizes["T"]
 
 
 def _options(given: dict[str, Any]) -> AlignOptions:

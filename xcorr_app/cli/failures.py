@@ -10,7 +10,7 @@ import click
 
 from xcorr_app.errors import XcorrError
 
-SOMETHING_FAILED, WRONG_USAGE, INTERRUPTED = 1, 2, 130
+SOMETHING_FAILED, WRONG_USAGE = 1, 2
 
 
 @contextmanager
@@ -27,12 +27,6 @@ def one_line_failures(code: int, *, debug: bool) -> Iterator[None]:
             raise
         print(f"xcorr: {one_line(str(error))}", file=sys.stderr)
         click.get_current_context().exit(code)
-    except KeyboardInterrupt:
-        if debug:
-            raise
-        # 128 and the number of the signal, as shells have it.
-        print("xcorr: interrupted; nothing half-written was left", file=sys.stderr)
-        click.get_current_context().exit(INTERRUPTED)
 
 
 def one_line(text: str) -> str:

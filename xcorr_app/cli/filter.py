@@ -87,7 +87,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     from xcorr_app.batch.filter.run import explain_filter, plan_filter, run_filter
     from xcorr_app.cli.filter_table import print_filtered
     from xcorr_app.cli.memory import keep_freed_memory
-    from xcorr_app.cli.progress import display_for
+    from xcorr_app.cli.progress import count_of, display_for
     from xcorr_app.cli.tables import console_for, print_decision, print_found, print_timings
     from xcorr_app.pipeline.output import prepare_output
 
@@ -105,7 +105,8 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)
         how: Any = {"resume": given["resume"], "stop_at_defects": given["debug"]}
-        with display_for(console, quiet=given["quiet"]) as display:
+        count = None if given["quiet"] else count_of(plan.discovery, lambda sizes: sizes["T"] * sizes["Z"] * sizes["C"])
+        with display_for(console, quiet=given["quiet"], count=count) as display:
             result = run_filter(plan, **how, watcher=display.watch, resources=options.read_resources(given))
         print_filtered(console, result, every=given["verbose"])
         if given["timings"]:
