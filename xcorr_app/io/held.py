@@ -91,7 +91,7 @@ class HeldSource:
         """Planes at positions, (n, Y, X), not to be changed, and the errors of those that could not be read (zeros)."""
         if self._planes is None:
             out = np.empty((len(positions), *self.metadata.shape[-2:]), self.metadata.dtype)
-            return out, self._read(positions, out)
+            return out, self.fill(positions, out)
         numbers = [plane_number(self.metadata, **position) for position in positions]
         self._provide(numbers)
         errors = {i: self._errors[number] for i, number in enumerate(numbers) if number in self._errors}
@@ -100,6 +100,13 @@ class HeldSource:
         found = self._planes[first : last + 1] if together else self._planes[numbers]
         found.flags.writeable = False
         return found, errors
+
+    def fill(self, positions: Sequence[dict[str, int]], out: np.ndarray) -> dict[int, InputError]:
+        """Read planes into a buffer, one entry each; returns the errors of those that could not be read (zeros)."""
+        if self._planes is None:
+            return self._read(positions, out)
+        out[:], errors = self.planes(positions)
+        return errors
 
     def read_ahead(self, threads: int) -> None:
         """Begin to read the whole stack in the order of the file, if it is kept."""

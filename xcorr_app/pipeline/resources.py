@@ -8,9 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from xcorr_app.gpu.runtime.memory import free_bytes
+from xcorr_app.gpu.runtime.upload import Uploader
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, StackWriter
+from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
 from xcorr_app.pipeline.stages import Stages
+from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.passes import Progress, worker_count
 
 _LARGEST_DEFAULT = 1 << 30
@@ -38,6 +45,11 @@ class Resources:
     stages: Stages = field(default_factory=Stages)
 
 
+def _device_share() -> int:
+    """Bytes of the device's memory that frames of a stack may stay in."""
+    return free_bytes() // 4
+
+
 class StackResources:
     """Of one stack."""
 
@@ -45,6 +57,8 @@ class StackResources:
         self.progress, self.checksums, self.stages = progress, checksums, run.stages
         self.seconds: dict[str, float] = {}
         """Of the steps of this stack."""
+        self.notes: list[str] = []
+        """What a user should know of how it went."""
         self._run = run
         self._writers: list[StackWriter] = []
 
@@ -53,6 +67,21 @@ class StackResources:
         held = HeldSource(source, self._run.memory, self.checksums, self.stages.meter)
         held.read_ahead(max(1, min(_MOST_READERS, worker_count() // 2)))
         return held
+
+    @contextmanager
+    def on_device(self, frames: HostFrames, xp: Any) -> Iterator[Frames]:
+        """Frames for an array module: with CuPy, read and uploaded ahead; with NumPy, as they are."""
+        if xp is np:
+            yield frames
+            return
+        uploader = Uploader()
+        readers = max(1, min(_MOST_READERS, worker_count() // 2))
+        meter = self.stages.meter
+        with DeviceFrames(
+            frames, uploader, threads=readers, may_keep=_device_share, meter=meter, waited=self.stages.waited
+        ) as there:
+            yield there
+        self.notes += uploader.notes
 
     def writer(self, path: Path, metadata: StackMetadata) -> StackWriter:
         """Return a writer whose file is completed together with the stack."""

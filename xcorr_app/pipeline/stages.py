@@ -91,8 +91,12 @@ class Stages:
         try:
             yield
         finally:
-            with self._lock:
-                self._waited[stage] = self._waited.get(stage, 0.0) + time.perf_counter() - begin
+            self.waited(stage, time.perf_counter() - begin)
+
+    def waited(self, stage: str, seconds: float) -> None:
+        """Take in how long the run's own thread waited for a stage."""
+        with self._lock:
+            self._waited[stage] = self._waited.get(stage, 0.0) + seconds
 
     def times(self) -> list[StageTime]:
         """Every stage so far, in the order in which they first ended."""

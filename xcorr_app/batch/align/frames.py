@@ -46,6 +46,11 @@ class SourceFrames:
         return self.source.metadata.dtype
 
     @property
+    def read_dtype(self) -> np.dtype[Any]:
+        """Type of a pixel of what is read: means are float64."""
+        return self.dtype if self.averaged == 1 else np.dtype(np.float64)
+
+    @property
     def averaged(self) -> int:
         """How many planes are averaged into one measured frame."""
         return self.source.sizes["Z" if self.axis == "T" else "T"]
@@ -58,6 +63,16 @@ class SourceFrames:
         else:
             frames, unreadable = self._averages(start, stop)
         return Chunk(start, self.xp.asarray(frames), unreadable)
+
+    def fill(self, start: int, stop: int, out: np.ndarray) -> dict[int, str]:
+        """Read frames into a buffer; returns why some cannot be read, by frame number."""
+        if self.averaged > 1:
+            out[:], unreadable = self._averages(start, stop)
+            return unreadable
+        positions = [self._position(i, 0) for i in range(start, stop)]
+        source = self.source
+        errors = source.fill(positions, out) if isinstance(source, HeldSource) else read_planes(source, positions, out)
+        return {start + i: str(error) for i, error in errors.items()}
 
     def on_host(self) -> SourceFrames:
         """Return the same frames, handed out as NumPy arrays."""

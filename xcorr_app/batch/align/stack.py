@@ -40,9 +40,9 @@ def align_stack(
         axis = choose_axis(source, options.axis)
         frames = SourceFrames(source, axis, options.align_channel, device.xp)
         reference = reference_of(options, frames)
-        with resources.step("measure"):
+        with resources.step("measure"), resources.on_device(frames, device.xp) as measured:
             result = estimate_from(
-                frames, reference, options.settings, xp=device.xp, verify=options.verify, progress=progress
+                measured, reference, options.settings, xp=device.xp, verify=options.verify, progress=progress
             )
         # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
         # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
@@ -67,7 +67,12 @@ def align_stack(
                 )
         if target is not None:
             outputs.append(target)
-        notes = [*_notes(frames, result, options), *moved.notes, *_notes_on_moving(rows, options, moved)]
+        notes = [
+            *_notes(frames, result, options),
+            *resources.notes,
+            *moved.notes,
+            *_notes_on_moving(rows, options, moved),
+        ]
         report = StackReport(
             name=spec.name,
             description=_description(source, frames),
