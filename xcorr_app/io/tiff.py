@@ -17,6 +17,7 @@ import tifffile
 from xcorr_app.errors import DamagedFileError, FileError
 from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.reader_log import logged_as_damage
+from xcorr_app.io.segments import decode_page
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +91,7 @@ class TiffImage:
             for start, stop in self._runs(pages):
                 if self.data_offsets[pages[start]] >= 0:
                     self._read_plain(descriptor, pages[start:stop], out[start:stop], checksum)
-                else:
+                elif not self._decode_here(descriptor, pages[start], out[start]):
                     out[start] = self._decode(pages[start])
 
     def _runs(self, pages: Sequence[int]) -> list[tuple[int, int]]:
@@ -130,6 +131,11 @@ class TiffImage:
             checksum.add(descriptor, self.stamp, offsets[0], parts)
         if not self.metadata.dtype.newbyteorder(self.byteorder).isnative:
             out.byteswap(inplace=True)
+
+    def _decode_here(self, descriptor: int, page: int, out: np.ndarray) -> bool:
+        if self.samples > 1:
+            return False
+        return decode_page(descriptor, self.path, int(self.directory_offsets[page]), self.metadata, out)
 
     def _decode(self, page: int) -> np.ndarray:
         with logged_as_damage(self.path):

@@ -50,6 +50,7 @@ class DirectoryReader:
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor = descriptor
         self.path = path
+        self._block, self._block_start = b"", 0
         self.size = os.fstat(descriptor).st_size
         head = os.pread(descriptor, 16, 0)
         if not head:
@@ -82,6 +83,10 @@ class DirectoryReader:
             offset, index = following, index + 1
         if index == 0:
             raise DamagedFileError(f"{self.path}: holds no image (the header points to no page)")
+
+    def directory_at(self, offset: int) -> Directory:
+        """Read one directory by itself."""
+        return Directory(0, offset, self._directory(offset, 0)[0])
 
     def numbers(self, directory: Directory, code: int) -> tuple[int, ...] | None:
         """Return the values of an integer (or rational: two numbers a value) tag, or None where it is absent."""
@@ -119,6 +124,7 @@ class DirectoryReader:
             raise DamagedFileError(f"{self.path}: page {index} has a directory without tags")
         if len(block) < end + link_size:
             block = self._bytes(offset, end + link_size)
+        self._block, self._block_start = block, offset
         tags: dict[int, TagValue] = {}
         place = offset + count_size + entry_size - link_size
         for code, kind, count, inline in self._entry.iter_unpack(block[count_size:end]):
@@ -141,6 +147,10 @@ class DirectoryReader:
         )
 
     def _bytes(self, offset: int, size: int) -> bytes:
+        # Small values lie within their directory, or right behind it.
+        begin = offset - self._block_start
+        if begin >= 0 and begin + size <= len(self._block):
+            return self._block[begin : begin + size]
         raw = os.pread(self._descriptor, size, offset)
         if len(raw) != size:
             raise DamagedFileError(f"{self.path}: {size} bytes expected at byte {offset}, {len(raw)} found")
