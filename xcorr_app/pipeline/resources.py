@@ -14,7 +14,7 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.memory import free_bytes
 from xcorr_app.gpu.runtime.upload import Uploader
-from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, StackWriter
+from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, StackWriter, atomic_write_text
 from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.registration.frames import Frames
@@ -61,6 +61,7 @@ class StackResources:
         """What a user should know of how it went."""
         self._run = run
         self._writers: list[StackWriter] = []
+        self._texts: list[tuple[Path, str]] = []
 
     def open(self, source: Source) -> HeldSource:
         """The stack, opened, with checksums taken as it is read; where memory allows, threads begin to read it."""
@@ -101,8 +102,18 @@ class StackResources:
             yield
         self.seconds[name] = round(time.perf_counter() - begin, 3)
 
+    def write_text(self, path: Path, text: str) -> None:
+        """Write a file together with the others of the stack; where the stack fails, at least that."""
+        self._texts.append((path, text))
+
+    def complete_texts(self) -> None:
+        """Write them now."""
+        while self._texts:
+            atomic_write_text(*self._texts.pop(0))
+
     def complete(self) -> None:
         """Bring the files begun to the disk and give them their names."""
+        self.complete_texts()
         while self._writers:
             self._writers[0].complete()
             self._writers.pop(0)

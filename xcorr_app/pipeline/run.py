@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from xcorr_app.decision import Decision
-from xcorr_app.errors import XcorrError
+from xcorr_app.errors import OutputError, XcorrError
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Checksums, Discovery, SeriesSpec, atomic_write_text
 from xcorr_app.pipeline.environment import processor, versions
@@ -262,6 +263,8 @@ class _Loop(Generic[ResultT]):
 
         def failed(error: Exception) -> _Known[ResultT]:
             begun.abandon()
+            with suppress(OutputError):
+                begun.complete_texts()
             if self._stop_at_defects and not isinstance(error, XcorrError | MemoryError):
                 raise error
             reason = reason_of(error, self._work.less_memory)

@@ -16,7 +16,7 @@ from xcorr_app.batch.align.projections import Projections
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import SeriesSpec, Source, atomic_write_text, make_folder, scan_file
+from xcorr_app.io import SeriesSpec, Source, make_folder, scan_file
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.results import ShiftResult
@@ -51,7 +51,7 @@ def align_stack(
         moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
         make_folder(folder)
         outputs = [folder / "shifts.csv"]
-        atomic_write_text(outputs[0], table)
+        resources.write_text(outputs[0], table)
         target = folder / f"{spec.name}_aligned.tif" if options.apply else None
         full = options.report == "full"
         projections = (
