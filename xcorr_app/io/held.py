@@ -121,7 +121,10 @@ class HeldSource:
                     start = next(starts, None)
                 if start is None:
                     return
-                self._provide(list(range(start, min(start + step, self.metadata.planes))), wait=False)
+                try:
+                    self._provide(list(range(start, min(start + step, self.metadata.planes))), wait=False)
+                except Exception:  # noqa: BLE001 - whoever asks for these planes reads them, and is told
+                    return
 
         for number in range(threads):
             thread = threading.Thread(target=run, name=f"xcorr-read-{number}", daemon=True)

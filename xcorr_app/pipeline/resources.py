@@ -63,9 +63,15 @@ class StackResources:
         self._writers: list[StackWriter] = []
         self._texts: list[tuple[Path, str]] = []
 
-    def open(self, source: Source) -> HeldSource:
-        """The stack, opened, with checksums taken as it is read; where memory allows, threads begin to read it."""
-        held = HeldSource(source, self._run.memory, self.checksums, self.stages.meter)
+    def open(self, source: Source, *, once: bool = False) -> HeldSource:
+        """The stack, opened, with checksums taken as it is read; where memory allows, threads begin to read it.
+
+        With `once`, its planes are needed once only: it is kept, to be read ahead, where it takes little memory.
+        """
+        metadata = source.metadata
+        large = once and metadata.planes * metadata.plane_bytes > self._run.memory.limit // 4
+        budget = MemoryBudget(0) if large else self._run.memory
+        held = HeldSource(source, budget, self.checksums, self.stages.meter)
         held.read_ahead(max(1, min(_MOST_READERS, worker_count() // 2)))
         return held
 

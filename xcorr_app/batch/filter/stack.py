@@ -38,7 +38,7 @@ def filter_stack(
     notes: list[str] = []
     clipped = non_finite = 0
     bank = options.choice.bank
-    with resources.open(spec.open()) as source:
+    with resources.open(spec.open(), once=True) as source:
         if bank is None:
             positions, metadata = plane_positions(source.metadata), written_metadata(source.metadata, options)
             _check_types(source.metadata, options)

@@ -81,7 +81,7 @@ class _Unmix:
         stack = self._planned(spec)
         with ExitStack() as opened, resources.step("unmix"):
             if not stack.stack.colour:
-                source = opened.enter_context(resources.open(stack.stack.source))
+                source = opened.enter_context(resources.open(stack.stack.source, once=True))
                 stack = replace(stack, stack=replace(stack.stack, source=source))
             done = mix(stack, resources.writer(stack.out, stack.metadata), resources.progress)
         facts = {
