@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 from xcorr_app.errors import FileError, InputError
@@ -30,6 +30,14 @@ def opened(path: Path) -> Iterator[int]:
         raise
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def announce(path: Path, size: int) -> None:
+    """Tell the system that the first `size` bytes of a file will be read soon, so that a slow disk begins now."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    with suppress(OSError, InputError), opened(path) as descriptor:
+        os.posix_fadvise(descriptor, 0, size, os.POSIX_FADV_WILLNEED)
 
 
 def stamp(descriptor: int) -> tuple[int, int]:

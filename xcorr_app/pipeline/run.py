@@ -18,6 +18,7 @@ from xcorr_app.decision import Decision
 from xcorr_app.errors import OutputError, XcorrError
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Checksums, Discovery, SeriesSpec, atomic_write_text
+from xcorr_app.io.opened import announce
 from xcorr_app.pipeline.environment import processor, versions
 from xcorr_app.pipeline.failures import reason_of
 from xcorr_app.pipeline.finisher import Finisher, Later
@@ -34,6 +35,9 @@ class Options(Protocol):
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
 
+
+_MOST_ANNOUNCED = 64
+_BYTES_ANNOUNCED = 1 << 28
 
 OptionsT_co = TypeVar("OptionsT_co", bound=Options, covariant=True)
 ResultT = TypeVar("ResultT")
@@ -157,7 +161,10 @@ def run_stacks(
     loop = _Loop(plan, work, State(plan.out), files, found, resources, resume=resume, stop_at_defects=stop_at_defects)
     entries: list[_Entry[ResultT]] = []
     with Finisher[_Known[ResultT]](max(2, min(4, worker_count()))) as finisher:
-        for number, spec in enumerate(plan.discovery.series):
+        series = plan.discovery.series
+        for number, spec in enumerate(series):
+            for following in series[number + 1 : number + 2]:
+                announce_files(following.paths)
             entries.append(loop.begun(spec, finisher, watcher, number, finished))
         with stages.waiting("finish"):
             known = [entry.result() if isinstance(entry, Later) else entry for entry in entries]
@@ -195,6 +202,12 @@ def run_stacks(
     }
     atomic_write_text(run.record, json.dumps(record, indent=2) + "\n")
     return run
+
+
+def announce_files(paths: Sequence[Path]) -> None:
+    """Let the system read ahead what the next stack will need, as far as it will not push out what this one does."""
+    for path in paths[:_MOST_ANNOUNCED]:
+        announce(path, _BYTES_ANNOUNCED // min(len(paths), _MOST_ANNOUNCED))
 
 
 def explain_stacks(plan: Plan[Options], work: Work[ResultT]) -> list[tuple[str, Decision | str]]:
