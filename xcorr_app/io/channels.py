@@ -19,7 +19,7 @@ from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.png import SIGNATURE, scan_png
 from xcorr_app.io.source import ImageFile, Source, StackMetadata, make_metadata
 from xcorr_app.io.tiff import TiffImage
-from xcorr_app.io.tiff_directory import DirectoryReader
+from xcorr_app.io.tiff_directory import Directory, DirectoryReader
 from xcorr_app.io.tiff_scan import Pages, check_parses, walk_pages
 from xcorr_app.io.tifffile_shape import is_shaped, parse_shaped
 
@@ -92,7 +92,8 @@ def scan_with_colours(path: Path, limits: Limits | None = None) -> ImageFile:
             colour = head[_PNG_KIND:] == bytes([_PNG_RGB])
         else:
             reader = DirectoryReader(descriptor, path)
-            colour = is_colour(reader, next(iter(reader.directories(limits))))
+            first = next(iter(reader.directories(limits)))
+            colour = isinstance(first, Directory) and is_colour(reader, first)
     if not colour:
         return scan_file(path, limits)
     return scan_png(path, limits, colour=True) if head[:8] == SIGNATURE else _scan_colour_tiff(path, limits)
