@@ -15,11 +15,10 @@ from xcorr_app.io.imagej import is_imagej, parse_imagej, pixel_size
 from xcorr_app.io.integrity import is_colour
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.ome import is_ome
-from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.png import SIGNATURE, scan_png
 from xcorr_app.io.source import ImageFile, Source, StackMetadata, make_metadata
-from xcorr_app.io.tiff import TiffImage
-from xcorr_app.io.tiff_directory import Directory, DirectoryReader
+from xcorr_app.io.tiff import TiffImage, opened, stamp
+from xcorr_app.io.tiff_directory import DirectoryReader
 from xcorr_app.io.tiff_scan import Pages, check_parses, walk_pages
 from xcorr_app.io.tifffile_shape import is_shaped, parse_shaped
 
@@ -92,8 +91,7 @@ def scan_with_colours(path: Path, limits: Limits | None = None) -> ImageFile:
             colour = head[_PNG_KIND:] == bytes([_PNG_RGB])
         else:
             reader = DirectoryReader(descriptor, path)
-            first = next(iter(reader.directories(limits)))
-            colour = isinstance(first, Directory) and is_colour(reader, first)
+            colour = is_colour(reader, next(iter(reader.directories(limits))))
     if not colour:
         return scan_file(path, limits)
     return scan_png(path, limits, colour=True) if head[:8] == SIGNATURE else _scan_colour_tiff(path, limits)

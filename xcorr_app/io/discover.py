@@ -13,10 +13,10 @@ from xcorr_app.errors import InputError
 from xcorr_app.io.found import Discovery, Failure, SeriesSpec
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.natural import is_image_name, natural_path_key, stem, unique_names
-from xcorr_app.io.opened import opened
 from xcorr_app.io.png import SIGNATURE, scan_png
 from xcorr_app.io.series import FramesSource, UnusableFile
 from xcorr_app.io.source import ImageFile
+from xcorr_app.io.tiff import opened
 from xcorr_app.io.tiff_scan import scan_tiff
 
 Layout = Literal["auto", "frames", "stacks"]

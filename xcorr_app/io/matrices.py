@@ -13,8 +13,8 @@ import numpy as np
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.discover import scan_file
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.opened import opened
 from xcorr_app.io.source import ImageFile
+from xcorr_app.io.tiff import opened
 
 _NPY = b"\x93NUMPY"
 

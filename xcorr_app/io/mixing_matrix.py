@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError, LimitError
-from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.tiff import opened, stamp
 
 _LARGEST_FILE = 1 << 29
 """Bytes; a matrix of 4096 x 4096 numbers of 17 digits takes less."""

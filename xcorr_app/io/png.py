@@ -14,8 +14,8 @@ import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.source import StackMetadata, make_metadata
+from xcorr_app.io.tiff import opened, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path

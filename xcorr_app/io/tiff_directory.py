@@ -73,7 +73,13 @@ class DirectoryReader:
         self._count = struct.Struct(order + ("Q" if self.big else "H"))
         self._link = struct.Struct(order + ("Q" if self.big else "I"))
 
-    def directories(self, limits: Limits) -> Iterator[Directory | Repeated]:
+    def directories(self, limits: Limits) -> Iterator[Directory]:
+        """Walk the chain."""
+        for directory in self.walk(limits):
+            if isinstance(directory, Directory):
+                yield directory
+
+    def walk(self, limits: Limits) -> Iterator[Directory | Repeated]:
         """Walk the chain; once `repeat` was called, of directories like that one only the offsets are told."""
         offset, index = self._first, 0
         seen: set[int] = set()

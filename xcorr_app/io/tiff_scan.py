@@ -80,7 +80,7 @@ def check_parses(path: Path) -> None:
 def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False) -> Pages:
     """Check every page; raises as `scan_tiff` does. With `colour`, pages hold red, green and blue."""
     pages: Pages | None = None
-    for directory in reader.directories(limits):
+    for directory in reader.walk(limits):
         if isinstance(directory, Repeated):
             assert pages is not None  # noqa: S101 - for the type checker
             pages.directory_offsets.append(directory.offset)
