@@ -79,7 +79,8 @@ class StackSource(_Source):
 
     def page_of(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
         """File of a plane, to read several of it together, and page."""
-        return self._file, self.origin(t, z, c)[1]
+        self._check(t, z, c)
+        return self._file, self._file.page_at(t, z, c)
 
 
 class FramesSource(_Source):
