@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -56,8 +57,7 @@ def render_report(run: RunReport, drawn: Mapping[int, StackView] | None = None) 
     known = drawn or {}
     views = [known.get(index) or stack_view(index + 1, stack) for index, stack in enumerate(run.stacks)]
     level, sentence = verdict([view.summary for view in views])
-    page = _environment().get_template("report.html.j2")
-    text = page.render(run=run, views=views, level=level, verdict=sentence)
+    text = load_template().render(run=run, views=views, level=level, verdict=sentence)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
@@ -87,6 +87,12 @@ def stack_view(index: int, stack: StackReport) -> StackView:
         thumbnails=thumbnails(flagged, pictures, THUMBNAILS) if pictures is not None else (),
         flagged=flagged,
     )
+
+
+@functools.cache
+def load_template() -> jinja2.Template:
+    """The page to be filled in; made once, if need be while sections are drawn elsewhere."""
+    return _environment().get_template("report.html.j2")
 
 
 def _environment() -> jinja2.Environment:

@@ -22,7 +22,7 @@ from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.registration import quality
 from xcorr_app.report.drawer import Drawer
-from xcorr_app.report.html import render_report
+from xcorr_app.report.html import load_template, render_report
 from xcorr_app.report.records import RunReport, StackReport
 from xcorr_app.report.summary import summarise
 
@@ -75,6 +75,8 @@ def run_align(
             # That of an earlier run would show something else.
             (plan.out / REPORT).unlink(missing_ok=True)
         else:
+            if drawer is not None:
+                load_template()
             page = render_report(reports[0]) if drawer is None else render_report(reports[0], drawer.views())
             atomic_write_text(path, page)
 
