@@ -163,7 +163,7 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
     from xcorr_app.cli.align_table import print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
-    from xcorr_app.cli.tables import console_for, print_decision, print_found, print_timings
+    from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
     from xcorr_app.pipeline.output import prepare_output
 
     console = console_for(sys.stdout)
@@ -202,6 +202,8 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
         print_results(console, result)
         if given["timings"]:
             print_timings(console, result.run.stages)
+        if given["timings"] or not given["quiet"]:
+            print_pace(console, result.run.stages)
     ctx.exit(SOMETHING_FAILED if result.run.failed else 0)
 
 

@@ -88,7 +88,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     from xcorr_app.cli.filter_table import print_filtered
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
-    from xcorr_app.cli.tables import console_for, print_decision, print_found, print_timings
+    from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
     from xcorr_app.pipeline.output import prepare_output
 
     console = console_for(sys.stdout)
@@ -111,6 +111,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         print_filtered(console, result, every=given["verbose"])
         if given["timings"]:
             print_timings(console, result.stages)
+            print_pace(console, result.stages)
     ctx.exit(SOMETHING_FAILED if result.failed else 0)
 
 

@@ -67,5 +67,10 @@ def print_timings(console: Console, stages: Stages) -> None:
         rate = "" if stage.rate is None else f"{stage.rate:.2f} GB/s"
         table.add_row(stage.name, f"{stage.busy:.2f} s" if stage.busy else "", waited, size, rate)
     console.print(table)
+
+
+def print_pace(console: Console, stages: Stages) -> None:
+    """Which stage set the pace."""
     if (pace := stages.pace()) is not None:
-        say(console, f"The pace was set by: {pace}")
+        (stage,) = (stage for stage in stages.times() if stage.name == pace)
+        say(console, f"The pace was set by: {pace} ({stage.held_up:.1f} s)")

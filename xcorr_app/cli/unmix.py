@@ -130,7 +130,7 @@ def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
     from xcorr_app.batch.unmix.explain import explain_many
     from xcorr_app.batch.unmix.run import plan_unmix, run_many
     from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, print_found, print_timings
+    from xcorr_app.cli.tables import console_for, print_found, print_pace, print_timings
     from xcorr_app.cli.unmix_table import print_explained, print_outcomes
     from xcorr_app.pipeline.output import prepare_output
 
@@ -152,6 +152,7 @@ def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
         print_outcomes(console, run, plan.out)
         if given["timings"]:
             print_timings(console, run.stages)
+            print_pace(console, run.stages)
     return run.failed
 
 
