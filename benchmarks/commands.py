@@ -17,6 +17,8 @@ from benchmarks.harness.contenders import has_torch
 from benchmarks.harness.effort import QUICK, THOROUGH
 from benchmarks.harness.record import require_device, write_json
 from benchmarks.moving import moving
+from benchmarks.pipeline.cases import Size
+from benchmarks.pipeline.command import run_pipeline
 from benchmarks.work.command import check_request, run_suite
 from xcorr_app.cli.failures import SOMETHING_FAILED, one_line_failures
 from xcorr_app.cli.options import PATH, Value
@@ -174,3 +176,25 @@ def auto(domains: tuple[str, ...], problems: int, seed: int, json_path: Path | N
     with one_line_failures(SOMETHING_FAILED, debug=debug):
         require_device()
         run_auto(console_for(sys.stdout), domains, problems, seed, json_path)
+
+
+@bench.command("pipeline")
+@click.option("--stacks", type=click.IntRange(1), default=4, show_default=True, help="Stacks of a case.")
+@click.option("--frames", type=click.IntRange(10), default=250, show_default=True, help="Frames of a stack.")
+@click.option("--side", type=click.IntRange(32), default=512, show_default=True, help="Rows and columns of a frame.")
+@click.option("--only", default="", metavar="TEXT", help="Cases whose name contains this text.  [default: all of them]")
+@click.option("--device", default="auto", show_default=True, help="Where to compute, as `xcorr align` takes it.")
+@click.option("--json", "json_path", type=PATH, metavar="FILE", help="Also write every number to this file.")
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def pipeline(stacks: int, frames: int, side: int, only: str, device: str, json_path: Path | None, debug: bool) -> None:
+    """Time whole commands from disk to disk, beside what the machine reads, writes and decodes.
+
+    W is the second run over all stacks, R the rate of as many more; the table says which stage set the pace.
+
+    \b
+    Examples:
+      python -m benchmarks pipeline --device cpu --stacks 2 --frames 100
+      python -m benchmarks pipeline --stacks 16 --frames 1250 --json pipeline.json
+    """
+    with one_line_failures(SOMETHING_FAILED, debug=debug):
+        run_pipeline(console_for(sys.stdout), Size(stacks, frames, side), only, device, json_path)

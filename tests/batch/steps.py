@@ -6,6 +6,7 @@ import io
 import os
 import signal
 import sys
+import threading
 from typing import Any
 
 _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os.link", "os.symlink"}
@@ -16,15 +17,17 @@ class Steps:
 
     def __init__(self, folder: str, last: int | None) -> None:
         self.count, self._folder, self._last = 0, os.path.realpath(folder), last
-        self._real_open, self._real_sync = io.open, os.fsync
+        self._lock = threading.Lock()
+        self._real_open, self._real_sync, self._real_write = io.open, os.fsync, os.pwritev
         sys.addaudithook(self._seen)
-        io.open, os.fsync = self._open, self._sync  # type: ignore[assignment]
+        io.open, os.fsync, os.pwritev = self._open, self._sync, self._write  # type: ignore[assignment]
 
     def step(self) -> None:
         """SIGKILL, where this is the last one."""
-        self.count += 1
-        if self.count == self._last:
-            os.kill(os.getpid(), signal.SIGKILL)
+        with self._lock:
+            self.count += 1
+            if self.count == self._last:
+                os.kill(os.getpid(), signal.SIGKILL)
 
     def _seen(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
@@ -41,6 +44,10 @@ class Steps:
     def _sync(self, descriptor: int) -> None:
         self.step()
         self._real_sync(descriptor)
+
+    def _write(self, descriptor: int, parts: Any, offset: int) -> int:
+        self.step()
+        return self._real_write(descriptor, parts, offset)
 
     def _open(self, file: Any, mode: str = "r", *arguments: Any, **options: Any) -> Any:
         if mode not in {"w", "wb"} or not self._is_below(file):

@@ -2,6 +2,7 @@
 
 import errno
 import os
+from threading import Lock
 
 import pytest
 
@@ -15,27 +16,10 @@ class Disk:
     """Counts writes and refuses the n-th, and with `lasting` all that follow."""
 
     def __init__(self, monkeypatch, fails_at, *, lasting):
-        self.writes, self._fails_at, self._lasting = 0, fails_at, lasting
-        real_open, real_sync, real_replace = write.open_output, atomic._sync, atomic.Path.replace
+        self.writes, self._fails_at, self._lasting, self._lock = 0, fails_at, lasting, Lock()
+        real_write, real_sync, real_replace = write.write_at, atomic._sync, atomic.Path.replace
         real_bytes, real_mkdir = atomic.Path.write_bytes, atomic.Path.mkdir
         disk = self
-
-        class Stream:
-            def __init__(self, stream):
-                self._stream = stream
-
-            def write(self, content):
-                disk.use()
-                return self._stream.write(content)
-
-            def __getattr__(self, name):
-                return getattr(self._stream, name)
-
-            def __enter__(self):
-                return self
-
-            def __exit__(self, *_):
-                self._stream.close()
 
         def guarded(real):
             def call(*args, **options):
@@ -44,15 +28,17 @@ class Disk:
 
             return call
 
-        monkeypatch.setattr(write, "open_output", lambda path: Stream(real_open(path)))
+        monkeypatch.setattr(write, "write_at", guarded(real_write))
         monkeypatch.setattr(atomic, "_sync", guarded(real_sync))
         monkeypatch.setattr(atomic.Path, "replace", guarded(real_replace))
         monkeypatch.setattr(atomic.Path, "write_bytes", guarded(real_bytes))
         monkeypatch.setattr(atomic.Path, "mkdir", guarded(real_mkdir))
 
     def use(self):
-        self.writes += 1
-        if self.writes == self._fails_at or (self._lasting and self.writes > self._fails_at > 0):
+        with self._lock:
+            self.writes += 1
+            refused = self.writes == self._fails_at or (self._lasting and self.writes > self._fails_at > 0)
+        if refused:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 

@@ -143,10 +143,10 @@ def test_record_of_a_run(tmp_path, folder):
     assert {"python", "numpy", "scipy", "tifffile", "xcorr-app"} <= set(known["versions"])
     assert any(name.startswith("opencv") for name in known["versions"])
     assert known["failed"] is False
-    assert [len(sum_) for sum_ in known["taps_file"].values()] == [64]
+    assert [len(sum_) for sum_ in known["taps_file"].values()] == [32]
     for name in "ab":
         facts = known["stacks"][name]
-        assert [len(sum_) for sum_ in facts["inputs"].values()] == [64]
+        assert [len(sum_) for sum_ in facts["inputs"].values()] == [32]
         assert facts["seconds"]["filter"] >= 0
         assert (facts["planes"], facts["shape"], facts["axes"]) == (4, [4, 40, 48], "TYX")
 

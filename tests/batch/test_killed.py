@@ -24,7 +24,7 @@ def content(out):
 
 def without_times(value):
     if isinstance(value, dict):
-        dropped = ("seconds", "started", "resumed")
+        dropped = ("seconds", "started", "resumed", "timings")
         return {key: without_times(inner) for key, inner in value.items() if key not in dropped}
     return value
 

@@ -6,12 +6,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import tifffile
+import xxhash
 
 from tests.batch.movies import DRIFT, align, files, movie, record, shifts, table, write_movie
 from tests.io.samples import TYPES, write_imagej, write_ome
 from xcorr_app import apply_shifts, assess
 from xcorr_app.batch.align import run as run_of_stacks
 from xcorr_app.batch.align import stack as stack_of_a_run
+from xcorr_app.io.tiff import TiffImage
 
 pytestmark = pytest.mark.usefixtures("short_report")
 
@@ -85,6 +87,74 @@ def test_no_apply_measures_only(tmp_path, stack):
     assert files(tmp_path / "without") == {"m/shifts.csv", "report.html", "run.json"}
     names = [tmp_path / folder / "m" / "shifts.csv" for folder in ("with", "without")]
     assert names[0].read_bytes() == names[1].read_bytes()
+
+
+@pytest.mark.parametrize("report", ["none", "quick"])
+def test_a_report_of_less_changes_nothing_else(tmp_path, stack, report):
+    assert align(stack, "-o", tmp_path / "full").code == 0
+    for apply in ("--apply", "--no-apply"):
+        out = tmp_path / apply
+        run = align(stack, "-o", out, "--report", report, apply)
+        assert run.code == 0
+        expected = {"m/shifts.csv", "run.json"} | ({"report.html"} if report == "quick" else set())
+        assert files(out) == expected | ({"m/m_aligned.tif"} if apply == "--apply" else set())
+        assert ("Report:" in run.stdout) == (report == "quick")
+        assert not list((out / ".xcorr").glob("*.npz"))
+        for name in ("m/shifts.csv", *(["m/m_aligned.tif"] if apply == "--apply" else [])):
+            assert (out / name).read_bytes() == (tmp_path / "full" / name).read_bytes()
+        assert align(stack, "-o", out, "--report", report, apply, "--resume").stdout.count("Finished before: m") == 1
+    align(stack, "-o", tmp_path / "full", "--report", "none", "--resume")
+    assert not (tmp_path / "full" / "report.html").exists()
+
+
+@pytest.mark.parametrize("compression", ["zlib", "zstd", "lzw"])
+def test_compression_changes_the_file_and_not_the_planes(tmp_path, stack, compression):
+    assert align(stack, "-o", tmp_path / "plain").code == 0
+    assert align(stack, "-o", tmp_path / "out", "--compression", compression).code == 0
+    np.testing.assert_array_equal(aligned(tmp_path / "out"), aligned(tmp_path / "plain"))
+    assert record(tmp_path / "out")["compression"] == compression
+    sizes = [(tmp_path / out / "m" / "m_aligned.tif").stat().st_size for out in ("out", "plain")]
+    assert sizes[0] < sizes[1]
+    # What another compression wrote is not what is asked for.
+    assert align(stack, "-o", tmp_path / "out", "--resume").code == 0
+    assert record(tmp_path / "out")["resumed"] == []
+
+
+@pytest.mark.parametrize("options", [(), ("--memory", "0MB")])
+def test_memory_for_frames_changes_no_result_and_each_frame_is_read_once(tmp_path, stack, options, monkeypatch):
+    read, real = [], TiffImage.read_into
+
+    def counted(self, pages, *others):
+        read.extend(pages)
+        return real(self, pages, *others)
+
+    monkeypatch.setattr(TiffImage, "read_into", counted)
+    assert align(stack, "-o", tmp_path / "out", *options, "--reference", "template").code == 0
+    assert sorted(set(read)) == [0, 1, 2, 3]
+    assert (len(read) == 4) == (options == ())
+    monkeypatch.undo()
+    assert align(stack, "-o", tmp_path / "other", "--reference", "template").code == 0
+    for name in ("m/shifts.csv", "m/m_aligned.tif"):
+        assert (tmp_path / "out" / name).read_bytes() == (tmp_path / "other" / name).read_bytes()
+    (found,) = record(tmp_path / "out")["stacks"]["m"]["inputs"].values()
+    assert found == xxhash.xxh3_128(stack.read_bytes()).hexdigest()
+
+
+def test_timings_say_which_stage_set_the_pace(tmp_path, stack):
+    run = align(stack, "-o", tmp_path / "out", "--timings")
+    known = record(tmp_path / "out")["timings"]
+    assert {"read", "measure", "move", "write", "sync"} <= set(known["stages"])
+    assert known["pace"] in known["stages"]
+    assert f"The pace was set by: {known['pace']}" in run.stdout
+    frames = movie().nbytes / 1e9
+    assert known["stages"]["read"]["gigabytes"] == known["stages"]["write"]["gigabytes"] == round(frames, 6)
+    assert all(stage["busy_seconds"] >= 0 for stage in known["stages"].values())
+
+
+def test_a_size_that_is_none_is_refused(tmp_path, stack):
+    run = align(stack, "-o", tmp_path / "out", "--memory", "much")
+    assert run.code == 2
+    assert "give a size such as 500MB" in run.stderr
 
 
 def test_calibration_and_channel_names_are_kept(tmp_path):

@@ -14,7 +14,7 @@ from xcorr_app.filtering.engines.choice import EVERY_ENGINE
 from xcorr_app.gpu.direct import options as kernel_options
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
-from xcorr_app.io import Limits
+from xcorr_app.io import Limits, compression
 from xcorr_app.registration import doubt, settings, strategies
 
 
@@ -27,6 +27,8 @@ def test_choices() -> None:
     assert settings.WEIGHTINGS == choices.WEIGHTINGS
     assert tuple(align_options.INTERPOLATIONS) == choices.INTERPOLATIONS
     assert align_options.BORDERS == choices.BORDERS
+    assert align_options.REPORTS == choices.REPORTS
+    assert compression.COMPRESSIONS == choices.COMPRESSIONS
     assert doubt.POLICIES == choices.DOUBTFUL
     assert tuple(forms.FORMS) == choices.FORMS
     assert tuple(FILTERS) == choices.FILTERS

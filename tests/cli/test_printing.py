@@ -12,7 +12,7 @@ from rich.console import Console
 
 from tests.batch.movies import align, start, write_movie, xcorr
 from tests.conftest import ROOT
-from xcorr_app.cli.progress import Lines, display_for
+from xcorr_app.cli.progress import Lines, RunCount, display_for
 from xcorr_app.cli.tables import console_for
 
 
@@ -71,6 +71,22 @@ def test_a_bar_names_what_is_counted():
             report("correlate", done, 4)
     assert "planes/s" in stream.getvalue()
     assert "frames/s" not in stream.getvalue()
+
+
+def test_a_run_is_counted_as_a_whole():
+    count = RunCount({"a": 100, "b": 300}, halves=True)
+    count.begin("a")
+    assert [count.tell("mean", 50, 100), count.tell("measure", 10, 100), count.tell("measure", 100, 100)] == [
+        25,
+        25,
+        50,
+    ]
+    assert [count.tell("move", 0, 200), count.tell("move", 100, 200), count.tell("move", 200, 200)] == [50, 75, 100]
+    count.begin("b")
+    assert [count.tell("measure", 0, 300), count.tell("measure", 100, 300)] == [100, 150]
+    count = RunCount({"a": 100, "b": 300}, halves=False)
+    count.begin("b")  # an earlier run had finished the other
+    assert [count.tell("measure", 0, 300), count.tell("measure", 300, 300)] == [100, 400]
 
 
 def test_terminal_shows_a_bar_and_leaves_the_table(tmp_path, stack):

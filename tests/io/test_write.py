@@ -12,6 +12,7 @@ from tests.io.samples import TYPES, noise, write_imagej, write_ome, write_shaped
 from xcorr_app.errors import ArgumentError, DamagedFileError, DataTypeError, OutputError, ShapeError
 from xcorr_app.io import StackMetadata, StackWriter, read_stack, scan_file, write_stack
 from xcorr_app.io import write as write_module
+from xcorr_app.io.source import TiffTags
 
 ADVICE = "check that the folder exists, is writable and has space left"
 OME = "{http://www.openmicroscopy.org/Schemas/OME/2016-06}"
@@ -258,45 +259,40 @@ def _unreadable():
 
 
 class _FullDisk:
-    """A file whose n-th write fails."""
+    """A disk whose n-th write fails."""
 
-    def __init__(self, file, count):
-        self._file = file
+    def __init__(self, real, count):
+        self._real = real
         self._left = count
 
-    def write(self, content):
+    def __call__(self, descriptor, parts, offset):
         self._left -= 1
         if self._left < 0:
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return self._file.write(content)
-
-    def __getattr__(self, name):
-        return getattr(self._file, name)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *arguments):
-        self._file.close()
+        return self._real(descriptor, parts, offset)
 
 
+@pytest.mark.parametrize("compression", [None, "zlib"])
 @pytest.mark.parametrize("kind", ["tiff", "ome", "imagej"])
-def test_disk_full_at_every_write(tmp_path, monkeypatch, kind):
-    data = noise((3, 6, 5))
+def test_disk_full_at_every_write(tmp_path, monkeypatch, kind, compression):
+    monkeypatch.setattr(write_module, "_BYTES_AT_ONCE", 100)  # by threads, a few planes at a time
+    data = noise((9, 6, 5))
     metadata = StackMetadata("TYX", data.shape, data.dtype, kind)
     failures = 0
     for count in range(1000):
         with monkeypatch.context() as patch:
-            patch.setattr(write_module, "open_output", lambda path, count=count: _FullDisk(path.open("wb"), count))
+            patch.setattr(write_module, "write_at", _FullDisk(write_module.write_at, count))
             try:
-                write_stack(tmp_path / "a.tif", data, metadata)
+                with StackWriter(tmp_path / "a.tif", metadata, compression=compression) as writer:
+                    for plane in data:
+                        writer.write(plane)
                 break
             except OutputError as error:
                 message = str(error)
         assert message == f"{tmp_path}/a.tif: cannot be written (No space left on device); {ADVICE}"
         assert list(tmp_path.iterdir()) == []
         failures += 1
-    assert failures >= 6
+    assert failures >= 5
     np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
 
 
@@ -326,3 +322,74 @@ def test_a_failing_rename_or_sync_leaves_nothing(tmp_path, monkeypatch):
 def test_missing_folder(tmp_path):
     with pytest.raises(OutputError, match="nowhere"):
         write_stack(tmp_path / "nowhere" / "a.tif", noise((3, 6, 5)))
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("compression", ["zlib", "zstd", "lzw"])
+@pytest.mark.parametrize("byteorder", ["<", ">"])
+def test_compressed_planes_read_back_here_and_elsewhere(tmp_path, dtype, compression, byteorder):
+    data = noise((5, 17, 23), dtype)
+    tags = TiffTags(byteorder=byteorder)
+    metadata = StackMetadata("TYX", data.shape, data.dtype, tiff=tags)
+    for name in ("a.tif", "b.tif"):
+        with StackWriter(tmp_path / name, metadata, compression=compression) as writer:
+            for plane in data:
+                writer.write(plane)
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "a.tif"), data)
+    assert (tmp_path / "a.tif").read_bytes() == (tmp_path / "b.tif").read_bytes()
+    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
+        assert tif.pages[0].compression.name.lower().endswith({"zlib": "adobe_deflate"}.get(compression, compression))
+
+
+def test_smooth_planes_become_smaller(tmp_path):
+    data = np.tile(np.arange(300, dtype=np.uint16), (2, 200, 1))
+    metadata = StackMetadata("TYX", data.shape, data.dtype)
+    with StackWriter(tmp_path / "a.tif", metadata, compression="zlib") as writer:
+        for plane in data:
+            writer.write(plane)
+    assert (tmp_path / "a.tif").stat().st_size < data.nbytes / 20
+
+
+@pytest.mark.parametrize("bytes_at_once", [1, 3 * 60, 1 << 22])
+def test_bytes_do_not_depend_on_how_planes_are_gathered(tmp_path, monkeypatch, bytes_at_once):
+    data = noise((11, 6, 5))
+    metadata = StackMetadata("TYX", data.shape, data.dtype)
+    write_stack(tmp_path / "expected.tif", data, metadata)
+    monkeypatch.setattr(write_module, "_BYTES_AT_ONCE", bytes_at_once)
+    monkeypatch.setattr(write_module, "_BYTES_WAITING", 2 * bytes_at_once)
+    write_stack(tmp_path / "a.tif", data, metadata)
+    assert (tmp_path / "a.tif").read_bytes() == (tmp_path / "expected.tif").read_bytes()
+
+
+def test_planes_of_an_uncompressed_file_lie_one_after_the_other(tmp_path):
+    data = noise((4, 6, 5))
+    write_stack(tmp_path / "a.tif", data)
+    offsets = scan_file(tmp_path / "a.tif").data_offsets
+    np.testing.assert_array_equal(np.diff(offsets), data[0].nbytes)
+    assert (tmp_path / "a.tif").read_bytes()[offsets[0] :] == data.tobytes()
+
+
+def test_a_system_that_writes_less_than_asked_gets_the_rest(tmp_path, monkeypatch):
+    real = os.pwritev
+    monkeypatch.setattr(os, "pwritev", lambda file, parts, at: real(file, [memoryview(b"".join(parts))[:7]], at))
+    data = noise((3, 6, 5))
+    write_stack(tmp_path / "a.tif", data)
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "a.tif"), data)
+
+
+def test_who_completes_a_file_later_gives_it_its_name(tmp_path):
+    data, waiting = noise((3, 6, 5)), []
+    metadata = StackMetadata("TYX", data.shape, data.dtype)
+    for complete in (False, True):
+        with StackWriter(tmp_path / "a.tif", metadata, later=waiting.append) as writer:
+            for plane in data:
+                writer.write(plane)
+        assert not (tmp_path / "a.tif").exists()
+        if complete:
+            waiting.pop().complete()
+        else:
+            waiting.pop().abandon()
+            assert list(tmp_path.iterdir()) == []
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
+    assert len(list(tmp_path.iterdir())) == 1

@@ -10,6 +10,8 @@ import click
 from xcorr_app import __version__
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from click.shell_completion import CompletionItem
 
 COMMANDS = {
@@ -21,6 +23,9 @@ COMMANDS = {
     "unmix": "Mix channels: spectral unmixing, stain separation.",
 }
 """First line of each command's help; the command ``NAME`` is ``command`` in the module ``NAME``."""
+
+_INTERRUPTED = 130
+"""Exit code after Ctrl-C: 128 and the number of the signal, as shells have it."""
 
 
 class _Lazy(click.Group):
@@ -34,6 +39,13 @@ class _Lazy(click.Group):
             return None
         command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
         return command
+
+    def invoke(self, ctx: click.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            click.echo("xcorr: interrupted; nothing half-written was left", err=True)
+            ctx.exit(_INTERRUPTED)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +15,7 @@ from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failu
 
 if TYPE_CHECKING:
     from xcorr_app.batch.align.options import AlignOptions
+    from xcorr_app.report.drawer import Drawer
 
 
 @click.command("align")
@@ -134,6 +137,14 @@ if TYPE_CHECKING:
     show_default=True,
     help="What lies beyond the edge: zero, the edge pixel, or cropped away.",
 )
+@click.option(
+    "--report",
+    type=click.Choice(choices.REPORTS),
+    default="full",
+    show_default=True,
+    help="The page that shows the run: full, quick (no pictures), or none.",
+)
+@options.running
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
 @options.resume
@@ -159,11 +170,19 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align FOLDER -o out --no-apply --verify none
     """
     options.check_modes(given)
+    from xcorr_app.report.drawer import start_drawer
+
+    writes = not (given["dry_run"] or given["explain"])
+    with start_drawer() if writes and given["report"] == "full" else nullcontext() as drawer:
+        _run(ctx, inputs, given, drawer)
+
+
+def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], drawer: Drawer | None) -> None:
     from xcorr_app.batch.align.run import explain_align, plan_align, run_align
     from xcorr_app.cli.align_table import print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
-    from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, print_decision, print_found
+    from xcorr_app.cli.progress import count_of, display_for
+    from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
     from xcorr_app.pipeline.output import prepare_output
 
     console = console_for(sys.stdout)
@@ -182,13 +201,34 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)
-        with display_for(console, quiet=given["quiet"]) as display:
-            result = run_align(plan, resume=given["resume"], stop_at_defects=given["debug"], watcher=display.watch)
+        resources = options.read_resources(given)
+        halves = given["apply"] or given["report"] == "full"
+        count = (
+            None if given["quiet"] else count_of(plan.discovery, partial(_frames, axis=given["axis"]), halves=halves)
+        )
+        with display_for(console, quiet=given["quiet"], count=count) as display:
+            result = run_align(
+                plan,
+                resume=given["resume"],
+                stop_at_defects=given["debug"],
+                watcher=display.watch,
+                resources=resources,
+                drawer=drawer,
+            )
         if given["verbose"]:
             for stack in result.report.stacks:
                 print_frames(console, stack)
         print_results(console, result)
+        if given["timings"]:
+            print_timings(console, result.run.stages)
+        if given["timings"] or not given["quiet"]:
+            print_pace(console, result.run.stages)
     ctx.exit(SOMETHING_FAILED if result.run.failed else 0)
+
+
+def _frames(sizes: dict[str, int], axis: str | None) -> int:
+    """How many frames a stack has, of which the sizes are known."""
+    return sizes[axis] if axis else sizes["Z"] if sizes["T"] == 1 else sizes["T"]
 
 
 def _options(given: dict[str, Any]) -> AlignOptions:
@@ -215,7 +255,7 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         max_sigma=given["max_sigma"],
         smooth_time=given["smooth_time"],
     )
-    same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis", "channel")
+    same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis", "channel", "report")
     return AlignOptions(
         settings=settings,
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],

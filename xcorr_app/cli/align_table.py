@@ -56,7 +56,8 @@ def print_results(console: Console, result: AlignResult) -> None:
         say(console, f"Finished before: {', '.join(result.run.resumed)}")
     level, sentence = verdict(summaries)
     say(console, sentence.replace("\N{NO-BREAK SPACE}", " ").replace("→", ">"), _STYLES[level])
-    say(console, f"Report: {result.report_path}")
+    if result.report_path is not None:
+        say(console, f"Report: {result.report_path}")
 
 
 def print_frames(console: Console, stack: StackReport) -> None:

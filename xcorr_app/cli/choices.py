@@ -13,6 +13,8 @@ NUMBERED_REFERENCES = ("rolling", "pairs")
 WEIGHTINGS = ("auto", "none")
 INTERPOLATIONS = ("nearest", "linear", "cubic", "fourier")
 BORDERS = ("constant", "nearest", "crop")
+REPORTS = ("none", "quick", "full")
+COMPRESSIONS = ("zlib", "zstd", "lzw")
 DOUBTFUL = ("interpolate", "apply", "leave", "drop")
 FORMS = ("one-to-one", "one-to-many", "n-to-mn", "n-to-m")
 

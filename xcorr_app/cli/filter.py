@@ -61,6 +61,7 @@ if TYPE_CHECKING:
     "Read one channel alone: R, G, B or gray of colour images, or a number counted from 0.  [default: all; colour "
     "images are refused]"
 )
+@options.running
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
 @options.resume
@@ -90,8 +91,8 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     from xcorr_app.batch.filter.run import explain_filter, plan_filter, run_filter
     from xcorr_app.cli.filter_table import print_filtered
     from xcorr_app.cli.memory import keep_freed_memory
-    from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, print_decision, print_found
+    from xcorr_app.cli.progress import count_of, display_for
+    from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
     from xcorr_app.pipeline.output import prepare_output
 
     console = console_for(sys.stdout)
@@ -107,9 +108,14 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)
-        with display_for(console, quiet=given["quiet"]) as display:
-            result = run_filter(plan, resume=given["resume"], stop_at_defects=given["debug"], watcher=display.watch)
+        how: Any = {"resume": given["resume"], "stop_at_defects": given["debug"]}
+        count = None if given["quiet"] else count_of(plan.discovery, lambda sizes: sizes["T"] * sizes["Z"] * sizes["C"])
+        with display_for(console, quiet=given["quiet"], count=count) as display:
+            result = run_filter(plan, **how, watcher=display.watch, resources=options.read_resources(given))
         print_filtered(console, result, every=given["verbose"])
+        if given["timings"]:
+            print_timings(console, result.stages)
+            print_pace(console, result.stages)
     ctx.exit(SOMETHING_FAILED if result.failed else 0)
 
 

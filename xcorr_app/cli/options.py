@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
@@ -15,6 +16,7 @@ from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
     from xcorr_app.gpu.direct.options import KernelOptions
+    from xcorr_app.pipeline.resources import Resources
     from xcorr_app.registration.settings import Roi
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -119,7 +121,15 @@ def _prefilter(text: str) -> Any:
     return Prefilter.parse(text)
 
 
+def _size(text: str) -> int:
+    match = re.fullmatch(r"(\d+(?:\.\d+)?) *([KMGT]?)i?B?", text.strip(), re.IGNORECASE)
+    if match is None:
+        raise ArgumentError(f"{text!r}: give a size such as 500MB or 2GB")
+    return int(float(match[1]) * 1000 ** " KMGT".index(match[2].upper() or " "))
+
+
 PATH = Value("PATH", _path)
+SIZE = Value("SIZE", _size)
 MAX_SHIFT = Value("PX | PXY,PXX", _max_shift)
 ROI = Value("Y0:Y1,X0:X1", _roi)
 REFERENCE = Value("first|last|mean|median|template|previous|rolling:N|pairs:K|INDEX|FILE", _reference)
@@ -159,6 +169,42 @@ layout = click.option(
     "names such as _t000_c1_z2.",
 )
 resume = click.option("--resume", is_flag=True, help="Continue an interrupted run; finished stacks are kept.")
+_RUN_OPTIONS = (
+    click.option(
+        "--compression",
+        type=click.Choice(choices.COMPRESSIONS),
+        help="Compress the TIFF files that are written, without loss.  [default: not compressed]",
+    ),
+    click.option(
+        "--memory",
+        type=SIZE,
+        help="Main memory for keeping stacks, so that each frame is read once; larger ones are read as needed.  "
+        "[default: an eighth of what there is, at most 1 GiB]",
+    ),
+    click.option("--gpu-memory", type=SIZE, help="Device memory that may be used.  [default: all that is free]"),
+    click.option("--timings", is_flag=True, help="Print how long each stage was busy and which one set the pace."),
+)
+
+
+def running(command: Command) -> Command:
+    """Add the options of a run over stacks; `read_resources` understands what was given."""
+    for option in reversed(_RUN_OPTIONS):
+        command = option(command)
+    return command
+
+
+def read_resources(given: dict[str, Any]) -> Resources:
+    """Make what a run lends to its stacks of a command's parameters."""
+    from xcorr_app.gpu.runtime.memory import limit_pool
+    from xcorr_app.io import MemoryBudget
+    from xcorr_app.pipeline.resources import Resources, default_memory
+
+    if given["gpu_memory"] is not None:
+        limit_pool(given["gpu_memory"])
+    memory = default_memory() if given["memory"] is None else given["memory"]
+    return Resources(MemoryBudget(memory), given["compression"])
+
+
 explain = click.option(
     "--explain",
     is_flag=True,

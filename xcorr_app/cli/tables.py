@@ -6,11 +6,13 @@ import io
 from typing import TextIO
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from xcorr_app.cli.failures import one_line
 from xcorr_app.decision import Decision
 from xcorr_app.io import Discovery
+from xcorr_app.pipeline.stages import Stages
 from xcorr_app.report.summary import count
 
 _WIDTH_OF_FILES = 200
@@ -59,3 +61,24 @@ def print_decision(console: Console, name: str, decision: Decision | str) -> Non
     say(console, f"{name}: {first}")
     for line in others:
         say(console, line)
+
+
+def print_timings(console: Console, stages: Stages) -> None:
+    """How long each stage was busy, how long the run waited for it, and which one set the pace."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("stage")
+    for heading in ("busy", "waited for", "data", "rate"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for stage in sorted(stages.times(), key=lambda stage: -stage.held_up):
+        waited = f"{stage.waited:.2f} s" if stage.waited else ""
+        size = f"{stage.size / 1e9:.3g} GB" if stage.size else ""
+        rate = "" if stage.rate is None else f"{stage.rate:.2f} GB/s"
+        table.add_row(stage.name, f"{stage.busy:.2f} s" if stage.busy else "", waited, size, rate)
+    console.print(table)
+
+
+def print_pace(console: Console, stages: Stages) -> None:
+    """Which stage set the pace."""
+    if (pace := stages.pace()) is not None:
+        (stage,) = (stage for stage in stages.times() if stage.name == pace)
+        say(console, f"The pace was set by: {pace} ({stage.held_up:.1f} s)")

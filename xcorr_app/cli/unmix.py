@@ -57,6 +57,7 @@ if TYPE_CHECKING:
 @click.option(
     "--explain-for", type=click.Choice(choices.DEVICES), help="Like --explain, for a GPU that need not be present."
 )
+@options.running
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
 @options.resume
@@ -104,7 +105,7 @@ def _unmix_file(path: Path, given: dict[str, Any]) -> None:
     from xcorr_app.batch.unmix.explain import explain_file
     from xcorr_app.batch.unmix.stack import plan_file, run_unmix
     from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for
+    from xcorr_app.cli.tables import console_for, print_timings
     from xcorr_app.cli.unmix_table import print_explained, print_plan, print_result
 
     console = console_for(sys.stdout)
@@ -116,9 +117,12 @@ def _unmix_file(path: Path, given: dict[str, Any]) -> None:
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_plan(console, plan)
+        resources = options.read_resources(given)
         with display_for(console, quiet=given["quiet"], unit="images") as display:
-            result = run_unmix(plan, display.watch(plan.out.name))
+            result = run_unmix(plan, display.watch(plan.out.name), resources)
         print_result(console, plan, result)
+        if given["timings"]:
+            print_timings(console, resources.stages)
 
 
 def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
@@ -127,7 +131,7 @@ def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
     from xcorr_app.batch.unmix.explain import explain_many
     from xcorr_app.batch.unmix.run import plan_unmix, run_many
     from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, print_found
+    from xcorr_app.cli.tables import console_for, print_found, print_pace, print_timings
     from xcorr_app.cli.unmix_table import print_explained, print_outcomes
     from xcorr_app.pipeline.output import prepare_output
 
@@ -143,9 +147,13 @@ def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)
+        how: Any = {"resume": given["resume"], "stop_at_defects": given["debug"]}
         with display_for(console, quiet=given["quiet"], unit="images") as display:
-            run = run_many(plan, resume=given["resume"], stop_at_defects=given["debug"], watcher=display.watch)
+            run = run_many(plan, **how, watcher=display.watch, resources=options.read_resources(given))
         print_outcomes(console, run, plan.out)
+        if given["timings"]:
+            print_timings(console, run.stages)
+            print_pace(console, run.stages)
     return run.failed
 
 

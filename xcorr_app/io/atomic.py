@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from xcorr_app.errors import FileError, OutputError
+from xcorr_app.io.meter import Meter, timed
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -18,7 +19,7 @@ _MARK = ".xcorr-partial-"
 
 
 @contextmanager
-def atomic_path(final: Path | str) -> Iterator[Path]:
+def atomic_path(final: Path | str, meter: Meter | None = None) -> Iterator[Path]:
     """Yield a temporary path beside `final`; a clean exit moves it there, an error removes it.
 
     The move is atomic (POSIX ``rename``), so whoever looks at `final` sees the old file or the whole new one,
@@ -35,9 +36,10 @@ def atomic_path(final: Path | str) -> Iterator[Path]:
         with suppress(OSError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         yield partial
-        _sync(partial)
-        partial.replace(final)
-        _sync(final.parent)
+        with timed(meter, "sync"):
+            _sync(partial)
+            partial.replace(final)
+            _sync(final.parent)
     except FileError:
         raise
     except OSError as error:

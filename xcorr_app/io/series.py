@@ -79,6 +79,11 @@ class StackSource(_Source):
         self._check(t, z, c)
         return self._file.path, page_in_file(self._file, self._file.page_at(t, z, c))
 
+    def page_of(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
+        """File of a plane, to read several of it together, and page."""
+        self._check(t, z, c)
+        return self._file, self._file.page_at(t, z, c)
+
 
 class FramesSource(_Source):
     """A series of files whose pages follow each other along T.
@@ -126,6 +131,10 @@ class FramesSource(_Source):
         """File and page of a plane."""
         file, page = self._locate(t, z, c)
         return file.path, page if isinstance(file, UnusableFile) else page_in_file(file, page)
+
+    def page_of(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
+        """File of a plane, to read several of it together, and page."""
+        return self._locate(t, z, c)
 
     def _locate(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
         self._check(t, z, c)

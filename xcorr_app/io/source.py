@@ -170,6 +170,14 @@ def make_metadata(sizes: dict[str, int], order: str, dtype: np.dtype, kind: Kind
     return StackMetadata(axes, tuple(sizes[axis] for axis in axes), dtype, kind)
 
 
+def plane_number(metadata: StackMetadata, t: int, z: int, c: int) -> int:
+    """Place of a plane in the order of the file."""
+    at, number = {"T": t, "Z": z, "C": c}, 0
+    for axis, size in zip(metadata.axes[:-2], metadata.shape, strict=False):
+        number = number * size + at[axis]
+    return number
+
+
 def plane_positions(metadata: StackMetadata) -> list[dict[str, int]]:
     """Position (t, z, c) of every plane, in the order of the file."""
     axes = metadata.axes[:-2].lower()

@@ -1,57 +1,40 @@
 """Planes of a TIFF file that was checked before.
 
 For each plane two integers are kept, where its directory and where its pixels are, so that ten thousand pages
-cost little memory. No file stays open. Planes stored plainly are read with one ``pread`` (a memory map would
-count as resident memory); everything else is decoded by tifffile.
+cost little memory. No file stays open. Planes stored plainly are read straight into the caller's buffer, those that lie
+one after the other by one call (a memory map would count as resident memory); everything else is decoded.
 """
 
 from __future__ import annotations
 
 import os
-import stat
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 import tifffile
 
-from xcorr_app.errors import DamagedFileError, FileError, InputError
+from xcorr_app.errors import DamagedFileError, FileError
+from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.reader_log import logged_as_damage
+from xcorr_app.io.segments import decode_page
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Sequence
     from pathlib import Path
 
+    from xcorr_app.io.checksum import FileChecksum
     from xcorr_app.io.source import StackMetadata
+
+__all__ = ["TiffImage", "opened", "stamp"]
 
 # Compression tags of JPEG and JPEG 2000, whose streams end with the same mark.
 _JPEG = (6, 7, 34892, 33003, 33004, 33005, 34712)
 _JPEG_END = b"\xff\xd9"
-
-
-@contextmanager
-def opened(path: Path) -> Iterator[int]:
-    """Yield a file descriptor for reading; errors of the operating system name the file."""
-    try:
-        # Opening a pipe that nobody writes to would wait for ever.
-        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
-        try:
-            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise InputError(f"{path}: is a folder, pipe or device, not a file")
-            yield descriptor
-        finally:
-            os.close(descriptor)
-    except FileError:
-        raise
-    except OSError as error:
-        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
-
-
-def stamp(descriptor: int) -> tuple[int, int]:
-    """Size and time of the last change of an open file."""
-    status = os.fstat(descriptor)
-    return status.st_size, status.st_mtime_ns
+_LARGEST_GAP = 1 << 16
+"""Bytes between two planes, such as a directory, that are read with them rather than skipped by another call."""
+_MOST_BUFFERS = 1000
+"""Of one call; the system's limit is 1024."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,24 +77,65 @@ class TiffImage:
 
     def read(self, page: int) -> np.ndarray:
         """Read a page, (Y, X) or (3, Y, X) in native byte order."""
+        shape = self.metadata.shape[-2:]
+        out = np.empty((1, *(shape if self.samples == 1 else (self.samples, *shape))), self.metadata.dtype)
+        self.read_into([page], out)
+        plane: np.ndarray = out[0]
+        return plane
+
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
+        """Read pages into `out`, which has one entry each and the type of a pixel; `checksum` is told of the bytes."""
         with opened(self.path) as descriptor:
             if stamp(descriptor) != self.stamp:
                 raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
-            offset = int(self.data_offsets[page])
-            if offset >= 0:
-                return self._read_plain(descriptor, offset)
-        return self._decode(page)
+            for start, stop in self._runs(pages):
+                if self.data_offsets[pages[start]] >= 0:
+                    self._read_plain(descriptor, pages[start:stop], out[start:stop], checksum)
+                elif not self._decode_here(descriptor, pages[start], out[start]):
+                    out[start] = self._decode(pages[start])
 
-    def _read_plain(self, descriptor: int, offset: int) -> np.ndarray:
-        plane = np.empty(self.metadata.shape[-2:], self.metadata.dtype.newbyteorder(self.byteorder))
-        view = plane.reshape(-1).view(np.uint8).data
-        done = 0
-        while done < len(view):
-            count = os.preadv(descriptor, [view[done:]], offset + done)
+    def _runs(self, pages: Sequence[int]) -> list[tuple[int, int]]:
+        """Parts of `pages` to be read together: planes with little between them, or one that must be decoded."""
+        size = self.metadata.plane_bytes
+        runs: list[tuple[int, int]] = []
+        end, free = -1, 0
+        for i, page in enumerate(pages):
+            offset = int(self.data_offsets[page])
+            if offset >= 0 and end >= 0 and 0 <= offset - end <= _LARGEST_GAP and free > 1:
+                runs[-1] = (runs[-1][0], i + 1)
+                free -= 2
+            else:
+                runs.append((i, i + 1))
+                free = _MOST_BUFFERS
+            end = offset + size if offset >= 0 else -1
+        return runs
+
+    def _read_plain(
+        self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None
+    ) -> None:
+        """Read planes and what lies between them by as few calls as the system allows."""
+        offsets, size = [int(self.data_offsets[page]) for page in pages], self.metadata.plane_bytes
+        parts: list[memoryview] = []
+        for i, offset in enumerate(offsets):
+            if parts and (gap := offset - offsets[i - 1] - size):
+                parts.append(memoryview(bytearray(gap)))
+            parts.append(out[i].reshape(-1).view(np.uint8).data)
+        total = sum(part.nbytes for part in parts)
+        done = os.preadv(descriptor, parts, offsets[0])
+        while done < total:
+            count = os.preadv(descriptor, _after(parts, done), offsets[0] + done)
             if count == 0:
-                raise DamagedFileError(f"{self.path}: ends {len(view) - done} bytes before the end of a plane")
+                raise DamagedFileError(f"{self.path}: ends {total - done} bytes before the end of a plane")
             done += count
-        return plane if plane.dtype.isnative else plane.byteswap(inplace=True).view(self.metadata.dtype)
+        if checksum is not None:
+            checksum.add(descriptor, self.stamp, offsets[0], parts)
+        if not self.metadata.dtype.newbyteorder(self.byteorder).isnative:
+            out.byteswap(inplace=True)
+
+    def _decode_here(self, descriptor: int, page: int, out: np.ndarray) -> bool:
+        if self.samples > 1:
+            return False
+        return decode_page(descriptor, self.path, int(self.directory_offsets[page]), self.metadata, out)
 
     def _decode(self, page: int) -> np.ndarray:
         with logged_as_damage(self.path):
@@ -143,3 +167,13 @@ class TiffImage:
             file.seek(offset + count - length)
             if not file.read(length).rstrip(b"\0").endswith(_JPEG_END):
                 raise DamagedFileError(f"{self.path}: page {page} has a JPEG stream without an end; it is incomplete")
+
+
+def _after(parts: list[memoryview], done: int) -> list[memoryview]:
+    """What is left of buffers of which the first `done` bytes are filled."""
+    left = []
+    for part in parts:
+        if done < part.nbytes:
+            left.append(part[done:])
+        done = max(0, done - part.nbytes)
+    return left

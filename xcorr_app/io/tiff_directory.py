@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from xcorr_app.errors import DamagedFileError
+from xcorr_app.io.repeated import Repeated, Template, template_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,8 @@ _TYPES = {
     1: (1, "B"), 2: (1, "s"), 3: (2, "H"), 4: (4, "I"), 5: (8, "II"), 6: (1, "b"), 7: (1, "s"), 8: (2, "h"),
     9: (4, "i"), 10: (8, "ii"), 11: (4, "f"), 12: (8, "d"), 13: (4, "I"), 16: (8, "Q"), 17: (8, "q"), 18: (8, "Q"),
 }  # fmt: skip
+
+_TILE_OFFSETS = 324
 
 
 class TagValue(NamedTuple):
@@ -53,6 +56,8 @@ class DirectoryReader:
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor = descriptor
         self.path = path
+        self._block, self._block_start = b"", 0
+        self._template: Template | None = None
         self.size = os.fstat(descriptor).st_size
         head = os.pread(descriptor, 16, 0)
         if not head:
@@ -72,6 +77,12 @@ class DirectoryReader:
 
     def directories(self, limits: Limits) -> Iterator[Directory]:
         """Walk the chain."""
+        for directory in self.walk(limits):
+            if isinstance(directory, Directory):
+                yield directory
+
+    def walk(self, limits: Limits) -> Iterator[Directory | Repeated]:
+        """Walk the chain; once `repeat` was called, of directories like that one only the offsets are told."""
         offset, index = self._first, 0
         seen: set[int] = set()
         while offset:
@@ -79,11 +90,38 @@ class DirectoryReader:
                 raise DamagedFileError(f"{self.path}: page {index} leads back to an earlier page (circular chain)")
             seen.add(offset)
             limits.check_pages(self.path, index + 1)
-            tags, following = self._directory(offset, index)
+            if offset >= self.size:
+                raise self._cut(index, offset)
+            block = os.pread(self._descriptor, self._count.size + 32 * self._entry.size + self._link.size, offset)
+            repeated = None if self._template is None else self._template.match(block, offset)
+            if repeated is not None:
+                yield repeated
+                offset, index = repeated.following, index + 1
+                continue
+            tags, following = self._directory(offset, index, block)
             yield Directory(index, offset, tags)
             offset, index = following, index + 1
         if index == 0:
             raise DamagedFileError(f"{self.path}: holds no image (the header points to no page)")
+
+    def repeat(self, directory: Directory) -> None:
+        """Take the directory read last, of a page stored plainly, as what those after it are compared with."""
+        sizes = {code: value.length * _TYPES[value.kind][0] for code, value in directory.tags.items()}
+        if self._block_start != directory.offset or _TILE_OFFSETS in directory.tags:
+            return
+        self._template = template_of(
+            self._block,
+            directory.tags,
+            sizes,
+            offset=directory.offset,
+            order=self.byteorder,
+            big=self.big,
+            file_size=self.size,
+        )
+
+    def directory_at(self, offset: int) -> Directory:
+        """Read one directory by itself."""
+        return Directory(0, offset, self._directory(offset, 0)[0])
 
     def numbers(self, directory: Directory, code: int) -> tuple[int, ...] | None:
         """Return the values of an integer (or rational: two numbers a value) tag, or None where it is absent."""
@@ -107,12 +145,13 @@ class DirectoryReader:
             return b""
         return self._bytes(value.offset, value.length * _TYPES[value.kind][0])
 
-    def _directory(self, offset: int, index: int) -> tuple[dict[int, TagValue], int]:
+    def _directory(self, offset: int, index: int, block: bytes | None = None) -> tuple[dict[int, TagValue], int]:
         count_size, link_size, entry_size = self._count.size, self._link.size, self._entry.size
         if offset >= self.size:
             raise self._cut(index, offset)
-        # One read usually brings the whole directory.
-        block = os.pread(self._descriptor, count_size + 32 * entry_size + link_size, offset)
+        if block is None:
+            # One read usually brings the whole directory.
+            block = os.pread(self._descriptor, count_size + 32 * entry_size + link_size, offset)
         if len(block) < count_size:
             raise self._cut(index, offset)
         entries: int = self._count.unpack_from(block)[0]
@@ -123,6 +162,7 @@ class DirectoryReader:
             raise DamagedFileError(f"{self.path}: page {index} has a directory without tags")
         if len(block) < end + link_size:
             block = self._bytes(offset, end + link_size)
+        self._block, self._block_start = block, offset
         tags: dict[int, TagValue] = {}
         place = offset + count_size + entry_size - link_size
         for code, kind, count, inline in self._entry.iter_unpack(block[count_size:end]):
@@ -145,6 +185,10 @@ class DirectoryReader:
         )
 
     def _bytes(self, offset: int, size: int) -> bytes:
+        # Small values lie within their directory, or right behind it.
+        begin = offset - self._block_start
+        if begin >= 0 and begin + size <= len(self._block):
+            return self._block[begin : begin + size]
         raw = os.pread(self._descriptor, size, offset)
         if len(raw) != size:
             raise DamagedFileError(f"{self.path}: {size} bytes expected at byte {offset}, {len(raw)} found")

@@ -16,9 +16,11 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.imagej import is_imagej, parse_imagej, pixel_size
 from xcorr_app.io.integrity import Page, check_page
 from xcorr_app.io.ome import is_ome, parse_ome
+from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.reader_log import logged_as_damage
+from xcorr_app.io.repeated import Repeated
 from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, make_metadata
-from xcorr_app.io.tiff import TiffImage, opened, stamp
+from xcorr_app.io.tiff import TiffImage
 from xcorr_app.io.tiff_directory import Directory, DirectoryReader
 from xcorr_app.io.tifffile_shape import is_shaped, parse_shaped
 
@@ -79,7 +81,12 @@ def check_parses(path: Path) -> None:
 def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False) -> Pages:
     """Check every page; raises as `scan_tiff` does. With `colour`, pages hold red, green and blue."""
     pages: Pages | None = None
-    for directory in reader.directories(limits):
+    for directory in reader.walk(limits):
+        if isinstance(directory, Repeated):
+            assert pages is not None  # noqa: S101 - for the type checker
+            pages.directory_offsets.append(directory.offset)
+            pages.data_offsets.append(directory.data_offset)
+            continue
         page = check_page(reader, directory, limits, colour=colour)
         if pages is None:
             tags = _tags_kept(reader, directory, page)
@@ -100,6 +107,8 @@ def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False)
                 pages.descriptions[directory.index] = text
         pages.directory_offsets.append(directory.offset)
         pages.data_offsets.append(page.data_offset)
+        if directory.index > 0 and page.data_offset >= 0 and not colour and not is_shaped(pages.tags.description):
+            reader.repeat(directory)
     if pages is None:
         raise DamagedFileError(f"{reader.path}: holds no image")
     return pages

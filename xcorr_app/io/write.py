@@ -1,42 +1,52 @@
 """Stacks to TIFF files: plane by plane, whole or not at all, the same bytes for the same input.
 
-OME-TIFF goes out as OME-TIFF, ImageJ hyperstacks as ImageJ hyperstacks, everything else as plain TIFF, all
-uncompressed. Beyond 4 GiB, OME-TIFF and plain TIFF become BigTIFF; an ImageJ hyperstack gets one directory,
-followed by all planes without a gap, which is how ImageJ itself writes and reads such files.
+OME-TIFF goes out as OME-TIFF, ImageJ hyperstacks as ImageJ hyperstacks, everything else as plain TIFF. Beyond 4 GiB,
+OME-TIFF and plain TIFF become BigTIFF; an ImageJ hyperstack gets one directory, followed by all planes without a gap,
+which is how ImageJ itself writes and reads such files. Where each plane goes is known before it is there, so that
+several threads write; compressed planes are compressed by several threads and written in order.
 """
 
 from __future__ import annotations
 
 import math
-import traceback
-from contextlib import ExitStack, contextmanager
+import os
+from collections import deque
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
 
 import numpy as np
-import tifffile
 
 from xcorr_app.errors import ArgumentError, DataTypeError, FileError, OutputError, ShapeError
 from xcorr_app.io.atomic import atomic_path
+from xcorr_app.io.compression import Compression
 from xcorr_app.io.imagej import build_imagej, is_imagej, parse_imagej, pixel_size
 from xcorr_app.io.limits import Limits
+from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.ome import build_ome, is_ome
 from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
+from xcorr_app.io.tiff_layout import Layout, Tag, ascii_tag, long_tag, rational_tag, short_tag
 from xcorr_app.io.tiff_scan import scan_tiff
 from xcorr_app.io.tifffile_shape import build_shaped, is_shaped
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Sequence
     from types import TracebackType
-    from typing import Any
 
 # Offsets of classic TIFF are 32 bits; the margin is for directories and descriptions.
 _CLASSIC_BYTES = 2**32 - 2**25
 _BYTES_PER_DIRECTORY = 512
-_SOFTWARE = "xcorr"
+_SOFTWARE = b"xcorr"
 _NO_UNIT = 1
 _DOCUMENT_NAME = 269
+_BYTES_AT_ONCE = 1 << 22
+"""Planes of so many bytes go to the system together."""
+_BYTES_WAITING = 1 << 26
+"""So many may wait to be written before `write` does."""
+_MOST_BUFFERS = 1000
+_THREADS = 4
 
 
 def open_output(path: Path) -> BinaryIO:
@@ -44,12 +54,36 @@ def open_output(path: Path) -> BinaryIO:
     return path.open("wb")
 
 
+def write_at(descriptor: int, parts: Sequence[memoryview | bytes], offset: int) -> None:
+    """Write buffers one after the other to a place in a file, all of them."""
+    total, done = sum(memoryview(part).nbytes for part in parts), 0
+    left = list(parts)
+    while True:
+        done += os.pwritev(descriptor, left, offset + done)
+        if done == total:
+            return
+        whole = b"".join(parts)
+        left = [memoryview(whole)[done:]]
+
+
 class StackWriter:
     """Write a stack plane by plane; the file appears under its name when the block ends without an error.
 
     An existing file is replaced; its folder must exist. Raises ArgumentError for an ImageJ hyperstack with axes in
     another order than T, Z, C, and OutputError where the file cannot be written or the block ends before all
-    planes were.
+    planes were. A plane must not be changed before that: it may be written later.
+
+    Parameters
+    ----------
+    path, metadata
+        Where, and what.
+    compression
+        ``zlib``, ``zstd``, ``lzw``, or None.
+    later
+        Called with the writer when the block ends, in place of `complete`, which is then up to whoever was called: what
+        takes long, bringing the file to the disk, may happen while the next one is computed.
+    meter
+        Told of the seconds spent.
 
     Examples
     --------
@@ -58,7 +92,15 @@ class StackWriter:
     ...         writer.write(source.plane(t))
     """
 
-    def __init__(self, path: Path | str, metadata: StackMetadata) -> None:
+    def __init__(
+        self,
+        path: Path | str,
+        metadata: StackMetadata,
+        *,
+        compression: str | None = None,
+        later: Callable[[StackWriter], None] | None = None,
+        meter: Meter | None = None,
+    ) -> None:
         self.path = Path(path)
         self.metadata = metadata
         if metadata.kind == "imagej" and list(metadata.axes) != sorted(metadata.axes, key="TZCYX".index):
@@ -69,19 +111,29 @@ class StackWriter:
         tags = metadata.tiff or TiffTags()
         self._byteorder = tags.byteorder
         self._stored = metadata.dtype.newbyteorder(tags.byteorder)
+        self._compression = None if compression is None else Compression(compression, metadata.dtype, self._stored)
         expected = metadata.planes * (metadata.plane_bytes + _BYTES_PER_DIRECTORY)
         large = expected > _CLASSIC_BYTES
-        self._one_directory = large and metadata.kind == "imagej"
-        self._big = large and not self._one_directory
+        self._one_directory = large and metadata.kind == "imagej" and compression is None
+        directories = 1 if self._one_directory else metadata.planes
+        big = large and not self._one_directory
+        first, others = (tuple(self._tags(first=is_first)) for is_first in (True, False))
+        self._layout = Layout(first, others, directories, tags.byteorder, big)
+        self._later, self._meter = later, meter
         self._written = 0
+        self._end = self._layout.data_start
+        self._places: list[tuple[int, int]] = []
+        self._gathered: list[np.ndarray] = []
+        self._under_way: deque[tuple[int, Future[bytes | None]]] = deque()
+        self._threads: ThreadPoolExecutor | None = None
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            # Left in the opposite order: the file is closed, then synced and renamed.
-            self._partial = stack.enter_context(atomic_path(self.path))
-            self._file = stack.enter_context(open_output(self._partial))
-            self._tiff = tifffile.TiffWriter(self._file, bigtiff=self._big, byteorder=self._byteorder)
+            # Left in the opposite order: threads end, the file is closed, then synced and renamed.
+            self._partial = stack.enter_context(atomic_path(self.path, self._meter))
+            self._descriptor = stack.enter_context(open_output(self._partial)).fileno()
+            stack.callback(self._stop_threads)
             self._stack = stack.pop_all()
         return self
 
@@ -93,66 +145,126 @@ class StackWriter:
             raise DataTypeError(f"{self.path}: planes are {self.metadata.dtype}, got {plane.dtype}")
         if self._written == self.metadata.planes:
             raise OutputError(f"{self.path}: all {self.metadata.planes} planes are written already")
-        content = np.ascontiguousarray(plane, self._stored).tobytes()
-        if self._one_directory and self._written > 0:
-            self._file.write(content)
-        else:
-            # A new series each time, so that tifffile neither rewrites descriptions nor postpones directories.
-            # Bytes from an iterator go through `write`, which reports a full disk; ndarray.tofile may not.
-            with _frames_cleared():
-                self._tiff.write(
-                    iter([content]),
-                    shape=plane.shape,
-                    dtype=self._stored,
-                    contiguous=False,
-                    **self._tags(first=self._written == 0),
-                )
         self._written += 1
+        if self._compression is not None:
+            self._under_way.append((plane.nbytes, self._pool().submit(self._compression.encoded, plane)))
+            self._wait(_BYTES_WAITING)
+            return
+        self._gathered.append(plane)
+        if len(self._gathered) * plane.nbytes >= _BYTES_AT_ONCE or len(self._gathered) == _MOST_BUFFERS:
+            self._send()
+            self._wait(_BYTES_WAITING)
+
+    def complete(self) -> None:
+        """Write what is left, check it, bring it to the disk and give the file its name."""
+        with self._stack:
+            if self._written != self.metadata.planes:
+                raise OutputError(f"{self.path}: {self._written} of {self.metadata.planes} planes were written")
+            with timed(self._meter, "write"):
+                if self._threads is None and self._gathered:
+                    # A small file needs no threads.
+                    self._write_planes(*self._next())
+                self._send()
+                self._wait(0)
+                offsets, counts = np.array(self._places[: self._layout.directories], np.int64).T
+                write_at(self._descriptor, [self._layout.head(offsets, counts)], 0)
+            self._verify()
+
+    def abandon(self) -> None:
+        """Leave nothing behind."""
+        reason = RuntimeError("abandoned")
+        self._stack.__exit__(RuntimeError, reason, None)
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
-            with self._stack:
-                if self._written != self.metadata.planes:
-                    raise OutputError(f"{self.path}: {self._written} of {self.metadata.planes} planes were written")
-                with _frames_cleared():
-                    self._tiff.close()
-                self._file.close()
-                self._verify()
-        else:
+        if error is not None:
             self._stack.__exit__(kind, error, trace)
+        elif self._later is None or self._written != self.metadata.planes:
+            self.complete()
+        else:
+            self._later(self)
 
-    def _tags(self, *, first: bool) -> dict[str, Any]:
+    def _send(self) -> None:
+        """Let a thread write the planes gathered."""
+        if self._gathered:
+            planes, offset = self._next()
+            size = sum(plane.nbytes for plane in planes)
+            self._under_way.append((size, self._pool().submit(self._write_planes, planes, offset)))
+
+    def _next(self) -> tuple[list[np.ndarray], int]:
+        """Planes gathered, and where they go."""
+        planes, offset = self._gathered, self._end
+        self._gathered = []
+        for plane in planes:
+            self._places.append((self._end, plane.nbytes))
+            self._end += plane.nbytes
+        return planes, offset
+
+    def _write_planes(self, planes: list[np.ndarray], offset: int) -> None:
+        with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
+            stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
+            write_at(self._descriptor, [plane.reshape(-1).view(np.uint8).data for plane in stored], offset)
+
+    def _wait(self, limit: int) -> None:
+        """Wait until no more than `limit` bytes are under way."""
+        while self._under_way and sum(size for size, _ in self._under_way) > limit:
+            _, future = self._under_way.popleft()
+            content = future.result()
+            if content is not None:
+                with timed(self._meter, "write", len(content)):
+                    write_at(self._descriptor, [content], self._end)
+                self._places.append((self._end, len(content)))
+                self._end += len(content)
+
+    def _pool(self) -> ThreadPoolExecutor:
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-write")
+        return self._threads
+
+    def _stop_threads(self) -> None:
+        if self._threads is not None:
+            self._threads.shutdown(cancel_futures=True)
+        self._under_way.clear()
+        self._gathered.clear()
+
+    def _tags(self, *, first: bool) -> list[Tag]:
         metadata = self.metadata
         tags = metadata.tiff or TiffTags()
         resolution = tags.resolution
         if metadata.kind == "imagej" and metadata.pixel_size and pixel_size(resolution) != metadata.pixel_size:
             row, column = metadata.pixel_size
             resolution = Resolution(_pixels_per_unit(column), _pixels_per_unit(row), _NO_UNIT)
-        arguments: dict[str, Any] = {
-            "photometric": tags.photometric,
-            "software": _SOFTWARE,
-            "metadata": None,
-            "description": self._description() if first else None,
-        }
+        resolution = resolution or Resolution((1, 1), (1, 1), _NO_UNIT)
+        height, width = metadata.shape[-2:]
+        found = [
+            long_tag(254, 0),
+            long_tag(256, width),
+            long_tag(257, height),
+            short_tag(258, metadata.dtype.itemsize * 8),
+            short_tag(259, 1 if self._compression is None else self._compression.code),
+            short_tag(262, tags.photometric),
+            short_tag(277, 1),
+            long_tag(278, height),
+            rational_tag(282, *resolution.x),
+            rational_tag(283, *resolution.y),
+            short_tag(296, resolution.unit),
+            ascii_tag(305, _SOFTWARE),
+            short_tag(339, {"u": 1, "i": 2, "f": 3}[metadata.dtype.kind]),
+        ]
+        if self._compression is not None:
+            found.append(short_tag(317, self._compression.predictor))
         if tags.colormap is not None:
-            arguments["colormap"] = np.array(tags.colormap, np.uint16).reshape(3, -1)
+            found.append(short_tag(320, *tags.colormap))
+        if first and (description := self._description()) is not None:
+            found.append(ascii_tag(270, description))
         if first and metadata.kept is not None:
             axis, kept = metadata.kept
-            name = f"frames {runs_of(kept)} of the input along {axis}"
-            arguments["extratags"] = [(_DOCUMENT_NAME, 2, 0, name, True)]
-        if resolution is not None:
-            arguments["resolution"] = (resolution.x, resolution.y)
-            arguments["resolutionunit"] = resolution.unit
+            found.append(ascii_tag(_DOCUMENT_NAME, f"frames {runs_of(kept)} of the input along {axis}".encode()))
         if first and metadata.kind == "imagej" and tags.imagej is not None and self._labels_fit():
             counts, block = tags.imagej
-            arguments["extratags"] = [
-                *arguments.get("extratags", ()),
-                (50838, 4, len(counts), counts, True),
-                (50839, 1, len(block), block, True),
-            ]
-        return arguments
+            found += [long_tag(50838, *counts), Tag(50839, 1, len(block), block)]
+        return found
 
     def _description(self) -> bytes | None:
         metadata = self.metadata
@@ -184,20 +296,6 @@ class StackWriter:
             raise OutputError(
                 f"{self.path}: was written as {self.metadata.axes} {self.metadata.shape}, reads as {found}"
             )
-
-
-@contextmanager
-def _frames_cleared() -> Iterator[None]:
-    """Let go of what the frames of a failed call hold, now and in order.
-
-    tifffile writes views of its `io.BytesIO` buffers. Left to the garbage collector together with the traceback, a
-    buffer may go before its view: an error that nobody can catch, and a crash in Python 3.12.
-    """
-    try:
-        yield
-    except BaseException as error:
-        traceback.clear_frames(error.__traceback__)
-        raise
 
 
 def _pixels_per_unit(size: float) -> tuple[int, int]:

@@ -1,25 +1,32 @@
-"""A run of one command over many stacks: one after the other, failures apart, resumable, and one record of it all."""
+"""A run of one command over many stacks: failures apart, resumable, and one record of it all.
+
+Stacks are computed one after the other; what remains of one, its last bytes brought to the disk, its checksum, record
+and drawings, is done by other threads while the next is computed.
+"""
 
 from __future__ import annotations
 
 import json
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from xcorr_app.decision import Decision
-from xcorr_app.errors import XcorrError
+from xcorr_app.errors import OutputError, XcorrError
 from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text
+from xcorr_app.io import Checksums, Discovery, SeriesSpec, atomic_write_text
+from xcorr_app.io.opened import announce
 from xcorr_app.pipeline.environment import processor, versions
 from xcorr_app.pipeline.failures import reason_of
+from xcorr_app.pipeline.finisher import Finisher, Later
 from xcorr_app.pipeline.output import RECORD
+from xcorr_app.pipeline.resources import Resources, StackResources
+from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import State, checksums, fingerprint
-from xcorr_app.registration.passes import Progress
+from xcorr_app.registration.passes import Progress, worker_count
 
 
 class Options(Protocol):
@@ -28,6 +35,9 @@ class Options(Protocol):
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
 
+
+_MOST_ANNOUNCED = 64
+_BYTES_ANNOUNCED = 1 << 28
 
 OptionsT_co = TypeVar("OptionsT_co", bound=Options, covariant=True)
 ResultT = TypeVar("ResultT")
@@ -55,8 +65,9 @@ class Finished(Generic[ResultT]):
     """Timings and counts for ``run.json``."""
     outputs: list[Path]
     result: ResultT
-    kept: dict[str, Any] = field(default_factory=dict)
-    """Plain values from which :meth:`Work.restored` makes the result again."""
+    keep: Callable[[], dict[str, Any]] = dict
+    """Called once the outputs are in place, by another thread: stores what is no plain value, and returns the plain
+    values from which :meth:`Work.restored` makes the result again."""
 
 
 class Work(Protocol[ResultT]):
@@ -76,8 +87,8 @@ class Work(Protocol[ResultT]):
     def decide(self, spec: SeriesSpec) -> Decision:
         """Say what would compute the results of a stack, and why."""
 
-    def process(self, spec: SeriesSpec, progress: Progress | None) -> Finished[ResultT]:
-        """Compute and write the results of a stack."""
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[ResultT]:
+        """Compute and write the results of a stack; files begun through `resources` are completed afterwards."""
 
     def restored(self, name: str, record: dict[str, Any]) -> ResultT | None:
         """Return the result that the record of an earlier run speaks of; None where it cannot be used."""
@@ -112,6 +123,7 @@ class Run(Generic[ResultT]):
 
     outcomes: tuple[Outcome[ResultT], ...]
     record: Path
+    stages: Stages
 
     @property
     def failed(self) -> bool:
@@ -124,20 +136,6 @@ class Run(Generic[ResultT]):
         return tuple(outcome.name for outcome in self.outcomes if outcome.resumed)
 
 
-@dataclass
-class Stopwatch:
-    """Seconds by stage."""
-
-    seconds: dict[str, float] = field(default_factory=dict)
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Time one stage."""
-        start = time.perf_counter()
-        yield
-        self.seconds[name] = round(time.perf_counter() - start, 3)
-
-
 def run_stacks(
     plan: Plan[Options],
     work: Work[ResultT],
@@ -146,40 +144,43 @@ def run_stacks(
     stop_at_defects: bool = False,
     watcher: Watcher | None = None,
     report: Callable[[Sequence[Outcome[ResultT]], dict[str, str]], None] | None = None,
+    resources: Resources | None = None,
+    finished: Callable[[int, Outcome[ResultT]], None] | None = None,
 ) -> Run[ResultT]:
     """Process every series of a plan whose output folder is ready, then write the report and ``run.json``.
 
     One series that fails does not stop the others. Neither does one that runs into a defect of the program, unless
-    `stop_at_defects` lets the exception out. `report` is called with all outcomes and the versions before the record
-    is written, which thus comes last.
+    `stop_at_defects` lets the exception out. `finished` is called with the number of a stack and its outcome as soon as
+    that is known, from any thread; `report` with all outcomes and the versions before the record is written, which thus
+    comes last.
     """
     started = datetime.now(UTC)
-    state, found = State(plan.out), versions()
+    resources = resources or Resources()
+    stages, found = resources.stages, versions()
     files = {name: checksums(paths) for name, paths in work.files().items()}
-    decisive = {"program": work.program} | plan.options.parameters()
-    besides = {path: checksum for of_name in files.values() for path, checksum in of_name.items()}
-    outcomes: list[Outcome[ResultT]] = []
-    records: dict[str, Any] = {}
-    for spec in plan.discovery.series:
-        inputs = checksums(spec.paths)
-        mark = fingerprint(decisive, inputs | besides, found | {"device": plan.device.description})
-        outcome = _restored(work, state, spec.name, mark) if resume else None
-        if outcome is None:
-            try:
-                outcome = _processed(work, state, spec, mark, watcher)
-            except Exception as error:
-                if stop_at_defects and not isinstance(error, XcorrError | MemoryError):
-                    raise
-                outcome = Outcome(spec.name, failure=reason_of(error, work.less_memory))
-        outcomes.append(outcome)
-        failure = {} if outcome.failure is None else {"failure": outcome.failure}
-        records[spec.name] = {"inputs": inputs} | outcome.facts | failure
+    loop = _Loop(plan, work, State(plan.out), files, found, resources, resume=resume, stop_at_defects=stop_at_defects)
+    entries: list[_Entry[ResultT]] = []
+    with Finisher[_Known[ResultT]](max(2, min(4, worker_count()))) as finisher:
+        series = plan.discovery.series
+        for number, spec in enumerate(series):
+            for following in series[number + 1 : number + 2]:
+                announce_files(following.paths)
+            entries.append(loop.begun(spec, finisher, watcher, number, finished))
+        with stages.waiting("finish"):
+            known = [entry.result() if isinstance(entry, Later) else entry for entry in entries]
+    outcomes = [entry.outcome for entry in known]
     outcomes += [
         Outcome(failure.path.name or str(failure.path), failure=failure.message) for failure in plan.discovery.failures
     ]
     if report is not None:
-        report(outcomes, found)
-    run = Run(tuple(outcomes), plan.out / RECORD)
+        with stages.waiting("report"):
+            report(outcomes, found)
+    records = {}
+    for entry in known:
+        failure = {} if entry.outcome.failure is None else {"failure": entry.outcome.failure}
+        records[entry.outcome.name] = {"inputs": entry.inputs} | entry.outcome.facts | failure
+    run = Run(tuple(outcomes), plan.out / RECORD, stages)
+    seconds = (datetime.now(UTC) - started).total_seconds()
     record = {
         "program": work.program,
         "versions": found,
@@ -188,9 +189,12 @@ def run_stacks(
         "parameters": plan.options.parameters(),
         "inputs": [str(path) for path in plan.inputs],
         **files,
+        "checksum": "xxh3-128",
+        "compression": resources.compression,
         "layout": plan.discovery.layout,
         "started": started.isoformat(timespec="seconds"),
-        "seconds": round((datetime.now(UTC) - started).total_seconds(), 3),
+        "seconds": round(seconds, 3),
+        "timings": stages.as_record(),
         "resumed": list(run.resumed),
         "failed": run.failed,
         "failures": {str(failure.path): failure.message for failure in plan.discovery.failures},
@@ -198,6 +202,12 @@ def run_stacks(
     }
     atomic_write_text(run.record, json.dumps(record, indent=2) + "\n")
     return run
+
+
+def announce_files(paths: Sequence[Path]) -> None:
+    """Let the system read ahead what the next stack will need, as far as it will not push out what this one does."""
+    for path in paths[:_MOST_ANNOUNCED]:
+        announce(path, _BYTES_ANNOUNCED // min(len(paths), _MOST_ANNOUNCED))
 
 
 def explain_stacks(plan: Plan[Options], work: Work[ResultT]) -> list[tuple[str, Decision | str]]:
@@ -211,23 +221,103 @@ def explain_stacks(plan: Plan[Options], work: Work[ResultT]) -> list[tuple[str, 
     return explained
 
 
-def _restored(work: Work[ResultT], state: State, name: str, mark: str) -> Outcome[ResultT] | None:
-    record = state.load(name, mark)
-    if record is None:
-        return None
-    result = work.restored(name, record)
-    if result is None:
-        return None
-    finished = Finished(record["facts"], [], result)
-    return Outcome(name, finished.facts, result, flagged=work.is_flagged(finished), resumed=True)
+@dataclass(frozen=True)
+class _Known(Generic[ResultT]):
+    """A stack's outcome and the checksums of its input."""
+
+    outcome: Outcome[ResultT]
+    inputs: dict[str, str]
 
 
-def _processed(
-    work: Work[ResultT], state: State, spec: SeriesSpec, mark: str, watcher: Watcher | None
-) -> Outcome[ResultT]:
-    """Process a stack and record it; what an earlier run left of it goes first, so that old and new never mix."""
-    state.discard(spec.name, work.outputs(spec.name))
-    finished = work.process(spec, watcher(spec.name) if watcher is not None else None)
-    facts = finished.facts | {"decisions": [work.decide(spec).as_record()]}
-    state.save(spec.name, mark, finished.outputs, facts, finished.kept)
-    return Outcome(spec.name, facts, finished.result, flagged=work.is_flagged(finished))
+_Entry = _Known[ResultT] | Later[_Known[ResultT]]
+
+
+class _Loop(Generic[ResultT]):
+    """What happens to each stack of a run."""
+
+    def __init__(
+        self,
+        plan: Plan[Options],
+        work: Work[ResultT],
+        state: State,
+        files: dict[str, dict[str, str]],
+        found: dict[str, str],
+        resources: Resources,
+        *,
+        resume: bool,
+        stop_at_defects: bool,
+    ) -> None:
+        self._work, self._state, self._resources = work, state, resources
+        self._resume, self._stop_at_defects = resume, stop_at_defects
+        self._decisive = {"program": work.program, "compression": resources.compression} | plan.options.parameters()
+        self._besides = {path: checksum for of_name in files.values() for path, checksum in of_name.items()}
+        self._ran_on = found | {"device": plan.device.description}
+
+    def begun(
+        self,
+        spec: SeriesSpec,
+        finisher: Finisher[_Known[ResultT]],
+        watcher: Watcher | None,
+        number: int,
+        finished: Callable[[int, Outcome[ResultT]], None] | None,
+    ) -> _Entry[ResultT]:
+        """Compute a stack, unless an earlier run did; what remains of it is left to the finisher."""
+        checksums = Checksums(spec.paths, self._resources.stages.meter)
+
+        def told(known: _Known[ResultT]) -> _Known[ResultT]:
+            if finished is not None:
+                finished(number, known.outcome)
+            return known
+
+        if self._resume and (known := self._restored(spec.name, checksums)) is not None:
+            return told(known)
+        progress = watcher(spec.name) if watcher is not None else None
+        begun = StackResources(self._resources, checksums, progress)
+
+        def failed(error: Exception) -> _Known[ResultT]:
+            begun.abandon()
+            with suppress(OutputError):
+                begun.complete_texts()
+            if self._stop_at_defects and not isinstance(error, XcorrError | MemoryError):
+                raise error
+            reason = reason_of(error, self._work.less_memory)
+            return told(_Known(Outcome(spec.name, failure=reason), checksums.finished()))
+
+        try:
+            # What an earlier run left goes first, so that old and new never mix.
+            self._state.discard(spec.name, self._work.outputs(spec.name))
+            done = self._work.process(spec, begun)
+            facts = done.facts | {"seconds": begun.seconds, "decisions": [self._work.decide(spec).as_record()]}
+        except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
+            return failed(error)
+        except BaseException:
+            begun.abandon()
+            raise
+
+        def finish() -> _Known[ResultT]:
+            try:
+                begun.complete()
+                inputs = checksums.finished()
+                self._state.save(spec.name, self._mark(inputs), done.outputs, facts, done.keep())
+            except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
+                return failed(error)
+            outcome = Outcome(spec.name, facts, done.result, flagged=self._work.is_flagged(done))
+            return told(_Known(outcome, inputs))
+
+        with self._resources.stages.waiting("finish"):
+            return finisher.submit(finish, begun.abandon)
+
+    def _mark(self, inputs: dict[str, str]) -> str:
+        return fingerprint(self._decisive, inputs | self._besides, self._ran_on)
+
+    def _restored(self, name: str, checksums: Checksums) -> _Known[ResultT] | None:
+        if not self._state.knows(name):
+            return None
+        inputs = checksums.finished()
+        record = self._state.load(name, self._mark(inputs))
+        result = None if record is None else self._work.restored(name, record)
+        if record is None or result is None:
+            return None
+        before = Finished(record["facts"], [], result)
+        outcome = Outcome(name, before.facts, result, flagged=self._work.is_flagged(before), resumed=True)
+        return _Known(outcome, inputs)

@@ -9,17 +9,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from xcorr_app.errors import InputError, OutputError
-from xcorr_app.io import atomic_write_text, make_folder, opened
+from xcorr_app.errors import OutputError
+from xcorr_app.io import Checksums, atomic_write_text, make_folder
 
 FOLDER = ".xcorr"
-_READ_SIZE = 1 << 22
 
 
 class State:
@@ -89,21 +86,8 @@ class State:
 
 
 def checksums(paths: tuple[Path, ...]) -> dict[str, str]:
-    """SHA-256 of every file, by path as given; a file that cannot be read has the reason instead."""
-
-    def one(path: Path) -> str:
-        digest, position = hashlib.sha256(), 0
-        try:
-            with opened(path) as descriptor:
-                while block := os.pread(descriptor, _READ_SIZE, position):
-                    digest.update(block)
-                    position += len(block)
-        except InputError as error:
-            return f"unreadable: {error}"
-        return digest.hexdigest()
-
-    with ThreadPoolExecutor(2) as pool:
-        return dict(zip(map(str, paths), pool.map(one, paths), strict=True))
+    """XXH3-128 of every file, by path as given; a file that cannot be read has the reason instead."""
+    return Checksums(paths).finished()
 
 
 def fingerprint(parameters: dict[str, Any], inputs: dict[str, str], versions: dict[str, str]) -> str:

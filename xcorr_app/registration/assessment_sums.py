@@ -66,6 +66,8 @@ def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> Shared | 
 
     Where a stack drifts by more than its frames are long, no pixel is seen throughout.
     """
+    if len(extents) == 0:
+        return None
     for share in _LEFT_OUT:
         rank = min(len(extents) - 1, math.floor(share * len(extents)))
         ordered = np.sort(extents, axis=0)

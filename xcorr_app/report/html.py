@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from xcorr_app.report.quality import Figure, figures
+from xcorr_app.report.quick import QuickChart, quick_chart
 from xcorr_app.report.records import FLAG_MEANINGS, FrameRow, RunReport, StackReport
 from xcorr_app.report.summary import StackSummary, count, grouped, summarise, verdict
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     import jinja2
 
     from xcorr_app.report.views import Chart, Movie, Pair, Thumbnail
@@ -29,7 +33,7 @@ class StackView:
     anchor: str
     stack: StackReport
     summary: StackSummary
-    charts: tuple[Chart, ...]
+    charts: tuple[Chart | QuickChart, ...]
     pairs: tuple[Pair, ...]
     thumbnails: tuple[Thumbnail, ...]
     flagged: tuple[FrameRow, ...]
@@ -60,20 +64,33 @@ class StackView:
         return tuple((word, FLAG_MEANINGS.get(word, "")) for word in words)
 
 
-def render_report(run: RunReport) -> str:
+def render_report(run: RunReport, drawn: Mapping[int, StackView] | None = None) -> str:
     r"""Write the page as text; the same records give the same text.
+
+    `drawn` are sections that `stack_view` made before, by place; the others are made here.
 
     Everything from outside, such as file names, is escaped. Bytes of a file name that are not valid text
     appear as escapes such as ``\udc80``, so that the text can always be written as UTF-8.
     """
-    views = [_stack_view(index, stack) for index, stack in enumerate(run.stacks, start=1)]
+    known = drawn or {}
+    views = [known.get(index) or stack_view(index + 1, stack) for index, stack in enumerate(run.stacks)]
     level, sentence = verdict([view.summary for view in views])
-    page = _environment().get_template("report.html.j2")
-    text = page.render(run=run, views=views, level=level, verdict=sentence)
+    text = load_template().render(run=run, views=views, level=level, verdict=sentence)
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def _stack_view(index: int, stack: StackReport) -> StackView:
+def stack_view(index: int, stack: StackReport) -> StackView:
+    """Draw the section of a stack, the `index`-th of the page, counted from 1."""
+    if stack.is_quick or not (stack.rows or stack.pictures):
+        return StackView(
+            anchor=f"stack-{index}",
+            stack=stack,
+            summary=summarise(stack),
+            charts=(quick_chart(stack),) if stack.rows else (),
+            pairs=(),
+            thumbnails=(),
+            flagged=tuple(row for row in stack.rows if row.flags),
+        )
     # Charts bring matplotlib, which takes longer to import than small stacks to align: only a report needs it.
     from xcorr_app.report.views import agreement, charts, picture_pairs, preview, thumbnails
 
@@ -91,6 +108,12 @@ def _stack_view(index: int, stack: StackReport) -> StackView:
         movie=preview(stack, pictures) if pictures is not None else None,
         agreement=agreement(stack) if stack.rows else None,
     )
+
+
+@functools.cache
+def load_template() -> jinja2.Template:
+    """The page to be filled in; made once, if need be while sections are drawn elsewhere."""
+    return _environment().get_template("report.html.j2")
 
 
 def _environment() -> jinja2.Environment:

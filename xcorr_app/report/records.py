@@ -146,6 +146,8 @@ class StackReport:
     assessment: Assessment | None = None
     interval: tuple[float, str] | None = None
     tiles: tuple[tuple[float, ...], ...] | None = None
+    is_quick: bool = False
+    """Only a drawing of its shifts is wanted, which takes no time."""
 
     @property
     def replaced(self) -> frozenset[int]:

@@ -8,7 +8,8 @@ from typing import Any, Literal
 import numpy as np
 
 from xcorr_app.errors import InputError
-from xcorr_app.io import Source
+from xcorr_app.io import HeldSource, Source
+from xcorr_app.io.reading import read_planes
 from xcorr_app.registration.frames import Chunk
 
 
@@ -45,21 +46,33 @@ class SourceFrames:
         return self.source.metadata.dtype
 
     @property
+    def read_dtype(self) -> np.dtype[Any]:
+        """Type of a pixel of what is read: means are float64."""
+        return self.dtype if self.averaged == 1 else np.dtype(np.float64)
+
+    @property
     def averaged(self) -> int:
         """How many planes are averaged into one measured frame."""
         return self.source.sizes["Z" if self.axis == "T" else "T"]
 
     def read(self, start: int, stop: int) -> Chunk:
         """Read frames; one that cannot be read is zero and named with the reason."""
-        dtype = self.dtype if self.averaged == 1 else np.dtype(np.float64)
-        frames = np.zeros((stop - start, *self.shape), dtype=dtype)
-        unreadable = {}
-        for i in range(start, stop):
-            try:
-                frames[i - start] = self._frame(i)
-            except InputError as error:
-                unreadable[i] = str(error)
+        if self.averaged == 1:
+            frames, errors = self._planes([self._position(i, 0) for i in range(start, stop)])
+            unreadable = {start + i: str(error) for i, error in errors.items()}
+        else:
+            frames, unreadable = self._averages(start, stop)
         return Chunk(start, self.xp.asarray(frames), unreadable)
+
+    def fill(self, start: int, stop: int, out: np.ndarray) -> dict[int, str]:
+        """Read frames into a buffer; returns why some cannot be read, by frame number."""
+        if self.averaged > 1:
+            out[:], unreadable = self._averages(start, stop)
+            return unreadable
+        positions = [self._position(i, 0) for i in range(start, stop)]
+        source = self.source
+        errors = source.fill(positions, out) if isinstance(source, HeldSource) else read_planes(source, positions, out)
+        return {start + i: str(error) for i, error in errors.items()}
 
     def on_host(self) -> SourceFrames:
         """Return the same frames, handed out as NumPy arrays."""
@@ -70,13 +83,24 @@ class SourceFrames:
         path, page = self.source.origin(**self._position(frame, 0))
         return path.name, page
 
-    def _frame(self, frame: int) -> np.ndarray:
-        if self.averaged == 1:
-            return self.source.plane(**self._position(frame, 0))
-        total = np.zeros(self.shape)
-        for other in range(self.averaged):
-            total += self.source.plane(**self._position(frame, other))
-        return total / self.averaged
+    def _planes(self, positions: list[dict[str, int]]) -> tuple[np.ndarray, dict[int, InputError]]:
+        if isinstance(self.source, HeldSource):
+            return self.source.planes(positions)
+        planes = np.empty((len(positions), *self.shape), self.dtype)
+        return planes, read_planes(self.source, positions, planes)
+
+    def _averages(self, start: int, stop: int) -> tuple[np.ndarray, dict[int, str]]:
+        """Means over the other axis, float64."""
+        frames = np.zeros((stop - start, *self.shape))
+        unreadable: dict[int, str] = {}
+        for i in range(start, stop):
+            planes, errors = self._planes([self._position(i, other) for other in range(self.averaged)])
+            if errors:
+                unreadable[i] = str(next(iter(errors.values())))
+                continue
+            for plane in planes:
+                frames[i - start] += plane
+        return frames / self.averaged, unreadable
 
     def _position(self, frame: int, other: int) -> dict[str, int]:
         along, across = ("t", "z") if self.axis == "T" else ("z", "t")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.no_pictures import NoPictures
 from xcorr_app.batch.align.options import INTERPOLATIONS, AlignOptions
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.decision import Decision
@@ -19,7 +20,7 @@ from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.io import StackWriter
+from xcorr_app.io import StackMetadata, StackWriter
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.chunks import over_planes
 from xcorr_app.registration.apply import common_area, shift_frames
@@ -35,7 +36,7 @@ class Moved:
     """Pixels whose interpolated value did not fit the integer type."""
     area: tuple[slice, slice] | None
     """Part of the frame that was written, if it was cropped."""
-    decision: Decision
+    decision: Decision | None
     """What moved the planes, and why."""
     notes: tuple[str, ...] = ()
     """What a user should know of how it went."""
@@ -47,8 +48,9 @@ def move_stack(
     options: AlignOptions,
     target: Path | None,
     unreadable: Collection[int],
-    projections: Projections,
+    projections: Projections | NoPictures,
     progress: Progress | None,
+    new_writer: Callable[[Path, StackMetadata], StackWriter] = StackWriter,
 ) -> Moved:
     """Move all planes of all channels by (count, 2) pixels and write them to `target`, if any.
 
@@ -84,7 +86,7 @@ def move_stack(
         writer: Any = nullcontext()
     else:
         rows, columns = area or (slice(0, frames.shape[0]), slice(0, frames.shape[1]))
-        writer = StackWriter(target, metadata.with_plane_shape(rows.stop - rows.start, columns.stop - columns.start))
+        writer = new_writer(target, metadata.with_plane_shape(rows.stop - rows.start, columns.stop - columns.start))
     with writer as stream:
         pixels = frames.shape[0] * frames.shape[1]
         results = over_planes(frames.xp, len(planes), pixels, job, ("move", "moved"), progress, notes)

@@ -14,6 +14,7 @@ from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.settings import Settings
 
 INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "fourier": "fourier"}
+REPORTS = ("none", "quick", "full")
 BORDERS = ("constant", "nearest", "crop")
 
 
@@ -36,6 +37,8 @@ class AlignOptions:
     align_channel: int = 0
     channel: Channel | None = None
     """The one that is read; all of them without."""
+    report: str = "full"
+    """``none``, ``quick`` (no pictures, one drawing a stack) or ``full``."""
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
@@ -43,6 +46,8 @@ class AlignOptions:
             raise ArgumentError(f"unknown interpolation {self.interpolation!r}: use {', '.join(INTERPOLATIONS)}")
         if self.border not in BORDERS:
             raise ArgumentError(f"unknown border {self.border!r}: use {', '.join(BORDERS)}")
+        if self.report not in REPORTS:
+            raise ArgumentError(f"unknown report {self.report!r}: use {', '.join(REPORTS)}")
         check_policy(self.doubtful)
         if not math.isfinite(self.settings.tolerance):
             raise ArgumentError("tolerance is infinite: give a number of pixels, or use --verify none")
@@ -79,4 +84,5 @@ class AlignOptions:
             "axis": self.axis,
             "align_channel": self.align_channel,
             "channel": self.channel,
+            "report": self.report,
         }

@@ -32,6 +32,7 @@ def keep(report: StackReport, out: Path) -> dict[str, Any]:
             "pictures": report.pictures is not None,
             "assessment": None if report.assessment is None else report.assessment.as_record(),
             "interval": report.interval,
+            "is_quick": report.is_quick,
         }
     }
 
@@ -55,6 +56,7 @@ def restore(name: str, record: dict[str, Any], out: Path) -> StackReport | None:
             assessment=None if known["assessment"] is None else Assessment.from_record(known["assessment"]),
             interval=None if known["interval"] is None else (known["interval"][0], known["interval"][1]),
             tiles=_tiles(known["tiles"]),
+            is_quick=known["is_quick"],
         )
     except (OSError, ValueError, KeyError, TypeError, DamagedFileError):
         return None

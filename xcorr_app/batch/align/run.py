@@ -19,10 +19,11 @@ from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.io import SeriesSpec, atomic_write_text, discover
 from xcorr_app.pipeline.environment import own_version, processor
 from xcorr_app.pipeline.output import REPORT, check_output
+from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.registration import quality
-from xcorr_app.registration.passes import Progress
-from xcorr_app.report.html import render_report
+from xcorr_app.report.drawer import Drawer
+from xcorr_app.report.html import load_template, render_report
 from xcorr_app.report.records import RunReport, StackReport
 from xcorr_app.report.summary import summarise
 
@@ -35,7 +36,8 @@ class AlignResult:
 
     run: Run[StackReport]
     report: RunReport
-    report_path: Path
+    report_path: Path | None
+    """None where no report was asked for."""
 
 
 def plan_align(
@@ -52,10 +54,19 @@ def plan_align(
 
 
 def run_align(
-    plan: Plan[AlignOptions], *, resume: bool = False, stop_at_defects: bool = False, watcher: Watcher | None = None
+    plan: Plan[AlignOptions],
+    *,
+    resume: bool = False,
+    stop_at_defects: bool = False,
+    watcher: Watcher | None = None,
+    resources: Resources | None = None,
+    drawer: Drawer | None = None,
 ) -> AlignResult:
-    """Align every series of a plan whose output folder is ready, and write results, report and record."""
-    path = plan.out / REPORT
+    """Align every series of a plan whose output folder is ready, and write results, report and record.
+
+    A `drawer` draws what the report shows of a stack as soon as it is known.
+    """
+    path = None if plan.options.report == "none" else plan.out / REPORT
     reports: list[RunReport] = []
 
     def write_report(outcomes: Sequence[Outcome[StackReport]], versions: dict[str, str]) -> None:
@@ -63,10 +74,28 @@ def run_align(
         # The day alone, so that a run resumed on the same day gives the same bytes.
         date = datetime.now(UTC).strftime("%Y-%m-%d")
         reports.append(RunReport(_title(plan), _facts(plan, _engines(plan, outcomes), versions), stacks, date))
-        atomic_write_text(path, render_report(reports[0]))
+        if path is None:
+            # That of an earlier run would show something else.
+            (plan.out / REPORT).unlink(missing_ok=True)
+        else:
+            if drawer is not None:
+                load_template()
+            page = render_report(reports[0]) if drawer is None else render_report(reports[0], drawer.views())
+            atomic_write_text(path, page)
+
+    def draw(number: int, outcome: Outcome[StackReport]) -> None:
+        if drawer is not None:
+            drawer.submit(number, _shown(outcome, plan.options))
 
     run = run_stacks(
-        plan, _Align(plan), resume=resume, stop_at_defects=stop_at_defects, watcher=watcher, report=write_report
+        plan,
+        _Align(plan),
+        resume=resume,
+        stop_at_defects=stop_at_defects,
+        watcher=watcher,
+        report=write_report,
+        resources=resources,
+        finished=draw,
     )
     return AlignResult(run, reports[0], path)
 
@@ -98,10 +127,10 @@ class _Align:
             frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, xp)
             return decide_align(frames, options)
 
-    def process(self, spec: SeriesSpec, progress: Progress | None) -> Finished[StackReport]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[StackReport]:
         plan = self._plan
-        report, outputs, facts = align_stack(spec, plan.options, plan.device, plan.out / spec.name, progress)
-        return Finished(facts, outputs, report, keep(report, plan.out))
+        report, outputs, facts = align_stack(spec, plan.options, plan.device, plan.out / spec.name, resources)
+        return Finished(facts, outputs, report, lambda: keep(report, plan.out))
 
     def restored(self, name: str, record: dict[str, Any]) -> StackReport | None:
         return restore(name, record, self._plan.out)

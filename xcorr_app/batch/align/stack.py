@@ -11,19 +11,19 @@ import numpy as np
 
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.moving import Moved, move_stack
+from xcorr_app.batch.align.no_pictures import NoPictures
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import SeriesSpec, Source, atomic_write_text, make_folder, scan_file
+from xcorr_app.io import SeriesSpec, Source, make_folder, scan_file
 from xcorr_app.io.picked import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
-from xcorr_app.pipeline.run import Stopwatch
+from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.assessment import assessment_of
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.masks import two_motions
-from xcorr_app.registration.passes import Progress
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.tiles import DIFFERS
 from xcorr_app.report.records import FrameRow, StackReport
@@ -43,17 +43,17 @@ _NOTHING_KEPT = (
 
 
 def align_stack(
-    spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, progress: Progress | None
+    spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
 ) -> tuple[StackReport, list[Path], dict[str, Any]]:
-    """Align one series of frames into `folder`; returns its report, the files written, and facts for ``run.json``."""
-    watch = Stopwatch()
-    with spec.open() as source:
+    """Align one series of frames into `folder`; returns its report, the files begun, and facts for ``run.json``."""
+    progress = resources.progress
+    with resources.open(spec.open()) as source:
         axis = choose_axis(source, options.axis)
         frames = SourceFrames(source, axis, options.align_channel, device.xp)
         reference = reference_of(options, frames)
-        with watch.stage("measure"):
+        with resources.step("measure"), resources.on_device(frames, device.xp) as measured:
             result = estimate_from(
-                frames, reference, options.settings, xp=device.xp, verify=options.verify, progress=progress
+                measured, reference, options.settings, xp=device.xp, verify=options.verify, progress=progress
             )
         # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
         # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
@@ -64,19 +64,30 @@ def align_stack(
             raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
         make_folder(folder)
         outputs = [folder / "shifts.csv"]
-        atomic_write_text(outputs[0], table)
+        resources.write_text(outputs[0], table)
         target = folder / f"{spec.name}_aligned.tif" if options.apply else None
+        full = options.report == "full"
         flagged = [row.frame for row in rows if row.flags]
-        projections = Projections(frames.shape, moves, flagged, options.settings.roi)
-        with watch.stage("move"):
-            moved = move_stack(frames, moves, options, target, result.unreadable, projections, progress)
+        projections = Projections(frames.shape, moves, flagged, options.settings.roi) if full else NoPictures()
+        moved = Moved(0, None, None)
+        if full or target is not None:
+            with resources.step("move"):
+                moved = move_stack(
+                    frames, moves, options, target, result.unreadable, projections, progress, resources.writer
+                )
         if target is not None:
             outputs.append(target)
         pictures = projections.pictures()
-        with watch.stage("assess"):
+        with resources.step("assess"):
             corrected = float(result.trusted.mean())
             assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected)
-        notes = [*spec.notes, *_notes(frames, result, options), *moved.notes, *_notes_on_moving(rows, options, moved)]
+        notes = [
+            *spec.notes,
+            *_notes(frames, result, options),
+            *resources.notes,
+            *moved.notes,
+            *_notes_on_moving(rows, options, moved),
+        ]
         report = StackReport(
             name=spec.name,
             description=_description(source, frames),
@@ -92,16 +103,16 @@ def align_stack(
             assessment=assessment,
             interval=_interval(source, axis),
             tiles=_tiles(result),
+            is_quick=options.report == "quick",
         )
     facts = {
-        "seconds": watch.seconds,
         "frames": frames.count,
         "engine": result.engine,
         "reference": report.reference,
         "assessment": assessment.as_record(),
         "closure_px": _closure(result),
         "clipped_pixels": moved.clipped,
-        "moving": moved.decision.as_record(),
+        "moving": moved.decision and moved.decision.as_record(),
         "non_finite_pixels": int(result.non_finite.sum()),
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
@@ -231,7 +242,7 @@ def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Mov
     if not options.apply:
         return
     if replaced := [row for row in rows if not row.as_measured]:
-        moves = any(row.is_moved for row in replaced)
+        moves = any(row.is_moved or row.is_dropped for row in replaced)
         kept = runs_of([row.frame for row in rows if not row.is_dropped])
         became = _BECAME[options.doubtful].format(kept=kept) if moves else "left in place"
         yield f"{count(len(replaced), 'frame')} without a shift to trust: {became} (--doubtful {options.doubtful})."

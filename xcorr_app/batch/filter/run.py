@@ -12,8 +12,8 @@ from xcorr_app.batch.filter.stack import filter_stack
 from xcorr_app.decision import Decision
 from xcorr_app.io import SeriesSpec, discover
 from xcorr_app.pipeline.output import check_output
+from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, explain_stacks, run_stacks
-from xcorr_app.registration.passes import Progress
 
 PROGRAM = "xcorr filter"
 
@@ -32,10 +32,16 @@ def plan_filter(
 
 
 def run_filter(
-    plan: Plan[FilterOptions], *, resume: bool = False, stop_at_defects: bool = False, watcher: Watcher | None = None
+    plan: Plan[FilterOptions],
+    *,
+    resume: bool = False,
+    stop_at_defects: bool = False,
+    watcher: Watcher | None = None,
+    resources: Resources | None = None,
 ) -> Run[Facts]:
     """Filter every series of a plan whose output folder is ready, and write results and record."""
-    return run_stacks(plan, _Filter(plan), resume=resume, stop_at_defects=stop_at_defects, watcher=watcher)
+    modes: Any = {"resume": resume, "stop_at_defects": stop_at_defects}
+    return run_stacks(plan, _Filter(plan), **modes, watcher=watcher, resources=resources)
 
 
 def explain_filter(plan: Plan[FilterOptions]) -> list[tuple[str, Decision | str]]:
@@ -63,9 +69,9 @@ class _Filter:
         with spec.open() as source:
             return decide_filter(source.metadata, self._plan.options, self._plan.device.xp)
 
-    def process(self, spec: SeriesSpec, progress: Progress | None) -> Finished[Facts]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
         (target,) = self.outputs(spec.name)
-        facts = filter_stack(spec, self._plan.options, self._plan.device, target, progress)
+        facts = filter_stack(spec, self._plan.options, self._plan.device, target, resources)
         return Finished(facts, [target], facts)
 
     def restored(self, name: str, record: dict[str, Any]) -> Facts:

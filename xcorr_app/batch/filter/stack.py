@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.batch.filter.metadata import bank_metadata, bank_positions
 from xcorr_app.batch.filter.options import FilterOptions
-from xcorr_app.errors import DamagedFileError, InputError, ShapeError
+from xcorr_app.errors import DamagedFileError, ShapeError
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.device import planned_engine
 from xcorr_app.filtering.engines.choice import chosen_engine
@@ -19,28 +19,26 @@ from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import SeriesSpec, Source, StackMetadata, StackWriter, make_folder
+from xcorr_app.io import SeriesSpec, StackMetadata, make_folder
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.chunks import over_planes
-from xcorr_app.pipeline.run import Stopwatch
-from xcorr_app.registration.passes import Progress
+from xcorr_app.pipeline.resources import StackResources
 
 
 def filter_stack(
-    spec: SeriesSpec, options: FilterOptions, device: Device, target: Path, progress: Progress | None
+    spec: SeriesSpec, options: FilterOptions, device: Device, target: Path, resources: StackResources
 ) -> dict[str, Any]:
     """Filter all planes of a series into the file `target`, whose folder is made; returns what ``run.json`` says of it.
 
     A plane that cannot be read is written as zeros and named in the result; the others are filtered. Where the memory
     of a device does not suffice for one plane, the CPU filters the rest.
     """
-    watch = Stopwatch()
     unreadable: dict[str, str] = {}
     engines: dict[str, None] = {}
     notes: list[str] = [*spec.notes]
     clipped = non_finite = 0
     bank = options.choice.bank
-    with spec.open() as source:
+    with resources.open(spec.open(), once=True) as source:
         if bank is None:
             positions, metadata = plane_positions(source.metadata), written_metadata(source.metadata, options)
             _check_types(source.metadata, options)
@@ -48,7 +46,8 @@ def filter_stack(
             positions, metadata = bank_positions(source.metadata), bank_metadata(source.metadata, bank, options)
 
         def job(start: int, stop: int, xp: Any) -> tuple[NDArray[Any], int, dict[int, str], str]:
-            before, damaged = _read(source, positions[start:stop])
+            before, errors = source.planes(positions[start:stop])
+            damaged = {i: str(error) for i, error in errors.items()}
             after, count, engine = _filtered(xp.asarray(before), options)
             after = to_host(after).astype(metadata.dtype, copy=False)
             for plane in damaged:
@@ -56,11 +55,11 @@ def filter_stack(
             return after, count, {start + plane: reason for plane, reason in damaged.items()}, engine
 
         make_folder(target.parent)
-        with watch.stage("filter"), StackWriter(target, metadata) as writer:
+        with resources.step("filter"), resources.writer(target, metadata) as writer:
             rows, columns = source.metadata.shape[-2:]
             pixels = rows * columns * (1 if bank is None else len(bank.filters))
             stage = ("filter", "filtered")
-            results = over_planes(device.xp, len(positions), pixels, job, stage, progress, notes)
+            results = over_planes(device.xp, len(positions), pixels, job, stage, resources.progress, notes)
             for after, count, damaged, engine in results:
                 clipped += count
                 engines[engine] = None
@@ -72,7 +71,6 @@ def filter_stack(
                 for plane in after.reshape(-1, *after.shape[-2:]):
                     writer.write(plane)
     return {
-        "seconds": watch.seconds,
         "planes": len(positions),
         "shape": list(metadata.shape),
         "axes": metadata.axes,
@@ -83,18 +81,6 @@ def filter_stack(
         "unreadable": unreadable,
         "notes": notes,
     }
-
-
-def _read(source: Source, positions: list[dict[str, int]]) -> tuple[NDArray[Any], dict[int, str]]:
-    """Planes at some positions; one that cannot be read is zero and named with the reason."""
-    planes = np.zeros((len(positions), *source.metadata.shape[-2:]), source.metadata.dtype)
-    damaged: dict[int, str] = {}
-    for i, position in enumerate(positions):
-        try:
-            planes[i] = source.plane(**position)
-        except InputError as error:
-            damaged[i] = str(error)
-    return planes, damaged
 
 
 def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:

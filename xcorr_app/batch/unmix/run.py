@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 from xcorr_app.batch.decisions import decide_unmix
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.batch.unmix.stack import UnmixPlan, mixing_of, plan_stack, run_unmix
+from xcorr_app.batch.unmix.stack import UnmixPlan, mix, mixing_of, plan_stack, write_record
 from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import OutputError
@@ -15,8 +17,8 @@ from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.io import SeriesSpec, discover
 from xcorr_app.io.channels import scan_with_colours
 from xcorr_app.pipeline.output import check_output
-from xcorr_app.pipeline.run import Finished, Plan, Run, Stopwatch, Watcher, run_stacks
-from xcorr_app.registration.passes import Progress
+from xcorr_app.pipeline.resources import Resources, StackResources
+from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, run_stacks
 
 PROGRAM = "xcorr unmix"
 
@@ -42,10 +44,16 @@ def plan_unmix(
 
 
 def run_many(
-    plan: Plan[UnmixOptions], *, resume: bool = False, stop_at_defects: bool = False, watcher: Watcher | None = None
+    plan: Plan[UnmixOptions],
+    *,
+    resume: bool = False,
+    stop_at_defects: bool = False,
+    watcher: Watcher | None = None,
+    resources: Resources | None = None,
 ) -> Run[Facts]:
     """Mix the channels of every series of a plan whose output folder is ready, and write results and record."""
-    return run_stacks(plan, _Unmix(plan), resume=resume, stop_at_defects=stop_at_defects, watcher=watcher)
+    modes: Any = {"resume": resume, "stop_at_defects": stop_at_defects}
+    return run_stacks(plan, _Unmix(plan), **modes, watcher=watcher, resources=resources)
 
 
 class _Unmix:
@@ -69,12 +77,14 @@ class _Unmix:
     def decide(self, spec: SeriesSpec) -> Decision:
         return decide_unmix(self._planned(spec), limits_of(self._plan.device.xp))
 
-    def process(self, spec: SeriesSpec, progress: Progress | None) -> Finished[Facts]:
-        watch, stack = Stopwatch(), self._planned(spec)
-        with watch.stage("unmix"):
-            done = run_unmix(stack, progress)
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+        stack = self._planned(spec)
+        with ExitStack() as opened, resources.step("unmix"):
+            if not stack.stack.colour:
+                source = opened.enter_context(resources.open(stack.stack.source, once=True))
+                stack = replace(stack, stack=replace(stack.stack, source=source))
+            done = mix(stack, resources.writer(stack.out, stack.metadata), resources.progress)
         facts = {
-            "seconds": watch.seconds,
             "output": stack.out.name,
             "shape": list(stack.metadata.shape),
             "axes": stack.metadata.axes,
@@ -83,7 +93,12 @@ class _Unmix:
             "clipped_values": done.clipped,
             "notes": [*spec.notes, *done.notes],
         }
-        return Finished(facts, [stack.out, stack.record], facts)
+
+        def keep() -> dict[str, Any]:
+            write_record(stack, done)
+            return {}
+
+        return Finished(facts, [stack.out, stack.record], facts, keep)
 
     def restored(self, name: str, record: dict[str, Any]) -> Facts:
         facts: Facts = record["facts"]

@@ -25,6 +25,7 @@ from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import memory_as_limit
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.output_file import check_output_file
+from xcorr_app.pipeline.resources import Resources
 from xcorr_app.registration.passes import Progress
 
 NOTE = "The device's memory did not suffice for the channels of one image: the CPU mixed them, and those after it."
@@ -116,7 +117,17 @@ def plan_stack(spec: SeriesSpec, out: Path, mixing: Mixing, device: Device, opti
     return UnmixPlan(stack, *mixing, metadata, out, device, options)
 
 
-def run_unmix(plan: UnmixPlan, progress: Progress | None = None) -> UnmixResult:
+def run_unmix(plan: UnmixPlan, progress: Progress | None = None, resources: Resources | None = None) -> UnmixResult:
+    """Read, mix and write a plan's channels, and the record of how."""
+    lent = resources or Resources()
+    with lent.stages.step("unmix"):
+        writer = StackWriter(plan.out, plan.metadata, compression=lent.compression, meter=lent.stages.meter)
+        result = mix(plan, writer, progress)
+    write_record(plan, result)
+    return result
+
+
+def mix(plan: UnmixPlan, new: StackWriter, progress: Progress | None = None) -> UnmixResult:
     """Read, mix and write a plan's channels, all those of one place at a time.
 
     Where the device's memory does not suffice for a place, the CPU mixes it and those after it.
@@ -130,16 +141,19 @@ def run_unmix(plan: UnmixPlan, progress: Progress | None = None) -> UnmixResult:
         f"{plan.stack.path}: its {plan.stack.channels} channels of {plan.metadata.shape[-2:]} pixels need more "
         "memory than there is; cut the image into parts, or use a machine with more"
     )
-    with memory_as_limit(too_large), StackWriter(plan.out, plan.metadata) as writer:
+    with memory_as_limit(too_large), new as writer:
         for done, place in enumerate(np.ndindex(*sizes), 1):
             planes, beyond = mixer.mix(plan.stack.read(dict(zip(axes, place, strict=True))))
             for plane in planes:
                 writer.write(plane)
             clipped += beyond
             tell("unmix", done, total)
-    result = UnmixResult(math.prod(plan.metadata.shape), clipped, mixer.notes)
+    return UnmixResult(math.prod(plan.metadata.shape), clipped, mixer.notes)
+
+
+def write_record(plan: UnmixPlan, result: UnmixResult) -> None:
+    """Write the file that says how the result was made."""
     atomic_write_text(plan.record, json.dumps(_facts(plan, result), indent=1) + "\n")
-    return result
 
 
 class _Mixer:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, TypeVar
@@ -15,6 +16,7 @@ __all__ = [
     "free_bytes",
     "in_parts",
     "is_out_of_memory",
+    "limit_pool",
     "or_on_host",
     "release_unused",
     "with_second_try",
@@ -57,6 +59,13 @@ def free_bytes() -> int:
     cupy = importlib.import_module("cupy")
     free, _ = cupy.cuda.Device().mem_info
     return int(free) + int(cupy.get_default_memory_pool().free_bytes())
+
+
+def limit_pool(size: int) -> None:
+    """Let arrays take no more than so many bytes of device memory; nothing happens where there is no CuPy."""
+    cupy = sys.modules.get("cupy")
+    if cupy is not None:
+        cupy.get_default_memory_pool().set_limit(size=size)
 
 
 def attempt(job: Callable[..., T], *arguments: Any) -> list[T]:

@@ -1,0 +1,129 @@
+"""``python -m benchmarks pipeline``: whole commands, their frames a second, and which stage set the pace."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.harness.record import write_json
+from benchmarks.pipeline.cases import Case, Size, cases
+from benchmarks.pipeline.data import frames_of, write_stacks
+from benchmarks.pipeline.raw import decode_rate, read_rate, write_rate
+from xcorr_app.pipeline.environment import processor, versions
+from xcorr_app.registration.passes import worker_count
+
+_READERS, _WRITERS = 8, 8
+
+
+def run_pipeline(console: Console, size: Size, only: str, device: str, json_path: Path | None) -> None:
+    """Time every case whose name contains `only`, beside the raw rates of the same run."""
+    results: list[dict[str, Any]] = []
+    with tempfile.TemporaryDirectory(prefix="xcorr-pipeline-") as name:
+        folder = Path(name)
+        raw = _raw_rates(folder, size)
+        console.print("raw rates, frames/s: " + ", ".join(f"{what} {rate:.0f}" for what, rate in raw.items()))
+        results.append(_start(folder, size, device))
+        _print(console, results[-1])
+        for case in cases(folder):
+            if only in case.name:
+                results.append(_timed(case, folder, size, device, raw))
+                _print(console, results[-1])
+    if json_path is not None:
+        about = {"processor": processor(), "cores": worker_count(), "versions": versions(), "device": device}
+        write_json({"benchmark": "pipeline", **about, "size": vars(size), "raw": raw, "cases": results}, json_path)
+        console.print(f"Written: {json_path}")
+
+
+def _raw_rates(folder: Path, size: Size) -> dict[str, float]:
+    """Frames a second."""
+    source = folder / "raw"
+    write_stacks(source, min(size.stacks, _READERS), size.frames, size.side)
+    frame = size.side**2 * 2
+    total = min(size.stacks * size.frames * frame, 1 << 30)
+    rates = {
+        f"read by {_READERS} threads": read_rate(sorted(source.iterdir()), _READERS) / frame,
+        f"write and sync by {_WRITERS}": write_rate(folder, total, _WRITERS) / frame,
+        f"inflate by {worker_count()}": decode_rate(frames_of(size.side, 0)[0], worker_count()),
+    }
+    shutil.rmtree(source)
+    return rates
+
+
+def _start(folder: Path, size: Size, device: str) -> dict[str, Any]:
+    """One stack of ten frames, the whole command."""
+    source = folder / "start"
+    write_stacks(source, 1, 10, size.side)
+    seconds = min(_run(("align", "--max-shift", "16"), source, folder / "out", device)[0] for _ in range(3))
+    shutil.rmtree(source)
+    return {"case": "start: one stack of ten frames", "seconds": round(seconds, 3)}
+
+
+def _timed(case: Case, folder: Path, size: Size, device: str, raw: dict[str, float]) -> dict[str, Any]:
+    """Seconds for all frames and for twice as many; the second run of each counts."""
+    seconds, record = [], {}
+    for times in (1, 2):
+        source, of_size = folder / "in", replace(size, stacks=size.stacks * times)
+        case.make(source, of_size)
+        runs = [_run(case.command, source, folder / "out", device) for _ in range(2)]
+        seconds.append(runs[-1][0])
+        record = runs[-1][1]
+        shutil.rmtree(source)
+    frames = case.frames(size)
+    # On a busy machine twice as much may take less time: then there is no rate.
+    more = seconds[1] - seconds[0]
+    marginal = frames / more if more > 0 else None
+    bound = next(rate for what, rate in raw.items() if what.startswith(case.bound.replace("decode", "inflate")))
+    return {
+        "case": case.name,
+        "command": " ".join(case.command),
+        "frames": frames,
+        "seconds": round(seconds[0], 3),
+        "seconds_twice": round(seconds[1], 3),
+        "frames_per_second_whole": round(frames / seconds[0], 1),
+        "frames_per_second_marginal": None if marginal is None else round(marginal, 1),
+        "share_of_raw": None if marginal is None else round(marginal / bound, 4),
+        "timings": record["timings"],
+    }
+
+
+def _run(command: tuple[str, ...], source: Path, out: Path, device: str) -> tuple[float, dict[str, Any]]:
+    """Seconds of a command, and what it recorded."""
+    shutil.rmtree(out, ignore_errors=True)
+    words = [sys.executable, "-m", "xcorr_app", *command, str(source), "-o", str(out), "--device", device, "-q"]
+    begin = time.perf_counter()
+    process = subprocess.run(words, capture_output=True, text=True, check=False)
+    seconds = time.perf_counter() - begin
+    if process.returncode not in (0, 1) or not (out / "run.json").exists():
+        raise RuntimeError(f"{' '.join(words)} failed: {process.stdout[-500:]}{process.stderr[-500:]}")
+    record: dict[str, Any] = json.loads((out / "run.json").read_text())
+    return seconds, record
+
+
+def _print(console: Console, result: dict[str, Any]) -> None:
+    if "timings" not in result:
+        console.print(f"{result['case']}: {result['seconds']:.2f} s")
+        return
+    marginal, share = result["frames_per_second_marginal"], result["share_of_raw"]
+    rate = "not measurable" if marginal is None else f"{marginal:.0f} frames/s, {share:.2f} of the raw rate"
+    console.print(
+        f"{result['case']}: W {result['seconds']:.2f} s ({result['frames_per_second_whole']:.0f} frames/s), "
+        f"R {rate}; the pace was set by {result['timings']['pace']}"
+    )
+    table = Table(box=None, pad_edge=False)
+    for heading in ("stage", "busy", "waited for", "GB", "GB/s"):
+        table.add_column(heading, justify="left" if heading == "stage" else "right")
+    for name, stage in result["timings"]["stages"].items():
+        rate = stage["gigabytes_per_second"]
+        numbers = (f"{stage['busy_seconds']:.2f} s", f"{stage['waited_seconds']:.2f} s", f"{stage['gigabytes']:.3g}")
+        table.add_row(f"  {name}", *numbers, "" if rate is None else f"{rate:.2f}")
+    console.print(table)

@@ -1,0 +1,50 @@
+"""Stacks of a drifting scene, written to a folder: many or few, one page a file, compressed, with channels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from scipy.ndimage import gaussian_filter
+
+from xcorr_app.io import StackMetadata, StackWriter
+
+_DRIFT = 12
+_POOL = 64
+"""Different frames; a stack goes through them again and again, since making them takes longer than measuring."""
+
+
+def frames_of(side: int, seed: int) -> np.ndarray:
+    """Noisy frames (n, side, side) of a scene, each moved by up to `_DRIFT` pixels, uint16."""
+    rng = np.random.default_rng(seed)
+    scene = gaussian_filter(rng.normal(size=(side + 2 * _DRIFT, side + 2 * _DRIFT)), 2)
+    scene = (scene - scene.min()) / np.ptp(scene) * 3000 + 100
+    pool = np.empty((_POOL, side, side), np.uint16)
+    for frame in pool:
+        y, x = rng.integers(0, 2 * _DRIFT, 2)
+        frame[:] = scene[y : y + side, x : x + side] + rng.normal(scale=10, size=(side, side))
+    return pool
+
+
+def write_stacks(
+    folder: Path, stacks: int, frames: int, side: int, *, compression: str | None = None, channels: int = 1
+) -> None:
+    """Stacks of so many frames, a file each."""
+    folder.mkdir(parents=True)
+    pool = frames_of(side, 0)
+    shape = (frames, channels, side, side) if channels > 1 else (frames, side, side)
+    metadata = StackMetadata("TCYX" if channels > 1 else "TYX", shape, np.dtype(np.uint16))
+    for number in range(stacks):
+        with StackWriter(folder / f"s{number:04d}.tif", metadata, compression=compression) as writer:
+            for plane in range(frames * channels):
+                writer.write(pool[(plane + number) % _POOL])
+
+
+def write_pages(folder: Path, frames: int, side: int) -> None:
+    """One series of single-page files."""
+    folder.mkdir(parents=True)
+    pool = frames_of(side, 0)
+    metadata = StackMetadata("YX", (side, side), np.dtype(np.uint16))
+    for number in range(frames):
+        with StackWriter(folder / f"t{number:05d}.tif", metadata) as writer:
+            writer.write(pool[number % _POOL])

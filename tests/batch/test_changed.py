@@ -1,0 +1,102 @@
+"""An input that changes, is cut short or goes away in mid-run, and a reader that fails: its stack alone is lost."""
+
+import os
+
+import numpy as np
+import pytest
+import tifffile
+
+from tests.batch.movies import DRIFT, align, files, movie, record, shifts, write_movie
+from xcorr_app.io.tiff import TiffImage
+
+pytestmark = pytest.mark.usefixtures("short_report")
+
+CHANGES = {
+    "changed": lambda path: os.utime(path, ns=(0, 0)),
+    "cut short": lambda path: os.truncate(path, path.stat().st_size // 2),
+    "gone": lambda path: path.unlink(),
+    "replaced": lambda path: path.write_bytes(b"something else"),
+}
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number, name in enumerate("abc"):
+        write_movie(tmp_path / "in" / f"{name}.tif", seed=number, drift=DRIFT * 3)
+    return tmp_path / "in"
+
+
+@pytest.mark.parametrize("memory", ["0MB", "100MB"])
+@pytest.mark.parametrize("what", CHANGES)
+@pytest.mark.parametrize("reads", [0, 3])
+def test_the_stack_fails_and_the_others_go_on(tmp_path, folder, monkeypatch, memory, what, reads):
+    real, left = TiffImage.read_into, [reads]
+
+    def read(self, pages, *others):
+        if self.path.name == "b.tif":
+            left[0] -= 1
+            if left[0] == -1:
+                CHANGES[what](self.path)
+        return real(self, pages, *others)
+
+    monkeypatch.setattr("xcorr_app.io.held._BYTES_AT_ONCE", 1)
+    monkeypatch.setattr(TiffImage, "read_into", read)
+    run = align(folder, "-o", tmp_path / "out", "--memory", memory)
+    if left[0] >= 0:
+        assert run.code == 0  # all was read by fewer calls
+        return
+    assert run.code == 1
+    known = record(tmp_path / "out")
+    # Frames that cannot be read any more are unreadable; where none can, or the file is another now, the stack failed.
+    b = known["stacks"]["b"]
+    assert "failure" in b or b["unreadable"]
+    assert not [name for name in files(tmp_path / "out") if "partial" in name]
+    for number, name in ((0, "a"), (2, "c")):
+        expected = np.array(DRIFT * 3)
+        np.testing.assert_allclose(shifts(tmp_path / "out" / name / "shifts.csv"), expected, atol=0.05)
+        assert tifffile.imread(tmp_path / "out" / name / f"{name}_aligned.tif").shape == (12, 40, 48)
+        assert "failure" not in known["stacks"][name], number
+
+
+@pytest.mark.parametrize("memory", ["0MB", "100MB"])
+def test_an_input_that_changes_after_it_was_read_is_not_taken_for_what_was_measured(
+    tmp_path, folder, monkeypatch, memory
+):
+    from xcorr_app.batch.align import stack
+
+    real = stack.move_stack
+
+    def move(frames, *others):
+        moved = real(frames, *others)
+        if frames.source.name == "b":
+            write_movie(folder / "b.tif", seed=9, drift=DRIFT * 3)
+        return moved
+
+    monkeypatch.setattr(stack, "move_stack", move)
+    # Nothing of a file's end is read with the planes, so that its checksum remains to be finished.
+    monkeypatch.setattr("xcorr_app.io.checksum._TAIL", -1)
+    run = align(folder, "-o", tmp_path / "out", "--memory", memory)
+    assert run.code in (0, 1)
+    (checksum,) = record(tmp_path / "out")["stacks"]["b"]["inputs"].values()
+    assert "was changed by another program" in checksum
+    monkeypatch.undo()
+    align(folder, "-o", tmp_path / "out", "--memory", memory, "--resume")
+    assert record(tmp_path / "out")["resumed"] == ["a", "c"]
+
+
+def test_a_reader_that_fails_stops_its_stack_only(tmp_path, folder, monkeypatch):
+    real = TiffImage.read_into
+
+    def read(self, pages, *others):
+        if self.path.name == "b.tif":
+            raise MemoryError
+        return real(self, pages, *others)
+
+    monkeypatch.setattr(TiffImage, "read_into", read)
+    run = align(folder, "-o", tmp_path / "out")
+    assert run.code == 1
+    assert "b: needs more memory than there is" in run.stdout
+    assert [name for name in "abc" if "failure" in record(tmp_path / "out")["stacks"][name]] == ["b"]
+    np.testing.assert_array_equal(
+        tifffile.imread(tmp_path / "out" / "a" / "a_aligned.tif")[0], movie(seed=0, drift=DRIFT * 3)[0]
+    )

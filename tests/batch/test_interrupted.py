@@ -1,0 +1,99 @@
+"""Ctrl-C: the end within two seconds, exit code 130, nothing under a final name that is not whole, and ``--resume``."""
+
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from tests.batch.movies import start, write_movie
+from tests.batch.test_killed import content
+from tests.conftest import ROOT
+
+
+def finished(process):
+    """Exit code."""
+    process.communicate(timeout=120)
+    return process.returncode
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """Folder with stacks, options of a run that takes some seconds, and what it leaves."""
+    folder = tmp_path_factory.mktemp("interrupted")
+    drift = ((0, 0), (1, 0), (2, -1)) * 8
+    for number in range(4):
+        write_movie(folder / "in" / f"m{number}.tif", seed=number, shape=(300, 280), drift=drift)
+    arguments = (folder / "in", "-o", folder / "out", "--device", "cpu", "--max-shift", "40", "--report", "quick")
+    assert finished(start(*arguments)) == 0
+    return folder, arguments, content(folder / "out")
+
+
+def interrupted_and_resumed(process, arguments, expected):
+    """Send the signal now, and check what is left and what becomes of it."""
+    process.send_signal(signal.SIGINT)
+    began = time.monotonic()
+    _, errors = process.communicate(timeout=60)
+    # Two seconds on a machine that does nothing else.
+    assert time.monotonic() - began < 8
+    assert process.returncode in (0, 130, -signal.SIGINT), errors
+    if process.returncode == 130:
+        assert re.fullmatch(r"xcorr: interrupted[^\n]*\n", errors), errors
+    out = arguments[2]
+    left = content(out) if out.exists() else {}
+    assert {name: left[name] for name in left if "partial" not in name} == {
+        name: expected[name] for name in left if "partial" not in name
+    }
+    out.mkdir(exist_ok=True)
+    assert finished(start(*arguments, "--resume")) == 0
+    assert content(out) == expected
+
+
+@pytest.mark.parametrize("stacks", [0, 1, 2])
+def test_interrupted_once_so_many_stacks_are_finished(whole, stacks):
+    folder, arguments, expected = whole
+    out = folder / "out"
+    shutil.rmtree(out)
+    process = start(*arguments)
+    while process.poll() is None and len(list(out.glob(".xcorr/*.json"))) < stacks:
+        time.sleep(0.01)
+    if stacks == 0:
+        time.sleep(0.5)  # imports
+    interrupted_and_resumed(process, arguments, expected)
+
+
+_SLOW_DISK = """
+import os, signal, sys, time
+real, synced, seconds = os.fsync, [], float(sys.argv.pop(1))
+def sync(descriptor):
+    if not synced:
+        synced.append(descriptor)
+        os.kill(os.getpid(), signal.SIGINT)
+        time.sleep(seconds)
+    real(descriptor)
+os.fsync = sync
+from xcorr_app.cli import main
+main(prog_name="xcorr")
+"""
+
+
+@pytest.mark.parametrize("seconds", [0.3, 30.0])
+def test_interrupted_while_a_file_is_brought_to_a_slow_disk(tmp_path, seconds):
+    """The thread that does it sees the interruption only afterwards, and is not waited for if that takes long."""
+    write_movie(tmp_path / "in" / "a.tif")
+    write_movie(tmp_path / "in" / "b.tif", seed=1)
+    arguments = (tmp_path / "in", "-o", tmp_path / "out", "--device", "cpu", "--report", "none")
+    words = [sys.executable, "-c", _SLOW_DISK, str(seconds), "align", *map(str, arguments)]
+    began = time.monotonic()
+    # What is imported takes a part of this.
+    run = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
+    assert time.monotonic() - began < 20
+    assert run.returncode == 130, run
+    left = {name for name in content(tmp_path / "out") if "partial" not in name}
+    assert finished(start(*arguments, "--resume")) == 0
+    after = content(tmp_path / "out")
+    assert left <= set(after)
+    assert not [name for name in after if "partial" in name]

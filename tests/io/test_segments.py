@@ -1,0 +1,60 @@
+"""Compressed pages decoded here are those that tifffile decodes; what is unusual or damaged is left to tifffile."""
+
+import itertools
+
+import numpy as np
+import pytest
+import tifffile
+
+from tests.io.samples import TYPES, noise, write_plain
+from xcorr_app.errors import DamagedFileError
+from xcorr_app.io import read_stack, scan_file
+from xcorr_app.io.tiff import TiffImage
+
+LAYOUTS = ({}, {"rowsperstrip": 7}, {"tile": (16, 32)})
+
+
+@pytest.fixture
+def left_to_tifffile(monkeypatch):
+    """Pages that were."""
+    found, real = [], TiffImage._decode
+
+    def decode(self, page):
+        found.append(page)
+        return real(self, page)
+
+    monkeypatch.setattr(TiffImage, "_decode", decode)
+    return found
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("compression", ["zlib", "lzw", "zstd", "packbits"])
+def test_every_usual_kind(tmp_path, dtype, compression, left_to_tifffile):
+    data = noise((2, 33, 47), dtype)
+    predictors = (False,) if compression == "packbits" else (False, True)
+    for predictor, byteorder, layout in itertools.product(predictors, "<>", LAYOUTS):
+        how = {"compression": compression, "predictor": predictor, "byteorder": byteorder}
+        write_plain(tmp_path / "a.tif", data, **how, **layout)
+        np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
+    assert left_to_tifffile == []
+
+
+def test_an_unusual_compression_is_left_to_tifffile(tmp_path, left_to_tifffile):
+    data = noise((2, 33, 47), "uint8")
+    write_plain(tmp_path / "a.tif", data, compression="lzma")
+    np.testing.assert_array_equal(read_stack(tmp_path / "a.tif").data, data)
+    assert left_to_tifffile == [0, 1]
+
+
+def test_a_damaged_segment_is_an_error_that_names_the_page(tmp_path, left_to_tifffile):
+    write_plain(tmp_path / "a.tif", noise((3, 40, 50)), compression="zlib")
+    with tifffile.TiffFile(tmp_path / "a.tif") as tif:
+        place, size = tif.pages[1].dataoffsets[0], tif.pages[1].databytecounts[0]
+    content = bytearray((tmp_path / "a.tif").read_bytes())
+    content[place + 2 : place + size] = bytes(size - 2)
+    (tmp_path / "a.tif").write_bytes(content)
+    file = scan_file(tmp_path / "a.tif")
+    file.read(0)
+    with pytest.raises(DamagedFileError, match=r"a\.tif: page 1 cannot be decoded"):
+        file.read(1)
+    assert left_to_tifffile == [1]

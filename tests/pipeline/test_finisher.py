@@ -1,0 +1,48 @@
+"""Threads that finish stacks: bounded, in any order, abandoned where something goes wrong."""
+
+import threading
+import time
+
+import pytest
+
+from xcorr_app.pipeline.finisher import Finisher
+
+
+def test_outcomes_and_errors_are_those_of_the_jobs():
+    with Finisher(3) as finisher:
+        later = [finisher.submit(lambda i=i: 10 // (i - 2), lambda: None) for i in range(5)]
+    assert [later[i].result() for i in (0, 1, 3, 4)] == [-5, -10, 10, 5]
+    with pytest.raises(ZeroDivisionError):
+        later[2].result()
+
+
+def test_who_brings_too_much_waits():
+    gate, begun = threading.Event(), []
+    with Finisher(1) as finisher:
+        for _ in range(2):
+            finisher.submit(gate.wait, lambda: None)
+        thread = threading.Thread(target=lambda: begun.append(finisher.submit(lambda: 1, lambda: None)))
+        thread.start()
+        time.sleep(0.2)
+        assert begun == []
+        gate.set()
+        thread.join(10)
+        assert begun[0].result() == 1
+
+
+def test_an_error_abandons_what_waits_and_does_not_wait_long_for_what_runs():
+    gate, abandoned = threading.Event(), []
+    began = time.monotonic()
+
+    def interrupted():
+        with Finisher(1) as finisher:
+            finisher.submit(gate.wait, lambda: abandoned.append("runs"))
+            time.sleep(0.1)
+            finisher.submit(gate.wait, lambda: abandoned.append("waits"))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert time.monotonic() - began < 5
+    assert abandoned == ["waits"]
+    gate.set()

@@ -1,0 +1,54 @@
+"""What a run lends to its stacks."""
+
+import os
+import sys
+from types import SimpleNamespace
+
+import pytest
+
+from tests.batch.movies import align, write_movie
+from xcorr_app.cli.options import SIZE
+from xcorr_app.gpu.runtime.memory import limit_pool
+from xcorr_app.io import Checksums, MemoryBudget
+from xcorr_app.io.discover import series_of_file
+from xcorr_app.io.limits import Limits
+from xcorr_app.pipeline.resources import Resources, StackResources, default_memory
+
+
+def test_default_memory_is_a_part_of_what_there_is():
+    assert 0 < default_memory() <= min(1 << 30, os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 8)
+
+
+@pytest.mark.parametrize(
+    ("text", "size"), [("500MB", 500_000_000), ("2GB", 2_000_000_000), ("1.5g", 1_500_000_000), ("7", 7), ("0MB", 0)]
+)
+def test_sizes(text, size):
+    assert SIZE.convert(text, None, None) == size
+
+
+def test_what_is_needed_once_is_kept_only_where_it_is_small(tmp_path):
+    path = write_movie(tmp_path / "a.tif")
+    size = 4 * 40 * 48 * 2
+    for limit, once, expected in ((size, False, True), (size, True, False), (4 * size, True, True)):
+        lent = StackResources(Resources(MemoryBudget(limit)), Checksums([path]))
+        with lent.open(series_of_file(path, Limits()).open(), once=once) as source:
+            assert source.is_held == expected
+
+
+def test_device_memory_is_limited_where_there_is_a_device(monkeypatch):
+    limits = []
+    pool = SimpleNamespace(set_limit=lambda size: limits.append(size))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(get_default_memory_pool=lambda: pool))
+    limit_pool(5)
+    monkeypatch.delitem(sys.modules, "cupy")
+    limit_pool(6)
+    assert limits == [5]
+
+
+def test_the_system_is_told_of_the_next_stack(tmp_path, monkeypatch):
+    for number, name in enumerate("abc"):
+        write_movie(tmp_path / "in" / f"{name}.tif", seed=number)
+    told = []
+    monkeypatch.setattr("xcorr_app.pipeline.run.announce", lambda path, size: told.append((path.name, size > 0)))
+    assert align(tmp_path / "in", "-o", tmp_path / "out", "--report", "none").code == 0
+    assert told == [("b.tif", True), ("c.tif", True)]

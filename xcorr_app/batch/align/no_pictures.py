@@ -1,0 +1,17 @@
+"""In place of a stack's pictures, where none are wanted."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+class NoPictures:
+    """Takes in frames as `Projections` does, and makes nothing of them."""
+
+    sums = None
+
+    def add(self, *_: Any) -> None:
+        """Take in a frame."""
+
+    def pictures(self) -> None:
+        """There are none."""

@@ -1,0 +1,102 @@
+"""Checksums of input files, taken from the bytes as they are read.
+
+XXH3 with 128 bits (`xxhsum -H2 FILE` prints the same): it recognises changes and damage, at the speed of memory; it is
+no defence against forgery, which is not the question here. What was not read in order, or not at all, is read once
+more from where the file lies in the page cache.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import xxhash
+
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.meter import Meter, timed
+from xcorr_app.io.opened import opened, stamp
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+_BLOCK = 1 << 22
+_LONGEST_GAP = 1 << 26
+"""Bytes that are read again at once where others came before them; beyond, they wait for the end."""
+_TAIL = 1 << 16
+"""So few bytes before the end are read with those before them, while the file is open anyway."""
+
+
+class FileChecksum:
+    """Checksum of one file, told of what was read of it by any number of threads."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._digest = xxhash.xxh3_128()
+        self._position = 0
+        self._stamp: tuple[int, int] | None = None
+        self._result: str | None = None
+        self._lock = threading.Lock()
+
+    def add(self, descriptor: int, known: tuple[int, int], offset: int, parts: Sequence[memoryview]) -> None:
+        """Take in `parts`, bytes that follow each other from `offset` on in the open file of size and time `known`."""
+        end = offset + sum(part.nbytes for part in parts)
+        if self._result is not None or end <= self._position:
+            return
+        with self._lock:
+            if self._result is not None or not self._position <= offset <= self._position + _LONGEST_GAP:
+                return
+            if self._stamp not in (None, known):
+                return
+            self._stamp = known
+            self._read(descriptor, offset)
+            for part in parts:
+                self._digest.update(part)
+            self._position = end
+            if known[0] - end <= _TAIL:
+                self._read(descriptor, known[0])
+                self._result = self._digest.hexdigest()
+
+    def hexdigest(self) -> str:
+        """The checksum; what is missing is read here. Raises InputError where the file cannot be read."""
+        with self._lock:
+            if self._result is None:
+                with opened(self.path) as descriptor:
+                    now = stamp(descriptor)
+                    if self._stamp not in (None, now):
+                        raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
+                    self._read(descriptor, now[0])
+                self._result = self._digest.hexdigest()
+            return self._result
+
+    def _read(self, descriptor: int, end: int) -> None:
+        while self._position < end:
+            block = os.pread(descriptor, min(_BLOCK, end - self._position), self._position)
+            if not block:
+                raise DamagedFileError(f"{self.path}: ends at byte {self._position}; it had {end}")
+            self._digest.update(block)
+            self._position += len(block)
+
+
+class Checksums:
+    """Checksums of the files of one stack."""
+
+    def __init__(self, paths: Sequence[Path], meter: Meter | None = None) -> None:
+        self._files = {path: FileChecksum(path) for path in paths}
+        self._meter = meter
+
+    def of(self, path: Path) -> FileChecksum | None:
+        """Of one file, to be told of what is read of it."""
+        return self._files.get(path)
+
+    def finished(self) -> dict[str, str]:
+        """Every checksum by path as given; a file that cannot be read has the reason instead."""
+        found = {}
+        for path, file in self._files.items():
+            try:
+                with timed(self._meter, "hash"):
+                    found[str(path)] = file.hexdigest()
+            except InputError as error:
+                found[str(path)] = f"unreadable: {error}"
+        return found

@@ -1,0 +1,189 @@
+"""A stack whose planes are read once: kept in memory where a budget allows it, with checksums taken as they pass.
+
+Several threads may ask for the same plane: one of them reads it, the others wait for it. `read_ahead` lets threads of
+its own read what will be asked for next. What is handed out of memory is not to be changed.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+
+from xcorr_app.io.meter import Meter, timed
+from xcorr_app.io.reading import read_planes
+from xcorr_app.io.source import Source, plane_number, plane_positions
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from xcorr_app.errors import InputError
+    from xcorr_app.io.checksum import Checksums
+
+_BYTES_AT_ONCE = 1 << 23
+"""That a thread which reads ahead reads by one call."""
+
+
+class MemoryBudget:
+    """Bytes of host memory that stacks may be kept in."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit, self._taken, self._lock = limit, 0, threading.Lock()
+
+    def take(self, size: int) -> bool:
+        """Take so many bytes, if they are there."""
+        with self._lock:
+            fits = self._taken + size <= self.limit
+            self._taken += size if fits else 0
+        return fits
+
+    def give_back(self, size: int) -> None:
+        """Return what was taken."""
+        with self._lock:
+            self._taken -= size
+
+
+class HeldSource:
+    """A `Source` that reads each plane of another once, as far as memory allows."""
+
+    def __init__(
+        self, source: Source, budget: MemoryBudget, checksums: Checksums | None = None, meter: Meter | None = None
+    ) -> None:
+        self.name, self.paths, self.metadata, self.sizes = source.name, source.paths, source.metadata, source.sizes
+        self.source, self._budget, self._checksums, self._meter = source, budget, checksums, meter
+        self._size = self.metadata.planes * self.metadata.plane_bytes
+        self._planes: np.ndarray | None = None
+        self._errors: dict[int, InputError] = {}
+        self._known = threading.Condition()
+        self._threads: list[threading.Thread] = []
+        self._closed = False
+        if budget.take(self._size):
+            try:
+                self._planes = np.empty((self.metadata.planes, *self.metadata.shape[-2:]), self.metadata.dtype)
+            except MemoryError:
+                budget.give_back(self._size)
+            else:
+                self._claimed = np.zeros(self.metadata.planes, dtype=bool)
+                self._ready = np.zeros(self.metadata.planes, dtype=bool)
+                self._positions = plane_positions(self.metadata)
+
+    @property
+    def is_held(self) -> bool:
+        """Whether the whole stack is kept once it was read."""
+        return self._planes is not None
+
+    def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
+        """File and page of a plane."""
+        return self.source.origin(t, z, c)
+
+    def plane(self, t: int = 0, z: int = 0, c: int = 0) -> np.ndarray:
+        """Read one plane; see `Source.plane`."""
+        planes, errors = self.planes([{"t": t, "z": z, "c": c}])
+        if errors:
+            raise errors[0]
+        plane: np.ndarray = planes[0]
+        return plane
+
+    def planes(self, positions: Sequence[dict[str, int]]) -> tuple[np.ndarray, dict[int, InputError]]:
+        """Planes at positions, (n, Y, X), not to be changed, and the errors of those that could not be read (zeros)."""
+        if self._planes is None:
+            out = np.empty((len(positions), *self.metadata.shape[-2:]), self.metadata.dtype)
+            return out, self.fill(positions, out)
+        numbers = [plane_number(self.metadata, **position) for position in positions]
+        self._provide(numbers)
+        errors = {i: self._errors[number] for i, number in enumerate(numbers) if number in self._errors}
+        first, last = numbers[0], numbers[-1]
+        together = numbers == list(range(first, last + 1))
+        found = self._planes[first : last + 1] if together else self._planes[numbers]
+        found.flags.writeable = False
+        return found, errors
+
+    def fill(self, positions: Sequence[dict[str, int]], out: np.ndarray) -> dict[int, InputError]:
+        """Read planes into a buffer, one entry each; returns the errors of those that could not be read (zeros)."""
+        if self._planes is None:
+            return self._read(positions, out)
+        out[:], errors = self.planes(positions)
+        return errors
+
+    def read_ahead(self, threads: int) -> None:
+        """Begin to read the whole stack in the order of the file, if it is kept."""
+        if self._planes is None:
+            return
+        step = max(1, _BYTES_AT_ONCE // self.metadata.plane_bytes)
+        starts = iter(range(0, self.metadata.planes, step))
+
+        def run() -> None:
+            while not self._closed:
+                with self._known:
+                    start = next(starts, None)
+                if start is None:
+                    return
+                try:
+                    self._provide(list(range(start, min(start + step, self.metadata.planes))), wait=False)
+                except Exception:  # noqa: BLE001 - whoever asks for these planes reads them, and is told
+                    return
+
+        for number in range(threads):
+            thread = threading.Thread(target=run, name=f"xcorr-read-{number}", daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self._closed = True
+        for thread in self._threads:
+            thread.join()
+        self._threads.clear()
+        if self._planes is not None:
+            self._planes = None
+            self._budget.give_back(self._size)
+        self.source.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _read(self, positions: Sequence[dict[str, int]], out: np.ndarray) -> dict[int, InputError]:
+        with timed(self._meter, "read", out.nbytes):
+            return read_planes(self.source, positions, out, self._checksums)
+
+    def _provide(self, numbers: list[int], *, wait: bool = True) -> None:
+        """Have these planes in memory: read those that nobody reads, then wait for the others."""
+        while not self._ready[numbers].all():
+            with self._known:
+                mine = [number for number in numbers if not self._claimed[number]]
+                if not mine:
+                    if not wait:
+                        return
+                    self._known.wait_for(lambda: bool((self._ready[numbers] | ~self._claimed[numbers]).all()))
+                    continue
+                self._claimed[mine] = True
+            done = False
+            try:
+                self._fill(mine)
+                done = True
+            finally:
+                with self._known:
+                    # What was not read, memory having run out, say, is anybody's again.
+                    self._ready[mine], self._claimed[mine] = done, done
+                    self._known.notify_all()
+
+    def _fill(self, numbers: list[int]) -> None:
+        planes = self._planes
+        assert planes is not None  # noqa: S101 - for the type checker
+        positions = [self._positions[number] for number in numbers]
+        if numbers[-1] - numbers[0] == len(numbers) - 1:
+            errors = self._read(positions, planes[numbers[0] : numbers[-1] + 1])
+        else:
+            # They lie apart in memory.
+            out = np.empty((len(numbers), *planes.shape[1:]), planes.dtype)
+            errors = self._read(positions, out)
+            planes[numbers] = out
+        self._errors.update({numbers[i]: error for i, error in errors.items()})

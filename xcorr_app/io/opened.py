@@ -1,0 +1,46 @@
+"""Input files opened for reading: regular ones only, with errors that name them."""
+
+from __future__ import annotations
+
+import os
+import stat
+from contextlib import contextmanager, suppress
+from typing import TYPE_CHECKING
+
+from xcorr_app.errors import FileError, InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+
+@contextmanager
+def opened(path: Path) -> Iterator[int]:
+    """Yield a file descriptor for reading; errors of the operating system name the file."""
+    try:
+        # Opening a pipe that nobody writes to would wait for ever.
+        descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+        try:
+            if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+                raise InputError(f"{path}: is a folder, pipe or device, not a file")
+            yield descriptor
+        finally:
+            os.close(descriptor)
+    except FileError:
+        raise
+    except OSError as error:
+        raise InputError(f"{path}: cannot be read ({error.strerror or error})") from error
+
+
+def announce(path: Path, size: int) -> None:
+    """Tell the system that the first `size` bytes of a file will be read soon, so that a slow disk begins now."""
+    if not hasattr(os, "posix_fadvise"):
+        return
+    with suppress(OSError, InputError), opened(path) as descriptor:
+        os.posix_fadvise(descriptor, 0, size, os.POSIX_FADV_WILLNEED)
+
+
+def stamp(descriptor: int) -> tuple[int, int]:
+    """Size and time of the last change of an open file."""
+    status = os.fstat(descriptor)
+    return status.st_size, status.st_mtime_ns

@@ -1,0 +1,67 @@
+"""Several planes of a stack read at once, those of one file together."""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xcorr_app.errors import InputError
+from xcorr_app.io.series import FramesSource, StackSource, UnusableFile
+from xcorr_app.io.tiff import TiffImage
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from xcorr_app.io.checksum import Checksums
+    from xcorr_app.io.source import ImageFile, Source
+
+
+def read_planes(
+    source: Source, positions: Sequence[dict[str, int]], out: np.ndarray, checksums: Checksums | None = None
+) -> dict[int, InputError]:
+    """Read planes at positions (t, z, c) into `out`, one entry each; those that cannot be read become zeros.
+
+    Returns their errors by number in `positions`; `checksums` are told of the bytes of TIFF files that are read.
+    """
+    errors: dict[int, InputError] = {}
+    if not isinstance(source, (StackSource, FramesSource)):
+        for i, position in enumerate(positions):
+            try:
+                out[i] = source.plane(**position)
+            except InputError as error:
+                out[i], errors[i] = 0, error
+        return errors
+    places = [source.page_of(**position) for position in positions]
+    start = 0
+    for _, group in groupby(places, lambda place: id(place[0])):
+        of_one = list(group)
+        stop = start + len(of_one)
+        found = _read_file(of_one[0][0], [page for _, page in of_one], out[start:stop], checksums)
+        errors |= {start + i: error for i, error in found.items()}
+        start = stop
+    return errors
+
+
+def _read_file(
+    file: ImageFile | UnusableFile, pages: list[int], out: np.ndarray, checksums: Checksums | None
+) -> dict[int, InputError]:
+    """Read pages of one file: together, and where that fails one by one, so that only damaged ones are lost."""
+    checksum = None if checksums is None else checksums.of(file.path)
+    if isinstance(file, TiffImage):
+        try:
+            file.read_into(pages, out, checksum)
+        except InputError as error:
+            if len(pages) == 1:
+                out[0] = 0
+                return {0: error}
+        else:
+            return {}
+    errors: dict[int, InputError] = {}
+    for i, page in enumerate(pages):
+        try:
+            out[i] = file.read(page)
+        except InputError as error:
+            out[i], errors[i] = 0, error
+    return errors

@@ -1,0 +1,122 @@
+"""Which stage of a run sets its pace: seconds each was busy, seconds the run waited for it, and bytes.
+
+A stage is busy while any thread works in it. The chain of a run is one thread that goes from step to step (measuring,
+moving) and now and then waits for what other threads do meanwhile (reading ahead, writing, bringing files to the disk,
+drawing): what it spent most of its time in, or waiting for, is what a faster machine would have to be faster at.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+STEPS = ("start", "measure", "move", "filter", "unmix")
+"""Stages that are the run's own thread; while it waits for another stage, they do not count."""
+
+
+@dataclass(frozen=True)
+class StageTime:
+    """What one stage took, in seconds."""
+
+    name: str
+    busy: float
+    waited: float
+    """That the run stood still for it."""
+    size: int
+    """Bytes that went through it."""
+
+    @property
+    def held_up(self) -> float:
+        """Seconds of the run's own time that it took."""
+        return self.waited if self.name not in STEPS else self.busy
+
+    @property
+    def rate(self) -> float | None:
+        """GB/s while it was busy."""
+        return self.size / self.busy / 1e9 if self.size and self.busy else None
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for ``run.json``."""
+        rate = self.rate
+        return {
+            "busy_seconds": round(self.busy, 3),
+            "waited_seconds": round(self.waited, 3),
+            "gigabytes": round(self.size / 1e9, 6),
+            "gigabytes_per_second": None if rate is None else round(rate, 3),
+        }
+
+
+class Stages:
+    """Gathers times of stages from all threads of a run."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._spans: dict[str, list[tuple[float, float]]] = {}
+        self._busy: dict[str, float] = {}
+        self._waited: dict[str, float] = {}
+        self._sizes: dict[str, int] = {}
+
+    def meter(self, stage: str, begin: float, end: float, size: int) -> None:
+        """Take in that a thread was in a stage; what several were in it together counts once."""
+        with self._lock:
+            spans = self._spans.setdefault(stage, [])
+            # Times come in the order in which they ended, so only the last ones can overlap.
+            while spans and spans[-1][1] >= begin:
+                first, last = spans.pop()
+                begin, end = min(begin, first), max(end, last)
+            spans.append((begin, end))
+            self._sizes[stage] = self._sizes.get(stage, 0) + size
+
+    @contextmanager
+    def step(self, stage: str, size: int = 0) -> Iterator[None]:
+        """Time a step of the run's own thread."""
+        begin, waited = time.perf_counter(), self._waited_in_all()
+        try:
+            yield
+        finally:
+            now = time.perf_counter()
+            with self._lock:
+                spent = now - begin - (sum(self._waited.values()) - waited)
+                self._busy[stage] = self._busy.get(stage, 0.0) + max(0.0, spent)
+                self._sizes[stage] = self._sizes.get(stage, 0) + size
+
+    @contextmanager
+    def waiting(self, stage: str) -> Iterator[None]:
+        """Time how long the run's own thread waits for a stage."""
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.waited(stage, time.perf_counter() - begin)
+
+    def waited(self, stage: str, seconds: float) -> None:
+        """Take in how long the run's own thread waited for a stage."""
+        with self._lock:
+            self._waited[stage] = self._waited.get(stage, 0.0) + seconds
+
+    def times(self) -> list[StageTime]:
+        """Every stage so far, in the order in which they first ended."""
+        with self._lock:
+            busy = {name: sum(end - begin for begin, end in spans) for name, spans in self._spans.items()} | self._busy
+            names = dict.fromkeys([*busy, *self._waited])
+            return [
+                StageTime(name, busy.get(name, 0.0), self._waited.get(name, 0.0), self._sizes.get(name, 0))
+                for name in names
+            ]
+
+    def pace(self) -> str | None:
+        """Name of the stage that the run spent most of its time in, or waiting for."""
+        times = [stage for stage in self.times() if stage.held_up > 0]
+        return max(times, key=lambda stage: stage.held_up).name if times else None
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for ``run.json``."""
+        return {"pace": self.pace(), "stages": {stage.name: stage.as_record() for stage in self.times()}}
+
+    def _waited_in_all(self) -> float:
+        with self._lock:
+            return sum(self._waited.values())
