@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.interpolation import inside
 from xcorr_app.registration.translation import working_type
 
@@ -93,6 +93,13 @@ class _Side:
     numbers: Any = 0.0
     """(2,) how many there are."""
     kept: list[Array] = field(default_factory=list)
+
+    def to_host(self) -> None:
+        """Go on with NumPy arrays."""
+        if self.sums is not None:
+            self.sums, self.numbers = to_host(self.sums), to_host(self.numbers)
+            self.total = None if self.total is None else to_host(self.total)
+        self.kept = [to_host(frame) for frame in self.kept]
 
     def correlation(self) -> float:
         """Correlation of the frames with the mean of the others."""
@@ -166,6 +173,11 @@ class AssessmentSums:
         kept = self.kept[(self.kept >= start) & (self.kept < stop)] - start
         for side, frames in zip(sides, (before, after), strict=True):
             side.kept += [frames[(int(i), *self._crop)].copy() for i in kept]
+
+    def to_host(self) -> None:
+        """Go on with NumPy arrays."""
+        for side in (self._before, self._after):
+            side.to_host()
 
     def correlation(self) -> tuple[float, float]:
         """Correlation of the frames with the mean of the others, before and after."""

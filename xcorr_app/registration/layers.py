@@ -102,7 +102,9 @@ def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
     xp = array_namespace(frames)
     count = frames.shape[0]
     canvas = Canvas((int(frames.shape[1]), int(frames.shape[2])), shifts)
-    frames = frames - frames.mean(axis=(1, 2), keepdims=True)
+    frames = frames - frames.mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(frames.dtype)
+    # Squares of values near the limit of their type would not fit it; what is said is relative.
+    frames = frames / xp.maximum(abs(frames).max(), np.finfo(frames.dtype).tiny)
     rest = frames - canvas.shown(canvas.gathered(frames) / canvas.counted(frames))
     middle = _common(canvas)
     aligned = xp.stack([frames[t][part] for t, part in enumerate(middle)])

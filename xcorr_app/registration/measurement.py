@@ -13,7 +13,7 @@ from xcorr_app.correlation.plane_peaks import lacks_neighbours
 from xcorr_app.correlation.weighting import LAGS, WEIGHED_FRAMES, autocorrelations, weighting_kernel
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
-from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration import masks, quality
 from xcorr_app.registration import tiles as tile_grid
 from xcorr_app.registration.choice import decide_registration
@@ -281,8 +281,10 @@ class Measurement:
             look = np.flatnonzero(looked_at[start:stop][result.rows])
             if look.size:
                 images_of = _take(whole[0], look) if whole[0].shape[0] > 1 else whole[0]
-                tiles = tile_grid.agreement(images_of, _take(whole[1], look), match.shift[look])
-                columns.tiles[start + result.rows[look]] = tiles
+                result.seen = _Seen(start + result.rows[look], images_of, _take(whole[1], look), match.shift[look])
+                if parts is not None:
+                    result.seen.judged(columns.tiles)
+                    result.seen = None
             overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
             result.least_score = quality.doubtful_below(
@@ -301,8 +303,13 @@ class Measurement:
                 _verify(verifier, result, match, exact, chosen, self._settings)
             return result
 
+        seen = list[_Seen]()
         for result in self._walk.over(stage, job):
             result.write(columns, shapes, self.window)
+            if result.seen is not None:
+                seen.append(result.seen)
+        # The few frames that are looked at, all at once.
+        _Seen.together(seen, columns.tiles)
         columns.sigma = shapes.standard_errors(columns.significance)
         return columns
 
@@ -391,6 +398,36 @@ def _inherited(doubtful: NDArray[np.bool_], follows: NDArray[np.intp]) -> NDArra
     return inherited
 
 
+@dataclass(frozen=True)
+class _Seen:
+    """Frames whose tiles are looked at, by number, with the images they were compared with."""
+
+    numbers: NDArray[np.intp]
+    images: Array
+    frames: Array
+    shifts: NDArray[np.float64]
+
+    def judged(self, tiles: NDArray[np.float32]) -> None:
+        """Fill in which of their tiles agree."""
+        tiles[self.numbers] = tile_grid.agreement(self.images, self.frames, self.shifts)
+
+    @staticmethod
+    def together(seen: list[_Seen], tiles: NDArray[np.float32]) -> None:
+        """Do so for several."""
+        if not seen:
+            return
+        xp = array_namespace(seen[0].frames)
+        shared = all(one.images.shape[0] == 1 for one in seen)
+        if not shared and any(one.images.shape[0] != one.frames.shape[0] for one in seen):
+            for one in seen:
+                one.judged(tiles)
+            return
+        images = seen[0].images if shared else xp.concatenate([one.images for one in seen])
+        frames = xp.concatenate([one.frames for one in seen])
+        numbers, shifts = (np.concatenate(parts) for parts in zip(*((s.numbers, s.shifts) for s in seen), strict=True))
+        _Seen(numbers, images, frames, shifts).judged(tiles)
+
+
 @dataclass
 class _ChunkResult:
     """What one chunk contributes; `rows` are the usable frames in it, `checked` those of them that were verified."""
@@ -401,6 +438,7 @@ class _ChunkResult:
     reasons: dict[int, str]
     match: Match | None = None
     not_refined: NDArray[np.bool_] | None = None
+    seen: _Seen | None = None
     least_score: NDArray[np.float64] | None = None
     chance_score: NDArray[np.float64] | None = None
     shapes: PeakShapes | None = None

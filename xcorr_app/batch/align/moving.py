@@ -17,7 +17,7 @@ from xcorr_app.batch.align.options import INTERPOLATIONS, AlignOptions
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
-from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.io import StackMetadata, StackWriter
@@ -70,8 +70,8 @@ def move_stack(
     along = frames.axis.lower()
     clipped, notes = 0, list[str]()
 
-    def job(start: int, stop: int, xp: Any) -> tuple[int, NDArray[Any], NDArray[Any], int]:
-        before = np.zeros((stop - start, *frames.shape), dtype=metadata.dtype)
+    def job(start: int, stop: int, xp: Any) -> tuple[int, Array, Array, int]:
+        before: Array = np.zeros((stop - start, *frames.shape), dtype=metadata.dtype)
         for i, position in enumerate(planes[start:stop]):
             try:
                 before[i] = source.plane(**position)
@@ -79,8 +79,9 @@ def move_stack(
                 if position[along] not in unreadable:
                     raise
         moves = shifts[[position[along] for position in planes[start:stop]]]
-        after, count = shift_frames(xp.asarray(before), moves, order=order, mode=mode, workers=1)
-        return start, before, to_host(after), count
+        before = xp.asarray(before)
+        after, count = shift_frames(before, moves, order=order, mode=mode, workers=1)
+        return start, before, after, count
 
     if target is None:
         writer: Any = nullcontext()
@@ -97,7 +98,7 @@ def move_stack(
                 part: Any = shown if len(shown) < before.shape[0] else slice(None)
                 projections.add([planes[start + i][along] for i in shown], before[part], after[part])
             if stream is not None:
-                for image in after:
+                for image in to_host(after):
                     stream.write(image if area is None else image[area])
     limits = None if frames.xp is np or notes else device_limits(current_device())
     decision = decide_moving(frames.shape, len(planes), metadata.dtype.name, order, limits)

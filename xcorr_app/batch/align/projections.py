@@ -48,6 +48,7 @@ class Projections:
         self._shape, self._band = shape, band
         self._before, self._after = _Sums(band), _Sums(band)
         self._numbers: list[int] = []
+        self._on_device = False
         self._wanted = frozenset(flagged[:_MAX_THUMBNAILS])
         self._thumbnails: dict[int, NDArray[np.generic]] = {}
         count = len(shifts)
@@ -57,6 +58,9 @@ class Projections:
     def add(self, numbers: Sequence[int], before: Array, after: Array) -> None:
         """Take in frames (n, Y, X) of these numbers, in the order of the stack, as they were and as they are moved."""
         xp = array_namespace(before)
+        if self._on_device and xp is np:  # its memory ran out on the way
+            self._to_host()
+        self._on_device = xp is not np
         extents = self._extents[list(numbers)]
         rows, columns = (
             xp.asarray(_between(extents[:, 2 * axis : 2 * axis + 2], self._shape[axis])) for axis in (0, 1)
@@ -73,6 +77,11 @@ class Projections:
             if number in self._previewed:
                 self._preview.append((_small(before[i]), self._small_after(number, after[i])))
         self._numbers += numbers
+
+    def _to_host(self) -> None:
+        for sums in (self._before, self._after, self.sums):
+            if sums is not None:
+                sums.to_host()
 
     def pictures(self) -> Pictures:
         """What a report shows, reduced to the size it is shown at; nothing can be added any more, for memory's sake."""
@@ -135,6 +144,12 @@ class _Sums:
         xp.square(values, out=values)
         self._squares += values.sum(axis=0)
         self._lines.append(frames[:, self._band].mean(axis=1, dtype=np.float64).astype(np.float32))
+
+    def to_host(self) -> None:
+        """Go on with NumPy arrays."""
+        if self._base is not None:
+            self._base, self._sum, self._squares = (to_host(part) for part in (self._base, self._sum, self._squares))
+        self._missing = self._missing if isinstance(self._missing, int) else to_host(self._missing)
 
     def kymograph(self) -> NDArray[np.float32]:
         """One line a frame."""
