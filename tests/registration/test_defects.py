@@ -30,6 +30,15 @@ def test_hot_and_dead_pixels_do_not_pin_the_shifts(xp, value):
     np.testing.assert_array_equal(to_host(given), before)
 
 
+@pytest.mark.parametrize("place", [(0, 50), (95, 12), (40, 0), (17, 103), (0, 0), (95, 103)])
+def test_hot_pixels_at_the_rim(place):
+    stack = camera()
+    stack[:, *place] = 65535
+    result = estimate_shifts(stack, "first", 10)
+    np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.1)
+    assert any(note.startswith("1 hot or dead pixel") for note in result.notes)
+
+
 def test_a_sound_camera_has_no_note_and_the_same_shifts(monkeypatch):
     stack = camera()
     result = estimate_shifts(stack, "first", 10)

@@ -52,7 +52,7 @@ def test_a_stack_of_which_more_than_half_could_not_be_trusted_failed() -> None:
     assert level == "failed"
     assert "1 stack of which most frames could not be trusted" in text
     remarked = summarise(stack(rows=tuple(row(frame, flags=("low-score",)) for frame in range(4))))
-    assert (remarked.level, remarked.untrusted, remarked.replaced) == ("doubtful", 0, 0)
+    assert (remarked.level, remarked.untrusted, remarked.replaced) == ("good", 0, 0)
 
 
 def test_verdicts() -> None:

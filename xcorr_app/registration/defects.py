@@ -66,7 +66,9 @@ class RepairedFrames:
         chunk = self.source.read(start, stop)
         frames, xp = chunk.frames.copy(), array_namespace(chunk.frames)
         y, x = xp.asarray(self.rows), xp.asarray(self.columns)
-        mean = sum(chunk.frames[:, y + i, x + j].astype(np.float64) / 4 for i, j in ((-1, 0), (1, 0), (0, -1), (0, 1)))
+        height, width = self.shape
+        beside = [(abs(y - 1), x), (_mirrored(y + 1, height), x), (y, abs(x - 1)), (y, _mirrored(x + 1, width))]
+        mean = sum(chunk.frames[:, rows, columns].astype(np.float64) / 4 for rows, columns in beside)
         frames[:, y, x] = mean if frames.dtype.kind == "f" else xp.rint(mean)
         return replace(chunk, frames=frames)
 
@@ -120,11 +122,16 @@ def without_defects(frames: Frames) -> Frames | RepairedFrames:
     rows, columns = np.nonzero(to_host(defective))
     if rows.size == 0 or rows.size > _LARGEST_SHARE * defective.size:
         return frames
-    return RepairedFrames(frames, rows + 1, columns + 1)
+    return RepairedFrames(frames, rows, columns)
+
+
+def _mirrored(index: Array, size: int) -> Array:
+    """Indices, those one beyond the last mirrored there."""
+    return size - 1 - abs(size - 1 - index)
 
 
 def _beyond_neighbours(frames: Array) -> tuple[Array, Array]:
-    """Pixels of frames (n, h, w), the rim left out, far above or far below all eight around them, and which sharply."""
+    """Pixels of frames (n, h, w) far above or far below all eight around them, mirrored at the rim, and which sharply."""
     xp = array_namespace(frames)
     if frames.dtype.kind == "f":
         frames = xp.where(xp.isfinite(frames), frames, 0)
@@ -132,6 +139,7 @@ def _beyond_neighbours(frames: Array) -> tuple[Array, Array]:
     # Differences of neighbours on every fourth row are noise and slopes; most of them are small.
     steps = xp.sort(abs(xp.diff(values[:, ::4], axis=2)).reshape(values.shape[0], -1), axis=1)
     noise = 1.4826 * steps[:, steps.shape[1] // 2, None, None] / np.sqrt(2)
+    values = xp.pad(values, ((0, 0), (1, 1), (1, 1)), mode="reflect")
     height, width = values.shape[1:]
     around = [values[:, 1 + i : height - 1 + i, 1 + j : width - 1 + j] for i, j in _EIGHT]
     highest, lowest = around[0], around[0]

@@ -55,6 +55,8 @@ class StackSummary:
     name: str
     frames: int
     flagged: int
+    doubted: int
+    """Frames with a flag that is more than a remark."""
     unmeasured: int
     untrusted: int
     replaced: int
@@ -108,10 +110,13 @@ class StackSummary:
 
     @property
     def level(self) -> Level:
-        """How the stack fared: "failed" for no result, none to trust or a disagreement, "doubtful" for other flags."""
+        """How the stack fared: "failed" for no result, none to trust or a disagreement, "doubtful" for other flags.
+
+        A low score is a remark: a movie of few photons has hardly anything else.
+        """
         if self.failure is not None or self.disagreeing or self.unmeasured or self.is_untrusted:
             return "failed"
-        return "doubtful" if self.flagged or self.objections else "good"
+        return "doubtful" if self.doubted or self.objections else "good"
 
     @property
     def result(self) -> str:
@@ -148,6 +153,7 @@ def summarise(stack: StackReport) -> StackSummary:
         name=stack.name,
         frames=len(stack.rows),
         flagged=sum(bool(row.flags) for row in stack.rows),
+        doubted=sum(bool(set(row.flags) - {"low-score"}) for row in stack.rows),
         unmeasured=sum(math.isnan(row.dy) for row in stack.rows),
         untrusted=sum(math.isnan(row.dy) or not is_trusted(row.flags) for row in stack.rows),
         replaced=len(stack.replaced),
