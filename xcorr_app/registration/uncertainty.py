@@ -34,7 +34,7 @@ t - (sum G D) o' over all tiles to zero. Of the K tiles, the scatter is
 K / (K - 1) for the mean that was taken off, (K - 1) / (K - 3) for Student's distribution being wider than the normal
 one; and the covariance of the shift is H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Two errors that
 no residual shows are added: of the plane's interpolation between whole shifts (`_interpolation_error`), and of what
-enters and leaves at the edges of the overlap from one shift to the next (`_AT_EDGES`).
+enters and leaves at the edges of the overlap where a frame moved by a fraction of a pixel (`_AT_EDGES`).
 """
 
 from __future__ import annotations
@@ -76,7 +76,11 @@ _SHARPEST = 2.4
 _LEAST_CLEAN = 0.1
 """Share of the product of a smoothed image and itself that is taken for the scene at least."""
 _AT_EDGES = 0.04
-"""Error in pixels, times the pixels along an axis, by what enters and leaves at the edges of the overlap."""
+"""Error in pixels, times the pixels along an axis, by what enters and leaves at the edges of the overlap.
+
+Root mean square of scenes blurred by 4 and 6 pixels, 384 x 384, without noise (0.039 to 0.049); none at whole shifts,
+where opposite neighbours of the peak compare the same pixels.
+"""
 
 
 @dataclass(frozen=True)
