@@ -131,7 +131,7 @@ def _mirrored(index: Array, size: int) -> Array:
 
 
 def _beyond_neighbours(frames: Array) -> tuple[Array, Array]:
-    """Pixels of frames (n, h, w) far above or far below all eight around them, mirrored at the rim, and which sharply."""
+    """Pixels of frames (n, h, w) far beyond all eight around them, mirrored at the rim, and which sharply so."""
     xp = array_namespace(frames)
     if frames.dtype.kind == "f":
         frames = xp.where(xp.isfinite(frames), frames, 0)
