@@ -13,7 +13,6 @@ from typing import Any
 import cv2
 import numpy as np
 from numpy.typing import NDArray
-from pystackreg import StackReg
 from skimage.registration import phase_cross_correlation
 
 Image = NDArray[np.uint16]
@@ -69,6 +68,8 @@ def opencv_phase_hann(reference: Image, frame: Image, _largest: int) -> Shift:
 
 def pystackreg_translation(reference: Image, frame: Image, _largest: int) -> Shift:
     """Pystackreg (TurboReg), translation: its matrix maps a place in the output to the place in the frame."""
+    from pystackreg import StackReg  # of the extra `bench` alone
+
     matrix = StackReg(StackReg.TRANSLATION).register(reference.astype(np.float64), frame.astype(np.float64))
     return -float(matrix[1, 2]), -float(matrix[0, 2])
 

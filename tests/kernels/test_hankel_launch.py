@@ -150,7 +150,7 @@ def test_matrices_reach_the_kernels_dense(monkeypatch, kind):
         assert rights.flags.c_contiguous
         out[...] = lefts.sum() + rights.sum()
 
-    monkeypatch.setattr(tensor, "SummedAreaTables", Tables)
+    monkeypatch.setattr(tensor, "tables_for", Tables)
     monkeypatch.setattr(tensor, "plain_sums", sums)
     monkeypatch.setattr(tensor, "_limits", lambda: H200)
     big = np.arange(3 * 40 * 50, dtype=np.float32).reshape(3, 1, 40, 50)
