@@ -29,6 +29,15 @@ def test_non_finite_pixels_are_replaced_counted_and_flagged(xp):
     np.testing.assert_allclose(result.shifts, -DRIFT, atol=0.05)
 
 
+def test_a_pixel_that_is_no_number_throughout_is_no_dead_pixel(xp):
+    stack = 1000 + 10 * np.random.default_rng(4).normal(size=(6, 64, 64)).astype(np.float32)
+    stack[:, 50, 50] = np.nan
+    result = estimate_shifts(xp.asarray(stack), max_shift=4)
+    assert (result.non_finite == 1).all()
+    assert all("non-finite" in flags for flags in result.flags)
+    assert not any("dead" in note for note in result.notes)
+
+
 def test_non_finite_pixels_of_the_reference_do_not_spread(xp):
     stack = drifting(DRIFT, offset=50)
     stack[0, 3, 4] = np.nan

@@ -11,6 +11,10 @@ from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.contrast import Contrast
+from xcorr_app.registration.contrast_choice import choose_contrast
+from xcorr_app.registration.frames import ArrayFrames
+from xcorr_app.registration.measurement import Measured
+from xcorr_app.registration.settings import Settings
 
 
 def moving_particles(count=10, size=160):
@@ -72,3 +76,18 @@ def test_auto_leaves_a_plain_scene_as_it_is():
     result, plain = (estimate_shifts(stack, "first", 12, contrast=contrast) for contrast in ("auto", "none"))
     np.testing.assert_array_equal(result.shifts, plain.shifts)
     assert result.notes == ()
+
+
+@pytest.mark.parametrize("reference", ["first", "last", -1, 17])
+def test_contrast_is_tried_whichever_frame_is_the_reference(reference):
+    tried = []
+
+    def measure(frames, against, settings):
+        tried.append(frames.numbers)
+        return Measured.empty(frames.count)
+
+    frames = ArrayFrames(np.zeros((40, 100, 100), np.float32))
+    choose_contrast(frames, reference, Settings(contrast=Contrast.parse("auto")), measure)
+    first = {"first": 0, "last": 39, -1: 39}.get(reference, reference)
+    assert tried[0][0] == first
+    assert len(tried[0]) > 1

@@ -154,3 +154,15 @@ def test_a_part_is_left_out_only_where_that_is_surer():
     assert masks.surer(whole, whole / 2, taken)
     assert not masks.surer(whole, whole * 0.99, taken)
     assert not masks.surer(whole, whole / 2, np.zeros(4, dtype=bool))
+
+
+@pytest.mark.parametrize("reference", ["first", "previous"])
+def test_tiles_do_not_depend_on_the_size_of_chunks(monkeypatch, reference):
+    drift = np.cumsum(np.random.default_rng(3).uniform(-2, 2, (60, 2)), axis=0)
+    stack = drifting(drift, (128, 140), width=0.06)
+    found = []
+    for frames in (1, 60):
+        monkeypatch.setattr("xcorr_app.registration.passes._PIXELS_PER_CHUNK", frames * 128 * 140)
+        found.append(estimate_shifts(stack, reference, 24, contrast="none").tiles)
+    assert np.isfinite(found[0]).any(axis=(1, 2)).sum() > 1
+    np.testing.assert_array_equal(*found)

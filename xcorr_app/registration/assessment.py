@@ -176,6 +176,7 @@ def _residual_shift(sums: AssessmentSums, settings: Settings, shape: tuple[int, 
         roi=None,
         engine="auto",
         kernel_options=None,
+        smooth_time=1,  # the frames kept lie far apart
     )
     found: tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]] = ([], [])
     for parity in range(2):

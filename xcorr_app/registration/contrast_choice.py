@@ -96,7 +96,8 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
         return "none"
     count = frames.count
     tried = min(_MOST_SAMPLES, max(1, count // _FRAMES_PER_SAMPLE))
-    numbers = np.unique(np.linspace(0, count - 1, tried + 1)[1:].round().astype(int))
+    places = np.linspace(0, count - 1, tried + 1).round().astype(int)
+    numbers = np.unique(places[1:])
     against: str | int | Array = "first"
     if compares_neighbours(reference):
         # Each with the one before it that it shares no averaged frames with.
@@ -105,7 +106,9 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
         against = reference
     else:
         first = {"last": count - 1}.get(reference, 0) if isinstance(reference, str) else int(reference) % count
-        numbers = np.concatenate([[first], numbers[numbers != first]])
+        # Of all that are spread over the stack, the one nearest to the reference is left out.
+        others = np.unique(np.delete(places, np.abs(places - first).argmin()))
+        numbers = np.concatenate([[first], others[others != first]])
     by_image = against is reference and not isinstance(reference, str)
     sample: Frames = PickedFrames(frames, tuple(int(number) for number in numbers))
     # Engines that look at peaks only do not know how far they stand out.

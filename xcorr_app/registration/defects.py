@@ -133,8 +133,11 @@ def _mirrored(index: Array, size: int) -> Array:
 def _beyond_neighbours(frames: Array) -> tuple[Array, Array]:
     """Pixels of frames (n, h, w) far beyond all eight around them, mirrored at the rim, and which sharply so."""
     xp = array_namespace(frames)
+    finite: Array | bool = True
     if frames.dtype.kind == "f":
-        frames = xp.where(xp.isfinite(frames), frames, 0)
+        # What is no number is counted and replaced later.
+        finite = xp.isfinite(frames)
+        frames = xp.where(finite, frames, 0)
     values = standardize(frames, np.float32).values
     # Differences of neighbours on every fourth row are noise and slopes; most of them are small.
     steps = xp.sort(abs(xp.diff(values[:, ::4], axis=2)).reshape(values.shape[0], -1), axis=1)
@@ -146,7 +149,7 @@ def _beyond_neighbours(frames: Array) -> tuple[Array, Array]:
     for other in around[1:]:
         highest, lowest = xp.maximum(highest, other), xp.minimum(lowest, other)
     middle, least = values[:, 1:-1, 1:-1], _DEVIATIONS * noise
-    beyond = ((middle - highest > least) | (lowest - middle > least)) & (noise > 0)
+    beyond = ((middle - highest > least) | (lowest - middle > least)) & (noise > 0) & finite
     # How far the neighbours reach towards the pixel, from the lowest of them.
     sharp = beyond & (middle - highest > _SHARPEST * (middle - lowest))
     return beyond, sharp

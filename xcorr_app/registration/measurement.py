@@ -309,7 +309,7 @@ class Measurement:
             if result.seen is not None:
                 seen.append(result.seen)
         # The few frames that are looked at, all at once.
-        _Seen.together(seen, columns.tiles)
+        _Seen.together(seen, columns.tiles, shared=isinstance(reference, FixedImage))
         columns.sigma = shapes.standard_errors(columns.significance)
         return columns
 
@@ -412,12 +412,11 @@ class _Seen:
         tiles[self.numbers] = tile_grid.agreement(self.images, self.frames, self.shifts)
 
     @staticmethod
-    def together(seen: list[_Seen], tiles: NDArray[np.float32]) -> None:
-        """Do so for several."""
+    def together(seen: list[_Seen], tiles: NDArray[np.float32], *, shared: bool) -> None:
+        """Do so for several, all compared with the same image where `shared`."""
         if not seen:
             return
         xp = array_namespace(seen[0].frames)
-        shared = all(one.images.shape[0] == 1 for one in seen)
         if not shared and any(one.images.shape[0] != one.frames.shape[0] for one in seen):
             for one in seen:
                 one.judged(tiles)

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
+from xcorr_app.gpu.runtime.memory import free_bytes
 from xcorr_app.registration.assessment_sums import AssessmentSums, extents_of, shared_area
 from xcorr_app.registration.settings import Roi
 from xcorr_app.registration.translation import working_type
@@ -17,6 +18,8 @@ from xcorr_app.report.pictures import PREVIEW_SIDE, Pictures, block_mean, block_
 _BAND = 5
 """Rows in the middle of the frame that a kymograph averages."""
 _MAX_THUMBNAILS = 24
+_ROOM = 24
+"""Bytes of a device's memory that the sums of a byte of frames take on the way, at most."""
 _PREVIEWED = 24
 """Frames spread over the stack that the preview plays."""
 
@@ -48,7 +51,7 @@ class Projections:
         self._shape, self._band = shape, band
         self._before, self._after = _Sums(band), _Sums(band)
         self._numbers: list[int] = []
-        self._on_device = False
+        self._on_host = False
         self._wanted = frozenset(flagged[:_MAX_THUMBNAILS])
         self._thumbnails: dict[int, NDArray[np.generic]] = {}
         count = len(shifts)
@@ -57,10 +60,13 @@ class Projections:
 
     def add(self, numbers: Sequence[int], before: Array, after: Array) -> None:
         """Take in frames (n, Y, X) of these numbers, in the order of the stack, as they were and as they are moved."""
+        if is_device_array(before) and (self._on_host or free_bytes() < _ROOM * before.nbytes):
+            before, after = to_host(before), to_host(after)
         xp = array_namespace(before)
-        if self._on_device and xp is np:  # its memory ran out on the way
+        if xp is np and not self._on_host:
+            # From where the device's memory does not suffice, the sums stay on the host.
             self._to_host()
-        self._on_device = xp is not np
+            self._on_host = True
         extents = self._extents[list(numbers)]
         rows, columns = (
             xp.asarray(_between(extents[:, 2 * axis : 2 * axis + 2], self._shape[axis])) for axis in (0, 1)
