@@ -162,7 +162,7 @@ __device__ __forceinline__ double median(const Values& values, int* samples) {
     return (low + (found >= upper ? low : number_of(next))) / 2;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 4)
     rated_peak(const double* planes, const double* scores, const int* tied, double* workspace, double* records, int height, int width,
                int margin, int top, int left, int rows, int columns, int stride_y, int stride_x, int ties, int zero_row,
                int zero_column) {
