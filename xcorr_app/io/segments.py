@@ -1,4 +1,4 @@
-"""Compressed pages of the usual kinds, decoded without parsing the file anew for every page.
+"""Compressed pages of the usual kinds, decoded without parsing the whole file for every page.
 
 Deflate, LZW, Zstandard and PackBits, with or without a predictor, in strips or tiles, one sample a pixel: by the same
 codecs of imagecodecs that tifffile uses, which release Python's lock. Anything else, and whatever is not as it should

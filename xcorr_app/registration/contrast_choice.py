@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast import DEFAULT_SIGMA, Contrast
-from xcorr_app.registration.frames import Chunk, Frames, PickedFrames
+from xcorr_app.registration.frames import Chunk, Frames, FramesOver, PickedFrames
 from xcorr_app.registration.masks import two_motions
 from xcorr_app.registration.measurement import Measured
 from xcorr_app.registration.reference_names import compares_neighbours
@@ -58,16 +58,10 @@ Measure = Callable[[Frames, "str | int | Array", Settings], Measured]
 
 
 @dataclass(frozen=True)
-class BinnedFrames:
+class BinnedFrames(FramesOver):
     """Means of 2 x 2 pixels of a part of frames: all that they show, at a quarter of the work."""
 
-    source: Frames
     roi: Roi
-
-    @property
-    def count(self) -> int:
-        """Number of frames."""
-        return self.source.count
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -84,10 +78,6 @@ class BinnedFrames:
         """Read frames and bin them."""
         chunk = self.source.read(start, stop)
         return replace(chunk, frames=binned(chunk.frames[:, *self.roi]))
-
-    def on_host(self) -> BinnedFrames:
-        """Return the same frames, handed out as NumPy arrays."""
-        return replace(self, source=self.source.on_host())
 
 
 def choose_contrast(frames: Frames, reference: str | int | Array, settings: Settings, measure: Measure) -> Choice:

@@ -9,14 +9,13 @@ that no optics could have drawn it.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
-from xcorr_app.registration.frames import Chunk, Frames
+from xcorr_app.registration.frames import Chunk, Frames, FramesOver
 
 _FRAMES = 5
 """Looked at, spread over the stack; a defect stands out in all of them."""
@@ -39,27 +38,11 @@ _EIGHT = tuple((i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if i or j)
 
 
 @dataclass(frozen=True)
-class RepairedFrames:
+class RepairedFrames(FramesOver):
     """Frames whose defective pixels are the mean of the four next to them."""
 
-    source: Frames
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
-
-    @property
-    def count(self) -> int:
-        """Number of frames."""
-        return self.source.count
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.source.shape
-
-    @property
-    def dtype(self) -> np.dtype[Any]:
-        """Type of a pixel as stored."""
-        return self.source.dtype
 
     def read(self, start: int, stop: int) -> Chunk:
         """Read frames and repair copies of them."""
@@ -71,10 +54,6 @@ class RepairedFrames:
         mean = sum(chunk.frames[:, rows, columns].astype(np.float64) / 4 for rows, columns in beside)
         frames[:, y, x] = mean if frames.dtype.kind == "f" else xp.rint(mean)
         return replace(chunk, frames=frames)
-
-    def on_host(self) -> RepairedFrames:
-        """Return the same frames, handed out as NumPy arrays."""
-        return replace(self, source=self.source.on_host())
 
     @property
     def note(self) -> str:

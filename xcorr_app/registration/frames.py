@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -73,16 +73,15 @@ class ArrayFrames:
 
 
 @dataclass(frozen=True)
-class PickedFrames:
-    """Some frames of a stack, counted anew from 0."""
+class FramesOver:
+    """Frames made of others as they are read: as many, as large and of one type, unless a class says otherwise."""
 
     source: Frames
-    numbers: tuple[int, ...]
 
     @property
     def count(self) -> int:
-        """Number of frames picked."""
-        return len(self.numbers)
+        """Number of frames."""
+        return self.source.count
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -94,13 +93,25 @@ class PickedFrames:
         """Type of a pixel as stored."""
         return self.source.dtype
 
+    def on_host(self) -> Self:
+        """Return the same frames, handed out as NumPy arrays."""
+        return replace(self, source=self.source.on_host())
+
+
+@dataclass(frozen=True)
+class PickedFrames(FramesOver):
+    """Some frames of a stack, renumbered from 0."""
+
+    numbers: tuple[int, ...]
+
+    @property
+    def count(self) -> int:
+        """Number of frames picked."""
+        return len(self.numbers)
+
     def read(self, start: int, stop: int) -> Chunk:
         """Read each of them by itself."""
         chunks = [self.source.read(number, number + 1) for number in self.numbers[start:stop]]
         frames = array_namespace(chunks[0].frames).concatenate([chunk.frames for chunk in chunks])
         unreadable = {start + i: text for i, chunk in enumerate(chunks) for text in chunk.unreadable.values()}
         return Chunk(start, frames, unreadable)
-
-    def on_host(self) -> PickedFrames:
-        """Return the same frames, handed out as NumPy arrays."""
-        return replace(self, source=self.source.on_host())

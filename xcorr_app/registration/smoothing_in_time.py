@@ -2,36 +2,25 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from xcorr_app.correlation.standardize import flat_images
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.frames import Chunk, Frames
+from xcorr_app.registration.frames import Chunk, Frames, FramesOver
 
 
 @dataclass(frozen=True)
-class SmoothedFrames:
+class SmoothedFrames(FramesOver):
     """Each frame as the mean of `length` frames around it, at the ends of those there are.
 
     Of an even number the outermost two on either side count half, so that the mean lies where the frame does. Frames
     that cannot be read or are flat, and pixels that are not finite, stay so and do not enter others.
     """
 
-    source: Frames
     length: int
-
-    @property
-    def count(self) -> int:
-        """Number of frames."""
-        return self.source.count
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.source.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -72,10 +61,6 @@ class SmoothedFrames:
             keeps = keeps & xp.isfinite(own)
         means = xp.where(keeps, total / xp.where(covered > 0, covered, 1.0), own).astype(self.dtype)
         return Chunk(start, means, {n: why for n, why in chunk.unreadable.items() if start <= n < stop})
-
-    def on_host(self) -> SmoothedFrames:
-        """Return the same frames, handed out as NumPy arrays."""
-        return replace(self, source=self.source.on_host())
 
 
 def smoothed_in_time(frames: Frames, length: int) -> Frames:

@@ -21,7 +21,7 @@ from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.contrast import Contrast
-from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames
+from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver
 from xcorr_app.registration.layers import Shares, separated, shares
 from xcorr_app.registration.measurement import Measured
 from xcorr_app.registration.prefilter import Prefilter
@@ -60,23 +60,12 @@ Measure = Callable[[Frames, "str | int | Array", Settings], Measured]
 
 
 @dataclass(frozen=True)
-class PatternFreeFrames:
+class PatternFreeFrames(FramesOver):
     """Frames less a fixed pattern (Y, X), as floats."""
 
-    source: Frames
     pattern: Array
     strength: float
     """Standard deviation of the pattern over that of the scene."""
-
-    @property
-    def count(self) -> int:
-        """Number of frames."""
-        return self.source.count
-
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Rows and columns."""
-        return self.source.shape
 
     @property
     def dtype(self) -> np.dtype[Any]:
