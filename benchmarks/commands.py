@@ -9,6 +9,9 @@ from typing import Any
 
 import click
 
+from benchmarks._environment import RESULTS
+from benchmarks.ablation.command import run_ablation
+from benchmarks.ablation.documents import DOCUMENTS
 from benchmarks.auto.command import DOMAINS, SEED, run_auto
 from benchmarks.correlation.benchmark import CorrelationBenchmark
 from benchmarks.correlation.cases import cases_named
@@ -153,6 +156,44 @@ def pointwise(**options: Any) -> None:
       python -m benchmarks pointwise --quick --only "batch 32"
     """
     run_suite("pointwise", **options)
+
+
+@bench.command()
+@click.option(
+    "--document", "documents", multiple=True, type=click.Choice(list(DOCUMENTS)), help="Only this one, or several."
+)
+@click.option("--quick", is_flag=True, help="Fewer readings, and only the cases that matter most: some five minutes.")
+@click.option("--only", default="", metavar="TEXT", help="Cases whose name contains this text.  [default: all of them]")
+@click.option(
+    "--results",
+    type=PATH,
+    default=RESULTS,
+    metavar="FOLDER",
+    help="Where ablation_DOCUMENT.json and its picture are written.  [default: benchmarks/results]",
+)
+@click.option(
+    "--device", type=Value("cuda[:N]", _cuda_device), default="cuda", show_default=True, help="The GPU to measure."
+)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def ablation(documents: tuple[str, ...], quick: bool, only: str, results: Path, device: str, debug: bool) -> None:
+    """Measure what each of the four documents evaluates, and draw it: every step of its design, beside its peers.
+
+    Every answer is checked against float64 before it is timed; of 100 readings, the tables give median and best.
+
+    \b
+    Examples:
+      python -m benchmarks ablation --document reuse
+      python -m benchmarks ablation --document correlation --only "work distribution, one-to-one"
+      python -m benchmarks ablation --quick
+    """
+    if only and not any(only in case.name for name in documents or DOCUMENTS for case in DOCUMENTS[name].cases):
+        raise click.BadParameter(f"no case's name contains {only!r}", param_hint="--only")
+    if not results.is_dir():
+        raise click.BadParameter(f"{str(results)!r} is no folder", param_hint="--results")
+    with one_line_failures(SOMETHING_FAILED, debug=debug):
+        require_device()
+        select_device(device)
+        run_ablation(console_for(sys.stdout), documents, only, results, quick=quick)
 
 
 @bench.command()
