@@ -12,7 +12,7 @@ import click
 from benchmarks._environment import RESULTS
 from benchmarks.ablation.command import run_ablation
 from benchmarks.ablation.documents import DOCUMENTS
-from benchmarks.auto.command import DOMAINS, SEED, run_auto
+from benchmarks.auto.command import SEED, run_auto
 from benchmarks.correlation.benchmark import CorrelationBenchmark
 from benchmarks.correlation.cases import cases_named
 from benchmarks.correlation.tables import print_case, print_ceilings, print_summary
@@ -28,6 +28,7 @@ from xcorr_app.cli.options import PATH, Value
 from xcorr_app.cli.tables import console_for
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.select import select_device
+from xcorr_app.tuning.domains import DOMAINS
 
 
 def _cuda_device(text: str) -> str:

@@ -23,6 +23,7 @@ from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import LARGEST_KEPT as LARGEST_KEPT_MATRIX
 from xcorr_app.gpu.pointwise.problem import MOST_CHANNELS, MOST_ELEMENTS, POINTWISE_TYPES, PointwiseProblem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.runtime.tuned import by_measurements
 from xcorr_app.gpu.stencil.costs import reuse_cost
 from xcorr_app.gpu.stencil.problem import FilterProblem
 
@@ -77,13 +78,16 @@ def decide_bank(
             found[name] = Candidate("im2win", name, expected)
     together = found[kernel]
     candidates = (*found.values(), apart)
+    place = tuple(map(math.log2, (max(1, shape[0] * shape[2] * shape[3]), channels, filters, rows, columns)))
     if (apart.microseconds or 0.0) < (together.microseconds or math.inf):
-        return Decision("filters", "", f"{filters} filters leave most of a tile of filters empty", candidates)
+        decision = Decision("filters", "", f"{filters} filters leave most of a tile of filters empty", candidates)
+        return by_measurements(decision, "banks", place, limits.tuned)
     reasons = {
         "shallow": f"{layer.depth} products a result: all values stay in registers",
         "implicit": f"{filters} filters of {channels} channels share what is read of the images",
     }
-    return Decision("im2win", kernel, reasons[kernel], candidates)
+    decision = Decision("im2win", kernel, reasons[kernel], candidates)
+    return by_measurements(decision, "banks", place, limits.tuned)
 
 
 def is_wide(dtype: np.dtype) -> bool:
@@ -119,7 +123,11 @@ def decide_mixing(
     for name in able:
         cost = MIXING_KERNELS[name].cost
         candidates.append(Candidate("pointwise", name, None if cost is None else math.hypot(cost(task, limits), host)))
-    return Decision("pointwise", kernel, _why_mixing(kernel, problem), (*candidates, library))
+    decision = Decision("pointwise", kernel, _why_mixing(kernel, problem), (*candidates, library))
+    types = (2 * math.log2(source.itemsize), 2 * math.log2(target.itemsize))
+    sizes = map(math.log2, (max(1, outer * inner), channels, filters))
+    place = (*sizes, *types, 2.0 * (inner % 4 == 0), 2.0 * (inner == 1))
+    return by_measurements(decision, "mixing", place, limits.tuned)
 
 
 def has_kernel(source: np.dtype, target: np.dtype, shape: tuple[int, ...], pixels: int) -> bool:

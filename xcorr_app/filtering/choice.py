@@ -20,6 +20,7 @@ from xcorr_app.filtering.precision import needs_double
 from xcorr_app.filtering.request import Request
 from xcorr_app.filtering.taps import MOST_TERMS, Filter, Kernel
 from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.runtime.tuned import by_measurements
 from xcorr_app.gpu.stencil.kernels import KERNELS, FilterTask, prefers_banded
 from xcorr_app.gpu.stencil.problem import LARGEST_FILTER, FilterProblem
 from xcorr_app.gpu.stencil.reuse import reuse_kernel
@@ -64,6 +65,26 @@ def decide_filter(
     """
     if limits is None:
         return _on_host(request.kernel, engine, finite=finite)
+    decision = _by_rules(request, taps, image_shape, image_type, limits, engine)
+    table = limits.tuned if engine == "auto" else None
+    return by_measurements(decision, "filters", _coordinates(request, image_shape, image_type), table)
+
+
+def _coordinates(request: Request, shape: tuple[int, ...], image_type: np.dtype) -> tuple[float, ...]:
+    """Where a filter lies among those that were measured."""
+    sizes = map(math.log2, (max(1, math.prod(shape)), max(1, shape[-1]), *request.kernel.shape))
+    return (*sizes, 2.0 * image_type.itemsize**0.5, 2.0 * len(request.kernel.terms))
+
+
+def _by_rules(
+    request: Request,
+    taps: npt.ArrayLike | Filter,
+    image_shape: tuple[int, ...],
+    image_type: np.dtype,
+    limits: DeviceLimits,
+    engine: str,
+) -> Decision:
+    """Say what filters on a device by the rules of this module."""
     kernel, asked = request.kernel, "it was asked for"
     if engine in KERNELS and engine not in ("reuse", "separable"):
         task = filter_task(request, taps, image_shape, image_type, engine_of(engine))
