@@ -74,22 +74,25 @@ class CorrelationCase(Work):
 
 
 def _steps() -> Iterator[CorrelationCase]:
-    ways = tuple(Way(name, name) for name in KERNELS if name != "band-product")
+    ways = [Way(name, name) for name in KERNELS if name != "band-product"]
+    ways += [Way(f"{name}, phases", name, (("PHASES", 1),)) for name in KERNELS if "PHASES" in KERNELS[name].tunables]
     for form in FORMS:
         for size in SIZES:
-            yield _case(f"steps, {form}", form, size, ways)
+            yield _case(f"steps, {form}", form, size, tuple(ways))
 
 
 def _distributions() -> Iterator[CorrelationCase]:
-    variant = "warp-shuffle-distributed"
-    ways = [Way("none", variant, (("DISTRIBUTION", 0),))]
-    for rows in ROWS_PER_WORKER:
-        for number in (1, 2):
-            name = f"{DISTRIBUTIONS[number]}, {rows} row{'s' * (rows > 1)} a worker"
-            ways.append(Way(name, variant, (("DISTRIBUTION", number), ("MAX_ROWS", rows))))
-    for form in FORMS:
-        for size in SIZES:
-            yield _case(f"work distribution, {form}", form, size, tuple(ways))
+    for variant in (name for name in KERNELS if {"DISTRIBUTION", "MAX_ROWS"} <= KERNELS[name].tunables):
+        ways = [Way("none", variant, (("DISTRIBUTION", 0),))]
+        for rows in ROWS_PER_WORKER:
+            for number in (1, 2):
+                name = f"{DISTRIBUTIONS[number]}, {rows} row{'s' * (rows > 1)} a worker"
+                ways.append(Way(name, variant, (("DISTRIBUTION", number), ("MAX_ROWS", rows))))
+        plain = variant == "warp-shuffle-distributed"
+        of = "" if plain else f" of {variant}"
+        for form in FORMS:
+            for size in SIZES if plain else SIZES[2:]:
+                yield _case(f"work distribution{of}, {form}", form, size, tuple(ways), in_quick=plain)
 
 
 def _warps() -> Iterator[CorrelationCase]:
@@ -109,10 +112,10 @@ def _arrays() -> Iterator[CorrelationCase]:
         yield _case("registers or local memory", "n-to-m, 4 x 4", size, ways)
 
 
-def _case(group: str, form: str, size: int, ways: tuple[Way, ...]) -> CorrelationCase:
+def _case(group: str, form: str, size: int, ways: tuple[Way, ...], *, in_quick: bool = True) -> CorrelationCase:
     name, problem = f"{group}: {size}^2", Problem.full_plane((size, size), (size, size), **FORMS[form])
     able = tuple(way for way in ways if KERNELS[way.variant].accepts(problem, DeviceLimits()) is None)
-    quick = size in _QUICK.get(form, ())
+    quick = in_quick and size in _QUICK.get(form, ())
     return CorrelationCase(name=name, group=group, in_quick=quick, case=Case(name, problem), ways=able)
 
 

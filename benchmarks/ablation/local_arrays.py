@@ -9,6 +9,7 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Mapping
+from pathlib import Path
 
 import numpy as np
 
@@ -16,24 +17,38 @@ from benchmarks.correlation.cases import Case
 from benchmarks.correlation.data import Data
 from benchmarks.harness.contender import Attempt, plane_at
 from xcorr_app.gpu.direct.kernels import KERNELS
-from xcorr_app.gpu.runtime.compile import compiler_options, kernel_source
+from xcorr_app.gpu.runtime.compile import compiler_options, kernel_root, kernel_source
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 
 __all__ = ["local_arrays_attempt", "with_loops"]
 
 
-def with_loops(source: str) -> str:
-    """Return the text of a kernel in which no loop is unrolled."""
-    return re.sub(r"#pragma unroll.*", "#pragma unroll 1", source)
+def with_loops(source: str, folder: Path) -> str:
+    """Return the text of a kernel, with the headers of its family's folder, in which no loop is unrolled."""
+    included: set[str] = set()
+
+    def text_of(found: re.Match[str]) -> str:
+        header = folder / found[1]
+        if not header.exists():
+            return found[0]
+        text = "" if found[1] in included else header.read_text(encoding="utf-8").replace("#pragma once", "")
+        included.add(found[1])
+        return inlined(text)
+
+    def inlined(text: str) -> str:
+        return re.sub(r'#include "([^"]+)"', text_of, text)
+
+    return re.sub(r"#pragma unroll.*", "#pragma unroll 1", inlined(source))
 
 
 def local_arrays_attempt(case: Case, data: Data, variant: str, macros: Mapping[str, int]) -> Attempt:
-    """Make a variant ready whose arrays are in local memory; one launch, of a kernel that stores its sums."""
+    """Make a variant ready whose arrays are in local memory; one launch."""
     cupy = importlib.import_module("cupy")
     problem = case.problem
     launch = KERNELS[variant].launch(problem, tuning=dict(macros), device=device_limits(current_device()))
-    source = with_loops(kernel_source(launch.kernel, launch.defines))
+    folder = kernel_root() / launch.kernel.partition("/")[0]
+    source = with_loops(kernel_source(launch.kernel, launch.defines), folder)
     module = cupy.RawModule(code=source, options=compiler_options(launch.kernel))
     kernel = module.get_function(launch.kernel.rpartition("/")[2])
     planes = cupy.full((problem.pairs, *problem.plane_shape), np.nan, np.float32)
@@ -41,6 +56,8 @@ def local_arrays_attempt(case: Case, data: Data, variant: str, macros: Mapping[s
     arguments = (data.lefts, data.rights, planes, *numbers)
 
     def run() -> object:
+        if launch.zero_first:
+            planes.fill(0)
         kernel((launch.blocks,), (launch.threads,), arguments, shared_mem=launch.shared_bytes)
         return planes
 

@@ -11,10 +11,13 @@ from xcorr_app import __version__
 from xcorr_app.correlation.choice import decide_peaks, decide_planes
 from xcorr_app.decision import Candidate, Decision
 from xcorr_app.filtering.array_choice import decide_bank, decide_mixing
+from xcorr_app.filtering.choice import decide_filter
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime import tuned
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.gpu.runtime.tuned import Row, TunedTable, by_measurements, load_table, save_table, table_path
+from xcorr_app.tuning.domains import domains_named
+from xcorr_app.tuning.filters import FilterCase
 
 H100 = KNOWN_DEVICES["h100"]
 KEY = {"device": "NVIDIA H100 80GB HBM3", "driver": "13000", "version": __version__}
@@ -134,7 +137,16 @@ def slower(domain, decided, factor):
     return TunedTable(ABOUT, [Row(domain, name, decided.coordinates, value) for name, value in missed.items()])
 
 
+def decide_gaussian(limits, **how):
+    (filters,) = domains_named(("filters",), limits)
+    case = FilterCase((5, 301, 299), "float32", "reflect", sigmas=(3.0, 3.0))
+    if not how:
+        return filters.decision(case)
+    return decide_filter(case.request, case.taps, case.shape, np.dtype(case.dtype), limits, **how)
+
+
 DECISIONS = {
+    "filters": decide_gaussian,
     "planes": lambda limits: decide_planes(
         Problem.full_plane((57, 61), (57, 61), rights=9, rights_per_left=9), limits=limits
     ),
@@ -163,6 +175,13 @@ def test_what_was_asked_for_is_run_whatever_was_measured():
     asked = decide_planes(problem, engine="fft", limits=H100)
     table = TunedTable(ABOUT, [Row("planes", "fft", (0.0,) * 6, 9.0)])
     assert decide_planes(problem, engine="fft", limits=replace(H100, tuned=table)) == asked
+
+
+def test_a_filter_that_was_asked_for_is_not_replaced():
+    asked = decide_gaussian(H100, engine="separable")
+    table = slower("filters", replace(asked, coordinates=decide_gaussian(H100).coordinates), 1000.0)
+    assert decide_gaussian(replace(H100, tuned=table), engine="separable") == asked
+    assert decide_gaussian(replace(H100, tuned=table)).name != asked.name
 
 
 def test_the_key_names_device_driver_and_version(monkeypatch):

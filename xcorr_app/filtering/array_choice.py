@@ -10,6 +10,8 @@ from __future__ import annotations
 
 import functools
 import math
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
@@ -23,7 +25,7 @@ from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import LARGEST_KEPT as LARGEST_KEPT_MATRIX
 from xcorr_app.gpu.pointwise.problem import MOST_CHANNELS, MOST_ELEMENTS, POINTWISE_TYPES, PointwiseProblem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
-from xcorr_app.gpu.runtime.tuned import by_measurements
+from xcorr_app.gpu.runtime.tuned import prefers_measurements
 from xcorr_app.gpu.stencil.costs import reuse_cost
 from xcorr_app.gpu.stencil.problem import FilterProblem
 
@@ -44,7 +46,15 @@ _COPY = 3.985e6
 """Bytes that the device reads and writes in a microsecond."""
 
 
+def _place_of_bank(given: Mapping[str, Any]) -> tuple[float, ...]:
+    """Where a bank lies among those that were measured."""
+    images, channels, *size = given["shape"]
+    filters, _, *side = given["bank_shape"]
+    return tuple(map(math.log2, (max(1, images * math.prod(size)), channels, filters, *side)))
+
+
 @functools.lru_cache(maxsize=512)
+@prefers_measurements("banks", _place_of_bank)
 def decide_bank(
     shape: tuple[int, int, int, int],
     image_type: np.dtype,
@@ -78,16 +88,13 @@ def decide_bank(
             found[name] = Candidate("im2win", name, expected)
     together = found[kernel]
     candidates = (*found.values(), apart)
-    place = tuple(map(math.log2, (max(1, shape[0] * shape[2] * shape[3]), channels, filters, rows, columns)))
     if (apart.microseconds or 0.0) < (together.microseconds or math.inf):
-        decision = Decision("filters", "", f"{filters} filters leave most of a tile of filters empty", candidates)
-        return by_measurements(decision, "banks", place, limits.tuned)
+        return Decision("filters", "", f"{filters} filters leave most of a tile of filters empty", candidates)
     reasons = {
         "shallow": f"{layer.depth} products a result: all values stay in registers",
         "implicit": f"{filters} filters of {channels} channels share what is read of the images",
     }
-    decision = Decision("im2win", kernel, reasons[kernel], candidates)
-    return by_measurements(decision, "banks", place, limits.tuned)
+    return Decision("im2win", kernel, reasons[kernel], candidates)
 
 
 def is_wide(dtype: np.dtype) -> bool:
@@ -95,7 +102,15 @@ def is_wide(dtype: np.dtype) -> bool:
     return bool(dtype == np.float64) or (dtype.kind in "iu" and dtype.itemsize > 2)
 
 
+def _place_of_mixing(given: Mapping[str, Any]) -> tuple[float, ...]:
+    """Where a mixing of channels lies among those that were measured."""
+    pixels, inner = max(1, given["outer"] * given["inner"]), given["inner"]
+    types = (2 * math.log2(given[name].itemsize) for name in ("source", "target"))
+    return (*map(math.log2, (pixels, *given["shape"][::-1])), *types, 2.0 * (inner % 4 == 0), 2.0 * (inner == 1))
+
+
 @functools.lru_cache(maxsize=512)
+@prefers_measurements("mixing", _place_of_mixing)
 def decide_mixing(
     source: np.dtype,
     target: np.dtype,
@@ -123,11 +138,7 @@ def decide_mixing(
     for name in able:
         cost = MIXING_KERNELS[name].cost
         candidates.append(Candidate("pointwise", name, None if cost is None else math.hypot(cost(task, limits), host)))
-    decision = Decision("pointwise", kernel, _why_mixing(kernel, problem), (*candidates, library))
-    types = (2 * math.log2(source.itemsize), 2 * math.log2(target.itemsize))
-    sizes = map(math.log2, (max(1, outer * inner), channels, filters))
-    place = (*sizes, *types, 2.0 * (inner % 4 == 0), 2.0 * (inner == 1))
-    return by_measurements(decision, "mixing", place, limits.tuned)
+    return Decision("pointwise", kernel, _why_mixing(kernel, problem), (*candidates, library))
 
 
 def has_kernel(source: np.dtype, target: np.dtype, shape: tuple[int, ...], pixels: int) -> bool:

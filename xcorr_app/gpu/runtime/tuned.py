@@ -12,15 +12,17 @@ cannot be read, or is of another, counts as none.
 
 from __future__ import annotations
 
+import functools
 import importlib
+import inspect
 import json
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,7 +30,16 @@ from numpy.typing import NDArray
 from xcorr_app.decision import Candidate, Decision
 from xcorr_app.gpu.runtime.kernel_cache import cache_folder
 
-__all__ = ["Row", "TunedTable", "by_measurements", "device_key", "load_table", "save_table", "table_path"]
+__all__ = [
+    "Row",
+    "TunedTable",
+    "by_measurements",
+    "device_key",
+    "load_table",
+    "prefers_measurements",
+    "save_table",
+    "table_path",
+]
 
 # In natural logarithms of time, but for the reach; chosen by five-fold cross-validation over the 300 problems of
 # benchmarks/results/auto.json, where 276 choices were within 1.1 of the best before and 285 after.
@@ -38,7 +49,11 @@ _REACH = 3.0
 _CLOSE = 0.05
 """The choice of the models stays where nothing is expected to be faster by more."""
 
+_ASKING = ("engine", "named", "method")
+"""Arguments of decisions by which a user asks for one of the candidates."""
+
 Key = Mapping[str, str]
+Decide = TypeVar("Decide", bound=Callable[..., Decision])
 
 
 @dataclass(frozen=True)
@@ -114,6 +129,32 @@ def by_measurements(
     """Say where a decided problem lies, and decide by a table where there is one."""
     placed = replace(decision, coordinates=coordinates)
     return placed if table is None else table.preferred(domain, placed)
+
+
+def prefers_measurements(
+    domain: str, place: Callable[[Mapping[str, Any]], tuple[float, ...]]
+) -> Callable[[Decide], Decide]:
+    """Let a function that decides prefer the table of its argument `limits`, unless a candidate was asked for.
+
+    `place` takes the function's arguments by name and says where the problem lies.
+    """
+
+    def decorated(decide: Decide) -> Decide:
+        signature = inspect.signature(decide)
+
+        @functools.wraps(decide)
+        def decided(*arguments: Any, **more: Any) -> Decision:
+            decision = decide(*arguments, **more)
+            given = signature.bind(*arguments, **more).arguments
+            limits = given.get("limits")
+            if limits is None:
+                return decision
+            is_asked = any(given.get(name, "auto") != "auto" for name in _ASKING)
+            return by_measurements(decision, domain, place(given), None if is_asked else limits.tuned)
+
+        return cast("Decide", decided)
+
+    return decorated
 
 
 def device_key(number: int) -> Key:
