@@ -20,6 +20,7 @@ from benchmarks.pointwise.torch_peers import torch_contenders
 from benchmarks.work.suite import Suite
 from xcorr_app.gpu.pointwise.planner import CHANNEL_COUNTS
 from xcorr_app.gpu.pointwise.tile_shapes import ProductTile
+from xcorr_app.gpu.pointwise.tiles import BLOCKING_TUNABLES
 
 __all__ = ["POINTWISE", "ways_of"]
 
@@ -42,6 +43,8 @@ def ways_of(case: PointwiseCase) -> dict[str, tuple[str, dict[str, int]]]:
     for count in CHANNEL_COUNTS:
         if count < 2 * case.channels:
             found[f"blocking, channels over {count} lane{'s' * (count > 1)}"] = ("blocking", {"CHANNEL_COUNT": count})
+    if "REGISTER_STAGING" in BLOCKING_TUNABLES:
+        found["blocking, staged through registers"] = ("blocking", {"REGISTER_STAGING": 1})
     for name, tile in TILES.items():
         found[f"tiled, {name}"] = ("tiled", tile.defines() | _ONE_DEPTH)
     for segments in SEGMENTS:
