@@ -114,7 +114,7 @@ def filter_bench(**options: Any) -> None:
     """Time the filter kernels, CuPy's ndimage and PyTorch's conv2d (cuDNN).
 
     Square filters of every width from 1 to 63, Gaussians, float32 and uint16, stacks and single images, one Python
-    call, and what column and row reuse bring each. Every answer is checked against float64 before it is timed. PyTorch
+    call. Every answer is checked against float64 before it is timed. PyTorch
     runs in fresh processes, without TF32, with and without cuDNN's search for its fastest algorithm; the better counts.
 
     \b
@@ -132,7 +132,7 @@ def im2win(**options: Any) -> None:
 
     The window transform is part of every time. Every answer is checked against float64 before it is timed. PyTorch runs
     in fresh processes, without TF32, with and without cuDNN's search for its fastest algorithm; the better counts, and
-    the note says which kind of algorithm it ran. The ablation times every step of the kernel.
+    the note says which kind of algorithm it ran. Every step of the kernel: `python -m benchmarks ablation`.
 
     \b
     Examples:

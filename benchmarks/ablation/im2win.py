@@ -25,13 +25,13 @@ from xcorr_app.gpu.im2win.launches import ABLATION, STEPS
 
 __all__ = ["IM2WIN"]
 
-_GROUP = "layer"
+_GROUP, _QUICK = "layer", ("01:", "03:", "05:", "07:", "09:", "12:")
 
 
 def _cases() -> Iterator[Im2winCase]:
     for case in CASES:
-        if not case.ablation:
-            yield replace(case, name=case.name.replace("layer ", f"{_GROUP}: "), group=_GROUP, goals=())
+        name = case.name.replace("layer ", f"{_GROUP}: ")
+        yield replace(case, name=name, group=_GROUP, goals=(), in_quick=name.split()[1] in _QUICK)
 
 
 def _own(_: Im2winCase) -> Iterator[Contender]:

@@ -1,8 +1,8 @@
 """What the document on pointwise convolution evaluates: channel counts, segments and tile levels, over 41 layers.
 
-Every layer of three networks at batch 1 to 128: dynamic blocking as planned and with the number of lanes fixed that
-share an output's channels, the ordinary tiled product with channels split among blocks and with fewer warps a tile,
-what is chosen today, and the peers.
+Unmixing, and every layer of three networks at batch 1 to 128: dynamic blocking as planned and with a fixed number of
+lanes that share an output's channels, the ordinary tiled product by levels of tiles and with channels split among
+blocks, what is chosen today, and the peers.
 """
 
 from __future__ import annotations
@@ -53,6 +53,16 @@ def ways_of(case: PointwiseCase) -> dict[str, tuple[str, dict[str, int]]]:
 
 
 def _cases() -> Iterator[PointwiseCase]:
+    for channels in (4, 8, 32):
+        yield PointwiseCase(
+            name=f"unmixing: {channels} -> {channels}, 16 x 1024^2",
+            group="unmixing",
+            images=16,
+            channels=channels,
+            filters=channels,
+            side=1024,
+            in_quick=channels == 8,
+        )
     for batch in BATCHES:
         for number, (channels, filters, side) in enumerate(LAYERS):
             yield PointwiseCase(

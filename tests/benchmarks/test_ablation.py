@@ -105,7 +105,8 @@ def test_im2win_runs_every_step_on_every_layer():
 
 
 def test_pointwise_runs_all_layers_at_every_batch():
-    assert len(POINTWISE.cases) == len(LAYERS) * len({case.images for case in POINTWISE.cases})
+    layers = [case for case in POINTWISE.cases if case.group.startswith("batch")]
+    assert len(layers) == len(LAYERS) * len({case.images for case in layers})
     for case in POINTWISE.cases[::9]:
         problem = PointwiseProblem(case.images, case.channels, case.filters, case.pixels)
         ways = ways_of(case)
