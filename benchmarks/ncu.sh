@@ -17,7 +17,7 @@ METRICS=(
     smsp__sass_thread_inst_executed_op_ffma_pred_on.sum                # multiply-adds
     smsp__issue_active.avg.pct_of_peak_sustained_active                # of the issue slots
     l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum
-    smsp__sass_inst_executed_op_local.sum                              # arrays that did not stay in registers
+    l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum                      # arrays that did not stay in registers
     sm__warps_active.avg.pct_of_peak_sustained_active                  # occupancy
     launch__registers_per_thread
 )

@@ -10,6 +10,7 @@ import multiprocessing
 import os
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
 
@@ -26,7 +27,9 @@ def compile_ahead(suite: Suite, cases: Sequence[Work]) -> None:
     """Run every contender of the cases once, on one copy of its data."""
     names = [case.name for case in cases]
     processes = min(_MOST_PROCESSES, os.cpu_count() or 1)
-    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+    context = multiprocessing.get_context("spawn")
+    # A kernel that ends its process is told of where it is timed.
+    with ProcessPoolExecutor(processes, context) as pool, suppress(BrokenProcessPool):
         list(pool.map(partial(run_share, suite.name, names, processes), range(processes)))
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from tests.batch.movies import xcorr
 from xcorr_app import __version__
+from xcorr_app.cli import env
 from xcorr_app.gpu.runtime import tuned
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.gpu.runtime.tuned import TunedTable, load_table
@@ -178,3 +179,18 @@ def test_without_a_gpu_there_is_nothing_to_tune():
     run = xcorr("tune", "--device", "cpu")
     assert run.code == 1
     assert "nothing to tune on the CPU" in run.stderr
+
+
+def test_env_says_which_measurements_decide(monkeypatch, tmp_path):
+    monkeypatch.setenv("CUPY_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr("xcorr_app.gpu.runtime.placement.current_device", lambda: 0)
+    about = {"device": "GPU", "driver": "13000", "version": __version__, "date": "2026-11-22", "problems": 140}
+    asked = []
+    for table in (None, TunedTable(about, ())):
+        monkeypatch.setattr(
+            "xcorr_app.gpu.runtime.limits.device_limits", lambda _, table=table: replace(H100, tuned=table)
+        )
+        asked.append(env._measured_by())
+    assert asked[0] == "chooses by measurements of NVIDIA H200, scaled; xcorr tune measures this GPU"
+    assert asked[1].startswith("chooses by 140 problems measured on this GPU on 2026-11-22: ")
+    assert asked[1].endswith(f"xcorr-tuned-GPU-13000-{__version__}.json")
