@@ -9,7 +9,10 @@ from typing import Any
 
 import click
 
-from benchmarks.auto.command import DOMAINS, SEED, run_auto
+from benchmarks._environment import RESULTS
+from benchmarks.ablation.command import run_ablation
+from benchmarks.ablation.documents import DOCUMENTS
+from benchmarks.auto.command import SEED, run_auto
 from benchmarks.correlation.benchmark import CorrelationBenchmark
 from benchmarks.correlation.cases import cases_named
 from benchmarks.correlation.tables import print_case, print_ceilings, print_summary
@@ -25,6 +28,7 @@ from xcorr_app.cli.options import PATH, Value
 from xcorr_app.cli.tables import console_for
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.select import select_device
+from xcorr_app.tuning.domains import DOMAINS
 
 
 def _cuda_device(text: str) -> str:
@@ -110,7 +114,7 @@ def filter_bench(**options: Any) -> None:
     """Time the filter kernels, CuPy's ndimage and PyTorch's conv2d (cuDNN).
 
     Square filters of every width from 1 to 63, Gaussians, float32 and uint16, stacks and single images, one Python
-    call, and what column and row reuse bring each. Every answer is checked against float64 before it is timed. PyTorch
+    call. Every answer is checked against float64 before it is timed. PyTorch
     runs in fresh processes, without TF32, with and without cuDNN's search for its fastest algorithm; the better counts.
 
     \b
@@ -128,7 +132,7 @@ def im2win(**options: Any) -> None:
 
     The window transform is part of every time. Every answer is checked against float64 before it is timed. PyTorch runs
     in fresh processes, without TF32, with and without cuDNN's search for its fastest algorithm; the better counts, and
-    the note says which kind of algorithm it ran. The ablation times every step of the kernel.
+    the note says which kind of algorithm it ran. Every step of the kernel: `python -m benchmarks ablation`.
 
     \b
     Examples:
@@ -153,6 +157,44 @@ def pointwise(**options: Any) -> None:
       python -m benchmarks pointwise --quick --only "batch 32"
     """
     run_suite("pointwise", **options)
+
+
+@bench.command()
+@click.option(
+    "--document", "documents", multiple=True, type=click.Choice(list(DOCUMENTS)), help="Only this one, or several."
+)
+@click.option("--quick", is_flag=True, help="Fewer readings, and only the cases that matter most: some five minutes.")
+@click.option("--only", default="", metavar="TEXT", help="Cases whose name contains this text.  [default: all of them]")
+@click.option(
+    "--results",
+    type=PATH,
+    default=RESULTS,
+    metavar="FOLDER",
+    help="Where ablation_DOCUMENT.json and its picture are written.  [default: benchmarks/results]",
+)
+@click.option(
+    "--device", type=Value("cuda[:N]", _cuda_device), default="cuda", show_default=True, help="The GPU to measure."
+)
+@click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+def ablation(documents: tuple[str, ...], quick: bool, only: str, results: Path, device: str, debug: bool) -> None:
+    """Measure what each of the four documents evaluates, and draw it: every step of its design, beside its peers.
+
+    Every answer is checked against float64 before it is timed; of 100 readings, the tables give median and best.
+
+    \b
+    Examples:
+      python -m benchmarks ablation --document reuse
+      python -m benchmarks ablation --document correlation --only "work distribution, one-to-one"
+      python -m benchmarks ablation --quick
+    """
+    if only and not any(only in case.name for name in documents or DOCUMENTS for case in DOCUMENTS[name].cases):
+        raise click.BadParameter(f"no case's name contains {only!r}", param_hint="--only")
+    if not results.is_dir():
+        raise click.BadParameter(f"{str(results)!r} is no folder", param_hint="--results")
+    with one_line_failures(SOMETHING_FAILED, debug=debug):
+        require_device()
+        select_device(device)
+        run_ablation(console_for(sys.stdout), documents, only, results, quick=quick)
 
 
 @bench.command()

@@ -16,7 +16,7 @@ import argparse
 import json
 import sys
 import time
-from dataclasses import asdict, astuple
+from dataclasses import asdict, astuple, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,6 @@ from _choice_cases import MOST_PRODUCTS, Case, cases
 from _choice_fit import behind_best, table_of
 from _environment import RESULTS
 
-from benchmarks.auto.measure import compile_ahead
 from benchmarks.harness.clock import Clock
 from benchmarks.harness.environment import environment
 from xcorr_app.gpu.direct.costs import CostTable
@@ -37,6 +36,7 @@ from xcorr_app.gpu.direct.kernel_work import KERNEL_WORK, competes
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.tuning.measure import compile_ahead
 
 TABLE = Path(__file__).resolve().parent.parent / "xcorr_app" / "gpu" / "direct" / "costs.json"
 GOOD_ENOUGH = 1.1
@@ -159,7 +159,7 @@ def main() -> None:
     write_lines(arguments.table, table)
     write_misses(arguments.table.with_suffix(".npz"), CostTable(table))
     quality = report(rows, CostTable(table))
-    results = {"environment": where, "device": asdict(limits), "choice": quality, "rows": rows}
+    results = {"environment": where, "device": asdict(replace(limits, tuned=None)), "choice": quality, "rows": rows}
     write_lines(arguments.results, results)
 
 

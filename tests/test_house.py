@@ -21,6 +21,7 @@ LAYERS = (
     "gpu",
     "correlation",
     "filtering",
+    "tuning",
     "registration",
     "io",
     "report",

@@ -3,45 +3,28 @@
 from __future__ import annotations
 
 import functools
-import importlib
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 
 from rich.console import Console
 
-from benchmarks.auto.domain import Domain
-from benchmarks.auto.measure import Outcome, measure_domain, share_within
 from benchmarks.harness.environment import environment
 from benchmarks.harness.record import write_json
+from xcorr_app.gpu.runtime.limits import device_limits
+from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.tuning.domains import domains_named
+from xcorr_app.tuning.measure import Outcome, measure_domain, share_within
 
-__all__ = ["DOMAINS", "domains_named", "run_auto"]
-
-DOMAINS = {
-    "planes": "benchmarks.auto.correlation:Planes",
-    "registration": "benchmarks.auto.correlation:Peaks",
-    "filters": "benchmarks.auto.filters:Filters",
-    "banks": "benchmarks.auto.banks:Banks",
-    "mixing": "benchmarks.auto.mixing:Mixing",
-}
-"""Every domain by name: where its class is. Imported when it is asked for."""
+__all__ = ["SEED", "run_auto"]
 
 SEED = 20261123
 _WORST = 12
 
 
-def domains_named(names: Sequence[str]) -> list[Domain]:
-    """Make the domains of these names, or all of them."""
-    found = []
-    for name in names or tuple(DOMAINS):
-        module, _, attribute = DOMAINS[name].partition(":")
-        found.append(getattr(importlib.import_module(module), attribute)())
-    return found
-
-
 def run_auto(console: Console, names: Sequence[str], problems: int, seed: int, json_path: Path | None) -> None:
     """Measure the domains, print how good their choices are, and write every number."""
-    domains = domains_named(names)
+    domains = domains_named(names, device_limits(current_device()))
     outcomes: list[Outcome] = []
     for i, domain in enumerate(domains):
         share = problems // len(domains) + (i < problems % len(domains))

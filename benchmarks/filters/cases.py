@@ -16,9 +16,8 @@ from benchmarks.work.goals import Goal
 
 __all__ = ["CASES", "WIDTHS", "FilterCase", "Task"]
 
-Task = Literal["dense", "gaussian", "call", "ablation"]
-"""``dense``: taps of full rank; ``gaussian``; ``call``: one Python call by the wall clock; ``ablation``: the steps of
-column and row reuse."""
+Task = Literal["dense", "gaussian", "call"]
+"""``dense``: taps of full rank; ``gaussian``; ``call``: one Python call by the wall clock."""
 
 WIDTHS = range(1, 64)
 """Square filters of every width that the kernels compute: none may stand out."""
@@ -134,19 +133,6 @@ def _single_images() -> list[FilterCase]:
     ]
 
 
-def _ablations() -> list[FilterCase]:
-    return [
-        FilterCase(
-            name=f"ablation 64 x 1024^2 float32 {side}x{side}",
-            rows=side,
-            columns=side,
-            task="ablation",
-            in_quick=side == 3,
-        )
-        for side in (3, 5)
-    ]
-
-
 def _widths() -> list[FilterCase]:
     return [
         FilterCase(
@@ -179,7 +165,6 @@ CASES: tuple[FilterCase, ...] = (
         goals=(Goal("peer speed", 1.0),),
         in_quick=True,
     ),
-    *_ablations(),
     *_widths(),
 )
 """Every case, in the order in which they are run."""

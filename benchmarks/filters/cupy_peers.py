@@ -16,8 +16,8 @@ __all__ = ["cupy_contenders"]
 
 
 def cupy_contenders(case: FilterCase) -> Iterator[Contender]:
-    """Yield CuPy's contender for a case: none in an ablation, nor where every width is timed."""
-    if case.task != "ablation" and not case.group:
+    """Yield CuPy's contender for a case: none where every width is timed."""
+    if not case.group:
         yield Contender("CuPy gaussian_filter" if case.sigma else "CuPy correlate", _ndimage)
 
 

@@ -18,7 +18,7 @@ from xcorr_app.gpu.stencil.reuse_run import filter_on_device
 from xcorr_app.gpu.stencil.separable_run import separable_on_device
 from xcorr_app.gpu.stencil.sliding_run import sliding_gaussian_on_device
 
-__all__ = ["ablation_steps", "kernel_attempts", "own_contenders", "separable_attempts", "sliding_attempts"]
+__all__ = ["kernel_attempts", "own_contenders", "separable_attempts", "sliding_attempts"]
 
 _LARGEST_FUSED = 16.0
 """Sigma up to which one fused pass over rows and columns is timed."""
@@ -31,10 +31,6 @@ Attempts = Callable[[FilterCase, FilterData], Iterator[Attempt]]
 
 def own_contenders(case: FilterCase) -> Iterator[Contender]:
     """Yield what the product can do a case with."""
-    if case.task == "ablation":
-        for name, (kernel, tuning) in ablation_steps(case.columns).items():
-            yield Contender(name, kernel_attempts(kernel, tuning), choice=name)
-        return
     if case.group:
         yield Contender("filter_on_device", kernel_attempts("auto", {}), choice="auto")
         return
@@ -46,21 +42,6 @@ def own_contenders(case: FilterCase) -> Iterator[Contender]:
         yield Contender("separable_on_device", separable_attempts({}), choice="separable")
     if case.sigma >= _SMALLEST_SLIDING:
         yield Contender("sliding_gaussian_on_device", sliding_attempts({}), choice="sliding")
-
-
-def ablation_steps(columns: int) -> dict[str, tuple[str, dict[str, int]]]:
-    """Return the kernel and the macros of every step of column and row reuse."""
-    exchange = f"exchange_{columns}"
-    steps: dict[str, tuple[str, dict[str, int]]] = {
-        name: (exchange, {"COLUMN_REUSE": column, "ROW_REUSE": row})
-        for name, column, row in (
-            ("direct", 0, 0),
-            ("+ column reuse", 1, 0),
-            ("+ row reuse", 0, 1),
-            ("column and row reuse", 1, 1),
-        )
-    }
-    return steps | {"rolling, four columns a lane": ("reuse", {})}
 
 
 def _into(start_of: Callable[[FilterCase, FilterData], Start]) -> Attempts:

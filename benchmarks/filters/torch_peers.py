@@ -22,8 +22,8 @@ _LARGEST_SIGMA = 8.0  # beyond it, conv2d takes seconds
 
 
 def torch_contenders(case: FilterCase, search: bool) -> Iterator[Contender]:
-    """Yield PyTorch's contender for a case: none in an ablation, where every width is timed, and for wide Gaussians."""
-    if case.task != "ablation" and not case.group and case.sigma <= _LARGEST_SIGMA:
+    """Yield PyTorch's contender for a case: none where every width is timed, and for wide Gaussians."""
+    if not case.group and case.sigma <= _LARGEST_SIGMA:
         yield Contender("PyTorch conv2d", partial(_attempts, "with cuDNN's search" if search else ""))
 
 

@@ -35,10 +35,13 @@ class Measured:
         Median time of one call.
     how : str
         ``"replay"`` of a graph, ``"events"`` around calls in a row, or ``"call"`` by the wall clock.
+    best : float
+        Of the fastest reading, in seconds a call.
     """
 
     seconds: float
     how: str
+    best: float = float("nan")
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ class Clock:
             run()
             wait()
             times.append(time.perf_counter() - began)
-        return Measured(statistics.median(times), "call")
+        return Measured(statistics.median(times), "call", min(times))
 
     def _steady(self, run: Run, timed: Callable[[Run], float], recorded: Callable[[int], Run], cycle: int) -> Measured:
         """Compile and warm up, choose how many calls lie between two readings, and take the median."""
@@ -163,7 +166,8 @@ class Clock:
                 timed(graph)
                 work, how = graph, "replay"
         repeats = self.repeats if once < _LONG else 3 if once < _VERY_LONG else 1
-        return Measured(statistics.median(timed(work) for _ in range(repeats)) / calls, how)
+        times = [timed(work) / calls for _ in range(repeats)]
+        return Measured(statistics.median(times), how, min(times))
 
 
 def _repeat(run: Run, calls: int) -> None:

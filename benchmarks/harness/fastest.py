@@ -55,6 +55,8 @@ class Outcome:
         Of a thread of a kernel.
     memory_bytes : int
         Device memory that a call takes, its result included; 0 where it was not asked for.
+    best_seconds : float
+        The fastest of the readings whose median is `seconds`.
     """
 
     what: str
@@ -68,6 +70,7 @@ class Outcome:
     registers: int = 0
     local_bytes: int = 0
     memory_bytes: int = 0
+    best_seconds: float = float("nan")
 
 
 def fastest_of(
@@ -128,6 +131,7 @@ def fastest_of(
         registers=attempt.registers,
         local_bytes=attempt.local_bytes,
         memory_bytes=memory,
+        best_seconds=measured.best,
     )
 
 

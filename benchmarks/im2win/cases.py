@@ -17,7 +17,6 @@ __all__ = ["AHEAD_OF_CUDNN", "CASES", "Im2winCase"]
 AHEAD_OF_CUDNN = (1, 2, 3, 4, 7, 9, 12)
 """Layers on which the best FP32 algorithm of cuDNN stays below 0.6 of the FMA rate."""
 _RATE = 0.55
-_ABLATION_LAYER = 9
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,12 +27,9 @@ class Im2winCase(Work):
     ----------
     problem : Im2winProblem
         Its sizes.
-    ablation : bool
-        Whether the steps of the kernel are timed, in place of its peers.
     """
 
     problem: Im2winProblem
-    ablation: bool = False
 
     @property
     def fma(self) -> float:
@@ -56,8 +52,5 @@ def _layer(number: int, problem: Im2winProblem) -> Im2winCase:
     return Im2winCase(name=f"layer {number:02d}: {sizes}", problem=problem, goals=tuple(goals), in_quick=True)
 
 
-CASES: tuple[Im2winCase, ...] = (
-    *(_layer(number, problem) for number, problem in LAYERS.items()),
-    Im2winCase(name=f"ablation, layer {_ABLATION_LAYER:02d}", problem=LAYERS[_ABLATION_LAYER], ablation=True),
-)
+CASES: tuple[Im2winCase, ...] = tuple(_layer(number, problem) for number, problem in LAYERS.items())
 """Every case, in the order in which they are run."""

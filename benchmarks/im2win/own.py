@@ -1,4 +1,4 @@
-"""The product's own contenders in ``python -m benchmarks im2win``: what ships, and every step towards it."""
+"""The product's own contenders in ``python -m benchmarks im2win``: what ships, and each of its forms."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from benchmarks.harness.contender import Attempt, Contender
 from benchmarks.im2win.cases import Im2winCase
 from benchmarks.im2win.data import Expected, LayerData
 from benchmarks.work.rotation import rotating
-from xcorr_app.gpu.im2win.launches import ABLATION, STEPS
 from xcorr_app.gpu.im2win.run import FORMS, im2win_on_device
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, is_shallow
 
@@ -20,19 +19,9 @@ __all__ = ["layer_attempts", "own_contenders"]
 def own_contenders(case: Im2winCase) -> Iterator[Contender]:
     """Yield what the product can do a layer with."""
     yield Contender("im2win_on_device", layer_attempts({}), choice="auto")
-    if not case.ablation:
-        for form in FORMS:
-            if form not in ("im2win-basic", "shallow") or (form == "shallow" and _is_shallow(case)):
-                yield Contender(f"kernel {form}", layer_attempts({"form": form}), choice=form)
-        return
-    yield Contender("basic form", layer_attempts({"form": "im2win-basic"}), choice="basic")
-    for name, tuning in STEPS.items():
-        yield Contender(name, layer_attempts({"form": "im2win", "tuning": tuning}), choice=name)
-    for name, tuning in ABLATION.items():
-        yield Contender(f"all but: {name}", layer_attempts({"form": "im2win", "tuning": tuning}), choice=name)
-    yield Contender(
-        "all but: vector stores of the transform", layer_attempts({"form": "im2win", "vector": 1}), choice="store"
-    )
+    for form in FORMS:
+        if form not in ("im2win-basic", "shallow") or (form == "shallow" and _is_shallow(case)):
+            yield Contender(f"kernel {form}", layer_attempts({"form": form}), choice=form)
 
 
 def _is_shallow(case: Im2winCase) -> bool:

@@ -15,10 +15,9 @@ from benchmarks.work.rotation import rotating
 __all__ = ["algorithm_of", "torch_contenders"]
 
 
-def torch_contenders(case: Im2winCase, search: bool) -> Iterator[Contender]:
-    """Yield cuDNN for a layer, none in an ablation."""
-    if not case.ablation:
-        yield Contender("PyTorch conv2d", partial(_attempts, "with cuDNN's search" if search else ""))
+def torch_contenders(_: Im2winCase, search: bool) -> Iterator[Contender]:
+    """Yield cuDNN for a layer."""
+    yield Contender("PyTorch conv2d", partial(_attempts, "with cuDNN's search" if search else ""))
 
 
 def algorithm_of(kernels: Iterable[str]) -> str:

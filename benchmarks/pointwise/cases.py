@@ -16,7 +16,7 @@ from benchmarks.work.goals import Goal
 
 __all__ = ["BATCHES", "CASES", "MEAN_GOALS", "PointwiseCase", "Task", "layer_group"]
 
-Task = Literal["unmix", "layer", "ablation"]
+Task = Literal["unmix", "layer"]
 
 BATCHES = {1: None, 32: 0.6, 128: 0.65}
 """Images of a batch, and the geometric mean of floor / time that the product is to reach over all layers; None for that
@@ -101,26 +101,11 @@ def _layers(batch: int) -> list[PointwiseCase]:
     ]
 
 
-def _ablation(images: int, channels: int, filters: int, side: int) -> PointwiseCase:
-    return PointwiseCase(
-        name=f"ablation, batch {images}: {channels} -> {filters}, {side}^2",
-        images=images,
-        channels=channels,
-        filters=filters,
-        side=side,
-        task="ablation",
-    )
-
-
 CASES: tuple[PointwiseCase, ...] = (
     *(_unmixing(channels, "float32", "float32") for channels in (2, 3, 4, 8, 16, 32)),
     *(_unmixing(channels, "uint16", "uint16") for channels in (2, 3, 4, 8, 16, 32)),
     *(_unmixing(channels, "uint16", "float32") for channels in (4, 8)),
     *(case for batch in BATCHES for case in _layers(batch)),
-    _ablation(16, 8, 8, 1024),
-    _ablation(32, 32, 192, 28),
-    _ablation(32, 512, 512, 14),
-    _ablation(32, 24, 144, 56),
 )
 """Every case, in the order in which they are run."""
 

@@ -17,10 +17,9 @@ from benchmarks.work.rotation import rotating
 __all__ = ["cupy_contenders"]
 
 
-def cupy_contenders(case: PointwiseCase) -> Iterator[Contender]:
-    """Yield CuPy's contender for a case, none in an ablation."""
-    if case.task != "ablation":
-        yield Contender("CuPy matmul", _matmul)
+def cupy_contenders(_: PointwiseCase) -> Iterator[Contender]:
+    """Yield CuPy's contender for a case."""
+    yield Contender("CuPy matmul", _matmul)
 
 
 def _matmul(case: PointwiseCase, data: MixingData) -> Iterator[Attempt]:

@@ -1,4 +1,4 @@
-"""The product's own contenders in ``python -m benchmarks pointwise``: its choice, and for the ablation every other."""
+"""The product's own contenders in ``python -m benchmarks pointwise``: its choice, and its neighbours."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ from benchmarks.harness.contender import Attempt, Contender
 from benchmarks.pointwise.cases import PointwiseCase
 from benchmarks.pointwise.data import Expected, MixingData
 from benchmarks.work.rotation import rotating
-from xcorr_app.gpu.pointwise.kernels import POINTWISE_KERNELS, kernel_for
+from xcorr_app.gpu.pointwise.kernels import kernel_for
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
-from xcorr_app.gpu.pointwise.planner import CHANNEL_COUNTS
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.run import pointwise_on_device
 from xcorr_app.gpu.pointwise.tiles import stored_matrix
 
-__all__ = ["mixing_attempts", "own_contenders", "tunings"]
+__all__ = ["mixing_attempts", "own_contenders"]
 
 
 _FEW_CHANNELS = (9, 64)
@@ -30,29 +29,11 @@ _FEW_CHANNELS = (9, 64)
 def own_contenders(case: PointwiseCase) -> Iterator[Contender]:
     """Yield what the product can do a case with."""
     yield Contender("pointwise_on_device", mixing_attempts("auto", {}), choice="auto")
-    if case.task != "ablation" and _FEW_CHANNELS[0] <= case.channels <= _FEW_CHANNELS[1]:
+    if _FEW_CHANNELS[0] <= case.channels <= _FEW_CHANNELS[1]:
         by_vectors = "tiled" if case.element == case.result == "float32" else "blocking"
         other = "mix" if max(case.channels, case.filters) <= MIX_CHANNELS else by_vectors
         for kernel in ("shallow", other):
             yield Contender(f"kernel {kernel}", mixing_attempts(kernel, {}), choice=kernel)
-    if case.task == "ablation":
-        for kernel in _of_element(case):
-            yield Contender(f"kernel {kernel}", mixing_attempts(kernel, {}), choice=kernel)
-        for name, (kernel, tuning) in tunings(case).items():
-            yield Contender(name, mixing_attempts(kernel, tuning), choice=name)
-
-
-def tunings(case: PointwiseCase) -> dict[str, tuple[str, dict[str, int]]]:
-    """Return fixed channel counts and tiles to set beside what is chosen for a case."""
-    counts = [count for count in CHANNEL_COUNTS if count < 2 * case.channels]
-    found = {f"blocking, {n} lanes share channels": ("blocking", {"CHANNEL_COUNT": n}) for n in counts}
-    for warps_m, warps_n in ((1, 1), (2, 2), (4, 2)):
-        tile = {"WARPS_M": warps_m, "WARPS_N": warps_n}
-        found[f"tiled, {warps_m} x {warps_n} warps"] = ("tiled", tile)
-    if max(case.channels, case.filters) <= MIX_CHANNELS:
-        for pixels in (1, 4, 8):
-            found[f"mix, {pixels} pixels a thread"] = ("mix", {"PIXELS": pixels, "VECTOR": min(4, pixels)})
-    return found
 
 
 def mixing_attempts(kernel: str, tuning: Mapping[str, int]) -> Callable[[PointwiseCase, MixingData], Iterator[Attempt]]:
@@ -74,12 +55,6 @@ def mixing_attempts(kernel: str, tuning: Mapping[str, int]) -> Callable[[Pointwi
         yield rotating(works, Expected.read_planar)
 
     return attempts
-
-
-def _of_element(case: PointwiseCase) -> Iterator[str]:
-    """The kernels that mix elements of the case's types."""
-    integers = "float32" not in (case.element, case.result)
-    return (kernel for kernel in POINTWISE_KERNELS if integers or kernel != "mix_bytes")
 
 
 def _takes_argument(case: PointwiseCase, kernel: str) -> bool:

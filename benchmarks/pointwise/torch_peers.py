@@ -26,9 +26,7 @@ _BY_CUDNN = ("conv2d", "channels last")
 
 
 def torch_contenders(case: PointwiseCase, search: bool) -> Iterator[Contender]:
-    """Yield PyTorch's contenders for a case, none in an ablation."""
-    if case.task == "ablation":
-        return
+    """Yield PyTorch's contenders for a case."""
     for name, form in FORMS.items():
         of_layers_only = form in ("interleaved", "channels last")
         if (case.task == "layer" or not of_layers_only) and (search or form in _BY_CUDNN):

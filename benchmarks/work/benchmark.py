@@ -12,7 +12,7 @@ from typing import Any
 from benchmarks.harness.contender import Contender
 from benchmarks.harness.contenders import has_torch
 from benchmarks.harness.device_rates import DeviceRates, measure_rates
-from benchmarks.harness.effort import QUICK, THOROUGH
+from benchmarks.harness.effort import QUICK, THOROUGH, Effort
 from benchmarks.harness.fastest import Outcome, free_device_memory
 from benchmarks.harness.record import require_device, run_record
 from benchmarks.work.case import Work
@@ -38,6 +38,8 @@ class WorkBenchmark:
         What is run.
     quick : bool
         Fewer repetitions and attempts.
+    effort : Effort, optional
+        How thoroughly times are taken, in place of what `quick` says.
 
     Attributes
     ----------
@@ -52,9 +54,9 @@ class WorkBenchmark:
         Without a CUDA device.
     """
 
-    def __init__(self, suite: Suite, *, quick: bool = False) -> None:
+    def __init__(self, suite: Suite, *, quick: bool = False, effort: Effort | None = None) -> None:
         self.status = require_device()
-        effort = QUICK if quick else replace(THOROUGH, clock=suite.clock)
+        effort = effort or (QUICK if quick else replace(THOROUGH, clock=suite.clock))
         self._suite, self._effort = suite, effort
         self.rates: DeviceRates = measure_rates(effort.clock, self.status.multiprocessors)
         self._of_torch: dict[str, list[Outcome]] = {}

@@ -42,6 +42,8 @@ class WorkTiming:
         Of a thread of a kernel.
     memory_bytes : int
         Device memory of a call, its result included; 0 where it was not measured.
+    best_microseconds : float
+        The fastest of the readings whose median is `microseconds`.
     """
 
     case: str
@@ -58,15 +60,17 @@ class WorkTiming:
     registers: int = 0
     local_bytes: int = 0
     memory_bytes: int = 0
+    best_microseconds: float = float("nan")
 
     @classmethod
     def of(cls, outcome: Outcome, case: Work, rates: DeviceRates) -> WorkTiming:
         """Relate an outcome to what the case takes at least."""
         fields = asdict(outcome)
-        seconds = fields.pop("seconds")
+        seconds, best = fields.pop("seconds"), fields.pop("best_seconds")
         return cls(
             case=case.name,
             microseconds=seconds * 1e6,
+            best_microseconds=best * 1e6,
             multiple_of_floor=seconds / case.floor_seconds(rates),
             fraction_of_fma_rate=case.fma / seconds / rates.fma,
             **fields,

@@ -12,7 +12,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.harness.fastest import free_device_memory
-from benchmarks.harness.suites import SUITES
+from benchmarks.harness.suites import ALL_SUITES
 from benchmarks.work.suite import outcomes_of
 from benchmarks.work.torch_run import effort_of
 
@@ -22,7 +22,7 @@ __all__ = ["main"]
 def main(request: Path, answer: Path) -> None:
     """Time every contender of every case that a request names and write a line a case."""
     asked = json.loads(request.read_text())
-    suite, search = SUITES[asked["suite"]], bool(asked["search"])
+    suite, search = ALL_SUITES[asked["suite"]], bool(asked["search"])
     _prepare(asked["device"], search=search)
     cupy = importlib.import_module("cupy")
     effort = effort_of(asked)

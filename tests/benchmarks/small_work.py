@@ -29,15 +29,12 @@ FILTERS = (
 OTHER_FILTERS = (
     small_filter("long gaussian", sigma=20.0, task="gaussian"),
     small_filter("call", images=1, rows=3, columns=3, task="call"),
-    small_filter("ablation 3", rows=3, columns=3, task="ablation"),
-    small_filter("ablation 5", rows=5, columns=5, task="ablation"),
     small_filter("one of many widths", rows=12, columns=12, group="widths"),
 )
 LAYERS = (
     Im2winCase(name="stride 1", problem=Im2winProblem(3, 5, 12, 14, 70, 3, 3, 1)),
     Im2winCase(name="stride 2", problem=Im2winProblem(2, 3, 23, 21, 9, 5, 4, 2)),
     Im2winCase(name="one row", problem=Im2winProblem(1, 2, 3, 9, 4, 3, 3, 1)),
-    Im2winCase(name="ablation", problem=Im2winProblem(2, 4, 16, 16, 40, 3, 3, 1), ablation=True),
 )
 MIXTURES = (
     PointwiseCase(name="layer", images=3, channels=5, filters=7, side=9),
@@ -49,5 +46,4 @@ MIXTURES = (
     PointwiseCase(
         name="unmix uint16 to float32", images=2, channels=2, filters=4, side=11, element="uint16", task="unmix"
     ),
-    PointwiseCase(name="ablation", images=2, channels=6, filters=3, side=12, task="ablation"),
 )

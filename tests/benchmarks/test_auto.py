@@ -9,16 +9,21 @@ import numpy as np
 import pytest
 from rich.console import Console
 
-from benchmarks.auto import command, correlation, measure
-from benchmarks.auto.command import DOMAINS, domains_named, run_auto
-from benchmarks.auto.correlation import Peaks, Planes
-from benchmarks.auto.measure import Outcome, call_times, measure_domain, share_within
+from benchmarks.auto import command
+from benchmarks.auto.command import run_auto
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
+from xcorr_app.tuning import correlation, measure
+from xcorr_app.tuning.correlation import Peaks, Planes
+from xcorr_app.tuning.domains import DOMAINS, domains_named
+from xcorr_app.tuning.measure import Outcome, call_times, measure_domain, share_within
+
+H200 = KNOWN_DEVICES["h200"]
 
 
 @pytest.fixture(autouse=True)
 def device(monkeypatch):
-    monkeypatch.setattr(correlation, "_limits", lambda: KNOWN_DEVICES["h200"])
+    monkeypatch.setattr(command, "current_device", lambda: 0)
+    monkeypatch.setattr(command, "device_limits", lambda _: H200)
 
 
 def outcome(ratio, chosen="a"):
@@ -27,7 +32,7 @@ def outcome(ratio, chosen="a"):
     )
 
 
-@pytest.mark.parametrize("domain", [Planes(), Peaks()], ids=lambda domain: domain.name)
+@pytest.mark.parametrize("domain", [Planes(H200), Peaks(H200)], ids=lambda domain: domain.name)
 def test_problems_are_drawn_again_the_same_and_decided(domain):
     drawn = domain.problems(np.random.default_rng(1), 20)
     assert drawn == domain.problems(np.random.default_rng(1), 20)
@@ -42,8 +47,8 @@ def test_problems_are_drawn_again_the_same_and_decided(domain):
 
 
 def test_domains_by_name():
-    assert [domain.name for domain in domains_named(())] == list(DOMAINS)
-    assert [domain.name for domain in domains_named(("planes",))] == ["planes"]
+    assert [domain.name for domain in domains_named((), H200)] == list(DOMAINS)
+    assert [domain.name for domain in domains_named(("planes",), H200)] == ["planes"]
 
 
 def test_how_far_choices_are_from_the_best():
@@ -66,7 +71,7 @@ def test_what_is_printed_and_written(monkeypatch, tmp_path):
 
 def test_what_peaks_compile_is_known_beforehand():
     """One after the other these would take minutes."""
-    domain = Peaks()
+    domain = Peaks(H200)
     launches = [
         launch for problem in domain.problems(np.random.default_rng(1), 20) for launch in domain.launches(problem)
     ]
@@ -89,8 +94,8 @@ def test_candidates_are_read_in_turns_and_the_least_reading_counts(monkeypatch):
 
 def test_how_far_it_has_come_is_told(monkeypatch):
     monkeypatch.setattr(measure, "compile_ahead", lambda launches: len(list(launches)))
-    monkeypatch.setattr(measure, "_measured", lambda domain, problem: outcome(1.0))
+    monkeypatch.setattr(measure, "measured", lambda domain, problem: outcome(1.0))
     told = []
-    assert len(measure_domain(Planes(), 20, 1, told.append)) == 20
+    assert len(measure_domain(Planes(H200), 20, 1, told.append)) == 20
     assert [line.split(" after ")[0] for line in told][1:] == [f"planes: {n} problems measured" for n in (10, 20)]
     assert told[0].startswith("planes: 20 problems drawn, ")

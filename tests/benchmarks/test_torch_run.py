@@ -45,7 +45,7 @@ def line(case, *outcomes):
 
 def test_outcomes_come_back_as_they_were(monkeypatch):
     outcomes = [
-        Outcome("a", seconds=2e-6, how="replay", error=1e-7, note="n", memory_bytes=5),
+        Outcome("a", seconds=2e-6, how="replay", error=1e-7, note="n", memory_bytes=5, best_seconds=1e-6),
         Outcome("b", failure="no"),
     ]
     asked = answering(monkeypatch, "".join(line(case, *outcomes) for case in CASES))
@@ -101,7 +101,7 @@ def test_the_process_answers_every_case_that_it_was_asked(monkeypatch, tmp_path)
     suite = SUITES["filter"].__class__(
         "filter", (case, other), lambda case, xp, copies: None, Nothing, lambda case: iter(()), contenders
     )
-    monkeypatch.setitem(torch_process.SUITES, "filter", suite)
+    monkeypatch.setitem(torch_process.ALL_SUITES, "filter", suite)
     monkeypatch.setattr(torch_process, "_prepare", lambda device, search: seen.append((device, search)))
     monkeypatch.setattr(torch_process, "free_device_memory", lambda: None)
     monkeypatch.setattr("benchmarks.harness.fastest.free_device_memory", lambda: None)

@@ -89,16 +89,12 @@ def test_who_takes_part():
     assert names("filter", FILTERS[7]) == ["filter_taps", "separable_on_device", "CuPy gaussian_filter"]
     assert names("filter", OTHER_FILTERS[0]) == ["filter_taps", "sliding_gaussian_on_device", "CuPy gaussian_filter"]
     assert names("filter", OTHER_FILTERS[1]) == ["filter_taps", "filter_on_device", "CuPy correlate"]
-    assert names("filter", OTHER_FILTERS[2])[0] == "direct"
-    assert len(names("filter", OTHER_FILTERS[2])) == 5
-    assert names("filter", OTHER_FILTERS[4]) == ["filter_on_device"]
-    assert [len(list(of_torch(case))) for case in (*FILTERS, *OTHER_FILTERS)] == [1] * len(FILTERS) + [0, 1, 0, 0, 0]
+    assert names("filter", OTHER_FILTERS[2]) == ["filter_on_device"]
+    assert [len(list(of_torch(case))) for case in (*FILTERS, *OTHER_FILTERS)] == [1] * len(FILTERS) + [0, 1, 0]
     assert names("im2win", LAYERS[0]) == ["im2win_on_device", "kernel im2win", "kernel implicit", "kernel shallow"]
     deep = Im2winCase(name="deep", problem=Im2winProblem(1, 8, 9, 9, 4, 3, 3))
     assert names("im2win", deep) == ["im2win_on_device", "kernel im2win", "kernel implicit"]
-    assert len(names("im2win", LAYERS[-1])) > 10
     assert names("pointwise", MIXTURES[0]) == ["pointwise_on_device", "CuPy matmul"]
-    assert "CuPy matmul" not in names("pointwise", MIXTURES[-1])
     for filters, other in ((30, "mix"), (40, "tiled")):
         few = PointwiseCase(name="few", images=1, channels=24, filters=filters, side=4)
         assert names("pointwise", few)[:3] == ["pointwise_on_device", "kernel shallow", f"kernel {other}"]
@@ -118,4 +114,4 @@ def test_names_are_unique_and_auto_is_among_the_products_own(suite, case):
     assert len({contender.name for contender in contenders}) == len(contenders)
     choices = [contender.choice for contender in contenders if contender.own]
     assert len(set(choices)) == len(choices)
-    assert ("auto" in choices) or case.task == "ablation"
+    assert "auto" in choices

@@ -10,6 +10,9 @@ import numpy as np
 import pytest
 from scipy import ndimage
 
+from benchmarks.ablation import command as ablation
+from benchmarks.ablation.reuse import REUSE
+from benchmarks.ablation.tables import tables_of
 from benchmarks.filters import own as filters_own
 from benchmarks.harness import clock, device_rates, fastest, record
 from benchmarks.harness.clock import Measured
@@ -141,8 +144,7 @@ def test_filters(monkeypatch, tmp_path):
     assert not read["pytorch"]
     assert {timing["what"] for timing in read["timings"]} >= {
         "filter_taps", "filter_on_device", "separable_on_device", "sliding_gaussian_on_device", "CuPy correlate",
-        "CuPy gaussian_filter", "direct", "+ column reuse", "+ row reuse", "column and row reuse",
-        "rolling, four columns a lane",
+        "CuPy gaussian_filter",
     }  # fmt: skip
     assert "one of many widths" in text
     assert "at most" in text
@@ -158,7 +160,7 @@ def test_im2win_shows_memory_and_goals(monkeypatch, tmp_path):
         seconds = 5e-7 if search else 9e-7
         return {layer.name: [Outcome("PyTorch conv2d", seconds=seconds, note=note, error=1e-6, memory_bytes=900_000)]}
 
-    text, read, asked = run_of(monkeypatch, tmp_path, "im2win", [layer, LAYERS[-1]], torch=torch)
+    text, read, asked = run_of(monkeypatch, tmp_path, "im2win", [layer], torch=torch)
     assert asked == [True, False]
     assert "with cuDNN's search; runs an FFT" in text
     goals = {goal["goal"]: goal for goal in read["cases"][0]["goals"]}
@@ -210,6 +212,33 @@ def test_every_kernel_has_run_before_anything_is_timed(monkeypatch, tmp_path, nu
         return filtered(stack, taps, **options)
 
     monkeypatch.setattr(filters_own, "filter_on_device", counted)
-    run_of(monkeypatch, tmp_path, "filter", [OTHER_FILTERS[2], OTHER_FILTERS[4]])
-    assert timed_before[:6] == [0] * 6  # five steps and a width
-    assert len(timed_before) == 6 + 2 * 6  # each is checked, then timed
+    run_of(monkeypatch, tmp_path, "filter", [FILTERS[0], OTHER_FILTERS[2]])
+    assert timed_before[0] == timed_before[1] == 0  # a stack and a width
+    assert len(timed_before) == 2 + 2 * 2  # each is checked, then timed
+
+
+@pytest.mark.usefixtures("numpy_device")
+def test_an_ablation_checks_every_way_and_keeps_the_best_reading(monkeypatch):
+    monkeypatch.setattr(benchmark, "has_torch", lambda: False)
+    monkeypatch.setattr(ablation, "compile_ahead", lambda suite, cases: None)
+    monkeypatch.setattr(ablation, "print_ceilings", lambda *_, **__: None)
+    monkeypatch.setattr(clock.Clock, "on_device", lambda self, run, cycle: Measured(3e-6, "replay", 2e-6))
+    wrong = {"kernel": "reuse"}
+
+    def sometimes(stack, taps, *, out, kernel, **options):
+        filtered(stack, taps, out=out, kernel=kernel, **options)
+        if kernel == wrong["kernel"]:
+            out *= 1.01
+        return out
+
+    monkeypatch.setattr(filters_own, "filter_on_device", sometimes)
+    case = replace(REUSE.cases[1], images=2, height=50, width=70)
+    console = SimpleNamespace(print=lambda *_, **__: None)
+    record = ablation.measured(console, replace(REUSE, cases=(case,)), "", quick=False)
+    timings = {timing["what"]: timing for timing in record["timings"]}
+    assert {"direct", "column reuse", "row reuse", "both", "CuPy correlate"} < set(timings)
+    assert "wrong answer" in timings["ring buffer (in use)"]["failure"]
+    assert timings["both"]["microseconds"] == pytest.approx(3)
+    assert timings["both"]["best_microseconds"] == pytest.approx(2)
+    assert timings["both"]["error"] < 1e-6
+    assert list(tables_of(record))[-1].startswith("6 ways, 1 with a wrong answer")

@@ -12,7 +12,6 @@ times, and of nothing else as far as the host's are concerned.
 
 from __future__ import annotations
 
-import importlib
 import json
 import math
 from pathlib import Path
@@ -21,9 +20,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks.auto.command import domains_named
 from xcorr_app.filtering import array_choice, choice
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
+from xcorr_app.tuning.domains import domains_named
 
 RECORD = Path(__file__).parents[2] / "benchmarks" / "results" / "auto_fit.json"
 UNCHANGED = ("fft", "matmul", "filters", "separable:two_passes")
@@ -63,14 +62,11 @@ def expected_now(domain: str, problem: Any, name: str, call: float, device: floa
     return max(device - copied(domain, problem, kernel), host(domain, problem, kernel))
 
 
-def ratios(domain_name: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[float, str]]:
+def ratios(domain_name: str) -> list[tuple[float, str]]:
     """Time of the choice over the best one's, and the problem; where it was timed."""
-    module = importlib.import_module(f"benchmarks.auto.{domain_name}")
-    monkeypatch.setattr(module, "current_device", lambda: 0)
-    monkeypatch.setattr(module, "device_limits", lambda _: KNOWN_DEVICES["h200"])
     record = json.loads(RECORD.read_text())
     rows = {row["problem"]: row["times"] for row in record["problems"] if row["domain"] == domain_name}
-    (domain,) = domains_named([domain_name])
+    (domain,) = domains_named([domain_name], KNOWN_DEVICES["h200"])
     found = []
     for problem in domain.problems(np.random.default_rng(record["seed"]), len(rows)):
         times = rows[str(problem)]
@@ -83,8 +79,8 @@ def ratios(domain_name: str, monkeypatch: pytest.MonkeyPatch) -> list[tuple[floa
 
 
 @pytest.mark.parametrize("domain", ["filters", "banks", "mixing"])
-def test_the_choice_is_rarely_behind_and_never_far(domain: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    found = ratios(domain, monkeypatch)
+def test_the_choice_is_rarely_behind_and_never_far(domain: str) -> None:
+    found = ratios(domain)
     behind = sorted((row for row in found if row[0] > 1.1), reverse=True)
     assert len(behind) <= 0.05 * len(found), behind
     assert not behind or behind[0][0] <= 1.3, behind

@@ -25,7 +25,9 @@ def started(monkeypatch):
     attributes |= {"MaxRegistersPerMultiprocessor": 65536, "MaxSharedMemoryPerMultiprocessor": 233472}
     cupy.cuda = types.SimpleNamespace(
         Device=lambda number: types.SimpleNamespace(attributes=attributes, compute_capability="90"),
-        runtime=types.SimpleNamespace(getDevice=lambda: 0),
+        runtime=types.SimpleNamespace(
+            getDevice=lambda: 0, getDeviceProperties=lambda _: {"name": "GPU"}, driverGetVersion=lambda: 13000
+        ),
     )
     monkeypatch.setitem(sys.modules, "cupy", cupy)
     starts, compiled = [], []

@@ -20,6 +20,7 @@ COMMANDS = {
     "correlate": "Cross-correlate images: write the plane, print its peak.",
     "env": "Print device, driver, versions, cache folder, and which engines can run.",
     "filter": "Filter every plane of stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.",
+    "tune": "Measure on this GPU how long every candidate takes, so that engine auto chooses by it.",
     "unmix": "Mix channels: spectral unmixing, stain separation.",
 }
 """First line of each command's help; the command ``NAME`` is ``command`` in the module ``NAME``."""

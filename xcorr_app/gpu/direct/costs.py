@@ -123,6 +123,7 @@ class CostTable:
     def __init__(self, table: Mapping[str, Any], misses: Mapping[str, Misses] | None = None) -> None:
         self.constants: Mapping[str, Constants] = table["constants"]
         self.device = DeviceLimits(**table["device"])
+        self.measured_on: Mapping[str, Any] = table.get("measured_on", {})
         self.rows: list[list[int]] = table["problems"]
         self.microseconds: Mapping[str, list[float | None]] = table["microseconds"]
         self.misses = misses or {name: self.derived(name) for name in self.constants}

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import functools
 import importlib
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.runtime.tuned import TunedTable, device_key, load_table
 
 __all__ = ["KNOWN_DEVICES", "DeviceLimits", "device_limits", "limits_by_name"]
 
@@ -34,6 +35,8 @@ class DeviceLimits:
         Taken by the system from each block's share.
     compute_capability : int
         Ten times the major number plus the minor one.
+    tuned : TunedTable or None
+        What ``xcorr tune`` measured on this very device, which decisions prefer to the shipped tables.
     """
 
     multiprocessors: int = 132
@@ -43,6 +46,7 @@ class DeviceLimits:
     shared_bytes_per_multiprocessor: int = 100 * 1024
     shared_bytes_reserved: int = 1024
     compute_capability: int = 80
+    tuned: TunedTable | None = field(default=None, repr=False)
 
     @property
     def has_tensor_cores(self) -> bool:
@@ -91,7 +95,7 @@ def limits_by_name(name: str) -> DeviceLimits:
 
 @functools.cache
 def device_limits(device: int) -> DeviceLimits:
-    """Ask the driver for the limits of a device, by its number; read once and kept."""
+    """Ask the driver for the limits of a device, by its number, and the cache for its table; read once and kept."""
     found = importlib.import_module("cupy").cuda.Device(device)
     attributes = found.attributes
     return DeviceLimits(
@@ -102,4 +106,5 @@ def device_limits(device: int) -> DeviceLimits:
         # Missing before CUDA 11.2; 1 KiB from compute capability 8.0 on.
         shared_bytes_reserved=attributes.get("ReservedSharedMemoryPerBlock", 1024),
         compute_capability=int(found.compute_capability),
+        tuned=load_table(device_key(device)),
     )

@@ -6,18 +6,18 @@ import importlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.auto.domain import Run
-from benchmarks.auto.filters import worth_timing
 from xcorr_app.decision import Decision
 from xcorr_app.filtering.array_choice import decide_bank
 from xcorr_app.filtering.bank_device import at_once, one_by_one
 from xcorr_app.gpu.runtime.launch import Launch
-from xcorr_app.gpu.runtime.limits import device_limits
-from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.tuning.domain import ANY_SIZE, Run, Sizes, drawn
+from xcorr_app.tuning.filters import worth_timing
 
 __all__ = ["BankCase", "Banks"]
 
@@ -42,20 +42,28 @@ class Banks:
 
     name = "banks"
 
+    def __init__(self, limits: DeviceLimits, sizes: Sizes = ANY_SIZE) -> None:
+        self._limits, self._sizes = limits, sizes
+
     def problems(self, rng: np.random.Generator, count: int) -> Sequence[BankCase]:
         """Draw sizes, each evenly on a logarithmic scale; half have one channel."""
-        found: list[BankCase] = []
-        while len(found) < count:
+
+        def any_size() -> tuple[int, int]:
+            return round(2 ** rng.uniform(5, 11)), round(2 ** rng.uniform(5, 11))
+
+        def draw() -> BankCase | None:
             channels = 1 if rng.random() < 0.5 else round(2 ** rng.uniform(1, 6))
-            height, width = (round(2 ** rng.uniform(5, 11)) for _ in range(2))
+            height, width = self._sizes.draw(rng, any_size)
             side = round(2 ** rng.uniform(1, 5))
             other = side if rng.random() < 0.6 else round(2 ** rng.uniform(1, 5))
             shape = (round(2 ** rng.uniform(0, 5)), channels, height, width)
             bank_shape = (round(2 ** rng.uniform(0, 7)), channels, side, other)
             results = shape[0] * height * width * bank_shape[0]
-            if 4 * results <= _MAX_BYTES and results * math.prod(bank_shape[1:]) <= _MAX_PRODUCTS:
-                found.append(BankCase(shape, bank_shape, str(rng.choice(["float32", "uint16", "uint8"]))))
-        return found
+            if 4 * results > _MAX_BYTES or results * math.prod(bank_shape[1:]) > _MAX_PRODUCTS:
+                return None
+            return BankCase(shape, bank_shape, str(rng.choice(["float32", "uint16", "uint8"])))
+
+        return drawn(draw, count)
 
     def candidates(self, problem: BankCase) -> Mapping[str, Run]:
         """All filters at once by each kernel, and one after the other."""
@@ -67,15 +75,14 @@ class Banks:
         for name in worth_timing(self.decision(problem)):
             engine, _, kernel = name.partition(":")
             if engine == "im2win":
-                found[name] = lambda kernel=kernel: at_once(kernel, images, bank, "reflect", 0.0, out)
+                found[name] = partial(at_once, kernel, images, bank, "reflect", 0.0, out)
             else:
-                found[name] = lambda: one_by_one(images, bank, "reflect", 0.0, out)
+                found[name] = partial(one_by_one, images, bank, "reflect", 0.0, out)
         return found
 
     def decision(self, problem: BankCase) -> Decision:
         """Ask the product."""
-        limits = device_limits(current_device())
-        return decide_bank(problem.shape, np.dtype(problem.dtype), problem.bank_shape, limits)
+        return decide_bank(problem.shape, np.dtype(problem.dtype), problem.bank_shape, self._limits)
 
     def launches(self, problem: Any) -> Iterable[Launch]:
         """List nothing: parts and their launches follow from the memory, and kernels are compiled where they run."""

@@ -21,11 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.auto.domain import Domain, Run
 from xcorr_app.gpu.runtime.compile import kernel_function
 from xcorr_app.gpu.runtime.launch import Launch
+from xcorr_app.tuning.domain import Domain, Run
 
-__all__ = ["Outcome", "call_times", "compile_ahead", "measure_domain", "share_within"]
+__all__ = ["Outcome", "call_times", "compile_ahead", "measure_domain", "measured", "share_within"]
 
 GOOD = 1.1
 """A choice is good that takes at most so many times the best candidate's time."""
@@ -82,7 +82,7 @@ def measure_domain(domain: Domain, count: int, seed: int, tell: Callable[[str], 
     progress(f"{count} problems drawn, {kernels} kernels compiled")
     outcomes = []
     for problem in problems:
-        outcomes.append(_measured(domain, problem))
+        outcomes.append(measured(domain, problem))
         if len(outcomes) % _TELL_EVERY == 0:
             progress(f"{len(outcomes)} problems measured")
     return outcomes
@@ -143,7 +143,8 @@ def _compile(wanted: tuple[str, tuple[tuple[str, str | int], ...], int]) -> None
         kernel_function(kernel, dict(defines), shared_bytes)
 
 
-def _measured(domain: Domain, problem: Any) -> Outcome:
+def measured(domain: Domain, problem: Any) -> Outcome:
+    """Time all candidates of a problem on the current device."""
     decision = domain.decision(problem)
     times = call_times(domain.candidates(problem))
     importlib.import_module("cupy").get_default_memory_pool().free_all_blocks()

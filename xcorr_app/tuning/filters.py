@@ -3,26 +3,26 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.auto.domain import Run
 from xcorr_app.decision import Decision
 from xcorr_app.filtering import named
 from xcorr_app.filtering.choice import decide_filter, filter_task
 from xcorr_app.filtering.device_runs import made_run
 from xcorr_app.filtering.request import Request, checked_request
 from xcorr_app.gpu.runtime.launch import Launch
-from xcorr_app.gpu.runtime.limits import device_limits
-from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil.kernels import KERNELS
 from xcorr_app.gpu.stencil.problem import stays_in_range
 from xcorr_app.gpu.stencil.separable import ONLY_MARKED
+from xcorr_app.tuning.domain import ANY_SIZE, Run, Sizes, drawn
 
 __all__ = ["FilterCase", "Filters", "worth_timing"]
 
@@ -77,18 +77,30 @@ class Filters:
 
     name = "filters"
 
+    def __init__(self, limits: DeviceLimits, sizes: Sizes = ANY_SIZE) -> None:
+        self._limits, self._sizes = limits, sizes
+
     def problems(self, rng: np.random.Generator, count: int) -> Sequence[FilterCase]:
         """Draw sizes and taps, each evenly on a logarithmic scale; a third are Gaussians."""
-        found: list[FilterCase] = []
-        while len(found) < count:
+        numbers = itertools.count()  # of those that fit: the seeds of their taps
+        number = next(numbers)
+
+        def any_size() -> tuple[int, int]:
             height = round(2 ** rng.uniform(6, 12))
-            width = height if rng.random() < 0.5 else round(2 ** rng.uniform(6, 12))
+            return height, height if rng.random() < 0.5 else round(2 ** rng.uniform(6, 12))
+
+        def draw() -> FilterCase | None:
+            nonlocal number
+            height, width = self._sizes.draw(rng, any_size)
             shape = (round(2 ** rng.uniform(0, 7)), height, width)
             dtype = str(rng.choice(["float32", "uint16", "uint8"], p=[0.6, 0.25, 0.15]))
-            case = FilterCase(shape, dtype, str(rng.choice(_MODES)), **_taps(rng, len(found)))
-            if _fits(case):
-                found.append(case)
-        return found
+            case = FilterCase(shape, dtype, str(rng.choice(_MODES)), **_taps(rng, number))
+            if not _fits(case):
+                return None
+            number = next(numbers)
+            return case
+
+        return drawn(draw, count)
 
     def candidates(self, problem: FilterCase) -> Mapping[str, Run]:
         """Every kernel that takes the taps and is not expected to be far behind, into a result that is there."""
@@ -99,17 +111,17 @@ class Filters:
         for name in worth_timing(self.decision(problem), taps=math.prod(request.kernel.shape)):
             engine, _, kernel = name.partition(":")
             run = made_run(Decision(engine, kernel), request, problem.taps, images.shape, images.dtype)
-            found[name] = lambda run=run: run(images, out, None)
+            found[name] = partial(run, images, out, None)
         return found
 
     def decision(self, problem: FilterCase) -> Decision:
         """Ask the product."""
-        limits = device_limits(current_device())
-        return decide_filter(problem.request, problem.taps, problem.shape, np.dtype(problem.dtype), limits)
+        dtype = np.dtype(problem.dtype)
+        return decide_filter(problem.request, problem.taps, problem.shape, dtype, self._limits)
 
     def launches(self, problem: FilterCase) -> Iterable[Launch]:
         """List the kernels of one pass; those of sliding sums are few, and compiled where they run."""
-        request, limits = problem.request, device_limits(current_device())
+        request, limits = problem.request, self._limits
         taps = request.kernel.unscaled_taps
         in_range = stays_in_range(float(taps.min()), float(taps.sum()), problem.dtype, request.target.name)
         for name in worth_timing(self.decision(problem), taps=taps.size):

@@ -33,7 +33,7 @@ def launches_of_planes(problem: Problem, name: str, device: DeviceLimits) -> Ite
     if engine == "direct":
         yield from _direct(problem, kernel, device)
     elif kernel == "small-planes":
-        launch = small_planes_launch(problem, **_TYPES, device=device, split=2)
+        launch = small_planes_launch(problem, left_type="float32", right_type="float32", device=device, split=2)
         if launch is not None:
             yield launch
     elif engine == "tensor":

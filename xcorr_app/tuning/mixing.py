@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from benchmarks.auto.domain import Run
-from benchmarks.auto.filters import worth_timing
 from xcorr_app.decision import Decision
 from xcorr_app.filtering.array_choice import decide_mixing
 from xcorr_app.filtering.mixing import mix
@@ -17,8 +18,9 @@ from xcorr_app.gpu.pointwise.kernels import KERNELS, MixingTask
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.run import pointwise_on_device
 from xcorr_app.gpu.runtime.launch import Launch
-from xcorr_app.gpu.runtime.limits import device_limits
-from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.tuning.domain import ANY_SIZE, Run, Sizes, drawn
+from xcorr_app.tuning.filters import worth_timing
 
 __all__ = ["Mixing", "MixingCase"]
 
@@ -50,23 +52,29 @@ class Mixing:
 
     name = "mixing"
 
+    def __init__(self, limits: DeviceLimits, sizes: Sizes = ANY_SIZE) -> None:
+        self._limits, self._sizes = limits, sizes
+
     def problems(self, rng: np.random.Generator, count: int) -> Sequence[MixingCase]:
         """Draw sizes, each evenly on a logarithmic scale; a tenth are interleaved."""
-        found: list[MixingCase] = []
-        while len(found) < count:
+
+        def draw() -> MixingCase | None:
             most = 5.0 if rng.random() < 0.6 else 9.0
             channels, filters = (round(2 ** rng.uniform(1, most)) for _ in range(2))
-            outer, inner = round(2 ** rng.uniform(0, 6)), round(2 ** rng.uniform(6, 22))
-            inner = inner // 4 * 4 if rng.random() < 0.7 else inner
+            outer = round(2 ** rng.uniform(0, 6))
+            inner = math.prod(self._sizes.draw(rng, lambda: (round(2 ** rng.uniform(6, 22)), 1)))
+            inner = inner // 4 * 4 if rng.random() < 0.7 and not self._sizes.asked else inner
             if rng.random() < 0.1:
                 outer, inner = outer * inner, 1
             source = str(rng.choice(["float32", "uint16", "uint8"])) if max(channels, filters) <= 32 else "float32"
             target = source if rng.random() < 0.7 else "float32"
             case = MixingCase(outer, channels, filters, inner, source, target)
             pixels = outer * inner
-            if 4 * pixels * (channels + filters) <= _MAX_BYTES and pixels * channels * filters <= _MAX_PRODUCTS:
-                found.append(case)
-        return found
+            if 4 * pixels * (channels + filters) > _MAX_BYTES or pixels * channels * filters > _MAX_PRODUCTS:
+                return None
+            return case
+
+        return drawn(draw, count)
 
     def candidates(self, problem: MixingCase) -> Mapping[str, Run]:
         """Every kernel that takes the problem and is not expected to be far behind, and the library."""
@@ -79,23 +87,23 @@ class Mixing:
         for name in worth_timing(self.decision(problem)):
             engine, _, kernel = name.partition(":")
             if engine == "pointwise":
-                found[name] = lambda kernel=kernel: pointwise_on_device(
-                    stack, matrix, 1, target=target, kernel=kernel, out=out
-                )
+                found[name] = partial(pointwise_on_device, stack, matrix, 1, target=target, kernel=kernel, out=out)
             else:
-                found[name] = lambda: mix(stack, matrix, 1, target, lambda a, work: a.astype(work), clip=False)
+                found[name] = partial(mix, stack, matrix, 1, target, _converted, clip=False)
         return found
 
     def decision(self, problem: MixingCase) -> Decision:
         """Ask the product."""
-        p, limits = problem, device_limits(current_device())
-        types = np.dtype(p.source), np.dtype(p.target)
-        return decide_mixing(*types, (p.filters, p.channels), p.outer, p.inner, limits)
+        p, types = problem, (np.dtype(problem.source), np.dtype(problem.target))
+        return decide_mixing(*types, (p.filters, p.channels), p.outer, p.inner, self._limits)
 
     def launches(self, problem: MixingCase) -> Iterable[Launch]:
         """List each candidate's kernel."""
-        limits = device_limits(current_device())
         for name in worth_timing(self.decision(problem)):
             engine, _, kernel = name.partition(":")
             if engine == "pointwise":
-                yield KERNELS[kernel].launch(MixingTask(problem.problem), limits)
+                yield KERNELS[kernel].launch(MixingTask(problem.problem), self._limits)
+
+
+def _converted(stack: Any, dtype: np.dtype) -> Any:
+    return stack.astype(dtype)

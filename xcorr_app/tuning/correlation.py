@@ -5,12 +5,11 @@ from __future__ import annotations
 import importlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.auto.correlation_launches import launches_of_peaks, launches_of_planes
-from benchmarks.auto.domain import Run
 from xcorr_app.correlation.choice import decide_peaks, decide_planes
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.normalize import ZNCC
@@ -24,9 +23,10 @@ from xcorr_app.gpu.direct.run import correlate_on_device
 from xcorr_app.gpu.peaks.search import finds_peaks
 from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
 from xcorr_app.gpu.runtime.launch import Launch
-from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
-from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.tensor.planes import plain_sums
+from xcorr_app.tuning.correlation_launches import launches_of_peaks, launches_of_planes
+from xcorr_app.tuning.domain import ANY_SIZE, Run, Sizes, drawn
 
 __all__ = ["Peaks", "Planes"]
 
@@ -42,16 +42,22 @@ class Planes:
 
     name = "planes"
 
+    def __init__(self, limits: DeviceLimits, sizes: Sizes = ANY_SIZE) -> None:
+        self._limits, self._sizes = limits, sizes
+
     def problems(self, rng: np.random.Generator, count: int) -> Sequence[Problem]:
         """Draw sizes, windows and numbers of pairs, each evenly on a logarithmic scale."""
-        found: list[Problem] = []
-        while len(found) < count:
-            left = _size(rng), _size(rng)
-            right = left if rng.random() < 0.6 else (_size(rng), _size(rng))
+
+        def size() -> tuple[int, int]:
+            return self._sizes.draw(rng, lambda: (_side(rng), _side(rng)))
+
+        def draw() -> Problem | None:
+            left = size()
+            right = left if rng.random() < 0.6 else size()
             problem = _windowed(rng, left, right, _batch(rng, round(2 ** rng.uniform(0, 12))))
-            if _fits(problem):
-                found.append(problem)
-        return found
+            return problem if _fits(problem) else None
+
+        return drawn(draw, count)
 
     def candidates(self, problem: Problem) -> Mapping[str, Run]:
         """The FFT engine, and the kernels of both families that are not expected to be far behind."""
@@ -63,22 +69,20 @@ class Planes:
             if engine == "fft":
                 found[name] = _fft_sums(problem, lefts, rights)
             elif engine == "direct":
-                found[name] = lambda kernel=kernel: correlate_on_device(lefts, rights, problem, kernel, out=planes)
+                found[name] = partial(correlate_on_device, lefts, rights, problem, kernel, out=planes)
             else:
                 tables = SummedAreaTables(problem)
-                found[name] = lambda kernel=kernel, tables=tables: plain_sums(
-                    problem, lefts, rights, tables, kernel, out=planes
-                )
+                found[name] = partial(plain_sums, problem, lefts, rights, tables, kernel, out=planes)
         return found
 
     def decision(self, problem: Problem) -> Decision:
         """Ask the product."""
-        return decide_planes(problem, limits=_limits())
+        return decide_planes(problem, limits=self._limits)
 
     def launches(self, problem: Problem) -> Iterable[Launch]:
         """List what all candidates compile."""
         for name in _worth_timing(self.decision(problem)):
-            yield from launches_of_planes(problem, name, _limits())
+            yield from launches_of_planes(problem, name, self._limits)
 
 
 class Peaks:
@@ -86,19 +90,25 @@ class Peaks:
 
     name = "registration"
 
+    def __init__(self, limits: DeviceLimits, sizes: Sizes = ANY_SIZE) -> None:
+        self._limits, self._sizes = limits, sizes
+
     def problems(self, rng: np.random.Generator, count: int) -> Sequence[Problem]:
         """Draw sizes of frames, reach and number of frames, each evenly on a logarithmic scale."""
-        found: list[Problem] = []
-        while len(found) < count:
+
+        def any_size() -> tuple[int, int]:
             height = round(2 ** rng.uniform(5.5, 11))
-            shape = height, height if rng.random() < 0.5 else round(2 ** rng.uniform(5.5, 11))
+            return height, height if rng.random() < 0.5 else round(2 ** rng.uniform(5.5, 11))
+
+        def draw() -> Problem | None:
+            shape = self._sizes.draw(rng, any_size)
             reach = min(round(2 ** rng.uniform(1.5, 6)), min(shape) // 2)
             frames = round(2 ** rng.uniform(0, 10))
             window = (-reach, -reach), (2 * reach + 1, 2 * reach + 1)
             problem = Problem(shape, shape, *window, rights=frames, rights_per_left=frames)
-            if _fits(problem) and finds_peaks(problem.plane_shape, _limits()):
-                found.append(problem)
-        return found
+            return problem if _fits(problem) and finds_peaks(problem.plane_shape, self._limits) else None
+
+        return drawn(draw, count)
 
     def candidates(self, problem: Problem) -> Mapping[str, Run]:
         """The FFT engine with array operations, and the kernels of both families."""
@@ -111,19 +121,17 @@ class Peaks:
                 continue
             finder = PeakFinder(problem, engine=engine, kernel=kernel)
             tables = finder.left_tables(lefts)
-            found[name] = lambda finder=finder, tables=tables: finder.find(
-                lefts, rights, problem.rights_per_left, tables
-            )
+            found[name] = partial(finder.find, lefts, rights, problem.rights_per_left, tables)
         return found
 
     def decision(self, problem: Problem) -> Decision:
         """Ask the product."""
-        return decide_peaks(problem, limits=_limits())
+        return decide_peaks(problem, limits=self._limits)
 
     def launches(self, problem: Problem) -> Iterable[Launch]:
         """List what all candidates compile: for 60 problems some 160 kernels, of a second each."""
         for name in _worth_timing(self.decision(problem)):
-            yield from launches_of_peaks(problem, name, _limits())
+            yield from launches_of_peaks(problem, name, self._limits)
 
 
 def _worth_timing(decision: Decision) -> list[str]:
@@ -131,11 +139,7 @@ def _worth_timing(decision: Decision) -> list[str]:
     return [c.name for c in decision.candidates if c.microseconds is not None and c.microseconds <= _SLOW * least]
 
 
-def _limits() -> DeviceLimits:
-    return device_limits(current_device())
-
-
-def _size(rng: np.random.Generator) -> int:
+def _side(rng: np.random.Generator) -> int:
     return round(2 ** rng.uniform(4, 9.5))
 
 

@@ -1,0 +1,51 @@
+"""Compile what the contenders of a suite launch, in as many processes as there are processors.
+
+The run-time compiler takes one kernel at a time in a process; what it makes is found again in the cache on disk.
+"""
+
+from __future__ import annotations
+
+import importlib
+import multiprocessing
+import os
+from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import suppress
+from functools import partial
+
+from benchmarks.work.case import Work
+from benchmarks.work.suite import Suite
+
+__all__ = ["compile_ahead", "run_share"]
+
+_MOST_PROCESSES = 12
+"""They share the device's memory."""
+
+
+def compile_ahead(suite: Suite, cases: Sequence[Work]) -> None:
+    """Run every contender of the cases once, on one copy of its data."""
+    names = [case.name for case in cases]
+    processes = min(_MOST_PROCESSES, os.cpu_count() or 1)
+    context = multiprocessing.get_context("spawn")
+    # A kernel that ends its process is told of where it is timed.
+    with ProcessPoolExecutor(processes, context) as pool, suppress(BrokenProcessPool):
+        list(pool.map(partial(run_share, suite.name, names, processes), range(processes)))
+
+
+def run_share(suite_name: str, names: Sequence[str], shares: int, share: int) -> int:
+    """Run one share of the contenders; how many they are. What is refused says so where it is timed."""
+    from benchmarks.harness.suites import ALL_SUITES
+    from xcorr_app.gpu.runtime.device import cuda_status
+
+    if not cuda_status().available:
+        return 0
+    cupy, suite = importlib.import_module("cupy"), ALL_SUITES[suite_name]
+    by_name = {case.name: case for case in suite.cases}
+    works = [(by_name[name], contender) for name in names for contender in suite.contenders(by_name[name])]
+    for case, contender in works[share::shares]:
+        with suppress(Exception):
+            for attempt in contender.attempts(case, suite.data(case, cupy, 1)):
+                attempt.run()
+        cupy.get_default_memory_pool().free_all_blocks()
+    return len(works[share::shares])

@@ -1,0 +1,144 @@
+"""What the document on cross-correlation evaluates: every step of its design, and how the work is distributed.
+
+Groups of cases: the steps from a thread for every shift to register tiles, in three forms and by size; the rows of a
+shift shared among workers, by distribution and rows per worker; warps per block; and arrays in registers beside the
+same arrays indexed by values that are known at run time only, which a compiler keeps in local memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.ablation.local_arrays import local_arrays_attempt
+from benchmarks.correlation.cases import Case
+from benchmarks.correlation.data import Data, random_data
+from benchmarks.correlation.own_kernels import timed_variant
+from benchmarks.harness.check import Expected
+from benchmarks.harness.clock import Clock
+from benchmarks.harness.contender import Attempt, Contender
+from benchmarks.work.case import Work
+from benchmarks.work.suite import Suite
+from xcorr_app.gpu.direct.kernels import KERNELS
+from xcorr_app.gpu.direct.options import DISTRIBUTIONS
+from xcorr_app.gpu.direct.problem import Problem
+from xcorr_app.gpu.runtime.limits import DeviceLimits
+
+__all__ = ["CLOCK", "CORRELATION", "CorrelationCase", "Way"]
+
+CLOCK = Clock(repeats=100, least_seconds=2e-4)
+"""A hundred readings: their median and their best."""
+FORMS: dict[str, dict[str, int]] = {
+    "one-to-one": {},
+    "one-to-many, 16 rights": {"rights": 16, "rights_per_left": 16},
+    "n-to-m, 4 x 4": {"lefts": 4, "rights": 4, "rights_per_left": 4},
+}
+SIZES = (16, 32, 64, 128, 256)
+_QUICK = {"one-to-one": (16, 64, 256), "n-to-m, 4 x 4": (64, 256)}
+ROWS_PER_WORKER = (1, 2, 4, 8, 16, 32)
+WARPS = (1, 2, 4, 8, 16)
+
+
+@dataclass(frozen=True)
+class Way:
+    """One line of a picture: a variant of the kernels with macros of its own."""
+
+    name: str
+    variant: str
+    macros: tuple[tuple[str, int], ...] = ()
+    in_local_memory: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class CorrelationCase(Work):
+    """Full planes of float32 matrices of one size, and the ways in which they are computed."""
+
+    case: Case
+    ways: tuple[Way, ...]
+
+    @property
+    def fma(self) -> float:
+        """Multiply-adds by the definition."""
+        return self.case.fma
+
+    @property
+    def moved_bytes(self) -> float:
+        """Bytes of matrices and planes, each once."""
+        return self.case.moved_bytes
+
+    @property
+    def copies(self) -> int:
+        """One: the document's inputs lie in the cache, and arithmetic takes the time."""
+        return 1
+
+
+def _steps() -> Iterator[CorrelationCase]:
+    ways = [Way(name, name) for name in KERNELS if name != "band-product"]
+    ways += [Way(f"{name}, phases", name, (("PHASES", 1),)) for name in KERNELS if "PHASES" in KERNELS[name].tunables]
+    for form in FORMS:
+        for size in SIZES:
+            yield _case(f"steps, {form}", form, size, tuple(ways))
+
+
+def _distributions() -> Iterator[CorrelationCase]:
+    for variant in (name for name in KERNELS if {"DISTRIBUTION", "MAX_ROWS"} <= KERNELS[name].tunables):
+        ways = [Way("none", variant, (("DISTRIBUTION", 0),))]
+        for rows in ROWS_PER_WORKER:
+            for number in (1, 2):
+                name = f"{DISTRIBUTIONS[number]}, {rows} row{'s' * (rows > 1)} a worker"
+                ways.append(Way(name, variant, (("DISTRIBUTION", number), ("MAX_ROWS", rows))))
+        plain = variant == "warp-shuffle-distributed"
+        of = "" if plain else f" of {variant}"
+        for form in FORMS:
+            for size in SIZES if plain else SIZES[2:]:
+                yield _case(f"work distribution{of}, {form}", form, size, tuple(ways), in_quick=plain)
+
+
+def _warps() -> Iterator[CorrelationCase]:
+    for variant in ("warp-shuffle", "multi-row"):
+        ways = tuple(Way(f"{count} warp{'s' * (count > 1)} a block", variant, (("WARPS", count),)) for count in WARPS)
+        for size in SIZES:
+            yield _case(f"warps per block, {variant}", "one-to-one", size, ways)
+
+
+def _arrays() -> Iterator[CorrelationCase]:
+    ways = tuple(
+        Way(f"{variant}, arrays in {where}", variant, in_local_memory=where == "local memory")
+        for variant in ("multi-right", "multi-left-right", "multi-row")
+        for where in ("registers", "local memory")
+    )
+    for size in SIZES[2:]:
+        yield _case("registers or local memory", "n-to-m, 4 x 4", size, ways)
+
+
+def _case(group: str, form: str, size: int, ways: tuple[Way, ...], *, in_quick: bool = True) -> CorrelationCase:
+    name, problem = f"{group}: {size}^2", Problem.full_plane((size, size), (size, size), **FORMS[form])
+    able = tuple(way for way in ways if KERNELS[way.variant].accepts(problem, DeviceLimits()) is None)
+    quick = in_quick and size in _QUICK.get(form, ())
+    return CorrelationCase(name=name, group=group, in_quick=quick, case=Case(name, problem), ways=able)
+
+
+def _contenders(case: CorrelationCase) -> Iterator[Contender]:
+    for way in case.ways:
+
+        def attempts(case: CorrelationCase, data: Data, way: Way = way) -> Iterator[Attempt]:
+            make = local_arrays_attempt if way.in_local_memory else timed_variant
+            yield make(case.case, data, way.variant, dict(way.macros))
+
+        yield Contender(way.name, attempts, choice=way.name)
+
+
+def _no_peers(_case: Any, _search: bool) -> Iterator[Contender]:
+    return iter(())
+
+
+CORRELATION = Suite(
+    "ablation-correlation",
+    (*_steps(), *_distributions(), *_warps(), *_arrays()),
+    lambda case, xp, _copies: random_data(case.case, xp),
+    lambda case, data: Expected(case.case, data),
+    _contenders,
+    _no_peers,
+    clock=CLOCK,
+)

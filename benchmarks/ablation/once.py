@@ -1,0 +1,32 @@
+"""Run the ways of an ablation once each, for a profiler: ``python -m benchmarks.ablation.once DOCUMENT [TEXT]``.
+
+`benchmarks/ncu.sh` runs it below Nsight Compute. Only cases whose name contains the text are run.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+from benchmarks.ablation.documents import DOCUMENTS
+from benchmarks.harness.record import require_device
+
+__all__ = ["main"]
+
+
+def main(document: str, text: str = "") -> None:
+    """Run them, the product's own and CuPy's; say on a line each what runs, in the order of the profiler's rows."""
+    require_device()
+    cupy, suite = importlib.import_module("cupy"), DOCUMENTS[document]
+    for case in suite.cases:
+        if text in case.name:
+            data = suite.data(case, cupy, 1)
+            for contender in suite.contenders(case):
+                for attempt in contender.attempts(case, data):
+                    print(f"{case.name} | {contender.name}", flush=True)
+                    attempt.run()
+            cupy.cuda.Device().synchronize()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# Nsight Compute's figures of what an ablation runs: what limits each kernel, one row a launch.
+#
+#     benchmarks/ncu.sh DOCUMENT [TEXT] > profile.csv        (such as: reuse "64 images 1024^2: 3")
+#
+# Times under the profiler are of single cold launches: take them from `python -m benchmarks ablation`.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+METRICS=(
+    gpu__time_duration.sum                                             # ns
+    sm__throughput.avg.pct_of_peak_sustained_elapsed                   # of the busiest unit of a multiprocessor
+    gpu__compute_memory_throughput.avg.pct_of_peak_sustained_elapsed   # of the busiest level of memory
+    dram__bytes.sum                                                    # read and written
+    l1tex__t_requests_pipe_lsu_mem_global_op_ld.sum                    # loads, and the sectors that they touch
+    l1tex__t_sectors_pipe_lsu_mem_global_op_ld.sum
+    smsp__inst_executed.sum
+    smsp__sass_thread_inst_executed_op_ffma_pred_on.sum                # multiply-adds
+    smsp__issue_active.avg.pct_of_peak_sustained_active                # of the issue slots
+    l1tex__data_bank_conflicts_pipe_lsu_mem_shared.sum
+    l1tex__t_sectors_pipe_lsu_mem_local_op_ld.sum                      # arrays that did not stay in registers
+    sm__warps_active.avg.pct_of_peak_sustained_active                  # occupancy
+    launch__registers_per_thread
+)
+exec ncu --csv --clock-control none --metrics "$(IFS=,; echo "${METRICS[*]}")" \
+    "${PYTHON:-python3}" -m benchmarks.ablation.once "$@"

@@ -1,0 +1,95 @@
+"""What ``xcorr tune`` does: candidates of random problems timed until the time is up, and what follows from them."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.gpu.runtime.launch import Launch
+from xcorr_app.gpu.runtime.tuned import Row
+from xcorr_app.tuning.domain import Domain
+from xcorr_app.tuning.measure import Outcome, compile_ahead, measured
+
+__all__ = ["SEED", "Tuning", "tune"]
+
+SEED = 1
+_OF_A_ROUND = 10
+"""Problems of a domain between two times at which kernels are compiled, side by side."""
+
+Measure = Callable[[Domain, Any], Outcome]
+
+
+class Tuning:
+    """What has been measured: rows for a table, and how good the choices were beforehand."""
+
+    def __init__(self) -> None:
+        self.rows: list[Row] = []
+        self.outcomes: list[Outcome] = []
+
+    def add(self, outcome: Outcome, coordinates: tuple[float, ...]) -> None:
+        """Take in a problem: how far off the expected time of each of its candidates was."""
+        self.outcomes.append(outcome)
+        for name, microseconds in outcome.microseconds.items():
+            expected = outcome.expected.get(name)
+            if expected:
+                self.rows.append(Row(outcome.domain, name, coordinates, math.log(microseconds / expected)))
+
+
+def tune(
+    domains: Sequence[Domain],
+    seconds: float,
+    *,
+    seed: int = SEED,
+    measure: Measure = measured,
+    compile_kernels: Callable[[Iterable[Launch]], int] = compile_ahead,
+    clock: Callable[[], float] = time.monotonic,
+    tell: Callable[[str], None] = lambda _: None,
+) -> Tuning:
+    """Time the candidates of random problems of all domains by turns, on the current device.
+
+    Parameters
+    ----------
+    domains : sequence of Domain
+        Made for the device's limits without a table, so that what is expected is what the models say.
+    seconds : float
+        After which no further problem is begun; compiling counts.
+    seed : int, optional
+        Of the problems.
+    measure, compile_kernels, clock : callable, optional
+        Times the candidates of a problem, compiles kernels beforehand, and reads the time.
+    tell : callable, optional
+        Is told how far it has come, and which problems could not be measured.
+
+    Returns
+    -------
+    Tuning
+        Of the problems that were measured.
+    """
+    until, rng, found = clock() + seconds, np.random.default_rng(seed), Tuning()
+    while clock() < until:
+        problems = [(domain, domain.problems(rng, _OF_A_ROUND)) for domain in domains]
+        if not any(of_domain for _, of_domain in problems):
+            break
+        kernels = compile_kernels(
+            launch for domain, of_domain in problems for each in of_domain for launch in domain.launches(each)
+        )
+        tell(f"{kernels} kernels compiled")
+        for domain, problem in _by_turns(problems):
+            if clock() >= until:
+                break
+            try:
+                found.add(measure(domain, problem), domain.decision(problem).coordinates)
+            except Exception as failure:  # noqa: BLE001 - such as memory that runs out: the others still count
+                tell(f"{domain.name}, {problem}: {type(failure).__name__}: {failure}")
+        tell(f"{len(found.outcomes)} problems measured")
+    return found
+
+
+def _by_turns(problems: Sequence[tuple[Domain, Sequence[Any]]]) -> Iterator[tuple[Domain, Any]]:
+    """Yield the first problem of each domain, then the second of each, and so on."""
+    for i in range(max(len(of_domain) for _, of_domain in problems)):
+        yield from ((domain, of_domain[i]) for domain, of_domain in problems if i < len(of_domain))
