@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from xcorr_app.filtering.stains import stain_matrix
     from xcorr_app.filtering.unmix import unmix
     from xcorr_app.gpu.direct.options import KernelOptions
+    from xcorr_app.io.shift_table import load_shifts
     from xcorr_app.io.source import StackMetadata
     from xcorr_app.io.stack import Stack, read_stack, write_stack
     from xcorr_app.registration.apply import apply_shifts
@@ -42,6 +43,7 @@ __all__ = [
     "filter_bank",
     "filter_taps",
     "filters",
+    "load_shifts",
     "read_stack",
     "stain_matrix",
     "unmix",
@@ -63,6 +65,7 @@ _MODULES = {
     "filter_bank": "filtering.filter_bank",
     "filter_taps": "filtering.convolve",
     "filters": "filtering.named",
+    "load_shifts": "io.shift_table",
     "read_stack": "io.stack",
     "stain_matrix": "filtering.stains",
     "unmix": "filtering.unmix",
