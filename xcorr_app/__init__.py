@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from xcorr_app.registration.apply import apply_shifts
     from xcorr_app.registration.assessment import Assessment, assess
     from xcorr_app.registration.estimate import estimate_shifts
+    from xcorr_app.registration.motion.estimate import estimate_motion
+    from xcorr_app.registration.motion.result import MotionResult
     from xcorr_app.registration.results import ShiftResult
 
 __version__ = "0.1.0"
@@ -30,6 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Assessment",
     "KernelOptions",
+    "MotionResult",
     "ShiftResult",
     "ShiftWindow",
     "Stack",
@@ -39,6 +42,7 @@ __all__ = [
     "assess",
     "convolve",
     "cross_correlate",
+    "estimate_motion",
     "estimate_shifts",
     "filter_bank",
     "filter_taps",
@@ -53,6 +57,7 @@ __all__ = [
 _MODULES = {
     "Assessment": "registration.assessment",
     "KernelOptions": "gpu.direct.options",
+    "MotionResult": "registration.motion.result",
     "ShiftResult": "registration.results",
     "ShiftWindow": "correlation.window",
     "Stack": "io.stack",
@@ -61,6 +66,7 @@ _MODULES = {
     "assess": "registration.assessment",
     "convolve": "filtering.convolve",
     "cross_correlate": "correlation.plane",
+    "estimate_motion": "registration.motion.estimate",
     "estimate_shifts": "registration.estimate",
     "filter_bank": "filtering.filter_bank",
     "filter_taps": "filtering.convolve",
