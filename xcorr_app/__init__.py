@@ -17,11 +17,14 @@ if TYPE_CHECKING:
     from xcorr_app.filtering.stains import stain_matrix
     from xcorr_app.filtering.unmix import unmix
     from xcorr_app.gpu.direct.options import KernelOptions
+    from xcorr_app.io.shift_table import load_shifts
     from xcorr_app.io.source import StackMetadata
     from xcorr_app.io.stack import Stack, read_stack, write_stack
     from xcorr_app.registration.apply import apply_shifts
     from xcorr_app.registration.assessment import Assessment, assess
     from xcorr_app.registration.estimate import estimate_shifts
+    from xcorr_app.registration.motion.estimate import estimate_motion
+    from xcorr_app.registration.motion.result import MotionResult
     from xcorr_app.registration.results import ShiftResult
 
 __version__ = "0.1.0"
@@ -29,6 +32,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Assessment",
     "KernelOptions",
+    "MotionResult",
     "ShiftResult",
     "ShiftWindow",
     "Stack",
@@ -38,10 +42,12 @@ __all__ = [
     "assess",
     "convolve",
     "cross_correlate",
+    "estimate_motion",
     "estimate_shifts",
     "filter_bank",
     "filter_taps",
     "filters",
+    "load_shifts",
     "read_stack",
     "stain_matrix",
     "unmix",
@@ -51,6 +57,7 @@ __all__ = [
 _MODULES = {
     "Assessment": "registration.assessment",
     "KernelOptions": "gpu.direct.options",
+    "MotionResult": "registration.motion.result",
     "ShiftResult": "registration.results",
     "ShiftWindow": "correlation.window",
     "Stack": "io.stack",
@@ -59,10 +66,12 @@ _MODULES = {
     "assess": "registration.assessment",
     "convolve": "filtering.convolve",
     "cross_correlate": "correlation.plane",
+    "estimate_motion": "registration.motion.estimate",
     "estimate_shifts": "registration.estimate",
     "filter_bank": "filtering.filter_bank",
     "filter_taps": "filtering.convolve",
     "filters": "filtering.named",
+    "load_shifts": "io.shift_table",
     "read_stack": "io.stack",
     "stain_matrix": "filtering.stains",
     "unmix": "filtering.unmix",

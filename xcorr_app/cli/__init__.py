@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 
 COMMANDS = {
     "align": "Align stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.",
+    "apply": "Move stacks by shifts that are known: other channels, cameras, raw data.",
     "completion": "Print the script that completes xcorr's commands and options in a shell.",
     "correlate": "Cross-correlate images: write the plane, print its peak.",
     "env": "Print device, driver, versions, cache folder, and which engines can run.",
@@ -67,6 +68,7 @@ def main() -> None:
     \b
     Examples:
       xcorr align FOLDER -o OUT
+      xcorr apply OUT OTHER_CHANNELS -o OUT2
       xcorr correlate LEFT RIGHT -o plane.tif
       xcorr filter FOLDER -o OUT --gaussian 1.5
       xcorr unmix slide.tif -o stains.tif --stain he

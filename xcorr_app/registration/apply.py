@@ -36,6 +36,7 @@ from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.registration.device_moving import move_on_device
 from xcorr_app.registration.interpolation import Order, check_order, inside
+from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.translation import Buffers, Mode, Translator, working_type
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ _SUPPORTED = tuple(
 
 def apply_shifts(
     stack: Array,
-    shifts: npt.ArrayLike,
+    shifts: npt.ArrayLike | ShiftResult,
     order: Order = 1,
     mode: Mode = "constant",
     cval: float = 0.0,
@@ -60,8 +61,9 @@ def apply_shifts(
     ----------
     stack : (T, Y, X) or (Y, X) array
         NumPy or CuPy; integers of up to 32 bits or floating point.
-    shifts : (T, 2) or (2,) array of float
-        Rows and columns, in pixels, to add to each frame; in host memory. ``(2,)`` moves every frame alike.
+    shifts : (T, 2) or (2,) array of float, or ShiftResult
+        Rows and columns, in pixels, to add to each frame; in host memory. ``(2,)`` moves every frame alike. Of a
+        result, of this stack or of another channel, ``result.applied()`` is taken.
     order : {0, 1, 3, "lanczos", "fourier"}
         Nearest, linear, cubic convolution (Keys 1981, doi:10.1109/TASSP.1981.1163711), Lanczos with radius 4,
         or trigonometric interpolation of the mirrored frame.
@@ -93,6 +95,8 @@ def apply_shifts(
     array([[ 0,  5, 15, 25]], dtype=uint8)
     """
     array_namespace(stack)
+    if isinstance(shifts, ShiftResult):
+        shifts = shifts.applied()
     if stack.ndim == 2:
         return _shifted(stack[None], _checked_shifts(shifts, 1), order, mode, cval, counts=False)[0][0]
     return _shifted(stack, shifts, order, mode, cval, counts=False)[0]

@@ -20,6 +20,8 @@ from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast
 from xcorr_app.registration.defects import RepairedFrames, without_defects
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.host_fallback import with_host_fallback
+from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
+from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measurement import Measured, Measurement
 from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.prefilter import Prefilter
@@ -59,6 +61,8 @@ def estimate_shifts(
     tolerance: float = DEFAULT_TOLERANCE,
     max_sigma: float = DEFAULT_MAX_SIGMA,
     smooth_time: int = 1,
+    mask: str | Array | None = None,
+    mask_moves: bool = False,
     progress: Progress | None = None,
 ) -> ShiftResult:
     """Measure by how much each frame must be moved to land on the reference.
@@ -120,6 +124,14 @@ def estimate_shifts(
         Number of frames around each that are averaged before measuring, for movies with few photons a frame: the drift
         within them is blurred. Frames that share some are not compared under ``previous``, ``rolling:N`` and
         ``pairs:K`` (these go farther back), nor part of each other's ``mean`` or ``template``.
+    mask : str or ndarray, optional
+        Which pixels count: ``nonzero``, ``finite``, ``saturated`` (all but those), ``threshold:V`` (those above V), or
+        an array, nonzero where they do, (Y, X) for every frame or (T, Y, X). Only pixels that count in both images at
+        a shift take part in its score (Padfield 2012); `min_overlap` is the share of the most that meet at any shift.
+        NaN and infinite pixels never do, and those that all frames lack are a mask without being asked. The reference
+        is ``first``, ``last``, a frame number or an image.
+    mask_moves : bool
+        The mask (Y, X) belongs to the scene as the reference shows it and moves with that; all of the frames counts.
     progress : callable, optional
         ``progress(stage, done, total)``.
 
@@ -140,7 +152,8 @@ def estimate_shifts(
     ----------
     Lewis 1995, "Fast normalized cross-correlation"; Knapp and Carter 1976, doi 10.1109/TASSP.1976.1162830 (weighting
     of frequencies); Holland and Welsch 1977, doi 10.1080/03610927708827533
-    (robust least squares); Guizar-Sicairos, Thurman and Fienup 2008, doi 10.1364/OL.33.000156 (``dft``).
+    (robust least squares); Guizar-Sicairos, Thurman and Fienup 2008, doi 10.1364/OL.33.000156 (``dft``); Padfield 2012,
+    doi 10.1109/TIP.2011.2181402 (``mask``).
 
     Examples
     --------
@@ -168,6 +181,7 @@ def estimate_shifts(
         tolerance=tolerance,
         max_sigma=max_sigma,
         smooth_time=smooth_time,
+        masks=None if mask is None else Masks.of(mask, moves=mask_moves),
     )
     xp = array_namespace(stack)
     with on_device_of(stack):
@@ -189,6 +203,8 @@ def estimate_from(
     """
 
     def measure(frames: Frames, reference: str | int | Array, settings: Settings, xp: Any) -> ShiftResult:
+        if (counts := masks_for(frames, reference, settings)) is not None:
+            return estimate_masked(frames, reference, settings, counts, xp, progress)
         return _measured(frames, reference, settings, xp, verify, progress)
 
     return with_host_fallback(measure, frames, reference, settings, xp)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,3 +100,51 @@ class ShiftResult:
                [ 4., -2.]])
         """
         return applied_shifts(self.shifts, self.trusted, policy)
+
+    def save(self, path: Path | str) -> None:
+        """Write the result to a file: everything but `decision` to ``.npz``, or a table of the frames to ``.csv``.
+
+        Parameters
+        ----------
+        path
+            Replaced if it exists. A table has the columns of `to_dataframe` with six decimals, and holds shifts
+            for :func:`xcorr_app.load_shifts` and ``xcorr apply``; an archive too, and can be read by `load`.
+
+        Raises
+        ------
+        ArgumentError
+            The name ends in neither.
+        OutputError
+            The file cannot be written.
+        """
+        from xcorr_app.registration.result_files import save
+
+        save(self, Path(path))
+
+    @staticmethod
+    def load(path: Path | str) -> ShiftResult:
+        """Read what `save` wrote to an ``.npz`` file.
+
+        Raises
+        ------
+        InputError
+            There is no such file.
+        DamagedFileError
+            It holds no result.
+        """
+        from xcorr_app.registration.result_files import load
+
+        return load(Path(path))
+
+    def to_dataframe(self) -> Any:
+        """Return a ``pandas.DataFrame`` with a line for each frame; needs pandas.
+
+        Its columns: ``frame``, ``dy`` and ``dx`` (measured, pixels), ``score``, ``peak_ratio``, ``fft_dy``, ``fft_dx``,
+        ``difference``, ``flags`` (joined by ``|``), ``sigma_y``, ``sigma_x``, ``applied_dy`` and ``applied_dx`` (as
+        `applied` gives them), ``significance``.
+        """
+        import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+
+        from xcorr_app.registration.result_files import columns_of
+
+        return pd.DataFrame(columns_of(self))

@@ -13,6 +13,7 @@ from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.registration.contrast import Contrast
+from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.prefilter import Prefilter
 
 Roi: TypeAlias = tuple[slice, slice]
@@ -64,6 +65,7 @@ class Settings:
     tolerance: float = DEFAULT_TOLERANCE
     max_sigma: float = DEFAULT_MAX_SIGMA
     smooth_time: int = 1
+    masks: Masks | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "engine", canonical_engine(self.engine))

@@ -6,14 +6,14 @@ from collections.abc import Callable, Collection
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.no_pictures import NoPictures
-from xcorr_app.batch.align.options import INTERPOLATIONS, AlignOptions
+from xcorr_app.batch.align.options import INTERPOLATIONS
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
@@ -26,6 +26,18 @@ from xcorr_app.pipeline.chunks import over_planes
 from xcorr_app.registration.apply import common_area, shift_frames
 from xcorr_app.registration.moving_choice import decide_moving
 from xcorr_app.registration.passes import Progress
+
+
+class HowToMove(Protocol):
+    """What of a run's options tells how planes are moved."""
+
+    @property
+    def interpolation(self) -> str:
+        """A name of `INTERPOLATIONS`."""
+
+    @property
+    def border(self) -> str:
+        """A name of `BORDERS`."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +57,7 @@ class Moved:
 def move_stack(
     frames: SourceFrames,
     shifts: NDArray[np.float64],
-    options: AlignOptions,
+    options: HowToMove,
     target: Path | None,
     unreadable: Collection[int],
     projections: Projections | NoPictures,

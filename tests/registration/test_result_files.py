@@ -1,0 +1,67 @@
+"""Results of a measurement written and read back."""
+
+import dataclasses
+import sys
+
+import numpy as np
+import pytest
+
+import xcorr_app as xc
+from tests.batch.movies import movie
+from xcorr_app.errors import ArgumentError, DamagedFileError, InputError
+
+
+@pytest.fixture(scope="module")
+def result():
+    frames = np.concatenate([movie(), np.zeros((1, 40, 48), np.uint16), movie()[1:2]])
+    return xc.estimate_shifts(frames, max_shift=6)
+
+
+def test_an_archive_gives_back_everything_but_the_decision(tmp_path, result):
+    result.save(tmp_path / "r.npz")
+    again = xc.ShiftResult.load(tmp_path / "r.npz")
+    for field in dataclasses.fields(result):
+        before, after = getattr(result, field.name), getattr(again, field.name)
+        if isinstance(before, np.ndarray):
+            np.testing.assert_array_equal(after, before, err_msg=field.name)
+            assert after.dtype == before.dtype
+        elif field.name != "decision":
+            assert after == before, field.name
+    np.testing.assert_array_equal(xc.load_shifts(tmp_path / "r.npz"), result.applied())
+
+
+def test_a_table_holds_what_is_applied(tmp_path, result):
+    result.save(tmp_path / "r.csv")
+    np.testing.assert_allclose(xc.load_shifts(tmp_path / "r.csv"), result.applied(), atol=5e-7)
+    assert (tmp_path / "r.csv").read_text().splitlines()[0].startswith("frame,dy,dx,score,")
+    assert "flat" in (tmp_path / "r.csv").read_text().splitlines()[5]
+
+
+def test_a_result_moves_another_channel(result):
+    other = np.concatenate([movie(seed=3), movie(seed=3)[:2]])
+    np.testing.assert_array_equal(xc.apply_shifts(other, result), xc.apply_shifts(other, result.applied()))
+
+
+def test_what_cannot_be_written_or_read(tmp_path, result):
+    with pytest.raises(ArgumentError, match=r"\.npz or \.csv"):
+        result.save(tmp_path / "r.txt")
+    with pytest.raises(InputError, match="does not exist"):
+        xc.ShiftResult.load(tmp_path / "none.npz")
+    (tmp_path / "bad.npz").write_bytes(b"PK\x03\x04 and no more")
+    with pytest.raises(DamagedFileError, match="holds no result"):
+        xc.ShiftResult.load(tmp_path / "bad.npz")
+    result.save(tmp_path / "r.npz")
+    content = bytearray((tmp_path / "r.npz").read_bytes())
+    (tmp_path / "cut.npz").write_bytes(content[: len(content) // 2])
+    with pytest.raises(DamagedFileError):
+        xc.ShiftResult.load(tmp_path / "cut.npz")
+
+
+def test_a_table_for_pandas(result, monkeypatch):
+    class Pandas:
+        DataFrame = dict
+
+    monkeypatch.setitem(sys.modules, "pandas", Pandas)
+    frame = result.to_dataframe()
+    assert list(frame)[:3] == ["frame", "dy", "dx"]
+    assert all(len(column) == 6 for column in frame.values())

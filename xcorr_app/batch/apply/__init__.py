@@ -1,0 +1,1 @@
+"""``xcorr apply``: `run` is the entry."""

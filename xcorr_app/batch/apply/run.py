@@ -1,0 +1,124 @@
+"""A run of ``xcorr apply``: every series found is moved by shifts that are known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.batch.align.frames import SourceFrames, choose_axis
+from xcorr_app.batch.align.moving import move_stack
+from xcorr_app.batch.align.no_pictures import NoPictures
+from xcorr_app.batch.align.options import INTERPOLATIONS
+from xcorr_app.batch.apply.options import ApplyOptions
+from xcorr_app.batch.apply.tables import moves_of, table_files
+from xcorr_app.correlation.engines import limits_of
+from xcorr_app.decision import Decision
+from xcorr_app.errors import InputError
+from xcorr_app.gpu.runtime.select import select_device
+from xcorr_app.io import SeriesSpec, discover, make_folder
+from xcorr_app.io.source import runs_of
+from xcorr_app.pipeline.output import check_output
+from xcorr_app.pipeline.resources import Resources, StackResources
+from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, run_stacks
+from xcorr_app.registration.moving_choice import decide_moving
+
+PROGRAM = "xcorr apply"
+
+Facts = dict[str, Any]
+"""What is known of a stack: frames, largest shift, clipped pixels, notes."""
+
+
+def plan_apply(
+    inputs: list[Path], out: Path, options: ApplyOptions, *, resume: bool = False, overwrite: bool = False
+) -> Plan[ApplyOptions]:
+    """Find series and tables, choose the device and check the output folder; nothing is written."""
+    discovery = discover(inputs, options.layout, options.limits, channel=options.channel)
+    table_files(options, discovery)
+    check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
+    return Plan(discovery, select_device(options.device), tuple(inputs), out, options)
+
+
+def run_apply(
+    plan: Plan[ApplyOptions],
+    *,
+    resume: bool = False,
+    stop_at_defects: bool = False,
+    watcher: Watcher | None = None,
+    resources: Resources | None = None,
+) -> Run[Facts]:
+    """Move every series of a plan whose output folder is ready, and write results and record."""
+    modes: Any = {"resume": resume, "stop_at_defects": stop_at_defects}
+    return run_stacks(plan, _Apply(plan), **modes, watcher=watcher, resources=resources)
+
+
+class _Apply:
+    """Moves one stack, for the run loop."""
+
+    program = PROGRAM
+    less_memory = "use a machine with more"
+
+    def __init__(self, plan: Plan[ApplyOptions]) -> None:
+        self._plan = plan
+        self._tables = table_files(plan.options, plan.discovery)
+
+    def files(self) -> dict[str, tuple[Path, ...]]:
+        return {"shift_tables": tuple(dict.fromkeys(path for path in self._tables.values() if path.is_file()))}
+
+    def outputs(self, name: str) -> list[Path]:
+        return [self._plan.out / name / f"{name}_aligned.tif"]
+
+    def decide(self, spec: SeriesSpec) -> Decision:
+        with spec.open() as source:
+            frames = self._frames(source)
+            planes = int(np.prod(source.metadata.shape[:-2]))
+            order = INTERPOLATIONS[self._plan.options.interpolation]
+            return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self._plan.device.xp))
+
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+        (target,) = self.outputs(spec.name)
+        with resources.open(spec.open(), once=True) as source:
+            frames = self._frames(source)
+            moves, matched = moves_of(self._tables[spec.name], frames, self._plan.options)
+            kept = np.isfinite(moves).all(axis=1)
+            if not kept.any():
+                raise InputError(f"{self._tables[spec.name]}: has no shift for any frame of this stack")
+            make_folder(target.parent)
+            with resources.step("move"):
+                moved = move_stack(
+                    frames,
+                    moves,
+                    self._plan.options,
+                    target,
+                    (),
+                    NoPictures(),
+                    resources.progress,
+                    resources.writer,
+                )
+        notes = [*spec.notes, *resources.notes, *moved.notes]
+        if not kept.all():
+            notes.append(f"Without a shift and left out: frames {runs_of(np.flatnonzero(~kept).tolist())}.")
+        if moved.area is not None:
+            rows, columns = moved.area
+            notes.append(f"Cropped to rows {rows.start}:{rows.stop} and columns {columns.start}:{columns.stop}.")
+        facts = {
+            "frames": frames.count,
+            "table": str(self._tables[spec.name]),
+            "matched": matched,
+            "largest_shift_px": round(float(np.hypot(*moves[kept].T).max()), 6),
+            "clipped_pixels": moved.clipped,
+            "moving": moved.decision and moved.decision.as_record(),
+            "notes": notes,
+        }
+        return Finished(facts, [target], facts)
+
+    def restored(self, name: str, record: dict[str, Any]) -> Facts:
+        facts: Facts = record["facts"]
+        return facts
+
+    def is_flagged(self, finished: Finished[Facts]) -> bool:
+        return False
+
+    def _frames(self, source: Any) -> SourceFrames:
+        return SourceFrames(source, choose_axis(source, self._plan.options.axis), 0, self._plan.device.xp)

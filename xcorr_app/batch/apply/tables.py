@@ -1,0 +1,60 @@
+"""Which table of shifts belongs to which stack, and what it says of its frames."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.apply.options import ApplyOptions
+from xcorr_app.errors import InputError, ShapeError
+from xcorr_app.io import Discovery
+from xcorr_app.io.shift_table import ShiftTable, read_shift_table
+
+_TABLE = "shifts.csv"
+
+
+def table_files(options: ApplyOptions, discovery: Discovery) -> dict[str, Path]:
+    """Name the table of every stack; of a folder of results, that in the folder of the stack's name.
+
+    Raises InputError where there is no table, or none for any stack.
+    """
+    given = options.shifts
+    if not given.is_dir():
+        read_shift_table(given)
+        return {spec.name: given for spec in discovery.series}
+    if (given / _TABLE).is_file():
+        return {spec.name: given / _TABLE for spec in discovery.series}
+    found = {spec.name: given / spec.name / _TABLE for spec in discovery.series}
+    if discovery.series and not any(path.is_file() for path in found.values()):
+        there = sorted(path.parent.name for path in given.glob(f"*/{_TABLE}"))
+        has = f"it has those of {', '.join(there[:5])}" if there else f"it holds no NAME/{_TABLE}"
+        raise InputError(f"{given}: holds no shifts of {', '.join(sorted(found)[:5])}; {has}: name one table by itself")
+    return found
+
+
+def moves_of(table_file: Path, frames: SourceFrames, options: ApplyOptions) -> tuple[NDArray[np.float64], str]:
+    """Shifts (T, 2) to move the frames by, NaN for those that are left out, and how they were matched, in words."""
+    if not table_file.is_file():
+        raise InputError(f"{table_file}: does not exist, so there are no shifts for this stack")
+    table = read_shift_table(table_file).scaled(options.scale)
+    table = table.inverted() if options.invert else table
+    names = [frames.origin(t)[0] for t in range(frames.count)]
+    by_name = options.match == "name" or (options.match == "auto" and _names_agree(table, names))
+    try:
+        if by_name and not table.files:
+            raise ShapeError("the table names no files: match by number")
+        if by_name:
+            return table.for_files(names, options.missing), "by file name"
+        return table.for_frames(frames.count, options.missing), "by frame number"
+    except ShapeError as error:
+        hint = f"; --match {'number' if by_name else 'name'} and --missing interpolate are other ways"
+        raise InputError(f"{table_file}: {error}{hint}") from error
+
+
+def _names_agree(table: ShiftTable, names: list[str]) -> bool:
+    """Whether each frame is a file of its own on both sides, by the same names in part at least."""
+    distinct = len(names) > 1 and len(set(names)) == len(names) and len(set(table.files)) == len(table.files)
+    return distinct and not set(names).isdisjoint(table.files)

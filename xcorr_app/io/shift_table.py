@@ -1,0 +1,212 @@
+"""Shifts of frames as files hold them: the ``shifts.csv`` of ``xcorr align``, other tables of that kind, arrays."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
+from xcorr_app.io.door import bounded_int, parsing
+from xcorr_app.io.npy import open_array
+from xcorr_app.io.source import runs_of
+
+Missing = Literal["refuse", "interpolate"]
+"""What becomes of a frame that a table lacks."""
+
+_MOST_BYTES = 1 << 28
+_LAST_FRAME = 10**8
+_COLUMNS = (("applied_dy", "applied_dx"), ("dy", "dx"))
+"""Columns that may hold the shifts: those that were applied go before those that were measured."""
+
+
+@dataclass(frozen=True, eq=False)
+class ShiftTable:
+    """Shifts of frames, in the order of the table.
+
+    Attributes
+    ----------
+    frames : ndarray of int64, shape (n,)
+        Numbers of the frames, from 0; none appears twice.
+    shifts : ndarray of float64, shape (n, 2)
+        Rows, columns in pixels to add to each; NaN where a frame was left out.
+    files : tuple of str
+        Name of the file that each frame came from; empty where the table does not say.
+    """
+
+    frames: NDArray[np.int64]
+    shifts: NDArray[np.float64]
+    files: tuple[str, ...] = ()
+
+    def scaled(self, factor: float) -> ShiftTable:
+        """Return the shifts of the same frames with pixels `factor` times as many: 0.5 where 2 x 2 were binned."""
+        return replace(self, shifts=self.shifts * factor)
+
+    def inverted(self) -> ShiftTable:
+        """Return the shifts that undo these."""
+        return replace(self, shifts=-self.shifts)
+
+    def for_frames(self, count: int, missing: Missing = "refuse") -> NDArray[np.float64]:
+        """Shifts (count, 2) of frames 0 to count - 1, by number.
+
+        Raises
+        ------
+        ShapeError
+            The table lacks a frame, unless it is interpolated, or has one beyond the last.
+        """
+        beyond = self.frames[self.frames >= count]
+        if beyond.size:
+            raise ShapeError(f"the table has frames {runs_of(sorted(beyond.tolist()))}, the stack {count} in all")
+        return self._placed(self.frames, count, missing)
+
+    def for_files(self, names: Sequence[str], missing: Missing = "refuse") -> NDArray[np.float64]:
+        """Shifts of frames that are a file each, by the names of the files; raises ShapeError as `for_frames` does."""
+        if len(set(self.files)) < len(self.files) or len(set(names)) < len(names):
+            raise ShapeError("several frames come from one file: match them by number")
+        at = {name: i for i, name in enumerate(names)}
+        unknown = [name for name in self.files if name not in at]
+        if unknown:
+            raise ShapeError(f"the table has a frame of {unknown[0]}, which is none of the stack's {len(names)} files")
+        return self._placed(np.array([at[name] for name in self.files]), len(names), missing)
+
+    def _placed(self, frames: NDArray[np.int64], count: int, missing: Missing) -> NDArray[np.float64]:
+        shifts = np.full((count, 2), np.nan)
+        shifts[frames] = self.shifts
+        absent = np.setdiff1d(np.arange(count), frames)
+        if absent.size == 0:
+            return shifts
+        known = np.sort(frames[np.isfinite(self.shifts).all(axis=1)])
+        if missing == "refuse" or known.size == 0:
+            hint = "" if known.size == 0 else "; interpolate them, or take a table of this stack"
+            raise ShapeError(f"the table lacks frames {runs_of(absent.tolist())} of {count}{hint}")
+        for axis in range(2):
+            shifts[absent, axis] = np.interp(absent, known, shifts[known, axis])
+        return shifts
+
+
+def load_shifts(path: Path | str, *, missing: Missing = "refuse") -> NDArray[np.float64]:
+    """Read shifts of frames from a file, ready for :func:`xcorr_app.apply_shifts`.
+
+    Parameters
+    ----------
+    path
+        ``shifts.csv`` as ``xcorr align`` writes it, or another table with columns ``dy`` and ``dx`` and, if it names
+        frames, ``frame``; a ``.npy`` array of (T, 2); or the ``.npz`` of :meth:`xcorr_app.ShiftResult.save`. Where a
+        table has ``applied_dy`` and ``applied_dx``, those are taken.
+    missing : {'refuse', 'interpolate'}
+        What becomes of frames that a table lacks between those that it has.
+
+    Returns
+    -------
+    ndarray of float64, shape (T, 2)
+        Row, column in pixels to add to each frame; NaN for frames that were left out.
+
+    Raises
+    ------
+    InputError
+        The file is missing, or of another kind.
+    DamagedFileError
+        It holds something else than numbers of frames and of pixels.
+    ShapeError
+        A frame is missing.
+
+    Examples
+    --------
+    >>> import tempfile, numpy as np
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     np.save(folder + "/drift.npy", [(0, 0), (0.5, -1)])
+    ...     load_shifts(folder + "/drift.npy")
+    array([[ 0. ,  0. ],
+           [ 0.5, -1. ]])
+    """
+    table = read_shift_table(Path(path))
+    try:
+        return table.for_frames(int(table.frames.max()) + 1, missing)
+    except ShapeError as error:
+        raise ShapeError(f"{path}: {error}") from error
+
+
+def read_shift_table(path: Path) -> ShiftTable:
+    """Read the shifts in a file: see `load_shifts`."""
+    suffix = path.suffix.lower()
+    if suffix == ".npy":
+        return _of_array(path, open_array(path))
+    if suffix == ".npz":
+        return _of_archive(path)
+    if suffix in (".csv", ".txt"):
+        return _of_text(path, _text(path))
+    raise InputError(f"{path}: shifts are read from .csv, .txt, .npy or .npz")
+
+
+def _of_array(path: Path, array: NDArray[np.generic]) -> ShiftTable:
+    if array.ndim != 2 or array.shape[1] != 2 or array.shape[0] == 0 or array.dtype.kind not in "iuf":
+        raise InputError(f"{path}: holds {array.dtype} of shape {array.shape}; shifts are (frames, 2) real numbers")
+    return ShiftTable(np.arange(len(array)), _finite_or_nan(path, np.array(array, np.float64)))
+
+
+def _of_archive(path: Path) -> ShiftTable:
+    _check_size(path)
+    with parsing(path, "holds no shifts"), path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+        shifts = archive["applied"]
+    return _of_array(path, shifts)
+
+
+def _of_text(path: Path, text: str) -> ShiftTable:
+    frames, shifts, files = [], [], []
+    with parsing(path, "is no table of shifts"):
+        reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
+        names = [name.strip() for name in reader.fieldnames or ()]
+        reader.fieldnames = names
+        columns = next((pair for pair in _COLUMNS if set(pair) <= set(names)), None)
+        if columns is None:
+            raise ArgumentError(f"its first line has no columns dy and dx: {','.join(names)[:80]}")
+        for number, row in enumerate(reader):
+            try:
+                frames.append(bounded_int(row["frame"]) if "frame" in names else number)
+                shifts.append([float(row[column].strip() or "nan") for column in columns])
+            except (ValueError, AttributeError) as error:
+                raise ValueError(f"line {reader.line_num}: {error}") from error
+            files.append(row.get("source") or "")
+        if not frames:
+            raise ValueError("it has no line of numbers")
+        if len(set(frames)) < len(frames):
+            raise ValueError("a frame appears twice")
+        if max(frames) > _LAST_FRAME:
+            raise ValueError(f"frame {max(frames)} is beyond {_LAST_FRAME}")
+    return ShiftTable(
+        np.array(frames), _finite_or_nan(path, np.array(shifts)), tuple(files) if all(files) and files else ()
+    )
+
+
+def _finite_or_nan(path: Path, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
+    if np.isinf(shifts).any():
+        raise DamagedFileError(f"{path}: holds an infinite shift")
+    shifts[~np.isfinite(shifts).all(axis=1)] = np.nan
+    return shifts
+
+
+def _text(path: Path) -> str:
+    _check_size(path)
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DamagedFileError(f"{path}: is no text ({error.reason})") from error
+
+
+def _check_size(path: Path) -> None:
+    try:
+        if not path.is_file():
+            raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}")
+        size = path.stat().st_size
+    except OSError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path}: cannot be read ({error.strerror})") from error
+    if size > _MOST_BYTES:
+        raise InputError(f"{path}: has {size} bytes, too many for a table of shifts")

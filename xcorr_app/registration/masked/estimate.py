@@ -1,0 +1,210 @@
+"""Shifts of a stack of which only some pixels count."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbourhoods, prefer
+from xcorr_app.correlation.plane_peaks import lacks_neighbours
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.registration import quality
+from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.masked.planes import MaskedPlanes, pixels_alike
+from xcorr_app.registration.masked.refine import Refined, refined
+from xcorr_app.registration.masked.rules import Masks, has_static_gaps
+from xcorr_app.registration.passes import Pass, Progress
+from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.significance import MAX_FALSE_ALARM, significance
+
+_SUBPIXEL = ("gaussian", "quadratic", "parabolic", "none")
+_ENGINE = "fft"
+_REFERENCES = ("first", "last")
+
+
+def masks_for(frames: Frames, reference: str | int | Array, settings: Settings) -> Masks | None:
+    """Masks that are asked for, or that the stack needs: pixels that all frames lack are no part of the scene."""
+    if settings.masks is not None:
+        return settings.masks
+    single = not isinstance(reference, str) or reference in _REFERENCES
+    return Masks("finite") if single and _problem(settings) is None and has_static_gaps(frames) else None
+
+
+def estimate_masked(
+    frames: Frames,
+    reference: str | int | Array,
+    settings: Settings,
+    masks: Masks,
+    xp: Any,
+    progress: Progress | None = None,
+) -> ShiftResult:
+    """Measure frames against one image, by the pixels that count in both; what `estimate_shifts` does with a mask.
+
+    Every frame is compared with ``first``, ``last``, a frame by its number, or an image, all of whose pixels count
+    but for what the rule, or a mask (Y, X), leaves out.
+    """
+    if (problem := _problem(settings)) is not None:
+        raise ArgumentError(problem)
+    masks.check(frames.count, frames.shape)
+    image, counts, described = _reference(frames, reference, masks, xp)
+    if not bool(counts.any()):
+        raise ArgumentError("mask: no pixel of the reference counts; choose another reference, or another mask")
+    rows, columns = settings.roi or (slice(None), slice(None))
+    image, counts = image[rows, columns], counts[rows, columns]
+    window = settings.window(frames.shape)
+    against = MaskedPlanes(image, counts, window, settings.min_overlap)
+    centred = xp.where(counts, image - against.level, 0.0)
+    alike = pixels_alike(image, counts)
+    found = _Columns(frames.count)
+    walk = Pass(frames.count, 4 * frames.shape[0] * frames.shape[1], xp is not np, progress)
+
+    def job(start: int, stop: int) -> _Columns:
+        chunk = frames.read(start, stop)
+        own = masks.of_frames(chunk.frames, start)[:, rows, columns]
+        values = xp.where(own, chunk.frames[:, rows, columns], 0.0).astype(np.float64)
+        part = _Columns(stop - start)
+        part.unreadable = dict(chunk.unreadable)
+        part.non_finite[:] = to_host((~xp.isfinite(chunk.frames[:, rows, columns])).sum(axis=(1, 2)))
+        part.rate(*against.planes(values, own), window, alike)
+        part.measure(centred, counts, values, own, settings.subpixel)
+        return part
+
+    done = 0
+    for part in walk.over("measure", job):
+        found.take(done, part)
+        done += part.score.size
+    return ShiftResult(
+        shifts=found.shifts,
+        score=found.score,
+        peak_ratio=found.peak_ratio,
+        flags=found.flags(settings),
+        fft_shifts=np.full((frames.count, 2), np.nan),
+        difference=np.full(frames.count, np.nan),
+        non_finite=found.non_finite,
+        window=window,
+        engine=_ENGINE,
+        reference=described,
+        notes=(
+            f"Measured by the pixels that count (mask: {masks.rule}); {float(counts.mean()):.0%} of the reference.",
+        ),
+        unreadable=found.unreadable,
+        sigma=found.sigma,
+        significance=found.significance,
+        tiles=np.full((frames.count, 0, 0), np.nan, np.float32),
+    )
+
+
+class _Columns:
+    """What is known of consecutive frames, an entry each."""
+
+    def __init__(self, count: int) -> None:
+        self.shifts, self.sigma = np.full((count, 2), np.nan), np.full((count, 2), np.nan)
+        self.score, self.peak_ratio = np.full(count, np.nan), np.full(count, np.nan)
+        self.significance, self.false_alarm = np.full(count, np.nan), np.full(count, np.nan)
+        self.chance_score = np.full(count, np.nan)
+        self.peak = np.zeros((count, 2), dtype=np.intp)
+        self.on_edge = np.zeros(count, dtype=bool)
+        self.non_finite = np.zeros(count, dtype=np.int64)
+        self.unreadable: dict[int, str] = {}
+
+    def rate(self, planes: Array, number: Array, window: ShiftWindow, alike: float) -> None:
+        """Find the peaks of planes at which a `number` of pixels meet, of which `alike` amount to one."""
+        search = (slice(None), slice(None))
+        peaks = find_peaks(planes, search)
+        if (nearest := nearest_of_equals(planes, search, (-window.dy_min, -window.dx_min))) is not None:
+            peaks = prefer(peaks, planes, nearest)
+        rated = significance(planes, peaks.row, peaks.column, peaks.value, scores=True)
+        self.significance, self.false_alarm = rated.z, rated.false_alarm
+        self.score, self.peak_ratio = to_host(peaks.value).astype(np.float64), to_host(peaks.ratio())
+        self.peak = np.stack([to_host(peaks.row) + window.dy_min, to_host(peaks.column) + window.dx_min], axis=1)
+        met = to_host(neighbourhoods(number, peaks.row, peaks.column, 0))[:, 0, 0]
+        self.chance_score = quality.score_by_chance(met / alike, window)
+        beside = to_host(neighbourhoods(planes, peaks.row, peaks.column, 1))
+        self.on_edge = lacks_neighbours(beside, window)
+
+    def measure(self, image: Array, counts: Array, values: Array, own: Array, method: str) -> None:
+        """Refine the peaks."""
+        for i in np.flatnonzero(np.isfinite(self.score)):
+            peak = (int(self.peak[i, 0]), int(self.peak[i, 1]))
+            one: Refined = refined(image, counts, values[i], own[i], peak, method)
+            self.shifts[i] = np.array(peak) if self.on_edge[i] else one.shift
+            self.sigma[i] = one.sigma
+
+    def take(self, start: int, part: _Columns) -> None:
+        """Put the columns of a chunk in their place."""
+        stop = start + part.score.size
+        for name, column in vars(part).items():
+            if name != "unreadable":
+                getattr(self, name)[start:stop] = column
+        self.unreadable |= part.unreadable
+
+    def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
+        """Words for every frame."""
+        known = np.isfinite(self.score)
+        ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
+        unreadable = np.zeros(known.size, dtype=bool)
+        unreadable[list(self.unreadable)] = True
+        with np.errstate(invalid="ignore"):
+            uncertain = ~(self.sigma <= settings.max_sigma).all(axis=1)
+            uncertain |= self.score < self.chance_score
+            uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous
+        words = {
+            quality.EDGE: known & self.on_edge,
+            quality.AMBIGUOUS: known & ambiguous,
+            quality.UNCERTAIN: known & uncertain,
+            quality.FLAT: ~known & ~unreadable,
+            quality.UNREADABLE: unreadable,
+            quality.NON_FINITE: self.non_finite > 0,
+        }
+        return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(known.size))
+
+
+def _note(masks: Masks, share: float) -> str:
+    whose = "a mask that moves with the scene" if masks.moves else f"mask: {masks.rule}"
+    return f"Measured by the pixels that count ({whose}), {share:.0%} of the reference."
+
+
+def _problem(settings: Settings) -> str | None:
+    """Why these settings cannot go with masks."""
+    if settings.normalization != "zncc":
+        return f"normalization {settings.normalization!r} takes no mask: use 'zncc'"
+    if settings.subpixel not in _SUBPIXEL:
+        return f"sub-pixel method {settings.subpixel!r} takes no mask: use one of {', '.join(_SUBPIXEL)}"
+    if settings.prefilter.name:
+        return "a prefilter would smear what is masked into what counts: leave one of them out"
+    if settings.smooth_time > 1:
+        return "smooth_time takes no mask: leave one of them out"
+    if settings.engine not in ("auto", _ENGINE):
+        return f"engine {settings.engine!r} takes no mask: use 'auto' or 'fft'"
+    return None
+
+
+def _reference(frames: Frames, reference: str | int | Array, masks: Masks, xp: Any) -> tuple[Array, Array, str]:
+    """Image (Y, X) in float64, which of its pixels count, and what it is in words."""
+    if isinstance(reference, str):
+        if reference not in _REFERENCES:
+            raise ArgumentError(f"reference {reference!r} takes no mask: use first, last, a frame number or an image")
+        number = 0 if reference == "first" else frames.count - 1
+    elif isinstance(reference, (int, np.integer)):
+        number = int(reference)
+        if not -frames.count <= number < frames.count:
+            raise ArgumentError(f"reference frame {number} does not exist: there are {frames.count}")
+        number %= frames.count
+    else:
+        if reference.shape != frames.shape:
+            raise ShapeError(f"reference has shape {reference.shape}: the frames are {frames.shape}")
+        if masks.given is not None and masks.given.ndim == 3:  # each of its own frame
+            counts = xp.isfinite(reference)
+        else:
+            counts = masks.of_frames(reference[None], 0, reference=True)[0]
+        return xp.where(counts, reference, 0.0).astype(np.float64), counts, "an image"
+    chunk = frames.read(number, number + 1)
+    if chunk.unreadable:
+        raise ArgumentError(f"the reference, frame {number}, cannot be read: {chunk.unreadable[number]}")
+    counts = masks.of_frames(chunk.frames, number, reference=True)[0]
+    image = xp.where(counts, chunk.frames[0], 0.0).astype(np.float64)
+    return image, counts, f"{reference if isinstance(reference, str) else 'frame'} ({number})"

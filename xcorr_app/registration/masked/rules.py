@@ -1,0 +1,123 @@
+"""Which pixels count: a rule in words, or masks that are given."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.frames import Frames
+
+_GAPS = 1e-3
+"""Share of the pixels that are missing in every frame, above which they are gaps and not single pixels."""
+RULES = ("nonzero", "finite", "saturated", "threshold:V")
+
+
+@dataclass(frozen=True, eq=False)
+class Masks:
+    """Pixels of a stack that count.
+
+    Attributes
+    ----------
+    rule : str
+        ``nonzero``; ``finite``; ``saturated`` (pixels below the largest value of their integer type count, of floats
+        those below the largest of the frame); ``threshold:V`` (pixels above V); or ``given``.
+    given : ndarray of bool or None
+        True where pixels count: (Y, X) of every frame, or (T, Y, X).
+    moves : bool
+        A mask (Y, X) belongs to the scene as the reference shows it, and moves with it: all of the frames counts.
+
+    NaN and infinite pixels never count.
+    """
+
+    rule: str = "given"
+    given: Array | None = None
+    moves: bool = False
+
+    def __post_init__(self) -> None:
+        if self.rule == "given":
+            if self.given is None or self.given.ndim not in (2, 3):
+                raise ArgumentError("mask: give an array of (Y, X) or (T, Y, X), or a rule")
+            if not bool(self.given.any()):
+                raise ArgumentError("mask: no pixel counts; it must be nonzero where the image is to be compared")
+        else:
+            _threshold(self.rule)
+        if self.moves and (self.given is None or self.given.ndim != 2):
+            raise ArgumentError("a mask that moves with the scene is one image (Y, X)")
+
+    @classmethod
+    def of(cls, mask: str | Array, *, moves: bool = False) -> Masks:
+        """Read a rule, or take an array, nonzero where pixels count."""
+        if isinstance(mask, str):
+            return cls(mask, None, moves)
+        return cls("given", mask.astype(bool), moves)
+
+    def check(self, count: int, shape: tuple[int, int]) -> None:
+        """Raise ShapeError where masks that are given do not fit a stack."""
+        if self.given is None:
+            return
+        wanted = (shape, (count, *shape))
+        if self.given.shape not in wanted:
+            sizes = " x ".join(map(str, self.given.shape))
+            raise ShapeError(f"mask is {sizes}: the frames are {shape[0]} x {shape[1]}, {count} of them")
+
+    def of_frames(self, frames: Array, start: int, *, reference: bool = False) -> Array:
+        """Which pixels (n, h, w) of frames count, the first being number `start`; of an image that is compared with."""
+        xp = array_namespace(frames)
+        counts = xp.isfinite(frames)
+        if self.given is None:
+            return counts & self._by_rule(xp, frames)
+        given = xp.asarray(self.given)
+        if given.ndim == 3:
+            return counts & given[start : start + frames.shape[0]]
+        return counts & given if reference or not self.moves else counts
+
+    def _by_rule(self, xp: Any, frames: Array) -> Array:
+        if self.rule == "finite":
+            return xp.ones(frames.shape, dtype=bool)
+        if self.rule == "nonzero":
+            return frames != 0
+        if self.rule == "saturated":
+            if frames.dtype.kind != "f":
+                return frames < np.iinfo(frames.dtype).max
+            return frames < xp.nanmax(frames, axis=(1, 2), keepdims=True)
+        return frames > _threshold(self.rule)
+
+
+def _threshold(rule: str) -> float:
+    """Value of ``threshold:V``; raises ArgumentError where there is no such rule."""
+    name, _, value = rule.partition(":")
+    if name == "threshold":
+        try:
+            number = float(value)
+        except ValueError:
+            number = math.nan
+        if math.isfinite(number):
+            return number
+    elif rule in RULES:
+        return 0.0
+    raise ArgumentError(f"mask {rule!r} is no rule: use {', '.join(RULES)} with a number V")
+
+
+def has_static_gaps(frames: Frames) -> bool:
+    """Whether a float stack lacks the same pixels throughout, such as the rim of frames that were moved before.
+
+    The first, the middle and the last frame are looked at. What is missing in all of them would count as part of the
+    scene if it were filled, and hold every shift to zero.
+    """
+    if frames.dtype.kind != "f" or frames.count < 2:
+        return False
+    missing: Array | None = None
+    for number in sorted({0, frames.count // 2, frames.count - 1}):
+        chunk = frames.read(number, number + 1)
+        if chunk.unreadable:
+            continue
+        here = ~array_namespace(chunk.frames).isfinite(chunk.frames[0])
+        missing = here if missing is None else missing & here
+    if missing is None or bool(missing.all()):
+        return False
+    return float(missing.mean()) > _GAPS

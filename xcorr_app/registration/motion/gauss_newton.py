@@ -1,0 +1,180 @@
+"""Motions refined over the whole overlap: inverse-compositional Gauss-Newton on the zero-mean normalised correlation.
+
+The frame is looked at through the motion found so far, and the small motion is sought that would bring the reference
+nearest to it, whatever the frame's gain and offset: a least-squares problem in the numbers of the model, a gain and an
+offset. Its inverse is then put before the motion. The slopes are those of the reference and stay the same (Baker and
+Matthews 2004, doi 10.1023/B:VISI.0000011205.11775.fd; Pan, Li and Tong 2013, doi 10.1007/s11340-013-9717-6). Images of
+half, a quarter ... the size go before, so that a start a few pixels away is near enough.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.motion.models import Matrix, Model
+from xcorr_app.registration.motion.warp import coefficients, ndimage_of, seen_through
+
+_SMALLEST = 48
+"""Pixels that the shorter side of the smallest image has at least."""
+_SETTLED = 1e-3
+"""Pixels by which a corner moves in a step after which the motion is settled."""
+_MOST_STEPS = 40
+_RIM = 3
+"""Pixels along the edges of both images that are not compared."""
+_FEWEST = 64
+_CONDITION = 1e-7
+"""Smallest eigenvalue of a scaled normal matrix, over the largest: below, some motion changes nothing."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """A reference at one size: its pixels and first-order changes, flat, and coordinates about its middle."""
+
+    image: Array
+    changes: Array
+    """(k, h, w): one for each number of the model."""
+    shape: tuple[int, int]
+    factor: int
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A refined motion and how well it holds."""
+
+    motion: Matrix
+    score: float
+    """Zero-mean normalised correlation over the overlap; NaN where there is no overlap to speak of."""
+    settled: bool
+    covariance: NDArray[np.float64]
+    """(k, k) of the model's numbers, pixels and radians, from what the frame does not share with the reference."""
+    overlap: float
+    """Share of the reference that was compared."""
+    definite: bool
+    """Whether every number of the model changes the image."""
+
+
+def levels_of(reference: Array, model: Model) -> list[Level]:
+    """The reference at full size, half, ... as far as that makes sense."""
+    found, image, factor = [], reference, 1
+    while True:
+        found.append(_level(image, model, factor))
+        if min(image.shape) < 2 * _SMALLEST:
+            return found
+        image, factor = halved(image), 2 * factor
+
+
+def halved(image: Array) -> Array:
+    """Means of 2 x 2 pixels; a last odd row or column is left out."""
+    height, width = (size // 2 * 2 for size in image.shape)
+    return image[:height, :width].reshape(height // 2, 2, width // 2, 2).mean(axis=(1, 3))
+
+
+def refined(levels: list[Level], model: Model, frames: list[Array], motion: Matrix) -> Fit:
+    """Refine a motion of a frame, given at the sizes of `levels`; the smallest is looked at first."""
+    fit: Fit | None = None
+    for level, frame in zip(reversed(levels), reversed(frames), strict=True):
+        at_level = motion.copy()
+        at_level[:2, 2] /= level.factor
+        fit = _at_level(level, model, coefficients(frame), at_level, fine=level.factor == 1)
+        if np.isnan(fit.score):
+            return fit
+        motion = fit.motion.copy()
+        motion[:2, 2] *= level.factor
+    assert fit is not None  # noqa: S101 - there is at least one level
+    return fit
+
+
+def _at_level(level: Level, model: Model, splines: Array, motion: Matrix, *, fine: bool) -> Fit:
+    xp = array_namespace(splines)
+    corners = np.array([[y, x, 1.0] for y in (-0.5, 0.5) for x in (-0.5, 0.5)]) * [*level.shape, 1.0]
+    settled, definite = False, True
+    count = level.changes.shape[0]
+    nothing = np.full((count, count), np.nan)
+    for _ in range(_MOST_STEPS if fine else _MOST_STEPS // 2):
+        inside = _inside(level, motion)
+        pixels = int(inside.sum())
+        if pixels < _FEWEST:
+            return Fit(motion, np.nan, settled=False, covariance=nothing, overlap=0.0, definite=definite)
+        values = seen_through(splines, motion)
+        normal, right, definite = _problem(xp, level, values, inside)
+        if not definite:
+            break
+        numbers: NDArray[np.float64] = np.linalg.solve(normal, right).astype(np.float64)
+        if not numbers[count] > 0:  # turned inside out: nothing to hold on to
+            break
+        change = np.linalg.inv(model.step(numbers[:count]))
+        moved = corners @ (motion @ change - motion).T
+        motion = motion @ change
+        if np.abs(moved[:, :2]).max() < _SETTLED * (1 if fine else 20):
+            settled = True
+            break
+    inside = _inside(level, motion)
+    pixels = int(inside.sum())
+    if pixels < _FEWEST:
+        return Fit(motion, np.nan, settled=False, covariance=nothing, overlap=0.0, definite=definite)
+    values = seen_through(splines, motion)
+    score = _correlation(level.image[inside], values[inside])
+    covariance = _covariance(xp, level, values, inside) if fine and definite else nothing
+    return Fit(motion, score, settled, covariance, pixels / level.image.size, definite)
+
+
+def _problem(
+    xp: Any, level: Level, values: Array, inside: Array
+) -> tuple[NDArray[np.float64], NDArray[np.float64], bool]:
+    """Normal equations for (-numbers of the model, gain, offset): reference = gain frame + offset - changes."""
+    weight = inside.astype(values.dtype)
+    images = xp.concatenate([-level.changes, values[None], xp.ones_like(values)[None]]).reshape(
+        level.changes.shape[0] + 2, -1
+    )
+    weighted = images * weight.reshape(-1)
+    normal = to_host(weighted @ images.T).astype(np.float64)
+    right = to_host(weighted @ level.image.reshape(-1)).astype(np.float64)
+    scale = np.sqrt(np.maximum(np.diag(normal), 1e-300))
+    eigenvalues = np.linalg.eigvalsh(normal / scale / scale[:, None])
+    return normal, right, bool(eigenvalues[0] > _CONDITION * eigenvalues[-1] and np.isfinite(right).all())
+
+
+def _covariance(xp: Any, level: Level, values: Array, inside: Array) -> NDArray[np.float64]:
+    """Covariance of the numbers of the model: that of least squares, for residuals correlated as these are."""
+    normal, right, _ = _problem(xp, level, values, inside)
+    numbers = np.linalg.solve(normal, right)
+    count = level.changes.shape[0]
+    residual = xp.where(inside, level.image - numbers[count] * values - numbers[count + 1], 0.0)
+    # Sandwich: neighbouring residuals are alike (interpolation, structure), and add up.
+    smooth = ndimage_of(xp).uniform_filter(residual, 5, mode="constant") * 25
+    alike = float((residual * smooth).sum() / xp.maximum((residual * residual).sum(), 1e-300))
+    variance = float((residual * residual).sum() / max(int(inside.sum()) - count - 2, 1)) * max(alike, 1.0)
+    return np.asarray(np.linalg.inv(normal)[:count, :count] * variance, np.float64)
+
+
+def _level(image: Array, model: Model, factor: int) -> Level:
+    xp = array_namespace(image)
+    ndimage = ndimage_of(xp)
+    taps = xp.asarray(np.array([1.0, -8.0, 0.0, 8.0, -1.0]) / 12)
+    along_rows, along_columns = (ndimage.correlate1d(image, taps, axis=axis, mode="mirror") for axis in (0, 1))
+    y, x = (xp.arange(size, dtype=image.dtype) - (size - 1) / 2 for size in image.shape)
+    changes = model.slopes(along_rows, along_columns, y[:, None], x[None, :])
+    return Level(image, xp.stack(changes).astype(image.dtype), image.shape, factor)
+
+
+def _inside(level: Level, motion: Matrix) -> Array:
+    """Which pixels (h, w) of the reference are compared: away from its edges, and shown away from the frame's."""
+    xp = array_namespace(level.image)
+    height, width = level.shape
+    y = (xp.arange(height) - (height - 1) / 2)[:, None]
+    x = (xp.arange(width) - (width - 1) / 2)[None, :]
+    places = [motion[axis, 0] * y + motion[axis, 1] * x + motion[axis, 2] for axis in (0, 1)]
+    half = [(size - 1) / 2 - _RIM for size in level.shape]
+    seen = (abs(places[0]) <= half[0]) & (abs(places[1]) <= half[1])
+    return seen & (abs(y) <= half[0]) & (abs(x) <= half[1])
+
+
+def _correlation(one: Array, other: Array) -> float:
+    one, other = one - one.mean(), other - other.mean()
+    power = float((one * one).sum()) * float((other * other).sum())
+    return float((one * other).sum()) / np.sqrt(power) if power > 0 else float("nan")

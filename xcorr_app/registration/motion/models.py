@@ -1,0 +1,114 @@
+"""What a frame may do against the reference, each model a few numbers: the one table of them.
+
+A motion is a 3 x 3 matrix of homogeneous coordinates (row, column, 1) about the middle of the frame; it maps a place
+of the reference to the place in the frame that shows the same. Small motions are linear in the model's numbers, so
+that Gauss-Newton needs only where each of them moves a pixel at first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.runtime.arrays import Array
+
+Matrix = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Model:
+    """One kind of motion.
+
+    Attributes
+    ----------
+    name : str
+        By which a user asks for it.
+    turns, scales : bool
+        Whether frames may turn and change their size, which is looked for over the whole range before refining.
+    slopes : callable
+        From the slopes of the reference along rows and columns and the coordinates (Y, X) of pixels about the middle,
+        the first-order change of the reference for each number of the model; the two of the translation come first.
+    step : callable
+        The motion for small values of these numbers.
+    """
+
+    name: str
+    turns: bool
+    scales: bool
+    slopes: Callable[[Array, Array, Array, Array], list[Array]]
+    step: Callable[[NDArray[np.float64]], Matrix]
+
+
+def _translation_step(p: NDArray[np.float64]) -> Matrix:
+    return np.array([[1.0, 0.0, p[0]], [0.0, 1.0, p[1]], [0.0, 0.0, 1.0]])
+
+
+def _rigid_step(p: NDArray[np.float64]) -> Matrix:
+    return _translation_step(p) @ turned(p[2])
+
+
+def _similarity_step(p: NDArray[np.float64]) -> Matrix:
+    return _rigid_step(p) @ np.diag([np.exp(p[3]), np.exp(p[3]), 1.0])
+
+
+def _affine_step(p: NDArray[np.float64]) -> Matrix:
+    return np.array([[1 + p[2], p[3], p[0]], [p[4], 1 + p[5], p[1]], [0.0, 0.0, 1.0]])
+
+
+def _shift(gy: Array, gx: Array, _y: Array, _x: Array) -> list[Array]:
+    return [gy, gx]
+
+
+def _shift_turn(gy: Array, gx: Array, y: Array, x: Array) -> list[Array]:
+    return [gy, gx, y * gx - x * gy]
+
+
+def _shift_turn_scale(gy: Array, gx: Array, y: Array, x: Array) -> list[Array]:
+    return [gy, gx, y * gx - x * gy, y * gy + x * gx]
+
+
+def _linear(gy: Array, gx: Array, y: Array, x: Array) -> list[Array]:
+    return [gy, gx, y * gy, x * gy, y * gx, x * gx]
+
+
+MODELS: dict[str, Model] = {
+    "translation": Model("translation", turns=False, scales=False, slopes=_shift, step=_translation_step),
+    "rigid": Model("rigid", turns=True, scales=False, slopes=_shift_turn, step=_rigid_step),
+    "similarity": Model("similarity", turns=True, scales=True, slopes=_shift_turn_scale, step=_similarity_step),
+    "affine": Model("affine", turns=True, scales=True, slopes=_linear, step=_affine_step),
+}
+"""Every model by its name."""
+
+
+def model_of(name: str) -> Model:
+    """Return the model of that name; raises ArgumentError for any other."""
+    if name not in MODELS:
+        raise ArgumentError(f"unknown model of motion {name!r}: use one of {', '.join(MODELS)}")
+    return MODELS[name]
+
+
+def turned(angle: float, scale: float = 1.0) -> Matrix:
+    """Return the motion that turns by an angle in radians, from rows towards columns, and scales."""
+    cosine, sine = scale * np.cos(angle), scale * np.sin(angle)
+    return np.array([[cosine, -sine, 0.0], [sine, cosine, 0.0], [0.0, 0.0, 1.0]])
+
+
+def angle_of(matrices: Matrix) -> NDArray[np.float64]:
+    """Angles (T,) in degrees by which frames must be turned clockwise, as displayed, to land on the reference.
+
+    Of an affine motion, that of the rotation nearest to it.
+    """
+    a = matrices[:, :2, :2]
+    found: NDArray[np.float64] = np.degrees(np.arctan2(a[:, 1, 0] - a[:, 0, 1], a[:, 0, 0] + a[:, 1, 1]))
+    return found
+
+
+def scale_of(matrices: Matrix) -> NDArray[np.float64]:
+    """Factors (T,) by which frames must be enlarged to land on the reference: the root of that of areas."""
+    a = matrices[:, :2, :2]
+    found: NDArray[np.float64] = 1 / np.sqrt(np.abs(a[:, 0, 0] * a[:, 1, 1] - a[:, 0, 1] * a[:, 1, 0]))
+    return found

@@ -1,0 +1,118 @@
+"""What a measurement of motion returns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
+from xcorr_app.registration.motion.models import angle_of, scale_of, turned
+from xcorr_app.registration.motion.warp import Mode, about_corner, about_middle, warp_frames
+from xcorr_app.registration.quality import is_trusted
+
+
+@dataclass(frozen=True, eq=False)
+class MotionResult:
+    """Motion of every frame of a stack and what can be said about it. Arrays are NumPy arrays with an entry a frame."""
+
+    model: str
+    """``translation``, ``rigid``, ``similarity`` or ``affine``."""
+    matrices: NDArray[np.float64]
+    """(T, 3, 3) homogeneous matrices: from a place (row, column, 1) of the reference to the place in the frame that
+    shows the same, pixels counted from the first; NaN where there is none."""
+    score: NDArray[np.float64]
+    """(T,) zero-mean normalised correlation over the overlap, in [-1, 1]."""
+    sigma: NDArray[np.float64]
+    """(T, 2) standard error of the shift of the frame's middle in pixels."""
+    sigma_angle: NDArray[np.float64]
+    """(T,) standard error of the angle in degrees; zero where frames do not turn, NaN of affine motions."""
+    overlap: NDArray[np.float64]
+    """(T,) share of the reference that the frame shows."""
+    flags: tuple[tuple[str, ...], ...]
+    """Words that say what is doubtful: the words of :mod:`xcorr_app.registration.quality`."""
+    shape: tuple[int, int]
+    """Rows and columns of a frame."""
+    reference: str
+    """What the frames were compared with, in words."""
+    unreadable: dict[int, str]
+    """Why a frame could not be read, by frame number."""
+    notes: tuple[str, ...] = ()
+
+    @property
+    def trusted(self) -> NDArray[np.bool_]:
+        """(T,) whether a frame has a motion and nothing speaks against it."""
+        found = np.isfinite(self.matrices).all(axis=(1, 2))
+        return np.array([is_trusted(flags) for flags in self.flags], dtype=bool) & found
+
+    @property
+    def shifts(self) -> NDArray[np.float64]:
+        """(T, 2) rows, columns in pixels to add to the middle of each frame to land on the reference."""
+        return -self._about_middle()[:, :2, 2]
+
+    @property
+    def angle(self) -> NDArray[np.float64]:
+        """(T,) degrees by which to turn each frame to land on the reference, in (-180, 180].
+
+        From columns towards rows, which is clockwise as displayed: ``skimage.transform.rotate(frame, -angle)``.
+        """
+        return angle_of(self.matrices)
+
+    @property
+    def scale(self) -> NDArray[np.float64]:
+        """(T,) factor by which to enlarge each frame to land on the reference."""
+        return scale_of(self.matrices)
+
+    def applied(self, policy: str = DEFAULT_POLICY) -> NDArray[np.float64]:
+        """Matrices (T, 3, 3) to warp by, those that are not trusted replaced as `ShiftResult.applied` replaces shifts.
+
+        Between trusted neighbours angle, logarithm of the scale and shift are interpolated, of affine motions the
+        elements of the matrix.
+        """
+        known = np.asarray(np.isfinite(self.matrices).all(axis=(1, 2)))
+        taken = known if check_policy(policy) == "apply" else self.trusted
+        if policy == "drop":
+            return np.where(taken[:, None, None], self.matrices, np.nan)
+        if policy == "leave" or not taken.any():
+            return np.where(taken[:, None, None], self.matrices, np.eye(3))
+        frames, matrices = np.arange(taken.size), self._about_middle()
+        absent = frames[~taken]
+        if self.model == "affine":
+            numbers = matrices[taken].reshape(-1, 9)
+        else:
+            turn = np.unwrap(np.radians(self.angle[taken]))
+            numbers = np.column_stack([turn, np.log(self.scale[taken]), matrices[taken][:, :2, 2]])
+        between = np.stack([np.interp(absent, frames[taken], column) for column in numbers.T], axis=1)
+        for frame, row in zip(absent, between, strict=True):
+            if self.model == "affine":
+                matrices[frame] = row.reshape(3, 3)
+            else:
+                matrices[frame] = turned(row[0], float(np.exp(-row[1])))
+                matrices[frame, :2, 2] = row[2:]
+        return np.stack([about_corner(matrix, self.shape) for matrix in matrices])
+
+    def apply(self, stack: Array, order: int = 1, mode: Mode = "constant", cval: float = 0.0) -> Array:
+        """Warp a stack, of this measurement or another channel, onto the reference.
+
+        Parameters
+        ----------
+        stack : (T, Y, X) array
+            NumPy or CuPy, with the size of the frames measured.
+        order : {0, 1, 3}
+            Nearest, linear, or cubic spline.
+        mode : {'constant', 'nearest'}
+            What samples from outside the frame become: `cval`, or the nearest pixel.
+        cval : float
+            In the units of `stack`.
+
+        Returns
+        -------
+        array
+            Shape, type and kind of `stack`; integers are rounded half to even and clipped to their range.
+        """
+        return warp_frames(stack, self.applied(), order, mode, cval)
+
+    def _about_middle(self) -> NDArray[np.float64]:
+        return np.stack([about_middle(matrix, self.shape) for matrix in self.matrices])

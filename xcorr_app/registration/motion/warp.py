@@ -1,0 +1,125 @@
+"""Frames looked at through a motion: splines of SciPy, on the host and, by their twins in CuPy, on a device alike."""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.motion.models import Matrix
+
+Mode = Literal["constant", "nearest"]
+_ORDERS = (0, 1, 3)
+_INSIDE = 1e-3
+"""Pixels by which a place may be beyond the edge and still count as inside, as in `xcorr_app.apply_shifts`."""
+
+
+def ndimage_of(xp: Any) -> ModuleType:
+    """Return ``scipy.ndimage`` or its twin for device arrays."""
+    if xp is np:
+        from scipy import ndimage
+    else:
+        from cupyx.scipy import ndimage
+    module: ModuleType = ndimage
+    return module
+
+
+def about_corner(motion: Matrix, shape: tuple[int, int]) -> Matrix:
+    """Return a motion about the middle of a frame as one of pixel coordinates, counted from its first pixel."""
+    middle = _to_middle(shape)
+    found: Matrix = middle @ motion @ np.linalg.inv(middle)
+    return found
+
+
+def about_middle(motion: Matrix, shape: tuple[int, int]) -> Matrix:
+    """Undo `about_corner`."""
+    middle = _to_middle(shape)
+    found: Matrix = np.linalg.inv(middle) @ motion @ middle
+    return found
+
+
+def coefficients(image: Array) -> Array:
+    """Coefficients of the cubic spline through an image (h, w), for `seen_through`."""
+    xp = array_namespace(image)
+    return ndimage_of(xp).spline_filter(image, order=3, output=image.dtype, mode="mirror")
+
+
+def seen_through(splines: Array, motion: Matrix, order: int = 3, mode: str = "mirror", cval: float = 0.0) -> Array:
+    """Values of a frame at the places that a motion about its middle takes every pixel to.
+
+    `splines` are the frame's `coefficients`, or for orders 0 and 1 the frame itself.
+    """
+    return _transformed(splines, about_corner(motion, splines.shape), order, mode, cval)
+
+
+def warp_frames(
+    stack: Array, matrices: NDArray[np.float64], order: int = 1, mode: Mode = "constant", cval: float = 0.0
+) -> Array:
+    """Warp frames (T, Y, X) by matrices (T, 3, 3) from places of the result to places of the frames.
+
+    Returns an array of the shape, type and kind of `stack`; integers are rounded half to even and clipped.
+    """
+    xp = array_namespace(stack)
+    if stack.ndim != 3 or 0 in stack.shape:
+        raise ShapeError(f"stack has shape {stack.shape}: expected (T, Y, X)")
+    if np.shape(matrices) != (len(stack), 3, 3) or not np.isfinite(matrices).all():
+        raise ArgumentError(
+            f"matrices have shape {np.shape(matrices)}: give a finite 3 x 3 one for each of {len(stack)} frames"
+        )
+    if order not in _ORDERS or mode not in ("constant", "nearest"):
+        raise ArgumentError(f"order {order!r}, mode {mode!r}: use order 0, 1 or 3, and mode 'constant' or 'nearest'")
+    if stack.dtype.kind not in "iuf":
+        raise DataTypeError(f"stack has dtype {stack.dtype}: convert it to integers or floating point")
+    working = np.float64 if stack.dtype.itemsize > 2 and stack.dtype != np.float32 else np.float32
+    result = xp.empty_like(stack)
+    for frame, matrix, out in zip(stack, matrices, result, strict=True):
+        if np.array_equal(matrix, np.eye(3)):
+            out[:] = frame
+            continue
+        values = frame.astype(working)
+        if order == 3:
+            values = ndimage_of(xp).spline_filter(values, order=3, output=working, mode="mirror")
+        warped = _transformed(values, matrix, order, "nearest" if order < 3 else "mirror", 0.0)
+        if mode == "constant":
+            warped = xp.where(_inside(xp, matrix, frame.shape), warped, working(cval))
+        if stack.dtype.kind != "f":
+            limits = np.iinfo(stack.dtype)
+            warped = xp.clip(xp.rint(warped), limits.min, limits.max)
+        out[:] = warped.astype(stack.dtype)
+    return result
+
+
+def _transformed(splines: Array, matrix: Matrix, order: int, mode: str, cval: float) -> Array:
+    xp = array_namespace(splines)
+    return ndimage_of(xp).affine_transform(
+        splines,
+        xp.asarray(matrix[:2, :2]),
+        offset=tuple(matrix[:2, 2]),
+        output=splines.dtype,
+        order=order,
+        mode=mode,
+        cval=cval,
+        prefilter=False,
+    )
+
+
+def _inside(xp: Any, matrix: Matrix, shape: tuple[int, int]) -> Array:
+    """Which pixels (h, w) of the result come from inside the frame."""
+    y, x = xp.arange(shape[0])[:, None], xp.arange(shape[1])[None, :]
+    places = [float(matrix[axis, 0]) * y + float(matrix[axis, 1]) * x + float(matrix[axis, 2]) for axis in (0, 1)]
+    return (
+        (places[0] >= -_INSIDE)
+        & (places[0] <= shape[0] - 1 + _INSIDE)
+        & (places[1] >= -_INSIDE)
+        & (places[1] <= shape[1] - 1 + _INSIDE)
+    )
+
+
+def _to_middle(shape: tuple[int, int]) -> Matrix:
+    middle = np.eye(3)
+    middle[:2, 2] = (np.array(shape) - 1) / 2
+    return middle
