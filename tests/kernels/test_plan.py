@@ -106,7 +106,7 @@ def test_planes_that_are_added_to_are_zeroed_once(started):
 
 def test_large_batches_go_in_parts(started, monkeypatch):
     starts, _ = started
-    monkeypatch.setattr(correlation_plan, "max_pairs", lambda variant, problem: min(4, max_pairs(variant, problem)))
+    monkeypatch.setattr(correlation_plan, "max_pairs", lambda *kind, **how: min(4, max_pairs(*kind, **how)))
     problem = Problem.full_plane((5, 6), (7, 8), lefts=3, rights=18, rights_per_left=6)
     lefts, rights, planes = stacks(problem)
     lefts[:] = np.arange(3)[:, None, None]

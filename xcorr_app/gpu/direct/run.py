@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu.direct.kernels import ELEMENTS
 from xcorr_app.gpu.direct.plan import Plan, plan_of
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.placement import on_device_of
-from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 __all__ = ["correlate_on_device", "run_plan"]
 
-_NAMES = {np.dtype(name): name for name in INPUT_TYPES}
+_NAMES = {np.dtype(name): name for name in ELEMENTS}
 """NumPy takes microseconds to name a type, as long as a launch."""
 
 
@@ -66,6 +66,6 @@ def _checked_types(lefts: Any, rights: Any, problem: Problem) -> tuple[str, str]
     names = _NAMES.get(lefts.dtype), _NAMES.get(rights.dtype)
     if names[0] is None or names[1] is None:
         raise DataTypeError(
-            f"lefts ({lefts.dtype}) and rights ({rights.dtype}) must be of the types {', '.join(INPUT_TYPES)}"
+            f"lefts ({lefts.dtype}) and rights ({rights.dtype}) must be of the types {', '.join(ELEMENTS)}"
         )
     return names[0], names[1]
