@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from xcorr_app.correlation.find_shifts import FoundShifts, find_shifts
     from xcorr_app.correlation.plane import cross_correlate
     from xcorr_app.correlation.window import ShiftWindow
     from xcorr_app.filtering import named as filters
@@ -28,6 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Assessment",
+    "FoundShifts",
     "KernelOptions",
     "ShiftResult",
     "ShiftWindow",
@@ -42,6 +44,7 @@ __all__ = [
     "filter_bank",
     "filter_taps",
     "filters",
+    "find_shifts",
     "read_stack",
     "stain_matrix",
     "unmix",
@@ -50,6 +53,7 @@ __all__ = [
 
 _MODULES = {
     "Assessment": "registration.assessment",
+    "FoundShifts": "correlation.find_shifts",
     "KernelOptions": "gpu.direct.options",
     "ShiftResult": "registration.results",
     "ShiftWindow": "correlation.window",
@@ -63,6 +67,7 @@ _MODULES = {
     "filter_bank": "filtering.filter_bank",
     "filter_taps": "filtering.convolve",
     "filters": "filtering.named",
+    "find_shifts": "correlation.find_shifts",
     "read_stack": "io.stack",
     "stain_matrix": "filtering.stains",
     "unmix": "filtering.unmix",

@@ -129,7 +129,7 @@ def narrow_launches():
 
 
 def extreme_launches():
-    """Every tunable that a user may set at the largest value, all of a variant's together; and in double, where it fits."""
+    """Every tunable that a user may set at the largest value, all of a variant's together; in double where it fits."""
     problem = full(256, lefts=16, rights=16, rights_per_left=16)
     for variant in KERNELS:
         largest = LARGEST.get(variant, {})

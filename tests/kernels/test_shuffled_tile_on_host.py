@@ -29,7 +29,9 @@ N_TO_M = [
 
 
 @pytest.mark.parametrize("problem", N_TO_M)
-@pytest.mark.parametrize("distribution", [{"DISTRIBUTION": d, "MAX_ROWS": m} for d, m in ((0, 1), (1, 5), (2, 1), (2, 7))])
+@pytest.mark.parametrize(
+    "distribution", [{"DISTRIBUTION": d, "MAX_ROWS": m} for d, m in ((0, 1), (1, 5), (2, 1), (2, 7))]
+)
 @pytest.mark.parametrize(("variant", "tuning"), SHAPES)
 def test_rows_distributed(host_builds, variant, tuning, distribution, problem):
     lefts, rights = integers(problem)

@@ -78,7 +78,6 @@ def decide_correlate(plan: CorrelationPlan) -> Decision:
     (*_, left_rows, left_columns), (*_, right_rows, right_columns) = plan.left_shape, plan.right_shape
     sizes = (left_rows, left_columns), (right_rows, right_columns)
     problem = problem_of(*sizes, plan.window, left_count, right_count, per_left)
-    types = plan.left.dtype, plan.right.dtype, plan.dtype
-    dtypes = engine_dtypes(*types, settings.normalization)
+    dtypes = engine_dtypes(plan.left.dtype, plan.right.dtype, settings.normalization)
     how = {"engine": settings.engine, "options": settings.kernel_options}
     return decide_planes(problem, dtypes=dtypes, limits=limits_of(plan.device.xp), **how)

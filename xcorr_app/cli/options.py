@@ -281,12 +281,14 @@ _KERNEL_OPTIONS = (
         "--distribution",
         type=click.Choice(choices.DISTRIBUTIONS),
         help="How the rows of a shift are split among workers (--variant warp-shuffle-distributed, multi-right, "
-        "multi-left-right, multi-row or combined-shuffle). Their sums are added in any order, so the last bits differ from "
-        "run to run; none is deterministic: one worker per shift.",
+        "multi-left-right, multi-row or combined-shuffle). Their sums are added in any order, so the last bits differ "
+        "from run to run; none is deterministic: one worker per shift.",
     ),
     click.option("--rows-per-worker", type=int, help="Largest number of rows per worker (with --distribution)."),
     click.option(
-        "--rights", type=int, help="Right matrices per thread (--variant multi-right, multi-left-right, combined-shuffle)."
+        "--rights",
+        type=int,
+        help="Right matrices per thread (--variant multi-right, multi-left-right, combined-shuffle).",
     ),
     click.option("--lefts", type=int, help="Left matrices per thread (--variant multi-left-right, combined-shuffle)."),
     click.option(
@@ -298,8 +300,8 @@ _KERNEL_OPTIONS = (
     click.option(
         "--phases/--no-phases",
         default=None,
-        help="Whether rows that overlap with only some of a thread's shifts are summed in phases of their own, as the source "
-        "document has it (--variant multi-row, combined-shuffle).",
+        help="Whether rows that overlap with only some of a thread's shifts are summed in phases of their own, as the "
+        "source document has it (--variant multi-row, combined-shuffle).",
     ),
     click.option(
         "--warps-per-block", "warps", type=int, help="Warps per block (--variant row-per-warp and those that shuffle)."

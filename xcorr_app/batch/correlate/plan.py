@@ -99,6 +99,6 @@ def plan_correlation(
         left_count, per_left = (part.stop - part.start for part in (some_lefts, some_rights[-1]))
         right_count = per_left * (left_count if len(some_rights) > 1 else 1)
         problem = problem_of(left_size, right_size, window, left_count, right_count, per_left)
-        dtypes = engine_dtypes(lefts.dtype, rights.dtype, dtype, settings.normalization)
+        dtypes = engine_dtypes(lefts.dtype, rights.dtype, settings.normalization)
         engine = choose_engine(settings.engine, device.xp, problem, settings.kernel_options, dtypes).name
     return CorrelationPlan(lefts, rights, left_shape, right_shape, window, dtype, engine, at_once, device, out, options)

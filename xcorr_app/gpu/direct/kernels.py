@@ -25,12 +25,12 @@ _DISTRIBUTED = {"DISTRIBUTION": 2, "MAX_ROWS": 65536}
 
 LARGEST: dict[str, dict[str, int]] = {
     "overlap-wise": {"THREADS": 1024},
-    "shift-per-warp": {"SHIFTS_PER_BLOCK": 32},
-    "row-per-warp": {"WARPS": 32},
-    "warp-shuffle": {"WARPS": 32},
-    "warp-shuffle-distributed": {"WARPS": 32, **_DISTRIBUTED},
+    "shift-per-warp": {"SHIFTS_PER_BLOCK": 16},
+    "row-per-warp": {"WARPS": 16},
+    "warp-shuffle": {"WARPS": 8},
+    "warp-shuffle-distributed": {"WARPS": 8, **_DISTRIBUTED},
     "multi-right": {"WARPS": 16, "RIGHTS": 8, **_DISTRIBUTED},
-    "multi-left-right": {"WARPS": 16, "LEFTS": 4, "RIGHTS": 4, **_DISTRIBUTED},
+    "multi-left-right": {"WARPS": 8, "LEFTS": 4, "RIGHTS": 4, **_DISTRIBUTED},
     "multi-row": {"WARPS": 8, "SHIFTS": 8, "LEFT_ROWS": 8, "PHASES": 1, **_DISTRIBUTED},
     "combined-shuffle": {"WARPS": 8, "LEFTS": 4, "RIGHTS": 4, "SHIFTS": 4, "LEFT_ROWS": 4, "PHASES": 1, **_DISTRIBUTED},
 }
@@ -97,7 +97,9 @@ def _launcher(name: str, choose: _Choose, accepts: _Accepts) -> Callable[..., La
         for element in (left_type, right_type):
             if element not in readable:
                 with_sums = f"{name} with sums of {sum_type}"
-                raise ArgumentError(f"{with_sums} reads {', '.join(readable)}, not {element}; convert the matrices first")
+                raise ArgumentError(
+                    f"{with_sums} reads {', '.join(readable)}, not {element}; convert the matrices first"
+                )
         device = device or DeviceLimits()
         if reason := accepts(problem, device):
             raise ArgumentError(reason)

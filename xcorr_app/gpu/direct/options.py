@@ -1,4 +1,4 @@
-"""What a user may ask of the correlation kernels: a variant, its tunables and sums, or a precision; checked beforehand."""
+"""What a user may ask of the correlation kernels: variant, tunables and sums, or a precision; checked beforehand."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ TUNABLES = {
 class KernelOptions:
     """Choice and tuning of the CUDA kernels behind engines ``direct`` and ``tensor``; None leaves it to them.
 
-    A variant, its tunables and the type of sums belong to ``direct``, the precision to ``tensor``. All variants give the
-    same sums up to rounding, and the same bits in every run unless rows are distributed: the sums of several workers are
-    added in any order. With `distribution` ``"none"`` one worker computes a shift alone. ``variant="auto"`` never
-    distributes rows.
+    A variant, its tunables and the type of sums belong to ``direct``, the precision to ``tensor``. All variants give
+    the same sums up to rounding, and the same bits in every run unless rows are distributed: the sums of several
+    workers are added in any order. With `distribution` ``"none"`` one worker computes a shift alone. ``variant="auto"``
+    never distributes rows.
 
     Parameters
     ----------
@@ -51,10 +51,11 @@ class KernelOptions:
         How rows are split among workers: of ``warp-shuffle-distributed`` (default ``"triangle"``), ``multi-right``,
         ``multi-left-right``, ``multi-row`` and ``combined-shuffle`` (default ``"none"``).
     rows_per_worker : int, optional
-        Most left rows a worker sums where rows are distributed, 1 to 65536 (default 8 of ``warp-shuffle-distributed``, else
-        32); where a thread sums several row shifts, rounded up to a multiple of these.
+        Most left rows a worker sums where rows are distributed, 1 to 65536 (default 8 of ``warp-shuffle-distributed``,
+        else 32); where a thread sums several row shifts, rounded up to a multiple of these.
     rights : int, optional
-        Right matrices a thread works on, 1 to 8 (``multi-right``) or 1 to 4 (``multi-left-right``, ``combined-shuffle``).
+        Right matrices a thread works on, 1 to 8 (``multi-right``) or 1 to 4 (``multi-left-right``,
+        ``combined-shuffle``).
     lefts : int, optional
         Left matrices a thread works on, 1 to 4 (``multi-left-right``, ``combined-shuffle``).
     shifts : int, optional
@@ -70,18 +71,18 @@ class KernelOptions:
         ``"fp16x2"``, and registration searches peaks as ``"fp16"`` does and recomputes what lies around them in single
         precision; with ``"fp16x2"`` or ``"int8"`` it searches whole planes.
     warps : int, optional
-        Warps a block: 1 to 32 (``row-per-warp``, ``warp-shuffle``, ``warp-shuffle-distributed``), to 16 (``multi-right``,
-        ``multi-left-right``) or to 8 (``multi-row``, ``combined-shuffle``).
+        Warps a block, 1 to 8 (``warp-shuffle``, ``warp-shuffle-distributed``, ``multi-left-right``, ``multi-row``,
+        ``combined-shuffle``) or 1 to 16 (``row-per-warp``, ``multi-right``).
     threads : int, optional
         Threads a block, 1 to 1024 (``overlap-wise``).
     shifts_per_block : int, optional
-        Shifts a block sums, a warp each, 1 to 32 (``shift-per-warp``).
+        Shifts a block sums, a warp each, 1 to 16 (``shift-per-warp``).
     phases : bool, optional
         Whether left rows that meet only some of a thread's right rows have init and drain phases of their own, as the
         document has it, or are summed with rows of zeros (``multi-row``, ``combined-shuffle``; default False).
     sums : {"float32", "float64"}, optional
-        What is summed in. With ``"float64"`` planes are float64, of any type of elements: float64 itself by the variants
-        that read elements as they are (``overlap-wise``, ``shift-per-warp``, and all that shuffle).
+        What is summed in. With ``"float64"`` planes are float64, of any type of elements: float64 itself by the
+        variants that read elements as they are (``overlap-wise``, ``shift-per-warp``, and all that shuffle).
 
     Raises
     ------
@@ -118,9 +119,7 @@ class KernelOptions:
                 raise ArgumentError(f"unknown precision {self.precision!r}: use {', '.join(PRECISIONS)}")
             if self.variant != "auto" or self.sums is not None:
                 what = f"kernel variant {self.variant!r}" if self.variant != "auto" else "the type of sums"
-                raise ArgumentError(
-                    f"precision belongs to engine 'tensor', {what} to 'direct': leave one of them out"
-                )
+                raise ArgumentError(f"precision belongs to engine 'tensor', {what} to 'direct': leave one of them out")
         if self.sums is not None and (not isinstance(self.sums, str) or self.sums not in SUMS):
             raise ArgumentError(f"unknown type of sums {self.sums!r}: use {', '.join(SUMS)}")
         if self.distribution is not None:

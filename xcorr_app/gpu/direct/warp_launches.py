@@ -102,7 +102,7 @@ _MAX_VALUES = 140
 
 
 def _shuffled_tile(kernel: str, problem: Problem, types: Types, tuning: Mapping[str, int]) -> Launch:
-    """Launch a kernel of ``shuffled_tile.cuh``: a warp for each group of matrices, 32 dx, and worker of a group of dy."""
+    """Launch a kernel of ``shuffled_tile.cuh``: a warp for each group of matrices, 32 dx, worker of a group of dy."""
     lefts, rights, shifts, rows = (tuning.get(name, 1) for name in ("LEFTS", "RIGHTS", "SHIFTS", "LEFT_ROWS"))
     values = lefts * rights * shifts + 2 * lefts * rows + rights * (shifts + rows - 1)
     if values * (2 if types["SUM_TYPE"] == "double" else 1) > _MAX_VALUES:
