@@ -112,7 +112,9 @@ def _arranged(
         correlator = chosen.bind(left_size, right_size, window, xp)
         if standard_type == np.float32 or as_stored or sums_in_double(kernel_options):
             types = [kind if chosen.reads(kind) else dtype for kind in (left_type, right_type)]
-    return Arrangement(window, dtype, lefts.shape, rights.shape, shape, as_stored, *types, standard_type, correlator)
+    return Arrangement(
+        window, dtype, lefts.shape, rights.shape, shape, as_stored, types[0], types[1], standard_type, correlator
+    )
 
 
 def engine_dtypes(left: np.dtype[Any], right: np.dtype[Any], normalization: str) -> tuple[str, str]:

@@ -24,7 +24,7 @@ from xcorr_app.correlation.plane import (
     refuse_not_finite,
 )
 from xcorr_app.correlation.plane_peaks import PlanePeaks
-from xcorr_app.correlation.problem import problem_of
+from xcorr_app.correlation.problem import problem_of, window_of
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.correlation.window import ShiftWindow
@@ -63,6 +63,11 @@ class FoundShifts:
     ratio: NDArray[np.float64]
     peak: NDArray[np.intp]
     on_edge: NDArray[np.bool_]
+
+    def flat(self) -> PlanePeaks:
+        """Return the same with one leading axis, as peaks of finished planes come."""
+        shift, peak = self.shift.reshape(-1, 2), self.peak.reshape(-1, 2)
+        return PlanePeaks(peak, shift, self.score.reshape(-1), self.ratio.reshape(-1), self.on_edge.reshape(-1))
 
 
 def find_shifts(
@@ -151,7 +156,7 @@ def find_shifts(
             planes = planes_in_batches(of_pairs, lefts, rights, way.window.shape, way.dtype)
             if sums_are_checked:
                 check_range(planes, left, right)
-            return planes
+            return planes if normalization == "zncc" else _of_overlaps(planes, problem, xp)
 
         lefts, rights = left.reshape(-1, *left.shape[-2:]), right.reshape(-1, *right.shape[-2:])
         if by_kernels:
@@ -176,7 +181,21 @@ def handed_dtypes(left: np.dtype[Any], right: np.dtype[Any], normalization: str)
     if "float64" in (left_name, right_name):
         return "float64", "float64"
     # The other small types, which no kernel reads, are exact in float32.
-    return tuple(name if name in INPUT_TYPES else "float32" for name in (left_name, right_name))
+    left_name, right_name = (name if name in INPUT_TYPES else "float32" for name in (left_name, right_name))
+    return left_name, right_name
+
+
+def _of_overlaps(planes: Array, problem: Problem, xp: Any) -> Array:
+    """Planes of floats that are NaN at shifts without any overlap, where sums are zero by definition."""
+    window = window_of(problem)
+    counted = window.overlapping(problem.left_shape, problem.right_shape)
+    if counted == window:
+        return planes
+    masked = xp.full_like(planes, np.nan)
+    if counted is not None:
+        place = (..., *counted.inside(window))
+        masked[place] = planes[place]
+    return masked
 
 
 def _in_form(found: PlanePeaks, shape: tuple[int, ...]) -> FoundShifts:
