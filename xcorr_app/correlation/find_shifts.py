@@ -25,7 +25,6 @@ from xcorr_app.correlation.plane import (
 )
 from xcorr_app.correlation.plane_peaks import PlanePeaks
 from xcorr_app.correlation.problem import problem_of, window_of
-from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import METHODS
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError
@@ -162,12 +161,10 @@ def find_shifts(
         if by_kernels:
             scored = normalization == "zncc"
             least = least_overlap(problem.left_shape, problem.right_shape, min_overlap) if scored else 1
-            lefts, rights = (
-                _handed(side, dtype, xp, scored) for side, dtype in zip((lefts, rights), dtypes, strict=True)
-            )
             found = peaks_by_kernels(
-                planes_of, decision, problem, lefts, rights, normalize=scored, least_overlap=least, subpixel=subpixel
-            )
+                planes_of, decision, problem, lefts, rights,
+                dtypes=dtypes, normalize=scored, least_overlap=least, subpixel=subpixel,
+            )  # fmt: skip
             if sums_are_checked:
                 check_range(found.value[~np.isnan(found.value)], left, right)
         else:
@@ -217,10 +214,3 @@ def _problem_of(how: Arrangement) -> Problem:
 def _of_planes(options: KernelOptions | None) -> KernelOptions | None:
     """Options where pairs that single fp16 numbers cannot decide need planes that are more exact."""
     return replace(options, precision="fp16x2") if options is not None and options.precision == "fp16" else options
-
-
-def _handed(matrices: Array, dtype: str, xp: Any, scored: bool) -> Array:
-    """Matrices as the kernels take them: standardised where they are scored, dense, of a type that they read."""
-    if scored:
-        return standardize(matrices, np.float32).values
-    return xp.ascontiguousarray(matrices, dtype)

@@ -19,7 +19,9 @@ from xcorr_app.correlation.choice import decide_peaks, decide_planes
 from xcorr_app.correlation.peak_finder import PeakFinder
 from xcorr_app.correlation.plane_peaks import PlanePeaks, lacks_neighbours, peaks_of_planes
 from xcorr_app.correlation.problem import window_of
+from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import radius_of, refine
+from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
@@ -27,6 +29,7 @@ from xcorr_app.gpu.peaks.records import PeakRecords
 from xcorr_app.gpu.peaks.search import finds_peaks
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
@@ -38,6 +41,8 @@ PlanesOf = Callable[[Array, Array], Array]
 
 _ELEMENTS_AT_ONCE = 2**22
 """Of planes, or of padded matrices, that are in work together."""
+_ELEMENTS_COPIED = 2**27
+"""Of matrices that are standardised at a time for the kernels that find peaks."""
 _TIE = 1e-6
 """Share of a peak's height by which a rival that is equal may differ in single precision."""
 _UPSAMPLE = 100
@@ -103,7 +108,7 @@ def peaks_by_planes(planes_of: PlanesOf, problem: Problem, lefts: Array, rights:
         these = lefts[part.left : part.left + mine.lefts, None]
         those = rights[part.right : part.right + mine.rights].reshape(-1, mine.rights_per_left, *problem.right_shape)
         found.append(peaks_of_planes(planes_of(these, those), window, subpixel))
-    return PlanePeaks(*(np.concatenate(values) for values in zip(*map(_fields, found), strict=True)))
+    return _joined(found)
 
 
 def peaks_by_kernels(
@@ -113,42 +118,66 @@ def peaks_by_kernels(
     lefts: Array,
     rights: Array,
     *,
+    dtypes: tuple[str, str],
     normalize: bool,
     least_overlap: int,
     subpixel: str,
 ) -> PlanePeaks:
     """Find the same by the kernels that were decided upon, and by planes where they cannot decide.
 
-    Lefts and rights are dense and of types that kernels read, those of normalised scores standardised.
+    Matrices are handed over standardised where they are scored, else as they are, or as `dtypes` if that is different.
     """
-    window = window_of(problem)
     one = replace(problem, lefts=1, rights=1, rights_per_left=1)
     finder = _finder(current_device(), one, normalize, least_overlap, decision.engine, decision.kernel)
-    records = PeakRecords.of(finder.find(lefts, rights, problem.rights_per_left)[0])
+    # What is standardised is a copy.
+    pixels = max(math.prod(problem.left_shape), math.prod(problem.right_shape))
+    found = []
+    for part in problem.parts(max(1, _ELEMENTS_COPIED // pixels) if normalize else problem.pairs):
+        mine = part.problem
+        these = lefts[part.left : part.left + mine.lefts], rights[part.right : part.right + mine.rights]
+        handed = [_handed(side, dtype, normalize) for side, dtype in zip(these, dtypes, strict=True)]
+        records = with_second_try(
+            finder.find, *handed, mine.rights_per_left, what="the matrices of some pairs do not fit"
+        )
+        in_fp16 = normalize and decision.engine == "tensor"
+        peaks, undecided = _peaks_of(PeakRecords.of(records[0]), window_of(problem), subpixel, in_fp16=in_fp16)
+        if undecided.size:
+            _find_again(peaks, undecided, planes_of, mine, *these, subpixel)
+        found.append(peaks)
+    return _joined(found)
+
+
+def _handed(matrices: Array, dtype: str, normalize: bool) -> Array:
+    if normalize:
+        return standardize(matrices, np.float32).values
+    xp: Any = array_namespace(matrices)
+    return xp.ascontiguousarray(matrices, dtype)
+
+
+def _peaks_of(
+    records: PeakRecords, window: ShiftWindow, subpixel: str, *, in_fp16: bool
+) -> tuple[PlanePeaks, NDArray[np.intp]]:
+    """What kernels found as peaks of planes, and which pairs they leave open."""
     undecided = records.row < 0
     records = records.decided()
     # Of equal peaks the one of the smallest shift counts, not the one found first.
     undecided |= records.rival >= records.value - _TIE * np.abs(records.value)
-    if normalize and decision.engine == "tensor":
+    if in_fp16:
         undecided |= records.rival > records.value - 2 * FP16_ERROR
     exists = ~np.isnan(records.value)
-    near = records.around[:, 1:4, 1:4]
-    radius = radius_of(subpixel)
+    near, radius = records.around[:, 1:4, 1:4], radius_of(subpixel)
     offset, _ = refine(near[:, 1 - radius : 2 + radius, 1 - radius : 2 + radius], subpixel, _UPSAMPLE)
     peak = np.stack([records.row + window.dy_min, records.column + window.dx_min], axis=1)
     positive = records.rival > 0
     ratio = np.where(positive, records.value / np.where(positive, records.rival, 1.0), np.inf)
-    found = PlanePeaks(
+    peaks = PlanePeaks(
         peak=peak,
         shift=np.where(exists[:, None], peak + offset, np.nan),
         value=records.value,
         ratio=np.where(exists, ratio, np.nan),
         on_edge=exists & lacks_neighbours(near, window),
     )
-    open_pairs = np.flatnonzero(undecided & exists)
-    if open_pairs.size:
-        _find_again(found, open_pairs, planes_of, problem, lefts, rights, subpixel)
-    return found
+    return peaks, np.flatnonzero(undecided & exists)
 
 
 def _find_again(
@@ -167,6 +196,10 @@ def _find_again(
     again = peaks_by_planes(planes_of, alone, lefts[xp.asarray(left)], rights[xp.asarray(right)], subpixel)
     for kept, new in zip(_fields(found), _fields(again), strict=True):
         kept[pairs] = new
+
+
+def _joined(found: list[PlanePeaks]) -> PlanePeaks:
+    return PlanePeaks(*(np.concatenate(values) for values in zip(*map(_fields, found), strict=True)))
 
 
 def _fields(peaks: PlanePeaks) -> tuple[NDArray[Any], ...]:
