@@ -60,7 +60,7 @@ def ablation_steps(columns: int) -> dict[str, tuple[str, dict[str, int]]]:
             ("column and row reuse", 1, 1),
         )
     }
-    return steps | {"rolling, four columns a lane": ("reuse", {})}
+    return steps | {"rolling, 16 columns a lane": ("reuse", {})}
 
 
 def _into(start_of: Callable[[FilterCase, FilterData], Start]) -> Attempts:

@@ -142,7 +142,7 @@ def test_filters(monkeypatch, tmp_path):
     assert {timing["what"] for timing in read["timings"]} >= {
         "filter_taps", "filter_on_device", "separable_on_device", "sliding_gaussian_on_device", "CuPy correlate",
         "CuPy gaussian_filter", "direct", "+ column reuse", "+ row reuse", "column and row reuse",
-        "rolling, four columns a lane",
+        "rolling, 16 columns a lane",
     }  # fmt: skip
     assert "one of many widths" in text
     assert "at most" in text
