@@ -54,6 +54,8 @@ template <int ROWS, bool INSIDE>
 __device__ __forceinline__ void add_rows(const Problem& p, const Operands& of, int y, int y_last, int lane, Sums& sum) {
     constexpr int RIGHT_ROWS = ROWS + SHIFTS - 1;
     const int right_y = y - of.dy - (SHIFTS - 1);
+    // Rows of the next task must not count; beyond all tasks they meet rows of zeros.
+    const int left_height = DISTRIBUTION == NONE ? p.left_height : y_last;
     for (int x = of.xs.first; x < of.xs.last; x += WARP) {
         SlidingRow sliding[LEFTS][ROWS];
         Sum right_elements[RIGHTS][RIGHT_ROWS];
@@ -61,7 +63,7 @@ __device__ __forceinline__ void add_rows(const Problem& p, const Operands& of, i
         for (int l = 0; l < LEFTS; ++l)
 #pragma unroll
             for (int u = 0; u < ROWS; ++u)
-                sliding[l][u].load(row_at<INSIDE>(of.left[l], y_last, p.left_width, y + u), x + of.dx, lane);
+                sliding[l][u].load(row_at<INSIDE>(of.left[l], left_height, p.left_width, y + u), x + of.dx, lane);
 #pragma unroll
         for (int r = 0; r < RIGHTS; ++r)
 #pragma unroll

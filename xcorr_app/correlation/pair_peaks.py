@@ -27,7 +27,7 @@ from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.records import PeakRecords
 from xcorr_app.gpu.peaks.search import finds_peaks
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.memory import with_second_try
 from xcorr_app.gpu.runtime.placement import current_device
@@ -40,7 +40,8 @@ PlanesOf = Callable[[Array, Array], Array]
 """Planes (N, M, ny, nx) from lefts (N or 1, 1, H, W) and rights (1 or N, M, H', W')."""
 
 _ELEMENTS_AT_ONCE = 2**22
-"""Of planes, or of padded matrices, that are in work together."""
+"""Of planes, or of padded matrices, that are in work together on a CPU; a device takes more to be busy."""
+_ON_DEVICE = 16
 _ELEMENTS_COPIED = 2**27
 """Of matrices that are standardised at a time for the kernels that find peaks."""
 _TIE = 1e-6
@@ -101,7 +102,8 @@ def peaks_by_planes(planes_of: PlanesOf, problem: Problem, lefts: Array, rights:
     """Find the peaks of all pairs of lefts (n, H, W) and rights (m, H', W'), paired as in `Problem`."""
     window = window_of(problem)
     padded = math.prod(left + right for left, right in zip(problem.left_shape, problem.right_shape, strict=True))
-    at_once = max(1, _ELEMENTS_AT_ONCE // max(padded, math.prod(problem.plane_shape)))
+    elements = _ELEMENTS_AT_ONCE * (_ON_DEVICE if is_device_array(lefts) else 1)
+    at_once = max(1, elements // max(padded, math.prod(problem.plane_shape)))
     found = []
     for part in problem.parts(at_once):
         mine = part.problem
@@ -141,6 +143,8 @@ def peaks_by_kernels(
         )
         in_fp16 = normalize and decision.engine == "tensor"
         peaks, undecided = _peaks_of(PeakRecords.of(records[0]), window_of(problem), subpixel, in_fp16=in_fp16)
+        if normalize:  # rounding may lift a score above one
+            np.clip(peaks.value, -1, 1, out=peaks.value)
         if undecided.size:
             _find_again(peaks, undecided, planes_of, mine, *these, subpixel)
         found.append(peaks)
