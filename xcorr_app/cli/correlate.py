@@ -26,7 +26,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="Which left image is correlated with which right one; n-to-mn gives each left its own group of rights.",
 )
-@click.option("--peaks", is_flag=True, help="Find the shift, score and ratio of every pair alone; make no planes.")
+@click.option(
+    "--peaks",
+    is_flag=True,
+    help="Find the shift, score and ratio of every pair alone; planes are made for the check by the FFT only (--verify).",
+)
 @options.max_shift("the full plane")
 @options.normalization
 @options.min_overlap("Smallest fraction of the smaller image that must overlap (zncc only); less is NaN.")
