@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option(
     "--peaks",
     is_flag=True,
-    help="Find the shift, score and ratio of every pair alone; planes are made for the check by the FFT only (--verify).",
+    help="Find the shift, score and ratio of every pair alone; only the check by the FFT (--verify) makes planes.",
 )
 @options.max_shift("the full plane")
 @options.normalization
