@@ -9,6 +9,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from xcorr_app.correlation.find_shifts import FoundShifts, find_shifts
     from xcorr_app.correlation.plane import cross_correlate
     from xcorr_app.correlation.window import ShiftWindow
     from xcorr_app.filtering import named as filters
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Assessment",
+    "FoundShifts",
     "KernelOptions",
     "MotionResult",
     "ShiftResult",
@@ -47,6 +49,7 @@ __all__ = [
     "filter_bank",
     "filter_taps",
     "filters",
+    "find_shifts",
     "load_shifts",
     "read_stack",
     "stain_matrix",
@@ -56,6 +59,7 @@ __all__ = [
 
 _MODULES = {
     "Assessment": "registration.assessment",
+    "FoundShifts": "correlation.find_shifts",
     "KernelOptions": "gpu.direct.options",
     "MotionResult": "registration.motion.result",
     "ShiftResult": "registration.results",
@@ -72,6 +76,7 @@ _MODULES = {
     "filter_taps": "filtering.convolve",
     "filters": "filtering.named",
     "load_shifts": "io.shift_table",
+    "find_shifts": "correlation.find_shifts",
     "read_stack": "io.stack",
     "stain_matrix": "filtering.stains",
     "unmix": "filtering.unmix",

@@ -44,6 +44,7 @@ def test_engines_and_kernels() -> None:
     assert tuple(KERNELS) == choices.VARIANTS
     assert tuple(kernel_options.DISTRIBUTIONS) == choices.DISTRIBUTIONS
     assert tuple(kernel_options.PRECISIONS) == choices.PRECISIONS
+    assert tuple(kernel_options.SUMS) == choices.SUMS
     assert tuple(field.name for field in fields(kernel_options.KernelOptions)) == choices.KERNEL_OPTIONS
     assert tuple(KNOWN_DEVICES) == choices.DEVICES
 

@@ -22,6 +22,13 @@ ASKED = {
     "--variant warp-shuffle-distributed --distribution rectangle --rows-per-worker 5": KernelOptions(
         "warp-shuffle-distributed", distribution="rectangle", rows_per_worker=5
     ),
+    "--variant multi-row --distribution triangle --phases --warps-per-block 2": KernelOptions(
+        "multi-row", "triangle", phases=True, warps=2
+    ),
+    "--variant combined-shuffle --no-phases --lefts 2": KernelOptions("combined-shuffle", phases=False, lefts=2),
+    "--variant overlap-wise --threads-per-block 64": KernelOptions("overlap-wise", threads=64),
+    "--variant shift-per-warp --shifts-per-block 8": KernelOptions("shift-per-warp", shifts_per_block=8),
+    "--sums float64": KernelOptions(sums="float64"),
     "--precision fp16": KernelOptions(precision="fp16"),
     "--precision int8": KernelOptions(precision="int8"),
 }
@@ -65,6 +72,8 @@ def test_options_are_understood(words, options):
         ("--variant combined --engine definition", "kernel options belong to engine 'direct'"),
         ("--variant combined --normalization phase", "kernel options belong to engine 'direct'"),
         ("--precision fp32", "--precision"),
+        ("--sums float16", "--sums"),
+        ("--sums float64 --engine fft", "kernel options belong to engine 'direct', not to 'fft'"),
         ("--precision fp16 --variant combined", "precision belongs to engine 'tensor', kernel variant 'combined' to"),
         ("--precision fp16 --engine warp-shuffle", "precision belongs to engine 'tensor', not to 'direct'"),
         ("--precision fp16 --normalization phase", "precision belongs to engine 'tensor', not to 'fft'"),

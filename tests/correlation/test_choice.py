@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from benchmarks.correlation import benchmark
 from benchmarks.correlation.cases import CASES
+from xcorr_app.correlation.arrangement import plane_dtype
 from xcorr_app.correlation.choice import FUSED, decide_peaks, decide_planes
+from xcorr_app.correlation.engines.direct import DirectEngine
+from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.direct.options import KernelOptions
@@ -81,12 +85,38 @@ def test_tensor_cores_make_planes_unasked_only_of_float32_where_constants_were_m
         ({"engine": "fft"}, "fft", "asked for"),
         ({"options": KernelOptions("multi-row")}, "direct:multi-row", "asked for"),
         ({"options": KernelOptions(precision="int8")}, "tensor:hankel-bytes", "exact sums of bytes"),
+        ({"options": KernelOptions(sums="float64")}, "direct:combined", "sums of float64 were asked for"),
+        (
+            {"options": KernelOptions(sums="float64"), "dtypes": ("uint8", "float64")},
+            "direct:multi-right",
+            "sums of float64",
+        ),
+        ({"options": KernelOptions("warp-shuffle", sums="float64")}, "direct:warp-shuffle", "asked for"),
     ],
 )
 def test_what_was_asked_for_is_taken(how, name, reason):
     found = decide_planes(LEFT_300X200, **{"limits": H200, **how})
     assert found.name == name
     assert reason in found.reason
+
+
+def test_sums_of_float64_come_from_a_kernel_that_reads_such_matrices():
+    options, dtypes = KernelOptions(sums="float64"), ("float64", "float64")
+    for batch in (each(1), many(9), each(9), {"lefts": 3, "rights": 4, "rights_per_left": 4}):
+        problem = FULL((40, 33), (31, 37), **batch)
+        decided = decide_planes(problem, dtypes=dtypes, options=options, limits=H200)
+        assert decided == decide_peaks(problem, dtypes=dtypes, options=options, limits=H200)
+        types = {"left_type": "float64", "right_type": "float64", "sum_type": options.sum_type}
+        assert KERNELS[decided.kernel].launch(problem, **types).defines["SUM_TYPE"] == "double"
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64", "int32"])
+def test_planes_are_of_the_type_that_is_summed_in(dtype):
+    matrix, double = np.ones((3, 3), dtype), KernelOptions(sums="float64")
+    assert plane_dtype(matrix, matrix, double) == np.float64
+    assert plane_dtype(matrix, matrix, KernelOptions("combined")) == working_dtype(matrix)
+    assert DirectEngine(double).reads(matrix.dtype) == (dtype != "int32")
+    assert DirectEngine().reads(matrix.dtype) == (dtype not in ("int32", "float64"))
 
 
 def test_an_engine_that_is_asked_for_leaves_the_choice_of_its_kernel():

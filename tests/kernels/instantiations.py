@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.direct.kernels import KERNELS, LARGEST
+from xcorr_app.gpu.direct.kernels import KERNELS, LARGEST, STAGED
 from xcorr_app.gpu.direct.options import TUNABLES, KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.tile_launches import sum_of_segments
@@ -39,6 +39,7 @@ from xcorr_app.gpu.tensor.planes import uncentre_launch
 
 COMMON_TYPES = [("float32", "float32", "float"), ("uint16", "uint16", "float")]
 """Types of left, right and sums: read as they are, and converted on load."""
+_DOUBLE = [("float32", "float32", "double"), ("float64", "float64", "double")]
 OTHER_TYPES = [("float32", "uint8", "float"), ("int16", "float32", "float"), ("float32", "float32", "double")]
 
 
@@ -56,6 +57,7 @@ _WINDOWS = [window(512, 3), window(512, 8), window(64, 16), window(512, 32)]
 SHAPED = {
     "combined": [full(16), full(32), full(64), full(256), *_WINDOWS],
     "band-product": [window(64, 16, lefts=99, rights=99), window(48, 12, lefts=99, rights=99), window(33, 4), full(20)],
+    "combined-shuffle": [full(256), full(64, lefts=9, rights=9, rights_per_left=9)],
     "row-product": [full(size, lefts=99, rights=99) for size in (16, 20, 24, 28, 32, 256)],
 }
 """Problems that make the variants whose tile depends on the shape take each kind of tile."""
@@ -127,16 +129,32 @@ def narrow_launches():
 
 
 def extreme_launches():
-    """Every tunable that a user may set at the largest value, all of a variant's together."""
+    """Every tunable that a user may set at the largest value, all of a variant's together; in double where it fits."""
+    problem = full(256, lefts=16, rights=16, rights_per_left=16)
     for variant in KERNELS:
-        largest = {
-            name: LARGEST[variant][macro] for name, macro in TUNABLES.items() if macro in LARGEST.get(variant, {})
-        }
-        if largest:
-            for left_type, right_type, sum_type in COMMON_TYPES:
+        largest = LARGEST.get(variant, {})
+        names = {name: largest[macro] for name, macro in TUNABLES.items() if macro in largest}
+        ways = [{"distribution": "triangle"}] if "DISTRIBUTION" in largest else [{}]
+        if "PHASES" in largest:
+            ways += [{"distribution": "rectangle", "phases": True}]
+        for way in ways if names else ():
+            options = KernelOptions(variant, **names, **way)
+            for left_type, right_type, sum_type in [*COMMON_TYPES, *_DOUBLE]:
                 types = {"left_type": left_type, "right_type": right_type, "sum_type": sum_type}
-                problem = full(256, lefts=16, rights=16, rights_per_left=16)
-                yield KERNELS[variant].launch(problem, tuning=KernelOptions(variant, **largest).tuning(), **types)
+                try:
+                    yield KERNELS[variant].launch(problem, tuning=options.tuning(), **types)
+                except ArgumentError:
+                    assert sum_type == "double"  # too many registers, or elements that are staged as float32
+
+
+def other_launches_of_variants():
+    """Elements of float64, by the tables' tunables; and one warp a block, with the most registers."""
+    for variant, entry in KERNELS.items():
+        if variant not in STAGED:
+            problem = full(256, lefts=16, rights=16, rights_per_left=16)
+            yield entry.launch(problem, left_type="float64", right_type="float64", sum_type="double")
+        if {"WARPS", "PHASES"} <= entry.tunables:
+            yield entry.launch(full(256, lefts=16, rights=16, rights_per_left=16), tuning={"WARPS": 1, "PHASES": 1})
 
 
 def launches_of_im2win():

@@ -31,6 +31,7 @@ from tests.kernels.instantiations import (
     other_launches_of_im2win,
     other_launches_of_peaks,
     other_launches_of_separable,
+    other_launches_of_variants,
 )
 from tests.kernels.pointwise_instantiations import launches_of_pointwise, other_launches_of_pointwise
 from tests.kernels.resample_instantiations import launches_of_resample, other_launches_of_resample
@@ -56,7 +57,7 @@ _OTHERS += [*other_launches_of_peaks(), *other_launches_of_hankel(), *other_laun
 _OTHERS += [*other_launches_of_im2win(), *other_launches_of_filters(), *other_launches_of_pointwise()]
 _OTHERS += [*other_launches_of_separable(), *other_launches_of_sliding(), *other_launches_of_shallow()]
 _OTHERS += [*other_launches_of_small_hankel(), *other_launches_of_small_planes(), *other_launches_of_banded()]
-_OTHERS += other_launches_of_resample()
+_OTHERS += [*other_launches_of_resample(), *other_launches_of_variants()]
 OTHERS = {name: launch for name, launch in distinct(_OTHERS).items() if name not in EVERYWHERE}
 """Other types, the tile of every narrow window, and tunables at their largest: compiled for one."""
 

@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 from tests.kernels.host_device import SHIM, build
+from xcorr_app.gpu.direct.kernels import KERNELS
+from xcorr_app.gpu.direct.problem import Problem
 
 NONE, RECTANGLE, TRIANGLE = 0, 1, 2
 
@@ -17,16 +19,17 @@ def probe(host_builds):
     return build(host_builds, SHIM / "distribution_probe.cpp", {})
 
 
-def heights(left, right, first, count):
-    """Overlapping rows of each dy, counted one by one."""
-    return [sum(0 <= y + dy < left for y in range(right)) for dy in range(first, first + count)]
+def heights(left, right, first, count, step=1):
+    """Left rows that meet a right row at any dy of each group of `step`, counted one by one."""
+    groups = [range(dy, dy + step) for dy in range(first, first + count, step)]
+    return [sum(any(0 <= y - dy < right for dy in group) for y in range(left)) for group in groups]
 
 
-def enumerated(left, right, first, count, rows):
-    """Every (iy, first row, last row) that must be done."""
-    tasks = []
-    for iy, height in enumerate(heights(left, right, first, count)):
-        tasks += [(iy, start, min(start + rows, height)) for start in range(0, height, rows)]
+def enumerated(left, right, first, count, rows, step=1):
+    """Every (iy, first row, last row) that must be done; rows rounded up to whole steps."""
+    tasks, rows = [], -(-rows // step) * step
+    for group, height in enumerate(heights(left, right, first, count, step)):
+        tasks += [(group * step, start, min(start + rows, height)) for start in range(0, height, rows)]
     return tasks
 
 
@@ -52,9 +55,10 @@ WINDOWS = [
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 64])
-def test_triangle_starts_one_worker_for_each_task(probe, window, rows):
-    expected = enumerated(*window, rows)
-    arguments = (*window, TRIANGLE, rows)
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 8])
+def test_triangle_starts_one_worker_for_each_task(probe, window, rows, step):
+    expected = enumerated(*window, rows, step)
+    arguments = (*window, TRIANGLE, rows, step)
     assert probe.probe_workers(*arguments) == len(expected)
     surplus = [(-1, 0, 0)] * 3
     got = tasks_of(probe, arguments, len(expected) + 3)
@@ -64,21 +68,37 @@ def test_triangle_starts_one_worker_for_each_task(probe, window, rows):
 
 @pytest.mark.parametrize("window", WINDOWS)
 @pytest.mark.parametrize("rows", [1, 2, 3, 5, 8, 64])
-def test_rectangle_covers_each_row_once_and_sends_the_rest_home(probe, window, rows):
-    arguments = (*window, RECTANGLE, rows)
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 8])
+def test_rectangle_covers_each_row_once_and_sends_the_rest_home(probe, window, rows, step):
+    arguments = (*window, RECTANGLE, rows, step)
     workers = probe.probe_workers(*arguments)
-    assert workers == window[3] * -(-min(window[:2]) // rows)
+    most = min(window[0], window[1] + step - 1)
+    assert workers == -(-window[3] // step) * -(-most // (-(-rows // step) * step))
     got = [task for task in tasks_of(probe, arguments, workers + 2) if task[0] >= 0]
-    assert sorted(got) == enumerated(*window, rows)
+    assert sorted(got) == enumerated(*window, rows, step)
 
 
 @pytest.mark.parametrize("window", WINDOWS)
-def test_none_gives_each_shift_all_its_rows(probe, window):
-    arguments = (*window, NONE, 3)
+@pytest.mark.parametrize("step", [1, 2, 3, 4, 8])
+def test_none_gives_each_shift_all_its_rows(probe, window, step):
+    arguments = (*window, NONE, 3, step)
     workers = probe.probe_workers(*arguments)
-    assert workers == window[3]
+    assert workers == -(-window[3] // step)
     got = tasks_of(probe, arguments, workers + 1)
-    assert got == [*((iy, 0, height) for iy, height in enumerate(heights(*window))), (-1, 0, 0)]
+    assert got == [*((step * i, 0, height) for i, height in enumerate(heights(*window, step))), (-1, 0, 0)]
+
+
+@pytest.mark.parametrize("window", WINDOWS)
+@pytest.mark.parametrize("rows", [1, 3, 8, 64])
+@pytest.mark.parametrize("step", [1, 3, 4, 8])
+@pytest.mark.parametrize("distribution", [NONE, RECTANGLE, TRIANGLE])
+def test_the_launcher_counts_the_same_workers(probe, window, rows, step, distribution):
+    """32 dx, one pair, a worker a block: the blocks are the workers, but at least one."""
+    left, right, first, count = window
+    problem = Problem((left, 40), (right, 40), (first, 0), (count, 32))
+    tuning = {"WARPS": 1, "SHIFTS": step, "LEFT_ROWS": 1, "DISTRIBUTION": distribution, "MAX_ROWS": rows}
+    launch = KERNELS["multi-row"].launch(problem, tuning=tuning)
+    assert launch.blocks == max(1, probe.probe_workers(*window, distribution, rows, step))
 
 
 @pytest.mark.parametrize("rows", [1, 3, 32, 1000])

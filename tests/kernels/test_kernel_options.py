@@ -27,6 +27,15 @@ EXTREMES = [
     KernelOptions("multi-left-right", lefts=4, rights=1),
     KernelOptions("multi-row", shifts=8, left_rows=8),
     KernelOptions("multi-row", shifts=1, left_rows=1),
+    KernelOptions("multi-row", "triangle", 1, shifts=8, left_rows=8, phases=True, warps=8),
+    KernelOptions("multi-right", "rectangle", 65536, rights=8, warps=16),
+    KernelOptions("multi-left-right", "triangle", lefts=4, rights=4, warps=8),
+    KernelOptions("combined-shuffle", lefts=4, rights=4, shifts=4, left_rows=4, phases=True, warps=8),
+    KernelOptions("combined-shuffle", "triangle", 2, lefts=1, rights=1, shifts=1, left_rows=1),
+    KernelOptions("overlap-wise", threads=1024),
+    KernelOptions("shift-per-warp", shifts_per_block=16),
+    KernelOptions("row-per-warp", warps=16),
+    KernelOptions("warp-shuffle", warps=8),
 ]
 
 
@@ -41,6 +50,9 @@ EXTREMES = [
         (KernelOptions("multi-left-right", lefts=2, rights=np.int64(3)), {"LEFTS": 2, "RIGHTS": 3}),
         (KernelOptions("multi-row", shifts=4, left_rows=2), {"SHIFTS": 4, "LEFT_ROWS": 2}),
         (KernelOptions(precision="fp16"), {}),
+        (KernelOptions(sums="float64"), {}),
+        (KernelOptions("multi-row", phases=True, warps=2), {"PHASES": 1, "WARPS": 2}),
+        (KernelOptions("overlap-wise", threads=64), {"THREADS": 64}),
     ],
 )
 def test_options_become_macros(options, macros):
@@ -60,6 +72,8 @@ def test_what_asks_for_nothing():
 def test_the_engine_that_has_what_is_asked_for():
     assert KernelOptions().engine is None
     assert KernelOptions("combined").engine == "direct"
+    assert KernelOptions(sums="float64").engine == "direct"
+    assert (KernelOptions(sums="float64").sum_type, KernelOptions().sum_type) == ("double", "float")
     assert all(KernelOptions(precision=precision).engine == "tensor" for precision in PRECISIONS)
 
 
@@ -81,12 +95,34 @@ def test_extremes_compute_the_definition(options, rng):
         ({"variant": np.array(["auto", "combined"])}, "unknown kernel variant array"),
         ({"variant": DISTRIBUTED, "distribution": []}, r"unknown distribution \[\]: use none, rectangle, tri"),
         ({"variant": DISTRIBUTED, "distribution": np.array(["none", "none"])}, "unknown distribution array"),
-        ({"variant": "combined", "rights": 4}, "rights belongs to kernel variant multi-right and multi-left-right"),
-        ({"rights": 4}, "rights belongs to kernel variant multi-right and multi-left-right, not to 'auto'"),
-        ({"variant": "multi-right", "lefts": 2}, "lefts belongs to kernel variant multi-left-right"),
+        (
+            {"variant": "combined", "rights": 4},
+            "rights belongs to kernel variant multi-right, multi-left-right and combined-shuffle",
+        ),
+        (
+            {"rights": 4},
+            "rights belongs to kernel variant multi-right, multi-left-right and combined-shuffle, not to 'auto'",
+        ),
+        (
+            {"variant": "multi-right", "lefts": 2},
+            "lefts belongs to kernel variant multi-left-right and combined-shuffle, not to",
+        ),
         ({"variant": "warp-shuffle", "distribution": "none"}, "distribution belongs to kernel variant warp-shuffle-d"),
-        ({"variant": "multi-row", "rows_per_worker": 2}, "rows_per_worker belongs to"),
-        ({"variant": DISTRIBUTED, "shifts": 2}, "shifts belongs to kernel variant multi-row"),
+        ({"variant": "overlap-wise", "rows_per_worker": 2}, "rows_per_worker belongs to"),
+        ({"variant": "multi-row", "rows_per_worker": 2}, "leave out rows_per_worker, or ask for another"),
+        ({"variant": "multi-right", "phases": True}, "phases belongs to kernel variant multi-row and combined-shuffle"),
+        ({"variant": "multi-row", "phases": 1}, "phases is 1: say True or False"),
+        ({"variant": "combined", "warps": 4}, "warps belongs to kernel variant row-per-warp, warp-shuffle, warp-"),
+        ({"variant": "multi-row", "warps": 9}, "warps is 9: multi-row takes 1 to 8"),
+        ({"variant": "warp-shuffle", "threads": 64}, "threads belongs to kernel variant overlap-wise, not to"),
+        ({"variant": "shift-per-warp", "shifts_per_block": 0}, "shift-per-warp takes 1 to 16"),
+        ({"sums": "double"}, "unknown type of sums 'double': use float32, float64"),
+        ({"sums": ["float64"]}, r"unknown type of sums \['float64'\]"),
+        (
+            {"sums": "float64", "precision": "fp16"},
+            "precision belongs to engine 'tensor', the type of sums to 'direct'",
+        ),
+        ({"variant": DISTRIBUTED, "shifts": 2}, "shifts belongs to kernel variant multi-row and combined-shuffle, not"),
         ({"variant": DISTRIBUTED, "distribution": "square"}, "unknown distribution 'square': use none, rectangle, tri"),
         ({"variant": DISTRIBUTED, "distribution": "none", "rows_per_worker": 4}, "leave out rows_per_worker"),
         ({"variant": DISTRIBUTED, "rows_per_worker": 0}, "takes 1 to 65536"),

@@ -96,6 +96,20 @@ def test_segments_are_added_up_from_a_workspace(started):
     assert sum_arguments[1] is planes
 
 
+@pytest.mark.parametrize(("distribution", "zeroed"), [(0, False), (1, True), (2, True)])
+@pytest.mark.parametrize("variant", ["multi-right", "multi-left-right", "multi-row", "combined-shuffle"])
+def test_planes_are_zeroed_where_rows_are_distributed(started, variant, distribution, zeroed):
+    starts, _ = started
+    problem = Problem.full_plane((20, 21), (20, 21), lefts=2, rights=3, rights_per_left=3)
+    lefts, rights, planes = stacks(problem)
+    planes[:] = 7
+    plan = plan_of(problem, variant, tuning={"DISTRIBUTION": distribution}, sum_type="double", left_type="float64")
+    assert plan.dtype == np.float64
+    plan.run(lefts, rights, planes)
+    assert len(starts) == 1
+    assert (not planes.any()) == zeroed
+
+
 def test_planes_that_are_added_to_are_zeroed_once(started):
     starts, _ = started
     problem = Problem.full_plane((64, 64), (64, 64), lefts=3, rights=3)
@@ -108,7 +122,7 @@ def test_planes_that_are_added_to_are_zeroed_once(started):
 
 def test_large_batches_go_in_parts(started, monkeypatch):
     starts, _ = started
-    monkeypatch.setattr(correlation_plan, "max_pairs", lambda variant, problem: min(4, max_pairs(variant, problem)))
+    monkeypatch.setattr(correlation_plan, "max_pairs", lambda *kind, **how: min(4, max_pairs(*kind, **how)))
     problem = Problem.full_plane((5, 6), (7, 8), lefts=3, rights=18, rights_per_left=6)
     lefts, rights, planes = stacks(problem)
     lefts[:] = np.arange(3)[:, None, None]

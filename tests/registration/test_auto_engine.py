@@ -113,3 +113,18 @@ def test_every_candidate_is_told():
     assert {"fft", "direct", "tensor"} == {candidate.engine for candidate in found.candidates}
     assert all(candidate.microseconds > 0 for candidate in found.candidates)
     assert found.name in found.described()
+
+
+@pytest.mark.parametrize(
+    ("options", "name", "planes"),
+    [
+        (KernelOptions("multi-row", "triangle", phases=True), "direct:multi-row", False),
+        (KernelOptions("combined-shuffle"), "direct:combined-shuffle", False),
+        (KernelOptions(sums="float64"), "direct:combined", True),
+        (KernelOptions("warp-shuffle", sums="float64"), "direct:warp-shuffle", True),
+    ],
+)
+def test_a_variant_or_sums_that_are_asked_for(options, name, planes):
+    decided = decide_registration((256, 256), "uint16", 64, Settings(kernel_options=options), H200)
+    assert decided.name == name
+    assert ("sums of float64 are those of planes" in decided.reason) == planes

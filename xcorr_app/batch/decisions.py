@@ -7,11 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xcorr_app.batch.correlate.operands import blocks
-from xcorr_app.correlation.arrangement import engine_dtypes
-from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines import limits_of
-from xcorr_app.correlation.problem import problem_of
 from xcorr_app.decision import Decision
 from xcorr_app.filtering.array_choice import decide_bank, decide_mixing
 from xcorr_app.filtering.choice import decide_filter as choose_filter
@@ -68,17 +64,5 @@ def decide_unmix(plan: UnmixPlan, limits: DeviceLimits | None) -> Decision:
 
 
 def decide_correlate(plan: CorrelationPlan) -> Decision:
-    """What makes the planes of a block of pairs of images."""
-    settings = plan.options.settings
-    if settings.normalization == "phase":
-        return Decision("fft", reason="phase correlation is computed by the FFT alone")
-    lefts, rights = next(blocks(plan.left_shape, plan.right_shape, plan.pairs_at_once))
-    left_count, per_left = (part.stop - part.start for part in (lefts, rights[-1]))
-    right_count = per_left * (left_count if len(rights) > 1 else 1)
-    (*_, left_rows, left_columns), (*_, right_rows, right_columns) = plan.left_shape, plan.right_shape
-    sizes = (left_rows, left_columns), (right_rows, right_columns)
-    problem = problem_of(*sizes, plan.window, left_count, right_count, per_left)
-    types = plan.left.dtype, plan.right.dtype, plan.dtype
-    dtypes = engine_dtypes(*types, settings.normalization)
-    how = {"engine": settings.engine, "options": settings.kernel_options}
-    return decide_planes(problem, dtypes=dtypes, limits=limits_of(plan.device.xp), **how)
+    """What makes the planes of a block of pairs of images, or finds their peaks."""
+    return plan.decision()

@@ -168,6 +168,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align FOLDER -o out --reference template --interpolation cubic
       xcorr align movie.tif -o out --reference pairs:4 --smooth-time 5
       xcorr align FOLDER -o out --no-apply --verify none
+      xcorr align movie.tif -o out --variant multi-row --shifts-per-thread 4 --explain
     """
     options.check_modes(given)
     from xcorr_app.report.drawer import start_drawer

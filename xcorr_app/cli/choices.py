@@ -28,13 +28,29 @@ VARIANTS = (
     "multi-right",
     "multi-left-right",
     "multi-row",
+    "combined-shuffle",
     "combined",
     "row-product",
     "band-product",
 )
 DISTRIBUTIONS = ("none", "rectangle", "triangle")
 PRECISIONS = ("fp16", "fp16x2", "int8")
-KERNEL_OPTIONS = ("variant", "distribution", "rows_per_worker", "rights", "lefts", "shifts", "left_rows", "precision")
+SUMS = ("float32", "float64")
+KERNEL_OPTIONS = (
+    "variant",
+    "distribution",
+    "rows_per_worker",
+    "rights",
+    "lefts",
+    "shifts",
+    "left_rows",
+    "precision",
+    "warps",
+    "threads",
+    "shifts_per_block",
+    "phases",
+    "sums",
+)
 
 FILTERS = ("gaussian", "box", "sobel", "laplacian", "log", "dog", "unsharp", "taps", "bank")
 BANKS = ("gabor:ORIENTATIONS,SCALES", "derivatives:SIGMA[,SIGMA...]", "schmid", "leung-malik")

@@ -1,4 +1,4 @@
-"""``xcorr correlate``: two files in; the correlation planes, and the peak of every plane, out."""
+"""``xcorr correlate``: two files in; the correlation planes, and the peak of every plane, or the peaks alone, out."""
 
 from __future__ import annotations
 
@@ -18,13 +18,18 @@ if TYPE_CHECKING:
 @click.command("correlate")
 @click.argument("left", metavar="LEFT", type=options.PATH)
 @click.argument("right", metavar="RIGHT", type=options.PATH)
-@options.output("File for the planes: .tif (float32) or .npy.")
+@options.output("File for the planes: .tif (float32) or .npy; for --peaks .csv or .npz.")
 @click.option(
     "--form",
     type=click.Choice(choices.FORMS),
     default="one-to-one",
     show_default=True,
     help="Which left image is correlated with which right one; n-to-mn gives each left its own group of rights.",
+)
+@click.option(
+    "--peaks",
+    is_flag=True,
+    help="Find the shift, score and ratio of every pair alone; only the check by the FFT (--verify) makes planes.",
 )
 @options.max_shift("the full plane")
 @options.normalization
@@ -62,6 +67,9 @@ def command(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> Non
     n-to-mn      N left,  N x M right    planes (N, M, ny, nx): each left with its own M right
     n-to-m       N left,  M right        planes (N, M, ny, nx): every left with every right
 
+    --peaks writes a table instead: shift dy, dx, score (or plain sum) and ratio to the second peak of every pair. On a
+    GPU kernels then find peaks as they sum.
+
     The .tif is an ImageJ stack (T is M, or T and Z are N and M) whose description gives, in JSON, the shift of the
     first element. Exit code: 0 all good, 1 a plane has no peak or differs from the FFT reference, 2 wrong usage.
 
@@ -69,7 +77,10 @@ def command(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> Non
     Examples:
       xcorr correlate left.tif right.tif -o plane.tif
       xcorr correlate reference.tif movie.tif -o planes.npy --form one-to-many --max-shift 16
+      xcorr correlate reference.tif movie.tif -o shifts.csv --form one-to-many --max-shift 16 --peaks
       xcorr correlate a.npy b.npy -o sums.npy --form n-to-m --normalization none --engine direct
+      xcorr correlate a.npy b.npy -o sums.npy --normalization none --variant multi-row --distribution triangle --phases
+      xcorr correlate a.npy b.npy -o sums.npy --normalization none --sums float64
     """
     from xcorr_app.batch.correlate.plan import plan_correlation
     from xcorr_app.batch.correlate.run import run_correlation
@@ -89,7 +100,7 @@ def command(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> Non
             print_operands(console, plan)
         with display_for(console, quiet=given["quiet"], unit="planes") as display:
             result = run_correlation(plan, display.watch(plan.out.name))
-        print_peaks(console, result, every=given["verbose"])
+        print_peaks(console, result, every=given["verbose"], ratio=given["peaks"])
         print_verdict(console, plan, result)
     ctx.exit(SOMETHING_FAILED if result.problems else 0)
 
@@ -100,7 +111,7 @@ def _options(given: dict[str, Any]) -> CorrelateOptions:
     from xcorr_app.registration.settings import Settings
 
     of_settings = ("max_shift", "normalization", "subpixel", "engine", "min_overlap", "tolerance")
-    same = ("form", "device", "verify", "channel")
+    same = ("form", "device", "verify", "peaks", "channel")
     return CorrelateOptions(
         settings=Settings(
             **{name: given[name] for name in of_settings}, kernel_options=options.read_kernel_options(given)

@@ -280,16 +280,39 @@ _KERNEL_OPTIONS = (
     click.option(
         "--distribution",
         type=click.Choice(choices.DISTRIBUTIONS),
-        help="How --variant warp-shuffle-distributed splits the rows of a shift among workers. Their sums are added "
-        "in any order, so the last bits differ from run to run; none is deterministic: one worker per shift.",
+        help="How the rows of a shift are split among workers (--variant warp-shuffle-distributed, multi-right, "
+        "multi-left-right, multi-row or combined-shuffle). Their sums are added in any order, so the last bits differ "
+        "from run to run; none is deterministic: one worker per shift.",
+    ),
+    click.option("--rows-per-worker", type=int, help="Largest number of rows per worker (with --distribution)."),
+    click.option(
+        "--rights",
+        type=int,
+        help="Right matrices per thread (--variant multi-right, multi-left-right, combined-shuffle).",
+    ),
+    click.option("--lefts", type=int, help="Left matrices per thread (--variant multi-left-right, combined-shuffle)."),
+    click.option(
+        "--shifts-per-thread", "shifts", type=int, help="Row shifts per thread (--variant multi-row, combined-shuffle)."
     ),
     click.option(
-        "--rows-per-worker", type=int, help="Largest number of rows per worker (--variant warp-shuffle-distributed)."
+        "--left-rows", type=int, help="Left rows that a thread holds at a time (--variant multi-row, combined-shuffle)."
     ),
-    click.option("--rights", type=int, help="Right matrices per thread (--variant multi-right or multi-left-right)."),
-    click.option("--lefts", type=int, help="Left matrices per thread (--variant multi-left-right)."),
-    click.option("--shifts-per-thread", "shifts", type=int, help="Row shifts per thread (--variant multi-row)."),
-    click.option("--left-rows", type=int, help="Left rows that a thread holds at a time (--variant multi-row)."),
+    click.option(
+        "--phases/--no-phases",
+        default=None,
+        help="Whether rows that overlap with only some of a thread's shifts are summed in phases of their own, as the "
+        "source document has it (--variant multi-row, combined-shuffle).",
+    ),
+    click.option(
+        "--warps-per-block", "warps", type=int, help="Warps per block (--variant row-per-warp and those that shuffle)."
+    ),
+    click.option("--threads-per-block", "threads", type=int, help="Threads per block (--variant overlap-wise)."),
+    click.option("--shifts-per-block", type=int, help="Shifts per block, a warp each (--variant shift-per-warp)."),
+    click.option(
+        "--sums",
+        type=click.Choice(choices.SUMS),
+        help="What --engine direct sums in; float64 also reads float64 images, and its planes are float64.",
+    ),
     click.option(
         "--precision",
         type=click.Choice(choices.PRECISIONS),

@@ -33,11 +33,12 @@ def print_operands(console: Console, plan: CorrelationPlan) -> None:
     say(console, "A peak at (dy, dx): LEFT shows RIGHT displaced by dy rows down and dx columns right.")
 
 
-def print_peaks(console: Console, result: CorrelationResult, *, every: bool) -> None:
-    """One line a plane; the first 20 unless `every` is set."""
+def print_peaks(console: Console, result: CorrelationResult, *, every: bool, ratio: bool = False) -> None:
+    """One line a plane, the first 20 unless `every` is set; `ratio` adds how far the peak stands above the second."""
     shown = result.planes if every else result.planes[:_SHOWN]
     table = Table(box=None, pad_edge=False, header_style="bold")
-    headings = ("left", "right", "peak", "sub-pixel", "value", "FFT reference", "difference")
+    headings = ("left", "right", "peak", "sub-pixel", *(("score", "ratio") if ratio else ("value",)))
+    headings += ("FFT reference", "difference")
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("", no_wrap=True)
@@ -47,7 +48,7 @@ def print_peaks(console: Console, result: CorrelationResult, *, every: bool) -> 
             str(plane.right),
             "" if plane.peak is None else f"({plane.peak[0]}, {plane.peak[1]})",
             _shift(plane.shift),
-            "" if plane.peak is None else f"{plane.value:.6g}",
+            *_heights(plane, ratio=ratio),
             _shift(plane.reference),
             "" if plane.difference is None else f"{plane.difference:.1e} px",
             _remark(plane),
@@ -77,7 +78,7 @@ def print_verdict(console: Console, plan: CorrelationPlan, result: CorrelationRe
         say(console, f"{total} checked against the float64 FFT: largest difference {largest:.1e} px.", style="green")
     else:
         say(console, f"{total}, not checked against the FFT.")
-    say(console, f"Planes: {plan.out}")
+    say(console, f"{'Peaks' if plan.options.peaks else 'Planes'}: {plan.out}")
 
 
 def _described(file: MatrixFile, channel: str | int) -> str:
@@ -93,6 +94,11 @@ def _shift(shift: tuple[float, float] | None) -> str:
     # Rounded first and zero added, so that a small negative number is not shown as -0.000.
     dy, dx = (round(along, 3) + 0.0 for along in shift)
     return f"({dy:.3f}, {dx:.3f})"
+
+
+def _heights(plane: PlaneRecord, *, ratio: bool) -> tuple[str, ...]:
+    texts = (f"{plane.value:.6g}", f"{plane.ratio:.3g}")[: 1 + ratio]
+    return texts if plane.peak is not None else ("",) * len(texts)
 
 
 def _remark(plane: PlaneRecord) -> Text:

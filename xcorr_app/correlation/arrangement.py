@@ -41,6 +41,8 @@ class Arrangement:
     left_type: np.dtype[Any]
     """What the engine is handed where the matrices are not standardised."""
     right_type: np.dtype[Any]
+    standard_type: np.dtype[np.floating]
+    """Of standardised matrices."""
     correlator: Correlator | None
     """None for phase correlation, which is bound to the FFT."""
 
@@ -60,6 +62,8 @@ def arrange(
     if not (isinstance(form, str) and isinstance(engine, str)):
         raise ArgumentError(f"form is {form!r} and engine {engine!r}: give their names")
     engine = canonical_engine(engine)
+    if normalization == "phase" and engine not in ("auto", "fft"):
+        raise ArgumentError(f"normalization 'phase' exists only in engine 'fft', not in {engine!r}")
     check_kernel_options("fft" if normalization == "phase" else engine, kernel_options)
     if max_shift is not None and not isinstance(max_shift, (int, float, ShiftWindow)):
         # Two values may come as a list or an array, which cannot be a key.
@@ -97,31 +101,39 @@ def _arranged(
     window = as_window(max_shift, left_size, right_size)
     shape = (*result_shape(lefts.shape, rights.shape, form), *window.shape)
     correlator = None
+    standard_type = working_dtype(left, right)
     types: list[np.dtype[Any]] = [dtype, dtype]
     if normalization != "phase":
         xp = importlib.import_module(library)
         pairs = lefts.shape[0], rights.shape[0] * rights.shape[1], rights.shape[1]
         problem = problem_of(left_size, right_size, window, *pairs)
-        dtypes = engine_dtypes(left_type, right_type, dtype, normalization)
+        dtypes = engine_dtypes(left_type, right_type, normalization)
         chosen = choose_engine(engine, xp, problem, kernel_options, dtypes)
         correlator = chosen.bind(left_size, right_size, window, xp)
-        if dtype == np.float32 or as_stored:
+        if standard_type == np.float32 or as_stored or sums_in_double(kernel_options):
             types = [kind if chosen.reads(kind) else dtype for kind in (left_type, right_type)]
-    return Arrangement(window, dtype, lefts.shape, rights.shape, shape, as_stored, types[0], types[1], correlator)
+    return Arrangement(
+        window, dtype, lefts.shape, rights.shape, shape, as_stored, types[0], types[1], standard_type, correlator
+    )
 
 
-def engine_dtypes(
-    left: np.dtype[Any], right: np.dtype[Any], planes: np.dtype[np.floating], normalization: str
-) -> tuple[str, str]:
+def engine_dtypes(left: np.dtype[Any], right: np.dtype[Any], normalization: str) -> tuple[str, str]:
     """Names of the types that an engine is handed: scores are of standardised images, plain sums of what is stored."""
-    if planes != np.float32:
+    if working_dtype(np.empty(0, left), np.empty(0, right)) != np.float32:
         return "float64", "float64"
     return (left.name, right.name) if normalization == "none" else ("float32", "float32")
 
 
+def sums_in_double(kernel_options: KernelOptions | None) -> bool:
+    """Whether kernels are asked to sum in float64."""
+    return kernel_options is not None and kernel_options.sum_type == "double"
+
+
 def plane_dtype(left: Array, right: Array, kernel_options: KernelOptions | None) -> np.dtype[np.floating]:
-    """Type of the planes of these matrices: that of `working_dtype`, float64 where sums are exact whole numbers."""
+    """Type of the planes: that of `working_dtype`, float64 where sums are, or are exact whole numbers."""
     dtype = working_dtype(left, right)
+    if sums_in_double(kernel_options):
+        return np.dtype(np.float64)
     if kernel_options is None or not kernel_options.exact:
         return dtype
     check_bytes(left, right)

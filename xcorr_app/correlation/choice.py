@@ -90,6 +90,8 @@ def decide_planes(
         return Decision("tensor", "hankel-bytes", "exact sums of bytes were asked for")
     if options.variant != "auto":
         return Decision("direct", options.variant, "asked for")
+    if options.sum_type == "double":
+        return Decision("direct", _in_double(problem, dtypes), "sums of float64 were asked for, not timed yet")
     candidates: list[Candidate] = []
     if asked == "auto":
         candidates.append(_candidate("fft", "", fft_cost(problem, limits) + _GAPS_OF_FFT, _HOST_OF_FFT))
@@ -118,7 +120,8 @@ def decide_peaks(
     """
     options = options or _NOTHING
     asked = options.engine or engine
-    if limits is None or asked in ("definition", "fft") or (asked == "auto" and "float64" in dtypes):
+    by_planes = asked in ("definition", "fft") or options.sum_type == "double"
+    if limits is None or by_planes or (asked == "auto" and "float64" in dtypes):
         return decide_planes(problem, dtypes=dtypes, engine=engine, options=options, limits=limits)
     if options.variant != "auto":
         return Decision("direct", options.variant, "asked for")
@@ -147,6 +150,15 @@ def _coordinates(problem: Problem) -> tuple[float, ...]:
     """Where a problem lies among those that were measured."""
     areas = (math.prod(problem.left_shape), math.prod(problem.right_shape))
     return (*map(math.log2, (problem.pairs, *areas, *problem.plane_shape)), 2.0 * problem.shared_rights)
+
+
+def _in_double(problem: Problem, dtypes: tuple[str, str]) -> str:
+    """Kernel for sums in float64: the one of most reuse that reads such elements."""
+    if "float64" not in dtypes:
+        return "combined"
+    if problem.lefts > 1 and problem.shared_rights and problem.rights > 1:
+        return "multi-left-right"
+    return "multi-right" if problem.rights_per_left > 1 else "multi-row"
 
 
 def _tensor_planes(problem: Problem, limits: DeviceLimits, *, split: int) -> list[Candidate]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, get_args
 
@@ -74,8 +75,9 @@ def cross_correlate(
         after a Hann taper (FFT only, equal shapes).
     engine : str
         ``auto`` (the fastest for these shapes by a table of measurements), ``fft``, ``direct`` (CuPy arrays of at most
-        16 bits or float32), ``tensor`` (the same arrays, on tensor cores: errors below 1e-6 of the product of both
-        matrices' norms, unless `kernel_options` ask for another precision) or ``definition``.
+        16 bits or float32, or of float64 where `kernel_options` ask for sums of float64), ``tensor`` (the same arrays,
+        on tensor cores: errors below 1e-6 of the product of both matrices' norms, unless `kernel_options` ask for
+        another precision) or ``definition``.
     kernel_options : KernelOptions, optional
         Variant and tuning of the kernels of ``direct``, or precision of ``tensor``; ``auto`` is then that engine.
     min_overlap : float
@@ -89,8 +91,8 @@ def cross_correlate(
     -------
     ndarray, shape (ny, nx), (M, ny, nx) or (N, M, ny, nx)
         Same kind of array as the input. Element ``[i, j]`` belongs to shift ``(dy_min + i, dx_min + j)``; for the
-        full plane ``dy_min = 1 - H'``. float32 if both inputs have at most 16 bits or are float32, else float64; of
-        precision ``int8`` float64, which holds its whole numbers.
+        full plane ``dy_min = 1 - H'``. float32 if both inputs have at most 16 bits or are float32, else float64;
+        float64 where `kernel_options` ask for sums of float64, or for precision ``int8``, whose whole numbers it holds.
 
     Raises
     ------
@@ -116,29 +118,15 @@ def cross_correlate(
     >>> [int(i) - 5 for i in np.unravel_index(plane.argmax(), plane.shape)]
     [2, -3]
     """
-    xp = array_namespace(left)
-    if type(right) is not type(left) and array_namespace(right) is not xp:
-        raise DataTypeError("left and right must both be NumPy or both be CuPy arrays")
-    if normalization not in NORMALIZATIONS:
-        raise ArgumentError(f"unknown normalization {normalization!r}: use one of {', '.join(NORMALIZATIONS)}")
-    if not isinstance(min_overlap, (int, float, np.integer, np.floating)) or not 0 <= min_overlap <= 1:
-        raise ArgumentError(f"min_overlap is {min_overlap!r}: it is a fraction in [0, 1]")
+    xp = check_operands(left, right, normalization, min_overlap)
     with on_device_of(left, right):
         how = with_second_try(
             arrange, left, right, form, max_shift, normalization, engine, kernel_options, xp, what="tables do not fit"
         )
         if check_finite:
-            _check_finite(left=left, right=right)
+            refuse_not_finite(left=left, right=right)
 
-        def planes_of(lefts: Array, rights: Array) -> Array:
-            if how.correlator is None:
-                planes = phase_planes(lefts, rights, how.window, engine)
-            elif normalization == "none":
-                return _plain_sums(lefts, rights, how, how.correlator)
-            else:
-                planes = _scores(lefts, rights, how, how.correlator, min_overlap)
-            return planes.astype(how.dtype, copy=False)
-
+        planes_of = functools.partial(planes_of_pairs, how, normalization, min_overlap)
         lefts, rights = left.reshape(how.left_shape), right.reshape(how.right_shape)
         planes = planes_in_batches(planes_of, lefts, rights, how.window.shape, how.dtype)
         if check_finite and normalization == "none":
@@ -146,7 +134,30 @@ def cross_correlate(
         return planes.reshape(how.shape)
 
 
-def _check_finite(**arrays: Array) -> None:
+def check_operands(left: Array, right: Array, normalization: str, min_overlap: float) -> Any:
+    """Return the module of both arrays, numpy or cupy; raise where they are of two, or where an argument is none."""
+    xp = array_namespace(left)
+    if type(right) is not type(left) and array_namespace(right) is not xp:
+        raise DataTypeError("left and right must both be NumPy or both be CuPy arrays")
+    if normalization not in NORMALIZATIONS:
+        raise ArgumentError(f"unknown normalization {normalization!r}: use one of {', '.join(NORMALIZATIONS)}")
+    if not isinstance(min_overlap, (int, float, np.integer, np.floating)) or not 0 <= min_overlap <= 1:
+        raise ArgumentError(f"min_overlap is {min_overlap!r}: it is a fraction in [0, 1]")
+    return xp
+
+
+def planes_of_pairs(how: Arrangement, normalization: str, min_overlap: float, lefts: Array, rights: Array) -> Array:
+    """Planes (N, M, ny, nx) of every pair that broadcasting lefts (N, 1, H, W) and rights (1 or N, M, H', W') makes."""
+    if how.correlator is None:
+        planes = phase_planes(lefts, rights, how.window)
+    elif normalization == "none":
+        return _plain_sums(lefts, rights, how, how.correlator)
+    else:
+        planes = _scores(lefts, rights, how, how.correlator, min_overlap)
+    return planes.astype(how.dtype, copy=False)
+
+
+def refuse_not_finite(**arrays: Array) -> None:
     for name, array in arrays.items():
         if array.dtype.kind == "f" and not all_finite(array):
             raise ArgumentError(f"{name} holds NaN or infinite values: replace them, for example by the mean")
@@ -187,20 +198,18 @@ def _plain_sums(lefts: Array, rights: Array, how: Arrangement, correlator: Corre
 def _scores(lefts: Array, rights: Array, how: Arrangement, correlator: Correlator, min_overlap: float) -> Array:
     zncc = zncc_for(lefts.shape[-2:], rights.shape[-2:], how.window, min_overlap, array_namespace(lefts))
     if not how.as_stored:
-        lefts, rights = standardize(lefts, how.dtype).values, standardize(rights, how.dtype).values
+        lefts, rights = (standardize(side, how.standard_type).values for side in (lefts, rights))
     sums = correlator.sums(correlator.left(lefts), correlator.right(rights))
     return zncc(sums, zncc.left(lefts), zncc.right(rights))
 
 
-def phase_planes(lefts: Array, rights: Array, window: ShiftWindow, engine: str) -> Array:
+def phase_planes(lefts: Array, rights: Array, window: ShiftWindow) -> Array:
     """Phase correlation of matrices ``(N, 1, H, W)`` and ``(1 or N, M, H, W)`` over a window.
 
     Each matrix loses its mean and is tapered by a Hann window, since the edges of a crop would otherwise dominate
     the phases. Shifts without overlap are zero.
     """
     xp: Any = array_namespace(lefts)
-    if engine not in ("auto", "fft"):
-        raise ArgumentError(f"normalization 'phase' exists only in engine 'fft', not in {engine!r}")
     if lefts.shape[-2:] != rights.shape[-2:]:
         raise ArgumentError(
             f"normalization 'phase' needs matrices of one shape, got {lefts.shape[-2:]} and {rights.shape[-2:]}"

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.forms import Form
-from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
+from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbourhoods, prefer
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization, cross_correlate
 from xcorr_app.correlation.subpixel import METHODS, radius_of, refine
 from xcorr_app.correlation.window import ShiftWindow
@@ -35,6 +35,8 @@ class PlanePeaks:
     """(n, 2) the same between whole pixels; NaN where the plane has no valid element."""
     value: NDArray[np.float64]
     """(n,) the plane at the whole shift; NaN where the plane has no valid element."""
+    ratio: NDArray[np.float64]
+    """(n,) the peak over the highest local maximum at least 3 shifts away; infinite where none is positive."""
     on_edge: NDArray[np.bool_]
     """(n,) the peak has no valid neighbour on one side: higher values may lie beyond."""
 
@@ -58,7 +60,7 @@ class Agreement:
 
 
 def peaks_of_planes(planes: Array, window: ShiftWindow, subpixel: str = "gaussian") -> PlanePeaks:
-    """Locate the peak of every plane.
+    """Locate the peak of every plane; of equal ones, up to rounding, the one nearest to shift zero.
 
     Parameters
     ----------
@@ -95,7 +97,11 @@ def peaks_of_planes(planes: Array, window: ShiftWindow, subpixel: str = "gaussia
     if subpixel not in METHODS:
         raise ArgumentError(f"unknown subpixel method {subpixel!r}: use one of {', '.join(METHODS)}")
     planes = planes.reshape(-1, *window.shape)
-    found = find_peaks(planes, (slice(None), slice(None)))
+    everywhere = (slice(None), slice(None))
+    found = find_peaks(planes, everywhere)
+    nearest = nearest_of_equals(planes, everywhere, (-window.dy_min, -window.dx_min))
+    if nearest is not None:
+        found = prefer(found, planes, nearest)
     near = neighbourhoods(planes, found.row, found.column, radius_of(subpixel)).astype(np.float64)
     offset, _ = refine(near, subpixel, _UPSAMPLE)
     beside = to_host(neighbourhoods(planes, found.row, found.column, 1))
@@ -103,7 +109,9 @@ def peaks_of_planes(planes: Array, window: ShiftWindow, subpixel: str = "gaussia
     peak = np.stack([to_host(found.row) + window.dy_min, to_host(found.column) + window.dx_min], axis=1)
     exists = ~np.isnan(value)
     shift = np.where(exists[:, None], peak + to_host(offset), np.nan)
-    return PlanePeaks(peak, shift, value, exists & lacks_neighbours(beside, window))
+    return PlanePeaks(
+        peak, shift, value, to_host(found.ratio()).astype(np.float64), exists & lacks_neighbours(beside, window)
+    )
 
 
 def fft_reference(

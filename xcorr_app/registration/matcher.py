@@ -177,7 +177,7 @@ class Matcher:
             searched = self._plain_sums(sums, reference, values, overlap)[:, rim, rim].astype(np.float64)
         elif self._settings.normalization == "phase":
             rights = values[:, None] if each else values[None]
-            searched = phase_planes(reference.values[:, None], rights, self._searched, "fft")
+            searched = phase_planes(reference.values[:, None], rights, self._searched)
             searched = searched.reshape(values.shape[0], *self._searched.shape)
         if self._settings.normalization != "zncc":
             searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)

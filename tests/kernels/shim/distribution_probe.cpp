@@ -15,16 +15,17 @@ static Problem problem_of(int left_height, int right_height, int shift_y0, int s
     return p;
 }
 
-EXPORTED int probe_workers(int left_height, int right_height, int shift_y0, int shifts_y, int distribution, int rows) {
-    return workers_of(problem_of(left_height, right_height, shift_y0, shifts_y), distribution, rows);
+EXPORTED int probe_workers(int left_height, int right_height, int shift_y0, int shifts_y, int distribution, int rows,
+                           int step) {
+    return workers_of(problem_of(left_height, right_height, shift_y0, shifts_y), distribution, rows, step);
 }
 
 // Fills (iy, first, last) of workers 0 ... count - 1.
 EXPORTED void probe_tasks(int left_height, int right_height, int shift_y0, int shifts_y, int distribution, int rows,
-                            int count, int* tasks) {
+                           int step, int count, int* tasks) {
     const Problem p = problem_of(left_height, right_height, shift_y0, shifts_y);
     for (int worker = 0; worker < count; ++worker) {
-        const Task task = task_of_worker(p, distribution, rows, worker);
+        const Task task = task_of_worker(p, distribution, rows, worker, step);
         tasks[3 * worker] = task.iy;
         tasks[3 * worker + 1] = task.first;
         tasks[3 * worker + 2] = task.last;

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from xcorr_app.batch.correlate.operands import blocks, operand_shapes
+from xcorr_app.batch.correlate.peaks_file import check_peaks_name
 from xcorr_app.correlation.arrangement import engine_dtypes, plane_dtype
-from xcorr_app.correlation.engines import choose_engine
+from xcorr_app.correlation.choice import decide_planes
+from xcorr_app.correlation.engines import choose_engine, limits_of
+from xcorr_app.correlation.find_shifts import handed_dtypes
 from xcorr_app.correlation.forms import FORMS, Form
+from xcorr_app.correlation.pair_peaks import decide_shifts
 from xcorr_app.correlation.problem import problem_of
 from xcorr_app.correlation.window import ShiftWindow, as_window
+from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import Limits
 from xcorr_app.io.matrices import MatrixFile, scan_matrices
@@ -27,6 +33,9 @@ from xcorr_app.registration.settings import Settings
 _ELEMENTS_AT_ONCE = 2**22
 """Elements of planes, or of padded matrices, that are in work together: some 400 MB of work arrays."""
 
+_ELEMENTS_READ_AT_ONCE = 2**25
+"""Elements of matrices that are in work together where their planes are not kept."""
+
 
 @dataclass(frozen=True)
 class CorrelateOptions:
@@ -37,6 +46,8 @@ class CorrelateOptions:
     form: Form = "one-to-one"
     device: str = "auto"
     verify: bool = True
+    peaks: bool = False
+    """Find peaks alone, and write no plane."""
     channel: Channel | None = None
     limits: Limits = field(default_factory=Limits)
 
@@ -66,6 +77,30 @@ class CorrelationPlan:
     out: Path
     options: CorrelateOptions
 
+    def problem(self) -> Problem:
+        """Return what the first block of pairs is; the others are as large or smaller."""
+        lefts, rights = next(blocks(self.left_shape, self.right_shape, self.pairs_at_once))
+        left_count, per_left = (part.stop - part.start for part in (lefts, rights[-1]))
+        right_count = per_left * (left_count if len(rights) > 1 else 1)
+        (*_, left_rows, left_columns), (*_, right_rows, right_columns) = self.left_shape, self.right_shape
+        sizes = (left_rows, left_columns), (right_rows, right_columns)
+        return problem_of(*sizes, self.window, left_count, right_count, per_left)
+
+    def decision(self) -> Decision:
+        """Decide what makes the planes of a block, or finds peaks; DeviceError where what was asked for cannot run."""
+        settings, xp = self.options.settings, self.device.xp
+        if settings.normalization == "phase":
+            return Decision("fft", reason="phase correlation is computed by the FFT alone")
+        types, problem = (self.left.dtype, self.right.dtype, settings.normalization), self.problem()
+        how: dict[str, Any] = {"engine": settings.engine, "options": settings.kernel_options, "limits": limits_of(xp)}
+        if self.options.peaks:
+            subpixel = settings.subpixel
+            decided, _ = decide_shifts(problem, handed_dtypes(*types), settings.normalization, subpixel=subpixel, **how)
+        else:
+            decided = decide_planes(problem, dtypes=engine_dtypes(*types), **how)
+        choose_engine(decided.engine, xp, problem, settings.kernel_options)
+        return decided
+
     @property
     def shape(self) -> tuple[int, ...]:
         """Of the array of planes, as :func:`xcorr_app.cross_correlate` says."""
@@ -79,7 +114,7 @@ def plan_correlation(
 ) -> CorrelationPlan:
     """Check both files and the output's name, and choose the device; no pixel is read, nothing is written."""
     settings = options.settings
-    check_plane_name(out)
+    (check_peaks_name if options.peaks else check_plane_name)(out)
     check_output_file(out, (left, right), overwrite=overwrite)
     lefts, rights = (scan_matrices(path, options.channel, options.limits) for path in (left, right))
     if options.channel not in (None, 0, "gray") and lefts.channels == rights.channels == 1:
@@ -92,13 +127,8 @@ def plan_correlation(
     dtype = plane_dtype(np.empty(0, lefts.dtype), np.empty(0, rights.dtype), settings.kernel_options)
     padded = (left_size[0] + right_size[0]) * (left_size[1] + right_size[1])
     at_once = max(1, _ELEMENTS_AT_ONCE // max(math.prod(window.shape), padded))
+    if options.peaks and not options.verify:
+        at_once = max(1, _ELEMENTS_READ_AT_ONCE // max(math.prod(left_size), math.prod(right_size)))
     device = select_device(options.device)
-    engine = "fft"
-    if settings.normalization != "phase":
-        some_lefts, some_rights = next(blocks(left_shape, right_shape, at_once))
-        left_count, per_left = (part.stop - part.start for part in (some_lefts, some_rights[-1]))
-        right_count = per_left * (left_count if len(some_rights) > 1 else 1)
-        problem = problem_of(left_size, right_size, window, left_count, right_count, per_left)
-        dtypes = engine_dtypes(lefts.dtype, rights.dtype, dtype, settings.normalization)
-        engine = choose_engine(settings.engine, device.xp, problem, settings.kernel_options, dtypes).name
-    return CorrelationPlan(lefts, rights, left_shape, right_shape, window, dtype, engine, at_once, device, out, options)
+    plan = CorrelationPlan(lefts, rights, left_shape, right_shape, window, dtype, "fft", at_once, device, out, options)
+    return replace(plan, engine=plan.decision().engine)

@@ -1,21 +1,24 @@
-"""Two files become a file of correlation planes, with the peak of every plane compared with the FFT reference."""
+"""Two files become a file of correlation planes, or of their peaks; every peak is compared with the FFT reference."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from xcorr_app.batch.correlate.operands import blocks
+from xcorr_app.batch.correlate.peaks_file import write_peaks
 from xcorr_app.batch.correlate.plan import CorrelationPlan
+from xcorr_app.correlation.find_shifts import find_shifts
 from xcorr_app.correlation.forms import Form
 from xcorr_app.correlation.plane import check_range, cross_correlate
 from xcorr_app.correlation.plane_peaks import Agreement, PlanePeaks, compare_peaks, fft_reference, peaks_of_planes
 from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.io.plane_file import plane_writer
+from xcorr_app.io.plane_file import Write, plane_writer
 from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import memory_as_limit
 from xcorr_app.registration.passes import Progress
@@ -32,6 +35,8 @@ class PlaneRecord:
     """Whole shift (dy, dx); None where no shift is valid."""
     shift: tuple[float, float] | None
     value: float
+    ratio: float
+    """The peak over the highest other local maximum; infinite where none is positive."""
     on_edge: bool
     reference: tuple[float, float] | None
     """Shift by the FFT reference; None where not verified or where it has none."""
@@ -62,24 +67,29 @@ def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> 
         f"{plan.left.path}, {plan.right.path}: their planes need more memory than there is; "
         "limit the shifts with --max-shift, or use a machine with more"
     )
-    with memory_as_limit(too_large):
+    with memory_as_limit(too_large), _writer(plan) as write:
         lefts = plan.left.read().reshape(plan.left_shape)
         rights = plan.right.read().reshape(plan.right_shape)
-        with plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan)) as write:
-            tell("correlate", 0, total)
-            for some_lefts, some_rights in blocks(plan.left_shape, plan.right_shape, plan.pairs_at_once):
-                planes, new = _correlate(plan, lefts[some_lefts], rights[some_rights])
-                write(planes)
-                numbers = _numbers(some_lefts, some_rights, plan.right_shape)
-                records += [_record(plan, *pair, *new, i) for i, pair in enumerate(numbers)]
-                tell("correlate", len(records), total)
+        tell("correlate", 0, total)
+        for some_lefts, some_rights in blocks(plan.left_shape, plan.right_shape, plan.pairs_at_once):
+            new = _correlate(plan, lefts[some_lefts], rights[some_rights], write)
+            numbers = _numbers(some_lefts, some_rights, plan.right_shape)
+            records += [_record(plan, *pair, *new, i) for i, pair in enumerate(numbers)]
+            tell("correlate", len(records), total)
+    if plan.options.peaks:
+        write_peaks(plan.out, records, plan.shape[:-2], _facts(plan))
     return CorrelationResult(tuple(records))
 
 
+def _writer(plan: CorrelationPlan) -> AbstractContextManager[Write | None]:
+    """Open the file for planes; nothing where peaks alone are wanted."""
+    return nullcontext() if plan.options.peaks else plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan))
+
+
 def _correlate(
-    plan: CorrelationPlan, left: np.ndarray, right: np.ndarray
-) -> tuple[np.ndarray, tuple[PlanePeaks, Agreement | None]]:
-    """Planes (k, ny, nx) of a block on the host, their peaks, and how the reference agrees."""
+    plan: CorrelationPlan, left: np.ndarray, right: np.ndarray, write: Write | None
+) -> tuple[PlanePeaks, Agreement | None]:
+    """Write the planes of a block, unless peaks alone are wanted; return their peaks, and how the reference agrees."""
     settings, form = plan.options.settings, _block_form(plan)
     operands: tuple[Array, Array] = (plan.device.xp.asarray(left), plan.device.xp.asarray(right))
     # What was read from the files is finite.
@@ -88,20 +98,24 @@ def _correlate(
         "min_overlap": settings.min_overlap,
         "check_finite": False,
     }
+    by: dict[str, Any] = {**how, "engine": plan.engine, "kernel_options": settings.kernel_options}
     sums = settings.normalization == "none"
-    planes = cross_correlate(
-        *operands, form, plan.window, engine=plan.engine, kernel_options=settings.kernel_options, **how
-    )
-    if sums:
-        check_range(planes, left, right)
-    peaks = peaks_of_planes(planes, plan.window, settings.subpixel)
+    if write is None:
+        by |= {"check_finite": sums, "subpixel": settings.subpixel}  # sums of finite values may not fit their type
+        peaks = find_shifts(*operands, form, plan.window, **by).flat()
+    else:
+        planes = cross_correlate(*operands, form, plan.window, **by)
+        if sums:
+            check_range(planes, left, right)
+        peaks = peaks_of_planes(planes, plan.window, settings.subpixel)
+        write(to_host(planes).reshape(-1, *plan.window.shape))
     agreement = None
     if plan.options.verify:
         reference = fft_reference(*operands, form, plan.window, **how)
         if sums:
             check_range(reference, left, right)
         agreement = compare_peaks(peaks, reference, plan.window, settings.subpixel)
-    return to_host(planes).reshape(-1, *plan.window.shape), (peaks, agreement)
+    return peaks, agreement
 
 
 def _block_form(plan: CorrelationPlan) -> Form:
@@ -131,6 +145,7 @@ def _record(
         peak=(int(peaks.peak[i, 0]), int(peaks.peak[i, 1])) if exists else None,
         shift=_pair(peaks.shift[i]) if exists else None,
         value=float(peaks.value[i]),
+        ratio=float(peaks.ratio[i]),
         on_edge=bool(peaks.on_edge[i]),
         reference=reference,
         difference=difference,

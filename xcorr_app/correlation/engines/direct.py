@@ -1,8 +1,8 @@
 """Engine ``direct``: the project's CUDA kernels, correlation by its definition on the device.
 
 Which kernel runs is what :class:`xcorr_app.gpu.direct.options.KernelOptions` asks for, or else the one of the least
-expected time (:mod:`xcorr_app.correlation.choice`); the sums are float32. See ``kernels/README.md`` for the algorithms
-and what they reach.
+expected time (:mod:`xcorr_app.correlation.choice`); the sums are float32, or float64 where asked for. See
+``kernels/README.md`` for the algorithms and what they reach.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from xcorr_app.correlation.choice import decide_planes
 from xcorr_app.correlation.engines.base import Operand
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import DataTypeError
+from xcorr_app.gpu.direct.kernels import ELEMENTS
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.plan import Plan, plan_of
 from xcorr_app.gpu.direct.problem import Problem
@@ -25,7 +26,8 @@ from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-_READ = frozenset(map(np.dtype, INPUT_TYPES))
+_READ = {"float": frozenset(map(np.dtype, INPUT_TYPES)), "double": frozenset(map(np.dtype, ELEMENTS))}
+"""Types of elements, by the type of sums."""
 
 
 class DirectEngine:
@@ -42,7 +44,7 @@ class DirectEngine:
 
     def reads(self, dtype: np.dtype[Any]) -> bool:
         """Say that the kernels convert what they load."""
-        return dtype in _READ
+        return dtype in _READ[self._options.sum_type]
 
     def bind(
         self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, xp: Any
@@ -75,7 +77,7 @@ class DirectCorrelator:
         return self._kept(matrices, 1)
 
     def sums(self, left: Operand, right: Operand) -> Array:
-        """Plain sums of every pair, shape ``(N, M, ny, nx)``, float32."""
+        """Plain sums of every pair, shape ``(N, M, ny, nx)``, of the type that is summed in."""
         lefts, rights = left.values, right.values
         batch = lefts.shape[0], rights.shape[0], rights.shape[1]
         plan = self._plan(current_device(), *batch, lefts.dtype, rights.dtype)
@@ -95,13 +97,13 @@ class DirectCorrelator:
         names = left_type.name, right_type.name
         limits = device_limits(device)
         chosen = decide_planes(problem, dtypes=names, engine="direct", options=self._options, limits=limits)
-        types = {"left_type": names[0], "right_type": names[1]}
+        types = {"left_type": names[0], "right_type": names[1], "sum_type": self._options.sum_type}
         return plan_of(problem, chosen.kernel, tuning=self._options.tuning(), **types)
 
     def _kept(self, matrices: Array, side: int) -> Operand:
-        if matrices.dtype not in _READ:
+        if matrices.dtype not in _READ[self._options.sum_type]:
             raise DataTypeError(
-                f"engine 'direct' sums in float32, the matrices are {matrices.dtype}: convert them to float32, "
-                "or use engine 'fft'"
+                f"engine 'direct' sums in {self._options.sums or 'float32'}, the matrices are {matrices.dtype}: "
+                "convert them to float32, ask for sums of float64, or use engine 'fft'"
             )
         return Operand(matrices, self._shapes[side])

@@ -16,30 +16,45 @@ from xcorr_app.gpu.runtime.launch import WARP, Launch, Types, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["KERNELS", "LARGEST", "max_pairs"]
+__all__ = ["ELEMENTS", "KERNELS", "LARGEST", "STAGED", "max_pairs"]
 
 _LARGEST_INDEX = 2**31 - 2**16  # room for the last block's surplus threads
 _DOCUMENT = "Cross-correlation document, "
 
+_DISTRIBUTED = {"DISTRIBUTION": 2, "MAX_ROWS": 65536}
+
 LARGEST: dict[str, dict[str, int]] = {
-    "warp-shuffle-distributed": {"DISTRIBUTION": 2, "MAX_ROWS": 65536},
-    "multi-right": {"RIGHTS": 8},
-    "multi-left-right": {"LEFTS": 4, "RIGHTS": 4},
-    "multi-row": {"SHIFTS": 8, "LEFT_ROWS": 8},
+    "overlap-wise": {"THREADS": 1024},
+    "shift-per-warp": {"SHIFTS_PER_BLOCK": 16},
+    "row-per-warp": {"WARPS": 16},
+    "warp-shuffle": {"WARPS": 8},
+    "warp-shuffle-distributed": {"WARPS": 8, **_DISTRIBUTED},
+    "multi-right": {"WARPS": 16, "RIGHTS": 8, **_DISTRIBUTED},
+    "multi-left-right": {"WARPS": 8, "LEFTS": 4, "RIGHTS": 4, **_DISTRIBUTED},
+    "multi-row": {"WARPS": 8, "SHIFTS": 8, "LEFT_ROWS": 8, "PHASES": 1, **_DISTRIBUTED},
+    "combined-shuffle": {"WARPS": 8, "LEFTS": 4, "RIGHTS": 4, "SHIFTS": 4, "LEFT_ROWS": 4, "PHASES": 1, **_DISTRIBUTED},
 }
-"""Largest values of the macros that a user may set. Every combination up to these stays in registers."""
+"""Largest values of the macros that a user may set. Every combination up to these stays in registers, or is refused."""
+
+ELEMENTS = {**INPUT_TYPES, "float64": "double"}
+"""Types of elements: float64 where sums are, by the variants that do not stage their elements as float32."""
+STAGED = frozenset({"row-per-warp", "combined", "row-product", "band-product"})
+"""Variants that bring elements to shared memory, as float32: exact for the other types."""
 
 _Choose = Callable[[Problem, Types, Mapping[str, int], DeviceLimits], Launch]
 _Accepts = Callable[[Problem, DeviceLimits], "str | None"]
 
 
-def max_pairs(name: str, problem: Problem) -> int:
-    """Pairs of this kind that one launch may take so that its indices fit 32 bits; ArgumentError where not one does."""
+def max_pairs(name: str, problem: Problem, *, distributed: bool = False) -> int:
+    """Pairs of this kind that one launch may take so that its indices fit 32 bits; ArgumentError where not one does.
+
+    `distributed` says that the rows of a shift are split among workers.
+    """
     height, width = problem.plane_shape
     # No kernel has more threads, warps or blocks a pair than shifts and rows together, but for the two where every
     # overlapping row of every shift may be a worker, or a block.
     tasks = height * width + problem.left_shape[0] + problem.right_shape[0]
-    if name == "warp-shuffle-distributed":
+    if distributed or name == "warp-shuffle-distributed":
         tasks = height * problem.left_shape[0] * ceil_div(width, WARP)
     if name == "row-per-warp":
         tasks = max(tasks, height * ceil_div(width, WARP) * 16)
@@ -76,15 +91,19 @@ def _launcher(name: str, choose: _Choose, accepts: _Accepts) -> Callable[..., La
         tuning: Mapping[str, int] | None = None,
     ) -> Launch:
         """Choose grid, macros and memory; `tuning` are macro values, not checked, that replace the table's."""
-        for element in (left_type, right_type):
-            if element not in INPUT_TYPES:
-                raise ArgumentError(f"kernels read {', '.join(INPUT_TYPES)}, not {element}; convert the matrices first")
         if sum_type not in ("float", "double"):
             raise ArgumentError(f"sums are float or double, not {sum_type!r}")
+        readable = INPUT_TYPES if sum_type == "float" or name in STAGED else ELEMENTS
+        for element in (left_type, right_type):
+            if element not in readable:
+                with_sums = f"{name} with sums of {sum_type}"
+                raise ArgumentError(
+                    f"{with_sums} reads {', '.join(readable)}, not {element}; convert the matrices first"
+                )
         device = device or DeviceLimits()
         if reason := accepts(problem, device):
             raise ArgumentError(reason)
-        types = {"LEFT_TYPE": INPUT_TYPES[left_type], "RIGHT_TYPE": INPUT_TYPES[right_type], "SUM_TYPE": sum_type}
+        types = {"LEFT_TYPE": ELEMENTS[left_type], "RIGHT_TYPE": ELEMENTS[right_type], "SUM_TYPE": sum_type}
         return choose(problem, types, {**TUNING.get(name, {}), **(tuning or {})}, device)
 
     return launch
@@ -131,6 +150,11 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             accepts=_accepts_shared_rights,
         ),
         _entry("multi-row", warp_launches.multi_row, _DOCUMENT + "share of arithmetic: several rows of a matrix"),
+        _entry(
+            "combined-shuffle",
+            warp_launches.combined_shuffle,
+            _DOCUMENT + "what it leaves to later work: several lefts, rights and rows together, by shuffles",
+        ),
         _entry(
             "combined",
             combined,

@@ -1,4 +1,4 @@
-"""What a user may ask of the correlation kernels: a variant and its tunables, or a precision; checked beforehand."""
+"""What a user may ask of the correlation kernels: variant, tunables and sums, or a precision; checked beforehand."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.kernels import KERNELS, LARGEST
+from xcorr_app.gpu.direct.tuning import TUNING
 
-__all__ = ["DISTRIBUTIONS", "PRECISIONS", "TUNABLES", "KernelOptions"]
+__all__ = ["DISTRIBUTIONS", "PRECISIONS", "SUMS", "TUNABLES", "KernelOptions"]
 
 DISTRIBUTIONS = ("none", "rectangle", "triangle")
 """How the rows of a shift are split among workers, in the order of the kernel's ``DISTRIBUTION`` macro."""
@@ -17,7 +18,13 @@ DISTRIBUTIONS = ("none", "rectangle", "triangle")
 PRECISIONS = ("fp16", "fp16x2", "int8")
 """What a value is on tensor cores: fp16, split fp16 (the sum of two), or the byte that it is."""
 
+SUMS = ("float32", "float64")
+"""What engine ``direct`` sums in."""
+
 TUNABLES = {
+    "warps": "WARPS",
+    "threads": "THREADS",
+    "shifts_per_block": "SHIFTS_PER_BLOCK",
     "rows_per_worker": "MAX_ROWS",
     "rights": "RIGHTS",
     "lefts": "LEFTS",
@@ -31,27 +38,30 @@ TUNABLES = {
 class KernelOptions:
     """Choice and tuning of the CUDA kernels behind engines ``direct`` and ``tensor``; None leaves it to them.
 
-    A variant and its tunables belong to ``direct``, the precision to ``tensor``. All variants give the same sums
-    up to rounding, and the same bits in every run but one: ``warp-shuffle-distributed`` adds the sums of several
-    workers in any order, unless `distribution` is ``"none"``. Then one worker computes a shift alone and every run
-    gives the same bits. ``variant="auto"`` never takes it.
+    A variant, its tunables and the type of sums belong to ``direct``, the precision to ``tensor``. All variants give
+    the same sums up to rounding, and the same bits in every run unless rows are distributed: the sums of several
+    workers are added in any order. With `distribution` ``"none"`` one worker computes a shift alone. ``variant="auto"``
+    never distributes rows.
 
     Parameters
     ----------
     variant : str
         ``"auto"`` (the fastest by measurement) or a name in `xcorr_app.gpu.direct.kernels.KERNELS`.
     distribution : {"none", "rectangle", "triangle"}, optional
-        How rows are split among workers (``warp-shuffle-distributed``).
+        How rows are split among workers: of ``warp-shuffle-distributed`` (default ``"triangle"``), ``multi-right``,
+        ``multi-left-right``, ``multi-row`` and ``combined-shuffle`` (default ``"none"``).
     rows_per_worker : int, optional
-        Most rows a worker sums, 1 to 65536 (``warp-shuffle-distributed``).
+        Most left rows a worker sums where rows are distributed, 1 to 65536 (default 8 of ``warp-shuffle-distributed``,
+        else 32); where a thread sums several row shifts, rounded up to a multiple of these.
     rights : int, optional
-        Right matrices a thread works on, 1 to 8 (``multi-right``) or 1 to 4 (``multi-left-right``).
+        Right matrices a thread works on, 1 to 8 (``multi-right``) or 1 to 4 (``multi-left-right``,
+        ``combined-shuffle``).
     lefts : int, optional
-        Left matrices a thread works on, 1 to 4 (``multi-left-right``).
+        Left matrices a thread works on, 1 to 4 (``multi-left-right``, ``combined-shuffle``).
     shifts : int, optional
-        Consecutive row shifts a thread works on, 1 to 8 (``multi-row``).
+        Consecutive row shifts a thread works on, 1 to 8 (``multi-row``) or 1 to 4 (``combined-shuffle``).
     left_rows : int, optional
-        Left rows a thread holds at a time, 1 to 8 (``multi-row``).
+        Left rows a thread holds at a time, 1 to 8 (``multi-row``) or 1 to 4 (``combined-shuffle``).
     precision : {"fp16", "fp16x2", "int8"}, optional
         How engine ``tensor`` multiplies. ``"fp16x2"``: values as sums of two fp16 numbers; plain sums are off by less
         than 1e-6 of the product of both matrices' norms. ``"fp16"``: single fp16 numbers, a third of the products; a
@@ -60,6 +70,19 @@ class KernelOptions:
         are exact whole numbers and planes float64, which holds those of 2^37 elements. Without it planes are
         ``"fp16x2"``, and registration searches peaks as ``"fp16"`` does and recomputes what lies around them in single
         precision; with ``"fp16x2"`` or ``"int8"`` it searches whole planes.
+    warps : int, optional
+        Warps a block, 1 to 8 (``warp-shuffle``, ``warp-shuffle-distributed``, ``multi-left-right``, ``multi-row``,
+        ``combined-shuffle``) or 1 to 16 (``row-per-warp``, ``multi-right``).
+    threads : int, optional
+        Threads a block, 1 to 1024 (``overlap-wise``).
+    shifts_per_block : int, optional
+        Shifts a block sums, a warp each, 1 to 16 (``shift-per-warp``).
+    phases : bool, optional
+        Whether left rows that meet only some of a thread's right rows have init and drain phases of their own, as the
+        document has it, or are summed with rows of zeros (``multi-row``, ``combined-shuffle``; default False).
+    sums : {"float32", "float64"}, optional
+        What is summed in. With ``"float64"`` planes are float64, of any type of elements: float64 itself by the
+        variants that read elements as they are (``overlap-wise``, ``shift-per-warp``, and all that shuffle).
 
     Raises
     ------
@@ -82,6 +105,11 @@ class KernelOptions:
     shifts: int | None = None
     left_rows: int | None = None
     precision: str | None = None
+    warps: int | None = None
+    threads: int | None = None
+    shifts_per_block: int | None = None
+    phases: bool | None = None
+    sums: str | None = None
 
     def __post_init__(self) -> None:
         if not isinstance(self.variant, str) or (self.variant != "auto" and self.variant not in KERNELS):
@@ -89,29 +117,40 @@ class KernelOptions:
         if self.precision is not None:
             if not isinstance(self.precision, str) or self.precision not in PRECISIONS:
                 raise ArgumentError(f"unknown precision {self.precision!r}: use {', '.join(PRECISIONS)}")
-            if self.variant != "auto":
-                raise ArgumentError(
-                    f"precision belongs to engine 'tensor', kernel variant {self.variant!r} to 'direct': "
-                    "leave one of them out"
-                )
+            if self.variant != "auto" or self.sums is not None:
+                what = f"kernel variant {self.variant!r}" if self.variant != "auto" else "the type of sums"
+                raise ArgumentError(f"precision belongs to engine 'tensor', {what} to 'direct': leave one of them out")
+        if self.sums is not None and (not isinstance(self.sums, str) or self.sums not in SUMS):
+            raise ArgumentError(f"unknown type of sums {self.sums!r}: use {', '.join(SUMS)}")
         if self.distribution is not None:
             self._check_owner("distribution", "DISTRIBUTION")
             if not isinstance(self.distribution, str) or self.distribution not in DISTRIBUTIONS:
                 raise ArgumentError(f"unknown distribution {self.distribution!r}: use {', '.join(DISTRIBUTIONS)}")
-            if self.distribution == "none" and self.rows_per_worker is not None:
-                raise ArgumentError("distribution 'none' gives a worker all rows of a shift: leave out rows_per_worker")
+        if self.phases is not None:
+            self._check_owner("phases", "PHASES")
+            if not isinstance(self.phases, bool):
+                raise ArgumentError(f"phases is {self.phases!r}: say True or False")
         for name, macro in TUNABLES.items():
             value = getattr(self, name)
             if value is not None:
                 self._check_owner(name, macro)
                 _check_count(name, value, LARGEST[self.variant][macro], self.variant)
+        if self.rows_per_worker is not None and not self._distributes:
+            raise ArgumentError(
+                "distribution 'none' gives a worker all rows of a shift: leave out rows_per_worker, or ask for another"
+            )
+
+    @property
+    def _distributes(self) -> bool:
+        if self.distribution is None:
+            return TUNING.get(self.variant, {}).get("DISTRIBUTION", 0) != 0
+        return self.distribution != "none"
 
     def _check_owner(self, name: str, macro: str) -> None:
         owners = [entry.name for entry in KERNELS.values() if macro in entry.tunables]
         if self.variant not in owners:
-            raise ArgumentError(
-                f"{name} belongs to kernel variant {' and '.join(owners)}, not to {self.variant!r}: ask for it too"
-            )
+            listed = " and ".join(filter(None, (", ".join(owners[:-1]), owners[-1])))
+            raise ArgumentError(f"{name} belongs to kernel variant {listed}, not to {self.variant!r}: ask for it too")
 
     @property
     def asks_nothing(self) -> bool:
@@ -126,6 +165,11 @@ class KernelOptions:
         return "direct" if self.precision is None else "tensor"
 
     @property
+    def sum_type(self) -> str:
+        """What the kernels sum in, as CUDA names it."""
+        return "double" if self.sums == "float64" else "float"
+
+    @property
     def exact(self) -> bool:
         """Whether matrices are summed as they are stored, in whole numbers: uint8 alone, nothing is standardised."""
         return self.precision == "int8"
@@ -137,6 +181,8 @@ class KernelOptions:
         }
         if self.distribution is not None:
             values["DISTRIBUTION"] = DISTRIBUTIONS.index(self.distribution)
+        if self.phases is not None:
+            values["PHASES"] = int(self.phases)
         return values
 
 

@@ -118,5 +118,5 @@ def _plan(
         )
         return chosen
 
-    parts = problem.parts(max_pairs(variant, problem))
+    parts = problem.parts(max_pairs(variant, problem, distributed=bool(dict(macros).get("DISTRIBUTION"))))
     return Plan(problem, tuple(_Step.of(part, launch(part)) for part in parts), sum_type)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu.direct.kernels import ELEMENTS
 from xcorr_app.gpu.direct.plan import Plan, plan_of
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.placement import on_device_of
@@ -16,7 +17,7 @@ from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
 __all__ = ["correlate_on_device", "run_plan"]
 
-_NAMES = {np.dtype(name): name for name in INPUT_TYPES}
+_NAMES = {np.dtype(name): name for name in ELEMENTS}
 """NumPy takes microseconds to name a type, as long as a launch."""
 
 
@@ -31,7 +32,7 @@ def correlate_on_device(
     out: Any = None,
 ) -> Any:
     """Planes ``C[pair, iy, ix]`` of a batch by one kernel; arrays are copied where not dense, `out` must be dense."""
-    left_type, right_type = _checked_types(lefts, rights, problem)
+    left_type, right_type = _checked_types(lefts, rights, problem, sum_type)
     with on_device_of(lefts, rights):
         plan = plan_of(
             problem,
@@ -59,13 +60,14 @@ def run_plan(plan: Plan, lefts: Any, rights: Any, shape: tuple[int, ...], out: A
     return out
 
 
-def _checked_types(lefts: Any, rights: Any, problem: Problem) -> tuple[str, str]:
+def _checked_types(lefts: Any, rights: Any, problem: Problem, sum_type: str) -> tuple[str, str]:
     expected = ((problem.lefts, *problem.left_shape), (problem.rights, *problem.right_shape))
     if (lefts.shape, rights.shape) != expected:
         raise ShapeError(f"lefts {lefts.shape} and rights {rights.shape} must have the shapes {expected}")
     names = _NAMES.get(lefts.dtype), _NAMES.get(rights.dtype)
-    if names[0] is None or names[1] is None:
+    readable = ELEMENTS if sum_type == "double" else INPUT_TYPES
+    if names[0] not in readable or names[1] not in readable:
         raise DataTypeError(
-            f"lefts ({lefts.dtype}) and rights ({rights.dtype}) must be of the types {', '.join(INPUT_TYPES)}"
+            f"lefts ({lefts.dtype}) and rights ({rights.dtype}) must be of the types {', '.join(readable)}"
         )
     return names[0], names[1]

@@ -14,14 +14,18 @@ __all__ = [
     "window_tile",
 ]
 
+ALL_ROWS = {"DISTRIBUTION": 0, "MAX_ROWS": 32}
+"""One worker for all rows of a shift; where they are distributed, so many rows each."""
+
 TUNING: dict[str, dict[str, int]] = {
     "overlap-wise": {"THREADS": 128},
     "shift-per-warp": {"SHIFTS_PER_BLOCK": 4},
     "warp-shuffle": {"WARPS": 4},
     "warp-shuffle-distributed": {"WARPS": 4, "DISTRIBUTION": 2, "MAX_ROWS": 8},
-    "multi-right": {"WARPS": 4, "RIGHTS": 4},
-    "multi-left-right": {"WARPS": 4, "LEFTS": 4, "RIGHTS": 4},
-    "multi-row": {"WARPS": 4, "SHIFTS": 8, "LEFT_ROWS": 4},
+    "multi-right": {"WARPS": 4, "RIGHTS": 4, **ALL_ROWS},
+    "multi-left-right": {"WARPS": 4, "LEFTS": 4, "RIGHTS": 4, **ALL_ROWS},
+    "multi-row": {"WARPS": 4, "SHIFTS": 8, "LEFT_ROWS": 4, "PHASES": 0, **ALL_ROWS},
+    "combined-shuffle": {"WARPS": 4, "PHASES": 0, **ALL_ROWS},
 }
 """Macro values by variant; the others choose theirs by the problem's shape."""
 

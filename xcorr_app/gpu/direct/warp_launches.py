@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.runtime.launch import WARP, Launch, Types, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 __all__ = [
+    "combined_shuffle",
     "distributed",
     "multi_left_right",
     "multi_right",
@@ -66,34 +68,61 @@ def row_per_warp(problem: Problem, types: Types, tuning: Mapping[str, int], _: D
 
 def distributed(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
     """As `warp_shuffle`, the rows of a shift split among workers."""
-    (height, width), rows = problem.plane_shape, tuning["MAX_ROWS"]
-    if tuning["DISTRIBUTION"] == 0:
-        workers = height
-    elif tuning["DISTRIBUTION"] == 1:
-        workers = height * ceil_div(min(problem.left_shape[0], problem.right_shape[0]), rows)
-    else:
-        workers = sum(ceil_div(overlap, rows) for overlap in problem.overlaps(0))
-    warps = max(1, problem.pairs * workers * ceil_div(width, WARP))
+    warps = max(1, problem.pairs * _workers(problem, tuning) * ceil_div(problem.plane_shape[1], WARP))
     return _by_warp("warp_shuffle_distributed", types, tuning, warps, zero_first=True)
 
 
 def multi_right(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
     """As `warp_shuffle`, several rights against one left value."""
-    height, width = problem.plane_shape
-    groups = problem.lefts * ceil_div(problem.rights_per_left, tuning["RIGHTS"])
-    return _by_warp("multi_right", types, tuning, groups * height * ceil_div(width, WARP))
+    return _shuffled_tile("multi_right", problem, types, tuning)
 
 
 def multi_left_right(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
     """As `warp_shuffle`, several lefts against several rights."""
-    height, width = problem.plane_shape
-    groups = ceil_div(problem.lefts, tuning["LEFTS"]) * ceil_div(problem.rights_per_left, tuning["RIGHTS"])
-    return _by_warp("multi_left_right", types, tuning, groups * height * ceil_div(width, WARP))
+    return _shuffled_tile("multi_left_right", problem, types, tuning)
 
 
 def multi_row(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
     """As `warp_shuffle`, several neighbouring shifts along y."""
-    height, width = problem.plane_shape
-    return _by_warp(
-        "multi_row", types, tuning, problem.pairs * ceil_div(height, tuning["SHIFTS"]) * ceil_div(width, WARP)
-    )
+    return _shuffled_tile("multi_row", problem, types, tuning)
+
+
+def combined_shuffle(problem: Problem, types: Types, tuning: Mapping[str, int], _: DeviceLimits) -> Launch:
+    """As `warp_shuffle`, several lefts, rights, shifts along y and left rows; as many as there are, and as fit."""
+    rows = 2 if types["SUM_TYPE"] == "double" else 4
+    lefts = min(4, problem.lefts) if problem.shared_rights else 1
+    macros = {"LEFTS": lefts, "RIGHTS": min(4, problem.rights_per_left), "SHIFTS": rows, "LEFT_ROWS": rows, **tuning}
+    if macros["LEFTS"] > 1 and not problem.shared_rights:
+        raise ArgumentError("several lefts a thread need form n-to-m: every left meets the same rights")
+    return _shuffled_tile("combined_shuffle", problem, types, macros)
+
+
+_MAX_VALUES = 140
+"""32-bit registers of a thread that sums, left and right elements may take; the others hold addresses."""
+
+
+def _shuffled_tile(kernel: str, problem: Problem, types: Types, tuning: Mapping[str, int]) -> Launch:
+    """Launch a kernel of ``shuffled_tile.cuh``: a warp for each group of matrices, 32 dx, worker of a group of dy."""
+    lefts, rights, shifts, rows = (tuning.get(name, 1) for name in ("LEFTS", "RIGHTS", "SHIFTS", "LEFT_ROWS"))
+    values = lefts * rights * shifts + 2 * lefts * rows + rights * (shifts + rows - 1)
+    if values * (2 if types["SUM_TYPE"] == "double" else 1) > _MAX_VALUES:
+        raise ArgumentError(
+            f"{lefts} lefts, {rights} rights, {shifts} shifts and {rows} left rows a thread do not fit its registers "
+            f"with sums of {types['SUM_TYPE']}: give fewer"
+        )
+    groups = ceil_div(problem.lefts, lefts) * ceil_div(problem.rights_per_left, rights)
+    warps = groups * _workers(problem, tuning, shifts) * ceil_div(problem.plane_shape[1], WARP)
+    return _by_warp(kernel, types, tuning, max(1, warps), zero_first=tuning.get("DISTRIBUTION", 0) != 0)
+
+
+def _workers(problem: Problem, tuning: Mapping[str, int], step: int = 1) -> int:
+    """Workers of all groups of `step` shifts along y, as ``workers_of`` of ``distribution.cuh`` counts them."""
+    groups, units = ceil_div(problem.plane_shape[0], step), ceil_div(tuning.get("MAX_ROWS", 1), step)
+    (left, _), (right, _) = problem.left_shape, problem.right_shape
+    if tuning.get("DISTRIBUTION", 0) == 0:
+        return groups
+    if tuning["DISTRIBUTION"] == 1:
+        return groups * ceil_div(ceil_div(min(left, right + step - 1), step), units)
+    shifts = (problem.first_shift[0] + group * step for group in range(groups))
+    heights = (min(left, right + dy + step - 1) - max(0, dy) for dy in shifts)
+    return sum(ceil_div(ceil_div(max(0, height), step), units) for height in heights)
