@@ -15,6 +15,7 @@ from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
+from xcorr_app.gpu.peaks.tile_sums import row_moments_launch, tile_bins_launch, tile_sums_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -105,6 +106,27 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             tile_scatter_launch,
             document=_NOT_IN_A_DOCUMENT("the covariance of a shift, from what frame and reference do not share"),
+        ),
+        KernelEntry(
+            "row-moments",
+            ("peaks/row_moments",),
+            _accepts_any,
+            row_moments_launch,
+            document=_NOT_IN_A_DOCUMENT("an image's mean and variance, from some of its rows"),
+        ),
+        KernelEntry(
+            "tile-bins",
+            ("peaks/tile_bins",),
+            _accepts_any,
+            tile_bins_launch,
+            document=_NOT_IN_A_DOCUMENT("a moved image in bins of 2 x 2 pixels, of zero mean"),
+        ),
+        KernelEntry(
+            "tile-sums",
+            ("peaks/tile_sums",),
+            _accepts_any,
+            tile_sums_launch,
+            document="Lucas and Kanade 1981, for the displacement of a tile that its sums tell",
         ),
         KernelEntry(
             "summed-area",

@@ -1,0 +1,108 @@
+"""What tells which tiles of frames in device memory agree with their reference: bins, and sums over tiles of them."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.peaks.noise_sums import mean_products, noise_sums_launch
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+
+__all__ = [
+    "moments_and_products",
+    "row_moments_launch",
+    "tile_bins",
+    "tile_bins_launch",
+    "tile_sums",
+    "tile_sums_launch",
+]
+
+_WARPS = 4
+_THREADS = 256
+_MOMENT_THREADS = 512
+_KINDS = 13
+_MOMENTS, _NOISE_SUMS = 2, 14
+
+
+def row_moments_launch(images: int, element: str) -> Launch:
+    """Choose the launch for images of a type, as NumPy names it."""
+    shared_bytes = 8 * _MOMENTS * (_MOMENT_THREADS // WARP)
+    return Launch("peaks/row_moments", {"RIGHT_TYPE": INPUT_TYPES[element]}, images, _MOMENT_THREADS, shared_bytes)
+
+
+def tile_bins_launch(images: int, element: str, bins: int) -> Launch:
+    """Choose the launch for images of a type, as NumPy names it, that have so many bins."""
+    return Launch("peaks/tile_bins", {"RIGHT_TYPE": INPUT_TYPES[element]}, images * ceil_div(bins, _THREADS), _THREADS)
+
+
+def tile_sums_launch(tiles: int) -> Launch:
+    """Choose the launch for so many tiles of all frames."""
+    return Launch("peaks/tile_sums", {}, ceil_div(tiles, _WARPS), _WARPS * WARP)
+
+
+def moments_and_products(
+    stacks: tuple[Any, ...], period: int, noise_period: int
+) -> list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
+    """Means (n,) and variances (n,) of every `period`-th row of the images of each stack, and `mean_products` (n, 7).
+
+    The latter of four rows in every `noise_period`. The device is waited for once.
+    """
+    cupy = importlib.import_module("cupy")
+    counts = [stack.shape[0] for stack in stacks]
+    found = cupy.empty(sum(counts) * (_MOMENTS + _NOISE_SUMS))
+    begin, parts = 0, []
+    for stack, count in zip(stacks, counts, strict=True):
+        _, height, width = stack.shape
+        middle, end = begin + count * _MOMENTS, begin + count * (_MOMENTS + _NOISE_SUMS)
+        images, element, groups = cupy.ascontiguousarray(stack), name_of(stack.dtype), height // noise_period
+        start(row_moments_launch(count, element), (images, found[begin:middle]), (height, width, period))
+        numbers = height, width, noise_period, groups
+        start(noise_sums_launch(count, element), (images, found[middle:end]), numbers)
+        parts.append((slice(begin, middle), slice(middle, end), groups, width))
+        begin = end
+    host = to_host(found)
+    return [
+        (*host[moments].reshape(-1, _MOMENTS).T, mean_products(host[sums].reshape(-1, _NOISE_SUMS), groups, width))
+        for moments, sums, groups, width in parts
+    ]
+
+
+def tile_bins(
+    images: Any, shifts: NDArray[np.integer], level: NDArray[np.float64], gain: NDArray[np.float64]
+) -> Any:
+    """Means (n, h // 2, w // 2) of 2 x 2 pixels of images (n, h, w) moved by whole pixels (n, 2), float32.
+
+    Less the `level` and times the `gain` (n,) of each; pixels beyond an image count as its level.
+    """
+    cupy = importlib.import_module("cupy")
+    count, height, width = images.shape
+    bins = cupy.empty((count, height // 2, width // 2), np.float32)
+    launch = tile_bins_launch(count, name_of(images.dtype), bins.shape[1] * bins.shape[2])
+    places = cupy.asarray(np.ascontiguousarray(shifts, dtype=np.int32))
+    arrays = cupy.ascontiguousarray(images), places, cupy.asarray(np.stack([level, gain], axis=1)), bins
+    start(launch, arrays, (height, width, launch.blocks // count))
+    return bins
+
+
+def tile_sums(
+    frames: Any, references: Any, offsets: NDArray[np.float64], size: int, tiles: tuple[int, int]
+) -> NDArray[np.float64]:
+    """Sums (13, n, rows, columns) over tiles of `size` x `size` bins of frames (n, h, w) and references (1 or n, h, w).
+
+    Both are float32; `offsets` (n, 2) are what is left of shifts beyond whole pixels. The kinds are those of
+    :mod:`xcorr_app.registration.tiles`.
+    """
+    cupy = importlib.import_module("cupy")
+    count, height, width = frames.shape
+    sums = cupy.empty((_KINDS, count, *tiles))
+    arrays = cupy.ascontiguousarray(frames), cupy.ascontiguousarray(references), cupy.asarray(offsets), sums
+    shared = int(references.shape[0] == 1)
+    start(tile_sums_launch(count * tiles[0] * tiles[1]), arrays, (count, shared, height, width, size, *tiles))
+    found: NDArray[np.float64] = to_host(sums)
+    return found
