@@ -25,6 +25,7 @@ from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
+from xcorr_app.gpu.peaks.standing_out import small_steps_launch, standing_out_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
 from xcorr_app.gpu.peaks.tile_sums import row_moments_launch, tile_bins_launch, tile_sums_launch
@@ -102,6 +103,8 @@ def launches_of_peaks(types_of_sums):
             yield row_moments_launch(1, right_type)
             yield tile_bins_launch(1, right_type, 100)
             yield tile_sums_launch(100)
+            yield standing_out_launch(right_type)
+            yield small_steps_launch(right_type, 0.08)
             yield rated_peak_launch(1, fisher=left_type == "float32")
             yield zncc_planes_launch(full(64), left_type if left_type == "float32" else "float64", "float32")
             yield around_peak_launch(1)

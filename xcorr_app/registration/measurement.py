@@ -125,12 +125,20 @@ class Measured:
             words[quality.INHERITED] = _inherited(doubtful, self.follows) & known
         if self.broken is not None:
             words[quality.INHERITED] = self.broken & known
-        return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(known.size))
+        # Few combinations occur, however many frames there are.
+        apply = np.stack(list(words.values())).astype(np.int64)
+        code = (apply << np.arange(len(words))[:, None]).sum(axis=0)
+        found = {one: tuple(word for k, word in enumerate(words) if one >> k & 1) for one in set(code.tolist())}
+        return tuple(found[one] for one in code.tolist())
 
     def trusted(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether a frame has a shift and nothing speaks against it."""
-        good = np.array([quality.is_trusted(flags) for flags in self.flags(settings)], dtype=bool)
-        return good & np.isfinite(self.shifts).all(axis=1)
+        return self._undoubted(settings) & np.isfinite(self.shifts).all(axis=1)
+
+    def _undoubted(self, settings: Settings) -> NDArray[np.bool_]:
+        flags = self.flags(settings)
+        good = {of_frame: quality.is_trusted(of_frame) for of_frame in set(flags)}
+        return np.array([good[of_frame] for of_frame in flags], dtype=bool)
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_launch
+from xcorr_app.gpu.peaks.standing_out import small_steps_launch, standing_out_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
 from xcorr_app.gpu.peaks.tile_sums import row_moments_launch, tile_bins_launch, tile_sums_launch
@@ -127,6 +128,20 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             tile_sums_launch,
             document="Lucas and Kanade 1981, for the displacement of a tile that its sums tell",
+        ),
+        KernelEntry(
+            "standing-out",
+            ("peaks/standing_out",),
+            _accepts_any,
+            standing_out_launch,
+            document=_NOT_IN_A_DOCUMENT("the pixel farthest beyond all eight around it"),
+        ),
+        KernelEntry(
+            "small-steps",
+            ("peaks/small_steps",),
+            _accepts_any,
+            small_steps_launch,
+            document=_NOT_IN_A_DOCUMENT("on which side of a limit the median step between pixels lies"),
         ),
         KernelEntry(
             "summed-area",
