@@ -8,8 +8,9 @@ import pytest
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from tests.registration.scenes import drifting, noise
-from xcorr_app.gpu.peaks import tile_sums
-from xcorr_app.gpu.peaks.tile_sums import row_moments_launch, tile_bins_launch, tile_sums_launch
+from xcorr_app.gpu.peaks import row_sums, tile_sums
+from xcorr_app.gpu.peaks.row_sums import row_sums_launch
+from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
 from xcorr_app.registration import tiles
 
 MOVES = np.array([(0, 0), (-5, 13), (9, -2), (90, 0), (3, -300)])
@@ -22,13 +23,14 @@ def images_of(rng, count, shape, dtype):
 
 @pytest.mark.parametrize(("shape", "period"), [((41, 67), 4), ((9, 301), 4), ((6, 4), 1), ((3, 700), 8)])
 @pytest.mark.parametrize("dtype", ["float32", "uint16"])
-def test_moments_of_rows(host_builds, rng, shape, period, dtype):
+def test_sums_of_rows(host_builds, rng, shape, period, dtype):
     images = images_of(rng, 3, shape, dtype)
-    moments = guarded(np.full((3, 2), np.nan))
-    run_kernel(host_builds, row_moments_launch(3, dtype), (guarded(images), moments), (*shape, period))
-    assert guards_are_whole(moments)
-    rows = images[:, ::period].astype(np.float64).reshape(3, -1)
-    np.testing.assert_allclose(moments, np.stack([rows.mean(axis=1), rows.var(axis=1)], axis=1), rtol=1e-12)
+    rows = images[:, ::period].astype(np.float64)
+    sums = guarded(np.full((3, rows.shape[1], 2), np.nan))
+    run_kernel(host_builds, row_sums_launch(3 * rows.shape[1], dtype), (guarded(images), sums), (*shape, period))
+    assert guards_are_whole(sums)
+    expected = np.stack([rows.sum(axis=2), (rows * rows).sum(axis=2)], axis=2)
+    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-9)
 
 
 @pytest.mark.parametrize("shape", [(61, 97), (34, 50)])
@@ -82,7 +84,7 @@ def test_tiles_agree_as_array_operations_say(host_builds, monkeypatch, deviation
     shifts[1] = np.nan
     expected = tiles.agreement(images, stack[1:], shifts)
     both = tiles._both_standard(images, stack[1:], np.array([(2, -3)] * len(images)))
-    run_on_host(monkeypatch, host_builds, tile_sums)
+    run_on_host(monkeypatch, host_builds, tile_sums, row_sums)
     monkeypatch.setattr(tiles, "is_device_array", lambda _: True)
     found = tiles.agreement(images, stack[1:], shifts)
     np.testing.assert_array_equal(found, expected)

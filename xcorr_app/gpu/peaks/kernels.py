@@ -12,11 +12,13 @@ from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
+from xcorr_app.gpu.peaks.reference_tiles import reference_tiles_launch
+from xcorr_app.gpu.peaks.row_sums import row_sums_launch
 from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.standing_out import small_steps_launch, standing_out_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
-from xcorr_app.gpu.peaks.tile_sums import row_moments_launch, tile_bins_launch, tile_sums_launch
+from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -109,11 +111,18 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             document=_NOT_IN_A_DOCUMENT("the covariance of a shift, from what frame and reference do not share"),
         ),
         KernelEntry(
-            "row-moments",
-            ("peaks/row_moments",),
+            "row-sums",
+            ("peaks/row_sums",),
             _accepts_any,
-            row_moments_launch,
-            document=_NOT_IN_A_DOCUMENT("an image's mean and variance, from some of its rows"),
+            row_sums_launch,
+            document=_NOT_IN_A_DOCUMENT("sums over rows of images, of values and of their squares"),
+        ),
+        KernelEntry(
+            "reference-tiles",
+            ("peaks/reference_tiles",),
+            _accepts_any,
+            reference_tiles_launch,
+            document=_NOT_IN_A_DOCUMENT("slopes of an image on tiles, and their products"),
         ),
         KernelEntry(
             "tile-bins",

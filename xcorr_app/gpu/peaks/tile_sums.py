@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.noise_sums import mean_products, noise_sums_launch
+from xcorr_app.gpu.peaks.row_sums import start_row_sums
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
@@ -16,7 +17,6 @@ from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
 __all__ = [
     "moments_and_products",
-    "row_moments_launch",
     "tile_bins",
     "tile_bins_launch",
     "tile_sums",
@@ -25,15 +25,8 @@ __all__ = [
 
 _WARPS = 4
 _THREADS = 256
-_MOMENT_THREADS = 512
 _KINDS = 13
-_MOMENTS, _NOISE_SUMS = 2, 14
-
-
-def row_moments_launch(images: int, element: str) -> Launch:
-    """Choose the launch for images of a type, as NumPy names it."""
-    shared_bytes = 8 * _MOMENTS * (_MOMENT_THREADS // WARP)
-    return Launch("peaks/row_moments", {"RIGHT_TYPE": INPUT_TYPES[element]}, images, _MOMENT_THREADS, shared_bytes)
+_NOISE_SUMS = 14
 
 
 def tile_bins_launch(images: int, element: str, bins: int) -> Launch:
@@ -54,23 +47,25 @@ def moments_and_products(
     The latter of four rows in every `noise_period`. The device is waited for once.
     """
     cupy = importlib.import_module("cupy")
-    counts = [stack.shape[0] for stack in stacks]
-    found = cupy.empty(sum(counts) * (_MOMENTS + _NOISE_SUMS))
-    begin, parts = 0, []
-    for stack, count in zip(stacks, counts, strict=True):
-        _, height, width = stack.shape
-        middle, end = begin + count * _MOMENTS, begin + count * (_MOMENTS + _NOISE_SUMS)
-        images, element, groups = cupy.ascontiguousarray(stack), name_of(stack.dtype), height // noise_period
-        start(row_moments_launch(count, element), (images, found[begin:middle]), (height, width, period))
-        numbers = height, width, noise_period, groups
-        start(noise_sums_launch(count, element), (images, found[middle:end]), numbers)
-        parts.append((slice(begin, middle), slice(middle, end), groups, width))
-        begin = end
-    host = to_host(found)
-    return [
-        (*host[moments].reshape(-1, _MOMENTS).T, mean_products(host[sums].reshape(-1, _NOISE_SUMS), groups, width))
-        for moments, sums, groups, width in parts
+    sizes = [
+        (2 * stack.shape[0] * ceil_div(stack.shape[1], period), _NOISE_SUMS * stack.shape[0]) for stack in stacks
     ]
+    ends = np.cumsum(sizes).reshape(-1, 2).tolist()
+    found = cupy.empty(ends[-1][-1])
+    for stack, size, (middle, end) in zip(stacks, sizes, ends, strict=True):
+        count, height, width = stack.shape
+        images, groups = cupy.ascontiguousarray(stack), height // noise_period
+        start_row_sums(images, found[middle - size[0] : middle], period)
+        launch = noise_sums_launch(count, name_of(stack.dtype))
+        start(launch, (images, found[middle:end]), (height, width, noise_period, groups))
+    host, told = to_host(found), []
+    for stack, size, (middle, end) in zip(stacks, sizes, ends, strict=True):
+        count, height, width = stack.shape
+        pixels = ceil_div(height, period) * width
+        mean, power = (host[middle - size[0] : middle].reshape(count, -1, 2).sum(axis=1) / pixels).T
+        sums = host[middle:end].reshape(count, _NOISE_SUMS)
+        told.append((mean, power - mean * mean, mean_products(sums, height // noise_period, width)))
+    return told
 
 
 def tile_bins(
@@ -101,7 +96,7 @@ def tile_sums(
     cupy = importlib.import_module("cupy")
     count, height, width = frames.shape
     sums = cupy.empty((_KINDS, count, *tiles))
-    arrays = cupy.ascontiguousarray(frames), cupy.ascontiguousarray(references), cupy.asarray(offsets), sums
+    arrays = cupy.ascontiguousarray(frames), cupy.ascontiguousarray(references), cupy.asarray(np.ascontiguousarray(offsets)), sums
     shared = int(references.shape[0] == 1)
     start(tile_sums_launch(count * tiles[0] * tiles[1]), arrays, (count, shared, height, width, size, *tiles))
     found: NDArray[np.float64] = to_host(sums)
