@@ -17,7 +17,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration import masks, quality
 from xcorr_app.registration import tiles as tile_grid
 from xcorr_app.registration.choice import decide_registration
-from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.frames import Frames, PickedFrames
 from xcorr_app.registration.icgn import refine_shifts
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher, PreparedReference
@@ -335,14 +335,14 @@ class Measurement:
         right = self._median_autocorrelation(tuple(numbers))
         if right is None:
             return None
+        if isinstance(reference, FixedImage):
+            return weighting_kernel(autocorrelations(reference.image[None])[0], right)
         left = []
         # Means without one of the frames are all alike.
         for number in numbers if reference.is_stored else numbers[:1]:
             prepared = prepare(self._frames.read(number, number + 1), self._settings)
             if prepared.usable[0]:
                 left.append(autocorrelations(reference.images(number, prepared)[:1])[0])
-                if isinstance(reference, FixedImage):
-                    break
         return weighting_kernel(np.median(left, axis=0), right, left_is_white=reference.is_stored) if left else None
 
     def _median_autocorrelation(self, numbers: tuple[int, ...]) -> NDArray[np.float64] | None:
@@ -350,13 +350,22 @@ class Measurement:
         if numbers not in self._autocorrelation:
             found: list[NDArray[np.float64]] = []
             for i in range(0, len(numbers), _AT_ONCE):
-                chunks = (self._frames.read(number, number + 1) for number in numbers[i : i + _AT_ONCE])
-                prepared = [prepare(chunk, self._settings) for chunk in chunks]
-                usable = [one.frames for one in prepared if one.usable[0]]
+                usable = self._usable(numbers[i : i + _AT_ONCE])
                 if usable:
                     found.extend(autocorrelations(self._xp.concatenate(usable), many=len(numbers) > _AT_ONCE))
             self._autocorrelation[numbers] = np.median(found, axis=0) if found else None
         return self._autocorrelation[numbers]
+
+    def _usable(self, numbers: tuple[int, ...]) -> list[Array]:
+        """Those of these frames that are usable, prepared: one after the other, or on a device, where every step costs
+        the host as much time as many frames take, at once.
+        """
+        if self._xp is np:
+            prepared = [prepare(self._frames.read(number, number + 1), self._settings) for number in numbers]
+            return [one.frames for one in prepared if one.usable[0]]
+        some = prepare(PickedFrames(self._frames, numbers).read(0, len(numbers)), self._settings)
+        rows = np.flatnonzero(some.usable)
+        return [_take(some.frames, rows)] if rows.size else []
 
 
 def _spread(count: int, most: int) -> list[int]:
