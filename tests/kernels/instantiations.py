@@ -27,6 +27,7 @@ from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles_launch
 from xcorr_app.gpu.peaks.row_sums import row_sums_launch
 from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
+from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_values_launch
 from xcorr_app.gpu.peaks.standing_out import small_steps_launch, standing_out_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
@@ -107,6 +108,9 @@ def launches_of_peaks(types_of_sums):
             yield tile_bins_launch(1, right_type, 100)
             yield tile_sums_launch(100)
             yield standing_out_launch(right_type)
+            yield image_ranges_launch(1, right_type)
+            written = "float64" if sum_type == "double" else "float32"
+            yield standard_values_launch(1, 100, right_type, written, 1e-15 if right_type == "uint16" else 4.8e-7)
             yield small_steps_launch(right_type, 0.08)
             yield rated_peak_launch(1, fisher=left_type == "float32")
             yield zncc_planes_launch(full(64), left_type if left_type == "float32" else "float64", "float32")

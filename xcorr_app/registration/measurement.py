@@ -17,7 +17,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration import masks, quality
 from xcorr_app.registration import tiles as tile_grid
 from xcorr_app.registration.choice import decide_registration
-from xcorr_app.registration.frames import Frames, PickedFrames
+from xcorr_app.registration.frames import Chunk, Frames, PickedFrames
 from xcorr_app.registration.icgn import refine_shifts
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher, PreparedReference
@@ -173,6 +173,7 @@ class Measurement:
         self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
         self._whole = whole
         self._shape = settings.measured_shape(frames.shape)
+        self._kept: tuple[Chunk, Prepared] | None = None
         self._autocorrelation: dict[tuple[int, ...], NDArray[np.float64] | None] = {}
         self.window: ShiftWindow = settings.window(frames.shape)
         # What was asked for is refused here where it cannot run.
@@ -220,6 +221,8 @@ class Measurement:
     def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
         """Mark frames whose tiles are looked at: a few, spread over the stack."""
         chosen = np.zeros(self._frames.count, dtype=bool)
+        if self._whole and self._settings.contrast.sigma is not None:
+            return chosen  # a trial of local contrast, of which only the peaks matter
         # A mean of frames that were not aligned is blurred: it differs everywhere.
         is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers)) or reference.part is not None
         if self._settings.normalization == "zncc" and not is_blurred:
@@ -267,8 +270,7 @@ class Measurement:
             fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None
 
         def job(start: int, stop: int) -> _ChunkResult:
-            chunk = self._frames.read(start, stop)
-            prepared = prepare(chunk, self._settings)
+            chunk, prepared = self._prepared(start, stop)
             result = _ChunkResult(start, prepared, np.flatnonzero(prepared.usable), chunk.unreadable)
             if result.rows.size == 0:
                 return result
@@ -321,6 +323,17 @@ class Measurement:
         columns.sigma = shapes.standard_errors(columns.significance)
         return columns
 
+    def _prepared(self, start: int, stop: int) -> tuple[Chunk, Prepared]:
+        """Frames as read and as prepared; those of a device kept where they are few and all that there are."""
+        is_all = stop - start == self._frames.count
+        if is_all and self._kept is not None:
+            return self._kept
+        chunk = self._frames.read(start, stop)
+        both = chunk, prepare(chunk, self._settings)
+        if is_all and self._xp is not np and stop - start <= _AT_ONCE:
+            self._kept = both
+        return both
+
     def _matcher(
         self, shape: tuple[int, ...], dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None
     ) -> Matcher:
@@ -357,13 +370,17 @@ class Measurement:
         return self._autocorrelation[numbers]
 
     def _usable(self, numbers: tuple[int, ...]) -> list[Array]:
-        """Those of these frames that are usable, prepared: one after the other, or on a device, where every step costs
-        the host as much time as many frames take, at once.
+        """Those of these frames that are usable, prepared.
+
+        On a device at once, where every step costs the host as much time as many frames take.
         """
         if self._xp is np:
             prepared = [prepare(self._frames.read(number, number + 1), self._settings) for number in numbers]
             return [one.frames for one in prepared if one.usable[0]]
-        some = prepare(PickedFrames(self._frames, numbers).read(0, len(numbers)), self._settings)
+        if numbers == tuple(range(self._frames.count)):
+            some = self._prepared(0, self._frames.count)[1]
+        else:
+            some = prepare(PickedFrames(self._frames, numbers).read(0, len(numbers)), self._settings)
         rows = np.flatnonzero(some.usable)
         return [_take(some.frames, rows)] if rows.size else []
 

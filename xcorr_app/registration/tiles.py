@@ -102,7 +102,7 @@ def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDAr
 def _tile_sums(
     f: Array, g: Array, offsets: NDArray[np.float64], size: int, tiles: tuple[int, int]
 ) -> NDArray[np.float64]:
-    """Sums over tiles (13, n, rows, columns) of bins of frames f (n, h, w), of references g (1 or n, h, w), and of both.
+    """Sums over tiles (13, n, rows, columns) of bins of frames f (n, h, w) and of references g (1 or n, h, w).
 
     Of f, g, r, their squares, gy^2, gy gx, gx^2, gy r, gx r, gy and gx; gy and gx are the slopes of g, and r is
     f - g - oy gy - ox gx with (oy, ox) the `offsets` (n, 2).

@@ -201,9 +201,8 @@ class ReferenceSlopes:
 
 
 def _tiles_of(shape: tuple[int, int], share: float) -> Tiles:
-    """Tiles of a single image, of whose scene some rows hold a share of the variance: of a few bright things none, or
-    all, and then every row is taken.
-    """
+    """Tiles of a single image, of whose variance some rows have this `share`."""
+    # Of a few bright things those rows may hold none, or all.
     return Tiles.of(shape, every_row=not 1 / _UNEVEN < share < _UNEVEN)
 
 

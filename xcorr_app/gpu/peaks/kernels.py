@@ -15,6 +15,7 @@ from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles_launch
 from xcorr_app.gpu.peaks.row_sums import row_sums_launch
 from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_launch
+from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_values_launch
 from xcorr_app.gpu.peaks.standing_out import small_steps_launch, standing_out_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
@@ -151,6 +152,20 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             small_steps_launch,
             document=_NOT_IN_A_DOCUMENT("on which side of a limit the median step between pixels lies"),
+        ),
+        KernelEntry(
+            "image-ranges",
+            ("peaks/image_ranges",),
+            _accepts_any,
+            image_ranges_launch,
+            document=_NOT_IN_A_DOCUMENT("smallest and largest value and sum of images"),
+        ),
+        KernelEntry(
+            "standard-values",
+            ("peaks/standard_values",),
+            _accepts_any,
+            standard_values_launch,
+            document=_NOT_IN_A_DOCUMENT("images of zero mean and magnitude one"),
         ),
         KernelEntry(
             "summed-area",

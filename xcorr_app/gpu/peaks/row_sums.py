@@ -27,8 +27,7 @@ def row_sums_launch(rows: int, element: str) -> Launch:
 def row_sums(images: Any) -> NDArray[np.float64]:
     """Sum and sum of squares of each row of images (n, h, w), (n, h, 2)."""
     cupy = importlib.import_module("cupy")
-    count, height, width = images.shape
-    sums = cupy.empty((count, height, 2))
+    sums = cupy.empty((*images.shape[:2], 2))
     start_row_sums(images, sums, 1)
     found: NDArray[np.float64] = to_host(sums)
     return found

@@ -47,9 +47,7 @@ def moments_and_products(
     The latter of four rows in every `noise_period`. The device is waited for once.
     """
     cupy = importlib.import_module("cupy")
-    sizes = [
-        (2 * stack.shape[0] * ceil_div(stack.shape[1], period), _NOISE_SUMS * stack.shape[0]) for stack in stacks
-    ]
+    sizes = [(2 * stack.shape[0] * ceil_div(stack.shape[1], period), _NOISE_SUMS * stack.shape[0]) for stack in stacks]
     ends = np.cumsum(sizes).reshape(-1, 2).tolist()
     found = cupy.empty(ends[-1][-1])
     for stack, size, (middle, end) in zip(stacks, sizes, ends, strict=True):
@@ -68,9 +66,7 @@ def moments_and_products(
     return told
 
 
-def tile_bins(
-    images: Any, shifts: NDArray[np.integer], level: NDArray[np.float64], gain: NDArray[np.float64]
-) -> Any:
+def tile_bins(images: Any, shifts: NDArray[np.integer], level: NDArray[np.float64], gain: NDArray[np.float64]) -> Any:
     """Means (n, h // 2, w // 2) of 2 x 2 pixels of images (n, h, w) moved by whole pixels (n, 2), float32.
 
     Less the `level` and times the `gain` (n,) of each; pixels beyond an image count as its level.
@@ -96,7 +92,12 @@ def tile_sums(
     cupy = importlib.import_module("cupy")
     count, height, width = frames.shape
     sums = cupy.empty((_KINDS, count, *tiles))
-    arrays = cupy.ascontiguousarray(frames), cupy.ascontiguousarray(references), cupy.asarray(np.ascontiguousarray(offsets)), sums
+    arrays = (
+        cupy.ascontiguousarray(frames),
+        cupy.ascontiguousarray(references),
+        cupy.asarray(np.ascontiguousarray(offsets)),
+        sums,
+    )
     shared = int(references.shape[0] == 1)
     start(tile_sums_launch(count * tiles[0] * tiles[1]), arrays, (count, shared, height, width, size, *tiles))
     found: NDArray[np.float64] = to_host(sums)
