@@ -47,3 +47,13 @@ def test_magnitudes_far_from_one(host_builds, rng, monkeypatch, magnitude):
     exact = images.astype(np.float64) - images.mean(axis=(1, 2), keepdims=True, dtype=np.float64)
     exact /= np.abs(exact).max(axis=(1, 2), keepdims=True)
     np.testing.assert_allclose(standardize(images, np.float32).values, exact, atol=1e-6)
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 3e38])
+@pytest.mark.parametrize("place", [None, (0, 0, 0), (1, 60, 96), (2, 0, 1)])
+def test_values_that_are_not_finite_are_found(host_builds, rng, monkeypatch, value, place):
+    images = rng.normal(size=(3, 61, 97)).astype(np.float32)
+    if place is not None:
+        images[place] = value
+    run_on_host(monkeypatch, host_builds, standard_values)
+    assert standard_values.all_finite(images) == np.isfinite(images).all()

@@ -14,7 +14,7 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["READ", "image_ranges", "image_ranges_launch", "standard_values", "standard_values_launch"]
+__all__ = ["READ", "all_finite", "image_ranges", "image_ranges_launch", "standard_values", "standard_values_launch"]
 
 READ = {**INPUT_TYPES, "int8": "signed char", "int32": "int", "uint32": "unsigned int"}
 """Types of images that double precision holds with all their digits."""
@@ -45,6 +45,12 @@ def image_ranges(images: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     ranges, _ = _started(images)
     host = to_host(ranges).reshape(*images.shape[:-2], ranges.shape[1], 3)
     return host[..., 0].min(axis=-1), host[..., 1].max(axis=-1)
+
+
+def all_finite(images: Any) -> bool:
+    """Whether images (..., h, w) hold neither NaN nor infinite values: sums in double precision tell."""
+    ranges, _ = _started(images)
+    return bool(np.isfinite(to_host(ranges)).all())
 
 
 def standard_values(images: Any, dtype: np.dtype[Any], rounding: float) -> tuple[Any, Any]:
