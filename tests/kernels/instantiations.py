@@ -101,7 +101,7 @@ def launches_of_peaks(types_of_sums):
             yield small_table_launch(right_type, 1)
             for side in (3, 15):
                 yield common_overlap_launch(1, side, left_type, right_type)
-            yield noise_sums_launch(1, right_type)
+            yield noise_sums_launch(1, 100, right_type)
             yield tile_scatter_launch(right_type, 1, 144)
             yield row_sums_launch(1, right_type)
             yield reference_tiles_launch(100)

@@ -21,11 +21,8 @@ READ = {**INPUT_TYPES, "int8": "signed char", "int32": "int", "uint32": "unsigne
 _WRITTEN = {"float32": "float", "float64": "double"}
 _THREADS = 256
 _PER_THREAD = 8
-_BLOCKS = 1024
-"""Enough to keep a device busy."""
-_LEAST_PIXELS = 2048
-"""Of a part of an image."""
-_MOST_PARTS = 256
+_PIXELS_OF_PART, _MOST_PARTS = 1 << 14, 64
+"""Pixels of a part of an image, as a rule: how a mean is rounded must not depend on the number of images."""
 
 
 def image_ranges_launch(blocks: int, element: str) -> Launch:
@@ -69,7 +66,7 @@ def _started(images: Any) -> tuple[Any, int]:
     """Ranges (n, parts, 3) of n images, on their way, and the pixels of one."""
     cupy = importlib.import_module("cupy")
     count, pixels = math.prod(images.shape[:-2]), images.shape[-2] * images.shape[-1]
-    parts = max(1, min(ceil_div(_BLOCKS, max(count, 1)), pixels // _LEAST_PIXELS, _MOST_PARTS))
+    parts = max(1, min(pixels // _PIXELS_OF_PART, _MOST_PARTS))
     ranges = cupy.empty((count, parts, 3))
     launch = image_ranges_launch(count * parts, name_of(images.dtype))
     start(launch, (cupy.ascontiguousarray(images), ranges), (pixels, parts))

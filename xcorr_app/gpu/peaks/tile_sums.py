@@ -47,21 +47,27 @@ def moments_and_products(
     The latter of four rows in every `noise_period`. The device is waited for once.
     """
     cupy = importlib.import_module("cupy")
-    sizes = [(2 * stack.shape[0] * ceil_div(stack.shape[1], period), _NOISE_SUMS * stack.shape[0]) for stack in stacks]
+    launches = [
+        noise_sums_launch(stack.shape[0], stack.shape[1] // noise_period * stack.shape[2], name_of(stack.dtype))
+        for stack in stacks
+    ]
+    sizes = [
+        (2 * stack.shape[0] * ceil_div(stack.shape[1], period), _NOISE_SUMS * launch.blocks)
+        for stack, launch in zip(stacks, launches, strict=True)
+    ]
     ends = np.cumsum(sizes).reshape(-1, 2).tolist()
     found = cupy.empty(ends[-1][-1])
-    for stack, size, (middle, end) in zip(stacks, sizes, ends, strict=True):
-        count, height, width = stack.shape
-        images, groups = cupy.ascontiguousarray(stack), height // noise_period
+    for stack, launch, size, (middle, end) in zip(stacks, launches, sizes, ends, strict=True):
+        _, height, width = stack.shape
+        images, numbers = cupy.ascontiguousarray(stack), (height, width, noise_period, height // noise_period)
         start_row_sums(images, found[middle - size[0] : middle], period)
-        launch = noise_sums_launch(count, name_of(stack.dtype))
-        start(launch, (images, found[middle:end]), (height, width, noise_period, groups))
+        start(launch, (images, found[middle:end]), (*numbers, *launch.extra))
     host, told = to_host(found), []
     for stack, size, (middle, end) in zip(stacks, sizes, ends, strict=True):
         count, height, width = stack.shape
         pixels = ceil_div(height, period) * width
         mean, power = (host[middle - size[0] : middle].reshape(count, -1, 2).sum(axis=1) / pixels).T
-        sums = host[middle:end].reshape(count, _NOISE_SUMS)
+        sums = host[middle:end].reshape(count, -1, _NOISE_SUMS)
         told.append((mean, power - mean * mean, mean_products(sums, height // noise_period, width)))
     return told
 
