@@ -233,9 +233,11 @@ class Matcher:
         self, near: NDArray[np.float64], planes: Planes, peak: NDArray[np.intp]
     ) -> NDArray[np.float64]:
         """Values around peaks, of the parts that overlap there; of a smoothed plane, as far as its kernel matters."""
-        radius = 1 if self.kernel is None else 1 + _NEAR_RADIUS
         row, column = self._xp.asarray((peak - (self._window.dy_min, self._window.dx_min)).T)
-        around = neighbourhoods(planes.all_scores, row, column, radius)
+        if self.kernel is None:
+            around = self._xp.asarray(near)  # the planes searched are the scores themselves
+        else:
+            around = neighbourhoods(planes.all_scores, row, column, 1 + _NEAR_RADIUS)
         images, overlaps = (planes.references, planes.values), (planes.of_references, planes.overlap)
         common = self.zncc.on_common_overlap(around, images, overlaps, peak, (row, column))
         if self.kernel is None:

@@ -133,9 +133,10 @@ class Measured:
 
     def trusted(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether a frame has a shift and nothing speaks against it."""
-        return self._undoubted(settings) & np.isfinite(self.shifts).all(axis=1)
+        return self.undoubted(settings) & np.isfinite(self.shifts).all(axis=1)
 
-    def _undoubted(self, settings: Settings) -> NDArray[np.bool_]:
+    def undoubted(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,) whether nothing speaks against a frame."""
         flags = self.flags(settings)
         good = {of_frame: quality.is_trusted(of_frame) for of_frame in set(flags)}
         return np.array([good[of_frame] for of_frame in flags], dtype=bool)
@@ -214,7 +215,7 @@ class Measurement:
             return columns
         without = self._once(reference, stage, verified, everywhere, parts)
         # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
-        trusted = np.array([quality.is_trusted(flags) for flags in columns.flags(self._settings)], dtype=bool)
+        trusted = columns.undoubted(self._settings)
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
         return columns.replaced(without, taken) if masks.surer(columns.sigma, without.sigma, taken) else columns
 
