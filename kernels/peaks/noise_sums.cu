@@ -1,7 +1,7 @@
 // What the noise of every image is told from: sums over four rows in every PERIOD of v(y, x) v(y + k, x) and of
 // v(y, x) v(y, x + k), k = 0 ... 3, and of the two factors, in double precision and less `v` of the image's first pixel, so
-// that a large mean costs no digits (xcorr_app/registration/quality.py, clean_fraction). A block takes an image, a thread
-// every THREADS-th column of a group. Floor: one read of these rows.
+// that a large mean costs no digits (xcorr_app/registration/quality.py, clean_fraction). `parts` blocks share an image, of
+// which each leaves sums of its own; a thread takes every so many-th column of a group. Floor: one read of these rows.
 // Document: none.
 #include "problem.cuh"
 #include "warp.cuh"
@@ -14,16 +14,18 @@
 #define SUMS (2 * (2 * LAGS + 1))  // products and factors: of no lag, then of lags down, then across
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    noise_sums(const Right* images, double* sums, int height, int width, int period, int groups) {
+    noise_sums(const Right* images, double* sums, int height, int width, int period, int groups,
+               int parts) {
     SHARED_FLOATS(shared);
     double* of_warps = reinterpret_cast<double*>(shared);  // [THREADS / WARP][SUMS]
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
-    const Right* image = images + (long long)blockIdx.x * height * width;
+    const int number = (int)blockIdx.x / parts, part = (int)blockIdx.x - number * parts;
+    const Right* image = images + (long long)number * height * width;
     const double level = (double)image[0];
     double sum[SUMS];
 #pragma unroll
     for (int kind = 0; kind < SUMS; ++kind) sum[kind] = 0.0;
-    for (int k = (int)threadIdx.x; k < groups * width; k += THREADS) {
+    for (int k = part * THREADS + (int)threadIdx.x; k < groups * width; k += parts * THREADS) {
         const int group = k / width, x = k - group * width;
         const Right* corner = image + (long long)group * period * width + x;
         double column[LAGS + 1];

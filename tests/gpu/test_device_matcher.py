@@ -133,6 +133,6 @@ def test_noisy_frames_are_weighted(cupy, engine):
 
 
 def test_frames_come_in_many_chunks(cupy, planes_made, engine, monkeypatch):
-    monkeypatch.setattr("xcorr_app.registration.passes._MOST_FRAMES_PER_CHUNK", 2)
+    monkeypatch.setattr("xcorr_app.registration.passes._HELD_FRAMES", 2)
     assert_same(cupy, stack_of("uint16"), engine=engine, weighting="none")
     assert not planes_made

@@ -82,7 +82,7 @@ def same(result, expected):
 def test_shifts_where_the_nth_allocation_fails(cupy, monkeypatch, reference, engine):
     drift = np.random.default_rng(5).uniform(-4, 4, (7, 2))
     stack = cupy.asarray(drifting(drift, shape=(40, 44)).astype(np.float32))
-    monkeypatch.setattr(passes, "_PIXELS_PER_DEVICE_CHUNK", 4 * 40 * 44)
+    monkeypatch.setattr(passes, "_HELD_PIXELS", 4 * 40 * 44)
 
     def shifts():
         return estimate_shifts(stack, reference, 8, engine=engine, verify=2)

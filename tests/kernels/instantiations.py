@@ -24,9 +24,14 @@ from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
+from xcorr_app.gpu.peaks.reference_tiles import reference_tiles_launch
+from xcorr_app.gpu.peaks.row_sums import row_sums_launch
 from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
+from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_values_launch
+from xcorr_app.gpu.peaks.standing_out import small_steps_launch, standing_out_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
+from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
@@ -98,8 +103,17 @@ def launches_of_peaks(types_of_sums):
             yield small_table_launch(right_type, 1)
             for side in (3, 15):
                 yield common_overlap_launch(1, side, left_type, right_type)
-            yield noise_sums_launch(1, right_type)
+            yield noise_sums_launch(1, 100, right_type)
             yield tile_scatter_launch(right_type, 1, 144)
+            yield row_sums_launch(1, right_type)
+            yield reference_tiles_launch(100)
+            yield tile_bins_launch(1, right_type, 100)
+            yield tile_sums_launch(100)
+            yield standing_out_launch(right_type)
+            yield image_ranges_launch(1, right_type)
+            written = "float64" if sum_type == "double" else "float32"
+            yield standard_values_launch(1, 100, right_type, written, 1e-15 if right_type == "uint16" else 4.8e-7)
+            yield small_steps_launch(right_type, 0.08)
             yield rated_peak_launch(1, fisher=left_type == "float32")
             yield zncc_planes_launch(full(64), left_type if left_type == "float32" else "float64", "float32")
             yield around_peak_launch(1)

@@ -83,7 +83,7 @@ def test_contrast_is_tried_whichever_frame_is_the_reference(reference):
     tried = []
 
     def measure(frames, against, settings):
-        tried.append(frames.numbers)
+        tried.append(frames.source.numbers)
         return Measured.empty(frames.count)
 
     frames = ArrayFrames(np.zeros((40, 100, 100), np.float32))

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.peaks import standard_values
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.memory import attempt, in_parts, with_second_try
 
 PlanesOf = Callable[[Array, Array], Array]
@@ -65,6 +66,8 @@ def all_finite(array: Array) -> bool:
     xp: Any = array_namespace(array)
 
     def finite(part: Array) -> bool:
+        if is_device_array(part) and part.dtype == np.float32 and part.ndim > 1 and part.size:
+            return standard_values.all_finite(part)
         return bool(xp.isfinite(part).all())
 
     if array.ndim < 3:

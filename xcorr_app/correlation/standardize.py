@@ -6,8 +6,6 @@ scaling keeps squares of values around 1e30 or 1e-30 inside single precision.
 
 from __future__ import annotations
 
-import functools
-import importlib
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +13,9 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from xcorr_app.errors import DataTypeError
+from xcorr_app.gpu.peaks.standard_values import READ, image_ranges, standard_values
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.runtime.types import name_of
 
 _PLAIN_RANGE = (1e-15, 1e15)
 """Magnitudes that need no care in either precision."""
@@ -66,8 +66,8 @@ def standardize(images: Array, dtype: DTypeLike) -> Standardized:
     """
     xp = array_namespace(images)
     axes = (-2, -1)
-    if is_device_array(images) and images.dtype.itemsize <= _EXACT_BYTES and images.dtype != np.float16:
-        return _on_device(images, np.dtype(dtype))
+    if is_device_array(images) and name_of(images.dtype) in READ and images.size:
+        return Standardized(*standard_values(images, np.dtype(dtype), _rounding(images.dtype)))
     low, high = (extreme(axis=axes, keepdims=True).astype(np.float64) for extreme in (images.min, images.max))
     largest = xp.maximum(abs(low), abs(high))
     if images.dtype.kind == "f":
@@ -92,40 +92,15 @@ def standardize(images: Array, dtype: DTypeLike) -> Standardized:
     return Standardized(values.astype(dtype, copy=False), flat[..., 0, 0])
 
 
-def _on_device(images: Array, dtype: np.dtype[Any]) -> Standardized:
-    """The same by two kernels after the statistics: in float64, which holds squares of any float32."""
-    axes = (-2, -1)
-    low, high = images.min(axis=axes, keepdims=True), images.max(axis=axes, keepdims=True)
-    mean = images.mean(axis=axes, keepdims=True, dtype=np.float64)
-    scale_of, values_of = _kernels()
-    scale, flat = scale_of(low, high, mean, _rounding(images.dtype))
-    values = array_namespace(images).empty(images.shape, dtype)
-    values_of(images, mean, scale, values)
-    return Standardized(values, flat[..., 0, 0])
-
-
-@functools.cache
-def _kernels() -> tuple[Any, Any]:
-    cupy = importlib.import_module("cupy")
-    scale = cupy.ElementwiseKernel(
-        "T low, T high, float64 mean, float64 rounding",
-        "float64 scale, bool flat",
-        """
-        const double lowest = low, highest = high;
-        flat = highest / 2 - lowest / 2 <= rounding * (max(fabs(lowest), fabs(highest)) / 2);
-        scale = flat ? 0.0 : 1.0 / max(highest - mean, mean - lowest);
-        """,
-        "xcorr_scale",
-    )
-    values = cupy.ElementwiseKernel(
-        "T image, float64 mean, float64 scale", "S value", "value = (S)(((double)image - mean) * scale)", "xcorr_values"
-    )
-    return scale, values
-
-
 def flat_images(images: Array) -> Array:
-    """Whether each image (..., H, W) has the same value everywhere, up to the rounding of its type."""
-    low, high = (extreme(axis=(-2, -1)) for extreme in (images.min, images.max))
+    """Whether each image (..., H, W) has the same value everywhere, up to the rounding of its type.
+
+    Of types that kernels read the answer is on the host, wherever the images are.
+    """
+    if is_device_array(images) and name_of(images.dtype) in READ and images.size:
+        low, high = image_ranges(images)
+    else:
+        low, high = (extreme(axis=(-2, -1)) for extreme in (images.min, images.max))
     if images.dtype.kind != "f" and images.dtype.itemsize <= _EXACT_BYTES:
         return low == high
     return _is_flat(low.astype(np.float64), high.astype(np.float64), images.dtype)

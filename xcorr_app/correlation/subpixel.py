@@ -80,7 +80,7 @@ def refine(values: Array, method: str, upsample: int) -> tuple[Array, Array]:
         return xp.zeros((values.shape[0], 2)), centre
     near = values[:, radius - 1 : radius + 2, radius - 1 : radius + 2]
     # Along an axis whose two neighbours exist a parabola always works; along another the position stays.
-    offset, height = _parabolic(near), _height(near)
+    offset, height = _parabolic(near)
     usable = xp.isfinite(near).all(axis=(1, 2))
     if method in ("gaussian", "quadratic"):
         fit = _gaussian if method == "gaussian" else _quadratic
@@ -104,18 +104,12 @@ def _vertex(before: Array, middle: Array, after: Array) -> tuple[Array, Array]:
     return position, xp.where(concave, position * slope + position * position * curvature / 2, 0.0)
 
 
-def _parabolic(near: Array) -> Array:
+def _parabolic(near: Array) -> tuple[Array, Array]:
+    """Vertices of the parabolas along both axes, and their top; unlike that of a fit it is never below the peak."""
     xp = array_namespace(near)
-    dy, _ = _vertex(near[:, 0, 1], near[:, 1, 1], near[:, 2, 1])
-    dx, _ = _vertex(near[:, 1, 0], near[:, 1, 1], near[:, 1, 2])
-    return xp.stack([dy, dx], axis=1)
-
-
-def _height(near: Array) -> Array:
-    """Top of the parabolas along both axes; unlike that of a fit it is the peak's own value where that is the top."""
-    _, rise_y = _vertex(near[:, 0, 1], near[:, 1, 1], near[:, 2, 1])
-    _, rise_x = _vertex(near[:, 1, 0], near[:, 1, 1], near[:, 1, 2])
-    return near[:, 1, 1] + rise_y + rise_x
+    dy, rise_y = _vertex(near[:, 0, 1], near[:, 1, 1], near[:, 2, 1])
+    dx, rise_x = _vertex(near[:, 1, 0], near[:, 1, 1], near[:, 1, 2])
+    return xp.stack([dy, dx], axis=1), near[:, 1, 1] + rise_y + rise_x
 
 
 def _gaussian(near: Array) -> Array:
@@ -123,6 +117,8 @@ def _gaussian(near: Array) -> Array:
     xp = array_namespace(near)
     positive = (near > _LEAST_LOGARITHM * near[:, 1:2, 1:2]).all(axis=(1, 2))[:, None]
     offset = _quadratic(xp.log(xp.where(positive[:, :, None], near, 1.0)))
+    if xp is np and positive.all():
+        return offset
     return xp.where(positive, offset, _quadratic(near))
 
 

@@ -40,7 +40,7 @@ def autocorrelations(images: Array, *, many: bool = False) -> NDArray[np.float64
         first = [max(size - _LARGEST_OF_MANY, 0) // 2 for size in images.shape[1:]]
         rows, columns = (slice(start, start + _LARGEST_OF_MANY) for start in first)
         images = images[:, rows, columns]
-    planes = cross_correlate(images, images[:, None], "n-to-mn", max_shift=LAGS)
+    planes = cross_correlate(images, images[:, None], "n-to-mn", max_shift=LAGS, check_finite=False)
     found: NDArray[np.float64] = to_host(planes)[:, 0].astype(np.float64)
     return found
 

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast import DEFAULT_SIGMA, Contrast
-from xcorr_app.registration.frames import Chunk, Frames, FramesOver, PickedFrames
+from xcorr_app.registration.frames import Chunk, Frames, FramesOver, HeldFrames, PickedFrames
 from xcorr_app.registration.masks import two_motions
 from xcorr_app.registration.measurement import Measured
 from xcorr_app.registration.reference_names import compares_neighbours
@@ -111,6 +111,7 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
         window = settings.window(frames.shape)
         reach = (max(window.dy_max, -window.dy_min) / 2, max(window.dx_max, -window.dx_min) / 2)
         trial = replace(trial, roi=None, max_shift=reach)
+    sample = HeldFrames.of(sample)
     plain = measure(sample, against, trial)
     rows = plain.usable.copy()
     # The first of the sample is the reference itself.

@@ -8,13 +8,16 @@ that no optics could have drawn it.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import standardize
+from xcorr_app.gpu.peaks.standing_out import stands_out
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.frames import Chunk, Frames, FramesOver
 
 _FRAMES = 5
@@ -29,6 +32,8 @@ _SHARPEST = 0.95
 """Of the height of a flickering pixel, what lies beyond its highest neighbour; of a point of light it is less."""
 _DEVIATIONS = 12.0
 """Of the noise, by which a defect lies beyond its neighbours."""
+_NOISE_OF_STEPS = 1.4826 / math.sqrt(2)
+"""Standard deviation of white noise over the median step between neighbours."""
 _LARGEST_SHARE = 0.002
 """Of all pixels; more than that are no defects but the scene."""
 _SMALLEST = 16
@@ -73,6 +78,9 @@ def without_defects(frames: Frames) -> Frames | RepairedFrames:
     few, many = (np.unique(np.linspace(0, frames.count - 1, n).round().astype(int)).tolist() for n in _LOOKED_AT)
     more = [number for number in many if number not in few]
     first = frames.read(few[0], few[0] + 1)
+    by_kernels = not first.unreadable and is_device_array(first.frames) and name_of(first.frames.dtype) in INPUT_TYPES
+    if by_kernels and not stands_out(first.frames[0], _DEVIATIONS * _NOISE_OF_STEPS):
+        return frames
     # One by one, since the first tells as a rule; a device has done all before one could tell.
     groups = [few, more] if is_device_array(first.frames) else [[number] for number in (*few, *more)]
     always: Array | None = None
@@ -120,7 +128,7 @@ def _beyond_neighbours(frames: Array) -> tuple[Array, Array]:
     values = standardize(frames, np.float32).values
     # Differences of neighbours on every fourth row are noise and slopes; most of them are small.
     steps = xp.sort(abs(xp.diff(values[:, ::4], axis=2)).reshape(values.shape[0], -1), axis=1)
-    noise = 1.4826 * steps[:, steps.shape[1] // 2, None, None] / np.sqrt(2)
+    noise = _NOISE_OF_STEPS * steps[:, steps.shape[1] // 2, None, None]
     values = xp.pad(values, ((0, 0), (1, 1), (1, 1)), mode="reflect")
     height, width = values.shape[1:]
     around = [values[:, 1 + i : height - 1 + i, 1 + j : width - 1 + j] for i, j in _EIGHT]

@@ -31,7 +31,8 @@ from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
 
-_FRAMES_OF_TABLES = 64
+_BYTES_OF_TABLES = 256 << 20
+"""Summed-area tables of frames made at a time where those of all would take more than a search keeps."""
 _FROM_EDGE = 2
 """Shifts that the 5 x 5 values around a peak reach to each side."""
 _LARGEST_OFFSET = 1e3
@@ -144,8 +145,9 @@ class DeviceMatcher:
             problem = replace(self._problem, lefts=lefts, rights=count, rights_per_left=count // lefts)
             return common_overlap(scores, references, frames, peak, problem, (makes, of_left, of_right))
         # Where tables of all frames take too much memory, those of a few at a time.
-        for start in range(0, count, _FRAMES_OF_TABLES):
-            part = slice(start, min(start + _FRAMES_OF_TABLES, count))
+        at_once = max(1, _BYTES_OF_TABLES // (16 * makes.cells[1]))
+        for start in range(0, count, at_once):
+            part = slice(start, min(start + at_once, count))
             mine = part if lefts > 1 else slice(0, 1)
             these = part.stop - part.start
             problem = replace(self._problem, lefts=these if lefts > 1 else 1, rights=these)

@@ -218,8 +218,10 @@ def _measured(
     verify: Literal["all", "none"] | int,
     progress: Progress | None,
 ) -> ShiftResult:
+    held = isinstance(frames, ArrayFrames)
+
     def job(frames: Frames, settings: Settings, progress: Progress | None, *, whole: bool = False) -> Estimation:
-        walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress)
+        walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress, held)
         measurement = Measurement(frames, walk, settings, xp, whole=whole)
         return Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
 

@@ -99,6 +99,27 @@ class FramesOver:
 
 
 @dataclass(frozen=True)
+class HeldFrames(FramesOver):
+    """Few frames that are read again and again: all of them, read once."""
+
+    chunk: Chunk
+
+    @classmethod
+    def of(cls, frames: Frames) -> HeldFrames:
+        """Read frames, all of them."""
+        return cls(frames, frames.read(0, frames.count))
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Slice what was read."""
+        unreadable = {number: text for number, text in self.chunk.unreadable.items() if start <= number < stop}
+        return Chunk(start, self.chunk.frames[start:stop], unreadable)
+
+    def on_host(self) -> HeldFrames:
+        """Return the same frames, handed out as NumPy arrays."""
+        return HeldFrames(self.source.on_host(), replace(self.chunk, frames=to_host(self.chunk.frames)))
+
+
+@dataclass(frozen=True)
 class PickedFrames(FramesOver):
     """Some frames of a stack, renumbered from 0."""
 

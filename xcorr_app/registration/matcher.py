@@ -152,7 +152,7 @@ class Matcher:
         if self.on_device is None or not self.on_device.reads(frames):
             planes = self.planes(reference, frames)
             match = self.match(planes)
-            return match, planes.clean, planes.values
+            return match, self.clean(planes.values), planes.values
         found = self.on_device.match(reference.values, reference.tables, frames, self._xp)
         if found.others.size:
             each = reference.values.shape[0] > 1
@@ -170,7 +170,7 @@ class Matcher:
         overlap = self.zncc.right(values)
         scores = self.zncc(sums, reference.overlap, overlap)
         rim = slice(None) if self.kernel is None else slice(RADIUS, -RADIUS)
-        searched, clean = scores, self.clean(values)
+        searched = scores
         if self.kernel is not None:
             searched = smooth(scores, self.kernel)
         if self._settings.normalization == "none":
@@ -181,7 +181,7 @@ class Matcher:
             searched = searched.reshape(values.shape[0], *self._searched.shape)
         if self._settings.normalization != "zncc":
             searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)
-        return Planes(values, searched, scores, overlap, clean, reference.values, reference.overlap)
+        return Planes(values, searched, scores, overlap, reference.values, reference.overlap)
 
     def _plain_sums(self, sums: Array, reference: PreparedReference, frames: Array, overlap: Overlaps) -> Array:
         """Sums of images without their means, which bytes still have."""
@@ -233,9 +233,11 @@ class Matcher:
         self, near: NDArray[np.float64], planes: Planes, peak: NDArray[np.intp]
     ) -> NDArray[np.float64]:
         """Values around peaks, of the parts that overlap there; of a smoothed plane, as far as its kernel matters."""
-        radius = 1 if self.kernel is None else 1 + _NEAR_RADIUS
         row, column = self._xp.asarray((peak - (self._window.dy_min, self._window.dx_min)).T)
-        around = neighbourhoods(planes.all_scores, row, column, radius)
+        if self.kernel is None:
+            around = self._xp.asarray(near)  # the planes searched are the scores themselves
+        else:
+            around = neighbourhoods(planes.all_scores, row, column, 1 + _NEAR_RADIUS)
         images, overlaps = (planes.references, planes.values), (planes.of_references, planes.overlap)
         common = self.zncc.on_common_overlap(around, images, overlaps, peak, (row, column))
         if self.kernel is None:

@@ -17,7 +17,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration import masks, quality
 from xcorr_app.registration import tiles as tile_grid
 from xcorr_app.registration.choice import decide_registration
-from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.frames import Chunk, Frames, PickedFrames
 from xcorr_app.registration.icgn import refine_shifts
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher, PreparedReference
@@ -125,12 +125,21 @@ class Measured:
             words[quality.INHERITED] = _inherited(doubtful, self.follows) & known
         if self.broken is not None:
             words[quality.INHERITED] = self.broken & known
-        return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(known.size))
+        # Few combinations occur, however many frames there are.
+        apply = np.stack(list(words.values())).astype(np.int64)
+        code = (apply << np.arange(len(words))[:, None]).sum(axis=0)
+        found = {one: tuple(word for k, word in enumerate(words) if one >> k & 1) for one in set(code.tolist())}
+        return tuple(found[one] for one in code.tolist())
 
     def trusted(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether a frame has a shift and nothing speaks against it."""
-        good = np.array([quality.is_trusted(flags) for flags in self.flags(settings)], dtype=bool)
-        return good & np.isfinite(self.shifts).all(axis=1)
+        return self.undoubted(settings) & np.isfinite(self.shifts).all(axis=1)
+
+    def undoubted(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,) whether nothing speaks against a frame."""
+        flags = self.flags(settings)
+        good = {of_frame: quality.is_trusted(of_frame) for of_frame in set(flags)}
+        return np.array([good[of_frame] for of_frame in flags], dtype=bool)
 
 
 @dataclass(frozen=True)
@@ -165,6 +174,7 @@ class Measurement:
         self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
         self._whole = whole
         self._shape = settings.measured_shape(frames.shape)
+        self._kept: tuple[Chunk, Prepared] | None = None
         self._autocorrelation: dict[tuple[int, ...], NDArray[np.float64] | None] = {}
         self.window: ShiftWindow = settings.window(frames.shape)
         # What was asked for is refused here where it cannot run.
@@ -205,13 +215,15 @@ class Measurement:
             return columns
         without = self._once(reference, stage, verified, everywhere, parts)
         # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
-        trusted = np.array([quality.is_trusted(flags) for flags in columns.flags(self._settings)], dtype=bool)
+        trusted = columns.undoubted(self._settings)
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
         return columns.replaced(without, taken) if masks.surer(columns.sigma, without.sigma, taken) else columns
 
     def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
         """Mark frames whose tiles are looked at: a few, spread over the stack."""
         chosen = np.zeros(self._frames.count, dtype=bool)
+        if self._whole and self._settings.contrast.sigma is not None:
+            return chosen  # a trial of local contrast, of which only the peaks matter
         # A mean of frames that were not aligned is blurred: it differs everywhere.
         is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers)) or reference.part is not None
         if self._settings.normalization == "zncc" and not is_blurred:
@@ -259,8 +271,7 @@ class Measurement:
             fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None
 
         def job(start: int, stop: int) -> _ChunkResult:
-            chunk = self._frames.read(start, stop)
-            prepared = prepare(chunk, self._settings)
+            chunk, prepared = self._prepared(start, stop)
             result = _ChunkResult(start, prepared, np.flatnonzero(prepared.usable), chunk.unreadable)
             if result.rows.size == 0:
                 return result
@@ -313,6 +324,17 @@ class Measurement:
         columns.sigma = shapes.standard_errors(columns.significance)
         return columns
 
+    def _prepared(self, start: int, stop: int) -> tuple[Chunk, Prepared]:
+        """Frames as read and as prepared; those of a device kept where they are few and all that there are."""
+        is_all = stop - start == self._frames.count
+        if is_all and self._kept is not None:
+            return self._kept
+        chunk = self._frames.read(start, stop)
+        both = chunk, prepare(chunk, self._settings)
+        if is_all and self._xp is not np and stop - start <= _AT_ONCE:
+            self._kept = both
+        return both
+
     def _matcher(
         self, shape: tuple[int, ...], dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None
     ) -> Matcher:
@@ -327,14 +349,14 @@ class Measurement:
         right = self._median_autocorrelation(tuple(numbers))
         if right is None:
             return None
+        if isinstance(reference, FixedImage):
+            return weighting_kernel(autocorrelations(reference.image[None])[0], right)
         left = []
         # Means without one of the frames are all alike.
         for number in numbers if reference.is_stored else numbers[:1]:
             prepared = prepare(self._frames.read(number, number + 1), self._settings)
             if prepared.usable[0]:
                 left.append(autocorrelations(reference.images(number, prepared)[:1])[0])
-                if isinstance(reference, FixedImage):
-                    break
         return weighting_kernel(np.median(left, axis=0), right, left_is_white=reference.is_stored) if left else None
 
     def _median_autocorrelation(self, numbers: tuple[int, ...]) -> NDArray[np.float64] | None:
@@ -342,13 +364,26 @@ class Measurement:
         if numbers not in self._autocorrelation:
             found: list[NDArray[np.float64]] = []
             for i in range(0, len(numbers), _AT_ONCE):
-                chunks = (self._frames.read(number, number + 1) for number in numbers[i : i + _AT_ONCE])
-                prepared = [prepare(chunk, self._settings) for chunk in chunks]
-                usable = [one.frames for one in prepared if one.usable[0]]
+                usable = self._usable(numbers[i : i + _AT_ONCE])
                 if usable:
                     found.extend(autocorrelations(self._xp.concatenate(usable), many=len(numbers) > _AT_ONCE))
             self._autocorrelation[numbers] = np.median(found, axis=0) if found else None
         return self._autocorrelation[numbers]
+
+    def _usable(self, numbers: tuple[int, ...]) -> list[Array]:
+        """Those of these frames that are usable, prepared.
+
+        On a device at once, where every step costs the host as much time as many frames take.
+        """
+        if self._xp is np:
+            prepared = [prepare(self._frames.read(number, number + 1), self._settings) for number in numbers]
+            return [one.frames for one in prepared if one.usable[0]]
+        if numbers == tuple(range(self._frames.count)):
+            some = self._prepared(0, self._frames.count)[1]
+        else:
+            some = prepare(PickedFrames(self._frames, numbers).read(0, len(numbers)), self._settings)
+        rows = np.flatnonzero(some.usable)
+        return [_take(some.frames, rows)] if rows.size else []
 
 
 def _spread(count: int, most: int) -> list[int]:

@@ -21,6 +21,9 @@ _PIXELS_PER_DEVICE_CHUNK = 1 << 26
 _DEVICE_BYTES_PER_PIXEL = 128
 """What a measurement, verified in float64, needs at most for each pixel of a chunk, as a rule."""
 _MOST_FRAMES_PER_CHUNK = 512
+_HELD_PIXELS, _HELD_FRAMES = 1 << 28, 4096
+"""The same for frames that need not be read, since the device holds them: there every range costs the host as much time
+as a hundred frames."""
 _FRAMES_TOGETHER = 64
 """That tensor cores multiply at once: device chunks of more are whole multiples."""
 
@@ -38,18 +41,27 @@ class Pass:
     on_device : bool
         They are device arrays: large chunks, one thread, since the device itself works in parallel.
     progress : callable, optional
+    held : bool
+        The device holds all images already: ranges may be longer, since nothing waits until they are read.
     """
 
     count: int
     pixels: int
     on_device: bool
     progress: Progress | None = None
+    held: bool = False
 
     @property
     def images_at_once(self) -> int:
         """How many images a range has, the last one aside, where memory suffices."""
-        pixels = _PIXELS_PER_DEVICE_CHUNK if self.on_device else _PIXELS_PER_CHUNK
-        return min(self.count, self._chunk(pixels))
+        return min(self.count, self._chunk(self._most_pixels))
+
+    @property
+    def _most_pixels(self) -> int:
+        """Pixels of a range."""
+        if self.on_device:
+            return _HELD_PIXELS if self.held else _PIXELS_PER_DEVICE_CHUNK
+        return _PIXELS_PER_CHUNK
 
     def over(self, stage: str, job: Callable[[int, int], T]) -> Iterator[T]:
         """Yield ``job(start, stop)`` for consecutive ranges of images, in order, computed by several threads.
@@ -92,7 +104,7 @@ class Pass:
 
     def _on_device(self, stage: str, job: Callable[[int, int], T]) -> Iterator[T]:
         """One range after the other; from where memory runs out, ranges are half as long."""
-        size = self._chunk(min(_PIXELS_PER_DEVICE_CHUNK, free_bytes() // _DEVICE_BYTES_PER_PIXEL))
+        size = self._chunk(min(self._most_pixels, free_bytes() // _DEVICE_BYTES_PER_PIXEL))
         what = f"one image of {self.pixels} pixels does not fit"
         for stop, result in in_parts(job, self.count, at_once=size, what=what):
             yield result
@@ -101,7 +113,8 @@ class Pass:
 
     def _chunk(self, budget: int) -> int:
         """Return how many images of a range have at most `budget` pixels; 1 where one has more."""
-        images = max(1, min(budget // self.pixels, _MOST_FRAMES_PER_CHUNK))
+        most = _HELD_FRAMES if self.on_device and self.held else _MOST_FRAMES_PER_CHUNK
+        images = max(1, min(budget // self.pixels, most))
         rest = images % _FRAMES_TOGETHER if self.on_device and images > _FRAMES_TOGETHER else 0
         return images - rest
 

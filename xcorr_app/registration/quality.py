@@ -22,6 +22,8 @@ FAILED = frozenset({FLAT, UNREADABLE, DISAGREES})
 
 AMBIGUOUS_RATIO = 1.1
 """First peak over second peak below which the second is as likely."""
+NOISE_PERIOD = 8
+"""Rows of which four are looked at for noise."""
 _SIGNIFICANCE = 3.0
 """Deviations above the highest score that noise is expected to reach."""
 _MOST_BY_CHANCE = 0.8
@@ -33,7 +35,9 @@ def is_trusted(flags: tuple[str, ...]) -> bool:
     return not (DOUBTFUL | FAILED) & set(flags)
 
 
-def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None, period: int = 8) -> NDArray[np.float64]:
+def clean_fraction(
+    images: Array, variance: NDArray[np.float64] | None = None, period: int = NOISE_PERIOD
+) -> NDArray[np.float64]:
     """Fraction of each image's variance that is not white noise, in [0, 1]; 1 for images smaller than 4 x 4.
 
     White noise is what the autocorrelation at zero shift, c(0), stands above the even polynomial of sixth order through
@@ -50,8 +54,13 @@ def clean_fraction(images: Array, variance: NDArray[np.float64] | None = None, p
         products = noise_sums(images, period, height // period)
     else:
         products = _mean_products(images, period, centred=images.dtype.kind == "f" and variance is None)
+    return clean_of(products, variance)
+
+
+def clean_of(products: NDArray[np.float64], variance: NDArray[np.float64] | None = None) -> NDArray[np.float64]:
+    """`clean_fraction` (n,) by the mean products (n, 7) of pixels next to each other."""
     own = products[:, 0]
-    flanks = products[:, 1:].reshape(count, 2, _LAGS) @ np.array([15, -6, 1]) / 20
+    flanks = products[:, 1:].reshape(-1, 2, _LAGS) @ np.array([15, -6, 1]) / 20
     noise = own - flanks.sum(axis=1)
     whole = own if variance is None else variance
     clean: NDArray[np.float64] = np.clip(1 - noise / np.where(whole > 0, whole, np.inf), 0.0, 1.0)

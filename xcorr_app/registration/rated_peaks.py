@@ -31,8 +31,6 @@ class Planes:
     are smoothed ones."""
     overlap: Overlaps
     """Of the frames, over the whole window of the engine."""
-    clean: NDArray[np.float64]
-    """(n,) fraction of the variance of each frame that is not white noise."""
     references: Array
     """(1 or n, h, w) what the frames were compared with."""
     of_references: Overlaps
@@ -90,6 +88,8 @@ def find_rated_peaks(
     """
     shape = box[0].stop - box[0].start, box[1].stop - box[1].start
     if is_device_array(planes.searched):
+        # Where peaks are given nobody asks how far they stand out: the plane as it is will do.
+        plain = plain and tied is None
         found = rate_peaks(planes.searched, planes.all_scores, box, strides_of(shape), tied, zero, fisher=plain)
         spreads = [Spread(m[:, 0], m[:, 1], m[:, 2:].T, found.samples) for m in np.moveaxis(found.medians, 1, 0)]
         rating = rated(shape, (found.value, spreads[0]), (found.transformed, spreads[1]) if plain else None)

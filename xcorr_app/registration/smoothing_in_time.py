@@ -36,9 +36,8 @@ class SmoothedFrames(FramesOver):
         chunk = self.source.read(begin, end)
         frames, xp = chunk.frames, array_namespace(chunk.frames)
         lost = xp.asarray(np.array([begin + i in chunk.unreadable for i in range(end - begin)]))
-        weights = ~(
-            lost | flat_images(xp.where(xp.isfinite(frames), frames, 0) if frames.dtype.kind == "f" else frames)
-        )
+        finite = xp.where(xp.isfinite(frames), frames, 0) if frames.dtype.kind == "f" else frames
+        weights = ~(lost | xp.asarray(flat_images(finite)))
         total: Array = xp.zeros((stop - start, *self.shape))
         covered: Array = xp.zeros((stop - start, *self.shape) if frames.dtype.kind == "f" else (stop - start, 1, 1))
         for step in range(-reach, reach + 1):

@@ -19,9 +19,9 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.registration.contrast import Contrast
-from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver
+from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver, PickedFrames
 from xcorr_app.registration.layers import Shares, separated, shares
 from xcorr_app.registration.measurement import Measured
 from xcorr_app.registration.prefilter import Prefilter
@@ -174,7 +174,13 @@ def _taken(frames: Frames, numbers: NDArray[np.intp], settings: Settings) -> Arr
     """Frames (n, Y, X) as floats without their means."""
     taken = []
     for number in numbers:
-        image = prepare(frames.read(int(number), int(number) + 1), settings).frames[0]
+        chunk = frames.read(int(number), int(number) + 1)
+        if is_device_array(chunk.frames):  # every step costs the host as much time as many frames take
+            picked = PickedFrames(frames, tuple(numbers.tolist()))
+            images = prepare(picked.read(0, picked.count), settings).frames
+            images = images.astype(working_dtype(images))
+            return images - images.mean(axis=(1, 2), keepdims=True)
+        image = prepare(chunk, settings).frames[0]
         image = image.astype(working_dtype(image))
         taken.append(image - image.mean())
     return array_namespace(taken[0]).stack(taken)

@@ -17,8 +17,10 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.quality import clean_fraction
+from xcorr_app.gpu.peaks.tile_sums import moments_and_products, tile_bins, tile_sums
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction, clean_of
 
 AGREES, DIFFERS = 1.0, 0.0
 """What a tile says; NaN where it cannot tell."""
@@ -37,6 +39,9 @@ _UNSHARED = 0.3
 _DEVIATIONS = 6.0
 """Standard deviations of the noise by which a tile differs at least."""
 _LEAST_OFFSET = 0.1
+_SAMPLED = 4
+"""One of so many rows tells the mean and the variance of an image."""
+_LEAST_CLEAN = 1e-3
 _SPREAD = 6.0
 """Displacements of tiles that differ are more than this many pixels and median deviations away from the median."""
 
@@ -81,50 +86,70 @@ def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDAr
     known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
     if not all(grid.count) or not known.any():
         return np.full((frames.shape[0], *grid.count), np.nan, dtype=np.float32)
-    xp = array_namespace(frames)
     shifts = np.where(known[:, None], shifts, 0.0)
     whole = np.rint(shifts).astype(np.intp)
-    size = grid.size // 2
-    rows, columns = (size * n for n in grid.count)
-    inside = xp.asarray(_inside(grid.shape, whole).astype(working_dtype(frames)))
-    (f, of_frames), (g, of_reference) = _standard(frames, whole, inside), _standard(images)
-    noise = xp.asarray(of_frames + of_reference)
-    correlated = 1.0
+    (f, of_frames), (g, of_reference) = _both_standard(frames, images, whole)
+    noise, correlated = of_frames + of_reference, 1.0
     if max(of_frames.max(), of_reference.max()) > _NOISY:
         taps = named.gaussian(_SIGMA)
         f, g = (filter_frames(each, taps, dtype="same", count=False)[0] for each in (f, g))
         noise, correlated = noise / (4 * np.pi * _SIGMA**2), 2 * np.pi * _SIGMA**2
-    f, g, inside = (each[:, :rows, :columns] for each in (f, g, inside))
+    sums = tile_sums if is_device_array(f) and f.dtype == g.dtype == np.float32 else _tile_sums
+    found = sums(f, g, shifts - whole, grid.size // 2, grid.count)
+    return _judged(found, _covered(grid, whole), (grid.size // 2) ** 2, noise, correlated, known)
+
+
+def _tile_sums(
+    f: Array, g: Array, offsets: NDArray[np.float64], size: int, tiles: tuple[int, int]
+) -> NDArray[np.float64]:
+    """Sums over tiles (13, n, rows, columns) of bins of frames f (n, h, w) and of references g (1 or n, h, w).
+
+    Of f, g, r, their squares, gy^2, gy gx, gx^2, gy r, gx r, gy and gx; gy and gx are the slopes of g, and r is
+    f - g - oy gy - ox gx with (oy, ox) the `offsets` (n, 2).
+    """
+    xp = array_namespace(f)
+    rows, columns = (size * n for n in tiles)
+    f, g = (each[:, :rows, :columns] for each in (f, g))
     gy, gx = _slopes(g, 1), _slopes(g, 2)
-    offset = xp.asarray(shifts - whole)[:, :, None, None].astype(f.dtype)
+    offset = xp.asarray(offsets)[:, :, None, None].astype(f.dtype)
     rest = f - g - offset[:, 0] * gy - offset[:, 1] * gx
-    ones = [xp.asarray(np.repeat(np.eye(n), size, axis=1).astype(f.dtype)) for n in grid.count]
-    covered = _sums(inside, ones) > size * size - 0.5
+    ones = [xp.asarray(np.repeat(np.eye(n), size, axis=1).astype(f.dtype)) for n in tiles]
+    squares, slopes = ((each, each) for each in (f, g, rest)), ((gy, gy), (gy, gx), (gx, gx))
+    kinds = ((f,), (g,), (rest,), *squares, *slopes, (gy, rest), (gx, rest), (gy,), (gx,))
+    products = (kind[0] if len(kind) == 1 else kind[0] * kind[1] for kind in kinds)
+    shape = f.shape[0], *tiles
+    return np.stack([np.broadcast_to(to_host(_sums(product, ones)), shape) for product in products])
 
-    def total(*factors: Array) -> Array:
-        """Sums of a product over each tile that is covered and those around it."""
-        product = factors[0] if len(factors) == 1 else factors[0] * factors[1]
-        return _around(_sums(product, ones) * covered)
 
-    count = xp.maximum(total(xp.ones_like(f)), 1.0)
-    mean_f, mean_g, mean_rest = total(f) / count, total(g) / count, total(rest) / count
-    of_f, of_g = (total(a, a) / count - mean * mean for a, mean in ((f, mean_f), (g, mean_g)))
-    unshared = total(rest, rest) / count - mean_rest * mean_rest
-    a, b, c = (total(*pair) / count for pair in ((gy, gy), (gy, gx), (gx, gx)))
-    p, q = (total(slope, rest) / count - total(slope) / count * mean_rest for slope in (gy, gx))
+def _judged(
+    sums: NDArray[np.float64],
+    covered: NDArray[np.bool_],
+    bins: int,
+    noise: NDArray[np.float64],
+    correlated: float,
+    known: NDArray[np.bool_],
+) -> NDArray[np.float32]:
+    """What tiles say by their `_tile_sums`, those that frames cover (n, rows, columns), and the bins of one."""
+    count = np.maximum(_around(bins * covered.astype(np.float64)), 1.0)
+    # Sums over each tile that is covered and those around it.
+    means = _around((sums * covered).reshape(-1, *covered.shape[1:])).reshape(sums.shape) / count
+    mean_f, mean_g, mean_rest, of_f, of_g, of_rest, a, b, c, p, q, mean_gy, mean_gx = means
+    of_f, of_g = of_f - mean_f * mean_f, of_g - mean_g * mean_g
+    unshared = of_rest - mean_rest * mean_rest
+    p, q = p - mean_gy * mean_rest, q - mean_gx * mean_rest
     determinant = a * c - b * b
     regular = determinant > 1e-6 * (a + c) ** 2
-    safe = xp.where(regular, determinant, 1.0)
-    dy, dx = (xp.where(regular, part / safe, 0.0) for part in (c * p - b * q, a * q - b * p))
+    safe = np.where(regular, determinant, 1.0)
+    dy, dx = (np.where(regular, part / safe, 0.0) for part in (c * p - b * q, a * q - b * p))
     explained = p * dy + q * dx
     noise = noise[:, None, None]
-    shown = xp.maximum((of_f + of_g) / 2 - noise / 2, 0.0)
+    shown = np.maximum((of_f + of_g) / 2 - noise / 2, 0.0)
     beyond = (unshared - explained - noise) / 2
-    scatter = noise * xp.sqrt(correlated / count) * np.sqrt(0.5)
+    scatter = noise * np.sqrt(correlated / count) * np.sqrt(0.5)
     says = covered & (shown > _DEVIATIONS * scatter) & (shown > 0.02 * shown.max(axis=(1, 2), keepdims=True))
     differs = (beyond > _UNSHARED * shown) & (beyond > _DEVIATIONS * scatter)
     chi_squared = explained * count / (noise * correlated + 1e-30)
-    return _verdict(to_host(says), to_host(differs), to_host(dy), to_host(dx), to_host(chi_squared), known)
+    return _verdict(says, differs, dy, dx, chi_squared, known)
 
 
 def _verdict(
@@ -136,17 +161,44 @@ def _verdict(
     known: NDArray[np.bool_],
 ) -> NDArray[np.float32]:
     """Tiles that show something else, or are displaced against most others by more than these scatter."""
-    out = np.where(says, AGREES, np.nan).astype(np.float32)
-    for t in np.flatnonzero(known):
-        use = says[t] & ~differs[t]
-        if use.any():
-            y, x = (v - np.median(v[use]) for v in (dy[t], dx[t]))
-            distance = np.hypot(y, x)
-            least = max(_LEAST_OFFSET, _SPREAD * float(np.median(distance[use])))
-            differs[t] |= use & (distance > least) & (chi_squared[t] > _DEVIATIONS**2)
-        out[t][says[t] & differs[t]] = DIFFERS
+    use = says & ~differs
+    y, x = (each - _medians(each, use) for each in (dy, dx))
+    distance = np.hypot(y, x)
+    with np.errstate(invalid="ignore"):
+        least = np.maximum(_LEAST_OFFSET, _SPREAD * _medians(distance, use))
+        differs = differs | (use & (distance > least) & (chi_squared > _DEVIATIONS**2))
+    out = np.where(says, np.where(differs, DIFFERS, AGREES), np.nan).astype(np.float32)
     out[~known] = np.nan
     return out
+
+
+def _medians(values: NDArray[np.float64], use: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """Median (n, 1, 1) of those of each frame's values (n, rows, columns) that are used; NaN where none is."""
+    ordered = np.sort(np.where(use, values, np.nan).reshape(len(values), -1), axis=1)  # NaN last
+    count = use.sum(axis=(1, 2))
+    frame = np.arange(len(values))
+    middle: NDArray[np.float64] = (ordered[frame, np.maximum(count - 1, 0) // 2] + ordered[frame, count // 2]) / 2
+    return np.where(count > 0, middle, np.nan)[:, None, None]
+
+
+def _both_standard(
+    frames: Array, images: Array, whole: NDArray[np.intp]
+) -> tuple[tuple[Array, NDArray[np.float64]], tuple[Array, NDArray[np.float64]]]:
+    """`_standard` of frames that are moved, and of the images they are compared with."""
+    both = frames, images
+    if not all(is_device_array(each) and name_of(each.dtype) in INPUT_TYPES for each in both):
+        inside = array_namespace(frames).asarray(_inside(frames.shape[1:], whole).astype(working_dtype(frames)))
+        return _standard(frames, whole, inside), _standard(images)
+    period = min(NOISE_PERIOD, frames.shape[1])
+    standard = []
+    moves = whole, np.zeros((images.shape[0], 2), dtype=np.intp)
+    for each, move, (mean, variance, products) in zip(
+        both, moves, moments_and_products(both, _SAMPLED, period), strict=True
+    ):
+        clean = np.maximum(clean_of(products, variance), _LEAST_CLEAN)
+        gain = 1 / np.sqrt(np.where(variance > 0, variance, 1.0) * clean)
+        standard.append((tile_bins(each, move, mean, gain), (1 - clean) / clean / 4))
+    return standard[0], standard[1]
 
 
 def _standard(
@@ -158,14 +210,25 @@ def _standard(
     """
     xp = array_namespace(images)
     dtype = working_dtype(images)
-    sample = images[:, ::4].astype(dtype)
+    sample = images[:, ::_SAMPLED].astype(dtype)
     mean = sample.mean(axis=(1, 2), keepdims=True)
     sample = sample - mean
     variance = to_host((sample * sample).mean(axis=(1, 2), dtype=np.float64))
-    clean = np.maximum(clean_fraction(images, variance), 1e-3)
+    clean = np.maximum(clean_fraction(images, variance), _LEAST_CLEAN)
     scale = xp.asarray(np.sqrt(np.where(variance > 0, variance, 1.0) * clean))[:, None, None].astype(dtype)
     bins = binned(images if whole is None else _moved(images, whole))
     return (bins - mean * inside) / scale, (1 - clean) / clean / 4
+
+
+def _covered(grid: Grid, whole: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """(n, rows, columns) whether frames, moved by whole pixels (n, 2), cover a tile."""
+    covered = []
+    for axis, (size, count) in enumerate(zip(grid.shape, grid.count, strict=True)):
+        first = grid.size * np.arange(count)
+        begin, end = np.maximum(whole[:, axis, None], 0), size + np.minimum(whole[:, axis, None], 0)
+        covered.append((first >= begin) & (first + grid.size <= end))
+    both: NDArray[np.bool_] = covered[0][:, :, None] & covered[1][:, None]
+    return both
 
 
 def _inside(shape: tuple[int, int], whole: NDArray[np.intp]) -> NDArray[np.float64]:

@@ -47,6 +47,8 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.correlation.subpixel import quadratic_terms
 from xcorr_app.correlation.weighting import RADIUS, smooth
+from xcorr_app.gpu.peaks.reference_tiles import reference_tiles
+from xcorr_app.gpu.peaks.row_sums import row_sums
 from xcorr_app.gpu.peaks.tile_scatter import TileGrid, tile_scatter
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
@@ -154,6 +156,9 @@ class ReferenceSlopes:
     def __init__(self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64]) -> None:
         xp = array_namespace(values)
         values = values.astype(working_dtype(values), copy=False)
+        if is_device_array(values) and values.dtype == np.float32:
+            self._by_kernels(values, kernel, clean)
+            return
         images = values - values.mean(axis=(1, 2), keepdims=True)
         power = (images * images).mean(axis=(1, 2), dtype=np.float64)
         self.noise = power * (1 - xp.asarray(clean))
@@ -162,11 +167,8 @@ class ReferenceSlopes:
         if len(images) == 1:
             part = tiles.cut(images).astype(np.float64)
             share = float(((part * part).mean() - self.noise[0]) / xp.maximum(power[0] - self.noise[0], 1e-300))
-            # Of a few bright things those rows may hold none, or all.
-            self.tiles = tiles = Tiles.of(values.shape[1:], every_row=not 1 / _UNEVEN < share < _UNEVEN)
-        columns = slice(tiles.left, tiles.left + tiles.width + 2 * _MARGIN)
-        padded = xp.pad(images, ((0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN)), mode="edge")[..., columns]
-        strips = tiles.cut(padded, _MARGIN)
+            self.tiles = tiles = _tiles_of(values.shape[1:], share)
+        strips = _strips(images, tiles)
         count, rows, height, width = strips.shape
         g, s, wy, wx, gy, gx = (
             factor.reshape(count, rows, *factor.shape[1:])
@@ -177,6 +179,38 @@ class ReferenceSlopes:
         pairs = (g,), (g, g), (s,), (s, g), (wy,), (wx,), (wy, g), (wx, g), (wy, gy), (wy, gx), (wx, gy), (wx, gx)
         self.sums = xp.stack([tiles.sums(*pair) for pair in pairs])
         """(12, 1 or n, rows, columns) over tiles: of all products that frames have no part in."""
+
+    def _by_kernels(self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64]) -> None:
+        xp, (height, width) = array_namespace(values), values.shape[1:]
+        of_rows = row_sums(values)
+        mean, power = (of_rows.sum(axis=1) / (height * width)).T
+        power -= mean * mean
+        noise = power * (1 - clean)
+        self.noise = xp.asarray(noise)
+        self.tiles = tiles = Tiles.of((height, width))
+        if len(values) == 1:
+            rows = (np.array(tiles.first_rows)[:, None] + np.arange(tiles.shape[0])).ravel()
+            total, squares = of_rows[0, rows].mean(axis=0) / width
+            share = (squares - 2 * mean[0] * total + mean[0] ** 2 - noise[0]) / max(power[0] - noise[0], 1e-300)
+            self.tiles = tiles = _tiles_of((height, width), float(share))
+        smoothed = None
+        if kernel is not None:
+            strips = _strips(values - xp.asarray(mean.astype(np.float32))[:, None, None], tiles)
+            smoothed = smooth(strips.reshape(-1, *strips.shape[2:]), kernel.astype(np.float32)).astype(np.float32)
+        self.factors, self.sums = reference_tiles(values, mean, smoothed, tiles.grid)
+
+
+def _tiles_of(shape: tuple[int, int], share: float) -> Tiles:
+    """Tiles of a single image, of whose variance some rows have this `share`."""
+    # Of a few bright things those rows may hold none, or all.
+    return Tiles.of(shape, every_row=not 1 / _UNEVEN < share < _UNEVEN)
+
+
+def _strips(images: Array, tiles: Tiles) -> Array:
+    """Rows of tiles of images with `_MARGIN` pixels around them, constant beyond the rim."""
+    columns = slice(tiles.left, tiles.left + tiles.width + 2 * _MARGIN)
+    around = (0, 0), (_MARGIN, _MARGIN), (_MARGIN, _MARGIN)
+    return tiles.cut(array_namespace(images).pad(images, around, mode="edge")[..., columns], _MARGIN)
 
 
 def _slopes(images: Array, kernel: NDArray[np.float64] | None) -> list[Array]:

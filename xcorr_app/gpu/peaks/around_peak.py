@@ -21,7 +21,7 @@ _WARPS = 8
 
 def around_peak_launch(pairs: int) -> Launch:
     """Choose the launch for so many pairs."""
-    return Launch("peaks/around_peak", {"WARPS": _WARPS}, pairs * SIDE * SIDE, _WARPS * WARP, 8 * _WARPS * _KINDS)
+    return Launch("peaks/around_peak", {"WARPS": _WARPS}, pairs * SIDE, _WARPS * WARP, 8 * _WARPS * SIDE * _KINDS)
 
 
 def sums_around_peaks(lefts: Any, rights: Any, peaks: NDArray[np.integer]) -> NDArray[np.float64]:

@@ -12,9 +12,14 @@ from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
+from xcorr_app.gpu.peaks.reference_tiles import reference_tiles_launch
+from xcorr_app.gpu.peaks.row_sums import row_sums_launch
 from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_launch
+from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_values_launch
+from xcorr_app.gpu.peaks.standing_out import small_steps_launch, standing_out_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
+from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -105,6 +110,62 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             tile_scatter_launch,
             document=_NOT_IN_A_DOCUMENT("the covariance of a shift, from what frame and reference do not share"),
+        ),
+        KernelEntry(
+            "row-sums",
+            ("peaks/row_sums",),
+            _accepts_any,
+            row_sums_launch,
+            document=_NOT_IN_A_DOCUMENT("sums over rows of images, of values and of their squares"),
+        ),
+        KernelEntry(
+            "reference-tiles",
+            ("peaks/reference_tiles",),
+            _accepts_any,
+            reference_tiles_launch,
+            document=_NOT_IN_A_DOCUMENT("slopes of an image on tiles, and their products"),
+        ),
+        KernelEntry(
+            "tile-bins",
+            ("peaks/tile_bins",),
+            _accepts_any,
+            tile_bins_launch,
+            document=_NOT_IN_A_DOCUMENT("a moved image in bins of 2 x 2 pixels, of zero mean"),
+        ),
+        KernelEntry(
+            "tile-sums",
+            ("peaks/tile_sums",),
+            _accepts_any,
+            tile_sums_launch,
+            document="Lucas and Kanade 1981, for the displacement of a tile that its sums tell",
+        ),
+        KernelEntry(
+            "standing-out",
+            ("peaks/standing_out",),
+            _accepts_any,
+            standing_out_launch,
+            document=_NOT_IN_A_DOCUMENT("the pixel farthest beyond all eight around it"),
+        ),
+        KernelEntry(
+            "small-steps",
+            ("peaks/small_steps",),
+            _accepts_any,
+            small_steps_launch,
+            document=_NOT_IN_A_DOCUMENT("on which side of a limit the median step between pixels lies"),
+        ),
+        KernelEntry(
+            "image-ranges",
+            ("peaks/image_ranges",),
+            _accepts_any,
+            image_ranges_launch,
+            document=_NOT_IN_A_DOCUMENT("smallest and largest value and sum of images"),
+        ),
+        KernelEntry(
+            "standard-values",
+            ("peaks/standard_values",),
+            _accepts_any,
+            standard_values_launch,
+            document=_NOT_IN_A_DOCUMENT("images of zero mean and magnitude one"),
         ),
         KernelEntry(
             "summed-area",

@@ -22,7 +22,8 @@ _COLUMNS = 4
 
 def small_table_launch(element: str, images: int) -> Launch:
     """Choose the launch that makes the tables of small matrices, or of float64, which checks alone need."""
-    threads = 128
+    # Float64 may be of large matrices too.
+    threads = 512 if element == "float64" else 128
     return Launch("peaks/small_summed_area", {"RIGHT_TYPE": _SMALL_TYPES[element], "THREADS": threads}, images, threads)
 
 

@@ -1,0 +1,134 @@
+"""Kernels that spare the host array operations say on a device what those operations say on the host."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import drifting, noise
+from xcorr_app import estimate_shifts
+from xcorr_app.correlation.batches import all_finite
+from xcorr_app.correlation.standardize import flat_images, standardize
+from xcorr_app.gpu.peaks.row_sums import row_sums
+from xcorr_app.gpu.peaks.standard_values import READ
+from xcorr_app.gpu.peaks.standing_out import stands_out
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.device import cuda_status
+from xcorr_app.registration import tiles
+from xcorr_app.registration.defects import _DEVIATIONS, _NOISE_OF_STEPS, _beyond_neighbours
+from xcorr_app.registration.uncertainty import ReferenceSlopes
+from xcorr_app.registration.verification import scores_by_definition
+
+pytestmark = [
+    pytest.mark.gpu,
+    pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
+]
+
+
+@pytest.fixture(scope="module")
+def cupy():
+    return pytest.importorskip("cupy")
+
+
+def images_of(rng, dtype, shape):
+    images = 100 + 25 * rng.normal(size=shape)
+    images = (np.rint(images) if np.dtype(dtype).kind != "f" else images - 100).astype(dtype)
+    images[-1] = images[-1, 0, 0]  # flat
+    return images
+
+
+@pytest.mark.parametrize("shape", [(5, 33, 67), (2, 513, 771), (300, 61, 41)])
+@pytest.mark.parametrize("dtype", sorted(READ))
+@pytest.mark.parametrize("written", ["float32", "float64"])
+def test_standardised_images(cupy, rng, shape, dtype, written):
+    images = images_of(rng, dtype, shape)
+    found, expected = standardize(cupy.asarray(images), written), standardize(images, written)
+    assert found.values.dtype == written
+    np.testing.assert_allclose(found.values.get(), expected.values, atol=1e-6 if written == "float32" else 1e-13)
+    np.testing.assert_array_equal(found.flat.get(), expected.flat)
+    np.testing.assert_array_equal(to_host(flat_images(cupy.asarray(images))), expected.flat)
+
+
+@pytest.mark.parametrize("shape", [(61, 97), (3, 61, 97), (2, 3, 700, 801)])
+@pytest.mark.parametrize("value", [None, np.nan, np.inf, -np.inf])
+def test_values_that_are_not_finite(cupy, rng, shape, value):
+    array = rng.normal(size=shape).astype(np.float32)
+    if value is not None:
+        array[(*(0 for _ in shape[:-2]), 60, 96)] = value
+    assert all_finite(cupy.asarray(array)) == (value is None)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+def test_sums_of_rows(cupy, rng, dtype):
+    images = images_of(rng, dtype, (3, 41, 301))
+    exact = images.astype(np.float64)
+    expected = np.stack([exact.sum(axis=2), (exact * exact).sum(axis=2)], axis=2)
+    np.testing.assert_allclose(row_sums(cupy.asarray(images)), expected, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+@pytest.mark.parametrize("height", [0, 60, 180, 400])
+def test_pixels_that_stand_out(cupy, rng, dtype, height):
+    image = 1000 + 8 * rng.normal(size=(241, 367))
+    image[20, 31] = 1000 + height
+    image = (np.rint(image) if dtype == "uint16" else image).astype(dtype)
+    said = stands_out(cupy.asarray(image), _DEVIATIONS * _NOISE_OF_STEPS)
+    assert said == _beyond_neighbours(image[None])[0].any() == (height > 130)
+
+
+@pytest.mark.parametrize("shape", [(61, 97), (387, 41), (512, 500)])
+@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("weighted", [False, True])
+def test_slopes_of_references(cupy, rng, shape, count, weighted):
+    kernel = np.outer(*(2 * [np.exp(-(np.arange(-12.0, 13) ** 2) / 9)])) if weighted else None
+    images = (0.3 + 0.2 * rng.normal(size=(count, *shape))).astype(np.float32)
+    clean = rng.uniform(0.3, 0.9, count)
+    expected = ReferenceSlopes(images.astype(np.float64), kernel, clean)
+    found = ReferenceSlopes(cupy.asarray(images), kernel, clean)
+    assert found.tiles == expected.tiles
+    np.testing.assert_allclose(found.noise.get(), expected.noise, rtol=1e-5)
+    for ours, exact in ((found.factors, expected.factors), (found.sums, expected.sums)):
+        scale = np.abs(exact).max(axis=tuple(range(1, exact.ndim)), keepdims=True)
+        np.testing.assert_allclose(ours.get() / scale, exact / scale, atol=2e-5)
+
+
+@pytest.mark.parametrize("deviation", [0.02, 0.3])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
+@pytest.mark.parametrize("each", [False, True])
+def test_which_tiles_agree(cupy, deviation, dtype, each):
+    drift = np.array([(0, 0), (1.5, -2.25), (3.25, 1), (-4.5, 4)])
+    stack = drifting(drift, (201, 223), width=0.06)
+    stack[1:, 50:120, 30:110] = stack[0, 90:160, 60:140]
+    stack = 100 + 20 * (stack + noise(stack, deviation))
+    stack = (np.clip(np.rint(stack), 0, 255) if dtype.startswith("uint") else stack).astype(dtype)
+    images, shifts = (stack[:1].repeat(3, axis=0) if each else stack[:1]), -drift[1:]
+    shifts[1] = np.nan
+    found = tiles.agreement(cupy.asarray(images), cupy.asarray(stack[1:]), shifts)
+    expected = tiles.agreement(images, stack[1:], shifts)
+    assert (found == tiles.DIFFERS).any()
+    # A tile at a limit may fall on either side of it.
+    assert (np.nan_to_num(found, nan=2) != np.nan_to_num(expected, nan=2)).mean() < 0.005
+
+
+@pytest.mark.parametrize("shape", [(3, 40), (233, 167)])
+@pytest.mark.parametrize("one", [True, False])
+def test_scores_around_peaks(cupy, rng, shape, one):
+    peaks = np.array([(0, 0), (-2, 1), (shape[0] // 2, -shape[1] // 3), (1, -3)])
+    references, frames = rng.normal(size=(1 if one else 4, *shape)), rng.normal(size=(4, *shape))
+    found = scores_by_definition(cupy.asarray(references), cupy.asarray(frames), peaks, 0.25)
+    np.testing.assert_allclose(found, scores_by_definition(references, frames, peaks, 0.25), atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", ["uint16", "float32"])
+@pytest.mark.parametrize("deviation", [0.05, 1.0])
+def test_the_whole_of_it(cupy, dtype, deviation):
+    """All defaults on a device give what they give on the host."""
+    drift = np.cumsum(np.random.default_rng(4).normal(0, 1.2, (30, 2)), axis=0)
+    stack = drifting(drift, (131, 143), width=0.06)
+    stack = np.clip(1000 + 60 * (stack + noise(stack, deviation)), 0, None).astype(dtype)
+    ours, theirs = (estimate_shifts(each, "first", 14, verify=4) for each in (cupy.asarray(stack), stack))
+    np.testing.assert_allclose(ours.shifts, theirs.shifts, atol=2e-3)
+    np.testing.assert_allclose(ours.score, theirs.score, atol=1e-4)
+    np.testing.assert_allclose(ours.sigma, theirs.sigma, rtol=0.03, atol=1e-4)
+    assert ours.flags == theirs.flags
+    assert ours.notes == theirs.notes

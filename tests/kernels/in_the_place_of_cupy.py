@@ -1,0 +1,42 @@
+"""What calls kernels, run on the host: NumPy takes CuPy's place and the shim that of the device."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tests.kernels.host_device import guarded, run_kernel
+
+
+class HostArrays:
+    """The few functions of CuPy that callers of kernels use; new arrays are poisoned, and guarded on both sides."""
+
+    ascontiguousarray = staticmethod(np.ascontiguousarray)
+    asarray = staticmethod(np.asarray)
+    concatenate = staticmethod(np.concatenate)
+
+    @staticmethod
+    def empty(shape, dtype=np.float64):
+        """Array of NaN, or 77 for integers."""
+        return guarded(np.full(shape, np.nan if np.dtype(dtype).kind == "f" else 77, dtype))
+
+
+class HostImports:
+    """Stands for `importlib` in a module that imports CuPy when it is called."""
+
+    @staticmethod
+    def import_module(name):
+        """Hand out the stand-in."""
+        assert name == "cupy"
+        return HostArrays
+
+
+def run_on_host(monkeypatch, folder, *modules):
+    """Let the modules' launches run on the host."""
+
+    def start(launch, arrays, numbers):
+        assert all(array.flags.c_contiguous for array in arrays)
+        run_kernel(folder, launch, arrays, numbers)
+
+    for module in modules:
+        monkeypatch.setattr(module, "importlib", HostImports)
+        monkeypatch.setattr(module, "start", start)

@@ -1,0 +1,67 @@
+"""The kernels that look for pixels standing out, on the host, against array operations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from tests.kernels.in_the_place_of_cupy import run_on_host
+from xcorr_app.gpu.peaks import standing_out
+from xcorr_app.registration.defects import _DEVIATIONS, _EIGHT, _NOISE_OF_STEPS, _beyond_neighbours
+
+SHAPES = [(41, 67), (16, 301)]
+
+
+def protrusion(image):
+    """The largest by definition."""
+    finite = np.isfinite(image)
+    padded = np.pad(np.where(finite, image, 0).astype(np.float64), 1, mode="reflect")
+    height, width = image.shape
+    around = np.stack([padded[1 + i : 1 + i + height, 1 + j : 1 + j + width] for i, j in _EIGHT])
+    middle = padded[1:-1, 1:-1]
+    out = np.maximum(middle - around.max(axis=0), around.min(axis=0) - middle)
+    return max(0.0, out[finite].max())
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("dtype", ["float32", "uint16", "uint8"])
+@pytest.mark.parametrize("place", [None, (0, 0), (15, 66), (3, 0), (7, 9)])
+def test_the_pixel_that_stands_out_most_and_small_steps(host_builds, rng, shape, dtype, place):
+    image = (100 + 9 * rng.normal(size=shape)).astype(dtype)
+    if place is not None:
+        image[place] = 0 if dtype == "uint8" else 250
+    if dtype == "float32":
+        image[5, 5:7] = np.nan, np.inf
+    found = guarded(np.full(256, np.nan))
+    run_kernel(host_builds, standing_out.standing_out_launch(dtype), (guarded(image), found), (*shape, 256))
+    assert guards_are_whole(found)
+    assert found.max() == protrusion(image)
+    assert (found >= 0).all()
+    counts = guarded(np.full((256, 2), -1, np.int32))
+    launch = standing_out.small_steps_launch(dtype, 0.3)
+    run_kernel(host_builds, launch, (guarded(image), found, counts), (*shape, 256))
+    assert guards_are_whole(counts)
+    finite = np.where(np.isfinite(image), image, 0).astype(np.float64)
+    steps = np.abs(np.diff(finite[::4], axis=1))
+    assert counts.sum(axis=0).tolist() == [(steps < 0.3 * found.max()).sum(), (steps == 0).sum()]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+@pytest.mark.parametrize("height", [0, 60, 100, 140, 180, 400])
+@pytest.mark.parametrize("sign", [-1, 1])
+def test_as_array_operations_say(host_builds, rng, monkeypatch, dtype, height, sign):
+    image = 1000 + 8 * rng.normal(size=(41, 67))
+    image[20, 31] = 1000 + sign * height
+    image = (np.rint(image) if dtype == "uint16" else image).astype(dtype)
+    run_on_host(monkeypatch, host_builds, standing_out)
+    said = standing_out.stands_out(image, _DEVIATIONS * _NOISE_OF_STEPS)
+    assert said == _beyond_neighbours(image[None])[0].any() == (height > 130)
+
+
+@pytest.mark.parametrize("value", [0, 7])
+def test_where_most_pixels_are_alike_nothing_stands_out(host_builds, monkeypatch, value):
+    image = np.full((17, 33), value, np.uint16)
+    image[4, 4] = 900
+    run_on_host(monkeypatch, host_builds, standing_out)
+    assert not standing_out.stands_out(image, 12.0)

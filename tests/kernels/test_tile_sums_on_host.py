@@ -1,0 +1,95 @@
+"""The kernels that tell which tiles agree, on the host, against their definitions in double precision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from tests.kernels.in_the_place_of_cupy import run_on_host
+from tests.registration.scenes import drifting, noise
+from xcorr_app.gpu.peaks import row_sums, tile_sums
+from xcorr_app.gpu.peaks.row_sums import row_sums_launch
+from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
+from xcorr_app.registration import tiles
+
+MOVES = np.array([(0, 0), (-5, 13), (9, -2), (90, 0), (3, -300)])
+
+
+def images_of(rng, count, shape, dtype):
+    images = 1000 + 90 * rng.normal(size=(count, *shape))
+    return (np.rint(images) if dtype != "float32" else images - 1000).astype(dtype)
+
+
+@pytest.mark.parametrize(("shape", "period"), [((41, 67), 4), ((9, 301), 4), ((6, 4), 1), ((3, 700), 8)])
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+def test_sums_of_rows(host_builds, rng, shape, period, dtype):
+    images = images_of(rng, 3, shape, dtype)
+    rows = images[:, ::period].astype(np.float64)
+    sums = guarded(np.full((3, rows.shape[1], 2), np.nan))
+    run_kernel(host_builds, row_sums_launch(3 * rows.shape[1], dtype), (guarded(images), sums), (*shape, period))
+    assert guards_are_whole(sums)
+    expected = np.stack([rows.sum(axis=2), (rows * rows).sum(axis=2)], axis=2)
+    np.testing.assert_allclose(sums, expected, rtol=1e-12, atol=1e-9)
+
+
+@pytest.mark.parametrize("shape", [(61, 97), (34, 50)])
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+def test_bins_of_moved_images(host_builds, rng, shape, dtype):
+    images = images_of(rng, len(MOVES), shape, dtype)
+    level, gain = rng.normal(900, 50, len(MOVES)), rng.uniform(0.1, 3, len(MOVES))
+    rows, columns = shape[0] // 2, shape[1] // 2
+    bins = guarded(np.full((len(MOVES), rows, columns), np.nan, np.float32))
+    launch = tile_bins_launch(len(MOVES), dtype, rows * columns)
+    both = guarded(np.stack([level, gain], axis=1))
+    arrays = guarded(images), guarded(MOVES.astype(np.int32)), both, bins
+    run_kernel(host_builds, launch, arrays, (*shape, launch.blocks // len(MOVES)))
+    assert guards_are_whole(bins)
+    for image, (dy, dx), mean, factor, found in zip(images, MOVES, level, gain, bins, strict=True):
+        moved = np.zeros(shape)
+        if abs(dy) < shape[0] and abs(dx) < shape[1]:
+            to = slice(max(dy, 0), shape[0] + min(dy, 0)), slice(max(dx, 0), shape[1] + min(dx, 0))
+            of = slice(max(-dy, 0), shape[0] - max(dy, 0)), slice(max(-dx, 0), shape[1] - max(dx, 0))
+            moved[to] = image[of] - mean
+        expected = moved[: 2 * rows, : 2 * columns].reshape(rows, 2, columns, 2).mean(axis=(1, 3)) * factor
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize(("shape", "size", "count"), [((37, 53), 7, (5, 7)), ((24, 41), 6, (4, 6))])
+@pytest.mark.parametrize("each", [False, True])
+def test_sums_over_tiles(host_builds, rng, shape, size, count, each):
+    f = rng.normal(size=(3, *shape)).astype(np.float32)
+    g = rng.normal(size=(3 if each else 1, *shape)).astype(np.float32)
+    offsets = rng.uniform(-0.5, 0.5, (3, 2))
+    sums = guarded(np.full((13, 3, *count), np.nan))
+    numbers = 3, int(not each), *shape, size, *count
+    run_kernel(host_builds, tile_sums_launch(3 * count[0] * count[1]), (*map(guarded, (f, g, offsets)), sums), numbers)
+    assert guards_are_whole(sums)
+    expected = tiles._tile_sums(f.astype(np.float64), g.astype(np.float64), offsets, size, count)
+    np.testing.assert_allclose(sums, expected, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize("deviation", [0.02, 0.3])
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+@pytest.mark.parametrize("each", [False, True])
+def test_tiles_agree_as_array_operations_say(host_builds, monkeypatch, deviation, dtype, each):
+    """Kernels and what is made of their sums say the same of a scene of which a part shows something else."""
+    drift = np.array([(0, 0), (1.5, -2.25), (3.25, 1), (-4.5, 4)])
+    stack = drifting(drift, (101, 123), width=0.06)
+    stack[1:, 20:70, 30:80] = stack[0, 45:95, 5:55]
+    stack = 1000 + 50 * (stack + noise(stack, deviation))
+    stack = (np.rint(stack) if dtype == "uint16" else stack).astype(dtype)
+    images = stack[:1].repeat(3, axis=0) if each else stack[:1]
+    shifts = -drift[1:]
+    shifts[1] = np.nan
+    expected = tiles.agreement(images, stack[1:], shifts)
+    both = tiles._both_standard(images, stack[1:], np.array([(2, -3)] * len(images)))
+    run_on_host(monkeypatch, host_builds, tile_sums, row_sums)
+    monkeypatch.setattr(tiles, "is_device_array", lambda _: True)
+    found = tiles.agreement(images, stack[1:], shifts)
+    np.testing.assert_array_equal(found, expected)
+    assert (found == tiles.DIFFERS).any()
+    by_kernels = tiles._both_standard(images, stack[1:], np.array([(2, -3)] * len(images)))
+    for ours, theirs in zip(by_kernels, both, strict=True):
+        np.testing.assert_allclose(ours[0], theirs[0], atol=2e-5)
+        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-3, atol=1e-6)

@@ -1,0 +1,73 @@
+"""Ranges of images in device memory, and the images brought to zero mean and magnitude one: a launch each."""
+
+from __future__ import annotations
+
+import importlib
+import math
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+
+__all__ = ["READ", "all_finite", "image_ranges", "image_ranges_launch", "standard_values", "standard_values_launch"]
+
+READ = {**INPUT_TYPES, "int8": "signed char", "int32": "int", "uint32": "unsigned int"}
+"""Types of images that double precision holds with all their digits."""
+_WRITTEN = {"float32": "float", "float64": "double"}
+_THREADS = 256
+_PER_THREAD = 8
+_PIXELS_OF_PART, _MOST_PARTS = 1 << 14, 64
+"""Pixels of a part of an image, as a rule: how a mean is rounded must not depend on the number of images."""
+
+
+def image_ranges_launch(blocks: int, element: str) -> Launch:
+    """Choose the launch for so many parts of all images, of a type as NumPy names it."""
+    shared_bytes = 3 * 8 * (_THREADS // WARP)
+    return Launch("peaks/image_ranges", {"RIGHT_TYPE": READ[element]}, blocks, _THREADS, shared_bytes)
+
+
+def standard_values_launch(images: int, pixels: int, element: str, written: str, rounding: float) -> Launch:
+    """Choose the launch for images of a type, as NumPy names it; equal up to `rounding`, their values are flat."""
+    defines = {"RIGHT_TYPE": READ[element], "OUT_TYPE": _WRITTEN[written], "ROUNDING": repr(rounding)}
+    return Launch("peaks/standard_values", defines, images * ceil_div(pixels, _THREADS * _PER_THREAD), _THREADS)
+
+
+def image_ranges(images: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Smallest and largest value of images (..., h, w), each (...)."""
+    ranges, _ = _started(images)
+    host = to_host(ranges).reshape(*images.shape[:-2], ranges.shape[1], 3)
+    return host[..., 0].min(axis=-1), host[..., 1].max(axis=-1)
+
+
+def all_finite(images: Any) -> bool:
+    """Whether images (..., h, w) hold neither NaN nor infinite values: sums in double precision tell."""
+    ranges, _ = _started(images)
+    return bool(np.isfinite(to_host(ranges)).all())
+
+
+def standard_values(images: Any, dtype: np.dtype[Any], rounding: float) -> tuple[Any, Any]:
+    """Images (..., h, w) less their mean and over their largest deviation, and which of them (...) are flat."""
+    cupy = importlib.import_module("cupy")
+    images = cupy.ascontiguousarray(images)
+    ranges, pixels = _started(images)
+    count, parts = ranges.shape[:2]
+    values, flat = cupy.empty(images.shape, dtype), cupy.empty(images.shape[:-2], np.bool_)
+    launch = standard_values_launch(count, pixels, name_of(images.dtype), name_of(dtype), rounding)
+    start(launch, (images, ranges, values, flat), (pixels, parts, launch.blocks // max(count, 1)))
+    return values, flat
+
+
+def _started(images: Any) -> tuple[Any, int]:
+    """Ranges (n, parts, 3) of n images, on their way, and the pixels of one."""
+    cupy = importlib.import_module("cupy")
+    count, pixels = math.prod(images.shape[:-2]), images.shape[-2] * images.shape[-1]
+    parts = max(1, min(pixels // _PIXELS_OF_PART, _MOST_PARTS))
+    ranges = cupy.empty((count, parts, 3))
+    launch = image_ranges_launch(count * parts, name_of(images.dtype))
+    start(launch, (cupy.ascontiguousarray(images), ranges), (pixels, parts))
+    return ranges, pixels
