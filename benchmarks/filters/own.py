@@ -32,7 +32,7 @@ Attempts = Callable[[FilterCase, FilterData], Iterator[Attempt]]
 def own_contenders(case: FilterCase) -> Iterator[Contender]:
     """Yield what the product can do a case with."""
     if case.task == "ablation":
-        for name, (kernel, tuning) in ablation_steps(case.columns).items():
+        for name, (kernel, tuning) in ablation_steps().items():
             yield Contender(name, kernel_attempts(kernel, tuning), choice=name)
         return
     if case.group:
@@ -48,11 +48,10 @@ def own_contenders(case: FilterCase) -> Iterator[Contender]:
         yield Contender("sliding_gaussian_on_device", sliding_attempts({}), choice="sliding")
 
 
-def ablation_steps(columns: int) -> dict[str, tuple[str, dict[str, int]]]:
+def ablation_steps() -> dict[str, tuple[str, dict[str, int]]]:
     """Return the kernel and the macros of every step of column and row reuse."""
-    exchange = f"exchange_{columns}"
     steps: dict[str, tuple[str, dict[str, int]]] = {
-        name: (exchange, {"COLUMN_REUSE": column, "ROW_REUSE": row})
+        name: ("exchange", {"COLUMN_REUSE": column, "ROW_REUSE": row})
         for name, column, row in (
             ("direct", 0, 0),
             ("+ column reuse", 1, 0),

@@ -42,7 +42,7 @@ _HOST = {"reuse": 6.5, "separable": 6.5, "banded": 11.0, "sliding": 17.0}
 launch at 4 and an array at 2, as they are prepared in the same way."""
 _FFT_FRAME, _FFT_PIXEL, _PASS_PRODUCT = 600.0, 1.2e-4, 1.5e-6
 """Microseconds by the FFT, a frame and a pixel of it, and of a product a pixel in passes too long for one launch."""
-ENGINES = {"reuse": "reuse", "reuse_wide": "reuse", "exchange_3": "reuse", "exchange_5": "reuse"}
+ENGINES = {"reuse": "reuse", "reuse_wide": "reuse", "exchange": "reuse"}
 """Public engine of each kernel, where it is not ``"separable"`` or the kernel's own name."""
 
 

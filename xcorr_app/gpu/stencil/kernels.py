@@ -159,15 +159,14 @@ def _sliding_cost(task: FilterTask, limits: DeviceLimits) -> float:
     return costs.sliding_cost(task.problem, task.image_type, task.result_type, limits)
 
 
-_EXCHANGE = "Column Reuse, Algorithms 1 and 2 (exchange of columns by shuffles), and Row Reuse"
+_EXCHANGE = "Column Reuse, Algorithms 1 and 2 (exchange of columns by shuffles), Row Reuse, Putting Together"
 
 KERNELS: Mapping[str, KernelEntry[FilterTask]] = {
     entry.name: entry
     for entry in (
         _reuse("reuse", "Column Reuse, Row Reuse, Putting Together"),
         _reuse("reuse_wide", "Column Reuse, Row Reuse, Putting Together; for large filters"),
-        _reuse("exchange_3", _EXCHANGE, is_chosen=False),
-        _reuse("exchange_5", _EXCHANGE, is_chosen=False),
+        _reuse("exchange", _EXCHANGE, is_chosen=False),
         KernelEntry(
             "separable",
             ("stencil/separable",),
