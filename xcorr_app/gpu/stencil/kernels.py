@@ -140,7 +140,7 @@ def _banded_cost(task: FilterTask, limits: DeviceLimits) -> float:
 
 def _why_not_sliding(task: FilterTask, _: DeviceLimits) -> str | None:
     if task.sigmas is None or any(task.problem.origin) or task.problem.boundary == "valid":
-        return "sliding sums are for centred Gaussians, and for boundaries but 'valid'"
+        return "sliding sums are for centred Gaussians of integers or float32, and for boundaries but 'valid'"
     if min(map(gaussian_radius, task.sigmas)) < LEAST_RADIUS:
         return f"sliding sums are for windows that reach {LEAST_RADIUS} pixels or more"
     return None
