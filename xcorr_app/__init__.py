@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from xcorr_app.filtering.stains import stain_matrix
     from xcorr_app.filtering.unmix import unmix
     from xcorr_app.gpu.direct.options import KernelOptions
-
+    from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
     from xcorr_app.gpu.stencil.exchange import ExchangeOptions
     from xcorr_app.io.source import StackMetadata
     from xcorr_app.io.stack import Stack, read_stack, write_stack

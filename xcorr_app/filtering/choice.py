@@ -124,9 +124,7 @@ def slides(taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype)
     return sigmas is not None and sum(sigmas) >= 2 * least and min(sigmas) >= SMALLEST_SLIDING_SIGMA
 
 
-def _sliding_sigmas(
-    taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype
-) -> tuple[float, float] | None:
+def _sliding_sigmas(taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype) -> tuple[float, float] | None:
     """Widths of a Gaussian that sliding sums can be made for, exact enough; None for everything else."""
     if not isinstance(taps, Filter) or taps.sigmas is None or request.mode == "valid":
         return None

@@ -77,7 +77,9 @@ def conv2d(
     on_device = is_device_array(filters)
     shape = np.shape(filters)  # type: ignore[arg-type]  # of a CuPy array too
     if images.ndim != 4 or len(shape) != 4:
-        raise ShapeError(f"images {images.shape} and filters {shape} need four axes: (N, C, H, W) and (C_o, C, F_h, F_w)")
+        raise ShapeError(
+            f"images {images.shape} and filters {shape} need four axes: (N, C, H, W) and (C_o, C, F_h, F_w)"
+        )
     planar = images if layout == "NCHW" else images.transpose(0, 3, 1, 2)
     if xp is not np and images.dtype == np.float32:
         bank = np.zeros(shape, np.float32) if on_device else filters  # its values stay where they are

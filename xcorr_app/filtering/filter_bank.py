@@ -24,6 +24,7 @@ from xcorr_app.filtering.boundary import Mode, padded
 from xcorr_app.filtering.kernel_names import require_gpu
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
+
 def filter_bank(
     images: Array,
     bank: npt.ArrayLike,
