@@ -83,16 +83,26 @@ typedef Side<LAYOUT == 1, WARPS_FILTERS, WARP_FILTERS, THREAD_FILTERS> Filters;
 typedef Side<LAYOUT == 2, WARPS_PIXELS, WARP_PIXELS, THREAD_PIXELS> Pixels;
 #define BUFFER_FLOATS (STAGED * (Filters::PITCH + Pixels::PITCH))
 
-// Where in the stack the pixels of a tile lie that this thread copies.
+// Where in the stack the pixels of a tile lie that this thread copies: kept, or found each time where they are many.
 struct PixelStarts {
     static constexpr int LANES = INTERLEAVED ? WARP / 8 : WARP, COUNT = (Pixels::HELD + LANES - 1) / LANES;
-    int at[COUNT];
-    __device__ __forceinline__ void find(const Pointwise& p, int tile, int lane) {
+    static constexpr bool KEPT = COUNT <= 16;
+    static constexpr int AT_ONCE = KEPT ? COUNT : 1;
+    int at[AT_ONCE], tile;
+    static __device__ __forceinline__ int start_of(const Pointwise& p, int tile, int q) {
+        const int number = Pixels::number(q);
+        return q < Pixels::HELD && number >= 0 ? pixel_start(p, tile * BLOCK_PIXELS + number, p.channels) : -1;
+    }
+    __device__ __forceinline__ void find(const Pointwise& p, int of_tile, int lane) {
+        tile = of_tile;
+        if constexpr (KEPT) {
 #pragma unroll
-        for (int i = 0; i < COUNT; ++i) {
-            const int q = lane + i * LANES, number = Pixels::number(q);
-            at[i] = q < Pixels::HELD && number >= 0 ? pixel_start(p, tile * BLOCK_PIXELS + number, p.channels) : -1;
+            for (int i = 0; i < COUNT; ++i) at[i] = start_of(p, tile, lane + i * LANES);
         }
+    }
+    __device__ __forceinline__ int start(const Pointwise& p, int i, int q) const {
+        if constexpr (KEPT) return at[i];
+        return start_of(p, tile, q);
     }
 };
 
@@ -112,17 +122,17 @@ __device__ __forceinline__ void stage_step(const Pointwise& p, float* buffer, co
     }
     float* pixels = buffer + STAGED * Filters::PITCH;
     // Planes: a warp a channel. Interleaved: eight channels and four pixels a warp.
-    constexpr int LANES = PixelStarts::LANES, ROWS = THREADS / LANES;
+    constexpr int LANES = PixelStarts::LANES, ROWS = THREADS / LANES, AT_ONCE_OF_PIXELS = PixelStarts::AT_ONCE;
     const int first_row = INTERLEAVED ? (int)threadIdx.x % 8 + warp * 8 : warp, own = INTERLEAVED ? lane / 8 : lane;
 #pragma unroll 1
     for (int row = first_row; row < STAGED; row += ROWS) {
         const int c = channel + row;
-#pragma unroll
+#pragma unroll AT_ONCE_OF_PIXELS
         for (int i = 0; i < PixelStarts::COUNT; ++i) {
-            const int q = own + i * LANES;
-            const bool inside = starts.at[i] >= 0 && c < p.channels;
+            const int q = own + i * LANES, start = starts.start(p, i, q);
+            const bool inside = start >= 0 && c < p.channels;
             if (q < Pixels::HELD)
-                copy_value(pixels + row * Pixels::PITCH + Pixels::place(q), inside ? images + starts.at[i] + c * p.inner : images,
+                copy_value(pixels + row * Pixels::PITCH + Pixels::place(q), inside ? images + start + c * p.inner : images,
                            inside, p.scale);
         }
     }

@@ -58,7 +58,7 @@ def decide_filter(metadata: StackMetadata, options: FilterOptions, xp: Any) -> D
     shape, taps = (together, rows, columns), options.choice.taps
     how: Any = {name: getattr(options, name) for name in ("mode", "cval", "dtype", "engine")}
     request = checked_request(shape, metadata.dtype, taps, origin=0, flip=True, **how)
-    named = kernel_name(options.kernel)  # type: ignore[arg-type]  # no bank's
+    named = kernel_name(options.kernel)
     return choose_filter(request, taps, shape, metadata.dtype, limits, options.engine, named=named)
 
 

@@ -57,8 +57,8 @@ if TYPE_CHECKING:
     type=click.Choice(choices.MIXING_KERNELS),
     default="auto",
     show_default=True,
-    help="A kernel by name; needs a GPU. blocking is dynamic blocking as published, tiled takes tiles by a model of the "
-    "time, mix and shallow keep channels in registers, mix_bytes and mix_split are for tensor cores.",
+    help="A kernel by name; needs a GPU. blocking is dynamic blocking as published, tiled takes tiles by a model of "
+    "the time, mix and shallow keep channels in registers, mix_bytes and mix_split are for tensor cores.",
 )
 @click.option(
     "--kernel-option",

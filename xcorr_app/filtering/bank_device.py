@@ -104,7 +104,7 @@ def one_by_one(images: Array, request: BankRequest, out: Array) -> None:
 def _plan(images: Array, bank: npt.ArrayLike, mode: Mode, cval: float, stride: int, method: str) -> BankPlan:
     kept: list[BankPlan] = []
     if isinstance(bank, np.ndarray) and bank.dtype.kind in "biuf":
-        content = xxhash.xxh3_128_digest(bank if bank.flags.c_contiguous else np.ascontiguousarray(bank))
+        content = xxhash.xxh3_128_digest((bank if bank.flags.c_contiguous else np.ascontiguousarray(bank)).data)
         of_bank = (bank.shape, bank.dtype.str, content)
         kept = _kept(current_device(), images.shape, images.dtype, of_bank, mode, cval, stride, method)
     if not kept:

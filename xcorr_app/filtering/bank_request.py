@@ -87,8 +87,9 @@ def checked_bank(
     number = int(np.prod(leading, dtype=np.int64))
     of_one = (count, (rows - 1) // int(stride) + 1, (columns - 1) // int(stride) + 1)
     target = np.dtype(np.float64 if is_wide(image_type) else np.float32)
-    shapes: Any = (number, channels, *image_shape[-2:]), (number, *of_one), (*leading, *of_one)
-    return BankRequest(filters, *shapes, target, mode, float(cval), int(stride))
+    stack_shape = (number, channels, image_shape[-2], image_shape[-1])
+    shapes: Any = {"stack_shape": stack_shape, "shape": (number, *of_one), "result_shape": (*leading, *of_one)}
+    return BankRequest(filters, **shapes, target=target, mode=mode, cval=float(cval), stride=int(stride))
 
 
 def _checked_filters(bank: npt.ArrayLike) -> npt.NDArray[np.float64]:

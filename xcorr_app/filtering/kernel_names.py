@@ -17,7 +17,7 @@ MixingKernel: TypeAlias = Literal["auto", "mix", "mix_bytes", "mix_split", "bloc
 MIXING_KERNELS: tuple[MixingKernel, ...] = get_args(MixingKernel)
 
 
-def kernel_name(kernel: FilterKernel | ExchangeOptions, engine: str = "auto") -> str:
+def kernel_name(kernel: str | ExchangeOptions, engine: str = "auto") -> str:
     """Name of the kernel that was asked for; raises ArgumentError for others, and beside an engine."""
     name = "exchange" if isinstance(kernel, ExchangeOptions) else kernel
     if name not in FILTER_KERNELS:

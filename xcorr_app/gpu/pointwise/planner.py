@@ -1,9 +1,9 @@
 """How a pointwise convolution (a matrix times every pixel's channel vector) is cut into tiles: dynamic blocking.
 
 The output, filters by pixels, is cut three times. A *block tile* belongs to a thread block, of four warps as published;
-its 2 x 2 quarters are *warp tiles*; what one thread of a warp sums up is a *thread tile*.
-``lane_groups = 32 / channel_count`` groups of lanes share the warp tile, and the ``channel_count`` lanes of a group share the channels, to be added up at
-the end by a segmented reduction.
+its 2 x 2 quarters are *warp tiles*; what one thread of a warp sums up is a *thread tile*. So many groups of lanes,
+``lane_groups = 32 / channel_count``, share the warp tile, and the ``channel_count`` lanes of a group share the
+channels, to be added up at the end by a segmented reduction.
 
 Layout L1 spreads the filters over the groups and gives every thread the same few pixels; L2, for few filters, spreads
 the pixels and gives every thread all filters of the warp. The planner tries every channel count, every width of the

@@ -43,7 +43,7 @@ beside its products is then shared by more columns. (Smaller ones of float32 are
 _WHOLE_LANES_ROWS = 7
 """Rows of a filter from which eight columns of a lane lie side by side, not in two groups: fewer are read twice."""
 
-_TUNING: dict[str, dict[str, int]] = {
+_TUNING: Mapping[str, Mapping[str, int]] = {
     "reuse": {"WARPS": 4, "ROWS_AHEAD": 2},
     "reuse_wide": {"WARPS": 4},
     "exchange": exchange.PUBLISHED,
