@@ -75,7 +75,7 @@ def conv2d(
         raise ArgumentError(f"layout {layout!r} is unknown: take one of {', '.join(LAYOUTS)}")
     xp = array_namespace(images)
     on_device = is_device_array(filters)
-    shape = np.shape(filters)  # type: ignore[arg-type]  # of a CuPy array too
+    shape = np.shape(filters)  # of a CuPy array too
     if images.ndim != 4 or len(shape) != 4:
         raise ShapeError(
             f"images {images.shape} and filters {shape} need four axes: (N, C, H, W) and (C_o, C, F_h, F_w)"
