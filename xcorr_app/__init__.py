@@ -13,11 +13,14 @@ if TYPE_CHECKING:
     from xcorr_app.correlation.plane import cross_correlate
     from xcorr_app.correlation.window import ShiftWindow
     from xcorr_app.filtering import named as filters
+    from xcorr_app.filtering.conv2d import conv2d
     from xcorr_app.filtering.convolve import convolve, filter_taps
     from xcorr_app.filtering.filter_bank import filter_bank
     from xcorr_app.filtering.stains import stain_matrix
     from xcorr_app.filtering.unmix import unmix
     from xcorr_app.gpu.direct.options import KernelOptions
+    from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
+    from xcorr_app.gpu.stencil.exchange import ExchangeOptions
     from xcorr_app.io.shift_table import load_shifts
     from xcorr_app.io.source import StackMetadata
     from xcorr_app.io.stack import Stack, read_stack, write_stack
@@ -32,6 +35,8 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Assessment",
+    "BlockingOptions",
+    "ExchangeOptions",
     "FoundShifts",
     "KernelOptions",
     "MotionResult",
@@ -42,6 +47,7 @@ __all__ = [
     "__version__",
     "apply_shifts",
     "assess",
+    "conv2d",
     "convolve",
     "cross_correlate",
     "estimate_motion",
@@ -60,6 +66,8 @@ __all__ = [
 _MODULES = {
     "Assessment": "registration.assessment",
     "FoundShifts": "correlation.find_shifts",
+    "BlockingOptions": "gpu.pointwise.blocking_options",
+    "ExchangeOptions": "gpu.stencil.exchange",
     "KernelOptions": "gpu.direct.options",
     "MotionResult": "registration.motion.result",
     "ShiftResult": "registration.results",
@@ -68,6 +76,7 @@ _MODULES = {
     "StackMetadata": "io.source",
     "apply_shifts": "registration.apply",
     "assess": "registration.assessment",
+    "conv2d": "filtering.conv2d",
     "convolve": "filtering.convolve",
     "cross_correlate": "correlation.plane",
     "estimate_motion": "registration.motion.estimate",

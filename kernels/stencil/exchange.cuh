@@ -1,18 +1,36 @@
-// The loop over a sub-block as in the document: 32 columns per warp, one per lane; each kernel has its own exchange of
-// columns. COLUMN_REUSE and ROW_REUSE switch either step off, for the ablation: no reuse, + column, + row, both.
+// Columns of a row as the document brings them to the lanes of a warp: two loads, the rest exchanged by shuffles.
+//
+// Lane t needs SIZE neighbouring elements, from its own on. It loads the first and the last. Of five, the third comes
+// from two lanes away: lanes with bit 1 clear send their last, the others their first. The second, and the fourth, come
+// from the neighbouring lane in the same way; of three, so does the second.
+// Two corrections: the value to be sent has its own variable, where the document unpacks into the first element and
+// destroys it; and the fourth element, which the document omits, is exchanged like the second, between the third and the
+// fifth.
 #pragma once
 
 #include "filter.cuh"
 
 #ifndef COLUMN_REUSE
-#define COLUMN_REUSE 1
+#define COLUMN_REUSE 1  // 0: every lane loads all of its elements
 #endif
-#ifndef ROW_REUSE
-#define ROW_REUSE 1
-#endif
-#ifndef WARPS
-#define WARPS 4
-#endif
+
+// Columns of the filter as sub-filters of five and three; 1, 2, 4 and 7 columns cannot be composed of these alone, and
+// have single ones besides.
+__device__ constexpr int singles_of(int width) { return width == 2 ? 2 : width == 1 || width == 4 || width == 7 ? 1 : 0; }
+__device__ constexpr int fives_of(int width) {  // as many as leave a multiple of three
+    const int rest = width - singles_of(width);
+    return rest / 5 - rest % 5 % 3;
+}
+#define SINGLES singles_of(FILTER_WIDTH)
+#define FIVES fives_of(FILTER_WIDTH)
+#define THREES ((FILTER_WIDTH - SINGLES - 5 * FIVES) / 3)
+static_assert(5 * FIVES + 3 * THREES + SINGLES == FILTER_WIDTH, "sub-filters are all of the filter's columns");
+
+template <int SIZE>
+struct SubRow {
+    static constexpr int WIDTH = SIZE;
+    Sum at[SIZE];
+};
 
 // Two neighbours' candidates in 64 bits; a shift by 32 or 0 moves the one to be sent into the low 32 bits. So no array
 // is indexed by what only the run knows, and every element stays in a register.
@@ -21,68 +39,23 @@ __device__ __forceinline__ float exchanged(float low, float high, int distance, 
     both >>= lane & distance ? 0 : 32;
     return __shfl_xor_sync(ALL_LANES, __uint_as_float((unsigned)both), distance);
 }
-
-// The FILTER_WIDTH elements of a row that a lane's column needs.
-struct Window {
-    float at[FILTER_WIDTH];
-};
-__device__ void exchange_columns(Window& window, const Image* row, int x, int lane);  // each kernel's own
-
-__device__ __forceinline__ Window window_of(const FilterProblem& p, const Image* image, int y, int x, bool inner,
-                                            float outside, int lane) {
-    Window window;
-    const Image* row = image + (long long)source_index(y, p.height) * p.width;
-    const bool row_outside = BOUNDARY == BOUNDARY_CONSTANT && !is_inside(y, p.height);
-    if (inner && COLUMN_REUSE) {
-        exchange_columns(window, row, x, lane);
-    } else {
-#pragma unroll
-        for (int e = 0; e < FILTER_WIDTH; ++e) window.at[e] = (float)row[inner ? x + e : source_index(x + e, p.width)];
-    }
-#pragma unroll
-    for (int e = 0; e < FILTER_WIDTH; ++e)
-        if (row_outside || (BOUNDARY == BOUNDARY_CONSTANT && !is_inside(x + e, p.width))) window.at[e] = outside;
-    return window;
+// 64 bits hold one double: it is selected.
+__device__ __forceinline__ double exchanged(double low, double high, int distance, int lane) {
+    return __shfl_xor_sync(ALL_LANES, lane & distance ? low : high, distance);
 }
 
-__device__ __forceinline__ float row_product(const Window& window, const Taps& taps, int f, float sum) {
-#pragma unroll
-    for (int e = 0; e < FILTER_WIDTH; ++e) sum = multiply_add(window.at[e], taps.at[f * FILTER_WIDTH + e], sum);
-    return sum;
-}
-
-__device__ __forceinline__ void filter_sub_block(const FilterProblem& p, const Image* images, Result* results,
-                                                 unsigned long long* clipped, const Taps& taps) {
-    const int lane = threadIdx.x % WARP;
-    const SubBlock block = sub_block_of<1>(p, images, results, (int)blockIdx.x * WARPS + threadIdx.x / WARP);
-    if (block.rows == 0) return;
-    const int column = block.x + lane, x = column - LEFT;
-    // Edge and last sub-blocks go the direct way, as a whole: an exchange needs every lane's elements.
-    const bool inner = block.x >= LEFT && block.x - LEFT + WARP - 1 + FILTER_WIDTH <= p.width;
-    const bool has_column = column < p.result_width;
-    Result* result = block.result + (long long)block.y * p.result_width + column;
-    int mine = 0;
-#if ROW_REUSE
-    float sum[FILTER_HEIGHT];
-#pragma unroll
-    for (int f = 0; f < FILTER_HEIGHT; ++f) sum[f] = 0;
-#pragma unroll 1
-    for (int r = 0; r < block.rows + FILTER_HEIGHT - 1; ++r) {
-        const Window window = window_of(p, block.image, block.y + r - TOP, x, inner, taps.outside, lane);
-#pragma unroll
-        for (int f = FILTER_HEIGHT - 1; f >= 0; --f) sum[f] = row_product(window, taps, f, f > 0 ? sum[f - 1] : 0);
-        const int o = r - (FILTER_HEIGHT - 1);
-        if (o >= 0 && has_column) mine += put(result + (long long)o * p.result_width, sum[FILTER_HEIGHT - 1]);
+// `from`: the lane's first element, all of the warp's being inside the image.
+template <int SIZE>
+__device__ __forceinline__ SubRow<SIZE> exchanged_row(const Image* from, int lane) {
+    SubRow<SIZE> row;
+    row.at[0] = (Sum)from[0];
+    row.at[SIZE - 1] = (Sum)from[SIZE - 1];
+    if constexpr (SIZE == 5) {
+        row.at[2] = exchanged(row.at[0], row.at[4], 2, lane);
+        row.at[1] = exchanged(row.at[0], row.at[2], 1, lane);
+        row.at[3] = exchanged(row.at[2], row.at[4], 1, lane);
+    } else if constexpr (SIZE == 3) {
+        row.at[1] = exchanged(row.at[0], row.at[2], 1, lane);
     }
-#else
-#pragma unroll 1
-    for (int o = 0; o < block.rows; ++o) {
-        float sum = 0;
-#pragma unroll
-        for (int f = 0; f < FILTER_HEIGHT; ++f)
-            sum = row_product(window_of(p, block.image, block.y + o + f - TOP, x, inner, taps.outside, lane), taps, f, sum);
-        if (has_column) mine += put(result + (long long)o * p.result_width, sum);
-    }
-#endif
-    add_clipped(clipped, mine);
+    return row;
 }

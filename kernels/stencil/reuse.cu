@@ -1,6 +1,6 @@
 // Column and row reuse: a warp computes GROUPS times 32 * COLUMNS columns and loads every input row once.
 // Columns: the row is in shared memory, from which a lane reads the columns that it shares with its neighbours 16 bytes
-// at a time. (The document's exchange by shuffles, one element each, is in exchange_3.cu and exchange_5.cu.)
+// at a time. (The document's exchange by shuffles, one element each, is in exchange.cu.)
 // Rows: a row is multiplied with every filter row that applies to it, into FILTER_HEIGHT rolling sums: sum[f] = sum[f -
 // 1] + row . filter[f] from the last f to the first rolls them without register moves, and sum[FILTER_HEIGHT - 1] is
 // complete. Rows arrive BATCH_ROWS at a time, to share the overhead of a loop iteration: a fifth of all instructions at

@@ -9,7 +9,7 @@ from xcorr_app.batch.filter.banks import BANKS
 from xcorr_app.batch.filter.choice import FILTERS
 from xcorr_app.cli import COMMANDS, choices
 from xcorr_app.correlation import engines, forms, plane, subpixel
-from xcorr_app.filtering import boundary, rounding, stains
+from xcorr_app.filtering import bank_request, boundary, kernel_names, rounding, stains
 from xcorr_app.filtering.engines.choice import EVERY_ENGINE
 from xcorr_app.gpu.direct import options as kernel_options
 from xcorr_app.gpu.direct.kernels import KERNELS
@@ -35,6 +35,9 @@ def test_choices() -> None:
     assert tuple(BANKS.values()) == choices.BANKS
     assert boundary.MODES == choices.BOUNDARIES
     assert tuple(EVERY_ENGINE) == choices.FILTER_ENGINES
+    assert kernel_names.FILTER_KERNELS == choices.FILTER_KERNELS
+    assert bank_request.BANK_METHODS == choices.BANK_METHODS
+    assert kernel_names.MIXING_KERNELS == choices.MIXING_KERNELS
     assert rounding.RESULT_TYPES == choices.FILTER_TYPES
     assert tuple(stains.STAINS) == choices.STAINS
 

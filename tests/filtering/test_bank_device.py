@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from tests.filtering.conftest import OutOfMemoryError
-from tests.filtering.test_filter_bank import agree, noise
+from tests.filtering.test_filter_bank import agree, by_definition, noise
 from tests.kernels.im2win_definition import start_on_host
 from xcorr_app import filter_bank
 from xcorr_app.decision import Decision
@@ -38,6 +38,7 @@ def kernels(stand_in: list[Any], device_builds: Any, monkeypatch: pytest.MonkeyP
     """Names of the kernels that were started; NumPy arrays pass for those of a device."""
     names: list[str] = []
     start_on_host(device_builds, monkeypatch, names)
+    bank_device._kept.cache_clear()
     monkeypatch.setattr(memory, "release_unused", lambda: None)
     monkeypatch.setattr(bank_device, "current_device", lambda: 0)
     monkeypatch.setattr(bank_device, "device_limits", lambda _: KNOWN_DEVICES["h200"])
@@ -156,3 +157,56 @@ def test_what_is_refused_is_refused_here_too() -> None:
         filter_bank(np.ones((8, 8)), np.ones((1, 9, 3)), mode="valid")
     with pytest.raises(ArgumentError, match="take one of reflect"):
         filter_bank(np.ones((8, 8)), np.ones((1, 3, 3)), mode="edge")  # type: ignore[arg-type]
+
+
+METHODS = {
+    "im2win": ["im2win_pad", "im2win_transform", "im2win_convolve"],
+    "im2win-basic": ["im2win_pad", "im2win_transform", "im2win_basic"],
+    "implicit": ["im2win_pad", "im2win_convolve"],
+    "shallow": ["im2win_pad", "shallow"],
+}
+
+
+@pytest.mark.parametrize("stride", [1, 2, 3])
+@pytest.mark.parametrize("mode", ["reflect", "constant", "valid"])
+@pytest.mark.parametrize("method", METHODS)
+def test_every_method_by_name(rng: Any, kernels: list[str], method: Any, mode: Any, stride: int) -> None:
+    images, bank = noise(rng, (2, 3, 19, 22), "uint16"), rng.normal(size=(5, 3, 4, 3))
+    found = filter_bank(images, bank, mode=mode, cval=7, stride=stride, method=method)
+    assert kernels == METHODS[method]
+    expected = by_definition(images, bank, mode, 7)[..., ::stride, ::stride]
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=0, atol=2e-6 * np.abs(bank).sum(axis=(1, 2, 3)).max() * 65535)
+
+
+@pytest.mark.usefixtures("kernels")
+def test_a_filter_after_the_other_takes_a_stride(rng: Any, engine: str) -> None:
+    images, bank = noise(rng, (2, 12, 17), "float64"), rng.normal(size=(3, 4, 3))
+    expected = by_definition(images[:, None], bank[:, None], "mirror")[..., ::3, ::3]
+    np.testing.assert_allclose(filter_bank(images, bank, mode="mirror", stride=3), expected, atol=1e-10)
+    assert engine
+
+
+@pytest.mark.usefixtures("kernels")
+def test_what_a_method_does_not_compute_is_refused() -> None:
+    with pytest.raises(ArgumentError, match="sums in float32, images of float64"):
+        filter_bank(np.ones((8, 8)), np.ones((1, 3, 3)), method="im2win")
+    with pytest.raises(ArgumentError, match="use 'auto'"):
+        filter_bank(np.ones((64, 8, 8), np.float32), np.ones((1, 64, 3, 3)), method="shallow")
+
+
+def test_a_bank_that_was_changed_in_place_is_another(rng: Any, kernels: list[str]) -> None:
+    images, bank = noise(rng, (2, 11, 13), "float32"), rng.normal(size=(3, 9, 8))
+    for _ in range(2):
+        agree(filter_bank(images, bank), images[:, None], bank[:, None], "reflect")
+        bank[1, 2, 3] += 1
+    assert len(bank_device._kept()) == 0  # what is not asked for has no plan
+    assert bank_device._kept.cache_info().currsize == 3
+
+
+def test_a_call_of_the_same_bank_prepares_nothing(rng: Any, kernels: list[str], monkeypatch: Any) -> None:
+    images, bank = noise(rng, (2, 11, 13), "float32"), rng.normal(size=(3, 9, 8))
+    first = filter_bank(images, bank)
+    monkeypatch.setattr(bank_device, "checked_bank", None)
+    monkeypatch.setattr(bank_device, "decide_bank", None)
+    np.testing.assert_array_equal(filter_bank(images, bank), first)

@@ -279,3 +279,31 @@ def test_out_of_memory_is_what_cupy_raises() -> None:
     assert memory.is_out_of_memory(MemoryError("std::bad_alloc"))
     assert not memory.is_out_of_memory(MemoryError())
     assert convolve_module.filter_device_frames is device.filter_device_frames
+
+
+@pytest.mark.parametrize("kernel", ["reuse", "exchange", xc.ExchangeOptions(rows=5, column_reuse=False), "separable"])
+@pytest.mark.parametrize("mode", ["mirror", "constant", "valid"])
+def test_kernels_by_name(stand_in: list[Any], kernel: Any, mode: Any, rng: np.random.Generator) -> None:
+    images, taps = random_image(rng, (2, 19, 47), "float32"), np.outer(rng.random(4), rng.random(7))
+    taps /= taps.sum()
+    expected = filter_frames(images, taps, mode, cval=CVAL, engine="scipy")[0]
+    result, _ = filtered(images, taps, mode, kernel=kernel)
+    np.testing.assert_allclose(result, expected, rtol=0, atol=1e-5)
+    name = kernel if isinstance(kernel, str) else "exchange"
+    found = device.planned(images, taps, mode, cval=CVAL, kernel=kernel)
+    assert (found.kernel, found.reason) == (name, "it was asked for")
+    # Those of dense taps are listed.
+    assert [launch.entry for launch in stand_in] == ([] if name == "separable" else [name])
+    if not isinstance(kernel, str):
+        assert stand_in[0].defines["COLUMN_REUSE"] == 0
+
+
+def test_host_arrays_go_to_a_kernel_by_name(
+    monkeypatch: pytest.MonkeyPatch, stand_in: list[Any], rng: np.random.Generator
+) -> None:
+    through(monkeypatch)
+    monkeypatch.setattr(convolve_module, "require_gpu", lambda _: None)
+    images = random_image(rng, (3, 9, 40), "uint8")
+    result = xc.convolve(images, 3 * ASYMMETRIC, kernel=xc.ExchangeOptions(rows=4))
+    assert_same_pixels(result, convolved(images, 3 * ASYMMETRIC), largest_sum(images, 3 * ASYMMETRIC))
+    assert {launch.entry for launch in stand_in} == {"exchange"}

@@ -31,11 +31,12 @@ def decided(
     *,
     limits: Any = H200,
     engine: str = "auto",
+    kernel: str = "auto",
     images: Any = (200, 200),
     **more: Any,
 ) -> Decision:
     asked = request(taps, image_type, **more)
-    return decide_filter(asked, taps, images, np.dtype(image_type), limits, engine)
+    return decide_filter(asked, taps, images, np.dtype(image_type), limits, engine, named=kernel)
 
 
 def engine_on_device(taps: Any, engine: str = "auto") -> str:
@@ -237,16 +238,20 @@ def test_small_taps_name_the_dense_kernel_and_why() -> None:
 
 def test_every_kernel_can_be_asked_for_by_name() -> None:
     for kernel, taps in (
-        ("exchange_3", np.ones((3, 3))),
+        ("exchange", np.ones((3, 7))),
         ("banded", xc.filters.gaussian(2)),
+        ("separable", xc.filters.gaussian(6)),
+        ("sliding", xc.filters.gaussian(2.5)),
         ("reuse_wide", np.eye(5)),
     ):
-        found = decided(taps, engine=kernel)
+        found = decided(taps, kernel=kernel)
         assert (found.kernel, found.reason) == (kernel, "it was asked for")
-    with pytest.raises(ArgumentError, match="3 columns and up to 9 rows"):
-        decided(np.ones((5, 5)), engine="exchange_3")
+    assert decided(full_rank(31, 31), kernel="reuse").kernel == "reuse_wide"
+    assert decided(np.ones((9, 9)), kernel="reuse").kernel == "reuse"
+    with pytest.raises(ArgumentError, match="up to 63 x 63"):
+        decided(np.ones((64, 5)), kernel="exchange")
     with pytest.raises(ArgumentError, match="runs on a GPU"):
-        decided(np.ones((5, 5)), engine="banded", limits=None)
+        decided(np.ones((5, 5)), kernel="banded", limits=None)
 
 
 def test_what_is_chosen_is_the_first_candidate_and_all_have_names_of_their_own() -> None:

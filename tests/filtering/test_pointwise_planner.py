@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise import planner as pointwise_planner
+from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.planner import candidates, plan_pointwise
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -141,6 +142,27 @@ def test_limits_decide():
     assert plan_pointwise(256, 256, 10**6, little).shared_bytes <= 5000
     with pytest.raises(ArgumentError, match="no tiles for 256 filters fit"):
         plan_pointwise(256, 256, 10**6, replace(H200, registers_per_thread=40))
+
+
+@settings(max_examples=60, deadline=None)
+@given(shapes, st.sampled_from([1, 2, 8]), st.sampled_from([None, 1, 3]), st.sampled_from([None, 30000]))
+def test_plans_of_other_constants_keep_their_limits(shape, warps, blocks, registers):
+    options = BlockingOptions(warps=warps, blocks=blocks, registers=registers, shared_bytes=48 * 1024)
+    for plan in candidates(*shape, H200, options):
+        resident = plan.blocks_per_multiprocessor
+        assert plan.warps[0] * plan.warps[1] == warps
+        assert resident == (blocks or resident)
+        assert plan.registers * 32 * warps * resident <= (registers or H200.registers)
+        assert plan.shared_bytes * resident <= 48 * 1024
+        assert plan.grid[0] * plan.tiles_per_block * plan.block_pixels >= shape[2]
+        assert plan.grid[1] * plan.block_filters >= shape[0]
+
+
+def test_a_constant_chooses_the_layout_and_the_lanes():
+    assert plan_pointwise(50, 64, 10**5, H200, BlockingOptions(filters_for_l1=51)).layout == "L2"
+    assert plan_pointwise(50, 64, 10**5, H200, BlockingOptions(channel_count=16)).channel_count == 16
+    with pytest.raises(ArgumentError, match=r"with BlockingOptions\(warps=8"):
+        plan_pointwise(50, 64, 10**5, H200, BlockingOptions(warps=8, blocks=16))
 
 
 def test_every_number_of_filters_has_a_plan():

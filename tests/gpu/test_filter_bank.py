@@ -40,9 +40,11 @@ def keeps_the_bound(found, images, bank, mode, cval=0.0):
 @pytest.fixture(params=["im2win", "filters"])
 def engine(request, monkeypatch):
     """All filters at once, as small images are, or one after the other, as only large ones would be."""
+    bank_device._kept.cache_clear()
     if request.param == "filters":
         monkeypatch.setattr(bank_device, "decide_bank", lambda *_: Decision("filters"))
-    return request.param
+    yield request.param
+    bank_device._kept.cache_clear()
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -209,8 +209,8 @@ def launches_of_filters():
             problem = FilterProblem((1024, 1024), (side, side), 64)
             for clips in (False, True):
                 yield filter_launch(problem, image_type=element, result_type=element, clips=clips)
-    for kernel, side in (("exchange_3", 3), ("exchange_5", 5)):
-        yield filter_launch(FilterProblem((1024, 1024), (side, side), 64), kernel)
+    for side in (3, 5, 7, 11, 31, 63):
+        yield filter_launch(FilterProblem((1024, 1024), (side, side), 64), "exchange")
 
 
 def other_launches_of_filters():
@@ -234,10 +234,15 @@ def other_launches_of_filters():
         problem = FilterProblem((1024, 1024), (side, side), 64)
         yield filter_launch(problem, image_type="uint16", result_type="uint16", double_sums=True)
         yield filter_launch(problem, image_type="uint16", result_type="float32")
-    for side in (3, 5):
-        for columns, rows in ((0, 0), (0, 1), (1, 0)):
-            tuning = {"COLUMN_REUSE": columns, "ROW_REUSE": rows}
-            yield filter_launch(FilterProblem((1024, 1024), (side, side)), f"exchange_{side}", tuning=tuning)
+    for side in (3, 5, 31):
+        problem = FilterProblem((1024, 1024), (side, side))
+        yield filter_launch(problem, "exchange", tuning={"WARPS": 8})
+        for switched in ("COLUMN_REUSE", "ROW_REUSE", "SHARED_TAPS", "SHARED_LAST", "EDGES_APART"):
+            yield filter_launch(problem, "exchange", tuning={switched: 0})
+    for shape in [(1, 63), (48, 1), (48, 63), (2, 7), (9, 4)]:
+        for element in ("float64", "uint8", "int16"):
+            problem = FilterProblem((1024, 1024), shape, 1, "constant")
+            yield filter_launch(problem, "exchange", image_type=element, result_type=element)
 
 
 def launches_of_separable():

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.tile_shapes import TILES
 from xcorr_app.gpu.pointwise.tiles import tiled_launch
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
+BLOCKINGS = (
+    BlockingOptions(staging="registers"),
+    *(BlockingOptions(warps=warps, staging=staging) for warps in (1, 2, 8) for staging in ("async", "registers")),
+    *(BlockingOptions(channel_count=count, blocks=1, staging="registers") for count in (1, 8, 32)),
+)
+"""Constants of the planner other than those published."""
 _PLANES = 2048 * 2048
 LAYERS = ((32, 64, 112), (64, 128, 56), (512, 512, 14), (1024, 1024, 7), (96, 24, 56), (144, 32, 28), (320, 1280, 7))
 """Channels, filters and side of pointwise layers: both layouts, large and small planes, odd ones."""
@@ -67,6 +77,14 @@ def other_launches_of_pointwise():
     yield pointwise_launch(PointwiseProblem(1, 64, 64, _PLANES // 16, density=True), "blocking")
     for kernel in ("blocking", "tiled"):
         yield pointwise_launch(PointwiseProblem(10**5, 64, 64, 1), kernel)
+    for options in BLOCKINGS:
+        for channels, filters, side in LAYERS:
+            problem = PointwiseProblem(32, channels, filters, side * side)
+            with contextlib.suppress(ArgumentError):  # no tiles of so many filters fit
+                yield pointwise_launch(problem, "blocking", tuning=options.tuning())
+        for image, result in (("uint8", "uint8"), ("uint16", "float32")):
+            problem = PointwiseProblem(10**5, 24, 40, 1, image, result, count=True)
+            yield pointwise_launch(problem, "blocking", tuning=options.tuning())
     for tile in TILES:  # any may be chosen; whole planes where no vector of pixels is read
         plane = 49 if tile.micro_n % 4 or tile.warps_k == 4 else 0
         if tile.columns < plane:

@@ -198,3 +198,24 @@ def test_what_does_not_belong_together_is_refused(started):
     with pytest.raises(ArgumentError, match="banks read uint8"):
         pad_launch(BankProblem(1, 1, 3, 3, 1, 1, 1), BankPart(0, 1, 0, 3), image_type="int32")
     assert not started
+
+
+@pytest.mark.parametrize("kernel", ["implicit", "im2win", "im2win-basic"])
+@pytest.mark.parametrize("stride", [1, 2, 5])
+@pytest.mark.parametrize("elements", [10**6, 300, 150])
+def test_strides_and_window_tensors_in_parts_and_bands(started, kernel, stride, elements):
+    images = small_integers((3, 2, 13, 10)).astype(np.uint8)
+    filters = small_integers((5, 2, 4, 3), seed=6)
+    for boundary in ("mirror", "valid"):
+        problem = BankProblem(*images.shape, 5, 4, 3, boundary, stride)
+        out = guarded(np.full((3, 5, *problem.result_shape), np.nan, np.float32))
+        options = {"kernel": kernel, "boundary": boundary, "stride": stride, "padded_bytes": 4 * elements}
+        bank_on_device(images, filters, out, **options)
+        assert guards_are_whole(out)
+        whole = BankProblem(*images.shape, 5, 4, 3, boundary)
+        np.testing.assert_array_equal(out, by_definition(images, filters, whole)[..., ::stride, ::stride])
+    product = "im2win_basic" if kernel == "im2win-basic" else "im2win_convolve"
+    assert product in started
+    assert ("im2win_transform" in started) == (kernel != "implicit")
+    with pytest.raises(ArgumentError, match="at least one pixel"):
+        BankProblem(*images.shape, 5, 4, 3, "mirror", 0)

@@ -13,7 +13,7 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil.problem import BOUNDARIES, FilterProblem, taps_argument
 from xcorr_app.gpu.stencil.reuse import filter_launch
 
-SHAPES = {"reuse": (3, 5), "reuse_wide": (6, 9), "exchange_3": (3, 3), "exchange_5": (5, 5)}
+SHAPES = {"reuse": (3, 5), "reuse_wide": (6, 9), "exchange": (4, 8)}
 """A filter for every kernel."""
 
 NO_COUNT = SimpleNamespace(ctypes=SimpleNamespace(data=None))
@@ -266,16 +266,6 @@ def test_rounding_stays_small_where_all_products_are_positive(host_builds, shape
     images, taps = rng.random((1, 12, 130)) * 5535 + 60000, rng.random(shape, "float32") + np.float32(0.5)
     images, taps = images.astype(dtype), taps / taps.sum()
     assert_filtered(filtered(host_builds, images, taps), images, taps)
-
-
-@pytest.mark.parametrize("columns", [0, 1])
-@pytest.mark.parametrize("rows", [0, 1])
-@pytest.mark.parametrize("kernel", ["exchange_3", "exchange_5"])
-def test_every_step_of_the_ablation(host_builds, kernel, columns, rows):
-    images, taps = random_images((2, 21, 101), "uint16"), random_taps(SHAPES[kernel])
-    tuning = {"COLUMN_REUSE": columns, "ROW_REUSE": rows}
-    options = {"kernel": kernel, "tuning": tuning, "result_type": "float32"}
-    assert_filtered(filtered(host_builds, images, taps, **options), images, taps)
 
 
 @pytest.mark.parametrize(("height", "ahead"), [(3, 3), (8, 4), (9, 2)])

@@ -10,6 +10,7 @@ import pytest
 from benchmarks.pointwise.layers import LAYERS
 from tests.kernels.pointwise_definition import assert_mixed, mixed_on_host, random_matrix, random_stack
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.tiles import tiled_launch
@@ -68,12 +69,53 @@ def test_very_many_channels(host_builds, kernel, sizes):
 
 @pytest.mark.parametrize("count", [1, 2, 4, 8, 16, 32])
 @pytest.mark.parametrize("filters", [11, 50])
-def test_every_number_of_lanes_that_share_channels(host_builds, monkeypatch, count, filters):
-    """The reduction over all of them; the planner is made to choose each."""
-    monkeypatch.setattr("xcorr_app.gpu.pointwise.planner.CHANNEL_COUNTS", (count,))
-    result = check(host_builds, (2, 37, 45), 1, filters, kernel="blocking", limits=ONE)
-    again = check(host_builds, (2, 37, 45), 1, filters, kernel="blocking", limits=ONE, tuning={"ROUNDS": 3})
+def test_every_number_of_lanes_that_share_channels(host_builds, count, filters):
+    """The reduction over all of them."""
+    tuning = {"CHANNEL_COUNT": count}
+    result = check(host_builds, (2, 37, 45), 1, filters, kernel="blocking", limits=ONE, tuning=tuning)
+    tuning["ROUNDS"] = 3
+    again = check(host_builds, (2, 37, 45), 1, filters, kernel="blocking", limits=ONE, tuning=tuning)
     np.testing.assert_array_equal(again, result)
+
+
+OPTIONS = [
+    {"warps": 1},
+    {"warps": 2, "staging": "registers"},
+    {"warps": 8, "blocks": 1},
+    {"warps": 8, "staging": "registers", "rounds": 2},
+    {"staging": "registers"},
+    {"staging": "registers", "channel_count": 16},
+    {"channel_count": 1, "blocks": 3, "registers": 40000},
+    {"shared_bytes": 16384, "filters_for_l1": 8},
+    {"filters_for_l1": 4096, "rounds": 1},
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+@pytest.mark.parametrize(("shape", "axis", "filters"), [((2, 37, 45), 1, 11), ((3, 20, 67), 1, 61), ((131, 19), 1, 50)])
+def test_constants_of_the_planner(host_builds, options, shape, axis, filters):
+    """Both layouts, channels in planes and interleaved, tails of everything."""
+    tuning = BlockingOptions(**options).tuning()
+    for limits in (H200, ONE):
+        check(host_builds, shape, axis, filters, kernel="blocking", limits=limits, tuning=tuning)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
+@pytest.mark.parametrize("shape", [(35, 6, 11), (66, 35)])
+def test_types_staged_through_registers(host_builds, dtype, shape):
+    axis, tuning = len(shape) - 1 if len(shape) == 2 else 0, {"REGISTER_STAGING": 1}
+    for options in ({}, {"clip": True}, {"white": 200.0}):
+        check(host_builds, shape, axis, 34, dtype, kernel="blocking", limits=ONE, tuning=tuning, **options)
+
+
+def test_options_and_tunables_stand_for_each_other():
+    for options in OPTIONS:
+        assert BlockingOptions.of(BlockingOptions(**options).tuning()) == BlockingOptions(**options)
+    for wrong in ({"warps": 3}, {"warps": None}, {"blocks": 0}, {"channel_count": 5}, {"rounds": 1.5}):
+        with pytest.raises(ArgumentError, match="kernel 'blocking' takes"):
+            BlockingOptions(**wrong)
+    with pytest.raises(ArgumentError, match="takes async, registers"):
+        BlockingOptions(staging="shared")
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])

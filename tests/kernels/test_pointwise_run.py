@@ -13,15 +13,18 @@ from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import run_kernel
 from tests.kernels.pointwise_definition import assert_mixed, random_matrix, random_stack
 from xcorr_app import unmix
-from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.errors import ArgumentError, DataTypeError, DeviceError, ShapeError
+from xcorr_app.filtering import kernel_names
 from xcorr_app.filtering import unmix as unmix_module
 from xcorr_app.filtering.unmix import unmix_counted
 from xcorr_app.gpu.pointwise import kernels as pointwise_launch
 from xcorr_app.gpu.pointwise import run as pointwise_run
+from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.mix import mix_launch
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
 from xcorr_app.gpu.pointwise.tiles import stored_matrix
+from xcorr_app.gpu.runtime.device import DeviceStatus
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 
 
@@ -187,6 +190,41 @@ def test_unmix_gives_the_answer_of_the_cpu(on_device, dtype, options):
         np.testing.assert_allclose(result, expected, rtol=1e-5, atol=2e-6 * max(1, np.abs(expected).max()))
     else:
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "entry"),
+    [
+        ("mix", "mix"),
+        ("mix_split", "mix_split"),
+        ("blocking", "pointwise"),
+        (BlockingOptions(warps=2, staging="registers"), "pointwise"),
+        ("tiled", "pointwise_tiled"),
+        ("shallow", "shallow"),
+    ],
+)
+def test_unmix_by_the_kernel_that_was_asked_for(on_device, kernel, entry):
+    stack, matrix = random_stack((2, 9, 8, 12), "float32"), random_matrix(11, 9)
+    result = unmix(stack.view(HostArray), matrix, kernel=kernel)
+    assert_mixed(np.asarray(result), stack, matrix, 1)
+    assert on_device[0].entry == entry
+    if isinstance(kernel, BlockingOptions):
+        assert (on_device[0].threads, on_device[0].defines["REGISTER_STAGING"]) == (64, 1)
+
+
+def test_what_a_kernel_by_name_does_not_mix_is_refused(on_device, monkeypatch):
+    stack = random_stack((40, 8, 12), "uint16").view(HostArray)
+    for kernel, message in (("mix", "up to 32 channels"), ("tiled", "multiplies float32 alone")):
+        with pytest.raises(ArgumentError, match=f"{message}.*use 'auto'"):
+            unmix(stack, np.eye(40), dtype="float32", kernel=kernel)
+    with pytest.raises(ArgumentError, match="no kernel mixes 3 channels of float64"):
+        unmix(random_stack((3, 8, 12), "float64").view(HostArray), np.eye(3), kernel="mix")
+    with pytest.raises(ArgumentError, match="auto, mix, mix_bytes"):
+        unmix(stack, np.eye(40), kernel="gemm")
+    monkeypatch.setattr(kernel_names, "cuda_status", lambda: DeviceStatus(available=False, reason="no driver"))
+    with pytest.raises(DeviceError, match="'shallow' runs on a GPU"):
+        unmix(np.ones((3, 8, 12), np.float32), np.eye(3), kernel="shallow")
+    assert not on_device
 
 
 @pytest.mark.parametrize("clip", [False, True])

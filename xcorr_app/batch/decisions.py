@@ -11,6 +11,7 @@ from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.filtering.array_choice import decide_bank, decide_mixing
 from xcorr_app.filtering.choice import decide_filter as choose_filter
+from xcorr_app.filtering.kernel_names import kernel_name, mixing_name
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.registration.choice import decide_registration
@@ -48,18 +49,24 @@ def decide_filter(metadata: StackMetadata, options: FilterOptions, xp: Any) -> D
     if bank is not None:
         count, height, width = bank.filters.shape
         images, filters = (together, 1, rows, columns), (count, 1, height, width)
-        return decide_bank(images, metadata.dtype, filters, limits, options.mode)
+        how_cut: Any = (options.mode, options.stride, options.kernel)
+        return decide_bank(images, metadata.dtype, filters, limits, *how_cut)
     shape, taps = (together, rows, columns), options.choice.taps
     how: Any = {name: getattr(options, name) for name in ("mode", "cval", "dtype", "engine")}
     request = checked_request(shape, metadata.dtype, taps, origin=0, flip=True, **how)
-    return choose_filter(request, taps, shape, metadata.dtype, limits, options.engine)
+    named = kernel_name(options.kernel)
+    return choose_filter(request, taps, shape, metadata.dtype, limits, options.engine, named=named)
 
 
 def decide_unmix(plan: UnmixPlan, limits: DeviceLimits | None) -> Decision:
     """What mixes the channels of one place of a stack on a device of such limits; None is the CPU."""
     source, target, matrix = plan.stack.metadata.dtype, plan.metadata.dtype, plan.matrix
     pixels = math.prod(plan.metadata.shape[-2:])
-    how = {"density": plan.options.by_density, "clip": plan.options.clip}
+    how: Any = {
+        "density": plan.options.by_density,
+        "clip": plan.options.clip,
+        "named": mixing_name(plan.options.kernel),
+    }
     return decide_mixing(source, target, matrix.shape, 1, pixels, limits, **how)
 
 

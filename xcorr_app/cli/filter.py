@@ -56,6 +56,30 @@ if TYPE_CHECKING:
     help="What computes the result; auto takes the fastest that is exact enough. reuse needs a GPU, opencv and scipy "
     "the CPU.",
 )
+@click.option(
+    "--kernel",
+    type=click.Choice([*choices.FILTER_KERNELS, *choices.BANK_METHODS[1:]]),
+    default="auto",
+    show_default=True,
+    help=f"A kernel by name; needs a GPU. {', '.join(choices.BANK_METHODS[1:])} are for --bank, the others for single "
+    "filters: reuse has ring buffers of rows, exchange is column and row reuse as published, separable and banded "
+    "(tensor cores) take filters of low rank, sliding wide Gaussians.",
+)
+@click.option(
+    "--kernel-option",
+    "kernel_options",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Option of --kernel exchange, as often as needed: rows (of a sub-block, 56 as published) and warps, numbers; "
+    "column-reuse, row-reuse, shared-taps, share-last, edges-apart, yes or no.",
+)
+@click.option(
+    "--stride",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Of --bank: pixels from one result to the next, down and across.",
+)
 @options.device
 @options.channel(
     "Read one channel alone: R, G, B or gray of colour images, or a number counted from 0.  [default: all; colour "
@@ -85,6 +109,8 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr filter FOLDER -o out --sobel y --dtype float32
       xcorr filter 'FOLDER/*.tif' -o out --taps taps.csv --mode constant --cval 100
       xcorr filter cells.tif -o out --bank gabor:8,4 --device cuda
+      xcorr filter cells.tif -o out --bank leung-malik --stride 4 --kernel im2win
+      xcorr filter cells.tif -o out --taps taps.csv --kernel exchange --kernel-option row-reuse=no --explain
     """
     options.check_modes(given)
     name, argument = _chosen(given)
@@ -134,11 +160,13 @@ def _chosen(given: dict[str, Any]) -> tuple[str, str]:
 def _options(name: str, argument: str, given: dict[str, Any]) -> FilterOptions:
     from xcorr_app.batch.filter.choice import FilterChoice
     from xcorr_app.batch.filter.options import FilterOptions
+    from xcorr_app.filtering.kernel_names import kernel_of
     from xcorr_app.io import Limits
 
-    same = ("mode", "cval", "dtype", "engine", "device", "layout", "channel")
+    same = ("mode", "cval", "dtype", "engine", "device", "layout", "channel", "stride")
     return FilterOptions(
         choice=FilterChoice.parse(name, argument),
+        kernel=kernel_of(given["kernel"], given["kernel_options"]),
         limits=Limits(max_pixels=given["max_pixels"]),
         **{option: given[option] for option in same},
     )

@@ -52,6 +52,22 @@ if TYPE_CHECKING:
     type=click.Choice(["same", "float32"]),
     help="Type of the result; same rounds integers and clips them.  [default: same; float32 for densities of integers]",
 )
+@click.option(
+    "--kernel",
+    type=click.Choice(choices.MIXING_KERNELS),
+    default="auto",
+    show_default=True,
+    help="A kernel by name; needs a GPU. blocking is dynamic blocking as published, tiled takes tiles by a model of "
+    "the time, mix and shallow keep channels in registers, mix_bytes and mix_split are for tensor cores.",
+)
+@click.option(
+    "--kernel-option",
+    "kernel_options",
+    metavar="NAME=VALUE",
+    multiple=True,
+    help="Constant of the planner of --kernel blocking, as often as needed: warps, blocks, channel-count, registers, "
+    "shared-bytes, filters-for-l1, rounds, numbers; staging, async or registers.",
+)
 @options.device
 @options.explain
 @click.option(
@@ -87,6 +103,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr unmix 'SLIDES/*.png' -o out --stain he
       xcorr unmix cells.ome.tif -o pure.ome.tif --matrix unmixing.csv --clip
       xcorr unmix lambda.tif -o pure.tif --matrix m.npy --channel-axis T --dtype float32
+      xcorr unmix cells.tif -o pure.tif --matrix m.csv --kernel blocking --kernel-option staging=registers
     """
     if _is_one_file(inputs):
         _unmix_file(inputs[0], given)
@@ -159,7 +176,12 @@ def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
 
 def _options(given: dict[str, Any]) -> UnmixOptions:
     from xcorr_app.batch.unmix.options import UnmixOptions
+    from xcorr_app.filtering.kernel_names import kernel_of
     from xcorr_app.io import Limits
 
     same = ("matrix", "stain", "channel_axis", "from_log", "white", "clip", "dtype", "device", "layout")
-    return UnmixOptions(limits=Limits(max_pixels=given["max_pixels"]), **{name: given[name] for name in same})
+    return UnmixOptions(
+        limits=Limits(max_pixels=given["max_pixels"]),
+        kernel=kernel_of(given["kernel"], given["kernel_options"]),
+        **{name: given[name] for name in same},
+    )

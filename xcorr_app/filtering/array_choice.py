@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.decision import Candidate, Decision
+from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win.bank import LARGEST_KEPT, PADDED_BYTES, BankProblem
 from xcorr_app.gpu.im2win.kernels import KERNELS as BANK_KERNELS
 from xcorr_app.gpu.im2win.kernels import form_for
@@ -61,17 +62,26 @@ def decide_bank(
     bank_shape: tuple[int, int, int, int],
     limits: DeviceLimits | None,
     mode: str = "reflect",
+    stride: int = 1,
+    method: str = "auto",
 ) -> Decision:
-    """Say what correlates images (N, C_i, H, W) with a bank (C_o, C_i, F_h, F_w), and why."""
+    """Say what correlates images (N, C_i, H, W) with a bank (C_o, C_i, F_h, F_w), and why.
+
+    `method` is a kernel of the table of banks by name; raises ArgumentError where it cannot run there.
+    """
     filters, channels, rows, columns = bank_shape
     if limits is None:
+        if method != "auto":
+            raise ArgumentError(f"method {method!r} runs on a GPU: use 'auto'")
         direct = rows * columns <= LARGEST_DIRECT
         reason = f"{rows} x {columns} taps: " + ("OpenCV's sums" if direct else "one spectrum serves all filters")
         return Decision("opencv" if direct else "fft", "", reason, (Candidate("opencv"), Candidate("fft")))
     apart = _one_by_one(shape, image_type, bank_shape, limits, mode)
     if is_wide(image_type):
+        if method != "auto":
+            raise ArgumentError(f"method {method!r} sums in float32, images of {image_type} in float64: use 'auto'")
         return Decision("filters", "", "sums are float64: one filter after the other", (apart,))
-    problem = BankProblem(*shape, filters, rows, columns, mode)
+    problem = BankProblem(*shape, filters, rows, columns, mode, stride)
     part = next(problem.parts(PADDED_BYTES // 4))
     layer = problem.convolution(part)
     whole = part.rows == problem.result_shape[0]
@@ -86,6 +96,15 @@ def decide_bank(
         if cost is not None and (name == "implicit" or kernel == "shallow"):
             expected = math.hypot(fixed + times * (padding + share * cost(layer, limits)), host)
             found[name] = Candidate("im2win", name, expected)
+    if method != "auto":
+        refusal = BANK_KERNELS[method].accepts(layer, limits)
+        if method == "shallow" and not whole:
+            refusal = "shallow writes whole planes, and one of these images fills a part of the memory"
+        if refusal:
+            raise ArgumentError(f"{refusal}: use 'auto'")
+        others = tuple(candidate for name, candidate in found.items() if name != method)
+        asked = found.get(method, Candidate("im2win", method))
+        return Decision("im2win", method, "it was asked for", (asked, *others, apart))
     together = found[kernel]
     candidates = (*found.values(), apart)
     if (apart.microseconds or 0.0) < (together.microseconds or math.inf):
@@ -122,23 +141,38 @@ def decide_mixing(
     density: bool = False,
     clip: bool = False,
     alignment: int = 16,
+    named: str = "auto",
 ) -> Decision:
-    """Say what multiplies the channels of a stack ``[outer][channels][inner]`` by a matrix of a shape, and why."""
+    """Say what multiplies the channels of a stack ``[outer][channels][inner]`` by a matrix of a shape, and why.
+
+    `named` is a kernel of the table of mixing; raises ArgumentError where it cannot run there.
+    """
     filters, channels = shape
     library = Candidate("matmul")
+    if named != "auto" and limits is None:
+        raise ArgumentError(f"kernel {named!r} runs on a GPU: use 'auto'")
+    if named != "auto" and not has_kernel(source, target, shape, inner):
+        raise ArgumentError(f"no kernel mixes {channels} channels of {source} into {filters} of {target}: use 'auto'")
     if limits is None or not has_kernel(source, target, shape, inner):
         no_kernel = f"no kernel mixes {channels} channels of {source} into {filters} of {target}"
         why = "on the CPU the library multiplies strips" if limits is None else no_kernel
         return Decision("matmul", "", why, (library,))
     problem = PointwiseProblem(outer, channels, filters, inner, source.name, target.name, density, clip)
-    task, kernel = MixingTask(problem, alignment), kernel_for(problem, alignment=alignment, limits=limits)
+    task, reason = MixingTask(problem, alignment), "it was asked for"
+    if named == "auto":
+        kernel = kernel_for(problem, alignment=alignment, limits=limits)
+        reason = _why_mixing(kernel, problem)
+    elif refusal := MIXING_KERNELS[named].accepts(task, limits):
+        raise ArgumentError(f"{refusal}: use 'auto'")
+    else:
+        kernel = named
     able = [name for name, entry in MIXING_KERNELS.items() if entry.accepts(task, limits) is None]
     kept = math.prod(shape) <= LARGEST_KEPT_MATRIX
     host, candidates = _HOST if kept else _HOST_OF_MATRIX, []
     for name in able:
         cost = MIXING_KERNELS[name].cost
         candidates.append(Candidate("pointwise", name, None if cost is None else math.hypot(cost(task, limits), host)))
-    return Decision("pointwise", kernel, _why_mixing(kernel, problem), (*candidates, library))
+    return Decision("pointwise", kernel, reason, (*candidates, library))
 
 
 def has_kernel(source: np.dtype, target: np.dtype, shape: tuple[int, ...], pixels: int) -> bool:

@@ -45,7 +45,7 @@ _HOST = {"reuse": 6.5, "separable": 6.5, "banded": 11.0, "sliding": 17.0}
 launch at 4 and an array at 2, as they are prepared in the same way."""
 _FFT_FRAME, _FFT_PIXEL, _PASS_PRODUCT = 600.0, 1.2e-4, 1.5e-6
 """Microseconds by the FFT, a frame and a pixel of it, and of a product a pixel in passes too long for one launch."""
-ENGINES = {"reuse": "reuse", "reuse_wide": "reuse", "exchange_3": "reuse", "exchange_5": "reuse"}
+ENGINES = {"reuse": "reuse", "reuse_wide": "reuse", "exchange": "reuse"}
 """Public engine of each kernel, where it is not ``"separable"`` or the kernel's own name."""
 
 
@@ -65,22 +65,26 @@ def decide_filter(
     limits: DeviceLimits | None,
     engine: str = "auto",
     *,
+    named: str = "auto",
     finite: bool = True,
 ) -> Decision:
     """Say what filters images of a shape (..., H, W), and why.
 
-    `engine` is a public engine, ``"auto"``, or a kernel of the filters' table by name; `finite` says whether frames
-    hold neither NaN nor infinity, which matters on the CPU.
+    `engine` is a public engine or ``"auto"``; `named` a kernel of the filters' table, which goes before; `finite` says
+    whether frames hold neither NaN nor infinity, which matters on the CPU.
     Raises ArgumentError for what cannot run there or these taps.
     """
     if limits is None:
+        if named != "auto":
+            raise ArgumentError(f"kernel {named!r} runs on a GPU: use 'auto'")
         return _on_host(request.kernel, engine, finite=finite)
     kernel, asked = request.kernel, "it was asked for"
-    if engine in KERNELS and engine not in ("reuse", "separable"):
-        task = filter_task(request, taps, image_shape, image_type, engine_of(engine))
-        if refusal := KERNELS[engine].accepts(task, limits):
+    if named != "auto":
+        task = filter_task(request, taps, image_shape, image_type, engine_of(named))
+        of_table = reuse_kernel(task.problem, is_double=task.is_double) if named == "reuse" else named
+        if refusal := KERNELS[of_table].accepts(task, limits):
             raise ArgumentError(f"{refusal}: use 'auto'")
-        return _decided(engine, asked, task, limits)
+        return _decided(of_table, asked, task, limits)
     check_device_engine(kernel, engine)
     if engine == "auto" and slides(taps, request, image_type) and _slides_fast(request, limits):
         task = filter_task(request, taps, image_shape, image_type, "sliding")
@@ -126,17 +130,22 @@ def slides(taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype)
 
     An axis adds an error of at most 4e-6 of the largest magnitude, and of 6e-8 where results are integers of 16 bits.
     """
+    sigmas = _sliding_sigmas(taps, request, image_type)
+    least = SLIDING_SIGMA[request.target.itemsize] if sigmas else 0.0
+    return sigmas is not None and sum(sigmas) >= 2 * least and min(sigmas) >= SMALLEST_SLIDING_SIGMA
+
+
+def _sliding_sigmas(taps: npt.ArrayLike | Filter, request: Request, image_type: np.dtype) -> tuple[float, float] | None:
+    """Widths of a Gaussian that sliding sums can be made for, exact enough; None for everything else."""
     if not isinstance(taps, Filter) or taps.sigmas is None or request.mode == "valid":
-        return False
+        return None
     if image_type == np.float64 or request.target == np.float64:
-        return False
+        return None
     if request.target.kind != "f":
         limits, outside = np.iinfo(request.target), request.cval if request.mode == "constant" else 0
         if not limits.min <= outside <= limits.max:
-            return False
-    centred = request.kernel.centre == (taps.shape[0] // 2, taps.shape[1] // 2)
-    least = SLIDING_SIGMA[request.target.itemsize]
-    return centred and sum(taps.sigmas) >= 2 * least and min(taps.sigmas) >= SMALLEST_SLIDING_SIGMA
+            return None
+    return taps.sigmas if request.kernel.centre == (taps.shape[0] // 2, taps.shape[1] // 2) else None
 
 
 def is_cheaper_apart(shape: tuple[int, int], rank: int, pixel_bytes: int = 4) -> bool:
@@ -213,8 +222,7 @@ def filter_task(
     )
     double = needs_double(request, image_type, engine)
     terms = kernel.unscaled_terms if _has_terms(kernel) else ()
-    can_slide = isinstance(taps, Filter) and slides(taps, request, image_type)
-    sigmas = taps.sigmas if can_slide and isinstance(taps, Filter) else None
+    sigmas = _sliding_sigmas(taps, request, image_type)
     return FilterTask(problem, image_type.name, request.target.name, double, terms, sigmas)
 
 
@@ -242,8 +250,8 @@ def _names(candidate: Candidate) -> tuple[str, str]:
 def _on_host(kernel: Kernel, engine: str, *, finite: bool) -> Decision:
     able = [name for name, can in (("separable", bool(kernel.terms)), ("opencv", kernel.dense is not None)) if can]
     able += [name for name in ("fft", "scipy") if kernel.dense is not None and (finite or name != "fft")]
-    if engine in KERNELS and engine != "separable":
-        raise ArgumentError(f"kernel {engine!r} runs on a GPU: use 'auto'")
+    if engine == "reuse":
+        raise ArgumentError("engine 'reuse' runs on a GPU: use 'auto'")
     chosen = chosen_engine(kernel, finite=finite) if engine == "auto" else engine
     height, width = kernel.shape
     reasons = {

@@ -24,11 +24,13 @@ from xcorr_app.filtering.boundary import Mode
 from xcorr_app.filtering.device import filter_device_frames
 from xcorr_app.filtering.engines.choice import EngineName, run_engine
 from xcorr_app.filtering.engines.task import Task
+from xcorr_app.filtering.kernel_names import FilterKernel, kernel_name, require_gpu
 from xcorr_app.filtering.request import Request, checked_request
 from xcorr_app.filtering.rounding import ResultType, store
 from xcorr_app.filtering.taps import Filter, Origin
 from xcorr_app.filtering.transfer import filter_through_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.stencil.exchange import ExchangeOptions
 
 
 def convolve(
@@ -40,6 +42,7 @@ def convolve(
     origin: Origin = 0,
     dtype: ResultType = "same",
     engine: EngineName = "auto",
+    kernel: FilterKernel | ExchangeOptions = "auto",
 ) -> Array:
     """Convolve every frame with two-dimensional taps, as ``scipy.ndimage.convolve`` does but faster.
 
@@ -64,6 +67,11 @@ def convolve(
         needs taps of rank 1 or 2, ``"fft"`` finite images; ``"scipy"``, the slow float64 reference, and ``"opencv"``
         run on the CPU. ``"reuse"`` is the GPU's kernel for up to 63 x 63 taps: NumPy arrays go there and come back,
         in parts that its memory holds.
+    kernel : {"auto", "reuse", "exchange", "separable", "banded", "sliding"} or ExchangeOptions
+        A kernel by name, which needs a GPU; NumPy arrays go there as by ``engine="reuse"``. ``"reuse"`` has ring
+        buffers of rows, ``"exchange"`` is the published kernel of column and row reuse (`ExchangeOptions` has its
+        options), ``"separable"`` and ``"banded"`` (tensor cores) take taps of rank 1 or 2 and 1, ``"sliding"``
+        Gaussians whose taps reach 8 pixels or more. ``"auto"`` leaves it to `engine`.
 
     Returns
     -------
@@ -80,7 +88,7 @@ def convolve(
     ArgumentError
         An option is unknown or out of range, or the engine cannot run these taps or images.
     DeviceError
-        ``engine="reuse"`` and no GPU can be used.
+        ``engine="reuse"`` or a kernel by name, and no GPU can be used.
     DeviceMemoryError
         The memory of the device that holds ``images`` does not suffice.
 
@@ -90,7 +98,8 @@ def convolve(
     >>> convolve(np.array([[0, 0, 9, 0]], dtype=np.uint8), [[1, 2, 3]])
     array([[ 0,  9, 18, 27]], dtype=uint8)
     """
-    return filter_frames(images, taps, mode, cval=cval, origin=origin, dtype=dtype, engine=engine, count=False)[0]
+    options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "engine": engine, "kernel": kernel}
+    return filter_frames(images, taps, mode, **options, count=False)[0]
 
 
 def filter_taps(
@@ -102,12 +111,13 @@ def filter_taps(
     origin: Origin = 0,
     dtype: ResultType = "same",
     engine: EngineName = "auto",
+    kernel: FilterKernel | ExchangeOptions = "auto",
 ) -> Array:
     """Correlate every frame with taps: `convolve` without the flip, as ``scipy.ndimage.correlate``.
 
     Parameters
     ----------
-    images, taps, mode, cval, origin, dtype, engine
+    images, taps, mode, cval, origin, dtype, engine, kernel
         As in `convolve`.
 
     Returns
@@ -126,7 +136,7 @@ def filter_taps(
     >>> filter_taps(np.array([[0, 0, 9, 0]], dtype=np.uint8), [[1, 2, 3]])
     array([[ 0, 27, 18,  9]], dtype=uint8)
     """
-    options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "engine": engine}
+    options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "engine": engine, "kernel": kernel}
     return filter_frames(images, taps, mode, **options, flip=False, count=False)[0]
 
 
@@ -139,6 +149,7 @@ def filter_frames(
     origin: Origin = 0,
     dtype: ResultType = "same",
     engine: EngineName = "auto",
+    kernel: FilterKernel | ExchangeOptions = "auto",
     flip: bool = True,
     out: Array | None = None,
     count: bool = True,
@@ -152,9 +163,10 @@ def filter_frames(
     (array([[  0, 200, 255]], dtype=uint8), 1)
     """
     array_namespace(images)
+    named = kernel_name(kernel, engine)
     if is_device_array(images):
-        options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "engine": engine, "flip": flip}
-        return filter_device_frames(images, taps, mode, **options, out=out, count=count)
+        options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "engine": engine, "kernel": kernel}
+        return filter_device_frames(images, taps, mode, **options, flip=flip, out=out, count=count)
     request = checked_request(
         images.shape, images.dtype, taps, mode, cval=cval, origin=origin, dtype=dtype, engine=engine, flip=flip
     )
@@ -164,8 +176,11 @@ def filter_frames(
         raise ShapeError(f"out must be {request.target} of shape {request.shape}, not {out.dtype} of shape {out.shape}")
     elif np.may_share_memory(out, images):
         raise ArgumentError("out must not overlap with the images in memory")
-    if engine == "reuse":
+    if engine == "reuse" or named != "auto":
+        if named != "auto":
+            require_gpu(named)
         how: Any = {"mode": mode, "cval": cval, "origin": origin, "dtype": dtype, "flip": flip}
+        how |= {"engine": engine, "kernel": kernel}
         return out, filter_through_device(images, taps, out, how, lambda some, to: _on_host(request, "auto", some, to))
     return out, _on_host(request, engine, images, out)
 

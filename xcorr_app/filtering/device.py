@@ -21,6 +21,7 @@ from xcorr_app.filtering.boundary import Mode
 from xcorr_app.filtering.choice import decide_filter
 from xcorr_app.filtering.device_runs import Run, made_run
 from xcorr_app.filtering.engines.choice import EngineName
+from xcorr_app.filtering.kernel_names import FilterKernel, kernel_name, macros_of
 from xcorr_app.filtering.request import checked_request
 from xcorr_app.filtering.rounding import ResultType
 from xcorr_app.filtering.taps import Filter, Origin
@@ -28,6 +29,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.memory import in_parts, with_second_try
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
+from xcorr_app.gpu.stencil.exchange import ExchangeOptions
 
 _NO_ROOM = "the result of a filter does not fit"
 
@@ -72,6 +74,7 @@ class _How(NamedTuple):
     dtype: ResultType
     engine: EngineName
     flip: bool
+    kernel: FilterKernel | ExchangeOptions = "auto"
 
 
 def filter_device_frames(
@@ -82,14 +85,15 @@ def filter_device_frames(
     cval: float,
     origin: Origin,
     dtype: ResultType,
-    engine: EngineName,
+    engine: EngineName = "auto",
+    kernel: FilterKernel | ExchangeOptions = "auto",
     flip: bool,
     out: Array | None = None,
     count: bool = True,
 ) -> tuple[Array, int]:
     """Filter images in device memory, as `xcorr_app.filtering.convolve.filter_frames` does."""
     xp = sys.modules["cupy"]  # whose array this is
-    how = _How(_key_of(taps), mode, cval, _hashable(origin), dtype, engine, flip)
+    how = _How(_key_of(taps), mode, cval, _hashable(origin), dtype, engine, flip, kernel)
     with on_device_of(images, out):
         plan = device_plan(images, how)
         if out is not None:
@@ -118,10 +122,12 @@ def planned(
     cval: float = 0.0,
     dtype: ResultType = "same",
     engine: EngineName = "auto",
+    kernel: FilterKernel | ExchangeOptions = "auto",
 ) -> Decision:
     """Say what computes a convolution of images in device memory, and why."""
     with on_device_of(images):
-        return device_plan(images, _How(_key_of(taps), mode, cval, 0, dtype, engine, flip=True)).decision
+        how = _How(_key_of(taps), mode, cval, 0, dtype, engine, flip=True, kernel=kernel)
+        return device_plan(images, how).decision
 
 
 def planned_engine(images: Array, taps: npt.ArrayLike | Filter, mode: Mode = "reflect", **options: Any) -> str:
@@ -144,8 +150,9 @@ def _plan(device: int, shape: tuple[int, ...], image_type: np.dtype[Any], how: _
         engine=how.engine,
         flip=how.flip,
     )
-    decision = decide_filter(request, taps, shape, image_type, device_limits(device), how.engine)
-    run = made_run(decision, request, taps, shape, image_type)
+    named = kernel_name(how.kernel, how.engine)
+    decision = decide_filter(request, taps, shape, image_type, device_limits(device), how.engine, named=named)
+    run = made_run(decision, request, taps, shape, image_type, macros_of(how.kernel))
     return DevicePlan(decision, request.shape, request.target, run)
 
 

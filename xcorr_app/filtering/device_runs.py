@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any, TypeAlias
 
@@ -31,8 +31,15 @@ Run: TypeAlias = Callable[[Array, Array, Array | None], None]
 """Called with images, dense result and count of clipped pixels or None."""
 
 
-def made_run(decision: Decision, request: Request, taps: Any, shape: tuple[int, ...], image_type: np.dtype[Any]) -> Run:
-    """Prepare what was decided for images of one shape and type on the current device."""
+def made_run(
+    decision: Decision,
+    request: Request,
+    taps: Any,
+    shape: tuple[int, ...],
+    image_type: np.dtype[Any],
+    macros: Mapping[str, int] | None = None,
+) -> Run:
+    """Prepare what was decided for images of one shape and type on the current device; `macros` are its kernel's."""
     if decision.engine == "sliding":
         return _sliding(request, taps, shape, image_type)
     if decision.engine == "fft":
@@ -50,6 +57,7 @@ def made_run(decision: Decision, request: Request, taps: Any, shape: tuple[int, 
         outside=request.cval,
         kernel=decision.kernel,
         double_sums=double,
+        tuning=macros,
     ).run
 
 

@@ -8,6 +8,7 @@ their device: `xcorr_app.filtering.bank_device`.
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import cv2
@@ -15,16 +16,24 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
-from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
-from xcorr_app.filtering.array_choice import decide_bank, is_wide
+from xcorr_app.errors import DataTypeError
+from xcorr_app.filtering.array_choice import decide_bank
 from xcorr_app.filtering.bank_device import bank_of_device_images
-from xcorr_app.filtering.boundary import MODES, Mode, padded
+from xcorr_app.filtering.bank_request import BankMethod, BankRequest, checked_bank
+from xcorr_app.filtering.boundary import Mode, padded
+from xcorr_app.filtering.kernel_names import require_gpu
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
-_TYPES = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64")
 
-
-def filter_bank(images: Array, bank: npt.ArrayLike, *, mode: Mode = "reflect", cval: float = 0.0) -> Array:
+def filter_bank(
+    images: Array,
+    bank: npt.ArrayLike,
+    *,
+    mode: Mode = "reflect",
+    cval: float = 0.0,
+    stride: int = 1,
+    method: BankMethod = "auto",
+) -> Array:
     """Correlate images with every filter of a bank.
 
     ``out[j, y, x] = sum over r, u, v of image[r, y + u, x + v] * bank[j, r, u, v]``; with every mode but ``valid``, the
@@ -41,6 +50,13 @@ def filter_bank(images: Array, bank: npt.ArrayLike, *, mode: Mode = "reflect", c
         there, (H - F_h + 1, W - F_w + 1).
     cval : float
         Value outside under ``constant``, in the units of `images`.
+    stride : int
+        Pixels from one output to the next, along both axes: what is computed is ``out[..., ::stride, ::stride]``.
+    method : {"auto", "im2win", "im2win-basic", "implicit", "shallow"}
+        A kernel by name, which needs a GPU and sums in float32; NumPy arrays go there and come back. ``"im2win"``
+        makes the window tensor and multiplies it by tiles, ``"im2win-basic"`` by a thread a result; ``"implicit"``
+        takes the tensor's elements from the images; ``"shallow"`` keeps all values of a few results in registers,
+        where there are few.
 
     Returns
     -------
@@ -54,9 +70,12 @@ def filter_bank(images: Array, bank: npt.ArrayLike, *, mode: Mode = "reflect", c
     ShapeError
         The shapes do not belong together, or ``valid`` leaves no output.
     ArgumentError
-        `bank` holds values that are not finite; `mode` is unknown; `cval` is not finite.
+        `bank` holds values that are not finite; `mode` or `method` is unknown, or the method does not compute these
+        filters; `cval` is not finite; `stride` is not a whole number above 0.
     DataTypeError
         `images` is not a NumPy or CuPy array of a supported type.
+    DeviceError
+        A method was asked for, and no GPU can be used.
     DeviceMemoryError
         The result does not fit into the memory of the images' device.
 
@@ -67,56 +86,34 @@ def filter_bank(images: Array, bank: npt.ArrayLike, *, mode: Mode = "reflect", c
     >>> filter_bank(np.array([[1.0, 2, 4]]), steps, mode="valid").tolist()
     [[[1.0, 2.0]], [[3.0, 6.0]]]
     """
-    on_device = is_device_array(images)
-    if not (on_device or isinstance(images, np.ndarray)) or images.dtype.newbyteorder("=").name not in _TYPES:
-        raise DataTypeError(f"images: expected a NumPy or CuPy array of one of {', '.join(_TYPES)}")
-    filters = _checked_bank(bank)
-    if mode not in MODES:
-        raise ArgumentError(f"mode {mode!r} is unknown: take one of {', '.join(MODES)}")
-    if not np.isfinite(cval):
-        raise ArgumentError(f"cval={cval}: give a finite value")
-    channels, height, width = filters.shape[1:]
-    with_channels = np.ndim(bank) == 4
-    if images.ndim < 2 + with_channels or 0 in images.shape or (with_channels and images.shape[-3] != channels):
-        wanted = f"(..., {channels}, H, W)" if with_channels else "(..., H, W)"
-        raise ShapeError(f"images have shape {images.shape}: a bank of shape {np.shape(bank)} takes {wanted}")
-    rows, columns = images.shape[-2:]
-    if mode == "valid":
-        rows, columns = rows - height + 1, columns - width + 1
-        if rows < 1 or columns < 1:
-            raise ShapeError(f"filters of {height} x {width} do not fit into images of {images.shape[-2:]}: pad them")
-    leading = images.shape[: images.ndim - 2 - with_channels]
-    stack = images.reshape(-1, channels, *images.shape[-2:])
-    shape = (len(stack), len(filters), rows, columns)
-
-    def on_host(images: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        return _on_host(images, filters, (len(images), *shape[1:]), mode, cval)
-
-    result = bank_of_device_images(stack, filters, shape, mode, cval, on_host) if on_device else on_host(stack)
-    return result.reshape(*leading, *shape[1:])
+    if is_device_array(images):
+        return bank_of_device_images(images, bank, mode, cval, stride, method, _on_host)
+    if not isinstance(images, np.ndarray):
+        raise DataTypeError("images: expected a NumPy or CuPy array")
+    request = checked_bank(images.shape, images.dtype, bank, mode, cval, stride, method)
+    if method != "auto":
+        require_gpu(method)
+        cupy = importlib.import_module("cupy")
+        source = cupy.asarray(images.astype(images.dtype.newbyteorder("="), copy=False))
+        return cupy.asnumpy(bank_of_device_images(source, bank, mode, cval, stride, method, _on_host))
+    return _on_host(images.reshape(request.stack_shape), request).reshape(request.result_shape)
 
 
-def _on_host(
-    stack: npt.NDArray[Any], filters: npt.NDArray[np.float64], shape: tuple[int, ...], mode: Mode, cval: float
-) -> npt.NDArray[Any]:
-    result = np.empty(shape, np.float64 if is_wide(stack.dtype) else np.float32)
+def _on_host(stack: npt.NDArray[Any], request: BankRequest) -> npt.NDArray[Any]:
+    result = np.empty((len(stack), *request.shape[1:]), request.target)
+    filters, step = request.filters, slice(None, None, request.stride)
     height, width = filters.shape[2:]
     margins = (height // 2, height - 1 - height // 2), (width // 2, width - 1 - width // 2)
     for image, out in zip(stack, result, strict=True):
-        _correlate(np.stack([padded(plane, *margins, mode, cval, np.float64) for plane in image]), filters, out)
+        whole = np.stack([padded(plane, *margins, request.mode, request.cval, np.float64) for plane in image])
+        every = out
+        if request.stride > 1:
+            rows, columns = (size - taps + 1 for size, taps in zip(whole.shape[1:], (height, width), strict=True))
+            every = np.empty((len(filters), rows, columns), request.target)
+        _correlate(whole, filters, every)
+        if every is not out:
+            out[...] = every[:, step, step]
     return result
-
-
-def _checked_bank(bank: npt.ArrayLike) -> npt.NDArray[np.float64]:
-    try:
-        filters = np.asarray(bank, dtype=np.float64)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError("bank: expected an array of numbers") from error
-    if filters.ndim not in (3, 4) or filters.size == 0:
-        raise ShapeError(f"bank has shape {filters.shape}: expected (C_o, F_h, F_w) or (C_o, C_i, F_h, F_w)")
-    if not np.isfinite(filters).all():
-        raise ArgumentError("bank holds values that are not finite")
-    return filters if filters.ndim == 4 else filters[:, None]
 
 
 def _correlate(image: npt.NDArray[np.float64], filters: npt.NDArray[np.float64], out: npt.NDArray[Any]) -> None:

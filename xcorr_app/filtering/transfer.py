@@ -26,7 +26,7 @@ OnHost = Callable[[npt.NDArray[Any], npt.NDArray[Any]], int]
 def filter_through_device(
     images: npt.NDArray[Any], taps: npt.ArrayLike | Filter, out: npt.NDArray[Any], how: dict[str, Any], on_host: OnHost
 ) -> int:
-    """Filter images by the kernel ``reuse`` of the current GPU.
+    """Filter images by a kernel of the current GPU.
 
     From where its memory runs out, parts are half as long; an image that does not fit alone is filtered on the CPU.
     """
@@ -39,7 +39,7 @@ def filter_through_device(
     def filtered(start: int, stop: int) -> tuple[npt.NDArray[Any], int]:
         part = np.stack([images[index] for index in frames[start:stop]])
         source = xp.asarray(part.astype(part.dtype.newbyteorder("="), copy=False))
-        result, count = filter_device_frames(source, taps, **how, engine="reuse")
+        result, count = filter_device_frames(source, taps, **how)
         return xp.asnumpy(result), count
 
     def on_device(start: int, stop: int) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import math
 from dataclasses import dataclass
 from typing import Any, Literal
@@ -12,8 +13,10 @@ import numpy.typing as npt
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering.array_choice import decide_mixing, has_kernel
+from xcorr_app.filtering.kernel_names import MixingKernel, macros_of, mixing_name, require_gpu
 from xcorr_app.filtering.mixing import mix
 from xcorr_app.filtering.stains import optical_density
+from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.run import COUNTERS, pointwise_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.gpu.runtime.limits import device_limits
@@ -34,6 +37,7 @@ def unmix(
     white: float | None = None,
     clip: bool = False,
     dtype: MixedType | None = None,
+    kernel: MixingKernel | BlockingOptions = "auto",
 ) -> Array:
     """Multiply the channel vector of every pixel by a matrix.
 
@@ -59,6 +63,11 @@ def unmix(
     dtype : {"same", "float32"}, optional
         Of the result. ``same`` keeps the type; integers are rounded half to even and clipped to their range. By
         default ``same``; with `from_log`, densities being small fractions, integers give float32.
+    kernel : {"auto", "mix", "mix_bytes", "mix_split", "blocking", "tiled", "shallow"} or BlockingOptions
+        A kernel by name, which needs a GPU; NumPy arrays go there and come back. ``"blocking"`` is the published
+        dynamic blocking (`BlockingOptions` has the constants of its planner), ``"tiled"`` the product with tiles
+        chosen by a model of the time; ``"mix"`` and ``"shallow"`` keep all results, or channels, of a few pixels in
+        registers; ``"mix_bytes"`` (integers) and ``"mix_split"`` are for tensor cores.
 
     Returns
     -------
@@ -76,11 +85,13 @@ def unmix(
         `matrix` is not two-dimensional or has not one column a channel; `stack` has no such axis or no element.
     ArgumentError
         `matrix` holds values that are not finite or beyond float32; `white` is not positive, or given without
-        `from_log`; `dtype` is unknown.
+        `from_log`; `dtype` or `kernel` is unknown, or the kernel does not mix these channels.
     DataTypeError
         `stack` is not an array of a supported type, or `matrix` is in device memory.
+    DeviceError
+        A kernel was asked for, and no GPU can be used.
     DeviceMemoryError
-        `stack` is in device memory, and the result does not fit beside it.
+        `stack` is in device memory, or goes there, and the result does not fit beside it.
 
     Examples
     --------
@@ -91,9 +102,8 @@ def unmix(
     >>> unmix(both, [[1, 0], [-0.1, 1]])[1]
     array([[  2, 195]], dtype=uint16)
     """
-    task = _checked(stack, matrix, channel_axis, from_log=from_log, white=white, clip=clip, dtype=dtype)
-    # Counting would wait for the device.
-    return (_by_kernel(stack, task, counts=False) if task.by_kernel else _by_strips(stack, task))[0]
+    how: Any = {"from_log": from_log, "white": white, "clip": clip, "dtype": dtype, "kernel": kernel}
+    return _mixed(stack, _checked(stack, matrix, channel_axis, **how), counts=False)[0]  # it would wait for the device
 
 
 def unmix_counted(
@@ -105,12 +115,12 @@ def unmix_counted(
     white: float | None = None,
     clip: bool = False,
     dtype: MixedType | None = None,
+    kernel: MixingKernel | BlockingOptions = "auto",
 ) -> tuple[Array, int]:
     """Mix channels as `unmix` does, and count the values that did not fit the integer type of the result."""
-    task = _checked(stack, matrix, channel_axis, from_log=from_log, white=white, clip=clip, dtype=dtype)
-    if not task.by_kernel:
-        return _by_strips(stack, task)
-    return _by_kernel(stack, task, counts=task.target.kind != "f")
+    how: Any = {"from_log": from_log, "white": white, "clip": clip, "dtype": dtype, "kernel": kernel}
+    task = _checked(stack, matrix, channel_axis, **how)
+    return _mixed(stack, task, counts=task.target.kind != "f")
 
 
 @dataclass(frozen=True)
@@ -125,6 +135,7 @@ class _Task:
     clip: bool
     by_kernel: bool
     """The stack is on a device, and of a type that the kernels read."""
+    kernel: MixingKernel | BlockingOptions = "auto"
 
 
 def _checked(
@@ -136,8 +147,10 @@ def _checked(
     white: float | None,
     clip: bool,
     dtype: MixedType | None,
+    kernel: MixingKernel | BlockingOptions,
 ) -> _Task:
     array_namespace(stack)
+    mixing_name(kernel)
     source = np.dtype(stack.dtype).newbyteorder("=")
     if source.name not in _TYPES:
         raise DataTypeError(f"stack has dtype {stack.dtype}: convert it to one of {', '.join(_TYPES)}")
@@ -155,7 +168,19 @@ def _checked(
     level = _checked_white(white, source, from_log=from_log)
     target = mixed_type(source, dtype, from_log=from_log)
     by_kernel = is_device_array(stack) and has_kernel(source, target, factors.shape, math.prod(stack.shape[axis + 1 :]))
-    return _Task(factors, axis, target, level if from_log else None, clip, by_kernel)
+    return _Task(factors, axis, target, level if from_log else None, clip, by_kernel, kernel)
+
+
+def _mixed(stack: Array, task: _Task, *, counts: bool) -> tuple[Array, int]:
+    """Mix where the stack is, or on the device that a kernel by name needs."""
+    named = mixing_name(task.kernel)
+    if named != "auto" and not is_device_array(stack):
+        require_gpu(named)
+        cupy = importlib.import_module("cupy")
+        source = cupy.asarray(stack.astype(stack.dtype.newbyteorder("="), copy=False))
+        result, beyond = _by_kernel(source, task, counts=counts)
+        return cupy.asnumpy(result), beyond
+    return _by_kernel(stack, task, counts=counts) if task.by_kernel or named != "auto" else _by_strips(stack, task)
 
 
 def _by_kernel(stack: Array, task: _Task, *, counts: bool) -> tuple[Array, int]:
@@ -165,7 +190,8 @@ def _by_kernel(stack: Array, task: _Task, *, counts: bool) -> tuple[Array, int]:
         # Each try has counters of its own: nothing is left of one that fails.
         clipped = array_namespace(stack).zeros(COUNTERS, np.uint64) if counts else None
         kernel = _decided(stack, task).kernel
-        result = pointwise_on_device(stack, task.matrix, task.axis, **options, kernel=kernel, clipped=clipped)
+        tuned: Any = {"kernel": kernel, "tuning": macros_of(task.kernel)}
+        result = pointwise_on_device(stack, task.matrix, task.axis, **options, **tuned, clipped=clipped)
         return result, 0 if clipped is None else int(clipped.sum())
 
     with on_device_of(stack):
@@ -177,6 +203,7 @@ def _decided(stack: Array, task: _Task) -> Decision:
     outer, inner = math.prod(stack.shape[: task.axis]), math.prod(stack.shape[task.axis + 1 :])
     address = stack.data.ptr | 16 if stack.flags.c_contiguous else 16  # a dense copy begins where vectors may
     how: Any = {"density": task.white is not None, "clip": task.clip, "alignment": address & -address}
+    how["named"] = mixing_name(task.kernel)
     limits = device_limits(current_device())
     return decide_mixing(stack.dtype, task.target, task.matrix.shape, outer, inner, limits, **how)
 

@@ -14,6 +14,8 @@ import numpy as np
 from xcorr_app.decision import Decision
 from xcorr_app.filtering.array_choice import decide_bank
 from xcorr_app.filtering.bank_device import at_once, one_by_one
+from xcorr_app.filtering.bank_request import checked_bank
+from xcorr_app.gpu.im2win.bank_run import KernelBank
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.tuning.domain import ANY_SIZE, Run, Sizes, drawn
@@ -71,13 +73,15 @@ class Banks:
         images = (255 * cupy.random.default_rng(1).random(problem.shape, dtype="float32")).astype(problem.dtype)
         bank = np.random.default_rng(2).standard_normal(problem.bank_shape)
         out = cupy.empty((problem.shape[0], problem.bank_shape[0], *problem.shape[2:]), "float32")
+        request = checked_bank(problem.shape, np.dtype(problem.dtype), bank, "reflect", 0.0, 1, "auto")
+        taps = KernelBank.of(request.filters)
         found: dict[str, Run] = {}
         for name in worth_timing(self.decision(problem)):
             engine, _, kernel = name.partition(":")
             if engine == "im2win":
-                found[name] = partial(at_once, kernel, images, bank, "reflect", 0.0, out)
+                found[name] = partial(at_once, kernel, images, taps, request, out)
             else:
-                found[name] = partial(one_by_one, images, bank, "reflect", 0.0, out)
+                found[name] = partial(one_by_one, images, request, out)
         return found
 
     def decision(self, problem: BankCase) -> Decision:

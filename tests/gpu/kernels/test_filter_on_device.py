@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.skipif(not cuda_status().available, reason=cuda_status().reason or "a device is there"),
 ]
 
-SHAPES = {"reuse": (5, 7), "reuse_wide": (12, 30), "exchange_3": (3, 3), "exchange_5": (5, 5)}
+SHAPES = {"reuse": (5, 7), "reuse_wide": (12, 30), "exchange": (6, 11)}
 
 
 @pytest.fixture(scope="module")
@@ -61,13 +61,22 @@ def test_widths_of_images(cupy, kernel, width):
     assert_filtered(filtered(cupy, images, taps, kernel=kernel), images, taps)
 
 
-@pytest.mark.parametrize("columns", [0, 1])
-@pytest.mark.parametrize("rows", [0, 1])
-@pytest.mark.parametrize("kernel", ["exchange_3", "exchange_5"])
-def test_every_step_of_the_ablation(cupy, kernel, columns, rows):
-    images, taps = random_images((2, 200, 333), "float32"), random_taps(SHAPES[kernel])
-    tuning = {"COLUMN_REUSE": columns, "ROW_REUSE": rows}
-    assert_filtered(filtered(cupy, images, taps, kernel=kernel, tuning=tuning), images, taps)
+@pytest.mark.parametrize("steps", range(16))
+@pytest.mark.parametrize("shape", [(3, 3), (5, 5), (7, 12), (31, 63)])
+def test_every_step_of_the_published_kernel(cupy, shape, steps):
+    images, taps = random_images((2, 200, 333), "float32"), random_taps(shape)
+    names = ("COLUMN_REUSE", "ROW_REUSE", "SHARED_LAST", "EDGES_APART")
+    tuning = {name: steps >> i & 1 for i, name in enumerate(names)} | {"BLOCK_ROWS": 1 + 17 * (steps % 4)}
+    result = filtered(cupy, images, taps, kernel="exchange", tuning=tuning)
+    assert_filtered(result, images, taps)
+    np.testing.assert_array_equal(result, filtered(cupy, images, taps, kernel="exchange"))
+
+
+@pytest.mark.parametrize("width", range(1, 64))
+def test_the_published_exchange_takes_every_width(cupy, width):
+    images, taps = random_images((2, 71, 301), "uint16"), random_taps((1 + width * 5 % 63, width))
+    result = filtered(cupy, images, taps, kernel="exchange", dtype="float32")
+    assert_filtered(result, images, taps)
 
 
 @pytest.mark.parametrize("kernel", FILTER_KERNELS)
@@ -87,9 +96,7 @@ def test_clipped_results_are_counted(cupy, kernel, dtype):
     factor = 30 if dtype == "int16" else 3  # of zero mean: large taps' sums stay small
     images, taps = random_images((3, 77, 261), dtype), factor * random_taps(SHAPES[kernel])
     clipped = cupy.full(1, 2**40, "uint64")
-    result = filter_on_device(
-        cupy.asarray(images), taps, kernel=kernel, double_sums=kernel.startswith("reuse"), clipped=clipped
-    )
+    result = filter_on_device(cupy.asarray(images), taps, kernel=kernel, double_sums=True, clipped=clipped)
     exact, limits = np.rint(filtered_by_definition(images, taps)), np.iinfo(dtype)
     assert result.dtype == images.dtype
     beyond = np.count_nonzero((exact < limits.min) | (exact > limits.max))

@@ -13,6 +13,7 @@ from xcorr_app.batch.filter.banks import FilterBank
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.errors import ShapeError
 from xcorr_app.io import StackMetadata
+from xcorr_app.io.source import Resolution
 from xcorr_app.pipeline.new_channels import with_new_channels
 
 
@@ -36,15 +37,30 @@ def bank_metadata(metadata: StackMetadata, bank: FilterBank, options: FilterOpti
     result = with_new_channels(metadata, "C", channels * count, names, dtype)
     if channels * count == 1:
         result = replace(result, channel_names=())
-    if options.mode != "valid":
-        return result
-    rows, columns = metadata.shape[-2] - height + 1, metadata.shape[-1] - width + 1
+    rows, columns = metadata.shape[-2:]
+    if options.mode == "valid":
+        rows, columns = rows - height + 1, columns - width + 1
     if rows < 1 or columns < 1:
         raise ShapeError(
             f"planes of {metadata.shape[-2]} x {metadata.shape[-1]} are smaller than the filters of "
             f"{height} x {width}: nothing is left with --mode valid"
         )
+    if options.stride > 1:
+        rows, columns = ((size - 1) // options.stride + 1 for size in (rows, columns))
+        result = _coarser(result, options.stride)
     return result.with_plane_shape(rows, columns)
+
+
+def _coarser(metadata: StackMetadata, stride: int) -> StackMetadata:
+    """The same stack with pixels so many times as large."""
+    size, tiff = metadata.pixel_size, metadata.tiff
+    if size is not None:
+        metadata = replace(metadata, pixel_size=(size[0] * stride, size[1] * stride))
+    if tiff is None or tiff.resolution is None:
+        return metadata
+    (x, across), (y, down), unit = tiff.resolution
+    resolution = Resolution((x, across * stride), (y, down * stride), unit)
+    return replace(metadata, tiff=replace(tiff, resolution=resolution))
 
 
 def _result_axes(metadata: StackMetadata) -> str:

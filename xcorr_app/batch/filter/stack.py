@@ -86,13 +86,17 @@ def filter_stack(
 def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
     """Filtered images, number of clipped pixels, and what computed them."""
     if options.choice.bank is not None:
-        maps = filter_bank(images, options.choice.bank.filters, mode=options.mode, cval=options.cval)
+        named: Any = options.kernel if is_device_array(images) else "auto"  # the CPU takes over where memory runs out
+        strided: Any = {"stride": options.stride, "method": named}
+        maps = filter_bank(images, options.choice.bank.filters, mode=options.mode, cval=options.cval, **strided)
         return maps, 0, "bank"
     taps = options.choice.taps
     how: Any = {name: getattr(options, name) for name in ("mode", "cval", "dtype", "engine")}
-    after, count = filter_frames(images, taps, **how)
     if is_device_array(images):
+        how["kernel"] = options.kernel
+        after, count = filter_frames(images, taps, **how)
         return after, count, planned_engine(images, taps, **how)
+    after, count = filter_frames(images, taps, **how)
     if options.engine != "auto":
         return after, count, options.engine
     request = checked_request(images.shape, images.dtype, taps, origin=0, flip=True, **how)

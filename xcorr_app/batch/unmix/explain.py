@@ -13,6 +13,8 @@ from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import XcorrError
 from xcorr_app.filtering.array_choice import has_kernel
+from xcorr_app.filtering.kernel_names import macros_of, mixing_name
+from xcorr_app.gpu.pointwise.blocking_options import AS_PUBLISHED, BlockingOptions
 from xcorr_app.gpu.pointwise.kernels import pointwise_launch
 from xcorr_app.gpu.pointwise.planner import plan_pointwise
 from xcorr_app.gpu.pointwise.problem import PointwiseProblem
@@ -59,10 +61,12 @@ def _planned(plan: UnmixPlan, device: str | None) -> list[str]:
         problem = PointwiseProblem(
             1, channels, filters, pixels, source.name, target.name, plan.options.by_density, plan.options.clip
         )
-        lines += _explained(pointwise_launch(problem, limits=limits))
+        named, tuning = mixing_name(plan.options.kernel), macros_of(plan.options.kernel)
+        lines += _explained(pointwise_launch(problem, named, limits=limits, tuning=tuning))
     else:
         lines.append(f"no kernel mixes {channels} channels of {source} into {filters} of {target}: the library does")
-    tiles = plan_pointwise(filters, channels, pixels, limits).explain().splitlines()
+    blocking = plan.options.kernel if isinstance(plan.options.kernel, BlockingOptions) else AS_PUBLISHED
+    tiles = plan_pointwise(filters, channels, pixels, limits, blocking).explain().splitlines()
     return [lines[0], *(f"  {line}" for line in [*lines[1:], "dynamic blocking (kernel pointwise):", *tiles])]
 
 

@@ -7,8 +7,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
 
-from xcorr_app.errors import ArgumentError
+import numpy as np
+
+from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.filtering.kernel_names import MixingKernel, kernel_record, mixing_name
 from xcorr_app.filtering.unmix import MixedType
+from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
+from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Limits
 
 
@@ -24,6 +29,7 @@ class UnmixOptions:
     white: float | None = None
     clip: bool = False
     dtype: MixedType | None = None
+    kernel: MixingKernel | BlockingOptions = "auto"
     device: str = "auto"
     layout: Literal["auto", "frames", "stacks"] = "auto"
     limits: Limits = field(default_factory=Limits)
@@ -31,6 +37,7 @@ class UnmixOptions:
     def __post_init__(self) -> None:
         if (self.matrix is None) == (self.stain is None):
             raise ArgumentError("give either --matrix FILE or --stain NAME")
+        mixing_name(self.kernel)
         if self.white is not None:
             if not self.by_density:
                 raise ArgumentError("--white is the intensity of an empty field for --from-log or --stain; add one")
@@ -46,4 +53,12 @@ class UnmixOptions:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
         names = ("stain", "channel_axis", "from_log", "white", "clip", "dtype", "device", "layout")
         matrix = None if self.matrix is None else str(self.matrix)
-        return {"matrix": matrix} | {name: getattr(self, name) for name in names}
+        return {"matrix": matrix} | {name: getattr(self, name) for name in names} | kernel_record(self.kernel)
+
+    def computes_on(self, device: Device) -> Device:
+        """Return the device; raise DeviceError where a kernel was asked for and the CPU would compute."""
+        named = mixing_name(self.kernel)
+        if named != "auto" and device.xp is np:
+            why = device.note or "--device cpu was given"
+            raise DeviceError(f"kernel {named!r} runs on a GPU ({why}); --kernel auto gives the same on the CPU")
+        return device

@@ -33,7 +33,7 @@ def plan_unmix(
 
     Files with one page are a stack each, unless the layout says otherwise, T holds the channels, or names number them.
     """
-    device = select_device(options.device)
+    device = options.computes_on(select_device(options.device))
     mixing_of(options)
     single: Literal["frames", "stacks"] = "frames" if options.channel_axis == "T" else "stacks"
     discovery = discover(inputs, options.layout, options.limits, scan_with_colours, single=single)

@@ -12,6 +12,7 @@ import numpy as np
 
 from xcorr_app.batch.unmix.options import UnmixOptions
 from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.filtering.kernel_names import kernel_record
 from xcorr_app.filtering.stains import stain_matrix
 from xcorr_app.filtering.unmix import checked_matrix, mixed_type, unmix_counted
 from xcorr_app.gpu.runtime.arrays import Array, to_host
@@ -84,7 +85,7 @@ def mixing_of(options: UnmixOptions) -> Mixing:
 
 def plan_file(path: Path, out: Path, options: UnmixOptions, *, overwrite: bool = False) -> UnmixPlan:
     """Check a file, the matrix, the output's name and the device; no pixel is read, nothing is written."""
-    device = select_device(options.device)
+    device = options.computes_on(select_device(options.device))
     if not out.name.lower().endswith((".tif", ".tiff")):
         raise ArgumentError(f"{out}: mixed channels are written as .tif or .ome.tif; choose one by the ending")
     inputs = (path,) if options.matrix is None else (path, options.matrix)
@@ -177,6 +178,7 @@ class _Mixer:
         options = self._plan.options
         stack: Array = xp.asarray(channels)
         how: Any = {"white": options.white, "clip": options.clip, "dtype": options.dtype}
+        how["kernel"] = "auto" if xp is np else options.kernel
         planes, beyond = unmix_counted(stack, self._plan.matrix, from_log=options.by_density, **how)
         return to_host(planes), beyond
 
@@ -195,6 +197,7 @@ def _facts(plan: UnmixPlan, result: UnmixResult) -> dict[str, Any]:
         "clip": options.clip,
         "dtype": plan.metadata.dtype.name,
         "device": plan.device.description,
+        **kernel_record(options.kernel),
         "notes": list(result.notes),
         "clipped_values": result.clipped,
         "versions": versions(),

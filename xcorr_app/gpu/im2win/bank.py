@@ -18,8 +18,8 @@ __all__ = ["LARGEST_KEPT", "PADDED_BYTES", "BankPart", "BankProblem", "pad_launc
 
 PADDED_BYTES = 2**30
 """Memory of the padded images of a part, in bytes."""
-LARGEST_KEPT = 2**14
-"""Elements of a bank that is kept on the device: to look up larger ones takes as long as to bring them there."""
+LARGEST_KEPT = 2**19
+"""Elements of a bank that is kept on the device: 64 of them, in two orders, are to leave the memory to images."""
 
 _THREADS, _VECTOR = 256, 4
 
@@ -44,7 +44,7 @@ class BankPart:
 
 @dataclass(frozen=True)
 class BankProblem:
-    """Sizes and boundary of a correlation of images with a bank of filters, stride 1.
+    """Sizes and boundary of a correlation of images with a bank of filters.
 
     Attributes
     ----------
@@ -54,6 +54,8 @@ class BankProblem:
         Shape of the bank, whose filters have as many channels.
     boundary : str
         One of `xcorr_app.gpu.stencil.problem.BOUNDARIES`.
+    stride : int
+        Step between neighbouring results, in pixels, along both axes.
     """
 
     images: int
@@ -64,10 +66,13 @@ class BankProblem:
     filter_height: int
     filter_width: int
     boundary: str = "reflect"
+    stride: int = 1
 
     def __post_init__(self) -> None:
         if self.boundary not in BOUNDARIES:
             raise ArgumentError(f"unknown boundary {self.boundary!r}; choose from {', '.join(BOUNDARIES)}")
+        if self.stride < 1:
+            raise ArgumentError(f"stride {self.stride}: give a step of at least one pixel")
         if min(self.images, self.channels, self.height, self.width, self.filters, *self.result_shape) < 1:
             raise ShapeError(f"images and filters need sizes of at least one, and filters that fit: {self}")
         if self.padded_elements(1) > MOST_ELEMENTS:
@@ -81,13 +86,15 @@ class BankProblem:
     @property
     def result_shape(self) -> tuple[int, int]:
         """Rows and columns of a result."""
+        height, width = self.height, self.width
         if self.boundary == "valid":
-            return (self.height - self.filter_height + 1, self.width - self.filter_width + 1)
-        return (self.height, self.width)
+            height, width = height - self.filter_height + 1, width - self.filter_width + 1
+        return ((height - 1) // self.stride + 1, (width - 1) // self.stride + 1)
 
     def padded_shape(self, rows: int) -> tuple[int, int, int]:
         """Shape of what `rows` rows of one image's results are computed from."""
-        return (self.channels, rows + self.filter_height - 1, self.result_shape[1] + self.filter_width - 1)
+        height, width = ((results - 1) * self.stride for results in (rows, self.result_shape[1]))
+        return (self.channels, height + self.filter_height, width + self.filter_width)
 
     def padded_elements(self, rows: int) -> int:
         """Elements of `padded_shape`."""
@@ -105,7 +112,7 @@ class BankProblem:
                 yield BankPart(first, min(step, self.images - first), 0, rows)
             return
         of_row = self.channels * self.padded_shape(1)[2]
-        most = max(1, limit // max(of_row, columns) - (self.filter_height - 1))
+        most = max(1, (limit // max(of_row, columns) - self.filter_height) // self.stride + 1)
         step = ceil_div(rows, ceil_div(rows, most))
         for image in range(self.images):
             for first in range(0, rows, step):
@@ -114,7 +121,7 @@ class BankProblem:
     def convolution(self, part: BankPart) -> Im2winProblem:
         """Return the convolution without padding that a part is."""
         sizes = (self.filters, self.filter_height, self.filter_width)
-        return Im2winProblem(part.images, *self.padded_shape(part.rows), *sizes)
+        return Im2winProblem(part.images, *self.padded_shape(part.rows), *sizes, self.stride)
 
 
 def pad_launch(problem: BankProblem, part: BankPart, *, image_type: str, outside: float = 0.0) -> Launch:
@@ -130,6 +137,6 @@ def pad_launch(problem: BankProblem, part: BankPart, *, image_type: str, outside
     (channels, rows, columns), (top, left) = problem.padded_shape(part.rows), problem.first
     planes = part.images * channels
     bits = int(np.float32(outside).view(np.int32))
-    numbers = (planes, problem.height, problem.width, rows, columns, top - part.first_row, left, bits)
+    numbers = (planes, problem.height, problem.width, rows, columns, top - part.first_row * problem.stride, left, bits)
     blocks = ceil_div(planes * rows * columns, _VECTOR * _THREADS)
     return Launch("im2win/im2win_pad", defines, blocks, _THREADS, extra=numbers)

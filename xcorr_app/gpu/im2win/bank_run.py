@@ -6,7 +6,7 @@ import functools
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -15,13 +15,26 @@ from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.im2win.bank import LARGEST_KEPT, PADDED_BYTES, BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.filters import Im2winFilters
 from xcorr_app.gpu.im2win.problem import stored_filters
-from xcorr_app.gpu.im2win.run import address_of, bound_convolution, bound_shallow, lowest_bit
+from xcorr_app.gpu.im2win.run import address_of, bound_convolution, bound_shallow, bound_windows, lowest_bit
 from xcorr_app.gpu.runtime.binder import BoundLaunch, bound
 from xcorr_app.gpu.runtime.memory import finish_copies, with_smaller
 from xcorr_app.gpu.runtime.placement import current_device, on_device_of
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["PADDED_BYTES", "bank_on_device"]
+__all__ = ["PADDED_BYTES", "KernelBank", "bank_on_device"]
+
+
+class KernelBank(NamedTuple):
+    """A bank as kernels read it, and its bytes: an object that is kept is hashed but once."""
+
+    values: npt.NDArray[np.float32]
+    content: bytes
+
+    @classmethod
+    def of(cls, filters: npt.NDArray[Any]) -> KernelBank:
+        """Convert filters (C_o, C_i, F_h, F_w) to float32."""
+        values = np.ascontiguousarray(filters, np.float32)
+        return cls(values, values.tobytes())
 
 
 _problem = functools.lru_cache(maxsize=256)(BankProblem)  # its checks take longer than a launch
@@ -29,27 +42,30 @@ _problem = functools.lru_cache(maxsize=256)(BankProblem)  # its checks take long
 
 def bank_on_device(
     images: Any,
-    filters: npt.NDArray[Any],
+    filters: npt.NDArray[Any] | KernelBank,
     out: Any,
     *,
     kernel: str = "implicit",
     boundary: str = "reflect",
     outside: float = 0.0,
+    stride: int = 1,
     padded_bytes: int = PADDED_BYTES,
 ) -> None:
-    """Correlate a batch of images with a bank of filters of as many channels; stride 1, no flip."""
-    if images.ndim != 4 or filters.ndim != 4 or images.shape[1] != filters.shape[1]:
-        raise ShapeError(f"images {images.shape} and filters {filters.shape} need four axes, and as many channels")
+    """Correlate a batch of images with a bank of filters of as many channels; no flip."""
+    shape = filters.values.shape if isinstance(filters, KernelBank) else filters.shape
+    if images.ndim != 4 or len(shape) != 4 or images.shape[1] != shape[1]:
+        raise ShapeError(f"images {images.shape} and filters {shape} need four axes, and as many channels")
     if name_of(images.dtype) not in INPUT_TYPES:
         raise DataTypeError(f"images must be of {', '.join(INPUT_TYPES)}, not {images.dtype}")
-    (count, channels, height, width), (number, _, *filter_size) = images.shape, filters.shape
-    problem = _problem(count, channels, height, width, number, filter_size[0], filter_size[1], boundary)
+    bank = filters if isinstance(filters, KernelBank) else KernelBank.of(filters)
+    (count, channels, height, width), (number, _, *filter_size) = images.shape, shape
+    problem = _problem(count, channels, height, width, number, filter_size[0], filter_size[1], boundary, stride)
     shape = (problem.images, problem.filters, *problem.result_shape)
     if out.shape != shape or out.dtype != np.float32 or not out.flags.c_contiguous:
         raise ShapeError(f"out must be a dense float32 array of shape {shape}, not {out.dtype} {out.shape}")
     with on_device_of(images, out):
         with_smaller(
-            functools.partial(_run, problem, kernel, images, filters, outside, out),
+            functools.partial(_run, problem, kernel, images, bank, outside, out),
             _limits(problem, padded_bytes // 4),
             "no memory for the padded images of a few rows and the filters: free some, or use NumPy arrays",
         )
@@ -69,16 +85,15 @@ def _run(
     problem: BankProblem,
     kernel: str,
     images: Any,
-    filters: npt.NDArray[Any],
+    bank: KernelBank,
     outside: float,
     out: Any,
     elements: int,
 ) -> None:
     dense = images if images.flags.c_contiguous else sys.modules["cupy"].ascontiguousarray(images)
-    bank = np.ascontiguousarray(filters, np.float32)
     alignment = lowest_bit(address_of(out) | 16)
     how: _How = (current_device(), problem, kernel, name_of(images.dtype), outside, elements, alignment)
-    parts = _kept_parts(how, bank.tobytes()) if bank.size <= LARGEST_KEPT else _parts(how, bank)
+    parts = _kept_parts(how, bank.content) if bank.values.size <= LARGEST_KEPT else _parts(how, bank.values)
     for part in parts:
         part(dense, out)
 
@@ -106,8 +121,12 @@ def _parts(how: _How, bank: npt.NDArray[np.float32]) -> tuple[_BoundPart, ...]:
     for part in problem.parts(elements):
         layer = problem.convolution(part)
         pad = pad_launch(problem, part, image_type=image_type, outside=outside)
-        if part.rows < rows:  # its planes lie apart
-            product = bound_convolution(layer, both, plane_pitch=rows * columns)
+        pitch = rows * columns if part.rows < rows else None  # of a band's planes, which lie apart
+        if kernel in ("im2win", "im2win-basic"):
+            how_cut: Any = {"plane_pitch": pitch, "window_bytes": 4 * elements}
+            product = bound_windows(layer, both, basic=kernel == "im2win-basic", **how_cut)
+        elif pitch:
+            product = bound_convolution(layer, both, plane_pitch=pitch)
         elif kernel == "shallow":
             offset = 4 * part.first_image * problem.filters * rows * columns
             product = bound_shallow(layer, both, alignment=lowest_bit(alignment | offset))

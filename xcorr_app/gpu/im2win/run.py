@@ -33,6 +33,7 @@ __all__ = [
     "address_of",
     "bound_convolution",
     "bound_shallow",
+    "bound_windows",
     "im2win_on_device",
     "lowest_bit",
 ]
@@ -67,27 +68,25 @@ def im2win_on_device(
         form = form_for(problem)
         form = "implicit" if form == "shallow" and (segments or tuning) else form
     takes_images = form in ("implicit", "shallow")
-    step = problem.images_per_part(None if takes_images else window_bytes)
+    step = problem.images_per_part() if takes_images else problem.images
     cupy = sys.modules["cupy"]  # whose arrays these are
 
     def run() -> Any:
         result = cupy.empty(problem.out_shape, cupy.float32) if out is None else out
         dense, bank = cupy.ascontiguousarray(images), cupy.ascontiguousarray(filters)
         both = Im2winFilters(lambda: bank, lambda: _stored(problem, bank))
-        window = None if takes_images else cupy.empty(problem.with_images(step).window_shape, cupy.float32)
+        options: dict[str, Any] = {"segments": segments, "tuning": tuning}
         for first in range(0, problem.images, step):
             part, source = problem.with_images(min(step, problem.images - first)), dense[first:]
-            if window is not None:
-                start(transform_launch(part, vector=vector), (source, window), part.arguments())
-                source = window
             if form == "shallow":
                 alignment = lowest_bit(address_of(source) | address_of(result[first:]) | 16)
-                bound_shallow(part, both, alignment=alignment, tuning=tuning)(source, result[first:])
-            elif form == "im2win-basic":
-                start(basic_launch(part), (source, both.stored, result[first:]), part.arguments())
+                convolve = bound_shallow(part, both, alignment=alignment, tuning=tuning)
+            elif form == "implicit":
+                convolve = bound_convolution(part, both, **options)
             else:
-                options: dict[str, Any] = {"implicit": form == "implicit", "segments": segments, "tuning": tuning}
-                bound_convolution(part, both, **options)(source, result[first:])
+                how: dict[str, Any] = {"window_bytes": window_bytes, "vector": vector, **options}
+                convolve = bound_windows(part, both, basic=form == "im2win-basic", **how)
+            convolve(source, result[first:])
         return result
 
     with on_device_of(images, filters):
@@ -122,6 +121,42 @@ def bound_convolution(
         workspace = sys.modules["cupy"].empty(further * part.filters * part.columns, "float32")
         product(source, taps, output, workspace, passed)
         adds(output, workspace)
+
+    return run
+
+
+def bound_windows(
+    part: Im2winProblem,
+    filters: Im2winFilters,
+    *,
+    basic: bool = False,
+    plane_pitch: int | None = None,
+    window_bytes: int = WINDOW_BYTES,
+    vector: int = 4,
+    segments: int | None = None,
+    tuning: Mapping[str, int] | None = None,
+) -> Callable[[Any, Any], None]:
+    """Bind the kernels that make a window tensor, of some images at a time, and multiply it; as `bound_convolution`."""
+    step = part.images_per_part(window_bytes)
+    if basic and (segments or tuning):
+        raise ArgumentError("im2win-basic has neither segments nor tunables")
+    options: dict[str, Any] = {"plane_pitch": plane_pitch, "segments": segments, "tuning": tuning}
+
+    @functools.cache
+    def launches(images: int) -> tuple[Callable[..., None], Callable[[Any, Any], None]]:
+        piece = part.with_images(images)
+        transform = bound(transform_launch(piece, vector=vector), piece.arguments())
+        if not basic:
+            return transform, bound_convolution(piece, filters, implicit=False, **options)
+        product, taps = bound(basic_launch(piece), piece.arguments(plane_pitch)), filters.stored
+        return transform, lambda window, output: product(window, taps, output)
+
+    def run(source: Any, output: Any) -> None:
+        window = sys.modules["cupy"].empty(part.with_images(step).window_shape, "float32")
+        for first in range(0, part.images, step):
+            transform, product = launches(min(step, part.images - first))
+            transform(source[first:] if first else source, window)
+            product(window, output[first:] if first else output)
 
     return run
 

@@ -1,9 +1,9 @@
 """How a pointwise convolution (a matrix times every pixel's channel vector) is cut into tiles: dynamic blocking.
 
-The output, filters by pixels, is cut three times. A *block tile* belongs to a thread block of four warps; its 2 x 2
-quarters are *warp tiles*; what one thread of a warp sums up is a *thread tile*. ``lane_groups = 32 / channel_count``
-groups of lanes share the warp tile, and the ``channel_count`` lanes of a group share the channels, to be added up at
-the end by a segmented reduction.
+The output, filters by pixels, is cut three times. A *block tile* belongs to a thread block, of four warps as published;
+its 2 x 2 quarters are *warp tiles*; what one thread of a warp sums up is a *thread tile*. So many groups of lanes,
+``lane_groups = 32 / channel_count``, share the warp tile, and the ``channel_count`` lanes of a group share the
+channels, to be added up at the end by a segmented reduction.
 
 Layout L1 spreads the filters over the groups and gives every thread the same few pixels; L2, for few filters, spreads
 the pixels and gives every thread all filters of the warp. The planner tries every channel count, every width of the
@@ -21,7 +21,8 @@ of 32 pixels, in a block's share: counted in the tiles that are chosen, it would
 counted in wider ones, the largest channel count. A channel count is tried only where
 at least half of it has channels to work on. An SM's share, for `M_B`, is all filters by its part of the pixels.
 
-The plan depends on nothing but its arguments, and needs no device.
+`BlockingOptions` has the constants that the document sets. The plan depends on nothing but its arguments, and needs no
+device.
 """
 
 from __future__ import annotations
@@ -31,32 +32,35 @@ from dataclasses import dataclass
 from typing import Literal
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.pointwise.blocking_options import AS_PUBLISHED, BlockingOptions
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 MOST_CHANNELS = 4096
-LANES, WARPS = 32, 4
+LANES = 32
 CHANNEL_COUNTS = (1, 2, 4, 8, 16, 32)
 BLOCKS_PER_MULTIPROCESSOR = (2, 4)
-FILTERS_FOR_L1 = 48
 HALVED_FROM = {"L1": 512, "L2": 24}
 """Filters from which a block takes half of them."""
 MOST_PIXELS = 32
 REGISTERS_BESIDES = 72
 """For addresses, counters and masks, and for reading fours of values: by what the compiler reports of the kernel."""
+_OF_OTHER_WARPS = 16
+"""More of them in blocks of other than four warps."""
 CLOSE = 0.01
 _REGISTER_UNIT = 8
 _VALUE_BYTES = 4
 
 
-def registers_for(limits: DeviceLimits, blocks: int) -> int:
+def registers_for(limits: DeviceLimits, blocks: int, options: BlockingOptions = AS_PUBLISHED) -> int:
     """Registers a thread may use where `blocks` blocks share a multiprocessor."""
-    share = limits.registers // (blocks * WARPS * LANES)
+    share = min(limits.registers, options.registers or limits.registers) // (blocks * options.warps * LANES)
     return min(limits.registers_per_thread, share - share % _REGISTER_UNIT)
 
 
-def shared_for(limits: DeviceLimits, blocks: int) -> int:
+def shared_for(limits: DeviceLimits, blocks: int, options: BlockingOptions = AS_PUBLISHED) -> int:
     """Bytes of shared memory a block may ask for where `blocks` blocks share a multiprocessor."""
-    return min(limits.shared_bytes, limits.shared_bytes_per_multiprocessor // blocks - limits.shared_bytes_reserved)
+    share = limits.shared_bytes_per_multiprocessor // blocks - limits.shared_bytes_reserved
+    return min(limits.shared_bytes, share, options.shared_bytes // blocks if options.shared_bytes else share)
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,8 @@ class PointwisePlan:
         `M_A`.
     block_tiles
         `M_B`.
+    warps
+        Of a block, along the filters and along the pixels.
     """
 
     filters: int
@@ -104,16 +110,17 @@ class PointwisePlan:
     shared_bytes: int
     intensity: float
     block_tiles: int
+    warps: tuple[int, int] = (2, 2)
 
     @property
     def block_filters(self) -> int:
         """Filters of a block tile."""
-        return 2 * self.warp_filters
+        return self.warps[0] * self.warp_filters
 
     @property
     def block_pixels(self) -> int:
         """Pixels of a block tile."""
-        return 2 * self.warp_pixels
+        return self.warps[1] * self.warp_pixels
 
     @property
     def lane_groups(self) -> int:
@@ -133,11 +140,12 @@ class PointwisePlan:
 
     def explain(self) -> str:
         """Say in a few lines what was chosen, and why."""
-        comparison, spread = (">=", "filters") if self.layout == "L1" else ("<", "pixels")
+        spread = "filters" if self.layout == "L1" else "pixels"
         grid = " x ".join(map(str, self.grid))
         lines = [
             f"{self.filters} filters x {self.channels} channels on {self.pixels} pixels",
-            f"layout {self.layout}: {spread} across lanes, since {self.filters} filters {comparison} {FILTERS_FOR_L1}",
+            f"layout {self.layout}: {spread} across lanes, as {self.filters} filters ask for",
+            f"{self.warps[0]} x {self.warps[1]} warps a block",
             f"block tile {self.block_filters} filters x {self.block_pixels} pixels",
             f"warp tile {self.warp_filters} x {self.warp_pixels}",
             f"thread tile {self.thread_filters} x {self.thread_pixels}",
@@ -150,7 +158,7 @@ class PointwisePlan:
 
 
 def plan_pointwise(
-    filters: int, channels: int, pixels: int, limits: DeviceLimits, channel_count: int | None = None
+    filters: int, channels: int, pixels: int, limits: DeviceLimits, options: BlockingOptions = AS_PUBLISHED
 ) -> PointwisePlan:
     """Choose tiles for a pointwise convolution.
 
@@ -166,10 +174,10 @@ def plan_pointwise(
             f"{filters} filters, {channels} channels, {pixels} pixels: filters and channels are 1 to {MOST_CHANNELS}, "
             "pixels at least 1"
         )
-    every = candidates(filters, channels, pixels, limits)
-    fitting = [plan for plan in every if channel_count in (None, plan.channel_count)]
+    fitting = list(candidates(filters, channels, pixels, limits, options))
     if not fitting:
-        raise ArgumentError(f"no tiles for {filters} filters fit this device: {limits}")
+        asked = "" if options == AS_PUBLISHED else f" with {options}"
+        raise ArgumentError(f"no tiles for {filters} filters fit this device{asked}: {limits}")
     largest = max(plan.intensity for plan in fitting)
     close = [plan for plan in fitting if plan.intensity >= (1 - CLOSE) * largest]
     # What comes after the registers only makes the choice the same in every order of candidates.
@@ -186,25 +194,31 @@ def plan_pointwise(
     )
 
 
-def candidates(filters: int, channels: int, pixels: int, limits: DeviceLimits) -> Iterator[PointwisePlan]:
+def candidates(
+    filters: int, channels: int, pixels: int, limits: DeviceLimits, options: BlockingOptions = AS_PUBLISHED
+) -> Iterator[PointwisePlan]:
     """Yield every plan that fits the device; arguments as for `plan_pointwise`."""
-    layout: Literal["L1", "L2"] = "L1" if filters >= FILTERS_FOR_L1 else "L2"
+    layout: Literal["L1", "L2"] = "L1" if filters >= options.filters_for_l1 else "L2"
     of_block = _up(filters, 2) if filters >= HALVED_FROM[layout] else filters
-    warp_filters = _up(of_block, 2)
+    threads, (down, across) = options.warps * LANES, options.arrangement
+    warp_filters = _up(of_block, down)
     outputs = _up(filters * pixels, limits.multiprocessors)
-    for blocks in BLOCKS_PER_MULTIPROCESSOR:
-        share = _up(outputs, 2 * warp_filters * blocks)
-        for count in CHANNEL_COUNTS:
-            if count >= 2 * channels:
+    for blocks in BLOCKS_PER_MULTIPROCESSOR if options.blocks is None else (options.blocks,):
+        share = _up(outputs, down * warp_filters * blocks)
+        for count in CHANNEL_COUNTS if options.channel_count is None else (options.channel_count,):
+            if count >= 2 * channels and options.channel_count is None:
                 break
             groups = LANES // count
-            for thread_filters, thread_pixels in _thread_tiles(layout, warp_filters, share, groups):
+            for thread_filters, thread_pixels in _thread_tiles(layout, warp_filters, share, groups, across):
                 warp_pixels = thread_pixels if layout == "L1" else thread_pixels * groups
-                fetched = _up(count * 2 * warp_filters, WARPS * LANES) + _up(count * 2 * warp_pixels, WARPS * LANES)
+                block_filters, block_pixels = down * warp_filters, across * warp_pixels
+                fetched = _up(count * block_filters, threads) + _up(count * block_pixels, threads)
                 tile = thread_filters * thread_pixels
-                registers = tile + thread_filters + thread_pixels + fetched + REGISTERS_BESIDES
-                shared = 2 * (warp_filters + warp_pixels) * count * _VALUE_BYTES * 2
-                if registers > registers_for(limits, blocks) or shared > shared_for(limits, blocks):
+                besides = REGISTERS_BESIDES + (0 if options.warps == AS_PUBLISHED.warps else _OF_OTHER_WARPS)
+                registers = tile + thread_filters + thread_pixels + fetched + besides
+                shared = (block_filters + block_pixels) * count * _VALUE_BYTES * 2
+                fits = registers <= registers_for(limits, blocks, options)
+                if not fits or shared > shared_for(limits, blocks, options):
                     continue
                 yield PointwisePlan(
                     filters=filters,
@@ -217,24 +231,25 @@ def candidates(filters: int, channels: int, pixels: int, limits: DeviceLimits) -
                     warp_pixels=warp_pixels,
                     thread_filters=thread_filters,
                     thread_pixels=thread_pixels,
-                    tiles_per_block=_up(share, 2 * warp_pixels),
+                    tiles_per_block=_up(share, block_pixels),
                     registers=registers,
                     shared_bytes=shared,
                     intensity=tile * _up(share, MOST_PIXELS) / fetched,
-                    block_tiles=_up(_up(pixels, limits.multiprocessors), 2 * warp_pixels)
-                    * _up(filters, 2 * warp_filters)
+                    block_tiles=_up(_up(pixels, limits.multiprocessors), block_pixels)
+                    * _up(filters, block_filters)
                     * limits.multiprocessors,
+                    warps=options.arrangement,
                 )
 
 
-def _thread_tiles(layout: str, warp_filters: int, share: int, groups: int) -> Iterator[tuple[int, int]]:
+def _thread_tiles(layout: str, warp_filters: int, share: int, groups: int, across: int) -> Iterator[tuple[int, int]]:
     """Yield (filters, pixels) of thread tiles, from the square one, or the widest there is, down to one pixel."""
     if layout == "L1":
         filters = _up(warp_filters, groups)
-        most = _up(min(share, MOST_PIXELS), 2)
+        most = _up(min(share, MOST_PIXELS), across)
     else:
         filters = warp_filters
-        most = _up(_up(min(share, MOST_PIXELS * groups), 2), groups)
+        most = _up(_up(min(share, MOST_PIXELS * groups), across), groups)
     for pixels in range(min(filters, most), 0, -1):
         yield filters, pixels
 

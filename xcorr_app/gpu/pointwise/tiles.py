@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY
 from xcorr_app.gpu.pointwise.planner import plan_pointwise, shared_for
 from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS, PointwiseProblem
@@ -36,7 +37,13 @@ _CHANNELS_STAGED = 16
 """Channels between two barriers that `dynamic_launch` aims at."""
 _MOST_ROUNDS = 4
 _SUM_THREADS = 256
-BLOCKING_TUNABLES = frozenset(("ROUNDS", "MIN_BLOCKS", "CHANNEL_COUNT"))
+BLOCKING_TUNABLES = frozenset(
+    (
+        *("ROUNDS", "MIN_BLOCKS", "CHANNEL_COUNT", "WARPS", "REGISTERS", "SHARED_BYTES"),
+        *("FILTERS_FOR_L1", "REGISTER_STAGING"),
+    )
+)
+"""What a caller may set, as `BlockingOptions` explains it."""
 TILED_TUNABLES = frozenset(
     (
         *("LANES_M", "WARPS_M", "WARPS_N", "WARPS_K", "MICRO_M", "MICRO_N", "SPLIT", "MIN_BLOCKS"),
@@ -97,15 +104,16 @@ def dynamic_launch(
     """Return the launch of dynamic blocking, cut as the planner says."""
     _check_elements(problem)
     refuse_unknown("blocking", tuning or (), BLOCKING_TUNABLES)
-    wanted = (tuning or {}).get("CHANNEL_COUNT")
-    plan = plan_pointwise(problem.filters, problem.channels, problem.pixels, limits, wanted)
+    options = BlockingOptions.of(tuning or {})
+    plan = plan_pointwise(problem.filters, problem.channels, problem.pixels, limits, options)
     count, groups, first = plan.channel_count, plan.lane_groups, plan.layout == "L1"
-    row = 2 * (groups if first else 1) * ceil_div(plan.thread_filters, 4) * 4
-    row += 2 * (1 if first else groups) * ceil_div(plan.thread_pixels, 4) * 4 + (8 if count > 1 else 0)
-    rounds = min(_MOST_ROUNDS, ceil_div(_CHANNELS_STAGED, count), plan.channel_steps)
-    while rounds > 1 and 8 * row * count * rounds > shared_for(limits, plan.blocks_per_multiprocessor):
-        rounds -= 1
-    chosen = {"ROUNDS": rounds, "MIN_BLOCKS": plan.blocks_per_multiprocessor, **(tuning or {})}
+    row = plan.warps[0] * (groups if first else 1) * ceil_div(plan.thread_filters, 4) * 4
+    row += plan.warps[1] * (1 if first else groups) * ceil_div(plan.thread_pixels, 4) * 4 + (8 if count > 1 else 0)
+    rounds = options.rounds or 1
+    if options.rounds is None and options.staging == "async":
+        rounds = min(_MOST_ROUNDS, ceil_div(_CHANNELS_STAGED, count), plan.channel_steps)
+        while rounds > 1 and 8 * row * count * rounds > shared_for(limits, plan.blocks_per_multiprocessor, options):
+            rounds -= 1
     defines: dict[str, str | int] = {
         **problem.macros(),
         "LAYOUT": 1 if first else 2,
@@ -115,13 +123,17 @@ def dynamic_launch(
         "WARP_PIXELS": plan.warp_pixels,
         "THREAD_FILTERS": plan.thread_filters,
         "THREAD_PIXELS": plan.thread_pixels,
-        **chosen,
+        "WARPS_FILTERS": plan.warps[0],
+        "WARPS_PIXELS": plan.warps[1],
+        "ROUNDS": rounds,
+        "REGISTER_STAGING": int(options.staging == "registers"),
+        "MIN_BLOCKS": plan.blocks_per_multiprocessor,
     }
-    shared_bytes = 8 * row * count * chosen["ROUNDS"]
+    shared_bytes = 8 * row * count * rounds
     if shared_bytes > limits.shared_bytes:
         raise ArgumentError(f"the plan's tiles take {shared_bytes} bytes of shared memory, more than {limits} has")
     blocks, extra = math.prod(plan.grid), (plan.grid[1], plan.tiles_per_block)
-    return Launch("pointwise/pointwise", defines, blocks, 4 * WARP, shared_bytes, extra=extra)
+    return Launch("pointwise/pointwise", defines, blocks, options.warps * WARP, shared_bytes, extra=extra)
 
 
 def why_not_tiled(problem: PointwiseProblem) -> str | None:

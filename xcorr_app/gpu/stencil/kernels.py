@@ -140,7 +140,7 @@ def _banded_cost(task: FilterTask, limits: DeviceLimits) -> float:
 
 def _why_not_sliding(task: FilterTask, _: DeviceLimits) -> str | None:
     if task.sigmas is None or any(task.problem.origin) or task.problem.boundary == "valid":
-        return "sliding sums are for centred Gaussians, and for boundaries but 'valid'"
+        return "sliding sums are for centred Gaussians of integers or float32, and for boundaries but 'valid'"
     if min(map(gaussian_radius, task.sigmas)) < LEAST_RADIUS:
         return f"sliding sums are for windows that reach {LEAST_RADIUS} pixels or more"
     return None
@@ -159,15 +159,14 @@ def _sliding_cost(task: FilterTask, limits: DeviceLimits) -> float:
     return costs.sliding_cost(task.problem, task.image_type, task.result_type, limits)
 
 
-_EXCHANGE = "Column Reuse, Algorithms 1 and 2 (exchange of columns by shuffles), and Row Reuse"
+_EXCHANGE = "Column Reuse, Algorithms 1 and 2 (exchange of columns by shuffles), Row Reuse, Putting Together"
 
 KERNELS: Mapping[str, KernelEntry[FilterTask]] = {
     entry.name: entry
     for entry in (
         _reuse("reuse", "Column Reuse, Row Reuse, Putting Together"),
         _reuse("reuse_wide", "Column Reuse, Row Reuse, Putting Together; for large filters"),
-        _reuse("exchange_3", _EXCHANGE, is_chosen=False),
-        _reuse("exchange_5", _EXCHANGE, is_chosen=False),
+        _reuse("exchange", _EXCHANGE, is_chosen=False),
         KernelEntry(
             "separable",
             ("stencil/separable",),

@@ -87,13 +87,14 @@ class FilterProblem:
         (height, width), (rows, columns) = self.image_shape, self.filter_shape
         return (height - rows + 1, width - columns + 1) if self.boundary == "valid" else (height, width)
 
-    def parts(self, lane_columns: int = 1, rows: int = 1) -> Iterator[tuple[int, Self]]:
+    def parts(self, lane_columns: int = 1, rows: int = 1, *, besides: int = 0) -> Iterator[tuple[int, Self]]:
         """Cut the stack into launches whose indices fit 32 bits, where lanes have so many columns, warps so many rows.
 
-        Yields the number of a part's first image, and the part's problem.
+        `besides` are warps of an image that cover no columns. Yields the number of a part's first image, and the
+        part's problem.
         """
         height, width = self.result_shape
-        warps = ceil_div(width, lane_columns * WARP) * ceil_div(height, rows)
+        warps = ceil_div(width, lane_columns * WARP) * ceil_div(height, rows) + besides
         most = max(1, _LARGEST_INDEX // (warps * WARP))
         for start in range(0, self.count, most):
             yield start, replace(self, count=min(most, self.count - start))

@@ -11,15 +11,13 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
+from xcorr_app.gpu.stencil import exchange
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES, LARGEST_FILTER, FilterProblem, check_types
 
 __all__ = ["FILTER_KERNELS", "TUNABLES", "filter_launch", "filter_parts", "reuse_kernel", "whole_waves", "why_not"]
 
-FILTER_KERNELS = ("reuse", "reuse_wide", "exchange_3", "exchange_5")
-"""Kernels for taps of any rank; the last two are the published exchange of columns, for 3 and 5 columns."""
-
-_EXCHANGE_COLUMNS = {"exchange_3": 3, "exchange_5": 5}
-_EXCHANGE_ROWS = 9
+FILTER_KERNELS = ("reuse", "reuse_wide", "exchange")
+"""Kernels for taps of any rank; the last is the published exchange of columns."""
 
 _ROLLING_TAPS = 225
 """Most taps that `reuse` takes by itself: its code grows with them."""
@@ -45,17 +43,15 @@ beside its products is then shared by more columns. (Smaller ones of float32 are
 _WHOLE_LANES_ROWS = 7
 """Rows of a filter from which eight columns of a lane lie side by side, not in two groups: fewer are read twice."""
 
-_TUNING: dict[str, dict[str, int]] = {
+_TUNING: Mapping[str, Mapping[str, int]] = {
     "reuse": {"WARPS": 4, "ROWS_AHEAD": 2},
     "reuse_wide": {"WARPS": 4},
-    "exchange_3": {"WARPS": 4, "COLUMN_REUSE": 1, "ROW_REUSE": 1},
-    "exchange_5": {"WARPS": 4, "COLUMN_REUSE": 1, "ROW_REUSE": 1},
+    "exchange": exchange.PUBLISHED,
 }
 TUNABLES: Mapping[str, frozenset[str]] = {
     "reuse": frozenset(("WARPS", "ROWS_AHEAD", "BATCH_ROWS", "COLUMNS", "GROUPS", "BLOCKS", "BLOCK_ROWS", "CENTRE")),
     "reuse_wide": frozenset(("WARPS", "ROWS_AHEAD", "COLUMNS", "ROWS", "CHUNK", "BLOCKS", "FLUSH_ROWS", "CENTRE")),
-    "exchange_3": frozenset(("WARPS", "COLUMN_REUSE", "ROW_REUSE", "BLOCK_ROWS")),
-    "exchange_5": frozenset(("WARPS", "COLUMN_REUSE", "ROW_REUSE", "BLOCK_ROWS")),
+    "exchange": frozenset(exchange.PUBLISHED),
 }
 """Macros of each kernel that a caller may set; BLOCK_ROWS is the number of rows of a warp."""
 _BLOCK_ROWS = (128, 64, 32)
@@ -117,18 +113,23 @@ def filter_launch(
         "CLIPS": int(clips),
         **chosen,
     }
-    if kernel not in _EXCHANGE_COLUMNS:
-        defines["FILTER_WIDTH"] = problem.filter_shape[1]
-    columns = WARP * chosen.get("GROUPS", 1) * chosen.get("COLUMNS", 1)
-    warps = problem.count * ceil_div(problem.result_shape[1], columns) * ceil_div(problem.result_shape[0], rows)
+    defines["FILTER_WIDTH"] = problem.filter_shape[1]
+    if kernel == "exchange":
+        warps, shared = exchange.warps_of(problem, chosen, rows), exchange.shared_bytes(problem, chosen, is_double)
+    else:
+        columns = WARP * chosen.get("GROUPS", 1) * chosen["COLUMNS"]
+        warps = problem.count * ceil_div(problem.result_shape[1], columns) * ceil_div(problem.result_shape[0], rows)
+        shared = _shared_bytes(problem, chosen, image_type, is_double)
     blocks, threads = ceil_div(warps, chosen["WARPS"]), chosen["WARPS"] * WARP
-    shared = 0 if kernel in _EXCHANGE_COLUMNS else _shared_bytes(problem, chosen, image_type, is_double)
     return Launch(f"stencil/{kernel}", defines, blocks, threads, shared, extra=problem.numbers(rows))
 
 
 def filter_parts(problem: FilterProblem, kernel: str) -> Iterator[tuple[int, FilterProblem]]:
     """Cut a stack into launches of a kernel, whatever its tuning."""
-    yield from problem.parts(1 if kernel in _EXCHANGE_COLUMNS else 4, _MIN_SUMS)
+    if kernel == "exchange":
+        yield from problem.parts(1, 1, besides=1)
+    else:
+        yield from problem.parts(4, _MIN_SUMS)
 
 
 def reuse_kernel(problem: FilterProblem, *, is_double: bool) -> str:
@@ -148,9 +149,8 @@ def why_not(kernel: str, problem: FilterProblem, *, is_double: bool) -> str | No
     rows, columns = problem.filter_shape
     if kernel == "reuse" and (5 * rows + columns) * (2 if is_double else 1) > _ROLLING_REGISTERS:
         return f"the sums of a {rows} x {columns} filter do not fit into registers: use reuse_wide"
-    if kernel in _EXCHANGE_COLUMNS and (columns != _EXCHANGE_COLUMNS[kernel] or rows > _EXCHANGE_ROWS or is_double):
-        wanted = f"{_EXCHANGE_COLUMNS[kernel]} columns and up to {_EXCHANGE_ROWS} rows of float32"
-        return f"{kernel} computes {wanted}, not {rows} x {columns}{' of float64' if is_double else ''}"
+    if kernel == "exchange" and is_double and rows > exchange.LARGEST_DOUBLE:
+        return f"exchange takes up to {exchange.LARGEST_DOUBLE} rows of taps in float64, not {rows}"
     if max(rows, columns) > LARGEST_FILTER:
         return f"{kernel} takes up to {LARGEST_FILTER} x {LARGEST_FILTER} taps, not {rows} x {columns}"
     return None
@@ -160,8 +160,8 @@ def _shape_of(
     kernel: str, problem: FilterProblem, image_type: str, device: DeviceLimits, *, is_double: bool, counts: bool
 ) -> dict[str, int]:
     """Return what a warp works on: how rows reach it, columns of a lane, rows of a sub-block, order of the sums."""
-    if kernel in _EXCHANGE_COLUMNS:
-        return {"BLOCK_ROWS": _block_rows(problem, WARP, device)}
+    if kernel == "exchange":
+        return {}
     element = np.dtype(image_type).itemsize
     aligned = problem.image_shape[1] * element % 16 == 0
     chosen = {"GRAIN": 16 if element < 4 or (element == 4 and aligned) else element, "ALIGNED": int(aligned)}

@@ -1,0 +1,94 @@
+"""The published kernel of column and row reuse, its own source run on the host: any width and height, every option."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from tests.filtering.oracle import correlated
+from tests.kernels.filter_definition import TYPES, assert_filtered, random_images, random_taps
+from tests.kernels.test_filter_on_host import filtered
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.stencil.exchange import PUBLISHED, ExchangeOptions
+from xcorr_app.gpu.stencil.problem import BOUNDARIES
+
+STEPS = ("column_reuse", "row_reuse", "shared_taps", "share_last", "edges_apart")
+
+
+def exchanged(folder, images, taps, boundary="reflect", *, options=None, **how):
+    tuning = None if options is None else options.tuning()
+    return filtered(folder, images, taps, boundary, kernel="exchange", tuning=tuning, **how)
+
+
+@pytest.mark.parametrize("width", [*range(1, 17), 22, 27, 31, 32, 47, 62, 63])
+def test_every_width_is_composed_of_sub_filters(host_builds, width):
+    images, taps = random_images((2, 11, 103), "float32"), random_taps((1 + width % 4, width))
+    assert_filtered(exchanged(host_builds, images, taps), images, taps)
+
+
+@pytest.mark.parametrize("height", [1, 2, 9, 10, 17, 40, 63])
+def test_every_height(host_builds, height):
+    images, taps = random_images((1, 71, 45), "float32"), random_taps((height, 6))
+    assert_filtered(exchanged(host_builds, images, taps, "mirror"), images, taps, "mirror")
+
+
+@pytest.mark.parametrize("steps", list(itertools.product([False, True], repeat=len(STEPS))), ids=str)
+def test_every_step_gives_the_same_bits(host_builds, steps):
+    options = ExchangeOptions(rows=9, **dict(zip(STEPS, steps, strict=True)))
+    images, taps = random_images((2, 23, 101), "uint16"), random_taps((4, 8))
+    result = exchanged(host_builds, images, taps, options=options, result_type="float32")
+    assert_filtered(result, images, taps)
+    np.testing.assert_array_equal(result, exchanged(host_builds, images, taps, result_type="float32"))
+
+
+@pytest.mark.parametrize("rows", [1, 5, 56, 100])
+@pytest.mark.parametrize("warps", [1, 3])
+def test_rows_of_a_sub_block_and_warps_of_a_block(host_builds, rows, warps):
+    images, taps = random_images((2, 131, 67), "float32"), random_taps((3, 5))
+    result = exchanged(host_builds, images, taps, options=ExchangeOptions(rows=rows, warps=warps))
+    np.testing.assert_array_equal(result, exchanged(host_builds, images, taps))
+    assert_filtered(result, images, taps)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize("share", [False, True])
+@pytest.mark.parametrize("boundary", BOUNDARIES)
+def test_columns_of_the_last_sub_block(host_builds, boundary, share, apart):
+    """One to all 32 of them, after none, one or two whole sub-blocks."""
+    taps, options = random_taps((3, 7)), ExchangeOptions(rows=4, share_last=share, edges_apart=apart)
+    for width in (7, 8, 30, 32, 37, 38, 39, 64, 70, 71):
+        images = random_images((2, 9, width), "float32")
+        result = exchanged(host_builds, images, taps, boundary, options=options, outside=0.5)
+        assert_filtered(result, images, taps, boundary, 0.5)
+
+
+@pytest.mark.parametrize("boundary", BOUNDARIES[:-1])
+@pytest.mark.parametrize("size", [(1, 1), (2, 40), (40, 2), (5, 9)])
+def test_images_that_are_all_edge(host_builds, boundary, size):
+    images, taps = random_images((3, *size), "float32"), random_taps((11, 20))
+    result = exchanged(host_builds, images, taps, boundary)
+    np.testing.assert_allclose(result, correlated(images, taps, boundary), rtol=0, atol=2e-6)
+
+
+@pytest.mark.parametrize(("shape", "origin"), [((4, 6), (-2, 2)), ((5, 3), (2, -1)), ((1, 12), (0, -6))])
+def test_origin(host_builds, shape, origin):
+    images, taps = random_images((1, 19, 90), "float32"), random_taps(shape)
+    assert_filtered(exchanged(host_builds, images, taps, origin=origin), images, taps, origin=origin)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_every_type(host_builds, dtype):
+    images, taps = random_images((2, 10, 77), dtype), random_taps((4, 7))
+    result = exchanged(host_builds, images, taps, "constant", outside=17.3, double_sums=dtype == "uint16")
+    assert_filtered(result, images, taps, "constant", 17.3)
+
+
+def test_options_name_their_macros_and_refuse_what_makes_no_sense():
+    assert ExchangeOptions().tuning() == PUBLISHED
+    assert PUBLISHED["BLOCK_ROWS"] == 56
+    assert set(PUBLISHED.values()) == {1, 4, 56}
+    for wrong in ({"rows": 0}, {"rows": 2.5}, {"warps": 9}, {"warps": True}):
+        with pytest.raises(ArgumentError, match="kernel 'exchange' takes 1 to"):
+            ExchangeOptions(**wrong)
