@@ -20,7 +20,7 @@ from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast
 from xcorr_app.registration.defects import RepairedFrames, without_defects
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.host_fallback import with_host_fallback
-from xcorr_app.registration.lighting import evenly_lit, surer
+from xcorr_app.registration.lighting import as_sure, evenly_lit
 from xcorr_app.registration.measurement import Measured, Measurement
 from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.prefilter import Prefilter
@@ -237,7 +237,7 @@ def _measured(
         lit = evenly_lit(frames, measured, settings)
         if lit is not None:
             again = measure(lit, reference, verified, progress)
-            if surer(measured, again[0]):
+            if as_sure(measured, again[0]):
                 frames, (measured, estimation, described, notes) = lit, again
                 notes = (*notes, lit.note)
         pattern_free = without_pattern(frames, measured, settings, trial)

@@ -23,6 +23,7 @@ from xcorr_app.registration.light_field import Light, ReferenceLight, fields
 from xcorr_app.registration.measurement import Measured
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.preparation import prepare
+from xcorr_app.registration.quality import AMBIGUOUS_RATIO
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.tiles import Grid
@@ -40,8 +41,8 @@ _LEAST_SHARE = 0.5
 """Of what a constant gain leaves unexplained beyond noise, the share that the uneven one explains."""
 _MOST_LEFT = 25.0
 """Squares that it leaves, in units of noise: what is more is a change of the scene."""
-_SURER = 0.95
-"""Standard error over that before, below which the frames are better evenly lit."""
+_AS_SURE = 1.3
+"""Standard error over that before, up to which shifts of evenly lit frames are taken: they are less biased."""
 
 
 @dataclass(frozen=True)
@@ -120,11 +121,11 @@ def evenly_lit(frames: Frames, measured: Measured, settings: Settings) -> Evenly
     return EvenlyLitFrames(frames, everywhere(gain), everywhere(offset), everywhere(shifts[known]), reference.noise)
 
 
-def surer(before: Measured, after: Measured) -> bool:
-    """Whether shifts of evenly lit frames are surer."""
-    error = [m.sigma[1:].max(axis=1) for m in (before, after)]
+def as_sure(before: Measured, after: Measured) -> bool:
+    """Whether shifts of evenly lit frames are as sure, or surer."""
+    error = [np.hypot(*m.sigma[1:].T) for m in (before, after)]
     known = ~np.isnan(error[0] + error[1])
-    return bool(known.any() and np.median(error[1][known]) < _SURER * np.median(error[0][known]))
+    return bool(known.any() and np.median(error[1][known]) < _AS_SURE * np.median(error[0][known]))
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
@@ -142,7 +143,8 @@ def _known(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:
     """Frames whose shifts are no chance, and leave half of the frame in common with most others."""
     known = measured.usable & np.isfinite(measured.shifts).all(axis=1)
     with np.errstate(invalid="ignore"):
-        known &= ~(measured.false_alarm > MAX_FALSE_ALARM)
+        known &= ~(measured.false_alarm > MAX_FALSE_ALARM) & ~(measured.peak_ratio < AMBIGUOUS_RATIO)
+    known &= ~measured.on_edge
     if known.any():
         distance = np.abs(np.nan_to_num(measured.shifts) - np.median(measured.shifts[known], axis=0))
         known &= (distance <= np.array(shape) / 4).all(axis=1)
