@@ -31,7 +31,7 @@ _SIGMA = 1.5
 """Of the Gaussian that smooths, in bins."""
 _LEAST_COVER = 0.3
 """Share of a tile that a frame covers."""
-_RIDGE, _TINY = 1e-9, 1e-200
+_RIDGE, _TINY = 1e-9, 1e-30
 _LEAST_CLEAN, _LEAST_GAIN = 1e-3, 1e-3
 _BETWEEN = 0.02
 """Share of what a tile shows by which shifts between whole pixels change it."""
@@ -83,11 +83,15 @@ class ReferenceLight:
         self._grid = grid = Grid((int(image.shape[0]), int(image.shape[1])))
         images = image[None].astype(working_dtype(image))
         level = images.mean(dtype=np.float64).astype(images.dtype)
+        # Squares of values of any unit must fit their type.
+        self._unit = max(float(abs(images - level).max()), float(np.finfo(images.dtype).tiny))
+        images = (images - level) / self._unit
         cover = [_Cover.of(np.zeros(1, np.intp), n, grid.count[axis], grid.size // 2) for axis, n in enumerate(grid.shape)]
-        means = _means(binned(images - level), cover)
+        means = _means(binned(images), cover)
         self.offset = _fitted(means, np.ones_like(means), _terms(cover, grid.shape))[0]
         """(terms,) of that polynomial."""
-        images = images - level - fields(self.offset[None], grid.shape, np.zeros((1, 2)), images)
+        images = images - fields(self.offset[None], grid.shape, np.zeros((1, 2)), images)
+        self.offset *= self._unit
         self.offset[0] += float(level)
         variance = to_host((images * images).mean(axis=(1, 2), dtype=np.float64))
         clean = np.maximum(clean_fraction(images), _LEAST_CLEAN)
@@ -106,7 +110,7 @@ class ReferenceLight:
         whole = np.rint(shifts).astype(np.intp)
         frames = frames.astype(working_dtype(frames))
         level = frames.mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(frames.dtype)
-        frames = frames - level
+        frames = (frames - level) / self._unit
         variance = to_host((frames * frames).mean(axis=(1, 2), dtype=np.float64))
         # (2, n): of bins of frames and of the reference.
         noise = np.stack(np.broadcast_arrays((1 - clean_fraction(frames)) * variance / 4, self._variance))
@@ -128,7 +132,7 @@ class ReferenceLight:
         expected = correlated * ((of_f + rho**2 * of_g) * own + of_f * of_g)
         expected += (_BETWEEN * rho * np.maximum(own, own.mean(axis=1, keepdims=True))) ** 2
         constant, uneven = (((shared - r * own) ** 2 * weight / (expected + _TINY)).sum(axis=1) for r in (flat, rho))
-        offset = _fitted(mean_f - rho * mean_g, weight, terms)
+        offset = _fitted(mean_f - rho * mean_g, weight, terms) * self._unit
         offset[:, 0] += to_host(level)[:, 0, 0]
         return Light(gain, offset, constant, uneven, (weight > 0).sum(axis=1))
 
@@ -157,20 +161,25 @@ def _gain(
     shared: NDArray[np.float64], own: NDArray[np.float64], weight: NDArray[np.float64], terms: NDArray[np.float64]
 ) -> NDArray[np.float64]:
     """Coefficients (n, terms) of the logarithm of the gain from what tiles (n, tiles) share and show."""
-    total = np.maximum((own * weight).sum(axis=1), _TINY)
+    total = (own * weight).sum(axis=1)
     gain = np.zeros((len(shared), len(TERMS)))
-    gain[:, 0] = np.log(np.maximum((shared * weight).sum(axis=1) / total, _LEAST_GAIN))
+    ratio = (shared * weight).sum(axis=1) / np.maximum(total, _TINY)
+    # Where nothing is shared there is no gain.
+    shown = (total > 0) & (ratio > _LEAST_GAIN) & (ratio < 1 / _LEAST_GAIN)
+    gain[:, 0] = level = np.log(np.where(shown, ratio, 1.0))
+    unit = np.where(shown, total, 1.0)[:, None]
+    shared, own = (np.where(shown[:, None], values / unit, 0.0) for values in (shared, own))
     prior = np.array([0.0, *(1 / _EXPECTED[i + j] ** 2 for i, j in TERMS[1:])])
     for _ in range(_ROUNDS):
         rho = _value(gain, terms)
         residual = shared - rho * own
         normal = np.einsum("nk,nki,nkj->nij", rho**2 * own * weight, terms, terms)
         # Variance of a tile of unit weight.
-        scatter = (residual**2 * weight).sum(axis=1) / total
-        normal += (scatter[:, None] * prior)[:, :, None] * np.eye(prior.size)
-        normal += _TINY * np.eye(prior.size)
+        scatter = (residual**2 * weight).sum(axis=1)
+        normal += (scatter[:, None] * prior + _RIDGE)[:, :, None] * np.eye(prior.size)
         right = np.einsum("nk,nki->ni", rho * residual * weight, terms) - scatter[:, None] * prior * gain
         gain = gain + np.clip(np.linalg.solve(normal, right[..., None])[..., 0], -1, 1)
+        gain[:, 0] = np.clip(gain[:, 0], level - _LARGEST_LOGARITHM, level + _LARGEST_LOGARITHM)
     return gain
 
 
