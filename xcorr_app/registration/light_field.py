@@ -77,7 +77,7 @@ class Light:
 
 
 class ReferenceLight:
-    """A reference (h, w) that frames are compared with, less its own polynomial: the light on what it shows in the mean."""
+    """A reference (h, w) that frames are compared with, less the polynomial of the light on what it shows."""
 
     def __init__(self, image: Array) -> None:
         self._grid = grid = Grid((int(image.shape[0]), int(image.shape[1])))
@@ -86,7 +86,9 @@ class ReferenceLight:
         # Squares of values of any unit must fit their type.
         self._unit = max(float(abs(images - level).max()), float(np.finfo(images.dtype).tiny))
         images = (images - level) / self._unit
-        cover = [_Cover.of(np.zeros(1, np.intp), n, grid.count[axis], grid.size // 2) for axis, n in enumerate(grid.shape)]
+        cover = [
+            _Cover.of(np.zeros(1, np.intp), n, grid.count[axis], grid.size // 2) for axis, n in enumerate(grid.shape)
+        ]
         means = _means(binned(images), cover)
         self.offset = _fitted(means, np.ones_like(means), _terms(cover, grid.shape))[0]
         """(terms,) of that polynomial."""
@@ -128,7 +130,9 @@ class ReferenceLight:
         own = _steady(_means(g * g, cover) - mean_g**2 - of_g, of_g, correlated, weight)
         gain = _gain(shared, own, weight, terms)
         rho = _value(gain, terms)
-        flat = (shared * weight).sum(axis=1, keepdims=True) / np.maximum((own * weight).sum(axis=1, keepdims=True), _TINY)
+        flat = (shared * weight).sum(axis=1, keepdims=True) / np.maximum(
+            (own * weight).sum(axis=1, keepdims=True), _TINY
+        )
         expected = correlated * ((of_f + rho**2 * of_g) * own + of_f * of_g)
         expected += (_BETWEEN * rho * np.maximum(own, own.mean(axis=1, keepdims=True))) ** 2
         constant, uneven = (((shared - r * own) ** 2 * weight / (expected + _TINY)).sum(axis=1) for r in (flat, rho))
@@ -137,11 +141,15 @@ class ReferenceLight:
         return Light(gain, offset, constant, uneven, (weight > 0).sum(axis=1))
 
 
-def _fitted(values: NDArray[np.float64], weight: NDArray[np.float64], terms: NDArray[np.float64]) -> NDArray[np.float64]:
+def _fitted(
+    values: NDArray[np.float64], weight: NDArray[np.float64], terms: NDArray[np.float64]
+) -> NDArray[np.float64]:
     """Coefficients (n, terms) of the polynomials nearest to the values of tiles (n, tiles)."""
     normal = np.einsum("nk,nki,nkj->nij", weight, terms, terms)
     normal += _RIDGE * np.trace(normal, axis1=1, axis2=2)[:, None, None] * np.eye(normal.shape[1])
-    fitted: NDArray[np.float64] = np.linalg.solve(normal, np.einsum("nk,nki->ni", weight * values, terms)[..., None])[..., 0]
+    fitted: NDArray[np.float64] = np.linalg.solve(normal, np.einsum("nk,nki->ni", weight * values, terms)[..., None])[
+        ..., 0
+    ]
     return fitted
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.arrays import array_namespace
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.frames import Chunk, Frames, FramesOver
 from xcorr_app.registration.light_field import Light, ReferenceLight, fields
@@ -80,8 +80,8 @@ class EvenlyLitFrames(FramesOver):
         """What was done, in words."""
         rms = float(np.sqrt(((self.gain - self.gain.mean(axis=0))[:, 1:] ** 2).sum(axis=1).max()))
         return (
-            f"The light changes from place to place over the series (by up to {100 * np.expm1(rms):.0f} %): frames were "
-            "brought to even light for measuring."
+            f"The light changes from place to place over the series (by up to {100 * np.expm1(rms):.0f} %): "
+            "frames were brought to even light for measuring."
         )
 
 

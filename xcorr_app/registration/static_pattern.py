@@ -132,7 +132,9 @@ def without_pattern(
         return None
     before = shares(stack, measured.shifts[many]).unexplained
     after = shares(stack - pattern, shifts).unexplained
-    allowed = max(_MUST_EXPLAIN * before, min(_MOST_LEFT * found.static, _LEFT_AT_LEAST_LESS * before))
+    # A pattern that was not seen at the shifts measured must explain why these were wrong.
+    left = _MOST_LEFT * found.static if begin is not None else _LEFT_AT_LEAST_LESS * before
+    allowed = max(_MUST_EXPLAIN * before, min(_MOST_LEFT * found.static, left))
     if after > allowed or _is_the_scene(pattern, scene):
         return None
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
