@@ -44,8 +44,8 @@ TERMS = tuple((i, j) for i in range(_DEGREE + 1) for j in range(_DEGREE + 1 - i)
 
 def basis(places: NDArray[np.float64], size: int) -> NDArray[np.float64]:
     """Legendre polynomials (..., degree + 1) at places (...) in pixels along an axis of so many."""
-    vandermonde: NDArray[np.float64] = np.polynomial.legendre.legvander(2 * (places + 0.5) / size - 1, _DEGREE)
-    return vandermonde
+    polynomials = np.polynomial.legendre.legvander(2 * (places + 0.5) / size - 1, _DEGREE)
+    return np.asarray(polynomials, dtype=np.float64)
 
 
 def fields(
@@ -162,7 +162,8 @@ def _steady(
     scatter = ((own - mean) ** 2 * weight).sum(axis=1, keepdims=True) / total
     chance = correlated * (4 * noise * mean + 2 * noise**2)
     kept = np.clip(1 - chance / np.maximum(scatter, _TINY), 0.0, 1.0)
-    return np.maximum(mean + kept * (own - mean), 0.2 * (1 - kept) * mean)
+    steady: NDArray[np.float64] = np.maximum(mean + kept * (own - mean), 0.2 * (1 - kept) * mean)
+    return steady
 
 
 def _gain(
@@ -194,7 +195,8 @@ def _gain(
 def _value(gain: NDArray[np.float64], terms: NDArray[np.float64]) -> NDArray[np.float64]:
     """Gain (n, tiles), its logarithm bounded."""
     uneven = np.einsum("nki,ni->nk", terms[..., 1:], gain[:, 1:])
-    return np.exp(gain[:, :1] + np.clip(uneven, -_LARGEST_LOGARITHM, _LARGEST_LOGARITHM))
+    value: NDArray[np.float64] = np.exp(gain[:, :1] + np.clip(uneven, -_LARGEST_LOGARITHM, _LARGEST_LOGARITHM))
+    return value
 
 
 @dataclass(frozen=True)
@@ -229,7 +231,8 @@ def _means(bins: Array, cover: list[_Cover]) -> NDArray[np.float64]:
     xp = array_namespace(bins)
     rows, columns = (xp.asarray(along.weights.astype(bins.dtype)) for along in cover)
     sums = to_host(rows @ (bins[:, : rows.shape[2], : columns.shape[2]] @ columns.transpose(0, 2, 1)))
-    return sums.reshape(len(rows), -1).astype(np.float64) / np.maximum(_counts(cover), 1.0)
+    means: NDArray[np.float64] = sums.reshape(len(rows), -1) / np.maximum(_counts(cover), 1.0)
+    return means
 
 
 def _terms(cover: list[_Cover], shape: tuple[int, int]) -> NDArray[np.float64]:
