@@ -57,7 +57,7 @@ def test_points_of_the_scene_that_move_are_kept(rng):
     np.testing.assert_allclose(result.shifts, np.arange(5)[:, None] * (-2, 1), atol=0.2)
 
 
-@pytest.mark.parametrize("count", [16, 30])
+@pytest.mark.parametrize("count", [4, 7, 11, 16, 30])
 def test_pixels_that_flicker_do_not_pin_the_shifts(xp, count):
     rng = np.random.default_rng(count)
     drift = np.stack([6 * np.sin(0.3 * np.arange(count)), 0.4 * np.arange(count)], axis=1)
@@ -78,3 +78,16 @@ def test_points_of_light_that_blink_are_kept(rng):
         for t in range(16):
             stack[t] += 400 * (rng.random() < 0.8) * np.exp(-((y - cy - 0.1 * t) ** 2 + (x - cx) ** 2) / 0.6)
     assert not any("hot" in note for note in estimate_shifts(stack, "first", 10).notes)
+
+
+@pytest.mark.parametrize("count", [5, 9, 12])
+def test_points_that_drift_slowly_are_kept(count):
+    """They stay on one pixel for several frames, then on the next."""
+    rng = np.random.default_rng(count)
+    stack = rng.normal(10, 1, (count, 64, 64))
+    points = rng.integers(8, 56, (12, 2))
+    for t in range(count):
+        stack[t, points[:, 0] + t // 2, points[:, 1]] += 300
+    result = estimate_shifts(stack, "first", 10)
+    assert not any("hot" in note for note in result.notes)
+    np.testing.assert_allclose(result.shifts[:, 0], -(np.arange(count) // 2), atol=0.2)

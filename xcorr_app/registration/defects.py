@@ -26,7 +26,9 @@ _FEWEST_FRAMES = 3
 _FLICKERING_FRAMES, _FLICKERING_SHARE = 16, 0.2
 """Looked at where single pixels stand out, and the share of them in which one that flickers does so at least."""
 _FEWEST_FLICKERING = 10
-"""Frames below which points that move meet each other's places too often."""
+"""Frames from which a place where that happens is enough; of fewer, points that move meet each other's too often."""
+_ALONE = 1
+"""Pixels around one that flickers in which nothing else stands out in any frame: a point that drifts leaves a trace."""
 _LOOKED_AT = (_FRAMES, _FLICKERING_FRAMES)
 _SHARPEST = 0.95
 """Of the height of a flickering pixel, what lies beyond its highest neighbour; of a point of light it is less."""
@@ -86,6 +88,7 @@ def without_defects(frames: Frames) -> Frames | RepairedFrames:
     always: Array | None = None
     looked_at = 0
     sharp: Array | None = None
+    ever: Array | None = None
     for group in groups:
         chunks = [first if number == few[0] else frames.read(number, number + 1) for number in group]
         images = [chunk.frames for chunk in chunks if not chunk.unreadable]
@@ -98,18 +101,36 @@ def without_defects(frames: Frames) -> Frames | RepairedFrames:
         if group[0] in few:
             always = beyond.all(axis=0) if always is None else always & beyond.all(axis=0)
         sharp = sharply.sum(axis=0) if sharp is None else sharp + sharply.sum(axis=0)
+        ever = beyond.any(axis=0) if ever is None else ever | beyond.any(axis=0)
         # What moves stands out nowhere twice.
-        if looked_at == len(few) and (len(many) < _FEWEST_FLICKERING or not (sharp > 1).any()):
+        if looked_at == len(few) and not (sharp > 1).any():
             break
-    if always is None or sharp is None:
+    if always is None or sharp is None or ever is None:
         return frames
-    defective = always
+    defective = to_host(always) | _come_back(to_host(sharp), to_host(ever))
     if looked_at >= _FEWEST_FLICKERING:
-        defective = always | (sharp >= max(3.0, _FLICKERING_SHARE * looked_at))
-    rows, columns = np.nonzero(to_host(defective))
+        defective |= to_host(sharp) >= max(3.0, _FLICKERING_SHARE * looked_at)
+    rows, columns = np.nonzero(defective)
     if rows.size == 0 or rows.size > _LARGEST_SHARE * defective.size:
         return frames
     return RepairedFrames(frames, rows, columns)
+
+
+def _come_back(sharp: NDArray[np.integer], ever: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """Pixels that stood `sharp` (h, w) times out of all around them, alone among those that `ever` stood out.
+
+    None where most did so only once: those are points that move.
+    """
+    found = np.zeros_like(ever)
+    if not 0 < ever.sum() <= _LARGEST_SHARE * ever.size:
+        return found
+    y, x = np.nonzero(ever)
+    near = (abs(y[:, None] - y) <= _ALONE) & (abs(x[:, None] - x) <= _ALONE)
+    alone = (near.sum(axis=1) == 1) & (sharp[y, x] > 0)
+    again = alone & (sharp[y, x] > 1)
+    if again.any() and 2 * again.sum() >= alone.sum():
+        found[y[alone], x[alone]] = True
+    return found
 
 
 def _mirrored(index: Array, size: int) -> Array:

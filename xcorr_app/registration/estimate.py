@@ -20,6 +20,7 @@ from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast
 from xcorr_app.registration.defects import RepairedFrames, without_defects
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.host_fallback import with_host_fallback
+from xcorr_app.registration.lighting import as_sure, evenly_lit
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measurement import Measured, Measurement
@@ -249,12 +250,18 @@ def _measured(
     frames = smoothed_in_time(frames, settings.smooth_time)
     measured, estimation, described, notes = measure(frames, reference, verified, progress)
     pattern_free = None
-    # An image of the user's may hold the pattern or not.
+    # An image of the user's may hold the pattern or not, and has a light of its own.
     if isinstance(reference, (str, int, np.integer)):
+        lit = evenly_lit(frames, measured, settings)
+        if lit is not None:
+            again = measure(lit, reference, verified, progress)
+            if as_sure(measured, again[0]):
+                frames, (measured, estimation, described, notes) = lit, again
+                notes = (*notes, lit.note)
         pattern_free = without_pattern(frames, measured, settings, trial)
     if pattern_free is not None:
         measured, estimation, described, notes = measure(pattern_free, reference, verified, progress)
-        notes = (*notes, pattern_free.note)
+        notes = (*notes, pattern_free.note, *((lit.note,) if frames is lit else ()))
     if isinstance(reference, str) and reference == "previous" and settings.normalization == "zncc":
         # Flags alone: what was asked for is the sum of steps.
         def against_first(frames: Frames) -> Measured:

@@ -47,6 +47,8 @@ _UNEXPLAINED = 0.06
 """Share from which the shifts measured may be those of the pattern."""
 _MUST_EXPLAIN, _MOST_LEFT = 0.5, 5.0
 """Two layers leave less than this share of what one leaves unexplained, or less than so many times the pattern."""
+_LEFT_AT_LEAST_LESS = 0.8
+"""Share beyond which two layers explain no more than one does: something else changes, by blinking or moving apart."""
 _ROUNDS, _FIRST_ROUNDS = 10, 6
 _MOST_TURNS = 4
 _SETTLED = 0.1
@@ -130,7 +132,10 @@ def without_pattern(
         return None
     before = shares(stack, measured.shifts[many]).unexplained
     after = shares(stack - pattern, shifts).unexplained
-    if after > max(_MUST_EXPLAIN * before, _MOST_LEFT * found.static) or _is_the_scene(pattern, scene):
+    # A pattern that was not seen at the shifts measured must explain why these were wrong.
+    left = _MOST_LEFT * found.static if begin is not None else _LEFT_AT_LEAST_LESS * before
+    allowed = max(_MUST_EXPLAIN * before, min(_MOST_LEFT * found.static, left))
+    if after > allowed or _is_the_scene(pattern, scene):
         return None
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     return PatternFreeFrames(frames, pattern, strength)

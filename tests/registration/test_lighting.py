@@ -1,0 +1,105 @@
+"""Light that changes from place to place over a series bends no shift, and other changes are not taken for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import drifting, noise
+from xcorr_app import estimate_shifts
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.light_field import TERMS, ReferenceLight, fields
+
+COUNT, SHAPE = 7, (149, 163)
+PHASE = np.arange(COUNT) / (COUNT - 1)
+DRIFT = np.stack([9 * np.sin(3.1 * PHASE), 6 * (np.cos(4 * PHASE) - 1)], axis=1)
+
+
+def light(strength):
+    """Factor that falls off across the frame, in a direction that turns."""
+    y, x = (np.linspace(-1, 1, size) for size in SHAPE)
+    angle = 3 * PHASE[:, None, None]
+    return 1 + strength * (np.sin(angle) * y[:, None] + np.cos(angle) * x)
+
+
+def series(strength, deviation, seed=1):
+    clean = light(strength) * (60 + 20 * drifting(DRIFT, SHAPE, width=0.04, seed=seed))
+    return 100 + clean + noise(clean, 20 * deviation, seed + 1)
+
+
+def is_lit(result):
+    return any(text.startswith("The light changes") for text in result.notes)
+
+
+@pytest.mark.parametrize(("deviation", "limit"), [(0.02, 0.016), (0.5, 0.05), (1.5, 0.13)])
+def test_turning_light_does_not_bend_shifts(xp, deviation, limit):
+    stack = series(0.45, deviation).astype(np.float32)
+    result = estimate_shifts(xp.asarray(stack), "first", 16)
+    assert is_lit(result)
+    assert np.sqrt(np.mean((result.shifts + DRIFT) ** 2)) < limit
+    assert result.trusted.all()
+
+
+def test_without_it_shifts_are_bent(monkeypatch):
+    monkeypatch.setattr("xcorr_app.registration.estimate.evenly_lit", lambda *_: None)
+    result = estimate_shifts(series(0.45, 0.02), "first", 16)
+    assert np.sqrt(np.mean((result.shifts + DRIFT) ** 2)) > 0.03
+
+
+@pytest.mark.parametrize("reference", ["last", "template", 3])
+def test_whatever_the_reference(reference):
+    result = estimate_shifts(series(0.45, 0.1), reference, 16)
+    assert is_lit(result)
+    assert np.std(result.shifts + DRIFT, axis=0).max() < 0.03
+
+
+@pytest.mark.parametrize("deviation", [0.02, 1.0])
+def test_even_light_is_left_alone(deviation):
+    stack = series(0.0, deviation) * (1 + 0.2 * np.sin(5 * PHASE))[:, None, None]
+    assert estimate_shifts(stack, "first", 16).notes == ()
+
+
+def test_a_foreground_is_no_light():
+    stack = series(0.0, 0.1)
+    stack[:, 40:110, 50:130] = 160 + 20 * drifting(-DRIFT, (70, 80), width=0.04, seed=8)
+    assert not is_lit(estimate_shifts(stack, "first", 16))
+
+
+def test_not_where_it_is_not_asked():
+    stack = series(0.45, 0.1)
+    for options in ({"contrast": "none"}, {"normalization": "none"}, {"prefilter": "gaussian:1"}):
+        assert not is_lit(estimate_shifts(stack, "first", 16, **options))
+
+
+def test_the_light_found_is_that_of_the_series(xp):
+    """Over another frame's, at the same place of the scene."""
+    stack = series(0.3, 0.01)
+    found = ReferenceLight(xp.asarray(stack[0])).compared(xp.asarray(stack[1:]), -DRIFT[1:])
+    factor = light(0.3)
+    gain = np.exp(to_host(fields(found.gain, SHAPE, -DRIFT[1:], stack)))
+    for t in range(1, COUNT):
+        dy, dx = np.rint(-DRIFT[t]).astype(int)
+        there = np.roll(factor[0], (-dy, -dx), (0, 1))
+        ratio = (gain[t - 1] / (factor[t] / there))[25:-25, 25:-25]
+        assert ratio.mean() == pytest.approx(1, abs=0.02)
+        assert ratio.std() < 0.025
+
+
+def test_fields_are_the_polynomials(rng):
+    coefficients, shifts = rng.normal(size=(2, len(TERMS))), np.array([(0, 0), (2.5, -1)])
+    found = fields(coefficients, (21, 33), shifts, np.empty(0))
+    for t, (dy, dx) in enumerate(shifts):
+        y, x = 2 * (np.arange(21) + dy + 0.5) / 21 - 1, 2 * (np.arange(33) + dx + 0.5) / 33 - 1
+        square = np.zeros((4, 4))
+        for c, (i, j) in zip(coefficients[t], TERMS, strict=True):
+            square[i, j] = c
+        np.testing.assert_allclose(found[t], np.polynomial.legendre.leggrid2d(y, x, square), atol=1e-12)
+
+
+def test_flat_frames_stay_flat():
+    stack = series(0.45, 0.1)
+    stack[4] = 17
+    result = estimate_shifts(stack, "first", 16)
+    assert is_lit(result)
+    assert result.flags[4] == ("flat",)
+    assert np.isnan(result.shifts[4]).all()

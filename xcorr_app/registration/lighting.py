@@ -1,0 +1,179 @@
+"""Light that changes from place to place over the series: found on a few frames, taken off all of them for measuring.
+
+A frame that is lit more strongly on one side than its reference is pulled towards that side: the slope of a smooth gain
+enters the slope of the correlation. Gain and offset of every frame against one of them are smooth fields
+(:mod:`xcorr_app.registration.light_field`); frames less the offset and over the gain are all lit as the series is in
+the mean. Where noise is stronger than the scene it must not be raised where the light is faint: there the fields are
+divided by less.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.standardize import working_dtype
+from xcorr_app.gpu.runtime.arrays import array_namespace
+from xcorr_app.registration.contrast import Contrast
+from xcorr_app.registration.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.light_field import Light, ReferenceLight, fields
+from xcorr_app.registration.measurement import Measured
+from xcorr_app.registration.prefilter import Prefilter
+from xcorr_app.registration.preparation import prepare
+from xcorr_app.registration.quality import AMBIGUOUS_RATIO
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.tiles import Grid
+
+_LOOKED_AT = 3
+_AT_ONCE = 8
+"""Frames whose light is fitted together."""
+_ALL_SHARED = 0.98
+"""Score, as a share of what noise allows, from which no light bends a shift."""
+_NOISY = 0.9
+"""Score allowed by noise below which it does not tell."""
+_LEAST_F = 6.0
+"""Variance that an uneven gain explains, a term, over what it leaves, a tile (the F statistic)."""
+_LEAST_SHARE = 0.5
+"""Of what a constant gain leaves unexplained beyond noise, the share that the uneven one explains."""
+_MOST_LEFT = 25.0
+"""Squares that it leaves, in units of noise: what is more is a change of the scene."""
+_AS_SURE = 1.3
+"""Standard error over that before, up to which shifts of evenly lit frames are taken: they are less biased."""
+
+
+@dataclass(frozen=True)
+class EvenlyLitFrames(FramesOver):
+    """Frames as if all were lit alike, as floats."""
+
+    gain: NDArray[np.float64]
+    """(T, terms) logarithm of the gain, and"""
+    offset: NDArray[np.float64]
+    """(T, terms) offset of each frame."""
+    shifts: NDArray[np.float64]
+    """(T, 2) from each frame onto the one that light is compared with."""
+    noise: float
+    """Variance of the noise over that of the scene."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a pixel, a float."""
+        return working_dtype(np.empty(0, self.source.dtype))
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames and even their light; those that are flat, or could not be read, stay so."""
+        chunk = self.source.read(start, stop)
+        frames, part, mean = chunk.frames, slice(start, start + len(chunk.frames)), self.gain.mean(axis=0)
+        xp = array_namespace(frames)
+        gain, shape, shifts = self.gain[part], self.shape, self.shifts[part]
+        flat = (frames == frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
+        offset = fields(self.offset[part], shape, shifts, frames)
+        relative = xp.exp(2 * fields(gain - mean, shape, shifts, frames))
+        even = (frames - offset) / xp.sqrt((relative + self.noise) / (1 + self.noise))
+        return replace(chunk, frames=xp.where(flat, frames, even).astype(self.dtype, copy=False))
+
+    @property
+    def note(self) -> str:
+        """What was done, in words."""
+        rms = float(np.sqrt(((self.gain - self.gain.mean(axis=0))[:, 1:] ** 2).sum(axis=1).max()))
+        return (
+            f"The light changes from place to place over the series (by up to {100 * np.expm1(rms):.0f} %): "
+            "frames were brought to even light for measuring."
+        )
+
+
+def evenly_lit(frames: Frames, measured: Measured, settings: Settings) -> EvenlyLitFrames | None:
+    """Frames under even light; None where their light does not change, or is not all that changes.
+
+    Parameters
+    ----------
+    frames : Frames
+    measured : Measured
+        Their shifts as they are.
+    settings : Settings
+    """
+    if not _is_open(frames, settings):
+        return None
+    known = _known(measured, frames.shape)
+    if known.size < 2 or _all_is_shared(measured, settings, known):
+        return None
+    plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
+    # In the middle of all, it has most in common with each.
+    distance = np.abs(measured.shifts[known] - np.median(measured.shifts[known], axis=0)).max(axis=1)
+    middle = int(known[distance.argmin()])
+    shifts = measured.shifts - measured.shifts[middle]
+    reference = ReferenceLight(prepare(frames.read(middle, middle + 1), plain).frames[0])
+    others = known[known != middle]
+    few = others[np.unique(np.linspace(0, others.size - 1, min(_LOOKED_AT, others.size)).round().astype(int))]
+    if not _changes(_compared(reference, frames, few, shifts, plain)):
+        return None
+    light = _compared(reference, frames, others, shifts, plain)
+    place = int(np.searchsorted(others, middle))
+    gain, offset = np.insert(light.gain, place, 0.0, axis=0), np.insert(light.offset, place, reference.offset, axis=0)
+
+    def everywhere(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Of frames that could not be compared what lies between the others'."""
+        return np.stack([np.interp(np.arange(frames.count), known, column) for column in values.T], axis=1)
+
+    return EvenlyLitFrames(frames, everywhere(gain), everywhere(offset), everywhere(shifts[known]), reference.noise)
+
+
+def as_sure(before: Measured, after: Measured) -> bool:
+    """Whether shifts of evenly lit frames are as sure, or surer."""
+    error = [np.hypot(*m.sigma[1:].T) for m in (before, after)]
+    known = ~np.isnan(error[0] + error[1])
+    return bool(known.any() and np.median(error[1][known]) < _AS_SURE * np.median(error[0][known]))
+
+
+def _is_open(frames: Frames, settings: Settings) -> bool:
+    return (
+        settings.contrast.auto
+        and settings.normalization == "zncc"
+        and settings.prefilter.name is None
+        and settings.kernel_options is None
+        and frames.count > 1
+        and all(Grid(settings.measured_shape(frames.shape)).count)
+    )
+
+
+def _known(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:
+    """Frames whose shifts are no chance, and leave half of the frame in common with most others."""
+    known = measured.usable & np.isfinite(measured.shifts).all(axis=1)
+    with np.errstate(invalid="ignore"):
+        known &= ~(measured.false_alarm > MAX_FALSE_ALARM) & ~(measured.peak_ratio < AMBIGUOUS_RATIO)
+    known &= ~measured.on_edge
+    if known.any():
+        distance = np.abs(np.nan_to_num(measured.shifts) - np.median(measured.shifts[known], axis=0))
+        known &= (distance <= np.array(shape) / 4).all(axis=1)
+    return np.flatnonzero(known)
+
+
+def _all_is_shared(measured: Measured, settings: Settings, known: NDArray[np.intp]) -> bool:
+    allowed = measured.least_score[known] / max(settings.min_score, 1e-3)
+    return bool(np.median(measured.score[known] / allowed) > _ALL_SHARED and np.median(allowed) > _NOISY)
+
+
+def _compared(
+    reference: ReferenceLight, frames: Frames, numbers: NDArray[np.intp], shifts: NDArray[np.float64], plain: Settings
+) -> Light:
+    """Light of the frames of these numbers against the reference."""
+    found = []
+    for first in range(0, numbers.size, _AT_ONCE):
+        these = numbers[first : first + _AT_ONCE]
+        read = [prepare(frames.read(int(number), int(number) + 1), plain).frames for number in these]
+        found.append(reference.compared(array_namespace(read[0]).concatenate(read), shifts[these]))
+    return Light(**{name: np.concatenate([getattr(one, name) for one in found]) for name in Light.__dataclass_fields__})
+
+
+def _changes(light: Light) -> bool:
+    """Whether the gain of most frames looked at is uneven, and nothing else changes."""
+    terms = light.gain.shape[1] - 1
+    freedom = np.maximum(light.tiles - terms - 1, 1)
+    explained = light.constant - light.uneven
+    f = explained / terms / (light.uneven / freedom)
+    share = explained / np.maximum(light.constant - light.tiles, 1e-300)
+    lit = (f > _LEAST_F) & (share > _LEAST_SHARE) & (light.uneven < _MOST_LEFT * freedom)
+    return bool(2 * lit.sum() > lit.size)
