@@ -22,6 +22,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.engines.base import Operand
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.runtime.arrays import Array
 
 _LONGEST = 640
 """Beyond this length two-dimensional transforms of OpenCV take several times as long for each element."""
@@ -183,8 +184,6 @@ class BlockFFTCorrelator:
         return planes
 
 
-def _as_complex(pairs: NDArray[np.floating]) -> NDArray[np.complexfloating]:
+def _as_complex(pairs: Array) -> Array:
     """View pairs along the last axis as complex numbers."""
-    complex_type = np.complex64 if pairs.dtype == np.float32 else np.complex128
-    numbers: NDArray[np.complexfloating] = pairs.view(complex_type)[..., 0]
-    return numbers
+    return pairs.view(np.complex64 if pairs.dtype == np.float32 else np.complex128)[..., 0]
