@@ -18,7 +18,7 @@ from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.registration.rated_peaks import Planes, find_rated_peaks
 from xcorr_app.registration.significance import Spread, rated, strides_of
 
-NO = (None,) * 4
+NO = (None,) * 3
 
 
 def on_host(folder, planes, scores, box, tied, zero=None, *, fisher):

@@ -9,6 +9,7 @@ from tests.correlation import plain
 from tests.registration.scenes import EVERY_REFERENCE, drifting, noise
 from xcorr_app import ShiftWindow, estimate_shifts
 from xcorr_app.correlation import overlap
+from xcorr_app.correlation.definition import zncc_by_definition
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.engines.fft import FFTEngine
 from xcorr_app.registration.matcher import Matcher
@@ -208,6 +209,15 @@ def test_a_peak_that_is_lower_in_the_reference_is_no_tie(monkeypatch):
     result = estimate_shifts(stack, "first", 1, engine="planted", verify="all", subpixel="none")
     assert all("disagrees" in flags for flags in result.flags)
     np.testing.assert_array_equal(result.fft_shifts, 0)
+
+
+def test_images_longer_than_what_is_cached_at_once(rng):
+    left, right = rng.normal(size=(1, 61, 503)), rng.normal(size=(6, 61, 503))
+    peaks = np.array([(0, 0), (17, -250), (-40, 3), (43, 201), (-3, -2), (31, 6)])
+    found = scores_by_definition(left, right, peaks, 0.0)
+    for scores, frame, (dy, dx) in zip(found, right, peaks, strict=True):
+        window = ShiftWindow(dy - 2, dy + 2, dx - 2, dx + 2)
+        np.testing.assert_allclose(scores, zncc_by_definition(left[0], frame, window), atol=1e-12)
 
 
 def test_an_overlap_without_variance_has_no_score():

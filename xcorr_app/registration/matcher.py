@@ -152,7 +152,7 @@ class Matcher:
         if self.on_device is None or not self.on_device.reads(frames):
             planes = self.planes(reference, frames)
             match = self.match(planes)
-            return match, planes.clean, planes.values
+            return match, self.clean(planes.values), planes.values
         found = self.on_device.match(reference.values, reference.tables, frames, self._xp)
         if found.others.size:
             each = reference.values.shape[0] > 1
@@ -170,7 +170,7 @@ class Matcher:
         overlap = self.zncc.right(values)
         scores = self.zncc(sums, reference.overlap, overlap)
         rim = slice(None) if self.kernel is None else slice(RADIUS, -RADIUS)
-        searched, clean = scores, self.clean(values)
+        searched = scores
         if self.kernel is not None:
             searched = smooth(scores, self.kernel)
         if self._settings.normalization == "none":
@@ -181,7 +181,7 @@ class Matcher:
             searched = searched.reshape(values.shape[0], *self._searched.shape)
         if self._settings.normalization != "zncc":
             searched = self._xp.where(self.zncc.too_small[rim, rim], np.nan, searched)
-        return Planes(values, searched, scores, overlap, clean, reference.values, reference.overlap)
+        return Planes(values, searched, scores, overlap, reference.values, reference.overlap)
 
     def _plain_sums(self, sums: Array, reference: PreparedReference, frames: Array, overlap: Overlaps) -> Array:
         """Sums of images without their means, which bytes still have."""
@@ -204,7 +204,8 @@ class Matcher:
         ----------
         planes : Planes
         tied : ndarray of int, shape (n, 2), optional
-            Shifts that are taken for the peaks of planes that are equally high there, up to rounding.
+            Shifts that are taken for the peaks of planes that are equally high there, up to rounding: a check of them,
+            which needs no rating.
         """
         settings = self._settings
         # The height of a plane that is weighted, or normalised otherwise, is no score.
@@ -212,7 +213,9 @@ class Matcher:
         first = self._searched.dy_min, self._searched.dx_min
         # On a lattice many shifts are equal; a frame on itself has none. Of a few pixels any may be equal.
         zero = (-first[0], -first[1]) if tied is None and self._has_ties else None
-        found = find_rated_peaks(planes, self._inside, None if tied is None else tied - first, zero, plain=plain)
+        found = find_rated_peaks(
+            planes, self._inside, None if tied is None else tied - first, zero, plain=plain, rate=tied is None
+        )
         peak = np.stack([found.row + first[0], found.column + first[1]], axis=1)
         radius = radius_of(settings.of_peak)
         near = found.near[:, 1:2, 1:2] if radius == 0 else found.near
