@@ -1,8 +1,8 @@
 """Overlaps of two matrices under a shift, and sums over all overlaps of a window at once.
 
-For every shift the overlap is a rectangle in each matrix. Its sum is a difference of four corners of the summed
-area table; only rows and columns at which some rectangle begins or ends are needed, so the table is built on
-those alone: within a window of S shifts that is one pass over the image and a table of about 2S x 2S entries.
+For every shift the overlap is a rectangle in each matrix. From one shift to the next it gains or loses a row or a
+column at either end: after one pass over the image for the first shift, its sums are running sums of those rows, and
+then of those columns, in float64.
 """
 
 from __future__ import annotations
@@ -124,7 +124,7 @@ def _sums_and_squares(images: Array, rows: Intervals, columns: Intervals) -> tup
     for steps, add in ((columns.entering, xp.add), (columns.leaving, xp.subtract)):
         for at, which in steps:
             add(running[..., at], by_row[..., which], out=running[..., at])
-    xp.cumsum(running, axis=-1, out=running)
+    running[...] = running.cumsum(axis=-1)
     sums, squares = xp.moveaxis(sums, 0, -2)
     return sums, squares
 
