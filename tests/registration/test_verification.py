@@ -9,6 +9,7 @@ from tests.correlation import plain
 from tests.registration.scenes import EVERY_REFERENCE, drifting, noise
 from xcorr_app import ShiftWindow, estimate_shifts
 from xcorr_app.correlation import overlap
+from xcorr_app.correlation.definition import zncc_by_definition
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.engines.fft import FFTEngine
 from xcorr_app.registration.matcher import Matcher
@@ -210,6 +211,15 @@ def test_a_peak_that_is_lower_in_the_reference_is_no_tie(monkeypatch):
     np.testing.assert_array_equal(result.fft_shifts, 0)
 
 
+def test_images_longer_than_what_is_cached_at_once(rng):
+    left, right = rng.normal(size=(1, 61, 503)), rng.normal(size=(6, 61, 503))
+    peaks = np.array([(0, 0), (17, -250), (-40, 3), (43, 201), (-3, -2), (31, 6)])
+    found = scores_by_definition(left, right, peaks, 0.0)
+    for scores, frame, (dy, dx) in zip(found, right, peaks, strict=True):
+        window = ShiftWindow(dy - 2, dy + 2, dx - 2, dx + 2)
+        np.testing.assert_allclose(scores, zncc_by_definition(left[0], frame, window), atol=1e-12)
+
+
 def test_an_overlap_without_variance_has_no_score():
     left = np.array([[6.0, 2, 8], [4, 4, 4]]) / 3  # rounding is all that its second row varies by
     right = np.array([[5.0, 4, 4], [8, 7, 7]])
@@ -222,6 +232,10 @@ def test_an_overlap_without_variance_has_no_score():
 def test_an_error_in_what_all_engines_share_is_found_out(monkeypatch, rng):
     stack = drifting([(0, 0), (3, -2)])
     stack = stack + noise(stack, 0.2)
-    real = overlap._rectangle_sums
-    monkeypatch.setattr(overlap, "_rectangle_sums", lambda values, rows, columns: real(values, rows, columns) * 0.9)
+    real = overlap._sums_and_squares
+
+    def planted(*arguments):
+        return tuple(0.9 * sums for sums in real(*arguments))
+
+    monkeypatch.setattr(overlap, "_sums_and_squares", planted)
     assert "disagrees" in estimate_shifts(stack, "first", 9, verify="all").flags[1]

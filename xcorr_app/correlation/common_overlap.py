@@ -149,23 +149,29 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
     # A further line counts what meets: ones where there is an element.
     ours = xp.concatenate([f, xp.broadcast_to(counted, (*f.shape[:2], 1, length))], axis=2)
     theirs = xp.concatenate([g, xp.broadcast_to(present, (*g.shape[:2], 1, g.shape[3]))], axis=2)
-    moved = xp.stack([theirs[..., step : step + length] for step in range(steps)], axis=3)
-    every = moved.reshape(*moved.shape[:2], -1, length)
-    sums = (ours @ every.transpose(0, 1, 3, 2)).reshape(*moved.shape[:2], radius + 1, radius + 1, steps)
-    of_f2 = (ours * ours) @ moved[:, :, -1].transpose(0, 1, 3, 2)
-    of_g2 = ((every * every) @ counted.transpose(0, 1, 3, 2)).reshape(*moved.shape[:2], radius + 1, steps)
+    # Line by line of either image at one step after the other: no copies, and products that BLAS leaves to one thread.
+    sums = xp.stack([ours @ theirs[..., step : step + length].swapaxes(2, 3) for step in range(steps)], axis=4)
+    of_f2 = (f * f) @ _moved(present[:, 0], steps, length)[:, None]
+    around = xp.pad(counted[:, 0], ((0, 0), (0, 0), (2 * radius, 2 * radius)))
+    of_g2 = (g * g) @ _moved(around, steps, length + 2 * radius)[:, None, :, ::-1]
     both = (has_f[..., None] * has_g[..., None, :])[..., None]
     pairs, of_g, of_f, products = (sums[:, :, a, b] for a, b in _BLOCKS)
     terms = (
         pairs * both,
         of_g * both,
-        of_g2[:, :, None, :-1] * both,
+        of_g2[:, :, None] * both,
         of_f * both,
-        of_f2[:, :, :-1, None] * both,
+        of_f2[:, :, :, None] * both,
         products,
     )
     meets = xp.asarray((line[:, None] + line == line[:, None, None]).reshape(radius, -1).astype(np.float64))
     return [meets @ term.sum(axis=1).reshape(-1, radius * radius, steps) for term in terms]
+
+
+def _moved(values: Array, steps: int, length: int) -> Array:
+    """Values (n, 1, m) from each of so many steps on, as columns: (n, length, steps)."""
+    xp = array_namespace(values)
+    return xp.stack([values[:, 0, step : step + length] for step in range(steps)], axis=2)
 
 
 def _taken(images: Array, lines: NDArray[np.intp], axis: int) -> tuple[Array, Array]:

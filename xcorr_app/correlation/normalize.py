@@ -103,11 +103,19 @@ class ZNCC:
     def __call__(self, sums: Array, left: Overlaps, right: Overlaps) -> Array:
         """Return scores in [-1, 1] as float64, shape of `sums`; NaN where the overlap is too small or constant."""
         (left_sum, left_variance), (right_sum, right_variance) = left, right
-        covariance = sums - left_sum * right_sum / self._counts
+        xp = self._xp
         product = left_variance * right_variance
         invalid = self.too_small | (product <= 0)
-        score = covariance / self._xp.sqrt(self._xp.where(invalid, 1.0, product))
-        return self._xp.where(invalid, np.nan, self._xp.clip(score, -1.0, 1.0))
+        # In place, since of large windows new arrays take longer than what is done to them.
+        product[xp.broadcast_to(invalid, product.shape)] = 1.0
+        xp.sqrt(product, out=product)
+        score = left_sum * right_sum
+        score /= self._counts
+        xp.subtract(sums, score, out=score)
+        score /= product
+        xp.clip(score, -1.0, 1.0, out=score)
+        score[xp.broadcast_to(invalid, score.shape)] = np.nan
+        return score
 
     def on_common_overlap(
         self,

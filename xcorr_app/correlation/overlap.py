@@ -1,13 +1,12 @@
 """Overlaps of two matrices under a shift, and sums over all overlaps of a window at once.
 
-For every shift the overlap is a rectangle in each matrix. Its sum is a difference of four corners of the summed
-area table; only rows and columns at which some rectangle begins or ends are needed, so the table is built on
-those alone: within a window of S shifts that is one pass over the image and a table of about 2S x 2S entries.
+For every shift the overlap is a rectangle in each matrix. From one shift to the next it gains or loses a row or a
+column at either end: after one pass over the image for the first shift, its sums are running sums of those rows, and
+then of those columns, in float64.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -60,7 +59,9 @@ class OverlapSums:
     def __init__(self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> None:
         rows = axis_overlap(left_shape[0], right_shape[0], window.dys)
         columns = axis_overlap(left_shape[1], right_shape[1], window.dxs)
-        self._left, self._right = (rows[0], columns[0]), (rows[1], columns[1])
+        self._left, self._right = (
+            (Intervals(*of_rows), Intervals(*of_columns)) for of_rows, of_columns in zip(rows, columns, strict=True)
+        )
 
     def of_left(self, images: Array) -> tuple[Array, Array]:
         """Return sums and sums of squares of left matrices (..., H, W): two float64 arrays (..., ny, nx)."""
@@ -71,52 +72,75 @@ class OverlapSums:
         return _sums_and_squares(images, *self._right)
 
 
-def _sums_and_squares(images: Array, rows: Bounds, columns: Bounds) -> tuple[Array, Array]:
-    sums, squares = (_rectangle_sums(values, rows, columns) for values in (images, images * images))
+class Intervals:
+    """Overlaps along one axis, from shift to shift: one end or the other moves by one element, or both do."""
+
+    def __init__(self, start: NDArray[np.intp], stop: NDArray[np.intp]) -> None:
+        self.count = start.size
+        there = np.flatnonzero(stop > start)
+        self.there = slice(int(there[0]), int(there[-1]) + 1) if there.size else slice(0, 0)
+        """Shifts at which anything overlaps."""
+        start, stop = start[self.there], stop[self.there]
+        self.first = slice(int(start[0]), int(stop[0])) if there.size else slice(0, 0)
+        """The overlap at the first of them."""
+        moves = (start, 1, np.diff(start) < 0), (stop, 0, np.diff(stop) > 0)
+        leaves = (start, 0, np.diff(start) > 0), (stop, 1, np.diff(stop) < 0)
+        self.entering, self.leaving = (
+            [
+                (_run(np.flatnonzero(moved) + 1), _run(end[:-1][moved] - before))
+                for end, before, moved in ends
+                if moved.any()
+            ]
+            for ends in (moves, leaves)
+        )
+        """At which of them elements enter or leave, and which elements: pairs of slices."""
+
+
+def _run(numbers: NDArray[np.intp]) -> slice:
+    """Slice of consecutive numbers, which rise or fall."""
+    first, last = int(numbers[0]), int(numbers[-1])
+    return slice(first, last + 1) if last >= first else slice(first, last - 1 if last else None, -1)
+
+
+def _sums_and_squares(images: Array, rows: Intervals, columns: Intervals) -> tuple[Array, Array]:
+    xp = array_namespace(images)
+    # Shifts first: rows of all images then lie in one piece, and a running sum is one addition.
+    by_row = xp.zeros((rows.count, 2, *images.shape[:-2], images.shape[-1]))
+    running = by_row[rows.there]
+    running[:1] = _sums_of_rows(images[..., rows.first, :])
+    for steps, add in ((rows.entering, xp.add), (rows.leaving, xp.subtract)):
+        for at, which in steps:
+            values = xp.moveaxis(images[..., which, :], -2, 0)
+            for moment, power in enumerate((values, values * values)):
+                add(running[at, moment], power, out=running[at, moment])
+    if xp is np:
+        for before, here in pairwise(running):
+            here += before
+    else:
+        running[:] = running.cumsum(axis=0)
+    sums = xp.zeros((*by_row.shape[:-1], columns.count))
+    running = sums[..., columns.there]
+    running[..., :1] = by_row[..., columns.first].sum(axis=-1, keepdims=True)
+    for steps, add in ((columns.entering, xp.add), (columns.leaving, xp.subtract)):
+        for at, which in steps:
+            add(running[..., at], by_row[..., which], out=running[..., at])
+    running[...] = running.cumsum(axis=-1)
+    sums, squares = xp.moveaxis(sums, 0, -2)
     return sums, squares
 
 
-def _rectangle_sums(values: Array, rows: Bounds, columns: Bounds) -> Array:
-    """Sum over every rectangle that a row interval and a column interval make, in float64."""
-    row_edges, column_edges = (np.unique(np.concatenate(bounds)) for bounds in (rows, columns))
-    cells = _between_edges(_between_edges(values, row_edges, -2), column_edges, -1)
-    table = cells.cumsum(axis=-2).cumsum(axis=-1)
+def _sums_of_rows(values: Array) -> Array:
+    """Sums over rows (..., n, W) and of their squares, (2, ..., W), in float64.
+
+    Of float32 first over groups of 16 rows, which is three times as fast.
+    """
     xp = array_namespace(values)
-    (top, bottom), (first, last) = (
-        (xp.asarray(np.searchsorted(edges, start)), xp.asarray(np.searchsorted(edges, stop)))
-        for edges, (start, stop) in ((row_edges, rows), (column_edges, columns))
-    )
-    across = table[..., last] - table[..., first]
-    return across[..., bottom, :] - across[..., top, :]
-
-
-def _between_edges(values: Array, edges: NDArray[np.intp], axis: int) -> Array:
-    """Sums along `axis` between neighbouring edges, after a leading zero: entry i ends at edge i."""
-    xp = array_namespace(values)
-    shape = list(values.shape)
-    shape[axis] = edges.size
-    cells = xp.zeros(shape)
-    source, target = xp.moveaxis(values, axis, 0), xp.moveaxis(cells, axis, 0)
-    for first, last in _runs_of_equal_gaps(edges):
-        if edges[first + 1] - edges[first] == 1:
-            target[first + 1 : last + 1] = source[edges[first] : edges[last]]
-        else:
-            for i in range(first, last):
-                target[i + 1] = _sum_of_rows(source[edges[i] : edges[i + 1]])
-    return cells
-
-
-def _sum_of_rows(values: Array) -> Array:
-    """Sum along the first axis in float64; float32 rows first in groups of 16, which is three times as fast."""
-    grouped = values.shape[0] // _GROUP * _GROUP if values.dtype == np.float32 else 0
-    groups = values[:grouped].reshape(-1, _GROUP, *values.shape[1:]).sum(axis=1)
-    return groups.sum(axis=0, dtype=np.float64) + values[grouped:].sum(axis=0, dtype=np.float64)
-
-
-def _runs_of_equal_gaps(edges: NDArray[np.intp]) -> Iterator[tuple[int, int]]:
-    """Yield index pairs ``(first, last)`` between which neighbouring edges are equally far apart."""
-    gaps = np.diff(edges)
-    changes = np.flatnonzero(np.diff(gaps)) + 1
-    bounds = [0, *changes.tolist(), gaps.size]
-    if gaps.size:
-        yield from pairwise(bounds)
+    grouped = values.shape[-2] // _GROUP * _GROUP if values.dtype == np.float32 else 0
+    groups = values[..., :grouped, :].reshape(*values.shape[:-2], -1, _GROUP, values.shape[-1])
+    rest = values[..., grouped:, :]
+    sums = [of.sum(axis=-2, dtype=np.float64) for of in (groups.sum(axis=-2), rest)]
+    squares = [
+        xp.einsum("...gij,...gij->...gj", groups, groups).sum(axis=-2, dtype=np.float64),
+        xp.einsum("...ij,...ij->...j", rest, rest),
+    ]
+    return xp.stack([sums[0] + sums[1], squares[0] + squares[1]])

@@ -204,7 +204,8 @@ class Matcher:
         ----------
         planes : Planes
         tied : ndarray of int, shape (n, 2), optional
-            Shifts that are taken for the peaks of planes that are equally high there, up to rounding.
+            Shifts that are taken for the peaks of planes that are equally high there, up to rounding: a check of them,
+            which needs no rating.
         """
         settings = self._settings
         # The height of a plane that is weighted, or normalised otherwise, is no score.
@@ -212,7 +213,9 @@ class Matcher:
         first = self._searched.dy_min, self._searched.dx_min
         # On a lattice many shifts are equal; a frame on itself has none. Of a few pixels any may be equal.
         zero = (-first[0], -first[1]) if tied is None and self._has_ties else None
-        found = find_rated_peaks(planes, self._inside, None if tied is None else tied - first, zero, plain=plain)
+        found = find_rated_peaks(
+            planes, self._inside, None if tied is None else tied - first, zero, plain=plain, rate=tied is None
+        )
         peak = np.stack([found.row + first[0], found.column + first[1]], axis=1)
         radius = radius_of(settings.of_peak)
         near = found.near[:, 1:2, 1:2] if radius == 0 else found.near

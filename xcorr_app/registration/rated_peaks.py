@@ -79,12 +79,13 @@ def find_rated_peaks(
     zero: tuple[int, int] | None = None,
     *,
     plain: bool,
+    rate: bool = True,
 ) -> FoundPeaks:
     """Find the peak of each plane within a box.
 
     `tied` (n, 2) are elements of the planes that are taken for peaks where the plane is equally high there, up to
     rounding; without them, of equal elements the one nearest to `zero`, row and column of shift zero, where that is
-    given. `plain` says that the planes searched are the scores.
+    given. `plain` says that the planes searched are the scores; without `rate`, how far peaks stand out is left open.
     """
     shape = box[0].stop - box[0].start, box[1].stop - box[1].start
     if is_device_array(planes.searched):
@@ -105,7 +106,9 @@ def find_rated_peaks(
     near = neighbourhoods(planes.searched, peaks.row, peaks.column, 1)
     # Inside the box nothing is higher than the peak: what is lies beyond.
     climbs = (near > peaks.value[:, None, None]).any(axis=(1, 2))
-    of_box = peaks.row - box[0].start, peaks.column - box[1].start
-    rating = significance(planes.searched[:, *box], *of_box, peaks.value, scores=plain)
+    rating = Significance(*np.full((2, len(planes.searched)), np.nan))
+    if rate:
+        of_box = peaks.row - box[0].start, peaks.column - box[1].start
+        rating = significance(planes.searched[:, *box], *of_box, peaks.value, scores=plain)
     row, column, value, rival = (to_host(each) for each in (peaks.row, peaks.column, peaks.value, peaks.rival))
     return FoundPeaks(row, column, value, rival, to_host(climbs), to_host(around), to_host(near), rating)

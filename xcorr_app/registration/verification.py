@@ -83,45 +83,54 @@ def _moments(
     width: NDArray[np.intp],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sums of an image and of its square over 5 x 5 rectangles, which differ by a few columns and rows only."""
-    moments = []
-    for values in (image, image * image):
-        sums = np.zeros((5, 5))
-        common = max(int(first.max()), 0), int((first + width).min())
-        middle = values[:, common[0] : common[1]].sum(axis=1) if common[1] > common[0] else None
-        for j in range(5):
-            start, stop = int(first[j]), int(first[j] + width[j])
-            if middle is None:
-                by_row = values[:, start:stop].sum(axis=1)
-            else:
-                by_row = middle + values[:, start : common[0]].sum(axis=1) + values[:, common[1] : stop].sum(axis=1)
-            for i in range(5):
-                sums[i, j] = by_row[top[i] : top[i] + height[i]].sum() if height[i] > 0 and width[j] > 0 else 0.0
-        moments.append(sums)
+    moments = np.zeros((2, 5, 5))
+    common = max(int(first.max()), 0), int((first + width).min())
+    middle = _by_row(image[:, common[0] : common[1]]) if common[1] > common[0] else None
+    for j in range(5):
+        start, stop = int(first[j]), int(first[j] + width[j])
+        if middle is None:
+            by_row = _by_row(image[:, start:stop])
+        else:
+            by_row = middle + _by_row(image[:, start : common[0]]) + _by_row(image[:, common[1] : stop])
+        for i in range(5):
+            if height[i] > 0 and width[j] > 0:
+                moments[:, i, j] = by_row[:, top[i] : top[i] + height[i]].sum(axis=1)
     return moments[0], moments[1]
+
+
+def _by_row(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Sum of each row, and of its squares."""
+    sums: NDArray[np.float64] = np.stack([values.sum(axis=1), np.einsum("ij,ij->i", values, values)])
+    return sums
 
 
 def _products_around(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
     """Sums of products at the 25 shifts around (dy, dx).
 
-    Both matrices are laid into rows with four spare zeros, the left one moved by the peak: every shift is then one
-    offset into contiguous memory, and terms outside either matrix are products with zero.
+    A few rows at a time of both matrices are laid into rows with four spare zeros, those of the left one moved by the
+    peak: every shift is then one offset into contiguous memory, which stays in the cache while all 25 pass over it, and
+    terms outside either matrix are products with zero.
     """
     rows, columns = left.shape
     stride = columns + 4
-    fixed = np.zeros((rows, stride))
-    fixed[:, :columns] = right
-    moved = np.zeros((rows + 5, stride))
+    at_once = min(max(1, _PIECE // stride), rows)
+    fixed, moved = np.zeros((at_once, stride)), np.zeros((at_once + 5, stride))
+    length = fixed.size
     # Row y of `right` meets row y + dy + i of `left`, i = -2 .. 2; likewise along columns.
-    top, bottom = max(0, dy - 2), min(rows, rows + dy + 2)
     first, last = max(0, dx - 2), min(columns, columns + dx + 2)
-    if bottom > top and last > first:
-        moved[top - dy + 2 : bottom - dy + 2, first - dx + 2 : last - dx + 2] = left[top:bottom, first:last]
-    fixed, moved = fixed.ravel(), moved.ravel()
     sums = np.zeros((5, 5))
-    # Pieces that stay in cache while all 25 shifts pass over them.
-    for start in range(0, fixed.size, _PIECE):
-        part = fixed[start : start + _PIECE]
+    if last <= first:
+        return sums
+    for start in range(0, rows, at_once):
+        count = min(at_once, rows - start)
+        fixed[:count, :columns], fixed[count:] = right[start : start + count], 0
+        met = start + dy - 2
+        top, bottom = min(max(met, 0), rows), max(min(met + at_once + 4, rows), 0)
+        if bottom <= top:
+            continue
+        moved[: top - met], moved[bottom - met :] = 0, 0
+        moved[top - met : bottom - met, first - dx + 2 : last - dx + 2] = left[top:bottom, first:last]
         for i in range(5):
-            first = start + i * stride
-            sums[i] += np.correlate(moved[first : first + part.size + 4], part, "valid")
+            part = moved.ravel()[i * stride : i * stride + length + 4]
+            sums[i] += np.correlate(part, fixed.ravel(), "valid")
     return sums

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.correlation.engines.base import Correlator, Operand
+from xcorr_app.correlation.engines.fft_blocks import BlockFFTCorrelator, plan
 from xcorr_app.correlation.engines.fft_device import DeviceFFTCorrelator
 from xcorr_app.correlation.engines.overlapping import over_overlaps
 from xcorr_app.correlation.window import ShiftWindow
@@ -40,6 +41,9 @@ class FFTEngine:
 
         def make(computed: ShiftWindow) -> Correlator:
             if xp is np:
+                blocks = plan(left_shape, right_shape, computed)
+                if blocks is not None:
+                    return BlockFFTCorrelator(left_shape, right_shape, computed, blocks)
                 return FFTCorrelator(left_shape, right_shape, computed, xp)
             return DeviceFFTCorrelator(left_shape, right_shape, computed)
 

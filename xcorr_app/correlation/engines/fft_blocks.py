@@ -1,0 +1,189 @@
+"""The correlation theorem block by block: for large matrices on the host and windows that are smaller than they are.
+
+Only a window of the plane is wanted. The right matrix is cut into blocks; over the window, a block of B elements along
+an axis meets B + span elements of the left matrix, so that transforms of this length are free of wrap-around. Products
+of spectra are summed over all blocks, and one inverse of the size of a block gives the window (overlap-save: Stockham
+1966, doi 10.1145/1464182.1464209). The blocks overlap in the left matrix, which costs a little; but they stay in the
+cache, and hardly anything is left of the inverse.
+
+Blocks of rows go in pairs, one of them as the real part of a complex matrix and the other one as the imaginary part:
+the real part of ``l conj(r)`` is ``l_0 r_0 + l_1 r_1``, the very sum over blocks that is wanted.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from dataclasses import dataclass
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.engines.base import Operand
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.runtime.arrays import Array
+
+_LONGEST = 640
+"""Beyond this length two-dimensional transforms of OpenCV take several times as long for each element."""
+_SHORTEST = 64
+_MOST_BLOCKS = 64
+"""Along an axis."""
+_PRODUCT, _CALLS = 4.0, 4e4
+"""Time of a complex product with its sum, and of the calls for a block, in units of a transform's n log2(n)."""
+_REAL = 1.85
+"""Time of all that a correlation by real transforms of SciPy takes, in the same units for each element of the plane."""
+
+Part = tuple[slice, slice]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An axis cut into blocks."""
+
+    size: int
+    """Of the transforms."""
+    right: tuple[slice, ...]
+    """Where each block lies in the right matrix; it is at the beginning of its transform."""
+    left: tuple[Part, ...]
+    """Which elements of its transform each block takes from the left matrix, and where they lie there."""
+
+
+@functools.lru_cache(maxsize=1024)
+def cut(left: int, right: int, lowest: int, highest: int, count: int) -> Cut | None:
+    """Cut an axis for shifts from `lowest` to `highest` into so many blocks; None where transforms are too long."""
+    block = -(-right // count)
+    span = highest - lowest
+    rights, lefts = [], []
+    least = max(block, span + 1)
+    for first in range(0, count * block, block):
+        # Element i of the transform is element first + lowest + i of the left matrix, zero where there is none.
+        start = first + lowest
+        begin = min(max(0, -start), block + span)
+        end = max(min(left - start, block + span), begin)
+        least = max(least, end, block + span - begin)
+        rights.append(slice(min(first, right), min(first + block, right)))
+        lefts.append((slice(begin, end), slice(start + begin, start + end) if end > begin else slice(0, 0)))
+    size = next((length for length in _lengths() if length >= least), None)
+    return None if size is None else Cut(size, tuple(rights), tuple(lefts))
+
+
+@functools.lru_cache(maxsize=256)
+def plan(left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> tuple[Cut, Cut] | None:
+    """Cut rows and columns so that the least time is expected; None where whole real transforms take less."""
+    if min(*left_shape, *right_shape) < _SHORTEST:
+        return None
+    shifts = (window.dy_min, window.dy_max), (window.dx_min, window.dx_max)
+    axes = [
+        [
+            found
+            for count in range(step, min(_MOST_BLOCKS, right // 16) + 1, step)
+            if (found := cut(left, right, *ends, count)) is not None
+        ]
+        for left, right, ends, step in zip(left_shape, right_shape, shifts, (2, 1), strict=True)
+    ]
+    best, least = None, _REAL * _n_log_n((left_shape[0] + shifts[0][1]) * (left_shape[1] + shifts[1][1]))
+    for rows in axes[0]:
+        for columns in axes[1]:
+            size, blocks = rows.size * columns.size, len(rows.right) // 2 * len(columns.right)
+            time = (blocks + 1) * _n_log_n(size) + blocks * (_PRODUCT * size + _CALLS)
+            if time < least:
+                best, least = (rows, columns), time
+    return best
+
+
+def _n_log_n(size: int) -> float:
+    return size * math.log2(size)
+
+
+@functools.cache
+def _lengths() -> tuple[int, ...]:
+    """Lengths that are transformed fast: powers of two times at most 3 squared, 5 and 7."""
+    odd = (1, 3, 5, 7, 9, 15, 21, 35)
+    return tuple(sorted(m << n for m in odd for n in range(3, 10) if _SHORTEST <= m << n <= _LONGEST))
+
+
+class BlockFFTCorrelator:
+    """Correlation theorem over blocks that :func:`plan` made for these shapes and this window."""
+
+    def __init__(
+        self,
+        left_shape: tuple[int, int],
+        right_shape: tuple[int, int],
+        window: ShiftWindow,
+        blocks: tuple[Cut, Cut],
+    ) -> None:
+        self._shapes, self._plane = (left_shape, right_shape), window.shape
+        rows, columns = blocks
+        self._size = rows.size, columns.size
+        self._rights = [
+            [(row, column) for row in pair]
+            for pair in zip(rows.right[::2], rows.right[1::2], strict=True)
+            for column in columns.right
+        ]
+        sizes = [[(y.stop - y.start, x.stop - x.start) for y, x in pair] for pair in self._rights]
+        self._shorter = {i for i, pair in enumerate(sizes) if any(size != sizes[0][0] for size in pair)}
+        """Blocks that do not cover what the one before has left behind."""
+        self._lefts = [
+            [((to_y, to_x), (of_y, of_x)) for to_y, of_y in pair]
+            for pair in zip(rows.left[::2], rows.left[1::2], strict=True)
+            for to_x, of_x in columns.left
+        ]
+
+    def left(self, matrices: NDArray[np.floating]) -> Operand:
+        """Transform left matrices ``(..., H, W)`` and conjugate the result, scaled for the inverse."""
+        batch = matrices.shape[:-2]
+        spectra = np.empty((*batch, len(self._lefts), *self._size, 2), matrices.dtype)
+        values = np.empty((*self._size, 2), matrices.dtype)
+        for index in np.ndindex(batch):
+            for block, parts in enumerate(self._lefts):
+                values[:] = 0
+                for component, (to, of) in enumerate(parts):
+                    values[*to, component] = matrices[index][of]
+                cv2.dft(values, spectra[index][block])
+        spectra = _as_complex(spectra)
+        scale = np.array(1 / (self._size[0] * self._size[1]), matrices.dtype)
+        return Operand(np.multiply(spectra.conj(), scale), self._shapes[0])
+
+    def right(self, matrices: NDArray[np.floating]) -> Operand:
+        """Keep right matrices ``(..., H', W')``: each is transformed when it is multiplied, as long as it is cached."""
+        return Operand(matrices, self._shapes[1])
+
+    def sums(self, left: Operand, right: Operand) -> NDArray[np.floating]:
+        """Multiply the spectra and transform back, shape ``(N, M, ny, nx)``."""
+        lefts, rights = left.values, right.values
+        batch = np.broadcast_shapes(lefts.shape[:2], rights.shape[:2])
+        planes = np.empty((*batch, *self._plane), rights.dtype)
+        values = np.zeros((*self._size, 2), rights.dtype)
+        spectrum, inverse = np.empty_like(values), np.empty_like(values)
+        complex_spectrum = _as_complex(spectrum)
+        product = np.empty_like(complex_spectrum)
+        sets = batch[0] if rights.shape[0] == 1 else 1
+        totals = np.empty((sets, *self._size, 2), rights.dtype)
+        complex_totals = _as_complex(totals)
+        for n, m in np.ndindex(rights.shape[:2]):
+            of_lefts = lefts[n : n + 1] if 1 < lefts.shape[0] == rights.shape[0] else lefts
+            of_lefts = of_lefts[:, min(m, lefts.shape[1] - 1)]
+            for block, parts in enumerate(self._rights):
+                if block in self._shorter:
+                    values[:] = 0
+                for component, part in enumerate(parts):
+                    of_part = rights[n, m][part]
+                    values[: of_part.shape[0], : of_part.shape[1], component] = of_part
+                cv2.dft(values, spectrum)
+                for total, of_left in zip(complex_totals, of_lefts, strict=True):
+                    if block == 0:
+                        np.multiply(of_left[block], complex_spectrum, out=total)
+                    else:
+                        np.multiply(of_left[block], complex_spectrum, out=product)
+                        np.add(total, product, out=total)
+            for i, total in enumerate(totals, n):
+                # The forward transform of a conjugate is the conjugate of the inverse: the real part is the same.
+                cv2.dft(total, inverse)
+                planes[i, m] = inverse[: self._plane[0], : self._plane[1], 0]
+        return planes
+
+
+def _as_complex(pairs: Array) -> Array:
+    """View pairs along the last axis as complex numbers."""
+    return pairs.view(np.complex64 if pairs.dtype == np.float32 else np.complex128)[..., 0]
