@@ -31,6 +31,7 @@ _TYPES = {
 }  # fmt: skip
 
 _TILE_OFFSETS = 324
+_ASCII = 2
 
 
 class TagValue(NamedTuple):
@@ -133,10 +134,15 @@ class DirectoryReader:
             raise DamagedFileError(
                 f"{self.path}: page {directory.index} has fractions in tag {code}, whole numbers belong there"
             )
+        if letter == "s" and value.kind == _ASCII:
+            raise DamagedFileError(f"{self.path}: page {directory.index} has text in tag {code}, numbers belong there")
         raw = self._bytes(value.offset, value.length * size)
         if letter == "s":
             return tuple(raw)
-        return struct.unpack(f"{self.byteorder}{value.length * len(letter)}{letter[0]}", raw)
+        found = struct.unpack(f"{self.byteorder}{value.length * len(letter)}{letter[0]}", raw)
+        if letter[0].islower() and min(found, default=0) < 0:
+            raise DamagedFileError(f"{self.path}: page {directory.index} has a negative number in tag {code}")
+        return found
 
     def content(self, directory: Directory, code: int) -> bytes:
         """Return the raw bytes of a tag, empty where it is absent."""
