@@ -14,6 +14,7 @@ import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.segments import SPARE
 from xcorr_app.io.single_image import SingleImage
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage
         )
     pixels_may_begin = 14 + header + len(palette)
     spare = mark[0] - data - height * row_bytes
-    if planes != 1 or data < pixels_may_begin or (header < _LARGE_HEADER and spare >= min(row_bytes, height)):
+    if planes != 1 or data < pixels_may_begin or (header < _LARGE_HEADER and spare > SPARE):
         raise DamagedFileError(
             f"{path}: declares {planes} planes of {height} rows of {row_bytes} bytes from byte {data}, the file has "
             f"{mark[0]} bytes; it is damaged"

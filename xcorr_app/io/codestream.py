@@ -23,6 +23,9 @@ _J2K_START = b"\xff\x4f\xff\x51"
 _MOST_COMPONENTS = 4
 _XL_RATIOS = ((1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1))
 _XL_BITS = (9, 13, 18, 30)
+_XR_TAGS = (*range(0xBC01, 0xBC05), *range(0xBC80, 0xBC84), *range(0xBCC0, 0xBCC6))
+_XR_NOTES = (0x10D, 0x10E, 0x10F, 0x110, 0x11D, 0x129, 0x131, 0x132, 0x13B, 0x13C, 0x2BC, 0x4746, 0x8298, 0x83BB)
+_XR_KNOWN = frozenset((*_XR_TAGS, *_XR_NOTES, 0x8649, 0x8769, 0x8773, 0x8825, 0xEA1C))
 _XR_ROWS, _XR_COLUMNS, _XR_OFFSET, _XR_BYTES = 0xBC81, 0xBC80, 0xBCC0, 0xBCC1
 
 
@@ -88,8 +91,12 @@ def jpegxr_size(content: bytes) -> Size:
         raise ValueError("no JPEG XR container")
     (at,) = struct.unpack_from("<I", content, 4)
     (entries,) = struct.unpack_from("<H", content, at)
+    if len(content) < at + 2 + 12 * entries:
+        raise ValueError("a JPEG XR container that is cut short")
     values = {}
     for code, kind, _, value in struct.iter_unpack("<HHII", content[at + 2 : at + 2 + 12 * entries]):
+        if code not in _XR_KNOWN:  # the decoder would print it and go on
+            raise ValueError(f"a JPEG XR container with an unknown tag {code}")
         values[code] = value & 0xFFFF if kind == 3 else value
     image = values[_XR_OFFSET]
     size = values[_XR_ROWS], values[_XR_COLUMNS]

@@ -112,7 +112,6 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *,
     if not tiled:
         lengths[-1] = (height - rows * (in_layer - 1)) * row_bytes
     lengths *= layers
-    spare = segments.slack(rows, columns, row_bytes // columns)
     for number_of, (offset, count, length) in enumerate(zip(offsets, counts, lengths, strict=True)):
         if count == 0 or offset == 0:
             raise DamagedFileError(f"{where} is incomplete: segment {number_of} of {needed} was never written")
@@ -120,7 +119,7 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *,
             raise DamagedFileError(
                 f"{where} has pixels up to byte {offset + count}, but the file has {reader.size} bytes; it is cut short"
             )
-        if plain and not length <= count <= length + spare:
+        if plain and not length <= count <= length + segments.SPARE:
             raise DamagedFileError(f"{where}: segment {number_of} needs {length} bytes, {count} are stored")
     simple = plain and samples == 1 and number(_FILL_ORDER, 1) == 1
     whole = not tiled or (rows, columns) == (height, width)

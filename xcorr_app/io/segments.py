@@ -56,6 +56,10 @@ NO_PREDICTOR, HORIZONTAL, FLOATING_POINT = 1, 2, 3
 _LAST_BIT_FIRST = 2
 
 
+SPARE = 3
+"""Bytes that a segment may have too many: some writers fill up to a multiple of four. More would be other pixels."""
+
+
 class Segment(NamedTuple):
     """A strip or tile: where its pixels are in the file and in the plane, and rows it has within the plane."""
 
@@ -80,14 +84,6 @@ class Layout(NamedTuple):
     stored: np.dtype
     tables: bytes
     """Of JPEG, where all segments share them."""
-
-
-def slack(rows: int, columns: int, pixel_bytes: int) -> int:
-    """Bytes that a segment may have too many: some writers fill up to an even number, or a block.
-
-    Less than one row and less than one column, so that no other number of either could be meant.
-    """
-    return min(rows, columns) * pixel_bytes - 1
 
 
 def decode_page(
@@ -182,11 +178,10 @@ def _values(content: bytes | bytearray, layout: Layout, segment: Segment, dtype:
     """Decode a segment of bytes, (rows, columns, samples) in native byte order."""
     pixel_bytes = layout.samples * dtype.itemsize
     size, whole = (rows * layout.columns * pixel_bytes for rows in (segment.rows, layout.rows))
-    spare = slack(segment.rows, layout.columns, pixel_bytes)
     if layout.fill_order == _LAST_BIT_FIRST:
         content = imagecodecs.bitorder_decode(content)
-    raw = content if layout.compression == PLAIN else _BYTE_CODECS[layout.compression](content, out=whole + spare + 1)
-    if not (size <= len(raw) <= size + spare or whole <= len(raw) <= whole + spare):
+    raw = content if layout.compression == PLAIN else _BYTE_CODECS[layout.compression](content, out=whole + SPARE + 1)
+    if not (size <= len(raw) <= size + SPARE or whole <= len(raw) <= whole + SPARE):
         raise ValueError(f"decodes to {len(raw)} bytes, declared are {size}")
     count = size // dtype.itemsize
     values = np.frombuffer(raw, layout.stored, count).reshape(segment.rows, layout.columns, layout.samples)

@@ -32,6 +32,8 @@ _TYPES = {
 
 _TILE_OFFSETS = 324
 _ASCII = 2
+_MOST_NUMBERS = 1 << 22
+"""Of one tag: as many strips or tiles as no page has; as numbers of Python they take far more memory than the file."""
 
 
 class TagValue(NamedTuple):
@@ -133,6 +135,10 @@ class DirectoryReader:
         if letter in "fd":
             raise DamagedFileError(
                 f"{self.path}: page {directory.index} has fractions in tag {code}, whole numbers belong there"
+            )
+        if value.length > _MOST_NUMBERS:
+            raise DamagedFileError(
+                f"{self.path}: page {directory.index} has {value.length} numbers in tag {code}, more than any page needs"
             )
         if letter == "s" and value.kind == _ASCII:
             raise DamagedFileError(f"{self.path}: page {directory.index} has text in tag {code}, numbers belong there")
