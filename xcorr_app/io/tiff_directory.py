@@ -138,7 +138,7 @@ class DirectoryReader:
             )
         if value.length > _MOST_NUMBERS:
             raise DamagedFileError(
-                f"{self.path}: page {directory.index} has {value.length} numbers in tag {code}, more than any page needs"
+                f"{self.path}: page {directory.index} has {value.length} numbers in tag {code}, more than a page needs"
             )
         if letter == "s" and value.kind == _ASCII:
             raise DamagedFileError(f"{self.path}: page {directory.index} has text in tag {code}, numbers belong there")
