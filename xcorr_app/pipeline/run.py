@@ -277,7 +277,8 @@ class _Loop(Generic[ResultT]):
         def failed(error: Exception) -> _Known[ResultT]:
             begun.abandon()
             with suppress(OutputError):
-                begun.complete_texts()
+                # A table beside a failure would pass for a result.
+                self._state.discard(spec.name, self._work.outputs(spec.name))
             if self._stop_at_defects and not isinstance(error, XcorrError | MemoryError):
                 raise error
             reason = reason_of(error, self._work.less_memory)

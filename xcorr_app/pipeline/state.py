@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import stat
 from pathlib import Path
 from typing import Any
 
@@ -126,9 +127,12 @@ def _outputs(record: dict[str, Any], out: Path) -> list[Path]:
         path = out / name
         try:
             folder = path.parent.resolve()
+            is_folder = stat.S_ISDIR(path.lstat().st_mode)
+        except FileNotFoundError:
+            is_folder = False
         except (OSError, RuntimeError, ValueError):
             continue
-        if (folder == real or real in folder.parents) and path.name != "..":
+        if (folder == real or real in folder.parents) and not is_folder:
             found.append(path)
     return found
 
