@@ -8,6 +8,7 @@ from concurrent.futures import ProcessPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
 
+from tests.fuzz.commands import COMMANDS
 from tests.fuzz.judge import job, limit
 from tests.fuzz.targets import TARGETS
 
@@ -20,7 +21,7 @@ def main():
     parser.add_argument("--seed", type=int, default=1, help="another one makes other files")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     parser.add_argument("--keep", type=Path, help="folder for files that were met wrongly")
-    parser.add_argument("targets", nargs="*", default=list(TARGETS), help="kinds of file; all without")
+    parser.add_argument("targets", nargs="*", default=[*TARGETS, *COMMANDS], help="kinds of file and commands")
     chosen = parser.parse_args()
     if chosen.keep is not None:
         chosen.keep.mkdir(parents=True, exist_ok=True)

@@ -14,13 +14,15 @@ from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.fuzz import rules
+from tests.fuzz import commands, rules
 from tests.fuzz.mutators import mutate
 from tests.fuzz.targets import TARGETS
-from xcorr_app.errors import XcorrError
+from xcorr_app.errors import InputError, XcorrError
 
 SECONDS = 5.0
 KILOBYTES = 1 << 17
+FILES_OF_A_COMMAND = 50
+"""Files of a kind for each that a command is given: it takes so much longer."""
 ADDRESSES = 6 << 30
 """Bytes that a process of ``make fuzz`` may ask for: a file that takes more ends it, and is seen."""
 
@@ -35,12 +37,18 @@ class Finding(NamedTuple):
     what: str
 
 
+RESULT = ".result"
+"""What the names of results of earlier runs end with here."""
+
+
 def judge(read, path, expected, unknown, labels):
     """Read a file; returns what became of it and, if that is wrong, why."""
     try:
         found = read(path)
-    except XcorrError:
-        return "refused", None
+    except XcorrError as error:
+        # Readers of files name them; results are named by who reads them.
+        named = not isinstance(error, InputError) or path.name in str(error) or path.suffix == RESULT
+        return ("refused", None) if named else ("wrong", f"does not name the file: {error}")
     except Exception as error:  # noqa: BLE001 - it is what is looked for
         return "wrong", f"{type(error).__name__}: {str(error)[:200]}"
     if expected is None or (
@@ -109,7 +117,12 @@ def limit():
 
 
 def job(arguments):
-    """Judge some files in a folder of their own: kind, count, seed, where to keep what is wrong."""
+    """Judge some files, in a folder of their own: kind or command, count, seed, where to keep what is wrong."""
     name, count, seed, keep = arguments
     with tempfile.TemporaryDirectory() as folder:
-        return name, *run(name, count, seed, folder, keep)
+        if name in TARGETS:
+            return name, *run(name, count, seed, folder, keep)
+        with errors_printed():
+            codes, wrong = commands.run(name, -(-count // FILES_OF_A_COMMAND), seed, folder)
+    findings = [Finding(name, seed, number, (kind,), why) for number, kind, why in wrong]
+    return name, Counter({f"exit code {code}": number for code, number in codes.items()}), findings

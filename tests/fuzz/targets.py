@@ -182,6 +182,6 @@ TARGETS = {
     "npy-bank": Target(npy(noise((2, 3, 5), "float32")), fields.npy_fields, bank, PLAIN_NPY, ".npy"),
     "csv-matrix": Target(lambda _: b"a,1,2.5,3e1\nb,0,1,-2\n# c\n", fields.text_fields, mixing, TEXT, ".csv"),
     "csv-taps": Target(lambda _: b"1,2,1\n2;4;2\n1 2 1\n", fields.text_fields, read_taps, TEXT, ".csv"),
-    "csv-shifts": Target(table, fields.text_fields, shifts, TEXT, ".csv"),
-    "json-records": Target(record, fields.text_fields, records, TEXT, ".json"),
+    "csv-shifts": Target(table, fields.text_fields, shifts, TEXT, ".result"),
+    "json-records": Target(record, fields.text_fields, records, TEXT, ".result"),
 }
