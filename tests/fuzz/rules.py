@@ -36,12 +36,22 @@ def same_row_bytes(expected, found):
     return found.shape[:-1] == expected.shape[:-1] and -(-found.shape[-1] // 4) == -(-expected.shape[-1] // 4)
 
 
+def same_padded_bytes(expected, found):
+    """Other rows and columns of a BMP that fill as many bytes."""
+    sizes = {shape[-2] * -(-shape[-1] // 4) for shape in (expected.shape, found.shape)}
+    return len(sizes) == 1 or same_bytes(expected, found)
+
+
 def anything(expected, found):
     """Another file of the kind."""
     return True
 
 
-TOGETHER = ({"tag 256", "tag 257"}, {"tag 322", "tag 323"}, {"height", "width"})
+TOGETHER = (
+    ({"tag 256", "tag 257"}, same_bytes),
+    ({"tag 322", "tag 323"}, same_bytes),
+    ({"height", "width"}, same_padded_bytes),
+)
 """Fields that make another sound file where both were changed: rows and columns."""
 
 # Tags: sample format; offsets of strips and tiles; predictor and order of bits; description; next directory.
@@ -53,6 +63,7 @@ STRUCTURE = {
     "tag 266": values,
     "tag 270": same_planes,
     "link": same_planes,
+    "exchanged": values,
     "entries": fewer_tags,
     "moved": same_page,
 }

@@ -10,7 +10,7 @@ import math
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 import imagecodecs
 import numpy as np
@@ -31,6 +31,8 @@ _BYTE_CODECS: dict[int, Callable[..., Any]] = {
     34926: imagecodecs.zstd_decode,
     50000: imagecodecs.zstd_decode,
 }
+_CUT_WHAT_DOES_NOT_FIT = (5, 34925)
+"""LZW and LZMA give as many bytes as there is room for, without an error where there are more."""
 _IMAGE_CODECS: dict[int, Callable[[bytes], Any]] = {
     22610: imagecodecs.jpegxr_decode,
     33003: imagecodecs.jpeg2k_decode,
@@ -180,7 +182,7 @@ def _values(content: bytes | bytearray, layout: Layout, segment: Segment, dtype:
     size, whole = (rows * layout.columns * pixel_bytes for rows in (segment.rows, layout.rows))
     if layout.fill_order == _LAST_BIT_FIRST:
         content = imagecodecs.bitorder_decode(content)
-    raw = content if layout.compression == PLAIN else _BYTE_CODECS[layout.compression](content, out=whole + SPARE + 1)
+    raw = content if layout.compression == PLAIN else _decompressed(layout.compression, content, size, whole)
     if not (size <= len(raw) <= size + SPARE or whole <= len(raw) <= whole + SPARE):
         raise ValueError(f"decodes to {len(raw)} bytes, declared are {size}")
     count = size // dtype.itemsize
@@ -190,6 +192,17 @@ def _values(content: bytes | bytearray, layout: Layout, segment: Segment, dtype:
     elif layout.predictor == FLOATING_POINT:
         values = imagecodecs.floatpred_decode(values.copy(), axis=-2)
     return values
+
+
+def _decompressed(compression: int, content: bytes | bytearray, size: int, whole: int) -> bytes | bytearray:
+    """Decompress a segment of `size` bytes, or of up to a few more than `whole`, beyond which it does not matter."""
+    decode = _BYTE_CODECS[compression]
+    if compression not in _CUT_WHAT_DOES_NOT_FIT:
+        try:
+            return cast("bytes", decode(content, out=size))  # as a rule; a larger buffer would be copied
+        except RuntimeError:
+            pass
+    return cast("bytes", decode(content, out=whole + SPARE + 1))
 
 
 def _number(reader: DirectoryReader, directory: Directory, code: int, default: int) -> int:
