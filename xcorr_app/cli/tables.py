@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from typing import TextIO
+from typing import TextIO, cast
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from xcorr_app.cli.failures import one_line
+from xcorr_app.cli.standard_output import LastingOutput
 from xcorr_app.decision import Decision
 from xcorr_app.io import Discovery
 from xcorr_app.pipeline.stages import Stages
@@ -27,7 +28,8 @@ def console_for(stream: TextIO | None) -> Console:
         return Console(file=io.StringIO(), quiet=True)
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
-    return Console(file=stream, width=None if stream.isatty() else _WIDTH_OF_FILES)
+    output = cast("TextIO", LastingOutput(stream))
+    return Console(file=output, width=None if stream.isatty() else _WIDTH_OF_FILES)
 
 
 def say(console: Console, text: str, style: str = "") -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from xcorr_app.errors import OutputError
@@ -77,9 +78,9 @@ def _is_record_of_failure(out: Path) -> bool:
 
 def _check_program(out: Path, program: str) -> None:
     """Refuse to go on in a folder that another command filled: the two would mix."""
-    try:
-        before = json.loads((out / RECORD).read_text())["program"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    if before != program:
+    found = State(out).programs()
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        # Written last: a run that was killed has left records of stacks alone.
+        found.add(str(json.loads((out / RECORD).read_text())["program"]))
+    for before in sorted(found - {program, ""}):
         raise OutputError(f"{out}: holds results of `{before}`, which --resume cannot go on with; choose another -o")

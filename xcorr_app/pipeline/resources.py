@@ -109,22 +109,19 @@ class StackResources:
         self.seconds[name] = round(time.perf_counter() - begin, 3)
 
     def write_text(self, path: Path, text: str) -> None:
-        """Write a file together with the others of the stack; where the stack fails, at least that."""
+        """Write a file together with the others of the stack, or not at all."""
         self._texts.append((path, text))
-
-    def complete_texts(self) -> None:
-        """Write them now."""
-        while self._texts:
-            atomic_write_text(*self._texts.pop(0))
 
     def complete(self) -> None:
         """Bring the files begun to the disk and give them their names."""
-        self.complete_texts()
+        while self._texts:
+            atomic_write_text(*self._texts.pop(0))
         while self._writers:
             self._writers[0].complete()
             self._writers.pop(0)
 
     def abandon(self) -> None:
         """Leave nothing of the files begun."""
+        self._texts.clear()
         while self._writers:
             self._writers.pop(0).abandon()

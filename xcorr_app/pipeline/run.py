@@ -277,7 +277,8 @@ class _Loop(Generic[ResultT]):
         def failed(error: Exception) -> _Known[ResultT]:
             begun.abandon()
             with suppress(OutputError):
-                begun.complete_texts()
+                # A table beside a failure would pass for a result.
+                self._state.discard(spec.name, self._work.outputs(spec.name))
             if self._stop_at_defects and not isinstance(error, XcorrError | MemoryError):
                 raise error
             reason = reason_of(error, self._work.less_memory)
@@ -298,7 +299,7 @@ class _Loop(Generic[ResultT]):
             try:
                 begun.complete()
                 inputs = checksums.finished()
-                self._state.save(spec.name, self._mark(inputs), done.outputs, facts, done.keep())
+                self._state.save(spec.name, self._mark(inputs), done.outputs, facts, done.keep(), self._work.program)
             except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
                 return failed(error)
             outcome = Outcome(spec.name, facts, done.result, flagged=self._work.is_flagged(done))
@@ -315,9 +316,14 @@ class _Loop(Generic[ResultT]):
             return None
         inputs = checksums.finished()
         record = self._state.load(name, self._mark(inputs))
-        result = None if record is None else self._work.restored(name, record)
-        if record is None or result is None:
+        if record is None:
             return None
-        before = Finished(record["facts"], [], result)
-        outcome = Outcome(name, before.facts, result, flagged=self._work.is_flagged(before), resumed=True)
-        return _Known(outcome, inputs)
+        try:
+            result = self._work.restored(name, record)
+            if result is None:
+                return None
+            before = Finished(record["facts"], [], result)
+            flagged = self._work.is_flagged(before)
+        except Exception:  # noqa: BLE001 - a record may say anything; the stack is computed again
+            return None
+        return _Known(Outcome(name, before.facts, result, flagged=flagged, resumed=True), inputs)

@@ -24,6 +24,10 @@ TABLE_ROWS = 2000  # frames of a stack that are listed at all
 PAGE_ROWS = 100  # of which so many are folded together
 OPEN_ROWS = 24  # a table of so many is not folded
 THUMBNAILS = 24
+_CONTROLS = (*range(0x09), *range(0x0B, 0x0D), *range(0x0E, 0x20), *range(0x7F, 0xA0))
+_DIRECTIONS = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
+_UNSEEN = {code: f"\\u{code:04x}" for code in (*_CONTROLS, *_DIRECTIONS)}
+"""Controls, marks of writing direction, spaces without width."""
 
 
 @dataclass(frozen=True)
@@ -70,13 +74,14 @@ def render_report(run: RunReport, drawn: Mapping[int, StackView] | None = None) 
     `drawn` are sections that `stack_view` made before, by place; the others are made here.
 
     Everything from outside, such as file names, is escaped. Bytes of a file name that are not valid text
-    appear as escapes such as ``\udc80``, so that the text can always be written as UTF-8.
+    appear as escapes such as ``\udc80``, so that the text can always be written as UTF-8; so do characters that are not
+    seen and change how others are, such as U+202E, which turns a name around.
     """
     known = drawn or {}
     views = [known.get(index) or stack_view(index + 1, stack) for index, stack in enumerate(run.stacks)]
     level, sentence = verdict([view.summary for view in views])
     text = load_template().render(run=run, views=views, level=level, verdict=sentence)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text.translate(_UNSEEN).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def stack_view(index: int, stack: StackReport) -> StackView:

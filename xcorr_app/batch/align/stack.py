@@ -24,6 +24,7 @@ from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.assessment import assessment_of
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.masks import two_motions
+from xcorr_app.registration.needs import check_memory
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.tiles import DIFFERS
 from xcorr_app.report.records import FrameRow, StackReport
@@ -50,6 +51,9 @@ def align_stack(
     with resources.open(spec.open()) as source:
         axis = choose_axis(source, options.axis)
         frames = SourceFrames(source, axis, options.align_channel, device.xp)
+        if device.xp is np:
+            measured_shape = options.settings.measured_shape(frames.shape)
+            check_memory(measured_shape, options.settings.window(frames.shape), verified=options.verify != "none")
         reference = reference_of(options, frames)
         with resources.step("measure"), resources.on_device(frames, device.xp) as measured:
             result = estimate_from(
