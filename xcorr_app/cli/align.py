@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failu
 
 if TYPE_CHECKING:
     from xcorr_app.batch.align.options import AlignOptions
-    from xcorr_app.report.drawer import Drawer
 
 
 @click.command("align")
@@ -170,14 +168,6 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align FOLDER -o out --no-apply --verify none
     """
     options.check_modes(given)
-    from xcorr_app.report.drawer import start_drawer
-
-    writes = not (given["dry_run"] or given["explain"])
-    with start_drawer() if writes and given["report"] == "full" else nullcontext() as drawer:
-        _run(ctx, inputs, given, drawer)
-
-
-def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], drawer: Drawer | None) -> None:
     from xcorr_app.batch.align.run import explain_align, plan_align, run_align
     from xcorr_app.cli.align_table import print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
@@ -213,7 +203,6 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
                 stop_at_defects=given["debug"],
                 watcher=display.watch,
                 resources=resources,
-                drawer=drawer,
             )
         if given["verbose"]:
             for stack in result.report.stacks:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
@@ -145,14 +145,14 @@ def run_stacks(
     watcher: Watcher | None = None,
     report: Callable[[Sequence[Outcome[ResultT]], dict[str, str]], None] | None = None,
     resources: Resources | None = None,
-    finished: Callable[[int, Outcome[ResultT]], None] | None = None,
+    finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
 ) -> Run[ResultT]:
     """Process every series of a plan whose output folder is ready, then write the report and ``run.json``.
 
     One series that fails does not stop the others. Neither does one that runs into a defect of the program, unless
     `stop_at_defects` lets the exception out. `finished` is called with the number of a stack and its outcome as soon as
-    that is known, from any thread; `report` with all outcomes and the versions before the record is written, which thus
-    comes last.
+    that is known, from any thread, and returns what is kept of it; `report` with all outcomes and the versions before
+    the record is written, which thus comes last.
     """
     started = datetime.now(UTC)
     resources = resources or Resources()
@@ -259,15 +259,13 @@ class _Loop(Generic[ResultT]):
         finisher: Finisher[_Known[ResultT]],
         watcher: Watcher | None,
         number: int,
-        finished: Callable[[int, Outcome[ResultT]], None] | None,
+        finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None,
     ) -> _Entry[ResultT]:
         """Compute a stack, unless an earlier run did; what remains of it is left to the finisher."""
         checksums = Checksums(spec.paths, self._resources.stages.meter)
 
         def told(known: _Known[ResultT]) -> _Known[ResultT]:
-            if finished is not None:
-                finished(number, known.outcome)
-            return known
+            return known if finished is None else replace(known, outcome=finished(number, known.outcome))
 
         if self._resume and (known := self._restored(spec.name, checksums)) is not None:
             return told(known)

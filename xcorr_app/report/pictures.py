@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DamagedFileError, ShapeError
 from xcorr_app.io.atomic import atomic_path
-from xcorr_app.report.images import grey_scale
+from xcorr_app.report.images import grey_scale, shades
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +100,8 @@ class Pictures:
         if self.preview is not None:
             arrays["preview"] = self.preview
         with atomic_path(path) as temporary, temporary.open("wb") as stream:
-            np.savez_compressed(stream, allow_pickle=False, **arrays)
+            # Noise does not become smaller, but compressing it takes longer than drawing it.
+            np.savez(stream, allow_pickle=False, **arrays)
 
     @staticmethod
     def load(path: Path) -> Pictures:
@@ -148,10 +149,7 @@ def preview_of(before: Sequence[NDArray[Any]], after: Sequence[NDArray[Any]]) ->
         return None
     frames = np.stack([np.stack(before), np.stack(after)], axis=1)
     scale = grey_scale(frames[:, 0])
-    known = np.where(np.isfinite(frames), frames, scale.black).astype(np.float64)
-    share = (np.clip(known, scale.black, scale.white) - scale.black) / (scale.white - scale.black)
-    grey: NDArray[np.uint8] = np.rint(share * 255).astype(np.uint8)
-    return grey
+    return shades(np.where(np.isfinite(frames), frames, scale.black), scale)
 
 
 def block_side(length: int, limit: int) -> int:
