@@ -196,7 +196,8 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         count = (
             None if given["quiet"] else count_of(plan.discovery, partial(_frames, axis=given["axis"]), halves=halves)
         )
-        with display_for(console, quiet=given["quiet"], count=count) as display:
+        stages = resources.stages if given["timings"] else None
+        with display_for(console, quiet=given["quiet"], count=count, stages=stages) as display:
             result = run_align(
                 plan,
                 resume=given["resume"],

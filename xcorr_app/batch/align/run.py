@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -135,10 +135,15 @@ class _Align:
             frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, xp)
             return decide_align(frames, options)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[StackReport]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[StackReport]]:
         plan = self._plan
-        report, outputs, facts = align_stack(spec, plan.options, plan.device, plan.out / spec.name, resources)
-        return Finished(facts, outputs, report, lambda: keep(report, plan.out))
+        apply = align_stack(spec, plan.options, plan.device, plan.out / spec.name, resources)
+
+        def rest() -> Finished[StackReport]:
+            done = apply()
+            return Finished(done.facts, done.outputs, done.report, lambda: keep(done.report, plan.out))
+
+        return rest
 
     def restored(self, name: str, record: dict[str, Any]) -> StackReport | None:
         return restore(name, record, self._plan.out)
