@@ -168,6 +168,9 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align FOLDER -o out --no-apply --verify none
     """
     options.check_modes(given)
+    from xcorr_app.gpu.runtime.select import begin_loading
+
+    begin_loading(given["device"])
     from xcorr_app.batch.align.run import explain_align, plan_align, run_align
     from xcorr_app.cli.align_table import print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
