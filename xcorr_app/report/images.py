@@ -67,7 +67,7 @@ def png(image: NDArray[Any], scale: GreyScale) -> bytes:
 
 def shades(values: NDArray[Any], scale: GreyScale) -> NDArray[np.uint8]:
     """Finite values as 0 (black or darker) to 255 (white or brighter)."""
-    share = np.clip(values, scale.black, scale.white).astype(np.float64)
+    share = np.clip(values.astype(np.float64), scale.black, scale.white)
     share -= scale.black
     share /= scale.white - scale.black
     share *= 255
