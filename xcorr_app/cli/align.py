@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,6 @@ from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failu
 
 if TYPE_CHECKING:
     from xcorr_app.batch.align.options import AlignOptions
-    from xcorr_app.report.drawer import Drawer
 
 
 @click.command("align")
@@ -171,14 +169,9 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align movie.tif -o out --variant multi-row --shifts-per-thread 4 --explain
     """
     options.check_modes(given)
-    from xcorr_app.report.drawer import start_drawer
+    from xcorr_app.gpu.runtime.select import begin_loading
 
-    writes = not (given["dry_run"] or given["explain"])
-    with start_drawer() if writes and given["report"] == "full" else nullcontext() as drawer:
-        _run(ctx, inputs, given, drawer)
-
-
-def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], drawer: Drawer | None) -> None:
+    begin_loading(given["device"])
     from xcorr_app.batch.align.run import explain_align, plan_align, run_align
     from xcorr_app.cli.align_table import print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
@@ -207,14 +200,14 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
         count = (
             None if given["quiet"] else count_of(plan.discovery, partial(_frames, axis=given["axis"]), halves=halves)
         )
-        with display_for(console, quiet=given["quiet"], count=count) as display:
+        stages = resources.stages if given["timings"] else None
+        with display_for(console, quiet=given["quiet"], count=count, stages=stages) as display:
             result = run_align(
                 plan,
                 resume=given["resume"],
                 stop_at_defects=given["debug"],
                 watcher=display.watch,
                 resources=resources,
-                drawer=drawer,
             )
         if given["verbose"]:
             for stack in result.report.stacks:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -73,8 +74,12 @@ class Projections:
         )
         # Values near the limit of float64 may overflow: a picture is for looking at only.
         with np.errstate(over="ignore", invalid="ignore"):
-            self._before.add(before, None)
-            self._after.add(after, rows[:, :, None] & columns[:, None, :])
+            if self._before.are_exact_with(before):
+                self._before.add_exactly(before, None)
+                self._after.add_exactly(after, extents)
+            else:
+                self._before.add(before, None)
+                self._after.add(after, rows[:, :, None] & columns[:, None, :])
             if self.sums is not None:
                 self.sums.add(before, after)
         for i, number in enumerate(numbers):
@@ -125,6 +130,7 @@ class _Sums:
         self._sum: Any = None
         self._squares: Any = None
         self._missing: Any = 0
+        self._is_exact = False
         self._lines: list[Array] = []
 
     def add(self, frames: Array, mask: Array | None) -> None:
@@ -149,6 +155,24 @@ class _Sums:
         self._sum += values.sum(axis=0)
         xp.square(values, out=values)
         self._squares += values.sum(axis=0)
+        self._lines.append(frames[:, self._band].mean(axis=1, dtype=np.float64).astype(np.float32))
+
+    def are_exact_with(self, frames: Array) -> bool:
+        """Whether frames are integers of 16 bits on the host, as all before: sums of such need no first frame."""
+        small = not is_device_array(frames) and frames.dtype in (np.uint8, np.uint16)
+        return small and (self._base is None or self._is_exact)
+
+    def add_exactly(self, frames: NDArray[Any], extents: NDArray[np.int64] | None) -> None:
+        """Take in such frames; `extents` (n, 4) are first row, stop, first column, stop of what they cover."""
+        if self._base is None:
+            self._base, self._is_exact = np.zeros(frames.shape[1:]), True
+            self._sum, self._squares = np.zeros(self._base.shape), np.zeros(self._base.shape)
+        for i, frame in enumerate(frames):
+            top, bottom, left, right = (0, *frame.shape[:1], 0, frame.shape[1]) if extents is None else extents[i]
+            if bottom > top and right > left:
+                part = (slice(top, bottom), slice(left, right))
+                cv2.accumulate(frame[part], self._sum[part])
+                cv2.accumulateSquare(frame[part], self._squares[part])
         self._lines.append(frames[:, self._band].mean(axis=1, dtype=np.float64).astype(np.float32))
 
     def to_host(self) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +22,11 @@ from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, make_folder, scan_file
 from xcorr_app.io.picked import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
+from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.assessment import assessment_of
 from xcorr_app.registration.estimate import estimate_from
+from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.masks import two_motions
 from xcorr_app.registration.needs import check_memory
 from xcorr_app.registration.results import ShiftResult
@@ -43,72 +47,105 @@ _NOTHING_KEPT = (
 )
 
 
+@dataclass(frozen=True)
+class Aligned:
+    """What became of a stack."""
+
+    report: StackReport
+    outputs: list[Path]
+    """Files begun."""
+    facts: dict[str, Any]
+    """For ``run.json``."""
+
+
 def align_stack(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> tuple[StackReport, list[Path], dict[str, Any]]:
-    """Align one series of frames into `folder`; returns its report, the files begun, and facts for ``run.json``."""
-    progress = resources.progress
-    with resources.open(spec.open()) as source:
-        axis = choose_axis(source, options.axis)
-        frames = SourceFrames(source, axis, options.align_channel, device.xp)
-        if device.xp is np:
-            measured_shape = options.settings.measured_shape(frames.shape)
-            check_memory(measured_shape, options.settings.window(frames.shape), verified=options.verify != "none")
-        reference = reference_of(options, frames)
-        with resources.step("measure"), resources.on_device(frames, device.xp) as measured:
-            result = estimate_from(
-                measured, reference, options.settings, xp=device.xp, verify=options.verify, progress=progress
-            )
-        # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
-        # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-        table = shifts_csv(_rows(frames, result, options.doubtful))
-        rows = parse_shifts_csv(table)
-        moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
-        if options.apply and not np.isfinite(moves).any():
-            raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
-        make_folder(folder)
-        outputs = [folder / "shifts.csv"]
-        resources.write_text(outputs[0], table)
-        target = folder / f"{spec.name}_aligned.tif" if options.apply else None
-        full = options.report == "full"
-        flagged = [row.frame for row in rows if row.flags]
-        projections = Projections(frames.shape, moves, flagged, options.settings.roi) if full else NoPictures()
-        moved = Moved(0, None, None)
-        if full or target is not None:
-            with resources.step("move"):
-                moved = move_stack(
-                    frames, moves, options, target, result.unreadable, projections, progress, resources.writer
-                )
-        if target is not None:
-            outputs.append(target)
-        pictures = projections.pictures()
-        with resources.step("assess"):
-            corrected = float(result.trusted.mean())
-            assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected)
-        notes = [
-            *spec.notes,
-            *_notes(frames, result, options),
-            *resources.notes,
-            *moved.notes,
-            *_notes_on_moving(rows, options, moved),
-        ]
-        report = StackReport(
-            name=spec.name,
-            description=_description(source, frames),
-            rows=rows,
-            pictures=pictures,
-            reference=_described_reference(options, result, frames),
-            max_shift=(float(result.window.dy_max), float(result.window.dx_max)),
-            pixel_size=source.metadata.pixel_size,
-            unit=source.metadata.unit,
-            tolerance=options.settings.tolerance,
-            notes=tuple(notes),
-            failure=None,
-            assessment=assessment,
-            interval=_interval(source, axis),
-            tiles=_tiles(result),
-            is_quick=options.report == "quick",
+) -> Callable[[], Aligned]:
+    """Measure one series of frames; what is returned moves them into `folder` and tells of it."""
+    source = resources.open(spec.open())
+    frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, device.xp)
+    if device.xp is np:
+        measured_shape = options.settings.measured_shape(frames.shape)
+        check_memory(measured_shape, options.settings.window(frames.shape), verified=options.verify != "none")
+    reference = reference_of(options, frames)
+    with resources.step("measure"):
+        measured = resources.on_device(frames, device.xp)
+        result = estimate_from(
+            measured, reference, options.settings, xp=device.xp, verify=options.verify, progress=resources.progress
         )
+    return partial(_apply, spec, options, folder, resources, frames, measured, result)
+
+
+def _apply(
+    spec: SeriesSpec,
+    options: AlignOptions,
+    folder: Path,
+    resources: StackResources,
+    frames: SourceFrames,
+    measured: Frames,
+    result: ShiftResult,
+) -> Aligned:
+    """Tabulate, move and picture a stack whose shifts are known."""
+    source = frames.source
+    # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
+    # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
+    table = shifts_csv(_rows(frames, result, options.doubtful))
+    rows = parse_shifts_csv(table)
+    moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
+    if options.apply and not np.isfinite(moves).any():
+        raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
+    make_folder(folder)
+    outputs = [folder / "shifts.csv"]
+    resources.write_text(outputs[0], table)
+    target = folder / f"{spec.name}_aligned.tif" if options.apply else None
+    full = options.report == "full"
+    flagged = [row.frame for row in rows if row.flags]
+    projections = Projections(frames.shape, moves, flagged, options.settings.roi) if full else NoPictures()
+    moved = Moved(0, None, None)
+    if full or target is not None:
+        with resources.step("move"):
+            moved = move_stack(
+                frames,
+                moves,
+                options,
+                target,
+                result.unreadable,
+                projections,
+                resources.progress,
+                resources.writer,
+                measured if isinstance(measured, DeviceFrames) else None,
+            )
+    resources.close()
+    if target is not None:
+        outputs.append(target)
+    with resources.step("assess"):
+        pictures = projections.pictures()
+        corrected = float(result.trusted.mean())
+        assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected)
+    notes = [
+        *spec.notes,
+        *_notes(frames, result, options),
+        *resources.notes,
+        *moved.notes,
+        *_notes_on_moving(rows, options, moved),
+    ]
+    report = StackReport(
+        name=spec.name,
+        description=_description(source, frames),
+        rows=rows,
+        pictures=pictures,
+        reference=_described_reference(options, result, frames),
+        max_shift=(float(result.window.dy_max), float(result.window.dx_max)),
+        pixel_size=source.metadata.pixel_size,
+        unit=source.metadata.unit,
+        tolerance=options.settings.tolerance,
+        notes=tuple(notes),
+        failure=None,
+        assessment=assessment,
+        interval=_interval(source, frames.axis),
+        tiles=_tiles(result),
+        is_quick=options.report == "quick",
+    )
     facts = {
         "frames": frames.count,
         "engine": result.engine,
@@ -120,7 +157,7 @@ def align_stack(
         "non_finite_pixels": int(result.non_finite.sum()),
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
-    return report, outputs, facts
+    return Aligned(report, outputs, facts)
 
 
 def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Array:

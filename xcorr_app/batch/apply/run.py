@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.moving import move_stack
@@ -76,26 +79,30 @@ class _Apply:
             order = INTERPOLATIONS[self._plan.options.interpolation]
             return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self._plan.device.xp))
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[Facts]]:
+        source = resources.open(spec.open(), once=True)
+        frames = self._frames(source)
+        moves, matched = moves_of(self._tables[spec.name], frames, self._plan.options)
+        if not np.isfinite(moves).all(axis=1).any():
+            raise InputError(f"{self._tables[spec.name]}: has no shift for any frame of this stack")
+        return partial(self._moved, spec, frames, moves, matched, resources)
+
+    def _moved(
+        self,
+        spec: SeriesSpec,
+        frames: SourceFrames,
+        moves: NDArray[np.float64],
+        matched: str,
+        resources: StackResources,
+    ) -> Finished[Facts]:
         (target,) = self.outputs(spec.name)
-        with resources.open(spec.open(), once=True) as source:
-            frames = self._frames(source)
-            moves, matched = moves_of(self._tables[spec.name], frames, self._plan.options)
-            kept = np.isfinite(moves).all(axis=1)
-            if not kept.any():
-                raise InputError(f"{self._tables[spec.name]}: has no shift for any frame of this stack")
-            make_folder(target.parent)
-            with resources.step("move"):
-                moved = move_stack(
-                    frames,
-                    moves,
-                    self._plan.options,
-                    target,
-                    (),
-                    NoPictures(),
-                    resources.progress,
-                    resources.writer,
-                )
+        kept = np.isfinite(moves).all(axis=1)
+        make_folder(target.parent)
+        with resources.step("move"):
+            moved = move_stack(
+                frames, moves, self._plan.options, target, (), NoPictures(), resources.progress, resources.writer
+            )
+        resources.close()
         notes = [*spec.notes, *resources.notes, *moved.notes]
         if not kept.all():
             notes.append(f"Without a shift and left out: frames {runs_of(np.flatnonzero(~kept).tolist())}.")
