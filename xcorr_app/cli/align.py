@@ -14,6 +14,7 @@ from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failu
 
 if TYPE_CHECKING:
     from xcorr_app.batch.align.options import AlignOptions
+    from xcorr_app.registration.masked.rules import Masks
 
 
 @click.command("align")
@@ -72,6 +73,21 @@ if TYPE_CHECKING:
 )
 @click.option("--roi", type=options.ROI, help="Part of the frame that is measured.")
 @click.option(
+    "--mask",
+    type=options.MASK,
+    help="Pixels that count: those that are nonzero, finite, not saturated, above V, or nonzero in an image or stack.",
+)
+@click.option(
+    "--mask-moves", is_flag=True, help="The image of --mask belongs to the reference and moves with the scene."
+)
+@click.option(
+    "--motion",
+    type=click.Choice(choices.MOTIONS),
+    default="translation",
+    show_default=True,
+    help="What a frame may do: be shifted, turned too (rigid), turned and scaled (similarity), or any linear motion.",
+)
+@click.option(
     "--axis", type=click.Choice(["T", "Z"]), help="Axis to align along.  [default: T, or Z where there is no T]"
 )
 @click.option(
@@ -91,9 +107,10 @@ if TYPE_CHECKING:
 @click.option(
     "--verify",
     type=options.VERIFY,
-    default="all",
+    default="auto",
     show_default=True,
-    help="Frames to check against the float64 FFT and the definition.",
+    help="Frames to check against the float64 FFT and the definition; auto: all on a GPU, 32 of a stack on a CPU, "
+    "which measures by an FFT itself.",
 )
 @options.tolerance("Largest accepted difference from that check, in pixels.")
 @click.option(
@@ -165,6 +182,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align movie.ome.tif -o out --max-shift 20
       xcorr align FOLDER -o out --reference template --interpolation cubic
       xcorr align movie.tif -o out --reference pairs:4 --smooth-time 5
+      xcorr align turning.tif -o out --motion rigid --interpolation cubic
       xcorr align FOLDER -o out --no-apply --verify none
       xcorr align movie.tif -o out --variant multi-row --shifts-per-thread 4 --explain
     """
@@ -248,12 +266,29 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         tolerance=given["tolerance"],
         max_sigma=given["max_sigma"],
         smooth_time=given["smooth_time"],
+        masks=_masks(given),
     )
     same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis", "channel", "report")
     return AlignOptions(
         settings=settings,
+        mask=given["mask"],
+        motion=given["motion"],
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],
         align_channel=given["align_channel"],
         limits=Limits(max_pixels=given["max_pixels"]),
         **{name: given[name] for name in same},
     )
+
+
+def _masks(given: dict[str, Any]) -> Masks | None:
+    from xcorr_app.io import Limits, read_stack
+    from xcorr_app.registration.masked.rules import Masks
+
+    mask = given["mask"]
+    if mask is None:
+        if given["mask_moves"]:
+            raise click.UsageError("--mask-moves goes with --mask FILE")
+        return None
+    if isinstance(mask, Path):
+        mask = read_stack(mask, limits=Limits(max_pixels=given["max_pixels"])).data
+    return Masks.of(mask, moves=given["mask_moves"])

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.memory import free_bytes
-from xcorr_app.registration.assessment_sums import AssessmentSums, extents_of, shared_area
+from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, extents_of, shared_area
 from xcorr_app.registration.settings import Roi
 from xcorr_app.registration.translation import working_type
 from xcorr_app.report.pictures import PREVIEW_SIDE, Pictures, block_mean, block_side, preview_of
@@ -38,13 +38,23 @@ class Projections:
         Frames of which the first few are kept as thumbnails.
     roi : (slice, slice), optional
         Part of the frame that is measured.
+    seen : (slice, slice), optional
+        Part that all frames cover once they are moved, where that does not follow from their shifts.
     """
 
     def __init__(
-        self, shape: tuple[int, int], shifts: NDArray[np.float64], flagged: list[int], roi: Roi | None = None
+        self,
+        shape: tuple[int, int],
+        shifts: NDArray[np.float64],
+        flagged: list[int],
+        roi: Roi | None = None,
+        seen: tuple[slice, slice] | None = None,
     ) -> None:
         self._extents = extents_of(shape, shifts)
-        shared = shared_area(shape, self._extents[np.isfinite(shifts).all(axis=1)])
+        kept = np.isfinite(shifts).all(axis=1)
+        shared = shared_area(shape, self._extents[kept])
+        if seen is not None:
+            shared = Shared(seen, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
         self.sums = None if shared is None else AssessmentSums(shared, roi)
         """For :func:`xcorr_app.registration.assessment.assessment_of`."""
         middle = shape[0] // 2

@@ -9,6 +9,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from xcorr_app.batch.align.by_motion import align_by_motion
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.record import keep, restore
@@ -24,6 +27,7 @@ from xcorr_app.pipeline.output import REPORT, check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.registration import quality
+from xcorr_app.registration.motion.models import model_of
 from xcorr_app.report.html import StackView, load_template, picture_side, render_report, stack_view
 from xcorr_app.report.records import RunReport, StackReport
 from xcorr_app.report.summary import summarise
@@ -124,20 +128,28 @@ class _Align:
 
     def files(self) -> dict[str, tuple[Path, ...]]:
         reference = self._plan.options.reference
-        return {"reference_file": (reference,) if isinstance(reference, Path) else ()}
+        mask = self._plan.options.mask
+        return {
+            "reference_file": (reference,) if isinstance(reference, Path) else (),
+            "mask_file": (mask,) if isinstance(mask, Path) else (),
+        }
 
     def outputs(self, name: str) -> list[Path]:
-        return [self._plan.out / name / "shifts.csv", self._plan.out / name / f"{name}_aligned.tif"]
+        return [self._plan.out / name / file for file in ("shifts.csv", "motion.csv", f"{name}_aligned.tif")]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         options, xp = self._plan.options, self._plan.device.xp
+        if model_of(options.motion).turns:
+            why = "frames that turn are found by the Fourier-Mellin transform and refined by Gauss-Newton"
+            return Decision("gauss-newton", reason=why)
         with spec.open() as source:
             frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, xp)
             return decide_align(frames, options)
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[StackReport]]:
         plan = self._plan
-        apply = align_stack(spec, plan.options, plan.device, plan.out / spec.name, resources)
+        align = align_by_motion if model_of(plan.options.motion).turns else align_stack
+        apply = align(spec, plan.options, plan.device, plan.out / spec.name, resources)
 
         def rest() -> Finished[StackReport]:
             done = apply()
@@ -196,7 +208,9 @@ def _facts(plan: Plan[AlignOptions], engines: str, found: dict[str, str]) -> tup
         if options.apply
         else "measured only, not moved"
     )
-    checked = {"all": "every frame", "none": "not checked"}.get(str(options.verify), f"{options.verify} frames a stack")
+    on_cpu = "32 frames a stack" if plan.device.xp is np else "every frame"
+    known = {"auto": on_cpu, "all": "every frame", "none": "not checked"}
+    checked = known.get(str(options.verify), f"{options.verify} frames a stack")
     return (
         ("Program", f"xcorr {own_version()}"),
         ("Input", ", ".join(str(path) for path in plan.inputs)),

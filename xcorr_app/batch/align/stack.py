@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.moving import Moved, move_stack
@@ -58,6 +59,18 @@ class Aligned:
     """For ``run.json``."""
 
 
+@dataclass(frozen=True)
+class Turned:
+    """What is known of a stack whose frames are not only shifted."""
+
+    matrices: NDArray[np.float64]
+    """(T, 3, 3) by which frames are warped; NaN for those that are left out."""
+    table: str
+    """Text of ``motion.csv``."""
+    seen: tuple[slice, slice]
+    """Part of the reference that every frame shows."""
+
+
 def align_stack(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
 ) -> Callable[[], Aligned]:
@@ -73,10 +86,10 @@ def align_stack(
         result = estimate_from(
             measured, reference, options.settings, xp=device.xp, verify=options.verify, progress=resources.progress
         )
-    return partial(_apply, spec, options, folder, resources, frames, measured, result)
+    return partial(finish_stack, spec, options, folder, resources, frames, measured, result)
 
 
-def _apply(
+def finish_stack(
     spec: SeriesSpec,
     options: AlignOptions,
     folder: Path,
@@ -84,8 +97,9 @@ def _apply(
     frames: SourceFrames,
     measured: Frames,
     result: ShiftResult,
+    turned: Turned | None = None,
 ) -> Aligned:
-    """Tabulate, move and picture a stack whose shifts are known."""
+    """Tabulate, move and picture a stack whose shifts are known, or of which frames are turned, too."""
     source = frames.source
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
     # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
@@ -97,10 +111,16 @@ def _apply(
     make_folder(folder)
     outputs = [folder / "shifts.csv"]
     resources.write_text(outputs[0], table)
+    if turned is not None:
+        outputs.append(folder / "motion.csv")
+        resources.write_text(outputs[1], turned.table)
     target = folder / f"{spec.name}_aligned.tif" if options.apply else None
     full = options.report == "full"
     flagged = [row.frame for row in rows if row.flags]
-    projections = Projections(frames.shape, moves, flagged, options.settings.roi) if full else NoPictures()
+    covers, seen = moves, None
+    if turned is not None:
+        covers, seen = np.where(np.isfinite(moves), 0.0, np.nan), turned.seen
+    projections = Projections(frames.shape, covers, flagged, options.settings.roi, seen) if full else NoPictures()
     moved = Moved(0, None, None)
     if full or target is not None:
         with resources.step("move"):
@@ -114,6 +134,7 @@ def _apply(
                 resources.progress,
                 resources.writer,
                 measured if isinstance(measured, DeviceFrames) else None,
+                None if turned is None else turned.matrices,
             )
     resources.close()
     if target is not None:
