@@ -80,6 +80,14 @@ if TYPE_CHECKING:
 @click.option(
     "--mask-moves", is_flag=True, help="The image of --mask belongs to the reference and moves with the scene."
 )
+@click.option("--flat", type=options.PATH, help="Image of an even field, by which frames are divided for measuring.")
+@click.option("--dark", type=options.PATH, help="Image without light, which is taken off frames for measuring.")
+@click.option(
+    "--background",
+    type=options.BACKGROUND,
+    help="What stands still and is taken off for measuring: the median over time, or an image.",
+)
+@click.option("--correct", is_flag=True, help="Write frames corrected by --flat, --dark and --background, too.")
 @click.option(
     "--motion",
     type=click.Choice(choices.MOTIONS),
@@ -272,6 +280,10 @@ def _options(given: dict[str, Any]) -> AlignOptions:
     return AlignOptions(
         settings=settings,
         mask=given["mask"],
+        flat=given["flat"],
+        dark=given["dark"],
+        background=given["background"],
+        correct=given["correct"],
         motion=given["motion"],
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],
         align_channel=given["align_channel"],

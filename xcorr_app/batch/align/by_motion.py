@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.stack import Aligned, Turned, finish_stack, reference_of
@@ -33,10 +34,12 @@ def align_by_motion(
     source = resources.open(spec.open())
     frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, device.xp)
     reference = reference_of(options, frames)
+    check_correction(options, frames)
     with resources.step("measure"):
         measured = resources.on_device(frames, device.xp)
+        correction = correction_of(options, measured)
         result = motion_of(
-            measured,
+            corrected(measured, correction),
             model_of(options.motion),
             reference,
             max_sigma=options.settings.max_sigma,
@@ -47,7 +50,8 @@ def align_by_motion(
     shifts = as_shifts(result)
 
     def finish() -> Aligned:
-        return finish_stack(spec, options, folder, resources, frames, measured, shifts, turned)
+        written = correction if options.correct else None
+        return finish_stack(spec, options, folder, resources, frames, measured, shifts, turned, written)
 
     return finish
 

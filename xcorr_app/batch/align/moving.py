@@ -27,6 +27,7 @@ from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.chunks import over_planes
 from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.registration.apply import common_area, shift_frames
+from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.motion.warp import warp_frames
 from xcorr_app.registration.moving_choice import decide_moving
 from xcorr_app.registration.passes import Progress
@@ -69,13 +70,14 @@ def move_stack(
     new_writer: Callable[[Path, StackMetadata], StackWriter] = StackWriter,
     on_device: DeviceFrames | None = None,
     matrices: NDArray[np.float64] | None = None,
+    correction: Correction | None = None,
 ) -> Moved:
     """Move all planes of all channels by (count, 2) pixels and write them to `target`, if any.
 
     Frames whose shift is NaN are left out. Planes of the measured channel are added to `projections`; damaged planes of
     frames in `unreadable` become zeros. Where the device's memory does not suffice for a single plane, the CPU moves
     the rest. Frames that were measured `on_device` are taken from there. With `matrices` (count, 3, 3) frames are
-    warped by them, and `shifts` only say which are left out.
+    warped by them, and `shifts` only say which are left out. With a `correction` planes are corrected before they move.
     """
     source = frames.source
     kept = np.isfinite(shifts[:, 0]) & np.isfinite(shifts[:, 1])
@@ -110,6 +112,8 @@ def move_stack(
             before = chunk.frames
         else:
             before = xp.asarray(read(start, stop))
+        if correction is not None:
+            before = correction.as_stored(before)
         if matrices is None:
             after, count = shift_frames(before, shifts[numbers], order=order, mode=mode, workers=1)
         else:

@@ -44,6 +44,12 @@ class AlignOptions:
     """Name of what the settings' masks were made of: a rule, or a file."""
     motion: str = "translation"
     """What a frame may do: a name of :data:`xcorr_app.registration.motion.models.MODELS`."""
+    flat: Path | None = None
+    dark: Path | None = None
+    background: str | Path | None = None
+    """Images that frames are corrected by before measuring: see :mod:`xcorr_app.registration.correction`."""
+    correct: bool = False
+    """Whether what is written is corrected, too."""
     report: str = "full"
     """``none``, ``quick`` (no pictures, one drawing a stack) or ``full``."""
     limits: Limits = field(default_factory=Limits)
@@ -56,12 +62,19 @@ class AlignOptions:
         if self.report not in REPORTS:
             raise ArgumentError(f"unknown report {self.report!r}: use {', '.join(REPORTS)}")
         check_policy(self.doubtful)
+        if self.correct and not self.corrects:
+            raise ArgumentError("correct needs an image to correct by: flat, dark or background")
         if model_of(self.motion).turns:
             self._check_motion()
         if not math.isfinite(self.settings.tolerance):
             raise ArgumentError("tolerance is infinite: give a number of pixels, or use --verify none")
         if self.align_channel < 0:
             raise ArgumentError(f"align channel {self.align_channel} does not exist: channels count from 0")
+
+    @property
+    def corrects(self) -> bool:
+        """Whether frames are corrected before measuring."""
+        return any(image is not None for image in (self.flat, self.dark, self.background))
 
     def _check_motion(self) -> None:
         """Refuse what only goes with shifts."""
@@ -111,4 +124,8 @@ class AlignOptions:
             "mask": None if self.mask is None else str(self.mask),
             "mask_moves": s.masks is not None and s.masks.moves,
             "motion": self.motion,
+            "flat": None if self.flat is None else str(self.flat),
+            "dark": None if self.dark is None else str(self.dark),
+            "background": None if self.background is None else str(self.background),
+            "correct": self.correct,
         }

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.batch.align.by_motion import align_by_motion
+from xcorr_app.batch.align.correcting import correction_files
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.record import keep, restore
@@ -132,6 +133,7 @@ class _Align:
         return {
             "reference_file": (reference,) if isinstance(reference, Path) else (),
             "mask_file": (mask,) if isinstance(mask, Path) else (),
+            "correction_files": correction_files(self._plan.options),
         }
 
     def outputs(self, name: str) -> list[Path]:

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.moving import Moved, move_stack
 from xcorr_app.batch.align.no_pictures import NoPictures
@@ -26,6 +27,7 @@ from xcorr_app.io.source import ImageFile, runs_of
 from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.assessment import assessment_of
+from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.masks import two_motions
@@ -81,12 +83,20 @@ def align_stack(
         measured_shape = options.settings.measured_shape(frames.shape)
         check_memory(measured_shape, options.settings.window(frames.shape), verified=options.verify != "none")
     reference = reference_of(options, frames)
+    check_correction(options, frames)
     with resources.step("measure"):
         measured = resources.on_device(frames, device.xp)
+        correction = correction_of(options, measured)
         result = estimate_from(
-            measured, reference, options.settings, xp=device.xp, verify=options.verify, progress=resources.progress
+            corrected(measured, correction),
+            reference,
+            options.settings,
+            xp=device.xp,
+            verify=options.verify,
+            progress=resources.progress,
         )
-    return partial(finish_stack, spec, options, folder, resources, frames, measured, result)
+    written = correction if options.correct else None
+    return partial(finish_stack, spec, options, folder, resources, frames, measured, result, correction=written)
 
 
 def finish_stack(
@@ -98,6 +108,7 @@ def finish_stack(
     measured: Frames,
     result: ShiftResult,
     turned: Turned | None = None,
+    correction: Correction | None = None,
 ) -> Aligned:
     """Tabulate, move and picture a stack whose shifts are known, or of which frames are turned, too."""
     source = frames.source
@@ -135,6 +146,7 @@ def finish_stack(
                 resources.writer,
                 measured if isinstance(measured, DeviceFrames) else None,
                 None if turned is None else turned.matrices,
+                correction,
             )
     resources.close()
     if target is not None:
