@@ -100,10 +100,11 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--align-channel",
-    type=click.IntRange(0),
-    default=0,
+    type=options.CHANNELS,
+    default="0",
     show_default=True,
-    help="Channel that is measured; all channels are moved.",
+    help="Channel that is measured, several such as 0,2, or sum: all of them, averaged by their standard errors; all "
+    "channels are moved alike.",
 )
 @options.channel(
     "Read one channel alone: R, G, B or gray of colour images, or a number counted from 0.  [default: all; colour "
@@ -286,7 +287,8 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         correct=given["correct"],
         motion=given["motion"],
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],
-        align_channel=given["align_channel"],
+        align_channel=given["align_channel"][0],
+        more_channels=given["align_channel"][1],
         limits=Limits(max_pixels=given["max_pixels"]),
         **{name: given[name] for name in same},
     )

@@ -118,6 +118,16 @@ def _mask(text: str) -> Any:
     return text
 
 
+def _channels(text: str) -> tuple[int, tuple[int, ...] | None]:
+    """Channel that is measured and shown, and the others; None: all."""
+    if text == "sum":
+        return 0, None
+    if not all(number.isdecimal() and len(number) < 6 for number in text.split(",")):
+        raise ArgumentError(f"{text!r}: give the number of a channel, counted from 0, several such as 0,2, or sum")
+    numbers = [int(number) for number in text.split(",")]
+    return numbers[0], tuple(numbers[1:])
+
+
 def _channel(text: str) -> Any:
     from xcorr_app.io.picked import parse_channel
 
@@ -144,6 +154,7 @@ ROI = Value("Y0:Y1,X0:X1", _roi)
 REFERENCE = Value("first|last|mean|median|template|previous|rolling:N|pairs:K|INDEX|FILE", _reference)
 VERIFY = Value("auto|all|none|N", _verify)
 BACKGROUND = Value("median|FILE", lambda text: text if text == "median" else _path(text))
+CHANNELS = Value("N[,N...]|sum", _channels)
 MASK = Value("nonzero|finite|saturated|threshold:V|FILE", _mask)
 CHANNEL = Value("R|G|B|gray|N", _channel)
 PREFILTER = Value("NAME:ARGS", _prefilter)

@@ -38,6 +38,8 @@ class AlignOptions:
     layout: Literal["auto", "frames", "stacks"] = "auto"
     axis: Literal["T", "Z"] | None = None
     align_channel: int = 0
+    more_channels: tuple[int, ...] | None = ()
+    """Others that are measured, too; None: all."""
     channel: Channel | None = None
     """The one that is read; all of them without."""
     mask: str | Path | None = None
@@ -78,6 +80,8 @@ class AlignOptions:
 
     def _check_motion(self) -> None:
         """Refuse what only goes with shifts."""
+        if self.more_channels != ():
+            raise ArgumentError("several channels are measured for shifts: use one --align-channel with --motion")
         if self.interpolation not in MOTION_INTERPOLATIONS:
             known = ", ".join(MOTION_INTERPOLATIONS)
             raise ArgumentError(f"interpolation {self.interpolation!r} moves by shifts only: use {known} with --motion")
@@ -119,6 +123,7 @@ class AlignOptions:
             "layout": self.layout,
             "axis": self.axis,
             "align_channel": self.align_channel,
+            "more_channels": "all" if self.more_channels is None else list(self.more_channels),
             "channel": self.channel,
             "report": self.report,
             "mask": None if self.mask is None else str(self.mask),

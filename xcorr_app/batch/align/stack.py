@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from xcorr_app.io.source import ImageFile, runs_of
 from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.assessment import assessment_of
+from xcorr_app.registration.channels import combined
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.frames import Frames
@@ -87,14 +88,18 @@ def align_stack(
     with resources.step("measure"):
         measured = resources.on_device(frames, device.xp)
         correction = correction_of(options, measured)
-        result = estimate_from(
-            corrected(measured, correction),
-            reference,
-            options.settings,
-            xp=device.xp,
-            verify=options.verify,
-            progress=resources.progress,
-        )
+
+        def estimated(frames: Frames, reference: str | int | Array) -> ShiftResult:
+            how: Any = {"xp": device.xp, "verify": options.verify, "progress": resources.progress}
+            return estimate_from(corrected(frames, correction), reference, options.settings, **how)
+
+        results = [estimated(measured, reference)]
+        others = [replace(frames, channel=channel) for channel in other_channels(options, frames)]
+        for other in others:
+            results.append(estimated(resources.on_device(other, device.xp), reference_of(options, other)))
+        names = source.metadata.channel_names
+        channels = [frames.channel, *(other.channel for other in others)]
+        result = combined(results, [names[c] if c < len(names) else str(c) for c in channels])
     written = correction if options.correct else None
     return partial(finish_stack, spec, options, folder, resources, frames, measured, result, correction=written)
 
@@ -193,6 +198,13 @@ def finish_stack(
     return Aligned(report, outputs, facts)
 
 
+def other_channels(options: AlignOptions, frames: SourceFrames) -> list[int]:
+    """Channels that are measured beside the first."""
+    if options.more_channels is None:
+        return [channel for channel in range(frames.source.sizes["C"]) if channel != frames.channel]
+    return [channel for channel in dict.fromkeys(options.more_channels) if channel != frames.channel]
+
+
 def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Array:
     """Reference as the measurement takes it; a file is read here."""
     if not isinstance(options.reference, Path):
@@ -201,7 +213,7 @@ def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Arr
     sizes = image.metadata.sizes
     if sizes["T"] * sizes["Z"] > 1:
         raise InputError(f"{options.reference}: holds {sizes['T'] * sizes['Z']} images; a reference is a single one")
-    channel = options.align_channel if sizes["C"] > 1 else 0
+    channel = frames.channel if sizes["C"] > 1 else 0
     if channel >= sizes["C"]:
         raise InputError(f"{options.reference}: has {sizes['C']} channels; --align-channel {channel} does not exist")
     plane = image.read(image.page_at(0, 0, channel))
