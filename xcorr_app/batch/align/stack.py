@@ -95,8 +95,7 @@ def align_stack(
 
         results = [estimated(measured, reference)]
         others = [replace(frames, channel=channel) for channel in other_channels(options, frames)]
-        for other in others:
-            results.append(estimated(resources.on_device(other, device.xp), reference_of(options, other)))
+        results += [estimated(resources.on_device(other, device.xp), reference_of(options, other)) for other in others]
         names = source.metadata.channel_names
         channels = [frames.channel, *(other.channel for other in others)]
         result = combined(results, [names[c] if c < len(names) else str(c) for c in channels])
