@@ -1,0 +1,86 @@
+"""Many small windows of two images compared at once: shift, height and significance of every peak."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
+from xcorr_app.correlation.plane import cross_correlate
+from xcorr_app.correlation.subpixel import refine
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.significance import significance
+
+_RIM = 1
+"""Shifts beyond the window, which the peaks at its edge are interpolated from."""
+_LEAST_VARIANCE = 1e-12
+"""Share of the square of the largest value below which a window holds nothing but rounding."""
+
+
+@dataclass(frozen=True)
+class WindowMatch:
+    """One entry a window, on the host."""
+
+    shift: NDArray[np.float64]
+    """(n, 2) rows, columns in pixels by which the second image shows the window displaced; NaN where flat."""
+    score: NDArray[np.float64]
+    """(n,) zero-mean normalised correlation at the peak."""
+    significance: NDArray[np.float64]
+    """(n,) height of the peak in standard deviations of the rest of its plane; NaN where that is too small to say."""
+    false_alarm: NDArray[np.float64]
+    """(n,) probability of such a peak by chance; NaN where not known."""
+    on_edge: NDArray[np.bool_]
+    """(n,) whether the peak is on the edge of the search, or rises beyond it."""
+
+
+def windows_of(image: Array, rows: NDArray[np.intp], columns: NDArray[np.intp], size: tuple[int, int]) -> Array:
+    """Windows (n, *size) of an image whose first pixels are at (n,) rows and columns; edges of the image continued."""
+    xp = array_namespace(image)
+    y = np.clip(rows[:, None] + np.arange(size[0]), 0, image.shape[0] - 1)
+    x = np.clip(columns[:, None] + np.arange(size[1]), 0, image.shape[1] - 1)
+    return image[xp.asarray(y)[:, :, None], xp.asarray(x)[:, None, :]]
+
+
+def match_windows(
+    first: Array,
+    second: Array,
+    rows: NDArray[np.intp],
+    columns: NDArray[np.intp],
+    size: int,
+    reach: int,
+    offset: NDArray[np.intp],
+) -> WindowMatch:
+    """Find where the second image (Y, X) shows windows of the first.
+
+    Windows of `size` pixels a side begin at (n,) rows and columns; they are searched up to `reach` pixels around
+    their `offset` (n, 2). The part of the second image that they are compared with is larger, so that at every shift they overlap
+    wholly.
+    """
+    xp = array_namespace(first)
+    margin = reach + _RIM
+    small = windows_of(first, rows, columns, (size, size))
+    large = windows_of(
+        second, rows + offset[:, 0] - margin, columns + offset[:, 1] - margin, (size + 2 * margin, size + 2 * margin)
+    )
+    window = ShiftWindow(0, 2 * margin, 0, 2 * margin)
+    small = small - small.mean(axis=(1, 2), keepdims=True)
+    large = large - large.mean(axis=(1, 2), keepdims=True)
+    planes = cross_correlate(large, small[:, None], "n-to-mn", window, check_finite=False)[:, 0]
+    flat = (small * small).mean(axis=(1, 2)) <= _LEAST_VARIANCE * xp.abs(first).max() ** 2
+    planes = xp.where(flat[:, None, None], np.nan, xp.clip(planes.astype(np.float64), -1.0, 1.0))
+    inner = slice(_RIM, 2 * margin + 1 - _RIM)
+    peaks = find_peaks(planes, (inner, inner))
+    near = to_host(neighbourhoods(planes, peaks.row, peaks.column, 1)).astype(np.float64)
+    rating = significance(planes, peaks.row, peaks.column, peaks.value, scores=True)
+    value = to_host(peaks.value).astype(np.float64)
+    found = np.isfinite(value)
+    fraction, _ = refine(np.where(found[:, None, None], near, 0.0), "gaussian", 1)
+    peak = np.stack([to_host(peaks.row), to_host(peaks.column)], axis=1)
+    with np.errstate(invalid="ignore"):
+        higher = (near > value[:, None, None]).any(axis=(1, 2))
+    edge = (np.abs(peak - margin) >= reach).any(axis=1) if reach > 0 else np.zeros(len(rows), dtype=bool)
+    shift = np.where(found[:, None], peak - margin + offset + fraction, np.nan)
+    return WindowMatch(shift, value, rating.z, rating.false_alarm, (edge | higher) & found)
