@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.linalg
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
@@ -32,12 +33,18 @@ Floats = NDArray[np.float64]
 
 _RIM = 2.0
 """Pixels along the edges of the frame that are not compared."""
-_MOST_STEPS = 6
+_MOST_STEPS, _LAST_STEPS = 5, 2
+"""At first, and after those on images of half the size."""
 _SETTLED = 0.004
 """Largest change of a node in pixels after which the field is settled."""
 _BENDS = (1e-3, 1e3)
 """Pixels between which the expected bend lies."""
 _LEAST_GAIN = 0.02
+_ROUNDED = 16
+"""Pixels to which what the frame does not show of the reference is rounded down."""
+_MOST_KEPT = 8
+_FEWEST = 64
+"""Pixels that are worth comparing."""
 _ALIKE = 5
 """Pixels a side of the square in which residuals are alike."""
 
@@ -53,6 +60,17 @@ class FieldFit:
     score: float
     """Zero-mean normalised correlation of the frame seen through the field with the reference."""
     settled: bool
+    bend: float
+    """Expected square of the bend, in square pixels."""
+
+
+def fitted(levels: list[FieldReference], frames: list[Array], start: Floats) -> FieldFit:
+    """Fit the field of a frame, given like its reference at full size and perhaps at half; that is looked at first."""
+    field, bend = start, 1.0
+    if len(levels) > 1:
+        coarse = levels[1].steps(frames[1], start / 2, bend / 4, _MOST_STEPS)
+        field, bend = 2 * coarse.field, 4 * coarse.bend
+    return levels[0].steps(frames[0], field, bend, _LAST_STEPS if len(levels) > 1 else _MOST_STEPS)
 
 
 class Nodes:
@@ -69,9 +87,17 @@ class Nodes:
         ]
         hats = [_hats(nodes, size) for nodes, size in zip((rows, columns), shape, strict=True)]
         self.hats = tuple(xp.asarray(hat, dtype=np.float32) for hat in hats)
-        self.bending = _bending(rows, columns)
-        self.bends = int(np.linalg.matrix_rank(self.bending))
+        bending = _bending(rows, columns)
+        self.bending = np.kron(np.eye(2), bending)
+        """Quadratic form of both components."""
+        self.bends = 2 * int(np.linalg.matrix_rank(bending))
+        """In how many ways a field can bend."""
         self.pixels = places_of(xp.zeros((2, *shape), dtype=np.float32))
+
+    def halved(self, xp: Any) -> Nodes:
+        """The same nodes in frames of half the size."""
+        rows, columns = ((nodes - 0.5) / 2 for nodes in (self.rows, self.columns))
+        return Nodes(rows, columns, (self.shape[0] // 2, self.shape[1] // 2), xp)
 
     def displacement(self, field: Floats, xp: Any) -> Array:
         """The field (2, gy, gx) at every pixel, (2, Y, X)."""
@@ -80,6 +106,16 @@ class Nodes:
     def sums(self, image: Array) -> Floats:
         """Sums (gy, gx) of an image times the spline of each node."""
         return np.asarray(to_host(self.bases[0].T @ image @ self.bases[1]), np.float64)
+
+
+@dataclass(frozen=True)
+class Modes:
+    """Fields that pixels and bending tell apart: with them as columns W, W' N W is one and W' P W is diagonal."""
+
+    bends: Floats
+    """(m,) bending energy of each."""
+    shapes: Floats
+    """(m, m)"""
 
 
 class FieldReference:
@@ -92,17 +128,22 @@ class FieldReference:
         self.slopes = [ndimage_of(xp).correlate1d(image, taps, axis=axis, mode="mirror") for axis in (0, 1)]
         gy, gx = self.slopes
         self._products = [gy * gy, gy * gx, gx * gx]
-        self._normal: Floats | None = None
+        self._modes: dict[tuple[int, int, int, int], Modes] = {}
 
-    def normal(self, lost: tuple[int, int, int, int]) -> Floats:
-        """Matrix N (2 n, 2 n) of the nodes, without the pixels `lost` at top, bottom, left and right."""
-        if any(lost):
-            return self._summed(lost)
-        if self._normal is None:
-            self._normal = self._summed(lost)
-        return self._normal
+    def modes(self, lost: tuple[int, int, int, int]) -> Modes:
+        """Modes of the nodes, without the pixels `lost` at top, bottom, left and right."""
+        if lost not in self._modes:
+            if len(self._modes) >= _MOST_KEPT:
+                self._modes.clear()
+            normal = self._normal(lost)
+            # What no pixel tells is left to the bending; its modes must be finite all the same.
+            normal[np.diag_indices_from(normal)] += 1e-9 * max(float(np.trace(normal)) / len(normal), 1e-300)
+            bends, shapes = scipy.linalg.eigh(self.nodes.bending, normal)
+            self._modes[lost] = Modes(np.maximum(bends, 0.0), shapes)
+        return self._modes[lost]
 
-    def _summed(self, lost: tuple[int, int, int, int]) -> Floats:
+    def _normal(self, lost: tuple[int, int, int, int]) -> Floats:
+        """Matrix N (2 n, 2 n) of the nodes."""
         height, width = self.image.shape
         y, x = slice(lost[0], height - lost[1]), slice(lost[2], width - lost[3])
         gy, gx, n = self.nodes.rows.size, self.nodes.columns.size, self.nodes.count
@@ -112,55 +153,55 @@ class FieldReference:
             blocks.append(sums.reshape(gy, gy, gx, gx).transpose(0, 2, 1, 3).reshape(n, n).astype(np.float64))
         return np.block([[blocks[0], blocks[1]], [blocks[1].T, blocks[2]]])
 
-    def fitted(self, frame: Array, start: Floats) -> FieldFit:
-        """Fit the field of a frame, starting from one that is right to about a pixel."""
+    def steps(self, frame: Array, start: Floats, bend: float, most: int) -> FieldFit:
+        """Take at most so many steps from a field that is right to about a pixel."""
         xp, nodes = array_namespace(frame), self.nodes
-        field, bend = start.copy(), 1.0
-        bending = np.kron(np.eye(2), nodes.bending)
-        lost = _lost(start, nodes.shape)
-        normal = self.normal(lost)
-        settled, covariance, score = False, np.full((2 * nodes.count, 2 * nodes.count), np.inf), np.nan
-        for step in range(_MOST_STEPS):
-            residual, score, pixels = self._residual(frame, field, xp)
-            # Smoothed noise: neighbours are alike, and add up.
-            variance = float((residual * residual).sum()) / max(pixels, 1) * _alike(residual, xp)
+        field, modes = start.ravel(), self.modes(_lost(start, nodes.shape))
+        settled, score, alike = False, np.nan, None
+        spread = np.full(field.size, np.inf)
+        for _ in range(most):
+            residual, score, pixels = self._residual(frame, field.reshape(start.shape), xp)
+            if alike is None:
+                # Smoothed noise: neighbours are alike, and add up.
+                alike = _alike(residual, xp)
+            variance = max(_dot(residual, residual, xp) / max(pixels, 1.0) * alike, 1e-12)
             right = np.concatenate([nodes.sums(slope * residual).ravel() for slope in self.slopes])
-            flat = field.ravel()
-            variance = max(variance, 1e-12)
-            matrix = normal / variance + bending / bend
-            matrix[np.diag_indices_from(matrix)] += 1e-9 * np.trace(matrix) / len(matrix)
-            covariance = np.linalg.inv(matrix)
-            change = covariance @ (right / variance + bending @ flat / bend)
-            field = (flat - change).reshape(field.shape)
+            spread = 1 / (1 / variance + modes.bends / bend)
+            bent = nodes.bending @ field
+            change = modes.shapes @ (spread * (modes.shapes.T @ (right / variance + bent / bend)))
+            field = field - change
             if nodes.bends:
-                free = max(2 * nodes.bends - float((bending * covariance).sum()) / bend, 1e-3)
-                energy = float(field.ravel() @ bending @ field.ravel())
+                free = max(nodes.bends - float((modes.bends * spread).sum()) / bend, 1e-3)
+                energy = float(field @ nodes.bending @ field)
                 bend = float(np.clip(energy / free, _BENDS[0] ** 2, _BENDS[1] ** 2))
-            if step and np.abs(change).max() < _SETTLED:
+            if np.abs(change).max() < _SETTLED:
                 settled = True
                 break
-        sigma = np.sqrt(np.maximum(np.diag(covariance), 0.0)).reshape(field.shape)
-        return FieldFit(field, sigma, score, settled)
+        sigma = np.sqrt((modes.shapes**2) @ spread)
+        return FieldFit(field.reshape(start.shape), sigma.reshape(start.shape), score, settled, bend)
 
-    def _residual(self, frame: Array, field: Floats, xp: Any) -> tuple[Array, float, int]:
+    def _residual(self, frame: Array, field: Floats, xp: Any) -> tuple[Array, float, float]:
         """What frame and reference do not share (Y, X), zero where not compared; the score; the pixels compared."""
         places = self.nodes.displacement(field, xp) + self.nodes.pixels
         seen = linear_at(frame, places)
         inside = inside_frame(places, frame.shape, _RIM).astype(np.float32)
-        pixels = float(inside.sum())
-        if pixels < 64:
-            return xp.zeros_like(seen), np.nan, 0
-        reference = self.image
-        means = [float((image * inside).sum()) / pixels for image in (seen, reference)]
-        one, other = (seen - means[0]) * inside, (reference - means[1]) * inside
-        products = [float((a * b).sum()) for a, b in ((one, other), (other, other), (one, one))]
+        pixels = float(inside.sum(dtype=np.float64))
+        if pixels < _FEWEST:
+            return xp.zeros_like(seen), np.nan, 0.0
+        means = [_dot(image, inside, xp) / pixels for image in (seen, self.image)]
+        one, other = (seen - np.float32(means[0])) * inside, (self.image - np.float32(means[1])) * inside
+        products = [_dot(a, b, xp) for a, b in ((one, other), (other, other), (one, one))]
         score = products[0] / np.sqrt(products[1] * products[2]) if products[1] > 0 and products[2] > 0 else np.nan
         gain = max(products[0] / products[1], _LEAST_GAIN) if products[1] > 0 else 1.0
         rest = one / np.float32(gain) - other
         rows, columns = self.nodes.hats
         weight = rows.T @ inside @ columns
         local = (rows.T @ rest @ columns) / xp.maximum(weight, 1.0)
-        return rest - (rows @ local @ columns.T) * inside, score, int(pixels)
+        return rest - (rows @ local @ columns.T) * inside, score, pixels
+
+
+def _dot(one: Array, other: Array, xp: Any) -> float:
+    return float(xp.vdot(one, other))
 
 
 def _alike(residual: Array, xp: Any) -> float:
@@ -171,17 +212,18 @@ def _alike(residual: Array, xp: Any) -> float:
         smooth = cv2.boxFilter(residual, -1, (_ALIKE, _ALIKE), normalize=False)
     else:
         smooth = ndimage_of(xp).uniform_filter(residual, _ALIKE, mode="constant") * _ALIKE**2
-    power = float((residual * residual).sum())
-    return max(float((residual * smooth).sum()) / power, 1.0) if power > 0 else 1.0
+    power = _dot(residual, residual, xp)
+    return max(_dot(residual, smooth, xp) / power, 1.0) if power > 0 else 1.0
 
 
 def _lost(field: Floats, shape: tuple[int, int]) -> tuple[int, int, int, int]:
     """Rows and columns at the edges of the reference that the frame does not show, by the median of the field."""
     dy, dx = np.median(field.reshape(2, -1), axis=1)
-    found = [int(np.clip(round(value), 0, size // 2)) for value, size in ((-dy, shape[0]), (dy, shape[0]))]
-    found += [int(np.clip(round(value), 0, size // 2)) for value, size in ((-dx, shape[1]), (dx, shape[1]))]
-    # A few pixels more or less change nothing, and the matrix of a frame that hardly moved is that of the others.
-    top, bottom, left, right = (value if value > 3 else 0 for value in found)
+    # A few pixels more or less change nothing: frames that moved alike share the matrix.
+    top, bottom, left, right = (
+        int(min(max(value, 0.0), size // 2)) // _ROUNDED * _ROUNDED
+        for value, size in ((-dy, shape[0]), (dy, shape[0]), (-dx, shape[1]), (dx, shape[1]))
+    )
     return top, bottom, left, right
 
 

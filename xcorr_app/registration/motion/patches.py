@@ -19,19 +19,22 @@ from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration import quality
 from xcorr_app.registration.apply import apply_shifts
-from xcorr_app.registration.estimate import estimate_from
+from xcorr_app.registration.contrast import Contrast
+from xcorr_app.registration.doubt import applied_shifts
+from xcorr_app.registration.measurement import Measurement
 from xcorr_app.registration.frames import Frames
-from xcorr_app.registration.motion.field_fit import FieldFit, FieldReference, Nodes
+from xcorr_app.registration.motion.field_fit import FieldFit, FieldReference, Nodes, fitted
 from xcorr_app.registration.motion.gauss_newton import halved
 from xcorr_app.registration.motion.grid import Grid, with_edges
 from xcorr_app.registration.motion.result import Field, MotionResult
 from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
 from xcorr_app.registration.motion.warp import ndimage_of
 from xcorr_app.registration.motion.window_match import WindowMatch, match_windows
-from xcorr_app.registration.passes import Progress, worker_count
-from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.passes import Pass, Progress, worker_count
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.stack_statistics import Statistics
+from xcorr_app.registration.strategies import Estimation
 
 MODEL = "patches"
 DEFAULT_PATCH, DEFAULT_OVERLAP, DEFAULT_DEVIATION = 128, 0.5, 6.0
@@ -86,7 +89,7 @@ def patches_of(
     if isinstance(reference, str) and reference not in _REFERENCES:
         raise ArgumentError(f"unknown reference {reference!r}: use {', '.join(_REFERENCES)}, a frame number or an image")
     xp = array_namespace(frames.read(0, 1).frames)
-    rigid = estimate_from(frames, reference, Settings(), xp=xp, progress=progress)
+    rigid = _rigid(frames, reference, xp, progress)
     grid = Grid.of(frames.shape, options.patch, options.patch * (1 - options.overlap))
     against = _Against(grid, frames, options, xp)
     references = _references(frames, reference, rigid, xp)
@@ -103,6 +106,27 @@ def patches_of(
             if progress is not None:
                 progress("patches", t + 1, frames.count)
     return _result(found, rigid, against, max_sigma)
+
+
+@dataclass(frozen=True)
+class _Rigid:
+    """Shifts of whole frames."""
+
+    shifts: NDArray[np.float64]
+    flags: tuple[tuple[str, ...], ...]
+    reference: str
+    notes: tuple[str, ...]
+    unreadable: dict[int, str]
+
+
+def _rigid(frames: Frames, reference: str | int | Array, xp: Any, progress: Progress | None) -> _Rigid:
+    """Shifts as `estimate_shifts` finds them, but of frames as a whole: parts that move otherwise are expected."""
+    settings = Settings(contrast=Contrast())
+    walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress)
+    measurement = Measurement(frames, walk, settings, xp, whole=True)
+    estimation = Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
+    measured, described, notes = estimation.run(reference, np.zeros(frames.count, dtype=bool))
+    return _Rigid(measured.shifts, measured.flags(settings), described, notes, measured.reasons)
 
 
 @dataclass(frozen=True)
@@ -138,8 +162,9 @@ class _Against:
 
     def __init__(self, grid: Grid, frames: Frames, options: PatchOptions, xp: Any) -> None:
         self.grid, self._options, self._xp = grid, options, xp
-        self.nodes = Nodes(with_edges(grid.rows), with_edges(grid.columns), frames.shape, xp)
         self._half = 2 if options.patch >= _HALVED_FROM else 1
+        self.nodes = Nodes(with_edges(grid.rows), with_edges(grid.columns), frames.shape, xp)
+        self._levels = [self.nodes, self.nodes.halved(xp)][: self._half]
         firsts = np.meshgrid(grid.rows.firsts, grid.columns.firsts, indexing="ij")
         self._firsts = [values.ravel() // self._half for values in firsts]
         middles = np.meshgrid(grid.rows.middles, grid.columns.middles, indexing="ij")
@@ -147,32 +172,31 @@ class _Against:
         places = np.meshgrid(self.nodes.rows, self.nodes.columns, indexing="ij")
         self._places = np.stack([values.ravel() for values in places], axis=1)
         self._step = max(np.diff(axis.middles).mean() if axis.count > 1 else axis.size for axis in (grid.rows, grid.columns))
-        self._prepared: tuple[float, Array, FieldReference] | None = None
+        self._prepared: tuple[float, list[FieldReference]] | None = None
 
-    def prepared(self, image: Array) -> tuple[float, Array, FieldReference]:
-        """A reference: the smoothing that its noise calls for, itself at the size of matching, and for fitting."""
+    def prepared(self, image: Array) -> tuple[float, list[FieldReference]]:
+        """A reference: the smoothing that its noise calls for, and itself at every size."""
         values = _finite(image)
         clean = float(quality.clean_fraction(values[None])[0])
         sigma = next(sigma for above, sigma in _SMOOTHING if clean >= above)
-        smooth = smoothed(values, sigma)
-        return sigma, self._matched_size(smooth), FieldReference(smooth, self.nodes)
+        sizes = self._sizes(smoothed(values, sigma))
+        return sigma, [FieldReference(size, nodes) for size, nodes in zip(sizes, self._levels, strict=True)]
 
-    def measured(self, frame: Array, references: _References, t: int, shift: NDArray[np.float64]) -> _Found | None:
+    def measured(self, frame: Array, references: _References, t: int, shift: NDArray[np.float64]) -> _Found:
         """Measure a frame that a rigid shift brings near."""
         if references.shared:
             if self._prepared is None:
                 self._prepared = self.prepared(references.of(t))
-            sigma, small, reference = self._prepared
+            sigma, levels = self._prepared
         else:
-            sigma, small, reference = self.prepared(references.of(t))
-        values = smoothed(_finite(frame), sigma)
-        match, trusted = self._matched(small, self._matched_size(values), -shift / self._half)
-        start = self._start(match, trusted, -shift)
-        fit = reference.fitted(values, start)
+            sigma, levels = self.prepared(references.of(t))
+        sizes = self._sizes(smoothed(_finite(frame), sigma))
+        match, trusted = self._matched(levels[-1].image, sizes[-1], -shift / self._half)
+        fit = fitted(levels, sizes, self._start(match, trusted, -shift))
         return _Found(fit, match, trusted.reshape(self.grid.shape))
 
-    def _matched_size(self, image: Array) -> Array:
-        return halved(image) if self._half == 2 else image
+    def _sizes(self, image: Array) -> list[Array]:
+        return [image, _halved(image)] if self._half == 2 else [image]
 
     def _matched(
         self, reference: Array, frame: Array, start: NDArray[np.float64]
@@ -222,6 +246,16 @@ def smoothed(image: Array, sigma: float) -> Array:
     return ndimage_of(xp).gaussian_filter(image, sigma, mode="nearest")
 
 
+def _halved(image: Array) -> Array:
+    """Means of 2 x 2 pixels."""
+    if array_namespace(image) is not np:
+        return halved(image)
+    import cv2
+
+    height, width = (size // 2 for size in image.shape)
+    return cv2.resize(image[: 2 * height, : 2 * width], (width, height), interpolation=cv2.INTER_AREA)
+
+
 def _finite(image: Array) -> Array:
     """An image as float32 without its mean, which takes the place of NaN and infinity."""
     xp = array_namespace(image)
@@ -232,13 +266,14 @@ def _finite(image: Array) -> Array:
     return xp.where(finite, image - mean, 0.0).astype(np.float32)
 
 
-def _references(frames: Frames, reference: str | int | Array, rigid: ShiftResult, xp: Any) -> _References:
+def _references(frames: Frames, reference: str | int | Array, rigid: _Rigid, xp: Any) -> _References:
     if not isinstance(reference, (str, int, np.integer)):
         return _References(reference)
     if reference not in _LEFT_OUT:
         number = {"first": 0, "last": frames.count - 1}.get(reference, reference) if isinstance(reference, str) else reference
         return _References(frames.read(int(number) % frames.count, int(number) % frames.count + 1).frames[0])
-    shifts, usable = rigid.applied(), rigid.trusted
+    usable = np.array([not set(flags) - _NO_MATTER for flags in rigid.flags]) & np.isfinite(rigid.shifts).all(axis=1)
+    shifts = applied_shifts(rigid.shifts, usable)
 
     def moved(t: int) -> tuple[Array, Array]:
         if not usable[t]:
@@ -257,7 +292,7 @@ def _references(frames: Frames, reference: str | int | Array, rigid: ShiftResult
     return _References(whole, (total, count), moved)
 
 
-def _result(found: list[_Found | None], rigid: ShiftResult, against: _Against, max_sigma: float) -> MotionResult:
+def _result(found: list[_Found | None], rigid: _Rigid, against: _Against, max_sigma: float) -> MotionResult:
     nodes, count = against.nodes, len(found)
     size = nodes.rows.size, nodes.columns.size
     field, sigma = (np.full((count, *size, 2), np.nan) for _ in range(2))

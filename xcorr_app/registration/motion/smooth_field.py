@@ -41,16 +41,16 @@ def local_linear(places: Floats, values: Floats, weights: Floats, at: Floats, re
     Gaussian-weighted local-linear regression: the weight of a value is its own (n,), such as the inverse of its
     variance, times a Gaussian of its distance with the standard deviation `reach`, in the units of the places (n, 2).
     """
-    found = np.zeros((len(at), 2))
     if not (weights > 0).any():
-        return found
-    for i, place in enumerate(at):
-        away = (places - place) / reach
-        # Where nothing is near, the nearest counts all the same.
-        distance = (away * away).sum(axis=1)
-        gaussian = weights * np.exp(-(distance - distance[weights > 0].min()) / 2)
-        columns = np.column_stack([np.ones(len(places)), away])
-        normal = (columns * gaussian[:, None]).T @ columns
-        normal[1:, 1:] += np.eye(2) * (_SLOPE_PRIOR * gaussian.sum())
-        found[i] = np.linalg.solve(normal, (columns * gaussian[:, None]).T @ values)[0]
+        return np.zeros((len(at), 2))
+    away = (places - at[:, None]) / reach
+    distance = np.einsum("mnk,mnk->mn", away, away)
+    # Where nothing is near, the nearest counts all the same.
+    nearest = distance[:, weights > 0].min(axis=1, keepdims=True)
+    gaussian = weights * np.exp((nearest - distance) / 2)
+    columns = np.concatenate([np.ones((*distance.shape, 1)), away], axis=2)
+    weighted = (columns * gaussian[..., None]).transpose(0, 2, 1)
+    normal = weighted @ columns
+    normal[:, [1, 2], [1, 2]] += _SLOPE_PRIOR * gaussian.sum(axis=1, keepdims=True)
+    found: Floats = np.linalg.solve(normal, weighted @ values)[:, 0]
     return found
