@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from xcorr_app.registration.apply import apply_shifts
     from xcorr_app.registration.assessment import Assessment, assess
     from xcorr_app.registration.estimate import estimate_shifts
+    from xcorr_app.registration.motion.displacement_field import DisplacementField, displacement_field
     from xcorr_app.registration.motion.estimate import estimate_motion
     from xcorr_app.registration.motion.result import MotionResult
     from xcorr_app.registration.results import ShiftResult
@@ -31,6 +32,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Assessment",
+    "DisplacementField",
     "KernelOptions",
     "MotionResult",
     "ShiftResult",
@@ -42,6 +44,7 @@ __all__ = [
     "assess",
     "convolve",
     "cross_correlate",
+    "displacement_field",
     "estimate_motion",
     "estimate_shifts",
     "filter_bank",
@@ -56,6 +59,7 @@ __all__ = [
 
 _MODULES = {
     "Assessment": "registration.assessment",
+    "DisplacementField": "registration.motion.displacement_field",
     "KernelOptions": "gpu.direct.options",
     "MotionResult": "registration.motion.result",
     "ShiftResult": "registration.results",
@@ -66,6 +70,7 @@ _MODULES = {
     "assess": "registration.assessment",
     "convolve": "filtering.convolve",
     "cross_correlate": "correlation.plane",
+    "displacement_field": "registration.motion.displacement_field",
     "estimate_motion": "registration.motion.estimate",
     "estimate_shifts": "registration.estimate",
     "filter_bank": "filtering.filter_bank",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import scipy.spatial
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
@@ -11,6 +12,8 @@ _NOISE_PX = 0.1
 """Pixels of scatter that neighbours have anyway (Westerweel and Scarano 2005)."""
 _FEWEST = 3
 """Neighbours that a vector is compared with at least."""
+_MOST_NEAR = 48
+"""Values that a place is judged by: of those farther away nothing is left under the Gaussian."""
 _SLOPE_PRIOR = 1e-3
 """Weight of no slope at all, of the weights' sum: it decides only where the places known lie on a line."""
 
@@ -41,16 +44,17 @@ def local_linear(places: Floats, values: Floats, weights: Floats, at: Floats, re
     Gaussian-weighted local-linear regression: the weight of a value is its own (n,), such as the inverse of its
     variance, times a Gaussian of its distance with the standard deviation `reach`, in the units of the places (n, 2).
     """
-    if not (weights > 0).any():
+    used = np.flatnonzero(weights > 0)
+    if not used.size:
         return np.zeros((len(at), 2))
-    away = (places - at[:, None]) / reach
-    distance = np.einsum("mnk,mnk->mn", away, away)
+    near, which = scipy.spatial.cKDTree(places[used]).query(at, k=np.arange(1, min(used.size, _MOST_NEAR) + 1))
+    which = used[which]
     # Where nothing is near, the nearest counts all the same.
-    nearest = distance[:, weights > 0].min(axis=1, keepdims=True)
-    gaussian = weights * np.exp((nearest - distance) / 2)
-    columns = np.concatenate([np.ones((*distance.shape, 1)), away], axis=2)
+    gaussian = weights[which] * np.exp((near[:, :1] ** 2 - near**2) / (2 * reach**2))
+    away = (places[which] - at[:, None]) / reach
+    columns = np.concatenate([np.ones((*near.shape, 1)), away], axis=2)
     weighted = (columns * gaussian[..., None]).transpose(0, 2, 1)
     normal = weighted @ columns
     normal[:, [1, 2], [1, 2]] += _SLOPE_PRIOR * gaussian.sum(axis=1, keepdims=True)
-    found: Floats = np.linalg.solve(normal, weighted @ values)[:, 0]
+    found: Floats = np.linalg.solve(normal, weighted @ values[which])[:, 0]
     return found

@@ -52,12 +52,13 @@ def match_windows(
     size: int,
     reach: int,
     offset: NDArray[np.intp],
+    seen: Array | None = None,
 ) -> WindowMatch:
     """Find where the second image (Y, X) shows windows of the first.
 
     Windows of `size` pixels a side begin at (n,) rows and columns; they are searched up to `reach` pixels around
     their `offset` (n, 2). The part of the second image that they are compared with is larger, so that at every shift they overlap
-    wholly.
+    wholly. Pixels of the first image that are not `seen` (Y, X) take no part.
     """
     xp = array_namespace(first)
     margin = reach + _RIM
@@ -66,7 +67,12 @@ def match_windows(
         second, rows + offset[:, 0] - margin, columns + offset[:, 1] - margin, (size + 2 * margin, size + 2 * margin)
     )
     window = ShiftWindow(0, 2 * margin, 0, 2 * margin)
-    small = small - small.mean(axis=(1, 2), keepdims=True)
+    if seen is None:
+        small = small - small.mean(axis=(1, 2), keepdims=True)
+    else:
+        part = windows_of(seen, rows, columns, (size, size))
+        means = (small * part).sum(axis=(1, 2)) / xp.maximum(part.sum(axis=(1, 2)), 1)
+        small = xp.where(part, small - means[:, None, None].astype(small.dtype), 0.0).astype(small.dtype)
     large = large - large.mean(axis=(1, 2), keepdims=True)
     planes = cross_correlate(large, small[:, None], "n-to-mn", window, check_finite=False)[:, 0]
     flat = (small * small).mean(axis=(1, 2)) <= _LEAST_VARIANCE * xp.abs(first).max() ** 2
