@@ -23,7 +23,7 @@ from xcorr_app.registration.significance import MAX_FALSE_ALARM
 Floats = NDArray[np.float64]
 Refine = Literal["none", "icgn"]
 REFINEMENTS = ("none", "icgn")
-DEFAULT_WINDOW, DEFAULT_STEP, DEFAULT_PASSES, DEFAULT_MEDIAN = 32, 16, 3, 2.0
+DEFAULT_WINDOW, DEFAULT_STEP, DEFAULT_PASSES, DEFAULT_MEDIAN = 32, 16, 3, 3.0
 
 _SMALLEST = 8
 _LEAST_SEEN = 0.5
