@@ -86,7 +86,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
 
     Two images A and B, or stacks whose frames are compared with the first. Each gets OUT/NAME/field.csv (of stacks
     field_0001.csv, ...) with displacement, standard error, strain and vorticity of every point, and pictures; the run
-    gets OUT/run.json. A displacement of (dy, dx) says that B shows dy rows down and dx columns right what A shows there.
+    gets OUT/run.json. A displacement of (dy, dx) says that B shows dy rows down and dx columns right what A shows.
     Exit code: 0 all good, 1 something failed, 2 wrong usage.
 
     \b

@@ -104,9 +104,9 @@ def displacement_field(
     """Measure how the second image shows the pattern of the first displaced, on a grid.
 
     The first pass compares windows of twice the size; in each that follows, the second image is looked at through the
-    displacement found so far, so that windows may be strained. After each pass, vectors whose peak chance may have made,
-    that lie on the edge of the search, or that fail the normalised median test are replaced by the Gaussian-weighted
-    local-linear regression of the others.
+    displacement found so far, so that windows may be strained. After each pass, vectors whose peak chance may have
+    made, that lie on the edge of the search, or that fail the normalised median test are replaced by the
+    Gaussian-weighted local-linear regression of the others.
 
     Parameters
     ----------
@@ -166,8 +166,7 @@ def displacement_field(
             within = reach if number == 0 else max(3, window // 4)
             found = _pass(images, grid, within, found, seen, median_threshold)
         assert found is not None  # noqa: S101 - there is at least one pass
-        found = _with_last_step(images, Grid.of(first.shape, window, step), found, median_threshold, refine)
-    return found
+        return _with_last_step(images, Grid.of(first.shape, window, step), found, seen, median_threshold, refine)
 
 
 def _checked(
@@ -221,7 +220,8 @@ def _prepared(image: Array, seen: Array | None, name: str) -> Array:
     mean = float(values.mean() if seen is None else values[seen].mean())
     if not float((values if seen is None else values[seen]).std()) > 1e-12 * max(abs(mean), 1e-300):
         raise ArgumentError(f"the {name} image is flat: there is no pattern to follow")
-    return (values - mean).astype(np.float32)
+    values = values - mean
+    return (values if seen is None else xp.where(seen, values, 0.0)).astype(np.float32)
 
 
 def _pass(
@@ -247,10 +247,8 @@ def _pass(
     share = np.ones(grid.shape)
     if seen is not None:
         share = _share(seen, grid)
-        first = array_namespace(first).where(seen, first, 0.0)
-    match = match_windows(
-        first, second, rows, columns, window, reach, np.zeros((len(rows), 2), dtype=np.intp), None if seen is None else seen
-    )
+    nowhere = np.zeros((len(rows), 2), dtype=np.intp)
+    match = match_windows(first, second, rows, columns, window, reach, nowhere, seen, both_ways=before is not None)
     return _validated(match, grid, predicted, share < _LEAST_SEEN, threshold)
 
 
@@ -292,15 +290,20 @@ def _replaced(field: DisplacementField, threshold: float) -> DisplacementField:
 
 
 def _with_last_step(
-    images: list[Array], grid: Grid, field: DisplacementField, threshold: float, refine: str
+    images: list[Array],
+    grid: Grid,
+    field: DisplacementField,
+    seen: Array | None,
+    threshold: float,
+    refine: str,
 ) -> DisplacementField:
     """Standard errors of the vectors, and with ``icgn`` the vectors refined."""
     rows, columns = _firsts(grid)
     filled = _filled(field)
     slopes = _slopes(filled, field.rows, field.columns).reshape(-1, 2, 2)
     at = filled.reshape(-1, 2)
-    steps: dict[str, Any] = {} if refine == "icgn" else {"steps": 0}
-    found: RefinedWindows = refine_windows(*images, rows, columns, grid.rows.window, at, slopes, **steps)
+    steps: dict[str, Any] = {"counts": seen} if refine == "icgn" else {"counts": seen, "steps": 0}
+    found: RefinedWindows = refine_windows(images[0], images[1], rows, columns, grid.rows.window, at, slopes, **steps)
     shape = grid.shape
     notes = field.notes
     if refine == "icgn":
@@ -312,7 +315,8 @@ def _with_last_step(
         score = np.where(settled, found.score.reshape(shape), field.score)
         field = replace(field, score=score)
         if kept := int((~settled & ~field.masked).sum()):
-            notes = (*notes, f"icgn did not converge on {kept} of {settled.size} windows: their neighbours replace them.")
+            told = f"icgn did not converge on {kept} of {settled.size} windows: their neighbours replace them."
+            notes = (*notes, told)
     sigma = np.where((field.replaced | field.masked)[..., None], np.nan, found.sigma.reshape(*shape, 2))
     return replace(field, sigma=sigma, notes=notes)
 
@@ -334,7 +338,8 @@ def _at_pixels(field: DisplacementField, grid: Grid, shape: tuple[int, int]) -> 
     known = np.isfinite(field.displacement).all(axis=2)
     values = field.displacement[known]
     nodes = local_linear(_places(field)[known], values, np.ones(len(values)), at, 0.5 * _spacing(field))
-    return at_every_pixel(nodes.T.reshape(2, rows.size, columns.size), pixel_bases(rows, columns, shape))
+    pixels: Floats = at_every_pixel(nodes.T.reshape(2, rows.size, columns.size), pixel_bases(rows, columns, shape))
+    return pixels
 
 
 def _at_points(pixels: Floats, grid: Grid) -> Floats:

@@ -59,8 +59,8 @@ def estimate_motion(
     Angles and scales (1/2 to 2) are looked for over the whole range by the Fourier-Mellin transform, each with the
     shift at which the frame then fits best; the likeliest motion is refined by Gauss-Newton over the whole overlap.
 
-    ``patches``: from the shift of the whole frame, every patch is matched by itself; patches that are not trusted follow
-    their neighbours, and one smooth field through the middles of the patches is fitted to all pixels: see
+    ``patches``: from the shift of the whole frame, every patch is matched by itself; patches that are not trusted
+    follow their neighbours, and one smooth field through the middles of the patches is fitted to all pixels: see
     :mod:`xcorr_app.registration.motion.patches`.
 
     Parameters

@@ -111,6 +111,5 @@ def _netcdf(field: DisplacementField) -> bytes:
 def _npz(field: DisplacementField) -> bytes:
     content = io.BytesIO()
     arrays = columns_of(field) | {"rows": field.rows, "columns": field.columns}
-    arrays |= {"replaced": field.replaced, "masked": field.masked}
     np.savez_compressed(content, allow_pickle=False, **arrays)
     return content.getvalue()

@@ -36,7 +36,8 @@ class Axis:
     @cached_property
     def middles(self) -> Floats:
         """Middle of each window, in pixels from the first."""
-        return self.firsts + (self.window - 1) / 2
+        middles: Floats = self.firsts.astype(np.float64) + (self.window - 1) / 2
+        return middles
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,13 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.apply import apply_shifts
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.doubt import applied_shifts
-from xcorr_app.registration.measurement import Measurement
 from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.measurement import Measurement
+from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.field_fit import FieldFit, FieldReference, Nodes, fitted
 from xcorr_app.registration.motion.gauss_newton import halved
 from xcorr_app.registration.motion.grid import Grid, with_edges
-from xcorr_app.registration.motion.result import Field, MotionResult
+from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
 from xcorr_app.registration.motion.warp import ndimage_of
 from xcorr_app.registration.motion.window_match import WindowMatch, match_windows
@@ -44,9 +45,11 @@ _SMALLEST = 16
 _HALVED_FROM = 64
 """Pixels a side from which patches are matched at half their size: the fit to all pixels follows."""
 _SMOOTHING = ((0.97, 0.7), (0.7, 1.0), (0.35, 1.5), (0.0, 2.0))
-"""Share of the variance that is no noise, and the sigma in pixels of the Gaussian that noisier images are smoothed by."""
+"""Share of the variance that is no noise, and the sigma in pixels of the Gaussian that noisier images lie under."""
 _OUTLIER = 3.0
 """Normalised median above which a patch does not belong to its neighbours."""
+_DEVIATIONS = 4.0
+"""Of the scores of noise, that a patch must reach to be trusted."""
 _FEWEST_TRUSTED = 1 / 3
 """Share of trusted patches below which a frame is uncertain."""
 _NO_MATTER = {quality.INCONSISTENT, quality.LOW_SCORE, quality.UNCERTAIN, quality.AMBIGUOUS}
@@ -87,7 +90,9 @@ def patches_of(
             "give a smaller patch"
         )
     if isinstance(reference, str) and reference not in _REFERENCES:
-        raise ArgumentError(f"unknown reference {reference!r}: use {', '.join(_REFERENCES)}, a frame number or an image")
+        raise ArgumentError(
+            f"unknown reference {reference!r}: use {', '.join(_REFERENCES)}, a frame number or an image"
+        )
     xp = array_namespace(frames.read(0, 1).frames)
     rigid = _rigid(frames, reference, xp, progress)
     grid = Grid.of(frames.shape, options.patch, options.patch * (1 - options.overlap))
@@ -171,7 +176,9 @@ class _Against:
         self._middles = np.stack([values.ravel() for values in middles], axis=1)
         places = np.meshgrid(self.nodes.rows, self.nodes.columns, indexing="ij")
         self._places = np.stack([values.ravel() for values in places], axis=1)
-        self._step = max(np.diff(axis.middles).mean() if axis.count > 1 else axis.size for axis in (grid.rows, grid.columns))
+        self._step = max(
+            np.diff(axis.middles).mean() if axis.count > 1 else axis.size for axis in (grid.rows, grid.columns)
+        )
         self._prepared: tuple[float, list[FieldReference]] | None = None
 
     def prepared(self, image: Array) -> tuple[float, list[FieldReference]]:
@@ -191,7 +198,7 @@ class _Against:
         else:
             sigma, levels = self.prepared(references.of(t))
         sizes = self._sizes(smoothed(_finite(frame), sigma))
-        match, trusted = self._matched(levels[-1].image, sizes[-1], -shift / self._half)
+        match, trusted = self._matched(levels[-1].image, sizes[-1], -shift / self._half, self._by_chance(sigma))
         fit = fitted(levels, sizes, self._start(match, trusted, -shift))
         return _Found(fit, match, trusted.reshape(self.grid.shape))
 
@@ -199,28 +206,39 @@ class _Against:
         return [image, _halved(image)] if self._half == 2 else [image]
 
     def _matched(
-        self, reference: Array, frame: Array, start: NDArray[np.float64]
+        self, reference: Array, frame: Array, start: NDArray[np.float64], by_chance: float
     ) -> tuple[WindowMatch, NDArray[np.bool_]]:
         """Match patches around a displacement; those lost once more around where their neighbours are."""
         size, reach = self._options.patch // self._half, int(np.ceil(self._options.max_deviation / self._half))
         offset = np.tile(np.rint(start).astype(np.intp), (len(self._middles), 1))
-        match = match_windows(reference, frame, *self._firsts, size, reach, offset)
-        trusted = self._trusted(match)
+        match = match_windows(reference, frame, self._firsts[0], self._firsts[1], size, reach, offset)
+        trusted = self._trusted(match, by_chance)
         lost = np.flatnonzero(~trusted)
         if lost.size and trusted.any():
-            near = local_linear(self._middles[trusted], match.shift[trusted], np.ones(int(trusted.sum())), self._middles[lost], self._step)
+            near = local_linear(
+                self._middles[trusted],
+                match.shift[trusted],
+                np.ones(int(trusted.sum())),
+                self._middles[lost],
+                self._step,
+            )
             rows, columns = (firsts[lost] for firsts in self._firsts)
             limit = 2 * reach
             nearby = np.rint(np.clip(near, offset[lost] - limit, offset[lost] + limit)).astype(np.intp)
             again = match_windows(reference, frame, rows, columns, size, reach, nearby)
             for name in vars(match):
                 getattr(match, name)[lost] = getattr(again, name)
-            trusted = self._trusted(match)
+            trusted = self._trusted(match, by_chance)
         return match, trusted
 
-    def _trusted(self, match: WindowMatch) -> NDArray[np.bool_]:
+    def _by_chance(self, sigma: float) -> float:
+        """Score that patches of smoothed noise hardly reach."""
+        alike = 1 + 4 * np.pi * (sigma / self._half) ** 2
+        return float(_DEVIATIONS * np.sqrt(alike) * self._half / self._options.patch)
+
+    def _trusted(self, match: WindowMatch, by_chance: float) -> NDArray[np.bool_]:
         with np.errstate(invalid="ignore"):
-            stands_out = ~(match.false_alarm > MAX_FALSE_ALARM)
+            stands_out = ~(match.false_alarm > MAX_FALSE_ALARM) & (match.score > by_chance)
         good = np.isfinite(match.shift).all(axis=1) & ~match.on_edge & stands_out
         shape = self.grid.shape
         away = normalised_median(self._half * match.shift.reshape(*shape, 2), good.reshape(shape), noise=0.5)
@@ -232,7 +250,9 @@ class _Against:
             return np.broadcast_to(rigid[:, None, None], (2, self.nodes.rows.size, self.nodes.columns.size)).copy()
         score = np.clip(match.score[trusted], 0.01, 0.99)
         weights = score**2 / (1 - score**2)
-        near = local_linear(self._middles[trusted], self._half * match.shift[trusted], weights, self._places, 0.6 * self._step)
+        near = local_linear(
+            self._middles[trusted], self._half * match.shift[trusted], weights, self._places, 0.6 * self._step
+        )
         return near.T.reshape(2, self.nodes.rows.size, self.nodes.columns.size)
 
 
@@ -270,7 +290,11 @@ def _references(frames: Frames, reference: str | int | Array, rigid: _Rigid, xp:
     if not isinstance(reference, (str, int, np.integer)):
         return _References(reference)
     if reference not in _LEFT_OUT:
-        number = {"first": 0, "last": frames.count - 1}.get(reference, reference) if isinstance(reference, str) else reference
+        number = (
+            {"first": 0, "last": frames.count - 1}.get(reference, reference)
+            if isinstance(reference, str)
+            else reference
+        )
         return _References(frames.read(int(number) % frames.count, int(number) % frames.count + 1).frames[0])
     usable = np.array([not set(flags) - _NO_MATTER for flags in rigid.flags]) & np.isfinite(rigid.shifts).all(axis=1)
     shifts = applied_shifts(rigid.shifts, usable)
@@ -298,7 +322,10 @@ def _result(found: list[_Found | None], rigid: _Rigid, against: _Against, max_si
     field, sigma = (np.full((count, *size, 2), np.nan) for _ in range(2))
     trusted, significance = np.zeros((count, *size), dtype=bool), np.full((count, *size), np.nan)
     score, flags = np.full(count, np.nan), []
-    spread = [np.abs(with_edges(axis)[:, None] - axis.middles).argmin(axis=1) for axis in (against.grid.rows, against.grid.columns)]
+    spread = [
+        np.abs(with_edges(axis)[:, None] - axis.middles).argmin(axis=1)
+        for axis in (against.grid.rows, against.grid.columns)
+    ]
     matrices = np.tile(np.eye(3), (count, 1, 1))
     for t, one in enumerate(found):
         words = [word for word in rigid.flags[t] if word not in _NO_MATTER]
@@ -329,5 +356,3 @@ def _result(found: list[_Found | None], rigid: _Rigid, against: _Against, max_si
         notes=rigid.notes,
         field=Field(nodes.rows, nodes.columns, field, sigma, trusted, significance),
     )
-
-

@@ -27,9 +27,7 @@ def normalised_median(vectors: Floats, known: NDArray[np.bool_], noise: float = 
     """
     padded = np.pad(np.where(known[..., None], vectors, np.nan), ((1, 1), (1, 1), (0, 0)), constant_values=np.nan)
     gy, gx = known.shape
-    around = np.stack(
-        [padded[dy : dy + gy, dx : dx + gx] for dy in range(3) for dx in range(3) if (dy, dx) != (1, 1)]
-    )
+    around = np.stack([padded[dy : dy + gy, dx : dx + gx] for dy in range(3) for dx in range(3) if (dy, dx) != (1, 1)])
     enough = np.isfinite(around[..., 0]).sum(axis=0) >= _FEWEST
     around = np.where(enough[..., None], around, 0.0)
     middle = np.nanmedian(around, axis=0)

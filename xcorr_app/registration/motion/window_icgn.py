@@ -1,9 +1,9 @@
 """Windows refined by inverse-compositional Gauss-Newton with first-order shape functions: the last step of strain work.
 
 A window of the first image is looked for in the second at places that a displacement and its four slopes take its
-pixels to, whatever the gain and offset (zero-normalised sum of squared differences). Slopes of the image and the Hessian
-are those of the first image and stay the same (Pan, Li and Tong 2013, doi 10.1007/s11340-013-9717-6). The second image
-is interpolated by quintic splines, whose error on fine speckle is a thousandth of a pixel.
+pixels to, whatever the gain and offset (zero-normalised sum of squared differences). Slopes of the image and the
+Hessian are those of the first image and stay the same (Pan, Li and Tong 2013, doi 10.1007/s11340-013-9717-6). The
+second image is interpolated by quintic splines, whose error on fine speckle is a thousandth of a pixel.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.motion.warp import ndimage_of
+from xcorr_app.registration.motion.warp import inside_frame, ndimage_of
 from xcorr_app.registration.motion.window_match import windows_of
 
 Floats = NDArray[np.float64]
@@ -27,6 +27,8 @@ _FARTHEST = 1.0
 """Pixels from the start beyond which another place was found."""
 _AT_ONCE = 1 << 21
 """Pixels of the windows that are refined together."""
+_LEAST_SEEN = 0.4
+"""Share of a window that must be seen in both images."""
 _FLATTEST = 1e-9
 """Smallest eigenvalue of a scaled Hessian, over the largest, that tells all six numbers apart."""
 
@@ -54,10 +56,12 @@ def refine_windows(
     shift: Floats,
     slopes: Floats,
     steps: int = _MOST_STEPS,
+    counts: Array | None = None,
 ) -> RefinedWindows:
     """Refine the displacement (n, 2) of windows that begin at (n,) rows and columns of the first image.
 
     `slopes` (n, 2, 2) are of the displacement's components along rows and columns, to start from.
+    Pixels of the first image that do not count (Y, X), or that are looked for beyond the second, take no part.
     """
     xp = array_namespace(first)
     ndimage = ndimage_of(xp)
@@ -70,13 +74,17 @@ def refine_windows(
     for start in range(0, len(rows), at_once):
         part = slice(start, start + at_once)
         cut = [windows_of(image, rows[part], columns[part], (size, size)).reshape(-1, size * size) for image in images]
-        middle = np.stack([rows[part], columns[part]], axis=1) + (size - 1) / 2
-        parts.append(_refined(cut, splines, middle, size, shift[part], slopes[part], steps, xp))
+        weight = None if counts is None else windows_of(counts, rows[part], columns[part], (size, size))
+        if weight is not None:
+            weight = weight.reshape(-1, size * size).astype(np.float64)
+        middle: Floats = np.stack([rows[part], columns[part]], axis=1).astype(np.float64) + (size - 1) / 2
+        parts.append(_refined(cut, weight, splines, middle, size, shift[part], slopes[part], steps, xp))
     return RefinedWindows(*(np.concatenate(columns_) for columns_ in zip(*parts, strict=True)))
 
 
 def _refined(
     cut: list[Array],
+    weight: Array | None,
     splines: Array,
     middle: Floats,
     size: int,
@@ -89,8 +97,8 @@ def _refined(
     offset = xp.arange(size, dtype=np.float64) - (size - 1) / 2
     y, x = (axis.ravel() for axis in xp.meshgrid(offset, offset, indexing="ij"))
     changes = xp.stack([gy, gy * y, gy * x, gx, gx * y, gx * x], axis=2)
-    values = values - values.mean(axis=1, keepdims=True)
-    power = (values * values).sum(axis=1)
+    if weight is not None:
+        changes = changes * weight[:, :, None]
     hessian = to_host(changes.transpose(0, 2, 1) @ changes)
     scale = np.sqrt(np.maximum(np.einsum("nii->ni", hessian), 1e-300))
     eigenvalues = np.linalg.eigvalsh(hessian / scale[:, :, None] / scale[:, None, :])
@@ -112,20 +120,26 @@ def _refined(
         there = xp.asarray(motion[rows])
         places = xp.stack(
             [
-                there[:, axis, 0, None] * y + there[:, axis, 1, None] * x + there[:, axis, 2, None]
+                there[:, axis, 0, None] * y
+                + there[:, axis, 1, None] * x
+                + there[:, axis, 2, None]
                 + xp.asarray(middle[rows, axis])[:, None]
                 for axis in (0, 1)
             ]
         )
         seen = ndimage_of(xp).map_coordinates(splines, places, order=5, mode="mirror", prefilter=False)
-        seen = seen - seen.mean(axis=1, keepdims=True)
-        own = (seen * seen).sum(axis=1)
-        gain = xp.sqrt(power[at] / xp.maximum(own, 1e-300))
-        residual = seen * gain[:, None] - values[at]
+        inside = inside_frame(places, splines.shape).astype(np.float64)
+        if weight is not None:
+            inside *= weight[at]
+        pixels = xp.maximum(inside.sum(axis=1), 1.0)
+        seen, image = ((part - ((part * inside).sum(axis=1) / pixels)[:, None]) * inside for part in (seen, values[at]))
+        power, own = ((part * part).sum(axis=1) for part in (image, seen))
+        residual = seen * xp.sqrt(power / xp.maximum(own, 1e-300))[:, None] - image
         if step == steps:
-            product = (seen * values[at]).sum(axis=1)
-            score[rows] = to_host(product / xp.maximum(xp.sqrt(power[at] * own), 1e-300))
-            variance[rows] = to_host((residual * residual).sum(axis=1)) / max(size * size - 8, 1)
+            product = (seen * image).sum(axis=1)
+            score[rows] = to_host(product / xp.maximum(xp.sqrt(power * own), 1e-300))
+            variance[rows] = to_host((residual * residual).sum(axis=1) / xp.maximum(pixels - 8, 1.0))
+            settled[rows] &= to_host(pixels) >= _LEAST_SEEN * size * size
             break
         right = to_host((changes[at] * residual[:, :, None]).sum(axis=1))
         number = (inverse[rows] @ right[:, :, None])[:, :, 0]

@@ -53,29 +53,29 @@ def match_windows(
     reach: int,
     offset: NDArray[np.intp],
     seen: Array | None = None,
+    *,
+    both_ways: bool = False,
 ) -> WindowMatch:
     """Find where the second image (Y, X) shows windows of the first.
 
     Windows of `size` pixels a side begin at (n,) rows and columns; they are searched up to `reach` pixels around
-    their `offset` (n, 2). The part of the second image that they are compared with is larger, so that at every shift they overlap
-    wholly. Pixels of the first image that are not `seen` (Y, X) take no part.
+    their `offset` (n, 2). The part of the second image that they are compared with is larger, so that at every shift
+    they overlap wholly. Pixels of the first image that are not `seen` (Y, X) take no part.
+
+    With `both_ways`, for images that show the same in the same place but for a fraction of a pixel and an `offset` of
+    zero, windows of the second are looked for in the first as well and the planes averaged: what a window holds by
+    chance then pulls the peak to neither side.
     """
     xp = array_namespace(first)
     margin = reach + _RIM
-    small = windows_of(first, rows, columns, (size, size))
-    large = windows_of(
-        second, rows + offset[:, 0] - margin, columns + offset[:, 1] - margin, (size + 2 * margin, size + 2 * margin)
-    )
-    window = ShiftWindow(0, 2 * margin, 0, 2 * margin)
-    if seen is None:
-        small = small - small.mean(axis=(1, 2), keepdims=True)
-    else:
-        part = windows_of(seen, rows, columns, (size, size))
-        means = (small * part).sum(axis=(1, 2)) / xp.maximum(part.sum(axis=(1, 2)), 1)
-        small = xp.where(part, small - means[:, None, None].astype(small.dtype), 0.0).astype(small.dtype)
-    large = large - large.mean(axis=(1, 2), keepdims=True)
-    planes = cross_correlate(large, small[:, None], "n-to-mn", window, check_finite=False)[:, 0]
+    starts = (rows, columns), (rows + offset[:, 0] - margin, columns + offset[:, 1] - margin)
+    part = None if seen is None else windows_of(seen, rows, columns, (size, size))
+    small = _without_means(windows_of(first, *starts[0], (size, size)), part)
     flat = (small * small).mean(axis=(1, 2)) <= _LEAST_VARIANCE * xp.abs(first).max() ** 2
+    planes = _planes(small, second, starts[1], margin)
+    if both_ways:
+        there = _without_means(windows_of(second, *starts[0], (size, size)), part)
+        planes = (planes + _planes(there, first, starts[1], margin)[:, ::-1, ::-1]) / 2
     planes = xp.where(flat[:, None, None], np.nan, xp.clip(planes.astype(np.float64), -1.0, 1.0))
     inner = slice(_RIM, 2 * margin + 1 - _RIM)
     peaks = find_peaks(planes, (inner, inner))
@@ -90,3 +90,21 @@ def match_windows(
     edge = (np.abs(peak - margin) >= reach).any(axis=1) if reach > 0 else np.zeros(len(rows), dtype=bool)
     shift = np.where(found[:, None], peak - margin + offset + fraction, np.nan)
     return WindowMatch(shift, value, rating.z, rating.false_alarm, (edge | higher) & found)
+
+
+def _without_means(windows: Array, part: Array | None) -> Array:
+    """Windows (n, h, w) less their means; what is not in their `part` is zero."""
+    if part is None:
+        return windows - windows.mean(axis=(1, 2), keepdims=True)
+    xp = array_namespace(windows)
+    means = (windows * part).sum(axis=(1, 2)) / xp.maximum(part.sum(axis=(1, 2)), 1)
+    return xp.where(part, windows - means[:, None, None].astype(windows.dtype), 0.0).astype(windows.dtype)
+
+
+def _planes(small: Array, image: Array, starts: tuple[NDArray[np.intp], NDArray[np.intp]], margin: int) -> Array:
+    """Scores (n, ny, nx) of windows (n, h, w) within larger ones of an image, which begin at `starts`."""
+    size = small.shape[1] + 2 * margin, small.shape[2] + 2 * margin
+    large = windows_of(image, *starts, size)
+    large = large - large.mean(axis=(1, 2), keepdims=True)
+    window = ShiftWindow(0, 2 * margin, 0, 2 * margin)
+    return cross_correlate(large, small[:, None], "n-to-mn", window, check_finite=False)[:, 0]
