@@ -1,7 +1,8 @@
 """Rotation and scale beside the public tools, on synthetic series with known motion: errors and time of a frame.
 
 Run: ``python -m benchmarks.motion [--frames 6] [--seeds 3] [--fields]``. StackReg (pystackreg) follows intensities
-from where the frame lies, so turns are at most 3 degrees here, and shifts at most 8 px; ``xc.estimate_motion`` takes any angle.
+from where the frame lies, so turns are at most 3 degrees here, and shifts at most 8 px; ``xc.estimate_motion``
+takes any angle.
 scikit-image's way (log-polar phase correlation, then phase correlation of the turned frame) is that of its gallery.
 """
 

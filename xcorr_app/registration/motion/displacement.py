@@ -17,7 +17,23 @@ _ORDERS = (0, 1, 3)
 
 def at_every_pixel(values: Array, bases: tuple[Array, Array]) -> Array:
     """Values (2, gy, gx) at the nodes of a grid as a surface (2, Y, X)."""
-    return bases[0] @ values @ bases[1].T
+    return product(product(bases[0], values), bases[1].T)
+
+
+def product(one: Array, other: Array) -> Array:
+    """Product of matrices (..., n, m) and (m, k), in one thread for float32 on the host.
+
+    Frames are fitted by several threads; the threads of a BLAS below each of them would wait for one another.
+    """
+    if array_namespace(one) is not np or one.dtype != np.float32 or other.dtype != np.float32:
+        return one @ other
+    import cv2
+
+    if one.ndim == 3:
+        return np.stack([product(part, other) for part in one])
+    if other.ndim == 3:
+        return np.stack([product(one, part) for part in other])
+    return cv2.gemm(np.ascontiguousarray(one), np.ascontiguousarray(other), 1.0, None, 0.0)
 
 
 def places_of(displacement: Array) -> Array:

@@ -25,7 +25,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.motion.displacement import at_every_pixel, linear_at, places_of
+from xcorr_app.registration.motion.displacement import at_every_pixel, linear_at, places_of, product
 from xcorr_app.registration.motion.grid import pixel_bases
 from xcorr_app.registration.motion.warp import inside_frame, ndimage_of
 
@@ -105,7 +105,7 @@ class Nodes:
 
     def sums(self, image: Array) -> Floats:
         """Sums (gy, gx) of an image times the spline of each node."""
-        return np.asarray(to_host(self.bases[0].T @ image @ self.bases[1]), np.float64)
+        return np.asarray(to_host(product(product(self.bases[0].T, image), self.bases[1])), np.float64)
 
 
 @dataclass(frozen=True)
@@ -148,8 +148,8 @@ class FieldReference:
         y, x = slice(lost[0], height - lost[1]), slice(lost[2], width - lost[3])
         gy, gx, n = self.nodes.rows.size, self.nodes.columns.size, self.nodes.count
         blocks = []
-        for product in self._products:
-            sums = to_host(self.nodes.pairs[0][y].T @ product[y, x] @ self.nodes.pairs[1][x])
+        for image in self._products:
+            sums = to_host(self.nodes.pairs[0][y].T @ image[y, x] @ self.nodes.pairs[1][x])
             blocks.append(sums.reshape(gy, gy, gx, gx).transpose(0, 2, 1, 3).reshape(n, n).astype(np.float64))
         return np.block([[blocks[0], blocks[1]], [blocks[1].T, blocks[2]]])
 
@@ -195,9 +195,9 @@ class FieldReference:
         gain = max(products[0] / products[1], _LEAST_GAIN) if products[1] > 0 else 1.0
         rest = one / np.float32(gain) - other
         rows, columns = self.nodes.hats
-        weight = rows.T @ inside @ columns
-        local = (rows.T @ rest @ columns) / xp.maximum(weight, 1.0)
-        return rest - (rows @ local @ columns.T) * inside, score, pixels
+        weight = product(product(rows.T, inside), columns)
+        local = product(product(rows.T, rest), columns) / xp.maximum(weight, 1.0)
+        return rest - product(product(rows, local), columns.T) * inside, score, pixels
 
 
 def _dot(one: Array, other: Array, xp: Any) -> float:
