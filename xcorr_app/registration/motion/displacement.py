@@ -33,7 +33,9 @@ def product(one: Array, other: Array) -> Array:
         return np.stack([product(part, other) for part in one])
     if other.ndim == 3:
         return np.stack([product(one, part) for part in other])
-    return cv2.gemm(np.ascontiguousarray(one), np.ascontiguousarray(other), 1.0, None, 0.0)
+    whole = np.ascontiguousarray(one), np.ascontiguousarray(other)
+    found: Array = cv2.gemm(*whole, 1.0, None, 0.0)  # type: ignore[call-overload]  # the stubs know no None
+    return found
 
 
 def places_of(displacement: Array) -> Array:
