@@ -1,7 +1,8 @@
 """Rotation and scale beside the public tools, on synthetic series with known motion: errors and time of a frame.
 
-Run: ``python -m benchmarks.motion [--frames 6] [--seeds 3]``. StackReg (pystackreg) follows intensities from where the
-frame lies, so turns are at most 3 degrees here, and shifts at most 8 px; ``xc.estimate_motion`` takes any angle.
+Run: ``python -m benchmarks.motion [--frames 6] [--seeds 3] [--fields]``. StackReg (pystackreg) follows intensities
+from where the frame lies, so turns are at most 3 degrees here, and shifts at most 8 px; ``xc.estimate_motion``
+takes any angle.
 scikit-image's way (log-polar phase correlation, then phase correlation of the turned frame) is that of its gallery.
 """
 
@@ -16,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import xcorr_app as xc
+from benchmarks import fields
 from benchmarks._environment import write_result
 from tests.registration.test_motion import corner_errors, series
 
@@ -74,7 +76,11 @@ def main() -> None:
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("--frames", type=int, default=6)
     arguments.add_argument("--seeds", type=int, default=3)
+    arguments.add_argument("--fields", action="store_true", help="patches and displacement fields instead")
     asked = arguments.parse_args()
+    if asked.fields:
+        fields.main(asked.seeds)
+        return
     rows = []
     for model in ("rigid", "similarity", "affine"):
         for snr in _SNRS:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from xcorr_app.registration.assessment import Assessment, assess
     from xcorr_app.registration.correction import correct_frames
     from xcorr_app.registration.estimate import estimate_shifts
+    from xcorr_app.registration.motion.displacement_field import DisplacementField, displacement_field
     from xcorr_app.registration.motion.estimate import estimate_motion
     from xcorr_app.registration.motion.result import MotionResult
     from xcorr_app.registration.results import ShiftResult
@@ -37,6 +38,7 @@ __version__ = "0.1.0"
 __all__ = [
     "Assessment",
     "BlockingOptions",
+    "DisplacementField",
     "ExchangeOptions",
     "FoundShifts",
     "KernelOptions",
@@ -52,6 +54,7 @@ __all__ = [
     "convolve",
     "correct_frames",
     "cross_correlate",
+    "displacement_field",
     "estimate_motion",
     "estimate_shifts",
     "filter_bank",
@@ -70,6 +73,7 @@ _MODULES = {
     "FoundShifts": "correlation.find_shifts",
     "BlockingOptions": "gpu.pointwise.blocking_options",
     "ExchangeOptions": "gpu.stencil.exchange",
+    "DisplacementField": "registration.motion.displacement_field",
     "KernelOptions": "gpu.direct.options",
     "MotionResult": "registration.motion.result",
     "ShiftResult": "registration.results",
@@ -82,6 +86,7 @@ _MODULES = {
     "correct_frames": "registration.correction",
     "convolve": "filtering.convolve",
     "cross_correlate": "correlation.plane",
+    "displacement_field": "registration.motion.displacement_field",
     "estimate_motion": "registration.motion.estimate",
     "estimate_shifts": "registration.estimate",
     "filter_bank": "filtering.filter_bank",

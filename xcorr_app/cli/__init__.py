@@ -20,6 +20,7 @@ COMMANDS = {
     "completion": "Print the script that completes xcorr's commands and options in a shell.",
     "correlate": "Cross-correlate images: write the plane, print its peak.",
     "env": "Print device, driver, versions, cache folder, and which engines can run.",
+    "field": "Displacement on a grid: flow (PIV), strain (DIC), deformation.",
     "filter": "Filter every plane of stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.",
     "tune": "Measure on this GPU how long every candidate takes, so that engine auto chooses by it.",
     "unmix": "Mix channels: spectral unmixing, stain separation.",
@@ -76,6 +77,7 @@ def main() -> None:
       xcorr align FOLDER -o OUT
       xcorr apply OUT OTHER_CHANNELS -o OUT2
       xcorr correlate LEFT RIGHT -o plane.tif
+      xcorr field a.bmp b.bmp -o OUT
       xcorr filter FOLDER -o OUT --gaussian 1.5
       xcorr unmix slide.tif -o stains.tif --stain he
     """

@@ -38,7 +38,7 @@ def save(result: ShiftResult, path: Path) -> None:
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow(columns)
         writer.writerows(zip(*(map(_shown, column) for column in columns.values()), strict=True))
-        _write(path, text.getvalue().encode())
+        write_whole(path, text.getvalue().encode())
     elif suffix == ".npz":
         words = {
             "flags": result.flags,
@@ -53,7 +53,7 @@ def save(result: ShiftResult, path: Path) -> None:
             arrays["closure"] = result.closure
         content = io.BytesIO()
         np.savez_compressed(content, words=np.array(json.dumps(words)), allow_pickle=False, **arrays)
-        _write(path, content.getvalue())
+        write_whole(path, content.getvalue())
     else:
         raise ArgumentError(f"{path}: results are written to .npz or .csv")
 
@@ -115,8 +115,8 @@ def _shown(value: Any) -> Any:
     return value
 
 
-def _write(path: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file whole, or not at all."""
     partial = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         partial.write_bytes(content)

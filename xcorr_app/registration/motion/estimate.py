@@ -15,6 +15,14 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.motion.gauss_newton import Fit, halved, levels_of, refined
 from xcorr_app.registration.motion.models import Matrix, Model, model_of
+from xcorr_app.registration.motion.patches import (
+    DEFAULT_DEVIATION,
+    DEFAULT_OVERLAP,
+    DEFAULT_PATCH,
+    PatchOptions,
+    patches_of,
+)
+from xcorr_app.registration.motion.patches import MODEL as PATCHES
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.start import Candidate, Starts, apart
 from xcorr_app.registration.motion.warp import about_corner, ndimage_of
@@ -40,34 +48,50 @@ def estimate_motion(
     model: str = "rigid",
     reference: str | int | Array = "first",
     *,
+    patch: int = DEFAULT_PATCH,
+    patch_overlap: float = DEFAULT_OVERLAP,
+    max_deviation: float = DEFAULT_DEVIATION,
     max_sigma: float = DEFAULT_MAX_SIGMA,
     progress: Progress | None = None,
 ) -> MotionResult:
-    """Measure how each frame must be shifted, turned, scaled or sheared to land on the reference.
+    """Measure how each frame must be shifted, turned, scaled, sheared or bent to land on the reference.
 
     Angles and scales (1/2 to 2) are looked for over the whole range by the Fourier-Mellin transform, each with the
     shift at which the frame then fits best; the likeliest motion is refined by Gauss-Newton over the whole overlap.
+
+    ``patches``: from the shift of the whole frame, every patch is matched by itself; patches that are not trusted
+    follow their neighbours, and one smooth field through the middles of the patches is fitted to all pixels: see
+    :mod:`xcorr_app.registration.motion.patches`.
 
     Parameters
     ----------
     stack : ndarray, shape (T, Y, X)
         NumPy or CuPy, at least 32 pixels a side; the work is done where the array lives. NaN and infinite pixels are
         replaced by the mean of the others for measuring.
-    model : {'rigid', 'similarity', 'affine', 'translation'}
+    model : {'rigid', 'similarity', 'affine', 'translation', 'patches'}
         Shift and rotation; with a scale; any linear motion; a shift alone, for which :func:`xcorr_app.estimate_shifts`
-        is faster.
+        is faster; a smooth field of shifts.
     reference : {'first', 'last'}, int or ndarray
-        Frame that the others are compared with, or an image (Y, X).
+        Frame that the others are compared with, or an image (Y, X). Of ``patches`` also ``mean``, ``median`` and
+        ``template``: the shifts of whole frames are found against that, their patches against the mean of all frames
+        so aligned but the one measured.
+    patch : int
+        Rows and columns of a patch; of ``patches`` alone, as the next two.
+    patch_overlap : float
+        Fraction of a patch, at least, that its neighbour shares; patches are spread evenly over the frame.
+    max_deviation : float
+        Pixels by which a patch may be off the shift of its frame, or off where its neighbours are.
     max_sigma : float
         Standard error in pixels, of the corner of the frame that is known worst, above which a frame is flagged
-        ``uncertain``.
+        ``uncertain``; of ``patches``, the median of all nodes.
     progress : callable, optional
         ``progress(stage, done, total)``.
 
     Returns
     -------
     MotionResult
-        ``matrices`` (T, 3, 3), ``shifts``, ``angle``, ``scale``, ``score``, ``sigma``, ``flags``; ``apply`` warps.
+        ``matrices`` (T, 3, 3), ``shifts``, ``angle``, ``scale``, ``score``, ``sigma``, ``flags``, of patches ``field``;
+        ``apply`` warps, ``save`` and ``load`` keep it.
 
     Raises
     ------
@@ -91,6 +115,9 @@ def estimate_motion(
     if not max_sigma > 0:
         raise ArgumentError(f"max_sigma is {max_sigma!r}: give a positive number of pixels")
     with on_device_of(stack):
+        if model == PATCHES:
+            options = PatchOptions(patch, patch_overlap, max_deviation)
+            return patches_of(ArrayFrames(stack), reference, options, max_sigma=max_sigma, progress=progress)
         return motion_of(ArrayFrames(stack), model_of(model), reference, max_sigma=max_sigma, progress=progress)
 
 

@@ -87,7 +87,7 @@ MODELS: dict[str, Model] = {
 def model_of(name: str) -> Model:
     """Return the model of that name; raises ArgumentError for any other."""
     if name not in MODELS:
-        raise ArgumentError(f"unknown model of motion {name!r}: use one of {', '.join(MODELS)}")
+        raise ArgumentError(f"unknown model of motion {name!r}: use one of {', '.join(MODELS)}, patches")
     return MODELS[name]
 
 

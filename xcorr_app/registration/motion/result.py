@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
+from xcorr_app.registration.motion.displacement import warp_by_fields
+from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.models import angle_of, scale_of, turned
 from xcorr_app.registration.motion.warp import Mode, about_corner, about_middle, warp_frames
 from xcorr_app.registration.quality import is_trusted
@@ -19,10 +22,10 @@ class MotionResult:
     """Motion of every frame of a stack and what can be said about it. Arrays are NumPy arrays with an entry a frame."""
 
     model: str
-    """``translation``, ``rigid``, ``similarity`` or ``affine``."""
+    """``translation``, ``rigid``, ``similarity``, ``affine`` or ``patches``."""
     matrices: NDArray[np.float64]
     """(T, 3, 3) homogeneous matrices: from a place (row, column, 1) of the reference to the place in the frame that
-    shows the same, pixels counted from the first; NaN where there is none."""
+    shows the same, pixels counted from the first; NaN where there is none. Of patches, their mean shift."""
     score: NDArray[np.float64]
     """(T,) zero-mean normalised correlation over the overlap, in [-1, 1]."""
     sigma: NDArray[np.float64]
@@ -40,6 +43,8 @@ class MotionResult:
     unreadable: dict[int, str]
     """Why a frame could not be read, by frame number."""
     notes: tuple[str, ...] = ()
+    field: Field | None = None
+    """Of patches, the shift at every node of a grid; None of the other models."""
 
     @property
     def trusted(self) -> NDArray[np.bool_]:
@@ -112,7 +117,39 @@ class MotionResult:
         array
             Shape, type and kind of `stack`; integers are rounded half to even and clipped to their range.
         """
+        if self.field is not None:
+            fields = self.field.applied(self.trusted, DEFAULT_POLICY)
+            return warp_by_fields(stack, fields, (self.field.rows, self.field.columns), order, mode, cval)
         return warp_frames(stack, self.applied(), order, mode, cval)
+
+    def save(self, path: Path | str) -> None:
+        """Write the result to an ``.npz`` file, which is replaced if it exists; values of a field in float32.
+
+        Raises
+        ------
+        ArgumentError
+            The name does not end in ``.npz``.
+        OutputError
+            The file cannot be written.
+        """
+        from xcorr_app.registration.motion.result_file import save
+
+        save(self, Path(path))
+
+    @staticmethod
+    def load(path: Path | str) -> MotionResult:
+        """Read what `save` wrote.
+
+        Raises
+        ------
+        InputError
+            There is no such file.
+        DamagedFileError
+            It holds no result.
+        """
+        from xcorr_app.registration.motion.result_file import load
+
+        return load(Path(path))
 
     def _about_middle(self) -> NDArray[np.float64]:
         return np.stack([about_middle(matrix, self.shape) for matrix in self.matrices])

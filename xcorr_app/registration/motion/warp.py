@@ -111,12 +111,13 @@ def _inside(xp: Any, matrix: Matrix, shape: tuple[int, int]) -> Array:
     """Which pixels (h, w) of the result come from inside the frame."""
     y, x = xp.arange(shape[0])[:, None], xp.arange(shape[1])[None, :]
     places = [float(matrix[axis, 0]) * y + float(matrix[axis, 1]) * x + float(matrix[axis, 2]) for axis in (0, 1)]
-    return (
-        (places[0] >= -_INSIDE)
-        & (places[0] <= shape[0] - 1 + _INSIDE)
-        & (places[1] >= -_INSIDE)
-        & (places[1] <= shape[1] - 1 + _INSIDE)
-    )
+    return inside_frame(places, shape)
+
+
+def inside_frame(places: Array | list[Array], shape: tuple[int, int], rim: float = -_INSIDE) -> Array:
+    """Which places, rows and columns, lie in a frame at least `rim` pixels from its edge."""
+    y, x = places[0], places[1]
+    return (y >= rim) & (y <= shape[0] - 1 - rim) & (x >= rim) & (x <= shape[1] - 1 - rim)
 
 
 def _to_middle(shape: tuple[int, int]) -> Matrix:

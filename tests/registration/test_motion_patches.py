@@ -1,0 +1,223 @@
+"""Frames whose parts move otherwise: the field that bent them is found and undone."""
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+import xcorr_app as xc
+from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
+from xcorr_app.registration.motion.displacement import warp_by_fields
+from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
+
+SHAPE = (221, 240)
+
+
+def scene(shape, seed, sigma=2.0):
+    image = ndimage.gaussian_filter(np.random.default_rng(seed).normal(size=shape), sigma)
+    return (image - image.mean()) / image.std()
+
+
+def waves(shape, seed, amplitude, periods=1.0):
+    """A smooth field (2, Y, X) of zero mean, at most `amplitude` pixels."""
+    rng = np.random.default_rng(seed)
+    y, x = (axis / size for axis, size in zip(np.mgrid[: shape[0], : shape[1]], shape, strict=True))
+    field = np.zeros((2, *shape))
+    for component in field:
+        for _ in range(3):
+            ky, kx = rng.uniform(-periods, periods, 2)
+            component += rng.normal() * np.cos(2 * np.pi * (ky * y + kx * x) + rng.uniform(0, 2 * np.pi))
+    field -= field.mean(axis=(1, 2), keepdims=True)
+    return field * (amplitude / np.abs(field).max())
+
+
+def bent(seed, snr, amplitude=4.0, count=3, shape=SHAPE, rigid=5.0, periods=1.0, hole=False):
+    """Frames, the first of them not bent, and the shifts (T, 2, Y, X) to add to land on it, at pixels of it."""
+    pad, rng = 40, np.random.default_rng(seed + 100)
+    big = scene((shape[0] + 2 * pad, shape[1] + 2 * pad), seed)
+    if hole:
+        v, u = np.mgrid[: big.shape[0], : big.shape[1]] - np.array(big.shape)[:, None, None] / 2
+        big *= 1 / (1 + np.exp((45 - np.hypot(v, u)) / 2))
+    splines = ndimage.spline_filter(big, 5)
+    y, x = np.mgrid[: shape[0], : shape[1]].astype(float)
+    frames, shifts = [big[pad:-pad, pad:-pad]], [np.zeros((2, *shape))]
+    for t in range(1, count):
+        back = waves(shape, 10 * seed + t, amplitude, periods) + rng.uniform(-rigid, rigid, 2)[:, None, None]
+        frames.append(
+            ndimage.map_coordinates(splines, [y + back[0] + pad, x + back[1] + pad], order=5, prefilter=False)
+        )
+        # `back` belongs to the pixels of the frame; what moves x there is the field at the place that x comes from.
+        shift = back.copy()
+        for _ in range(40):
+            places = [y - shift[0], x - shift[1]]
+            shift = np.stack([ndimage.map_coordinates(part, places, order=1, mode="nearest") for part in back])
+        shifts.append(shift)
+    stack = np.stack(frames)
+    return (stack + rng.normal(size=stack.shape) / snr).astype(np.float32), np.stack(shifts)
+
+
+def field_errors(result, shifts, rim=12):
+    found = np.stack([np.moveaxis(result.field.at_pixels(t, shifts.shape[2:]), 2, 0) for t in range(len(shifts))])
+    return np.sqrt(((found - shifts)[..., rim:-rim, rim:-rim] ** 2).mean(axis=(1, 2, 3)))
+
+
+@pytest.mark.parametrize(("snr", "largest"), [(20, 0.03), (2, 0.08), (0.5, 0.3)])
+def test_the_field_is_found(snr, largest):
+    frames, shifts = bent(3, snr)
+    result = xc.estimate_motion(frames, "patches", patch=64)
+    assert result.model == "patches"
+    assert field_errors(result, shifts)[1:].max() < largest
+    # A shift alone is farther off by far.
+    assert np.abs(shifts[1:] - result.shifts[1:, :, None, None]).max() > 3
+    assert result.trusted.all()
+
+
+def test_errors_are_predicted():
+    ratios = []
+    for seed, snr in ((5, 2.0), (6, 1.0), (7, 0.7)):
+        frames, shifts = bent(seed, snr)
+        result = xc.estimate_motion(frames, "patches", patch=64)
+        rows, columns = (np.rint(axis).astype(int) for axis in (result.field.rows, result.field.columns))
+        truth = np.moveaxis(shifts[:, :, rows][..., columns], 1, 3)
+        ratios.append(((result.field.shifts - truth) / result.field.sigma)[1:].ravel())
+    size = np.abs(np.concatenate(ratios))
+    assert 0.5 < (size < 1).mean() < 0.85
+    assert (size < 2).mean() > 0.85
+
+
+def test_a_patch_in_which_nothing_can_be_seen_follows_its_neighbours():
+    frames, shifts = bent(8, 20, hole=True)
+    result = xc.estimate_motion(frames, "patches", patch=32)
+    middle = (np.abs(result.field.rows - 110).argmin(), np.abs(result.field.columns - 120).argmin())
+    assert not result.field.trusted[1][middle]
+    assert result.field.sigma[1][middle].max() > 2 * np.median(result.field.sigma[1])
+    found = result.field.shifts[1][middle]
+    assert np.abs(found - shifts[1, :, 110, 120]).max() < 0.5
+
+
+@pytest.mark.parametrize("reference", ["last", 1, "template", "image"])
+def test_every_reference(reference):
+    frames, shifts = bent(4, 5, amplitude=2.0, count=4)
+    given = frames[0] if reference == "image" else reference
+    result = xc.estimate_motion(frames, "patches", given, patch=64)
+    before = np.mean([np.corrcoef(frames[0, 20:-20, 20:-20].ravel(), f[20:-20, 20:-20].ravel())[0, 1] for f in frames])
+    moved = result.apply(frames, order=3)
+    target = moved[{"last": 3, 1: 1}.get(reference, 0)]
+    after = [np.corrcoef(target[20:-20, 20:-20].ravel(), f[20:-20, 20:-20].ravel())[0, 1] for f in moved]
+    assert np.mean(after) > max(before + 0.1, 0.9)
+    assert shifts.shape[0] == 4
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
+@pytest.mark.parametrize("order", [0, 1, 3])
+def test_warping_is_what_scipy_does_with_type_and_border(dtype, order):
+    rng = np.random.default_rng(1)
+    frame = (rng.random((1, 33, 41)) * 200).astype(dtype)
+    nodes = np.linspace(0, 32, 4), np.linspace(0, 40, 5)
+    field = rng.normal(size=(1, 4, 5, 2)) * 2
+    out = warp_by_fields(frame, field, nodes, order, "constant", 7)
+    assert out.dtype == frame.dtype
+    from scipy.interpolate import make_interp_spline
+
+    y, x = np.mgrid[:33, :41]
+    shift = [
+        make_interp_spline(nodes[1], make_interp_spline(nodes[0], field[0, :, :, c])(y[:, 0]).T)(x[0]).T for c in (0, 1)
+    ]
+    places = np.stack([y - shift[0], x - shift[1]])
+    exact = ndimage.map_coordinates(frame[0].astype(float), places, order=order, mode="mirror")
+    edge = np.array([32, 40])[:, None, None]
+    inside = ((places >= 0) & (places <= edge)).all(axis=0)
+    outside = ((places < -0.01) | (places > edge + 0.01)).any(axis=0)
+    assert 0.5 < inside.mean() < 1
+    assert (out[0][outside] == 7).all()
+    if frame.dtype.kind == "f":
+        np.testing.assert_allclose(out[0][inside], exact[inside], atol=2e-3)
+    elif order != 0:
+        limits = np.iinfo(dtype)
+        np.testing.assert_allclose(out[0][inside], np.clip(exact[inside], limits.min, limits.max), atol=0.52)
+    np.testing.assert_array_equal(warp_by_fields(frame, 0 * field, nodes, order), frame)
+
+
+def test_a_result_is_kept_in_a_file(tmp_path):
+    frames, _ = bent(4, 5, count=2)
+    for model in ("patches", "rigid"):
+        result = xc.estimate_motion(frames, model, patch=64)
+        result.save(tmp_path / "m.npz")
+        again = xc.MotionResult.load(tmp_path / "m.npz")
+        assert (again.model, again.flags, again.shape) == (result.model, result.flags, result.shape)
+        np.testing.assert_array_equal(again.matrices, result.matrices)
+        np.testing.assert_allclose(again.apply(frames), result.apply(frames), atol=1e-4)
+    with pytest.raises(ArgumentError, match="npz"):
+        result.save(tmp_path / "m.csv")
+    with pytest.raises(InputError):
+        xc.MotionResult.load(tmp_path / "none.npz")
+    (tmp_path / "bad.npz").write_bytes(b"nothing")
+    with pytest.raises(DamagedFileError):
+        xc.MotionResult.load(tmp_path / "bad.npz")
+
+
+def test_a_flat_frame_is_interpolated_and_nan_is_a_remark():
+    frames, shifts = bent(4, 20, amplitude=2.0, count=4)
+    frames[2] = 3.0
+    frames[1, 10:14, 20:30] = np.nan
+    result = xc.estimate_motion(frames, "patches", patch=64)
+    assert "flat" in result.flags[2]
+    assert result.flags[1] == ("non-finite",)
+    assert field_errors(result, shifts)[1] < 0.1
+    applied = result.field.applied(result.trusted, "interpolate")
+    np.testing.assert_allclose(applied[2], (applied[1] + applied[3]) / 2, atol=1e-9)
+    assert result.apply(np.nan_to_num(frames)).shape == frames.shape
+
+
+def test_arguments_are_checked():
+    stack = np.random.default_rng(0).normal(size=(2, 40, 48)).astype(np.float32)
+    with pytest.raises(ShapeError, match="smaller patch"):
+        xc.estimate_motion(stack, "patches")
+    for wrong in ({"patch": 8}, {"patch_overlap": 1.0}, {"max_deviation": 0}):
+        with pytest.raises(ArgumentError):
+            xc.estimate_motion(stack, "patches", **{"patch": 32, **wrong})
+    with pytest.raises(ArgumentError, match="unknown reference"):
+        xc.estimate_motion(stack, "patches", "previous", patch=32)
+
+
+def test_one_patch_is_one_frame():
+    """Of a frame that is one patch, the field has the nodes of its edges."""
+    frames, _ = bent(4, 20, amplitude=0.5, count=2, shape=(64, 64), rigid=2.0, periods=0.3)
+    result = xc.estimate_motion(frames, "patches", patch=64)
+    assert result.field.shifts.shape == (2, 3, 3, 2)
+
+
+def test_the_answer_does_not_depend_on_threads(monkeypatch):
+    frames, _ = bent(4, 2, count=4)
+    one = xc.estimate_motion(frames, "patches", patch=64)
+    monkeypatch.setattr("xcorr_app.registration.motion.patches.worker_count", lambda: 1)
+    np.testing.assert_array_equal(xc.estimate_motion(frames, "patches", patch=64).field.shifts, one.field.shifts)
+
+
+def test_local_linear_regression_by_its_definition():
+    rng = np.random.default_rng(2)
+    places, weights = rng.uniform(0, 10, (20, 2)), rng.uniform(0.1, 1, 20)
+    plane = np.array([[1.0, 2.0], [0.5, -0.3], [0.2, 0.7]])
+    at = rng.uniform(0, 10, (7, 2))
+    values = np.column_stack([np.ones(20), places]) @ plane
+    np.testing.assert_allclose(
+        local_linear(places, values, weights, at, 4.0), np.column_stack([np.ones(7), at]) @ plane, atol=0.02
+    )
+    values = rng.normal(size=(20, 2))
+    for place, found in zip(at, local_linear(places, values, weights, at, 4.0), strict=True):
+        away = places - place
+        root = np.sqrt(weights * np.exp(-(away**2).sum(axis=1) / 32))
+        exact = np.linalg.lstsq(
+            root[:, None] * np.column_stack([np.ones(20), away]), root[:, None] * values, rcond=None
+        )
+        np.testing.assert_allclose(found, exact[0][0], atol=0.05)
+
+
+def test_normalised_median_by_its_definition():
+    vectors = np.random.default_rng(3).normal(size=(5, 6, 2))
+    known = np.ones((5, 6), dtype=bool)
+    known[1, 1] = False
+    found = normalised_median(vectors, known)
+    around = [vectors[y, x] for y in range(1, 4) for x in range(1, 4) if (y, x) not in ((2, 2), (1, 1))]
+    middle = np.median(around, axis=0)
+    scatter = np.median(np.abs(around - middle), axis=0)
+    assert found[2, 2] == pytest.approx((np.abs(vectors[2, 2] - middle) / (scatter + 0.1)).max())

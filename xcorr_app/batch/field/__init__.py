@@ -1,0 +1,1 @@
+"""``xcorr field``: `run` is the entry."""

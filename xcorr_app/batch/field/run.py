@@ -1,0 +1,172 @@
+"""A run of ``xcorr field``: the displacement between the images of every series found, on a grid."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.batch.align.frames import SourceFrames, choose_axis
+from xcorr_app.batch.field.options import FieldOptions
+from xcorr_app.batch.field.pictures import pictures_of
+from xcorr_app.decision import Decision
+from xcorr_app.errors import InputError
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.select import select_device
+from xcorr_app.io import SeriesSpec, discover, make_folder, read_stack
+from xcorr_app.io.atomic import atomic_write_bytes
+from xcorr_app.pipeline.output import check_output
+from xcorr_app.pipeline.resources import Resources, StackResources
+from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, run_stacks
+from xcorr_app.registration.motion.displacement_field import DisplacementField, displacement_field
+
+PROGRAM = "xcorr field"
+_MOST_REPLACED = 0.5
+"""Share of replaced vectors above which a field counts as failed."""
+
+Facts = dict[str, Any]
+"""What is known of a series: fields, vectors, replaced, largest displacement, notes."""
+
+
+def plan_field(
+    inputs: list[Path], out: Path, options: FieldOptions, *, resume: bool = False, overwrite: bool = False
+) -> Plan[FieldOptions]:
+    """Find series, choose the device and check the output folder; nothing is written."""
+    discovery = discover(inputs, options.layout, options.limits, channel=options.channel)
+    if options.mask is not None:
+        _mask(options.mask)
+    check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
+    return Plan(discovery, select_device(options.device), tuple(inputs), out, options)
+
+
+def run_field(
+    plan: Plan[FieldOptions],
+    *,
+    resume: bool = False,
+    stop_at_defects: bool = False,
+    watcher: Watcher | None = None,
+    resources: Resources | None = None,
+) -> Run[Facts]:
+    """Measure every series of a plan whose output folder is ready, and write results and record."""
+    modes: Any = {"resume": resume, "stop_at_defects": stop_at_defects}
+    return run_stacks(plan, _Fields(plan), **modes, watcher=watcher, resources=resources)
+
+
+class _Fields:
+    """Measures one series, for the run loop."""
+
+    program = PROGRAM
+    less_memory = "give a larger --step, or use a machine with more"
+
+    def __init__(self, plan: Plan[FieldOptions]) -> None:
+        self._plan, self._options = plan, plan.options
+        self._seen = None if plan.options.mask is None else _mask(plan.options.mask)
+
+    def files(self) -> dict[str, tuple[Path, ...]]:
+        return {"mask": () if self._options.mask is None else (self._options.mask,)}
+
+    def outputs(self, name: str) -> list[Path]:
+        return sorted((self._plan.out / name).glob("field*"))
+
+    def decide(self, spec: SeriesSpec) -> Decision:
+        engine = "fft" if self._plan.device.xp is np else "auto"
+        return Decision(engine, reason="the windows of a pass are correlated together")
+
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+        options, folder = self._options, self._plan.out / spec.name
+        outputs: list[Path] = []
+        fields: list[Facts] = []
+        with resources.open(spec.open()) as source:
+            frames = SourceFrames(source, choose_axis(source, options.axis), 0, self._plan.device.xp)
+            if frames.count < 2:
+                raise InputError(
+                    f"{spec.paths[0]}: holds one image: a displacement needs two, as two files or a stack of frames"
+                )
+            make_folder(folder)
+            first = _frame(frames, 0)
+            for t in range(1, frames.count):
+                second = _frame(frames, t)
+                with resources.step("measure"):
+                    found = self._measured(first, second)
+                with resources.step("write"):
+                    outputs += self._written(found, folder / ("field" if frames.count == 2 else f"field_{t:04d}"))
+                fields.append(_facts(found, t))
+                if options.reference == "previous":
+                    first = second
+                if resources.progress is not None:
+                    resources.progress("measure", t, frames.count - 1)
+        notes = [*spec.notes, *resources.notes]
+        notes += [f"frame {fact['frame']}: {note}" for fact in fields for note in fact.pop("notes")]
+        facts = {
+            "fields": len(fields),
+            "grid": fields[0]["grid"],
+            "replaced": float(np.mean([fact["replaced"] for fact in fields])),
+            "largest_displacement_px": max(fact["largest_displacement_px"] for fact in fields),
+            "median_sigma_px": float(np.median([fact["median_sigma_px"] for fact in fields])),
+            "frames": fields,
+            "notes": notes,
+        }
+        return Finished(facts, outputs, facts)
+
+    def restored(self, name: str, record: dict[str, Any]) -> Facts:
+        facts: Facts = record["facts"]
+        return facts
+
+    def is_flagged(self, finished: Finished[Facts]) -> bool:
+        return bool(finished.facts["replaced"] > _MOST_REPLACED)
+
+    def _measured(self, first: Array, second: Array) -> DisplacementField:
+        options = self._options
+        return displacement_field(
+            first,
+            second,
+            options.window,
+            options.step,
+            options.passes,
+            max_displacement=options.max_displacement,
+            median_threshold=options.median_threshold,
+            mask=self._seen,
+            refine=options.refine,
+        )
+
+    def _written(self, found: DisplacementField, base: Path) -> list[Path]:
+        written = [base.with_name(f"{base.name}.{kind}") for kind in self._options.formats]
+        for path in written:
+            found.save(path)
+        if self._options.pictures != "none":
+            for name, content in pictures_of(found, self._options.pictures).items():
+                path = base.with_name(f"{base.name}_{name}.{self._options.pictures}")
+                atomic_write_bytes(path, content)
+                written.append(path)
+        return written
+
+
+def _frame(frames: SourceFrames, number: int) -> Array:
+    chunk = frames.read(number, number + 1)
+    if chunk.unreadable:
+        raise InputError(f"frame {number} cannot be read: {chunk.unreadable[number]}")
+    return chunk.frames[0]
+
+
+def _mask(path: Path) -> Array:
+    """A mask (Y, X) from an image file: nonzero where pixels count."""
+    data = read_stack(path).data.squeeze()
+    if data.ndim != 2:
+        raise InputError(f"{path}: has shape {data.shape}: a mask is one image of rows and columns")
+    return data != 0
+
+
+def _facts(found: DisplacementField, frame: int) -> Facts:
+    measured = ~found.masked
+    size = np.hypot(found.displacement[..., 0], found.displacement[..., 1])[measured]
+    sigma = found.sigma[np.isfinite(found.sigma)]
+    return {
+        "frame": frame,
+        "grid": list(found.masked.shape),
+        "replaced": float(found.replaced[measured].mean()) if measured.any() else 0.0,
+        "masked": float(found.masked.mean()),
+        "largest_displacement_px": round(float(size.max()), 6) if size.size else 0.0,
+        "median_sigma_px": round(float(np.median(sigma)), 6) if sigma.size else 0.0,
+        "notes": list(found.notes),
+    }

@@ -1,0 +1,103 @@
+"""Frames looked at through a displacement of every pixel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.motion.grid import pixel_bases
+from xcorr_app.registration.motion.warp import Mode, inside_frame, ndimage_of
+
+_ORDERS = (0, 1, 3)
+
+
+def at_every_pixel(values: Array, bases: tuple[Array, Array]) -> Array:
+    """Values (2, gy, gx) at the nodes of a grid as a surface (2, Y, X)."""
+    return product(product(bases[0], values), bases[1].T)
+
+
+def product(one: Array, other: Array) -> Array:
+    """Product of matrices (..., n, m) and (m, k), in one thread for float32 on the host.
+
+    Frames are fitted by several threads; the threads of a BLAS below each of them would wait for one another.
+    """
+    if array_namespace(one) is not np or one.dtype != np.float32 or other.dtype != np.float32:
+        return one @ other
+    import cv2
+
+    if one.ndim == 3:
+        return np.stack([product(part, other) for part in one])
+    if other.ndim == 3:
+        return np.stack([product(one, part) for part in other])
+    whole = np.ascontiguousarray(one), np.ascontiguousarray(other)
+    found: Array = cv2.gemm(*whole, 1.0, None, 0.0)  # type: ignore[call-overload]  # the stubs know no None
+    return found
+
+
+def places_of(displacement: Array) -> Array:
+    """Places (2, Y, X) in the frame of pixels that are `displacement` (2, Y, X) away."""
+    xp = array_namespace(displacement)
+    height, width = displacement.shape[1:]
+    y, x = xp.arange(height, dtype=displacement.dtype), xp.arange(width, dtype=displacement.dtype)
+    return displacement + xp.stack(xp.broadcast_arrays(y[:, None], x[None, :]))
+
+
+def linear_at(frame: Array, places: Array) -> Array:
+    """Values of a frame (float32) at places (2, Y, X), linearly interpolated, the nearest beyond its edge."""
+    xp = array_namespace(frame)
+    if xp is np:
+        import cv2
+
+        return cv2.remap(frame, places[1], places[0], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
+    return ndimage_of(xp).map_coordinates(frame, places, order=1, mode="nearest", output=frame.dtype)
+
+
+def warp_by_fields(
+    stack: Array,
+    fields: NDArray[np.float64],
+    nodes: tuple[NDArray[np.float64], NDArray[np.float64]],
+    order: int = 1,
+    mode: Mode = "constant",
+    cval: float = 0.0,
+) -> Array:
+    """Move frames (T, Y, X) by fields (T, gy, gx, 2) of rows, columns to add, given at `nodes` of rows and columns.
+
+    Between the nodes a field is the cubic spline through them. Returns an array of the shape, type and kind of
+    `stack`; integers are rounded half to even and clipped.
+    """
+    xp: Any = array_namespace(stack)
+    if stack.ndim != 3 or 0 in stack.shape:
+        raise ShapeError(f"stack has shape {stack.shape}: expected (T, Y, X)")
+    expected = (len(stack), len(nodes[0]), len(nodes[1]), 2)
+    if np.shape(fields) != expected or not np.isfinite(fields).all():
+        raise ArgumentError(f"fields have shape {np.shape(fields)}: give finite ones of shape {expected}")
+    if order not in _ORDERS or mode not in ("constant", "nearest"):
+        raise ArgumentError(f"order {order!r}, mode {mode!r}: use order 0, 1 or 3, and mode 'constant' or 'nearest'")
+    if stack.dtype.kind not in "iuf":
+        raise DataTypeError(f"stack has dtype {stack.dtype}: convert it to integers or floating point")
+    working = np.float64 if stack.dtype.itemsize > 2 and stack.dtype != np.float32 else np.float32
+    bases = tuple(xp.asarray(basis) for basis in pixel_bases(*nodes, stack.shape[1:]))
+    result = xp.empty_like(stack)
+    for frame, field, out in zip(stack, fields, result, strict=True):
+        if not field.any():
+            out[:] = frame
+            continue
+        places = places_of(at_every_pixel(xp.asarray(-np.moveaxis(field, 2, 0)), (bases[0], bases[1])))
+        values = frame.astype(working)
+        if order == 3:
+            values = ndimage_of(xp).spline_filter(values, order=3, output=working, mode="mirror")
+        border = "nearest" if order < 3 else "mirror"
+        warped = ndimage_of(xp).map_coordinates(
+            values, places, order=order, mode=border, output=working, prefilter=False
+        )
+        if mode == "constant":
+            warped = xp.where(inside_frame(places, frame.shape), warped, working(cval))
+        if stack.dtype.kind != "f":
+            limits = np.iinfo(stack.dtype)
+            warped = xp.clip(xp.rint(warped), limits.min, limits.max)
+        out[:] = warped.astype(stack.dtype)
+    return result

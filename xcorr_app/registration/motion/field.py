@@ -1,0 +1,49 @@
+"""A field of shifts for every frame: values at the nodes of a grid that spans the frame."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.registration.motion.displacement import at_every_pixel
+from xcorr_app.registration.motion.grid import pixel_bases
+
+
+@dataclass(frozen=True, eq=False)
+class Field:
+    """What was found at each node: the middles of the patches, and the edges of the frame."""
+
+    rows: NDArray[np.float64]
+    """(gy,) row of the nodes in pixels, counted from the first."""
+    columns: NDArray[np.float64]
+    """(gx,) column of the nodes."""
+    shifts: NDArray[np.float64]
+    """(T, gy, gx, 2) rows, columns in pixels to add to the frame there to land on the reference; NaN of frames that
+    have none. Between the nodes it is the cubic spline through them."""
+    sigma: NDArray[np.float64]
+    """(T, gy, gx, 2) standard errors in pixels."""
+    trusted: NDArray[np.bool_]
+    """(T, gy, gx) whether the patch by itself was found where its neighbours are; at an edge, the nearest patch."""
+    significance: NDArray[np.float64]
+    """(T, gy, gx) height of the patch's peak in standard deviations of its plane; NaN where not known."""
+
+    def at_pixels(self, frame: int, shape: tuple[int, int]) -> NDArray[np.float64]:
+        """Shifts (Y, X, 2) of a frame at every pixel."""
+        bases = pixel_bases(self.rows, self.columns, shape)
+        return np.moveaxis(at_every_pixel(np.moveaxis(self.shifts[frame], 2, 0), bases), 0, 2)
+
+    def applied(self, taken: NDArray[np.bool_], policy: str) -> NDArray[np.float64]:
+        """Shifts (T, gy, gx, 2) to move by: those of frames not `taken` (T,) replaced as `ShiftResult.applied` does."""
+        shifts = self.shifts.copy()
+        if policy == "drop":
+            shifts[~taken] = np.nan
+        elif policy == "leave" or not taken.any():
+            shifts[~taken] = 0.0
+        else:
+            frames = np.arange(taken.size)
+            known = shifts[taken].reshape(int(taken.sum()), -1)
+            between = [np.interp(frames[~taken], frames[taken], column) for column in known.T]
+            shifts[~taken] = np.stack(between, axis=1).reshape(-1, *shifts.shape[1:])
+        return shifts

@@ -1,0 +1,84 @@
+"""Grids of square windows on a frame, and the smooth surface through values at their middles."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.errors import ArgumentError
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Windows along one axis: `count` of `window` pixels spread evenly from edge to edge of `size`."""
+
+    size: int
+    window: int
+    count: int
+
+    @classmethod
+    def of(cls, size: int, window: int, step: float) -> Axis:
+        """As many windows as lie at most `step` apart; a single one in a frame of its size."""
+        if window > size:
+            raise ArgumentError(f"windows of {window} pixels do not fit into {size}: give a smaller size")
+        return cls(size, window, 1 + int(np.ceil((size - window) / step - 1e-9)))
+
+    @cached_property
+    def firsts(self) -> NDArray[np.intp]:
+        """First pixel of each window."""
+        return np.rint(np.linspace(0, self.size - self.window, self.count)).astype(np.intp)
+
+    @cached_property
+    def middles(self) -> Floats:
+        """Middle of each window, in pixels from the first."""
+        middles: Floats = self.firsts.astype(np.float64) + (self.window - 1) / 2
+        return middles
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Windows along rows and columns of a frame."""
+
+    rows: Axis
+    columns: Axis
+
+    @classmethod
+    def of(cls, shape: tuple[int, int], window: int, step: float) -> Grid:
+        """Square windows of a frame, at most `step` pixels apart."""
+        return cls(*(Axis.of(size, window, step) for size in shape))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Windows along rows and columns."""
+        return self.rows.count, self.columns.count
+
+
+def spline_basis(nodes: Floats, places: Floats) -> Floats:
+    """Matrix (places, nodes) from values at nodes to the cubic spline through them, of less order for fewer than 4."""
+    from scipy.interpolate import make_interp_spline
+
+    if nodes.size == 1:
+        return np.ones((places.size, 1))
+    degree = min(3, nodes.size - 1)
+    basis: Floats = make_interp_spline(nodes, np.eye(nodes.size), k=degree)(places)
+    return basis
+
+
+def with_edges(axis: Axis) -> Floats:
+    """Middles of windows along an axis and both ends of it, in pixels: the nodes of a field over the whole frame."""
+    return np.unique(np.concatenate([[0.0], axis.middles, [axis.size - 1.0]]))
+
+
+def pixel_bases(rows: Floats, columns: Floats, shape: tuple[int, int]) -> tuple[Floats, Floats]:
+    """Matrices from values at nodes to every row and every column of a frame; beyond the nodes as at the outermost."""
+    bases = (
+        spline_basis(nodes, np.clip(np.arange(size, dtype=np.float64), nodes[0], nodes[-1]))
+        for nodes, size in zip((rows, columns), shape, strict=True)
+    )
+    first, second = bases
+    return first, second

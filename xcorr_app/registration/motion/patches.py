@@ -1,0 +1,358 @@
+"""Motion that differs from place to place: patches of a frame matched one by one, then one smooth field through all.
+
+Every frame starts from its rigid shift. Its patches are compared with those of the reference in one batch, within the
+largest deviation from that shift. Patches whose peak chance may have made, that lie on the edge of the search or do not
+belong to their neighbours take no part: the start of the field is there the Gaussian-weighted local-linear regression
+of the others, each weighted by its score. Then the field is fitted to all pixels at once (`field_fit`).
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration import quality
+from xcorr_app.registration.apply import apply_shifts
+from xcorr_app.registration.contrast import Contrast
+from xcorr_app.registration.doubt import applied_shifts
+from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.measurement import Measurement
+from xcorr_app.registration.motion.field import Field
+from xcorr_app.registration.motion.field_fit import FieldFit, FieldReference, Nodes, fitted
+from xcorr_app.registration.motion.gauss_newton import halved
+from xcorr_app.registration.motion.grid import Grid, with_edges
+from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
+from xcorr_app.registration.motion.warp import ndimage_of
+from xcorr_app.registration.motion.window_match import WindowMatch, match_windows
+from xcorr_app.registration.passes import Pass, Progress, worker_count
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.stack_statistics import Statistics
+from xcorr_app.registration.strategies import Estimation
+
+MODEL = "patches"
+DEFAULT_PATCH, DEFAULT_OVERLAP, DEFAULT_DEVIATION = 128, 0.5, 6.0
+
+_SMALLEST = 16
+"""Pixels a side of a patch at least."""
+_HALVED_FROM = 64
+"""Pixels a side from which patches are matched at half their size: the fit to all pixels follows."""
+_SMOOTHING = ((0.97, 0.7), (0.7, 1.0), (0.35, 1.5), (0.0, 2.0))
+"""Share of the variance that is no noise, and the sigma in pixels of the Gaussian that noisier images lie under."""
+_OUTLIER = 3.0
+"""Normalised median above which a patch does not belong to its neighbours."""
+_DEVIATIONS = 4.0
+"""Of the scores of noise, that a patch must reach to be trusted."""
+_FEWEST_TRUSTED = 1 / 3
+"""Share of trusted patches below which a frame is uncertain."""
+_NO_MATTER = {quality.INCONSISTENT, quality.LOW_SCORE, quality.UNCERTAIN, quality.AMBIGUOUS}
+"""What a frame whose parts move otherwise is flagged with when it is measured as one."""
+_LEFT_OUT = ("mean", "median", "template")
+_REFERENCES = ("first", "last", *_LEFT_OUT)
+
+
+@dataclass(frozen=True)
+class PatchOptions:
+    """How frames are cut, checked once."""
+
+    patch: int = DEFAULT_PATCH
+    overlap: float = DEFAULT_OVERLAP
+    max_deviation: float = DEFAULT_DEVIATION
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.patch, (int, np.integer)) or self.patch < _SMALLEST:
+            raise ArgumentError(f"patch is {self.patch!r}: give {_SMALLEST} pixels or more")
+        if not 0 <= self.overlap < 1:
+            raise ArgumentError(f"patch_overlap is {self.overlap!r}: it is a fraction from 0 to less than 1")
+        if not 0 < self.max_deviation <= self.patch:
+            raise ArgumentError(f"max_deviation is {self.max_deviation!r}: give pixels, at most a patch")
+
+
+def patches_of(
+    frames: Frames,
+    reference: str | int | Array,
+    options: PatchOptions,
+    *,
+    max_sigma: float,
+    progress: Progress | None = None,
+) -> MotionResult:
+    """Measure the motion of the patches of frames that are read as needed."""
+    if min(frames.shape) < options.patch:
+        raise ShapeError(
+            f"patches of {options.patch} pixels do not fit into frames of {frames.shape[0]} x {frames.shape[1]}: "
+            "give a smaller patch"
+        )
+    if isinstance(reference, str) and reference not in _REFERENCES:
+        raise ArgumentError(
+            f"unknown reference {reference!r}: use {', '.join(_REFERENCES)}, a frame number or an image"
+        )
+    xp = array_namespace(frames.read(0, 1).frames)
+    rigid = _rigid(frames, reference, xp, progress)
+    grid = Grid.of(frames.shape, options.patch, options.patch * (1 - options.overlap))
+    against = _Against(grid, frames, options, xp)
+    references = _references(frames, reference, rigid, xp)
+    found: list[_Found | None] = []
+
+    def measure(t: int) -> _Found | None:
+        if not np.isfinite(rigid.shifts[t]).all():
+            return None
+        return against.measured(frames.read(t, t + 1).frames[0], references, t, rigid.shifts[t])
+
+    with ThreadPoolExecutor(worker_count() if xp is np else 1, thread_name_prefix="patches") as pool:
+        for t, one in enumerate(pool.map(measure, range(frames.count))):
+            found.append(one)
+            if progress is not None:
+                progress("patches", t + 1, frames.count)
+    return _result(found, rigid, against, max_sigma)
+
+
+@dataclass(frozen=True)
+class _Rigid:
+    """Shifts of whole frames."""
+
+    shifts: NDArray[np.float64]
+    flags: tuple[tuple[str, ...], ...]
+    reference: str
+    notes: tuple[str, ...]
+    unreadable: dict[int, str]
+
+
+def _rigid(frames: Frames, reference: str | int | Array, xp: Any, progress: Progress | None) -> _Rigid:
+    """Shifts as `estimate_shifts` finds them, but of frames as a whole: parts that move otherwise are expected."""
+    settings = Settings(contrast=Contrast())
+    walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress)
+    measurement = Measurement(frames, walk, settings, xp, whole=True)
+    estimation = Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
+    measured, described, notes = estimation.run(reference, np.zeros(frames.count, dtype=bool))
+    return _Rigid(measured.shifts, measured.flags(settings), described, notes, measured.reasons)
+
+
+@dataclass(frozen=True)
+class _Found:
+    """The field of one frame, and its patches."""
+
+    fit: FieldFit
+    match: WindowMatch
+    trusted: NDArray[np.bool_]
+    """(ny, nx)"""
+
+
+class _References:
+    """The image that each frame is compared with: one for all, or the mean of all aligned frames but itself."""
+
+    def __init__(self, image: Array, others: tuple[Array, Array] | None = None, moved: Any = None) -> None:
+        self.shared = others is None
+        self._image, self._others, self._moved = image, others, moved
+
+    def of(self, t: int) -> Array:
+        """The image for frame t."""
+        if self._others is None:
+            return self._image
+        xp = array_namespace(self._image)
+        total, count = self._others
+        values, seen = self._moved(t)
+        count = count - seen
+        return xp.where(count > 0, (total - values) / xp.maximum(count, 1), self._image)
+
+
+class _Against:
+    """Measures frames against a reference."""
+
+    def __init__(self, grid: Grid, frames: Frames, options: PatchOptions, xp: Any) -> None:
+        self.grid, self._options, self._xp = grid, options, xp
+        self._half = 2 if options.patch >= _HALVED_FROM else 1
+        self.nodes = Nodes(with_edges(grid.rows), with_edges(grid.columns), frames.shape, xp)
+        self._levels = [self.nodes, self.nodes.halved(xp)][: self._half]
+        firsts = np.meshgrid(grid.rows.firsts, grid.columns.firsts, indexing="ij")
+        self._firsts = [values.ravel() // self._half for values in firsts]
+        middles = np.meshgrid(grid.rows.middles, grid.columns.middles, indexing="ij")
+        self._middles = np.stack([values.ravel() for values in middles], axis=1)
+        places = np.meshgrid(self.nodes.rows, self.nodes.columns, indexing="ij")
+        self._places = np.stack([values.ravel() for values in places], axis=1)
+        self._step = max(
+            np.diff(axis.middles).mean() if axis.count > 1 else axis.size for axis in (grid.rows, grid.columns)
+        )
+        self._prepared: tuple[float, list[FieldReference]] | None = None
+
+    def prepared(self, image: Array) -> tuple[float, list[FieldReference]]:
+        """A reference: the smoothing that its noise calls for, and itself at every size."""
+        values = _finite(image)
+        clean = float(quality.clean_fraction(values[None])[0])
+        sigma = next(sigma for above, sigma in _SMOOTHING if clean >= above)
+        sizes = self._sizes(smoothed(values, sigma))
+        return sigma, [FieldReference(size, nodes) for size, nodes in zip(sizes, self._levels, strict=True)]
+
+    def measured(self, frame: Array, references: _References, t: int, shift: NDArray[np.float64]) -> _Found:
+        """Measure a frame that a rigid shift brings near."""
+        if references.shared:
+            if self._prepared is None:
+                self._prepared = self.prepared(references.of(t))
+            sigma, levels = self._prepared
+        else:
+            sigma, levels = self.prepared(references.of(t))
+        sizes = self._sizes(smoothed(_finite(frame), sigma))
+        match, trusted = self._matched(levels[-1].image, sizes[-1], -shift / self._half, self._by_chance(sigma))
+        fit = fitted(levels, sizes, self._start(match, trusted, -shift))
+        return _Found(fit, match, trusted.reshape(self.grid.shape))
+
+    def _sizes(self, image: Array) -> list[Array]:
+        return [image, _halved(image)] if self._half == 2 else [image]
+
+    def _matched(
+        self, reference: Array, frame: Array, start: NDArray[np.float64], by_chance: float
+    ) -> tuple[WindowMatch, NDArray[np.bool_]]:
+        """Match patches around a displacement; those lost once more around where their neighbours are."""
+        size, reach = self._options.patch // self._half, int(np.ceil(self._options.max_deviation / self._half))
+        offset = np.tile(np.rint(start).astype(np.intp), (len(self._middles), 1))
+        match = match_windows(reference, frame, self._firsts[0], self._firsts[1], size, reach, offset)
+        trusted = self._trusted(match, by_chance)
+        lost = np.flatnonzero(~trusted)
+        if lost.size and trusted.any():
+            near = local_linear(
+                self._middles[trusted],
+                match.shift[trusted],
+                np.ones(int(trusted.sum())),
+                self._middles[lost],
+                self._step,
+            )
+            rows, columns = (firsts[lost] for firsts in self._firsts)
+            limit = 2 * reach
+            nearby = np.rint(np.clip(near, offset[lost] - limit, offset[lost] + limit)).astype(np.intp)
+            again = match_windows(reference, frame, rows, columns, size, reach, nearby)
+            for name in vars(match):
+                getattr(match, name)[lost] = getattr(again, name)
+            trusted = self._trusted(match, by_chance)
+        return match, trusted
+
+    def _by_chance(self, sigma: float) -> float:
+        """Score that patches of smoothed noise hardly reach."""
+        alike = 1 + 4 * np.pi * (sigma / self._half) ** 2
+        return float(_DEVIATIONS * np.sqrt(alike) * self._half / self._options.patch)
+
+    def _trusted(self, match: WindowMatch, by_chance: float) -> NDArray[np.bool_]:
+        with np.errstate(invalid="ignore"):
+            stands_out = ~(match.false_alarm > MAX_FALSE_ALARM) & (match.score > by_chance)
+        good = np.isfinite(match.shift).all(axis=1) & ~match.on_edge & stands_out
+        shape = self.grid.shape
+        away = normalised_median(self._half * match.shift.reshape(*shape, 2), good.reshape(shape), noise=0.5)
+        return good & (away.ravel() <= _OUTLIER)
+
+    def _start(self, match: WindowMatch, trusted: NDArray[np.bool_], rigid: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The field (2, gy, gx) that fitting starts from."""
+        if not trusted.any():
+            return np.broadcast_to(rigid[:, None, None], (2, self.nodes.rows.size, self.nodes.columns.size)).copy()
+        score = np.clip(match.score[trusted], 0.01, 0.99)
+        weights = score**2 / (1 - score**2)
+        near = local_linear(
+            self._middles[trusted], self._half * match.shift[trusted], weights, self._places, 0.6 * self._step
+        )
+        return near.T.reshape(2, self.nodes.rows.size, self.nodes.columns.size)
+
+
+def smoothed(image: Array, sigma: float) -> Array:
+    """An image (float32) under a Gaussian."""
+    xp = array_namespace(image)
+    if xp is np:
+        import cv2
+
+        return cv2.GaussianBlur(image, (0, 0), sigma, borderType=cv2.BORDER_REPLICATE)
+    return ndimage_of(xp).gaussian_filter(image, sigma, mode="nearest")
+
+
+def _halved(image: Array) -> Array:
+    """Means of 2 x 2 pixels."""
+    if array_namespace(image) is not np:
+        return halved(image)
+    import cv2
+
+    height, width = (size // 2 for size in image.shape)
+    return cv2.resize(image[: 2 * height, : 2 * width], (width, height), interpolation=cv2.INTER_AREA)
+
+
+def _finite(image: Array) -> Array:
+    """An image as float32 without its mean, which takes the place of NaN and infinity."""
+    xp = array_namespace(image)
+    if image.dtype.kind != "f":
+        return (image - xp.mean(image, dtype=np.float64)).astype(np.float32)
+    finite = xp.isfinite(image)
+    mean = float(xp.where(finite, image, 0.0).sum(dtype=np.float64)) / max(int(finite.sum()), 1)
+    return xp.where(finite, image - mean, 0.0).astype(np.float32)
+
+
+def _references(frames: Frames, reference: str | int | Array, rigid: _Rigid, xp: Any) -> _References:
+    if not isinstance(reference, (str, int, np.integer)):
+        return _References(reference)
+    if reference not in _LEFT_OUT:
+        number = (
+            {"first": 0, "last": frames.count - 1}.get(reference, reference)
+            if isinstance(reference, str)
+            else reference
+        )
+        return _References(frames.read(int(number) % frames.count, int(number) % frames.count + 1).frames[0])
+    usable = np.array([not set(flags) - _NO_MATTER for flags in rigid.flags]) & np.isfinite(rigid.shifts).all(axis=1)
+    shifts = applied_shifts(rigid.shifts, usable)
+
+    def moved(t: int) -> tuple[Array, Array]:
+        if not usable[t]:
+            return xp.zeros(frames.shape, np.float32), xp.zeros(frames.shape, np.float32)
+        frame = _finite(frames.read(t, t + 1).frames[0])
+        shift = shifts[t : t + 1]
+        values = apply_shifts(frame[None], shift, order=3)[0]
+        seen = apply_shifts(xp.ones_like(frame)[None], shift, order=1)[0] > 0.999
+        return xp.where(seen, values, 0.0), seen.astype(np.float32)
+
+    total, count = xp.zeros(frames.shape, np.float32), xp.zeros(frames.shape, np.float32)
+    for t in range(frames.count):
+        values, seen = moved(t)
+        total, count = total + values, count + seen
+    whole = xp.where(count > 0, total / xp.maximum(count, 1), 0.0)
+    return _References(whole, (total, count), moved)
+
+
+def _result(found: list[_Found | None], rigid: _Rigid, against: _Against, max_sigma: float) -> MotionResult:
+    nodes, count = against.nodes, len(found)
+    size = nodes.rows.size, nodes.columns.size
+    field, sigma = (np.full((count, *size, 2), np.nan) for _ in range(2))
+    trusted, significance = np.zeros((count, *size), dtype=bool), np.full((count, *size), np.nan)
+    score, flags = np.full(count, np.nan), []
+    spread = [
+        np.abs(with_edges(axis)[:, None] - axis.middles).argmin(axis=1)
+        for axis in (against.grid.rows, against.grid.columns)
+    ]
+    matrices = np.tile(np.eye(3), (count, 1, 1))
+    for t, one in enumerate(found):
+        words = [word for word in rigid.flags[t] if word not in _NO_MATTER]
+        if one is None:
+            matrices[t] = np.nan
+        else:
+            field[t], sigma[t] = -np.moveaxis(one.fit.field, 0, 2), np.moveaxis(one.fit.sigma, 0, 2)
+            trusted[t] = one.trusted[np.ix_(*spread)]
+            significance[t] = one.match.significance.reshape(against.grid.shape)[np.ix_(*spread)]
+            score[t] = one.fit.score
+            matrices[t, :2, 2] = one.fit.field.reshape(2, -1).mean(axis=1)
+            if not np.median(sigma[t]) <= max_sigma or one.trusted.mean() < _FEWEST_TRUSTED:
+                words.append(quality.UNCERTAIN)
+        flags.append(tuple(words))
+    shift = matrices[:, :2, 2]
+    overlap = np.prod(np.clip(1 - np.abs(shift) / np.array(nodes.shape), 0, 1), axis=1)
+    return MotionResult(
+        model=MODEL,
+        matrices=matrices,
+        score=score,
+        sigma=np.median(sigma.reshape(count, -1, 2), axis=1),
+        sigma_angle=np.zeros(count),
+        overlap=np.nan_to_num(overlap),
+        flags=tuple(flags),
+        shape=nodes.shape,
+        reference=rigid.reference,
+        unreadable=rigid.unreadable,
+        notes=rigid.notes,
+        field=Field(nodes.rows, nodes.columns, field, sigma, trusted, significance),
+    )

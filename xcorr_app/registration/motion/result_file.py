@@ -1,0 +1,75 @@
+"""Results of a measurement of motion in an archive that gives them back."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.errors import ArgumentError, DamagedFileError, InputError
+from xcorr_app.registration.motion.field import Field
+from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.result_files import write_whole
+
+_ARRAYS = ("matrices", "score", "sigma", "sigma_angle", "overlap")
+_OF_FIELD = ("rows", "columns", "shifts", "sigma", "trusted", "significance")
+_COMPACT = ("shifts", "sigma", "significance")
+"""Kept in float32: 1e-6 of a pixel."""
+
+
+def save(result: MotionResult, path: Path) -> None:
+    """Write a result as `MotionResult.save` says."""
+    if path.suffix.lower() != ".npz":
+        raise ArgumentError(f"{path}: motion is written to .npz")
+    words = {
+        "model": result.model,
+        "flags": result.flags,
+        "shape": result.shape,
+        "reference": result.reference,
+        "notes": result.notes,
+        "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
+    }
+    arrays = {name: getattr(result, name) for name in _ARRAYS}
+    if result.field is not None:
+        for name in _OF_FIELD:
+            array = getattr(result.field, name)
+            arrays[f"field_{name}"] = array.astype(np.float32) if name in _COMPACT else array
+    content = io.BytesIO()
+    np.savez_compressed(content, words=np.array(json.dumps(words)), allow_pickle=False, **arrays)
+    write_whole(path, content.getvalue())
+
+
+def load(path: Path) -> MotionResult:
+    """Read an archive as `MotionResult.load` says."""
+    if not path.is_file():
+        raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}")
+    try:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            return _result_of(archive)
+    except Exception as error:  # whatever a parser raises, it is the file's
+        raise DamagedFileError(f"{path}: holds no motion of a stack ({error})") from error
+
+
+def _result_of(archive: Any) -> MotionResult:
+    words: dict[str, Any] = json.loads(archive["words"].item())
+    arrays = {name: archive[name] for name in _ARRAYS}
+    field = None
+    if "field_shifts" in archive:
+        parts = {name: archive[f"field_{name}"] for name in _OF_FIELD}
+        field = Field(**{name: part.astype(np.float64) if name in _COMPACT else part for name, part in parts.items()})
+    frames = len(arrays["matrices"])
+    if any(len(array) != frames for array in arrays.values()) or (field is not None and len(field.shifts) != frames):
+        raise ValueError("its arrays are of different lengths")
+    return MotionResult(
+        **arrays,
+        model=str(words["model"]),
+        flags=tuple(tuple(map(str, flags)) for flags in words["flags"]),
+        shape=(int(words["shape"][0]), int(words["shape"][1])),
+        reference=str(words["reference"]),
+        notes=tuple(map(str, words["notes"])),
+        unreadable={int(frame): str(reason) for frame, reason in words["unreadable"].items()},
+        field=field,
+    )

@@ -1,0 +1,58 @@
+"""Vectors on a grid: which of them do not belong to their neighbours, and the smooth field through the others."""
+
+from __future__ import annotations
+
+import numpy as np
+import scipy.spatial
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+_NOISE_PX = 0.1
+"""Pixels of scatter that neighbours have anyway (Westerweel and Scarano 2005)."""
+_FEWEST = 3
+"""Neighbours that a vector is compared with at least."""
+_MOST_NEAR = 48
+"""Values that a place is judged by: of those farther away nothing is left under the Gaussian."""
+_SLOPE_PRIOR = 1e-3
+"""Weight of no slope at all, of the weights' sum: it decides only where the places known lie on a line."""
+
+
+def normalised_median(vectors: Floats, known: NDArray[np.bool_], noise: float = _NOISE_PX) -> Floats:
+    """How far vectors (gy, gx, 2) are from the median of their neighbours, over the neighbours' own scatter.
+
+    The normalised median test of Westerweel and Scarano 2005, doi 10.1007/s00348-005-0016-6: residual over the median
+    residual of the eight neighbours plus `noise` pixels, the larger of both components. Neighbours that are not `known`
+    (gy, gx) do not count; where fewer than three do, the answer is zero: nothing speaks against the vector.
+    """
+    padded = np.pad(np.where(known[..., None], vectors, np.nan), ((1, 1), (1, 1), (0, 0)), constant_values=np.nan)
+    gy, gx = known.shape
+    around = np.stack([padded[dy : dy + gy, dx : dx + gx] for dy in range(3) for dx in range(3) if (dy, dx) != (1, 1)])
+    enough = np.isfinite(around[..., 0]).sum(axis=0) >= _FEWEST
+    around = np.where(enough[..., None], around, 0.0)
+    middle = np.nanmedian(around, axis=0)
+    scatter = np.nanmedian(np.abs(around - middle), axis=0)
+    ratio = (np.abs(vectors - middle) / (scatter + noise)).max(axis=2)
+    return np.where(enough & np.isfinite(ratio), ratio, 0.0)
+
+
+def local_linear(places: Floats, values: Floats, weights: Floats, at: Floats, reach: float) -> Floats:
+    """Smooth field at places (m, 2): around each the plane that fits values (n, 2) best, weighted by distance.
+
+    Gaussian-weighted local-linear regression: the weight of a value is its own (n,), such as the inverse of its
+    variance, times a Gaussian of its distance with the standard deviation `reach`, in the units of the places (n, 2).
+    """
+    used = np.flatnonzero(weights > 0)
+    if not used.size:
+        return np.zeros((len(at), 2))
+    near, which = scipy.spatial.cKDTree(places[used]).query(at, k=np.arange(1, min(used.size, _MOST_NEAR) + 1))
+    which = used[which]
+    # Where nothing is near, the nearest counts all the same.
+    gaussian = weights[which] * np.exp((near[:, :1] ** 2 - near**2) / (2 * reach**2))
+    away = (places[which] - at[:, None]) / reach
+    columns = np.concatenate([np.ones((*near.shape, 1)), away], axis=2)
+    weighted = (columns * gaussian[..., None]).transpose(0, 2, 1)
+    normal = weighted @ columns
+    normal[:, [1, 2], [1, 2]] += _SLOPE_PRIOR * gaussian.sum(axis=1, keepdims=True)
+    found: Floats = np.linalg.solve(normal, weighted @ values[which])[:, 0]
+    return found
