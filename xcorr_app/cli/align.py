@@ -138,6 +138,20 @@ if TYPE_CHECKING:
     help="What lies beyond the edge: zero, the edge pixel, or cropped away.",
 )
 @click.option(
+    "--format",
+    type=click.Choice(choices.FORMATS),
+    default="same",
+    show_default=True,
+    help="Format of the aligned stacks: same is OME-Zarr for OME-Zarr and TIFF for all else.",
+)
+@click.option(
+    "--pyramid",
+    type=click.IntRange(1, 12),
+    default=1,
+    show_default=True,
+    help="Levels of resolution in OME-Zarr, each half the size of the one before, for viewers.",
+)
+@click.option(
     "--report",
     type=click.Choice(choices.REPORTS),
     default="full",
@@ -156,9 +170,9 @@ if TYPE_CHECKING:
 @options.debug
 @click.pass_context
 def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
-    """Align stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.
+    """Align stacks: folders, files or globs of TIFF, OME-Zarr, PNG, ND2, CZI, LIF, MRC, HDF5 and other images.
 
-    Each stack gets OUT/NAME/shifts.csv and OUT/NAME/NAME_aligned.tif; the run gets OUT/report.html and
+    Each stack gets OUT/NAME/shifts.csv and OUT/NAME/NAME_aligned.tif (or .ome.zarr); the run gets OUT/report.html and
     OUT/run.json. Exit code: 0 all good, 1 something failed, was flagged as failed, or most frames of a stack could
     not be trusted, 2 wrong usage.
 
@@ -168,6 +182,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align FOLDER -o out --reference template --interpolation cubic
       xcorr align movie.tif -o out --reference pairs:4 --smooth-time 5
       xcorr align FOLDER -o out --no-apply --verify none
+      xcorr align movie.ome.zarr -o out --pyramid 3
       xcorr align movie.tif -o out --variant multi-row --shifts-per-thread 4 --explain
     """
     options.check_modes(given)
@@ -256,7 +271,19 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         max_sigma=given["max_sigma"],
         smooth_time=given["smooth_time"],
     )
-    same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis", "channel", "report")
+    same = (
+        "reference",
+        "device",
+        "verify",
+        "apply",
+        "interpolation",
+        "border",
+        "layout",
+        "axis",
+        "channel",
+        "format",
+        "report",
+    )
     return AlignOptions(
         settings=settings,
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],

@@ -11,13 +11,14 @@ from xcorr_app.errors import InputError
 from xcorr_app.io.found import Discovery, Failure, SeriesSpec
 from xcorr_app.io.inputs import Group, grouped_inputs
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.natural import stem, unique_names
+from xcorr_app.io.natural import unique_names
 from xcorr_app.io.numbered import files_of_channel, joined_by_number, stacks_by_number
 from xcorr_app.io.picked import Channel, scan_for
 from xcorr_app.io.placed_files import NumberedStack
 from xcorr_app.io.scan import Scan, scan_file
 from xcorr_app.io.series import UnusableFile
 from xcorr_app.io.source import ImageFile
+from xcorr_app.io.within import label
 
 Layout = Literal["auto", "frames", "stacks"]
 
@@ -29,7 +30,7 @@ _SHOWN = 3
 
 def series_of_file(path: Path, limits: Limits, scan: Scan = scan_file) -> SeriesSpec:
     """Check one file that was named by itself. Raises as `scan` does."""
-    return SeriesSpec(stem(path.name), "stacks", (path,), (scan(path, limits),))
+    return _stack(label(path), scan(path, limits))
 
 
 def discover(
@@ -138,7 +139,7 @@ def _spec(
     return SeriesSpec(
         group.prefix + stack.label if stack.label else group.name,
         "numbered" if set(stack.axes) & set("ZC") or (stack.axes and _has_pages(files, stack)) else "frames",
-        stack.paths,
+        tuple(files[path].path for path in stack.paths),
         tuple(files[path] for path in stack.paths),
         stack.positions,
         stack.channel_names,
@@ -175,11 +176,13 @@ def _with_channels(group: Group) -> Sequence[NumberedStack | InputError]:
     return [stack for stack in joined_by_number(group.path, group.paths) if "C" in stack.axes]
 
 
+def _stack(name: str, file: ImageFile) -> SeriesSpec:
+    return SeriesSpec(name, "stacks", (file.path,), (file,))
+
+
 def _each(group: Group, files: dict[Path, ImageFile | UnusableFile]) -> list[SeriesSpec | Failure]:
     return [
-        Failure(path, str(file.error))
-        if isinstance(file, UnusableFile)
-        else SeriesSpec(group.prefix + stem(path.name), "stacks", (path,), (file,))
+        Failure(path, str(file.error)) if isinstance(file, UnusableFile) else _stack(group.prefix + label(path), file)
         for path, file in files.items()
     ]
 

@@ -15,6 +15,8 @@ from typing import Any
 
 from xcorr_app.errors import OutputError
 from xcorr_app.io import Checksums, atomic_write_text, make_folder
+from xcorr_app.io.atomic import remove_output
+from xcorr_app.io.outputs import output_files
 
 FOLDER = ".xcorr"
 
@@ -45,7 +47,7 @@ class State:
         """Remove a stack's record, then its outputs, so that nothing of an earlier run passes for this one's."""
         for path in (self._record(name), *outputs):
             try:
-                path.unlink(missing_ok=True)
+                remove_output(path)
             except OSError as error:
                 raise OutputError(f"{path}: cannot be replaced ({error.strerror}); remove it by hand") from error
 
@@ -53,6 +55,7 @@ class State:
         self, name: str, fingerprint: str, outputs: list[Path], facts: dict[str, Any], kept: dict[str, Any]
     ) -> None:
         """Record that a stack is finished; its outputs are in place by now, and `kept` is stored beside the facts."""
+        outputs = [file for path in outputs for file in output_files(path)]
         make_folder(self._folder)
         record = {
             "fingerprint": fingerprint,

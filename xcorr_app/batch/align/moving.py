@@ -21,6 +21,7 @@ from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.io import StackMetadata, StackWriter
+from xcorr_app.io.outputs import Writer
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.chunks import over_planes
 from xcorr_app.registration.apply import common_area, shift_frames
@@ -62,7 +63,7 @@ def move_stack(
     unreadable: Collection[int],
     projections: Projections | NoPictures,
     progress: Progress | None,
-    new_writer: Callable[[Path, StackMetadata], StackWriter] = StackWriter,
+    new_writer: Callable[[Path, StackMetadata], Writer] = StackWriter,
 ) -> Moved:
     """Move all planes of all channels by (count, 2) pixels and write them to `target`, if any.
 
@@ -99,7 +100,10 @@ def move_stack(
         writer: Any = nullcontext()
     else:
         rows, columns = area or (slice(0, frames.shape[0]), slice(0, frames.shape[1]))
-        writer = new_writer(target, metadata.with_plane_shape(rows.stop - rows.start, columns.stop - columns.start))
+        writer = new_writer(
+            target,
+            metadata.with_plane_shape(rows.stop - rows.start, columns.stop - columns.start, rows.start, columns.start),
+        )
     with writer as stream:
         pixels = frames.shape[0] * frames.shape[1]
         results = over_planes(frames.xp, len(planes), pixels, job, ("move", "moved"), progress, notes)

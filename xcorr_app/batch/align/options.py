@@ -15,6 +15,7 @@ from xcorr_app.registration.settings import Settings
 
 INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "fourier": "fourier"}
 REPORTS = ("none", "quick", "full")
+FORMATS = ("same", "ome-tiff", "ome-zarr")
 BORDERS = ("constant", "nearest", "crop")
 
 
@@ -37,6 +38,8 @@ class AlignOptions:
     align_channel: int = 0
     channel: Channel | None = None
     """The one that is read; all of them without."""
+    format: str = "same"
+    """Of the aligned stacks: ``same``, ``ome-tiff`` or ``ome-zarr``."""
     report: str = "full"
     """``none``, ``quick`` (no pictures, one drawing a stack) or ``full``."""
     limits: Limits = field(default_factory=Limits)
@@ -46,6 +49,8 @@ class AlignOptions:
             raise ArgumentError(f"unknown interpolation {self.interpolation!r}: use {', '.join(INTERPOLATIONS)}")
         if self.border not in BORDERS:
             raise ArgumentError(f"unknown border {self.border!r}: use {', '.join(BORDERS)}")
+        if self.format not in FORMATS:
+            raise ArgumentError(f"unknown format {self.format!r}: use {', '.join(FORMATS)}")
         if self.report not in REPORTS:
             raise ArgumentError(f"unknown report {self.report!r}: use {', '.join(REPORTS)}")
         check_policy(self.doubtful)
@@ -84,5 +89,6 @@ class AlignOptions:
             "axis": self.axis,
             "align_channel": self.align_channel,
             "channel": self.channel,
+            "format": self.format,
             "report": self.report,
         }

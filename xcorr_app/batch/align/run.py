@@ -17,6 +17,7 @@ from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.io import SeriesSpec, atomic_write_text, discover
+from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.environment import own_version, processor
 from xcorr_app.pipeline.output import REPORT, check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
@@ -119,7 +120,8 @@ class _Align:
         return {"reference_file": (reference,) if isinstance(reference, Path) else ()}
 
     def outputs(self, name: str) -> list[Path]:
-        return [self._plan.out / name / "shifts.csv", self._plan.out / name / f"{name}_aligned.tif"]
+        folder = self._plan.out / name
+        return [folder / "shifts.csv", *(folder / f"{name}_aligned{ending}" for ending in ENDINGS.values())]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         options, xp = self._plan.options, self._plan.device.xp

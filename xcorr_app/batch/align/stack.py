@@ -18,6 +18,7 @@ from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, make_folder, scan_file
+from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.picked import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
 from xcorr_app.pipeline.resources import StackResources
@@ -65,7 +66,9 @@ def align_stack(
         make_folder(folder)
         outputs = [folder / "shifts.csv"]
         resources.write_text(outputs[0], table)
-        target = folder / f"{spec.name}_aligned.tif" if options.apply else None
+        target = (
+            folder / f"{spec.name}_aligned{output_ending(options.format, source.metadata)}" if options.apply else None
+        )
         full = options.report == "full"
         flagged = [row.frame for row in rows if row.flags]
         projections = Projections(frames.shape, moves, flagged, options.settings.roi) if full else NoPictures()
