@@ -13,6 +13,7 @@ from xcorr_app.io.inputs import Group, grouped_inputs
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.natural import unique_names
 from xcorr_app.io.numbered import files_of_channel, joined_by_number, stacks_by_number
+from xcorr_app.io.ome_set import OmeSet, paths_of
 from xcorr_app.io.picked import Channel, scan_for
 from xcorr_app.io.placed_files import NumberedStack
 from xcorr_app.io.scan import Scan, scan_file
@@ -102,6 +103,8 @@ def _series_of(
             notes = (f"Channel {channel}, counted from 0, is that of {paths[0].name}.",)
             group, scan = replace(group, paths=paths), scan_file
     files = {path: _scan_or_note(path, limits, scan) for path in group.paths}
+    files = _sets_once(files)
+    group = replace(group, paths=tuple(files))
     kind = _tell_layout(group, list(files.values())) if layout == "auto" and single == "frames" else layout
     if layout == "frames":
         stacks: list[NumberedStack | InputError] = [NumberedStack("", group.paths)]
@@ -176,8 +179,20 @@ def _with_channels(group: Group) -> Sequence[NumberedStack | InputError]:
     return [stack for stack in joined_by_number(group.path, group.paths) if "C" in stack.axes]
 
 
+def _sets_once(files: dict[Path, ImageFile | UnusableFile]) -> dict[Path, ImageFile | UnusableFile]:
+    """Leave out files of an OME-TIFF set that another one stands for."""
+    known: set[Path] = set()
+    left: dict[Path, ImageFile | UnusableFile] = {}
+    for path, file in files.items():
+        if path not in known:
+            left[path] = file
+        if isinstance(file, OmeSet):
+            known |= set(file.paths)
+    return left
+
+
 def _stack(name: str, file: ImageFile) -> SeriesSpec:
-    return SeriesSpec(name, "stacks", (file.path,), (file,))
+    return SeriesSpec(name, "stacks", paths_of(file, file.path), (file,))
 
 
 def _each(group: Group, files: dict[Path, ImageFile | UnusableFile]) -> list[SeriesSpec | Failure]:

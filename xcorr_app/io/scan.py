@@ -14,6 +14,7 @@ from xcorr_app.io.integrity import is_colour
 from xcorr_app.io.kinds import HEAD_BYTES, refused_kind
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.lsm import is_lsm, scan_lsm
+from xcorr_app.io.ome_set import is_set, scan_ome_set
 from xcorr_app.io.tiff import opened
 from xcorr_app.io.tiff_directory import MARKS, DirectoryReader
 from xcorr_app.io.tiff_scan import scan_tiff
@@ -25,6 +26,9 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from xcorr_app.io.source import ImageFile
+
+
+_DESCRIPTION = 270
 
 
 class Scan(Protocol):
@@ -81,6 +85,9 @@ def _scan_tiff(path: Path, limits: Limits, *, colour: bool) -> ImageFile:
         reader = DirectoryReader(descriptor, path)
         first = next(iter(reader.directories(limits)))
         in_colour, of_lsm = colour and is_colour(reader, first), is_lsm(first)
+        description = reader.content(first, _DESCRIPTION)
     if of_lsm:
         return scan_lsm(path, limits)
+    if is_set(path, description):
+        return scan_ome_set(path, description, limits)
     return scan_colour_tiff(path, limits) if in_colour else scan_tiff(path, limits)

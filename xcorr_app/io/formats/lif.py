@@ -66,8 +66,7 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
 
 
 def _open(file: BinaryIO) -> Any:
-    # It opens and closes the file whenever it reads of it.
-    return library("readlif.reader", "formats", Path(file.name)).LifFile(file.name)
+    return library("readlif.reader", "formats", Path(file.name)).LifFile(file)
 
 
 _READERS = Readers(_open)

@@ -33,7 +33,7 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
     ffmpeg = library("imageio_ffmpeg", "formats", path)
     stamp = stamp_of(path)
     with parsing(path, "cannot be read as a video"):
-        stream = ffmpeg.read_frames(str(path), pix_fmt="gray")
+        stream = ffmpeg.read_frames(str(path), pix_fmt="gray", bits_per_pixel=8)
         known = next(stream)
         stream.close()
         width, height = known["source_size"]
@@ -58,7 +58,7 @@ class _Decoded:
     """The frames of a video, decoded when the first one is asked for."""
 
     def __init__(self, path: Path, stamp: tuple[int, ...], shape: tuple[int, int, int], samples: int) -> None:
-        self._path, self._stamp = path, stamp
+        self._path, self._stamp, self._samples = path, stamp, samples
         self._shape = shape if samples == 1 else (*shape, samples)
         self._format = "gray" if samples == 1 else "rgb24"
         self._frames: Any = None
@@ -77,7 +77,10 @@ class _Decoded:
         with tempfile.TemporaryFile(prefix="xcorr-video-") as file:
             # As many frames as the file has: none repeated or left out to keep a rate.
             stream = ffmpeg.read_frames(
-                str(self._path), pix_fmt=self._format, output_params=["-fps_mode", "passthrough"]
+                str(self._path),
+                pix_fmt=self._format,
+                bits_per_pixel=8 * self._samples,
+                output_params=["-fps_mode", "passthrough"],
             )
             next(stream)
             count = 0
