@@ -158,6 +158,11 @@ if TYPE_CHECKING:
     show_default=True,
     help="The page that shows the run: full, quick (no pictures), or none.",
 )
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Wait in one folder for stacks, and align each as soon as its file is complete, until Ctrl-C.",
+)
 @options.running
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
@@ -183,9 +188,12 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align movie.tif -o out --reference pairs:4 --smooth-time 5
       xcorr align FOLDER -o out --no-apply --verify none
       xcorr align movie.ome.zarr -o out --pyramid 3
+      xcorr align FOLDER -o out --watch
       xcorr align movie.tif -o out --variant multi-row --shifts-per-thread 4 --explain
     """
     options.check_modes(given)
+    if given["watch"] and (given["dry_run"] or given["explain"]):
+        raise click.UsageError("--watch waits for what is not there yet: leave --dry-run and --explain out")
     from xcorr_app.report.drawer import start_drawer
 
     writes = not (given["dry_run"] or given["explain"])
@@ -199,13 +207,17 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
     from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
+    from xcorr_app.cli.watching import arrivals_of, stopped_by_signals, watched
+    from xcorr_app.io import Discovery
     from xcorr_app.pipeline.output import prepare_output
 
     console = console_for(sys.stdout)
     keep_freed_memory()
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
-        plan = plan_align(list(inputs), given["output"], _options(given), **modes)
+        found = Discovery("stacks", (), ()) if given["watch"] else None
+        arrivals = arrivals_of(inputs, _options(given), quiet=given["quiet"]) if given["watch"] else None
+        plan = plan_align(list(inputs), given["output"], _options(given), **modes, found=found)
         if given["dry_run"]:
             print_plan(console, plan)
             return
@@ -215,14 +227,19 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
             return
         prepare_output(plan.out, overwrite=given["overwrite"])
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
-        if not given["quiet"]:
+        if not given["quiet"] and arrivals is None:
             print_found(console, plan.discovery, plan.device.note)
         resources = options.read_resources(given)
         halves = given["apply"] or given["report"] == "full"
-        count = (
-            None if given["quiet"] else count_of(plan.discovery, partial(_frames, axis=given["axis"]), halves=halves)
-        )
-        with display_for(console, quiet=given["quiet"], count=count) as display:
+        frames = partial(_frames, axis=given["axis"])
+        silent = given["quiet"] or arrivals is not None
+        count = None if silent else count_of(plan.discovery, frames, halves=halves)
+        if arrivals is not None:
+            plan = watched(plan, arrivals)
+        with (
+            nullcontext() if arrivals is None else stopped_by_signals(arrivals),
+            display_for(console, quiet=silent, count=count) as display,
+        ):
             result = run_align(
                 plan,
                 resume=given["resume"],

@@ -5,6 +5,7 @@ Source: OME-TIFF specification, https://docs.openmicroscopy.org/ome-model/6.3.1/
 
 from __future__ import annotations
 
+import os
 import xml.etree.ElementTree as ET
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -62,7 +63,8 @@ class OmeSet:
 
     def read(self, page: int) -> np.ndarray:
         """Read one page, (Y, X) in native byte order."""
-        return self.files[self.file_map.flat[page]].read(int(self.page_map.flat[page]))
+        plane: np.ndarray = self.files[self.file_map.flat[page]].read(int(self.page_map.flat[page]))
+        return plane
 
 
 class _Block(NamedTuple):
@@ -70,7 +72,7 @@ class _Block(NamedTuple):
 
     name: str
     first: int
-    count: int
+    number: int
     start: dict[str, int]
 
 
@@ -113,7 +115,7 @@ def scan_ome_set(path: Path, description: bytes, limits: Limits) -> OmeSet:
     file_map, page_map = np.full(shape, -1, np.int64), np.zeros(shape, np.int64)
     for block in blocks:
         number = names.index(block.name)
-        for step, place in zip(range(block.count), positions(block.start, info.sizes, info.order[:3]), strict=False):
+        for step, place in zip(range(block.number), positions(block.start, info.sizes, info.order[:3]), strict=False):
             if file_map[place] >= 0 and (file_map[place], page_map[place]) != (number, block.first + step):
                 raise DamagedFileError(f"{path}: its OME-XML gives plane t, z, c = {place} two places")
             if block.first + step >= files[number].page_count:
@@ -144,8 +146,6 @@ def _whole_xml(path: Path, description: bytes) -> ET.Element:
     other = path.parent / _plain_name(path, elsewhere.get("MetadataFile", ""))
     with opened(other) as descriptor, parsing(other):
         if other.suffix.lower() in (".ome", ".xml"):
-            import os
-
             text = os.pread(descriptor, _LONGEST_XML, 0)
         else:
             reader = DirectoryReader(descriptor, other)
@@ -210,9 +210,9 @@ def _files(paths: tuple[Path, ...], stamps: tuple[tuple[int, ...], ...], limits:
         metadata = replace(make_metadata(sizes, "TYX", first.dtype, "ome"), tiff=pages.tags)
         if files and (metadata.shape[-2:], metadata.dtype) != (files[0].metadata.shape[-2:], files[0].metadata.dtype):
             raise InputError(f"{path}: has pages of another size or type than {paths[0]}, of whose set it is one")
-        offsets = [np.array(numbers, np.int64) for numbers in (pages.directory_offsets, pages.data_offsets)]
         page_map = np.arange(count).reshape(count, 1, 1)
-        files.append(TiffImage(path, metadata, *offsets, page_map, pages.tags.byteorder, mark))  # type: ignore[arg-type]
+        directories, data = np.array(pages.directory_offsets, np.int64), np.array(pages.data_offsets, np.int64)
+        files.append(TiffImage(path, metadata, directories, data, page_map, pages.tags.byteorder, mark))  # type: ignore[arg-type]
     return tuple(files)
 
 

@@ -16,7 +16,7 @@ from xcorr_app.batch.decisions import decide_align
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import select_device
-from xcorr_app.io import SeriesSpec, atomic_write_text, discover
+from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text, discover
 from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.environment import own_version, processor
 from xcorr_app.pipeline.output import REPORT, check_output
@@ -42,10 +42,16 @@ class AlignResult:
 
 
 def plan_align(
-    inputs: list[Path], out: Path, options: AlignOptions, *, resume: bool = False, overwrite: bool = False
+    inputs: list[Path],
+    out: Path,
+    options: AlignOptions,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    found: Discovery | None = None,
 ) -> Plan[AlignOptions]:
-    """Find the series, choose the device and check the output folder; nothing is written."""
-    discovery = discover(inputs, options.layout, options.limits, channel=options.channel)
+    """Find the series, unless they are `found`, choose the device, check the output folder; nothing is written."""
+    discovery = found or discover(inputs, options.layout, options.limits, channel=options.channel)
     if isinstance(options.reference, Path):
         scan_reference(options)
     check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
