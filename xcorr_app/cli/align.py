@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failu
 
 if TYPE_CHECKING:
     from xcorr_app.batch.align.options import AlignOptions
-    from xcorr_app.report.drawer import Drawer
+    from xcorr_app.registration.masked.rules import Masks
 
 
 @click.command("align")
@@ -74,6 +73,21 @@ if TYPE_CHECKING:
 )
 @click.option("--roi", type=options.ROI, help="Part of the frame that is measured.")
 @click.option(
+    "--mask",
+    type=options.MASK,
+    help="Pixels that count: those that are nonzero, finite, not saturated, above V, or nonzero in an image or stack.",
+)
+@click.option(
+    "--mask-moves", is_flag=True, help="The image of --mask belongs to the reference and moves with the scene."
+)
+@click.option(
+    "--motion",
+    type=click.Choice(choices.MOTIONS),
+    default="translation",
+    show_default=True,
+    help="What a frame may do: be shifted, turned too (rigid), turned and scaled (similarity), or any linear motion.",
+)
+@click.option(
     "--axis", type=click.Choice(["T", "Z"]), help="Axis to align along.  [default: T, or Z where there is no T]"
 )
 @click.option(
@@ -93,9 +107,10 @@ if TYPE_CHECKING:
 @click.option(
     "--verify",
     type=options.VERIFY,
-    default="all",
+    default="auto",
     show_default=True,
-    help="Frames to check against the float64 FFT and the definition.",
+    help="Frames to check against the float64 FFT and the definition; auto: all on a GPU, 32 of a stack on a CPU, "
+    "which measures by an FFT itself.",
 )
 @options.tolerance("Largest accepted difference from that check, in pixels.")
 @click.option(
@@ -186,6 +201,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align movie.ome.tif -o out --max-shift 20
       xcorr align FOLDER -o out --reference template --interpolation cubic
       xcorr align movie.tif -o out --reference pairs:4 --smooth-time 5
+      xcorr align turning.tif -o out --motion rigid --interpolation cubic
       xcorr align FOLDER -o out --no-apply --verify none
       xcorr align movie.ome.zarr -o out --pyramid 3
       xcorr align FOLDER -o out --watch
@@ -194,14 +210,9 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     options.check_modes(given)
     if given["watch"] and (given["dry_run"] or given["explain"]):
         raise click.UsageError("--watch waits for what is not there yet: leave --dry-run and --explain out")
-    from xcorr_app.report.drawer import start_drawer
+    from xcorr_app.gpu.runtime.select import begin_loading
 
-    writes = not (given["dry_run"] or given["explain"])
-    with start_drawer() if writes and given["report"] == "full" else nullcontext() as drawer:
-        _run(ctx, inputs, given, drawer)
-
-
-def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], drawer: Drawer | None) -> None:
+    begin_loading(given["device"])
     from xcorr_app.batch.align.run import explain_align, plan_align, run_align
     from xcorr_app.cli.align_table import print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
@@ -234,11 +245,12 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
         frames = partial(_frames, axis=given["axis"])
         silent = given["quiet"] or arrivals is not None
         count = None if silent else count_of(plan.discovery, frames, halves=halves)
+        stages = resources.stages if given["timings"] else None
         if arrivals is not None:
             plan = watched(plan, arrivals)
         with (
             nullcontext() if arrivals is None else stopped_by_signals(arrivals),
-            display_for(console, quiet=silent, count=count) as display,
+            display_for(console, quiet=silent, count=count, stages=stages) as display,
         ):
             result = run_align(
                 plan,
@@ -246,7 +258,6 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
                 stop_at_defects=given["debug"],
                 watcher=display.watch,
                 resources=resources,
-                drawer=drawer,
             )
         if given["verbose"]:
             for stack in result.report.stacks:
@@ -287,6 +298,7 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         tolerance=given["tolerance"],
         max_sigma=given["max_sigma"],
         smooth_time=given["smooth_time"],
+        masks=_masks(given),
     )
     same = (
         "reference",
@@ -303,8 +315,24 @@ def _options(given: dict[str, Any]) -> AlignOptions:
     )
     return AlignOptions(
         settings=settings,
+        mask=given["mask"],
+        motion=given["motion"],
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],
         align_channel=given["align_channel"],
         limits=Limits(max_pixels=given["max_pixels"]),
         **{name: given[name] for name in same},
     )
+
+
+def _masks(given: dict[str, Any]) -> Masks | None:
+    from xcorr_app.io import Limits, read_stack
+    from xcorr_app.registration.masked.rules import Masks
+
+    mask = given["mask"]
+    if mask is None:
+        if given["mask_moves"]:
+            raise click.UsageError("--mask-moves goes with --mask FILE")
+        return None
+    if isinstance(mask, Path):
+        mask = read_stack(mask, limits=Limits(max_pixels=given["max_pixels"])).data
+    return Masks.of(mask, moves=given["mask_moves"])

@@ -136,8 +136,10 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
             print_found(console, plan.discovery, plan.device.note)
         how: Any = {"resume": given["resume"], "stop_at_defects": given["debug"]}
         count = None if given["quiet"] else count_of(plan.discovery, lambda sizes: sizes["T"] * sizes["Z"] * sizes["C"])
-        with display_for(console, quiet=given["quiet"], count=count) as display:
-            result = run_filter(plan, **how, watcher=display.watch, resources=options.read_resources(given))
+        resources = options.read_resources(given)
+        stages = resources.stages if given["timings"] else None
+        with display_for(console, quiet=given["quiet"], count=count, stages=stages) as display:
+            result = run_filter(plan, **how, watcher=display.watch, resources=resources)
         print_filtered(console, result, every=given["verbose"])
         if given["timings"]:
             print_timings(console, result.stages)

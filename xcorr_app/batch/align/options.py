@@ -11,9 +11,12 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.io import Limits
 from xcorr_app.io.picked import Channel
 from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
+from xcorr_app.registration.motion.models import model_of
 from xcorr_app.registration.settings import Settings
 
 INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "fourier": "fourier"}
+MOTION_INTERPOLATIONS: dict[str, int] = {"nearest": 0, "linear": 1, "cubic": 3}
+"""Those by which frames are turned; cubic is a spline here."""
 REPORTS = ("none", "quick", "full")
 FORMATS = ("same", "ome-tiff", "ome-zarr")
 BORDERS = ("constant", "nearest", "crop")
@@ -27,7 +30,7 @@ class AlignOptions:
     reference: str | int | Path = "first"
     """A name, a frame number, or the file of a reference image."""
     device: str = "auto"
-    verify: Literal["all", "none"] | int = "all"
+    verify: Literal["auto", "all", "none"] | int = "auto"
     apply: bool = True
     doubtful: str = DEFAULT_POLICY
     """What becomes of frames whose shift is not trusted: see :mod:`xcorr_app.registration.doubt`."""
@@ -40,6 +43,10 @@ class AlignOptions:
     """The one that is read; all of them without."""
     format: str = "same"
     """Of the aligned stacks: ``same``, ``ome-tiff`` or ``ome-zarr``."""
+    mask: str | Path | None = None
+    """Name of what the settings' masks were made of: a rule, or a file."""
+    motion: str = "translation"
+    """What a frame may do: a name of :data:`xcorr_app.registration.motion.models.MODELS`."""
     report: str = "full"
     """``none``, ``quick`` (no pictures, one drawing a stack) or ``full``."""
     limits: Limits = field(default_factory=Limits)
@@ -54,10 +61,26 @@ class AlignOptions:
         if self.report not in REPORTS:
             raise ArgumentError(f"unknown report {self.report!r}: use {', '.join(REPORTS)}")
         check_policy(self.doubtful)
+        if model_of(self.motion).turns:
+            self._check_motion()
         if not math.isfinite(self.settings.tolerance):
             raise ArgumentError("tolerance is infinite: give a number of pixels, or use --verify none")
         if self.align_channel < 0:
             raise ArgumentError(f"align channel {self.align_channel} does not exist: channels count from 0")
+
+    def _check_motion(self) -> None:
+        """Refuse what only goes with shifts."""
+        if self.interpolation not in MOTION_INTERPOLATIONS:
+            known = ", ".join(MOTION_INTERPOLATIONS)
+            raise ArgumentError(f"interpolation {self.interpolation!r} moves by shifts only: use {known} with --motion")
+        if self.border == "crop":
+            raise ArgumentError("border 'crop' is for shifts: use constant or nearest with --motion")
+        if isinstance(self.reference, str) and self.reference not in ("first", "last"):
+            raise ArgumentError(
+                f"reference {self.reference!r} is for shifts: use first, last, a frame number or a file"
+            )
+        if self.mask is not None or self.settings.roi is not None or self.settings.prefilter.name:
+            raise ArgumentError("mask, roi and prefilter are for shifts: leave them out with --motion")
 
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
@@ -91,4 +114,7 @@ class AlignOptions:
             "channel": self.channel,
             "format": self.format,
             "report": self.report,
+            "mask": None if self.mask is None else str(self.mask),
+            "mask_moves": s.masks is not None and s.masks.moves,
+            "motion": self.motion,
         }
