@@ -143,11 +143,8 @@ class _Align:
 
     def outputs(self, name: str) -> list[Path]:
         folder = self._plan.out / name
-        return [
-            folder / "shifts.csv",
-            folder / "motion.csv",
-            *(folder / f"{name}_aligned{ending}" for ending in ENDINGS.values()),
-        ]
+        stacks = [f"{name}_aligned{ending}" for ending in ENDINGS.values()]
+        return [folder / file for file in ("shifts.csv", "motion.csv", *stacks)]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         options, xp = self._plan.options, self._plan.device.xp
