@@ -372,3 +372,15 @@ def test_align_writes_the_format_asked_for_and_resumes(tmp_path):
     again = read_stack(tmp_path / "same" / "s" / "s_aligned.ome.zarr")
     np.testing.assert_array_equal(again.data, zarrs.data)
     assert json.loads((tmp_path / "same" / "run.json").read_text())["pyramid"] == 2
+
+
+@pytest.mark.parametrize("arguments", [["filter", "--gaussian", "1", "-q"], ["correlate", "--form", "n-to-m"]])
+def test_other_commands_read_it(tmp_path, arguments):
+    data = noise((3, 24, 25))
+    path = str(write(tmp_path / "a.ome.zarr", data, metadata_of(data, "TYX")))
+    name, *options = arguments
+    inputs = [path, path] if name == "correlate" else [path]
+    out = tmp_path / ("out.tif" if name == "correlate" else "out")
+    result = CliRunner().invoke(main, [name, *inputs, "-o", str(out), *options])
+    assert result.exit_code == 0, result.output
+    assert out.exists()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 from pathlib import Path
@@ -53,7 +54,10 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
 
 
 def _open(file: BinaryIO) -> Any:
-    return library("czifile", "formats", Path(file.name)).CziFile(file)
+    czifile = library("czifile", "formats", Path(file.name))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")  # that the file is still being written
+        return czifile.CziFile(file)
 
 
 _READERS = Readers(_open)
