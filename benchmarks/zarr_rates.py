@@ -1,6 +1,6 @@
 """OME-Zarr in and out beside TIFF: ``python -m benchmarks.zarr_rates [FOLDER]``; seconds, no device.
 
-A stack of 256 planes of 512 x 512 pixels, smooth with noise as a camera gives it, is written by the product's writers
+A stack of 128 planes of 512 x 512 pixels, smooth with noise as a camera gives it, is written by the product's writers
 to the folder (brought to the disk) and read through its `Source` from the page cache, eight planes at a time.
 """
 
@@ -21,8 +21,8 @@ from xcorr_app.io.outputs import new_writer
 from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import plane_positions
 
-SHAPE = (256, 512, 512)
-REPEATS = 4
+SHAPE = (128, 512, 512)
+REPEATS = 3
 AT_ONCE = 8
 
 

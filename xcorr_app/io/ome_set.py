@@ -168,10 +168,15 @@ def _image_of(path: Path, root: ET.Element) -> ET.Element:
     ]
     if len(holding) != 1:
         raise InputError(
-            f"{path}: holds planes of {len(holding)} of the {len(images)} images of its set; export each as files of "
-            "its own"
+            f"{path}: is one of a set of OME-TIFF files ({_named(root)}) and holds planes of {len(holding)} of their "
+            f"{len(images)} images; export each as files of its own"
         )
     return holding[0]
+
+
+def _named(root: ET.Element) -> str:
+    names = sorted({element.get("FileName", "") for element in root.iter() if local_name(element) == "UUID"})
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")
 
 
 def _block(path: Path, element: ET.Element) -> _Block:

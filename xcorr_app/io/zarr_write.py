@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
     from xcorr_app.io.source import StackMetadata
 
-_SHARD_BYTES = 1 << 26
+_SHARD_BYTES = 1 << 24
 _TILE = 2048
 """Rows and columns of a chunk, at most: planes beyond that are cut."""
 _THREADS = 2
