@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 import xml.etree.ElementTree as ET
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,6 +19,7 @@ from xcorr_app.io.optional import library
 from xcorr_app.io.source import StackMetadata, make_metadata
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
     from typing import BinaryIO
 
     from xcorr_app.io.limits import Limits
@@ -29,14 +31,14 @@ _MICROMETRES = 1e6
 
 def images(path: Path) -> list[str]:
     """Numbers of the scenes."""
-    with _READERS.of(path, stamp_of(path)) as file:
+    with _READERS.of(path, stamp_of(path)) as file, _strictly():
         return [str(number) for number in range(len(_scenes(file)))]
 
 
 def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> FormatImage:  # noqa: ARG001 - one protocol
     """Check one scene of a file."""
     stamp = stamp_of(path)
-    with _READERS.of(path, stamp) as file:
+    with _READERS.of(path, stamp) as file, _strictly():
         scenes = _scenes(file)
         number = number_of(path, inner, len(scenes), "scene")
         blocks = [block for block in file.filtered_subblock_directory if _at(block).get("S", 0) == scenes[number]]
@@ -53,10 +55,17 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
     return FormatImage(path, metadata, plane, stamp)
 
 
+@contextmanager
+def _strictly() -> Iterator[None]:
+    """Let what the library only warns of be errors: a file that is still being written, segments that are missing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
 def _open(file: BinaryIO) -> Any:
     czifile = library("czifile", "formats", Path(file.name))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")  # that the file is still being written
+    with _strictly():
         return czifile.CziFile(file)
 
 
