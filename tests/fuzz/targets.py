@@ -1,5 +1,6 @@
 """Sound files of every kind, and what reads them. A new reader joins by one line in `TARGETS`."""
 
+import importlib.util
 import io
 import json
 from collections.abc import Callable
@@ -9,6 +10,7 @@ import imagecodecs
 import numpy as np
 import tifffile
 
+from tests.formats import test_formats as formats
 from tests.fuzz import fields, rules
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
 from tests.io.test_formats import smooth, write_lsm
@@ -28,6 +30,24 @@ LIMITS = Limits(max_pixels=2**20, max_pages=1000)
 GREY = smooth((24, 20))
 RGB = np.ascontiguousarray(np.stack([GREY, GREY[::-1], GREY // 2], -1))
 STACK = noise((3, 14, 11))
+
+
+def write_mrc(folder):
+    return formats.write_mrc(folder / "seed.mrc", noise((3, 14, 11), "float32")).read_bytes()
+
+
+def write_hdf5(folder):
+    with formats.h5(folder / "seed.h5") as file:
+        file["data"] = STACK
+    return (folder / "seed.h5").read_bytes()
+
+
+def write_lif(folder):
+    return formats.write_lif(folder / "seed.lif", [noise((3, 1, 2, 7, 9))]).read_bytes()
+
+
+def write_czi(folder):
+    return formats.write_czi(folder / "seed.czi", noise((3, 2, 7, 9))).read_bytes()
 
 
 class Target(NamedTuple):
@@ -144,6 +164,12 @@ TEXT = dict.fromkeys(("text", "moved", "cut"), rules.anything)
 BMP = dict.fromkeys(("palette", "pixels", "height", "moved"), rules.values) | {"width": rules.same_row_bytes}
 JPEG = dict.fromkeys(("frame", "tables", "pixels", "moved", "cut"), rules.anything)
 
+
+def of_library(name, write, suffix):
+    """A kind that a library parses: no more is asked than that changes are refused or read, whatever they are."""
+    return Target(write, fields.text_fields, images, TEXT, suffix) if importlib.util.find_spec(name) else None
+
+
 TARGETS = {
     "plain": tiff(written(write_plain, STACK)),
     "plain-big-endian": tiff(written(write_plain, STACK, byteorder=">")),
@@ -180,8 +206,13 @@ TARGETS = {
     "npy-matrix": Target(npy(noise((3, 5), "float32")), fields.npy_fields, mixing, PLAIN_NPY, ".npy"),
     "npy-taps": Target(npy(noise((3, 5), "float32")), fields.npy_fields, read_taps, PLAIN_NPY, ".npy"),
     "npy-bank": Target(npy(noise((2, 3, 5), "float32")), fields.npy_fields, bank, PLAIN_NPY, ".npy"),
+    "mrc": of_library("mrcfile", write_mrc, ".mrc"),
+    "hdf5": of_library("h5py", write_hdf5, ".h5"),
+    "lif": of_library("readlif", write_lif, ".lif"),
+    "czi": of_library("czifile", write_czi, ".czi"),
     "csv-matrix": Target(lambda _: b"a,1,2.5,3e1\nb,0,1,-2\n# c\n", fields.text_fields, mixing, TEXT, ".csv"),
     "csv-taps": Target(lambda _: b"1,2,1\n2;4;2\n1 2 1\n", fields.text_fields, read_taps, TEXT, ".csv"),
     "csv-shifts": Target(table, fields.text_fields, shifts, TEXT, ".result"),
     "json-records": Target(record, fields.text_fields, records, TEXT, ".result"),
 }
+TARGETS = {name: target for name, target in TARGETS.items() if target is not None}

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
 
 COMMANDS = {
-    "align": "Align stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.",
+    "align": "Align stacks: folders, files or globs of TIFF, OME-Zarr, PNG, ND2, CZI, LIF, MRC, HDF5 and other images.",
     "apply": "Move stacks by shifts that are known: other channels, cameras, raw data.",
     "completion": "Print the script that completes xcorr's commands and options in a shell.",
     "correlate": "Cross-correlate images: write the plane, print its peak.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -162,11 +163,30 @@ if TYPE_CHECKING:
     help="What lies beyond the edge: zero, the edge pixel, or cropped away.",
 )
 @click.option(
+    "--format",
+    type=click.Choice(choices.FORMATS),
+    default="same",
+    show_default=True,
+    help="Format of the aligned stacks: same is OME-Zarr for OME-Zarr and TIFF for all else.",
+)
+@click.option(
+    "--pyramid",
+    type=click.IntRange(1, 12),
+    default=1,
+    show_default=True,
+    help="Levels of resolution in OME-Zarr, each half the size of the one before, for viewers.",
+)
+@click.option(
     "--report",
     type=click.Choice(choices.REPORTS),
     default="full",
     show_default=True,
     help="The page that shows the run: full, quick (no pictures), or none.",
+)
+@click.option(
+    "--watch",
+    is_flag=True,
+    help="Wait in one folder for stacks, and align each as soon as its file is complete, until Ctrl-C.",
 )
 @options.running
 @options.layout
@@ -180,9 +200,9 @@ if TYPE_CHECKING:
 @options.debug
 @click.pass_context
 def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> None:
-    """Align stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.
+    """Align stacks: folders, files or globs of TIFF, OME-Zarr, PNG, ND2, CZI, LIF, MRC, HDF5 and other images.
 
-    Each stack gets OUT/NAME/shifts.csv and OUT/NAME/NAME_aligned.tif; the run gets OUT/report.html and
+    Each stack gets OUT/NAME/shifts.csv and OUT/NAME/NAME_aligned.tif (or .ome.zarr); the run gets OUT/report.html and
     OUT/run.json. Exit code: 0 all good, 1 something failed, was flagged as failed, or most frames of a stack could
     not be trusted, 2 wrong usage.
 
@@ -193,9 +213,13 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align movie.tif -o out --reference pairs:4 --smooth-time 5
       xcorr align turning.tif -o out --motion rigid --interpolation cubic
       xcorr align FOLDER -o out --no-apply --verify none
+      xcorr align movie.ome.zarr -o out --pyramid 3
+      xcorr align FOLDER -o out --watch
       xcorr align movie.tif -o out --variant multi-row --shifts-per-thread 4 --explain
     """
     options.check_modes(given)
+    if given["watch"] and (given["dry_run"] or given["explain"]):
+        raise click.UsageError("--watch waits for what is not there yet: leave --dry-run and --explain out")
     from xcorr_app.gpu.runtime.select import begin_loading
 
     begin_loading(given["device"])
@@ -204,13 +228,17 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
     from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
+    from xcorr_app.cli.watching import arrivals_of, stopped_by_signals, watched
+    from xcorr_app.io import Discovery
     from xcorr_app.pipeline.output import prepare_output
 
     console = console_for(sys.stdout)
     keep_freed_memory()
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
-        plan = plan_align(list(inputs), given["output"], _options(given), **modes)
+        found = Discovery("stacks", (), ()) if given["watch"] else None
+        arrivals = arrivals_of(inputs, _options(given), quiet=given["quiet"]) if given["watch"] else None
+        plan = plan_align(list(inputs), given["output"], _options(given), **modes, found=found)
         if given["dry_run"]:
             print_plan(console, plan)
             return
@@ -220,15 +248,20 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
             return
         prepare_output(plan.out, overwrite=given["overwrite"])
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
-        if not given["quiet"]:
+        if not given["quiet"] and arrivals is None:
             print_found(console, plan.discovery, plan.device.note)
         resources = options.read_resources(given)
         halves = given["apply"] or given["report"] == "full"
-        count = (
-            None if given["quiet"] else count_of(plan.discovery, partial(_frames, axis=given["axis"]), halves=halves)
-        )
+        frames = partial(_frames, axis=given["axis"])
+        silent = given["quiet"] or arrivals is not None
+        count = None if silent else count_of(plan.discovery, frames, halves=halves)
         stages = resources.stages if given["timings"] else None
-        with display_for(console, quiet=given["quiet"], count=count, stages=stages) as display:
+        if arrivals is not None:
+            plan = watched(plan, arrivals)
+        with (
+            nullcontext() if arrivals is None else stopped_by_signals(arrivals),
+            display_for(console, quiet=silent, count=count, stages=stages) as display,
+        ):
             result = run_align(
                 plan,
                 resume=given["resume"],
@@ -277,7 +310,19 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         smooth_time=given["smooth_time"],
         masks=_masks(given),
     )
-    same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis", "channel", "report")
+    same = (
+        "reference",
+        "device",
+        "verify",
+        "apply",
+        "interpolation",
+        "border",
+        "layout",
+        "axis",
+        "channel",
+        "format",
+        "report",
+    )
     return AlignOptions(
         settings=settings,
         mask=given["mask"],

@@ -12,6 +12,7 @@ from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import AlignResult
 from xcorr_app.cli.failures import one_line
 from xcorr_app.cli.tables import say
+from xcorr_app.io.outputs import output_ending
 from xcorr_app.pipeline.run import Plan
 from xcorr_app.registration.assessment import BeforeAfter
 from xcorr_app.report.records import FLAG_MEANINGS, StackReport
@@ -86,8 +87,9 @@ def print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
     for spec in plan.discovery.series:
         with spec.open() as source:
             shape, axes, dtype = source.metadata.shape, source.metadata.axes, source.metadata.dtype
+            ending = output_ending(options.format, source.metadata)
         window = options.settings.window((shape[-2], shape[-1]))
-        writes = ["shifts.csv"] + ([f"{spec.name}_aligned.tif"] if options.apply else [])
+        writes = ["shifts.csv"] + ([f"{spec.name}_aligned{ending}"] if options.apply else [])
         table.add_row(
             Text(one_line(spec.name)),
             str(len(spec.paths)),

@@ -224,7 +224,7 @@ def read_resources(given: dict[str, Any]) -> Resources:
     if given["gpu_memory"] is not None:
         limit_pool(given["gpu_memory"])
     memory = default_memory() if given["memory"] is None else given["memory"]
-    return Resources(MemoryBudget(memory), given["compression"])
+    return Resources(MemoryBudget(memory), given["compression"], pyramid=given.get("pyramid", 1))
 
 
 explain = click.option(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import secrets
+import shutil
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -55,6 +56,52 @@ def atomic_path(final: Path | str, meter: Meter | None = None) -> Iterator[Path]
             os.close(lock)
 
 
+@contextmanager
+def atomic_folder(final: Path | str, meter: Meter | None = None) -> Iterator[Path]:
+    """Yield a temporary folder beside `final`; a clean exit moves it there, an error removes it.
+
+    What bore the name before is moved away and removed once the new folder has it: between the two moves, a reader
+    finds nothing. Raises OutputError as `atomic_path` does.
+    """
+    final = Path(final)
+    partial = final.with_name(_prefix(final) + secrets.token_hex(6))
+    old = final.with_name(_prefix(final) + secrets.token_hex(6))
+    try:
+        partial.mkdir()
+        yield partial
+        with timed(meter, "sync"):
+            for root, _, names in os.walk(partial, topdown=False):
+                for name in names:
+                    _sync(Path(root, name))
+                _sync(Path(root))
+            with suppress(FileNotFoundError):
+                final.rename(old)
+            partial.rename(final)
+            _sync(final.parent)
+    except FileError:
+        raise
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise OutputError(
+            f"{final}: cannot be written ({reason}); check that the folder exists, is writable and has space left"
+        ) from error
+    finally:
+        for left in (partial, old):
+            remove_output(left, ignore_errors=True)
+
+
+def remove_output(path: Path, *, ignore_errors: bool = False) -> None:
+    """Remove a file, or a folder with all that is in it; nothing happens where there is neither."""
+    try:
+        if path.is_dir() and not path.is_symlink():
+            shutil.rmtree(path)
+        else:
+            path.unlink(missing_ok=True)
+    except OSError:
+        if not ignore_errors:
+            raise
+
+
 def atomic_write_bytes(final: Path | str, content: bytes) -> None:
     """Write `content` to `final` through `atomic_path`."""
     with atomic_path(final) as partial:
@@ -81,15 +128,16 @@ def remove_partials(folder: Path | str) -> list[Path]:
     Symbolic links are not followed. A file that cannot be removed raises `OutputError`.
     """
     removed = []
-    for root, _, names in os.walk(folder):
-        for name in names:
-            if name.startswith(".") and _MARK in name:
-                path = Path(root, name)
-                try:
-                    path.unlink()
-                except OSError as error:
-                    raise OutputError(f"{path}: left by a killed run, cannot be removed ({error.strerror})") from error
-                removed.append(path)
+    for root, folders, names in os.walk(folder):
+        left = [name for name in (*names, *folders) if name.startswith(".") and _MARK in name]
+        folders[:] = [name for name in folders if name not in left]
+        for name in left:
+            path = Path(root, name)
+            try:
+                remove_output(path)
+            except OSError as error:
+                raise OutputError(f"{path}: left by a killed run, cannot be removed ({error.strerror})") from error
+            removed.append(path)
     return sorted(removed)
 
 

@@ -17,6 +17,8 @@ import xxhash
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.opened import Stamp, opened, stamp
+from xcorr_app.io.within import url_of
+from xcorr_app.io.zarr_checksum import folder_checksum, remote_checksum
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +63,8 @@ class FileChecksum:
     def hexdigest(self) -> str:
         """The checksum; what is missing is read here. Raises InputError where the file cannot be read."""
         with self._lock:
+            if self._result is None and (found := _of_folder(self.path)) is not None:
+                self._result = found
             if self._result is None:
                 with opened(self.path) as descriptor:
                     now = stamp(descriptor)
@@ -77,6 +81,14 @@ class FileChecksum:
                 raise DamagedFileError(f"{self.path}: ends at byte {self._position}; it had {end}")
             self._digest.update(block)
             self._position += len(block)
+
+
+def _of_folder(path: Path) -> str | None:
+    """Checksum of a folder of chunks or of a URL; None for a file."""
+    url = url_of(path)
+    if url is not None:
+        return remote_checksum(path, url)
+    return folder_checksum(path) if path.is_dir() else None
 
 
 class Checksums:

@@ -12,13 +12,15 @@ from xcorr_app.errors import InputError
 from xcorr_app.io.found import Discovery, Failure, SeriesSpec
 from xcorr_app.io.inputs import Group, grouped_inputs
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.natural import stem, unique_names
+from xcorr_app.io.natural import unique_names
 from xcorr_app.io.numbered import files_of_channel, joined_by_number, stacks_by_number
+from xcorr_app.io.ome_set import OmeSet, paths_of
 from xcorr_app.io.picked import Channel, scan_for
 from xcorr_app.io.placed_files import NumberedStack
 from xcorr_app.io.scan import Scan, scan_file
 from xcorr_app.io.series import UnusableFile
 from xcorr_app.io.source import ImageFile
+from xcorr_app.io.within import label
 
 Layout = Literal["auto", "frames", "stacks"]
 
@@ -31,7 +33,7 @@ _FEW, _THREADS = 8, 4
 
 def series_of_file(path: Path, limits: Limits, scan: Scan = scan_file) -> SeriesSpec:
     """Check one file that was named by itself. Raises as `scan` does."""
-    return SeriesSpec(stem(path.name), "stacks", (path,), (scan(path, limits),))
+    return _stack(label(path), scan(path, limits))
 
 
 def discover(
@@ -102,7 +104,8 @@ def _series_of(
         ):
             notes = (f"Channel {channel}, counted from 0, is that of {paths[0].name}.",)
             group, scan = replace(group, paths=paths), scan_file
-    files = _scanned(group.paths, limits, scan)
+    files = _sets_once(_scanned(group.paths, limits, scan))
+    group = replace(group, paths=tuple(files))
     kind = _tell_layout(group, list(files.values())) if layout == "auto" and single == "frames" else layout
     if layout == "frames":
         stacks: list[NumberedStack | InputError] = [NumberedStack("", group.paths)]
@@ -140,7 +143,7 @@ def _spec(
     return SeriesSpec(
         group.prefix + stack.label if stack.label else group.name,
         "numbered" if set(stack.axes) & set("ZC") or (stack.axes and _has_pages(files, stack)) else "frames",
-        stack.paths,
+        tuple(files[path].path for path in stack.paths),
         tuple(files[path] for path in stack.paths),
         stack.positions,
         stack.channel_names,
@@ -177,11 +180,25 @@ def _with_channels(group: Group) -> Sequence[NumberedStack | InputError]:
     return [stack for stack in joined_by_number(group.path, group.paths) if "C" in stack.axes]
 
 
+def _sets_once(files: dict[Path, ImageFile | UnusableFile]) -> dict[Path, ImageFile | UnusableFile]:
+    """Leave out files of an OME-TIFF set that another one stands for."""
+    known: set[Path] = set()
+    left: dict[Path, ImageFile | UnusableFile] = {}
+    for path, file in files.items():
+        if path not in known:
+            left[path] = file
+        if isinstance(file, OmeSet):
+            known |= set(file.paths)
+    return left
+
+
+def _stack(name: str, file: ImageFile) -> SeriesSpec:
+    return SeriesSpec(name, "stacks", paths_of(file, file.path), (file,))
+
+
 def _each(group: Group, files: dict[Path, ImageFile | UnusableFile]) -> list[SeriesSpec | Failure]:
     return [
-        Failure(path, str(file.error))
-        if isinstance(file, UnusableFile)
-        else SeriesSpec(group.prefix + stem(path.name), "stacks", (path,), (file,))
+        Failure(path, str(file.error)) if isinstance(file, UnusableFile) else _stack(group.prefix + label(path), file)
         for path, file in files.items()
     ]
 

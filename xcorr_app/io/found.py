@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Literal
@@ -79,7 +80,7 @@ class Discovery:
     """
 
     layout: Literal["frames", "stacks", "numbered", "both"]
-    series: tuple[SeriesSpec, ...]
-    failures: tuple[Failure, ...]
+    series: Sequence[SeriesSpec]
+    failures: Sequence[Failure]
     notes: tuple[str, ...] = ()
     """What a user should know of the folders: images that were left out."""

@@ -9,12 +9,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.formats import images_of
 from xcorr_app.io.found import Failure
 from xcorr_app.io.kinds import described_others
-from xcorr_app.io.natural import family, is_image_name, natural_path_key, stem
+from xcorr_app.io.natural import family, is_image_name, is_zarr_name, natural_path_key
+from xcorr_app.io.within import label, split_inner, url_of
+from xcorr_app.io.zarr_store import images_within as zarr_images
+from xcorr_app.io.zarr_store import is_zarr
 
 _USUAL = ("TIFF", "PNG")
-"""Images of these kinds are meant where others lie beside them: previews, arrays of other programs."""
+_OF_ONE_IMAGE = (*_USUAL, "BMP", "JPEG", "npy")
+"""Images of the kinds in `_USUAL` are meant where others lie beside them: previews, arrays of other programs."""
 
 
 @dataclass(frozen=True)
@@ -37,17 +42,21 @@ def grouped_inputs(inputs: Sequence[Path | str]) -> tuple[list[Group], list[Fail
     for text in inputs:
         try:
             for path in _expand(text):
-                if path.is_dir():
+                if path.is_dir() and not is_zarr(path):
                     groups += _folder_groups(path)
                 else:
-                    single.setdefault(path.parent, []).append(path)
+                    found = each_image(path)
+                    if len(found) > 1:
+                        groups += [Group(path, label(image), "", (image,)) for image in found]
+                    else:
+                        single.setdefault(path.parent, []).append(path)
         except InputError as error:
             problems.append(Failure(Path(text), str(error)))
         except (OSError, ValueError) as error:
             # A circle of links, a name too long, a null character.
             problems.append(Failure(Path(text), f"{text!s}: cannot be looked up ({error})"))
     for folder, paths in single.items():
-        name = stem(paths[0].name) if len(paths) == 1 else _folder_name(folder)
+        name = label(paths[0]) if len(paths) == 1 else _folder_name(folder)
         groups.append(Group(folder, name, "", tuple(paths)))
     return _without_repeats(groups), problems
 
@@ -57,7 +66,8 @@ def _expand(text: Path | str) -> list[Path]:
     try:
         path.stat()
     except FileNotFoundError:
-        pass
+        if url_of(path) is not None or split_inner(path)[1]:
+            return [path]
     except OSError as error:
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
     else:
@@ -76,18 +86,23 @@ def _folder_groups(folder: Path) -> list[Group]:
     images, subfolders, others = _list_folder(folder)
     inner = [(subfolder, _list_folder(subfolder)[0]) for subfolder in subfolders] if not _usual(images) else []
     if images and not any(_usual(found) for _, found in inner):
-        return [_group(folder, _folder_name(folder), "", images)]
-    groups = [_group(subfolder, subfolder.name, f"{subfolder.name}_", found) for subfolder, found in inner if found]
+        return _groups(folder, _folder_name(folder), "", images)
+    groups = [
+        group
+        for subfolder, found in inner
+        if found
+        for group in _groups(subfolder, subfolder.name, f"{subfolder.name}_", found)
+    ]
     if not groups:
         raise InputError(
-            f"{folder}: holds no TIFF or PNG file (nor LSM, BMP, JPEG, .npy), nor do the folders in it"
+            f"{folder}: holds no TIFF or PNG file (nor LSM, BMP, JPEG, .npy, OME-Zarr), nor do the folders in it"
             + described_others(others)
         )
     return groups
 
 
-def _group(folder: Path, name: str, prefix: str, images: list[Path]) -> Group:
-    """Images of one kind; TIFF or PNG go before the others."""
+def _groups(folder: Path, name: str, prefix: str, images: list[Path]) -> list[Group]:
+    """Images of one kind, those of files that hold several by themselves; TIFF or PNG go before other kinds."""
     wanted = _usual(images) or images
     kinds = sorted({family(path.name) for path in wanted})
     if len(kinds) > 1:
@@ -95,7 +110,14 @@ def _group(folder: Path, name: str, prefix: str, images: list[Path]) -> Group:
         raise InputError(
             f"{folder}: holds both {' and '.join(reversed(kinds))} files; name the ones you mean, as {folder}/*{ending}"
         )
-    return Group(folder, name, prefix, tuple(wanted), len(images) - len(wanted))
+    within = {path: each_image(path) for path in wanted}
+    plain = tuple(path for path in wanted if len(within[path]) < 2)
+    groups = [Group(folder, name, prefix, plain, len(images) - len(wanted))] if plain else []
+    return groups + [
+        Group(path, prefix + label(image), prefix, (image,))
+        for path in wanted
+        for image in within[path][1:] and within[path]
+    ]
 
 
 def _usual(images: list[Path]) -> list[Path]:
@@ -108,10 +130,10 @@ def _list_folder(folder: Path) -> tuple[list[Path], list[Path], list[Path]]:
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
+                if entry.is_dir(follow_symlinks=False) and not is_zarr_name(entry.name):
                     if not entry.name.startswith("."):
                         subfolders.append(Path(entry.path))
-                elif is_image_name(entry.name) and not _leads_to_folder(entry):
+                elif is_image_name(entry.name) and (is_zarr_name(entry.name) or not _leads_to_folder(entry)):
                     images.append(Path(entry.path))
                 else:
                     others.append(Path(entry.path))
@@ -125,6 +147,18 @@ def _leads_to_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:
         return False  # a link in a circle: kept, so that it is reported when it cannot be read
+
+
+def each_image(path: Path) -> list[Path]:
+    """Paths of the images of a file or plate; the path itself where it holds one, or cannot be read."""
+    if is_image_name(path.name) and family(path.name) in _OF_ONE_IMAGE:
+        return [path]
+    try:
+        if is_zarr(path):
+            return zarr_images(path)
+        return images_of(path)
+    except InputError:
+        return [path]  # what is wrong with it is told when it is scanned
 
 
 def _folder_name(folder: Path) -> str:

@@ -17,6 +17,8 @@ from xcorr_app.io.picked import Channel, PickedImage, scan_channel
 from xcorr_app.io.scan import scan_file
 from xcorr_app.io.source import ImageFile
 from xcorr_app.io.tiff import opened
+from xcorr_app.io.within import split_inner
+from xcorr_app.io.zarr_store import is_zarr
 
 
 class MatrixFile(Protocol):
@@ -50,9 +52,7 @@ def scan_matrices(path: Path, channel: Channel | None = None, limits: Limits | N
     large, of a kind that cannot be correlated, or lacks the channel.
     """
     limits = limits or Limits()
-    with opened(path) as descriptor:
-        head = os.pread(descriptor, len(npy.SIGNATURE), 0)
-    if head == npy.SIGNATURE:
+    if not is_zarr(path) and _is_npy(split_inner(path)[0]):
         array = npy.read_header(path)
         if not (channel is not None and _is_coloured(array.shape)):
             return _scan_npy(path, array, limits)
@@ -65,6 +65,11 @@ def scan_matrices(path: Path, channel: Channel | None = None, limits: Limits | N
 
 def _is_coloured(shape: tuple[int, ...]) -> bool:
     return len(shape) in (3, 4) and shape[-1] == 3
+
+
+def _is_npy(path: Path) -> bool:
+    with opened(path) as descriptor:
+        return os.pread(descriptor, len(npy.SIGNATURE), 0) == npy.SIGNATURE
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,13 @@ FAMILIES = {
     "BMP": (".bmp", ".dib"),
     "JPEG": (".jpg", ".jpeg"),
     "npy": (".npy",),
+    "OME-Zarr": (".zarr",),
+    "ND2": (".nd2",),
+    "CZI": (".czi",),
+    "LIF": (".lif",),
+    "MRC": (".mrc", ".mrcs", ".st", ".map"),
+    "HDF5": (".h5", ".hdf5", ".emd"),
+    "video": (".avi", ".mp4"),
 }
 """Endings of the names of images, by the kind that they promise."""
 IMAGE_SUFFIXES = tuple(suffix for suffixes in FAMILIES.values() for suffix in suffixes)
@@ -45,6 +52,11 @@ def natural_path_key(path: Path) -> tuple[tuple[tuple[int, int, str], ...], ...]
 def is_image_name(name: str) -> bool:
     """Tell whether a file name promises an image that can be read here; hidden files never do."""
     return not name.startswith(".") and name.lower().endswith(IMAGE_SUFFIXES)
+
+
+def is_zarr_name(name: str) -> bool:
+    """Tell whether the name of a folder promises an OME-Zarr image."""
+    return not name.startswith(".") and name.lower().endswith(".zarr")
 
 
 def family(name: str) -> str:

@@ -52,13 +52,13 @@ def parse_ome(path: Path, description: bytes, pages_found: int, samples: int = 1
 
     Colour images have `samples` values a pixel, which OME counts as channels; they are left out of the sizes.
     """
-    root = _parse(path, description)
-    images = [child for child in root if _local(child) == "Image"]
-    if _find(root, "BinaryOnly") is not None:
+    root = parse_xml(path, description)
+    images = [child for child in root if local_name(child) == "Image"]
+    if find_child(root, "BinaryOnly") is not None:
         raise InputError(f"{path}: its OME-XML is in another file; export it as one OME-TIFF")
     if len(images) != 1:
         raise InputError(f"{path}: holds {len(images)} OME images; export each as a file of its own")
-    pixels = _find(images[0], "Pixels")
+    pixels = find_child(images[0], "Pixels")
     if pixels is None:
         raise DamagedFileError(f"{path}: its OME-XML has no Pixels element")
     try:
@@ -85,7 +85,7 @@ def parse_ome(path: Path, description: bytes, pages_found: int, samples: int = 1
     unit_y, unit_x = pixels.get("PhysicalSizeYUnit", "µm"), pixels.get("PhysicalSizeXUnit", "µm")
     pixel_size = (size_y, size_x) if size_y and size_x and unit_x == unit_y else None
     z_step, time_increment = _number(pixels, "PhysicalSizeZ"), _number(pixels, "TimeIncrement")
-    names = tuple(child.get("Name", "") for child in pixels if _local(child) == "Channel")
+    names = tuple(child.get("Name", "") for child in pixels if local_name(child) == "Channel")
     return OmeInfo(
         sizes=sizes,
         order=order,
@@ -108,8 +108,8 @@ def build_ome(metadata: StackMetadata, *, big_endian: bool) -> bytes:
     old = metadata.tiff.description if metadata.tiff and is_ome(metadata.tiff.description) else _EMPTY.encode()
     root = ET.fromstring(old.rstrip(b"\0"))  # noqa: S314 - checked when it was read
     root.attrib.pop("UUID", None)  # it named the original file
-    image = _find(root, "Image")
-    pixels = None if image is None else _find(image, "Pixels")
+    image = find_child(root, "Image")
+    pixels = None if image is None else find_child(image, "Pixels")
     if pixels is None:
         raise ValueError("OME-XML without Pixels")
     space = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
@@ -127,7 +127,7 @@ def build_ome(metadata: StackMetadata, *, big_endian: bool) -> bytes:
         pixels.set(f"Size{axis}", str(sizes[axis]))
     _calibrate(pixels, metadata)
     _renew_children(pixels, metadata, space)
-    _use_default_namespace(root)
+    use_default_namespace(root)
     return (_XML_START + ET.tostring(root, encoding="unicode")).encode()
 
 
@@ -144,11 +144,11 @@ def with_one_channel(description: bytes, channel: int) -> bytes:
             else:
                 pixels.remove(child)
         pixels.set("SizeC", "1")
-    _use_default_namespace(root)
+    use_default_namespace(root)
     return ET.tostring(root)
 
 
-def _use_default_namespace(root: ET.Element) -> None:
+def use_default_namespace(root: ET.Element) -> None:
     """Make the main name space the default one, by which OME-XML is known; ElementTree would call it ns0."""
     space = root.tag.partition("}")[0] + "}" if root.tag.startswith("{") else ""
     if space:
@@ -176,16 +176,18 @@ def _calibrate(pixels: ET.Element, metadata: StackMetadata) -> None:
 
 def _renew_children(pixels: ET.Element, metadata: StackMetadata, space: str) -> None:
     sizes = metadata.sizes
-    channels = [child for child in pixels if _local(child) == "Channel"]
+    channels = [child for child in pixels if local_name(child) == "Channel"]
     limits = {"TheT": sizes["T"], "TheZ": sizes["Z"], "TheC": sizes["C"]}
     for child in list(pixels):
-        if metadata.kept is not None and _local(child) == "Plane":
+        if metadata.kept is not None and local_name(child) == "Plane":
             axis, kept = metadata.kept
             number = int(child.get(f"The{axis}", "0"))
             # What was said of a frame is said of it where it is now; of one that was left out, nowhere.
             child.set(f"The{axis}", str(kept.index(number) if number in kept else sizes[axis]))
-        beyond = _local(child) == "Plane" and any(int(child.get(name, "0")) >= size for name, size in limits.items())
-        if beyond or child in channels or _local(child) in ("BinData", "TiffData", "MetadataOnly"):
+        beyond = local_name(child) == "Plane" and any(
+            int(child.get(name, "0")) >= size for name, size in limits.items()
+        )
+        if beyond or child in channels or local_name(child) in ("BinData", "TiffData", "MetadataOnly"):
             pixels.remove(child)
     channels = channels[: sizes["C"]]
     for index in range(len(channels), sizes["C"]):
@@ -201,8 +203,8 @@ def _page_map(path: Path, root: ET.Element, pixels: ET.Element, sizes: dict[str,
     planes = sizes["T"] * sizes["Z"] * sizes["C"]
     pages = np.full((sizes["T"], sizes["Z"], sizes["C"]), -1, np.int64)
     own = root.get("UUID")
-    for block in [child for child in pixels if _local(child) == "TiffData"] or [ET.Element("TiffData")]:
-        other = _find(block, "UUID")
+    for block in [child for child in pixels if local_name(child) == "TiffData"] or [ET.Element("TiffData")]:
+        other = find_child(block, "UUID")
         if other is not None and (other.text or "").strip() != own:
             raise InputError(
                 f"{path}: is one of a set of OME-TIFF files (it refers to {other.get('FileName', 'another file')!r}); "
@@ -214,7 +216,7 @@ def _page_map(path: Path, root: ET.Element, pixels: ET.Element, sizes: dict[str,
             start = {axis: bounded_int(block.get(f"First{axis}", "0")) for axis in "TZC"}
         except ValueError as error:
             raise DamagedFileError(f"{path}: its OME-XML has a TiffData element that cannot be read") from error
-        for step, position in zip(range(min(count, planes)), _positions(start, sizes, order), strict=False):
+        for step, position in zip(range(min(count, planes)), positions(start, sizes, order), strict=False):
             pages[position] = first + step
     missing = int(np.count_nonzero((pages < 0) | (pages >= planes)))
     if missing or len(np.unique(pages)) != planes:
@@ -225,7 +227,7 @@ def _page_map(path: Path, root: ET.Element, pixels: ET.Element, sizes: dict[str,
     return pages
 
 
-def _positions(start: dict[str, int], sizes: dict[str, int], order: str) -> Iterator[tuple[int, int, int]]:
+def positions(start: dict[str, int], sizes: dict[str, int], order: str) -> Iterator[tuple[int, int, int]]:
     """Yield (t, z, c) from `start` on, the last axis of `order` fastest, until the end of the stack."""
     slow, middle, fast = order[0], order[1], order[2]
     if any(not 0 <= start[axis] < sizes[axis] for axis in order):
@@ -240,7 +242,8 @@ def _positions(start: dict[str, int], sizes: dict[str, int], order: str) -> Iter
         yield at["T"], at["Z"], at["C"]
 
 
-def _parse(path: Path, description: bytes) -> ET.Element:
+def parse_xml(path: Path, description: bytes) -> ET.Element:
+    """Parse OME-XML that defines no entities and is not nested without end."""
     if b"<!DOCTYPE" in description or b"<!ENTITY" in description:
         raise DamagedFileError(f"{path}: its OME-XML defines entities, which is refused")
     with parsing(path, "its OME-XML cannot be parsed"):
@@ -256,17 +259,19 @@ def _parse(path: Path, description: bytes) -> ET.Element:
 def _check_planes(path: Path, pixels: ET.Element) -> None:
     """Positions of planes are whole numbers: what writes them back compares them."""
     with parsing(path, "its OME-XML has a Plane element that cannot be read"):
-        for plane in [child for child in pixels if _local(child) == "Plane"]:
+        for plane in [child for child in pixels if local_name(child) == "Plane"]:
             for name in ("TheT", "TheZ", "TheC"):
                 bounded_int(plane.get(name, "0"))
 
 
-def _local(element: ET.Element) -> str:
+def local_name(element: ET.Element) -> str:
+    """Name of an element without its name space."""
     return element.tag.rpartition("}")[2]
 
 
-def _find(element: ET.Element, name: str) -> ET.Element | None:
-    return next((child for child in element if _local(child) == name), None)
+def find_child(element: ET.Element, name: str) -> ET.Element | None:
+    """First child of that name, in whatever name space."""
+    return next((child for child in element if local_name(child) == name), None)
 
 
 def _number(element: ET.Element, name: str) -> float | None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.series import FramesSource, StackSource, UnusableFile
-from xcorr_app.io.tiff import TiffImage
+from xcorr_app.io.source import ReadsTogether
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,7 +49,7 @@ def _read_file(
 ) -> dict[int, InputError]:
     """Read pages of one file: together, and where that fails one by one, so that only damaged ones are lost."""
     checksum = None if checksums is None else checksums.of(file.path)
-    if isinstance(file, TiffImage):
+    if isinstance(file, ReadsTogether):
         try:
             file.read_into(pages, out, checksum)
         except InputError as error:

@@ -9,18 +9,26 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import bmp, jpeg, npy, png
 from xcorr_app.io.colour_tiff import scan_colour_tiff
 from xcorr_app.io.door import parsing
+from xcorr_app.io.formats import format_of
 from xcorr_app.io.integrity import is_colour
 from xcorr_app.io.kinds import HEAD_BYTES, refused_kind
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.lsm import is_lsm, scan_lsm
+from xcorr_app.io.ome_set import is_set, scan_ome_set
 from xcorr_app.io.tiff import opened
 from xcorr_app.io.tiff_directory import MARKS, DirectoryReader
 from xcorr_app.io.tiff_scan import scan_tiff
+from xcorr_app.io.within import split_inner
+from xcorr_app.io.zarr_image import scan_zarr
+from xcorr_app.io.zarr_store import is_zarr
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from xcorr_app.io.source import ImageFile
+
+
+_DESCRIPTION = 270
 
 
 class Scan(Protocol):
@@ -43,15 +51,20 @@ _KINDS: tuple[tuple[bytes, _ScanKind], ...] = (
 
 
 def scan_file(path: Path, limits: Limits | None = None, *, colour: bool = False) -> ImageFile:
-    """Check one TIFF, LSM, PNG, BMP, JPEG or ``.npy`` file; no pixel is read.
+    """Check one TIFF, LSM, PNG, BMP, JPEG, ``.npy`` or OME-Zarr file, or one of `formats`; no pixel is read.
 
     Colour images are refused unless `colour` asks for them, and then have three samples a pixel. Whatever a parser
     raises is a `DamagedFileError` of the file.
     """
     limits = limits or Limits()
-    with opened(path) as descriptor:
+    if is_zarr(path):
+        return scan_zarr(path, limits)
+    file, inner = split_inner(path)
+    with opened(file) as descriptor:
         head = os.pread(descriptor, HEAD_BYTES, 0)
     with parsing(path):
+        if (found := format_of(head)) is not None:
+            return found.scan(file, inner, limits, colour=colour)
         for signature, scan in _KINDS:
             if head.startswith(signature):
                 return scan(path, limits, colour=colour)
@@ -72,6 +85,9 @@ def _scan_tiff(path: Path, limits: Limits, *, colour: bool) -> ImageFile:
         reader = DirectoryReader(descriptor, path)
         first = next(iter(reader.directories(limits)))
         in_colour, of_lsm = colour and is_colour(reader, first), is_lsm(first)
+        description = reader.content(first, _DESCRIPTION)
     if of_lsm:
         return scan_lsm(path, limits)
+    if is_set(path, description):
+        return scan_ome_set(path, description, limits)
     return scan_colour_tiff(path, limits) if in_colour else scan_tiff(path, limits)

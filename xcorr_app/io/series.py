@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Self
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.io.ome_set import OmeSet, paths_of
 from xcorr_app.io.picked import page_in_file
 from xcorr_app.io.source import ImageFile, StackMetadata, make_metadata
 
@@ -63,7 +64,7 @@ class StackSource(_Source):
     """A stack in one file."""
 
     def __init__(self, name: str, file: ImageFile) -> None:
-        super().__init__(name, (file.path,), file.metadata)
+        super().__init__(name, paths_of(file, file.path), file.metadata)
         self._file = file
 
     def __enter__(self) -> Self:
@@ -77,7 +78,10 @@ class StackSource(_Source):
     def origin(self, t: int = 0, z: int = 0, c: int = 0) -> tuple[Path, int]:
         """File and page of a plane."""
         self._check(t, z, c)
-        return self._file.path, page_in_file(self._file, self._file.page_at(t, z, c))
+        page = self._file.page_at(t, z, c)
+        if isinstance(self._file, OmeSet):
+            return self._file.place(page)
+        return self._file.path, page_in_file(self._file, page)
 
     def page_of(self, t: int, z: int, c: int) -> tuple[ImageFile | UnusableFile, int]:
         """File of a plane, to read several of it together, and page."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
     from types import TracebackType
+
+    from xcorr_app.io.checksum import FileChecksum
 
 Kind = Literal["ome", "imagej", "tiff", "png"]
 
@@ -59,6 +61,25 @@ class TiffTags:
 
 
 @dataclass(frozen=True)
+class ZarrTags:
+    """What an OME-Zarr group says besides axes and calibration, for writing back.
+
+    Attributes
+    ----------
+    version
+        ``0.4`` (zarr 2) or ``0.5`` (zarr 3).
+    attributes
+        Its other attributes, the ``omero`` block among them, as JSON.
+    translation
+        Place of the first pixel, by axis, in the axis's unit.
+    """
+
+    version: str = "0.5"
+    attributes: str = "{}"
+    translation: tuple[tuple[str, float], ...] = ()
+
+
+@dataclass(frozen=True)
 class StackMetadata:
     """Axes, type and calibration of a stack.
 
@@ -82,6 +103,8 @@ class StackMetadata:
         One name a channel, or empty.
     tiff
         Tags to write back unchanged; None for PNG and for arrays.
+    zarr
+        What OME-Zarr said besides; None for all other files.
     kept
         Axis, and numbers along it of the frames of the input that are here; None where all are.
     """
@@ -98,6 +121,7 @@ class StackMetadata:
     time_unit: str | None = None
     channel_names: tuple[str, ...] = ()
     tiff: TiffTags | None = None
+    zarr: ZarrTags | None = None
     kept: tuple[Literal["T", "Z"], tuple[int, ...]] | None = None
 
     def __post_init__(self) -> None:
@@ -133,9 +157,15 @@ class StackMetadata:
         """Bytes of one plane."""
         return self.shape[-2] * self.shape[-1] * self.dtype.itemsize
 
-    def with_plane_shape(self, height: int, width: int) -> StackMetadata:
-        """Return the same stack with planes of another size, as after cropping."""
-        return replace(self, shape=(*self.shape[:-2], height, width))
+    def with_plane_shape(self, height: int, width: int, top: int = 0, left: int = 0) -> StackMetadata:
+        """Return the same stack with planes of another size, as after cropping to begin at row `top`, column `left`."""
+        zarr = self.zarr
+        if zarr is not None and (top or left):
+            row, column = self.pixel_size or (1.0, 1.0)
+            moved = {"Y": top * row, "X": left * column}
+            places = tuple((axis, place + moved.get(axis, 0.0)) for axis, place in zarr.translation)
+            zarr = replace(zarr, translation=places)
+        return replace(self, shape=(*self.shape[:-2], height, width), zarr=zarr)
 
     def with_frames(self, axis: Literal["T", "Z"], frames: Sequence[int]) -> StackMetadata:
         """Return the stack of some of its frames, at least one; a distance in time or Z that has no one value goes."""
@@ -220,6 +250,14 @@ class Source(Protocol):
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None: ...
+
+
+@runtime_checkable
+class ReadsTogether(Protocol):
+    """A file that reads several pages together faster than one by one."""
+
+    def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
+        """Read pages into `out`; `checksum` is told of the bytes where they are the file's own, in order."""
 
 
 class ImageFile(Protocol):

@@ -122,6 +122,11 @@ class DirectoryReader:
             file_size=self.size,
         )
 
+    @property
+    def first(self) -> int:
+        """Byte of the first directory."""
+        return self._first
+
     def directory_at(self, offset: int) -> Directory:
         """Read one directory by itself."""
         return Directory(0, offset, self._directory(offset, 0)[0])

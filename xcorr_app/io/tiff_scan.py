@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
 _DESCRIPTION, _X_RESOLUTION, _Y_RESOLUTION, _RESOLUTION_UNIT, _COLORMAP = 270, 282, 283, 296, 320
 _IMAGEJ_COUNTS, _IMAGEJ_BLOCK = 50838, 50839
+_NEW_SUBFILE_TYPE, _WIDTH, _HEIGHT = 254, 256, 257
 _LONGEST_SHAPED = 1 << 16
 
 
@@ -87,6 +88,8 @@ def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False)
             pages.directory_offsets.append(directory.offset)
             pages.data_offsets.append(directory.data_offset)
             continue
+        if pages is not None and _is_reduced(reader, directory, pages.first):
+            continue
         page = check_page(reader, directory, limits, colour=colour)
         if pages is None:
             tags = _tags_kept(reader, directory, page)
@@ -112,6 +115,13 @@ def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False)
     if pages is None:
         raise DamagedFileError(f"{reader.path}: holds no image")
     return pages
+
+
+def _is_reduced(reader: DirectoryReader, directory: Directory, first: Page) -> bool:
+    """Tell whether a page says that it shows another one at less resolution, as in pyramids of the older kind."""
+    kind = reader.numbers(directory, _NEW_SUBFILE_TYPE) or (0,)
+    size = [reader.numbers(directory, code) for code in (_HEIGHT, _WIDTH)]
+    return bool(kind[0] & 1) and size != [(first.height,), (first.width,)]
 
 
 def _tags_kept(reader: DirectoryReader, directory: Directory, page: Page) -> TiffTags:

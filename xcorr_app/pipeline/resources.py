@@ -14,7 +14,8 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.memory import free_bytes
 from xcorr_app.gpu.runtime.upload import Uploader
-from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, StackWriter, atomic_write_text
+from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_text
+from xcorr_app.io.outputs import Writer, new_writer
 from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.registration.frames import Frames
@@ -43,6 +44,8 @@ class Resources:
     compression: str | None = None
     """Of TIFF files that are written."""
     stages: Stages = field(default_factory=Stages)
+    pyramid: int = 1
+    """Levels of OME-Zarr images that are written."""
 
 
 def _device_share() -> int:
@@ -67,7 +70,7 @@ class StackResources:
         self.notes: list[str] = []
         """What a user should know of how it went."""
         self._run = run
-        self._writers: list[StackWriter] = []
+        self._writers: list[Writer] = []
         self._texts: list[tuple[Path, str]] = []
         self._opened = ExitStack()
 
@@ -115,12 +118,13 @@ class StackResources:
             )
         )
 
-    def writer(self, path: Path, metadata: StackMetadata) -> StackWriter:
+    def writer(self, path: Path, metadata: StackMetadata) -> Writer:
         """Return a writer whose file is completed together with the stack."""
-        return StackWriter(
+        return new_writer(
             path,
             metadata,
             compression=self._run.compression,
+            pyramid=self._run.pyramid,
             later=self._writers.append,
             meter=self.stages.meter,
         )

@@ -203,6 +203,7 @@ def run_stacks(
         **files,
         "checksum": "xxh3-128",
         "compression": resources.compression,
+        "pyramid": resources.pyramid,
         "layout": plan.discovery.layout,
         "started": started.isoformat(timespec="seconds"),
         "seconds": round(seconds, 3),
@@ -268,7 +269,11 @@ class _Loop(Generic[ResultT]):
     ) -> None:
         self._work, self._state, self._resources = work, state, resources
         self._resume, self._stop_at_defects = resume, stop_at_defects
-        self._decisive = {"program": work.program, "compression": resources.compression} | plan.options.parameters()
+        self._decisive = {
+            "program": work.program,
+            "compression": resources.compression,
+            "pyramid": resources.pyramid,
+        } | plan.options.parameters()
         self._besides = {path: checksum for of_name in files.values() for path, checksum in of_name.items()}
         self._ran_on = found | {"device": plan.device.description}
 

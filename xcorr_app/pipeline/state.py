@@ -19,7 +19,9 @@ import xxhash
 
 from xcorr_app.errors import InputError, OutputError
 from xcorr_app.io import Checksums, atomic_write_text, make_folder
+from xcorr_app.io.atomic import remove_output
 from xcorr_app.io.checksum import FileChecksum
+from xcorr_app.io.outputs import output_files
 
 FOLDER = ".xcorr"
 _PROGRAM, _OUTPUTS, _CHECKSUM = "program", "outputs", "checksum"
@@ -54,7 +56,7 @@ class State:
         """Remove a stack's record, then its outputs, so that nothing of an earlier run passes for this one's."""
         for path in (self._record(name), *outputs):
             try:
-                path.unlink(missing_ok=True)
+                remove_output(path)
             except OSError as error:
                 raise OutputError(f"{path}: cannot be replaced ({error.strerror}); remove it by hand") from error
 
@@ -68,6 +70,7 @@ class State:
         program: str = "",
     ) -> None:
         """Record that a stack is finished; its outputs are in place by now, and `kept` is stored beside the facts."""
+        outputs = [file for path in outputs for file in output_files(path)]
         make_folder(self._folder)
         record = {
             "fingerprint": fingerprint,

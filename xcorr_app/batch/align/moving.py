@@ -22,6 +22,7 @@ from xcorr_app.gpu.runtime.download import download
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.io import HeldSource, StackMetadata, StackWriter
+from xcorr_app.io.outputs import Writer
 from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.chunks import over_planes
@@ -67,7 +68,7 @@ def move_stack(
     unreadable: Collection[int],
     projections: Projections | NoPictures,
     progress: Progress | None,
-    new_writer: Callable[[Path, StackMetadata], StackWriter] = StackWriter,
+    new_writer: Callable[[Path, StackMetadata], Writer] = StackWriter,
     on_device: DeviceFrames | None = None,
     matrices: NDArray[np.float64] | None = None,
     correction: Correction | None = None,
@@ -124,7 +125,10 @@ def move_stack(
         writer: Any = nullcontext()
     else:
         rows, columns = area or (slice(0, frames.shape[0]), slice(0, frames.shape[1]))
-        writer = new_writer(target, metadata.with_plane_shape(rows.stop - rows.start, columns.stop - columns.start))
+        writer = new_writer(
+            target,
+            metadata.with_plane_shape(rows.stop - rows.start, columns.stop - columns.start, rows.start, columns.start),
+        )
     with writer as stream:
         pixels = frames.shape[0] * frames.shape[1]
         results = over_planes(frames.xp, len(planes), pixels, job, ("move", "moved"), progress, notes)

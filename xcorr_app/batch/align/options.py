@@ -18,6 +18,7 @@ INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "fourie
 MOTION_INTERPOLATIONS: dict[str, int] = {"nearest": 0, "linear": 1, "cubic": 3}
 """Those by which frames are turned; cubic is a spline here."""
 REPORTS = ("none", "quick", "full")
+FORMATS = ("same", "ome-tiff", "ome-zarr")
 BORDERS = ("constant", "nearest", "crop")
 
 
@@ -42,6 +43,8 @@ class AlignOptions:
     """Others that are measured, too; None: all."""
     channel: Channel | None = None
     """The one that is read; all of them without."""
+    format: str = "same"
+    """Of the aligned stacks: ``same``, ``ome-tiff`` or ``ome-zarr``."""
     mask: str | Path | None = None
     """Name of what the settings' masks were made of: a rule, or a file."""
     motion: str = "translation"
@@ -61,6 +64,8 @@ class AlignOptions:
             raise ArgumentError(f"unknown interpolation {self.interpolation!r}: use {', '.join(INTERPOLATIONS)}")
         if self.border not in BORDERS:
             raise ArgumentError(f"unknown border {self.border!r}: use {', '.join(BORDERS)}")
+        if self.format not in FORMATS:
+            raise ArgumentError(f"unknown format {self.format!r}: use {', '.join(FORMATS)}")
         if self.report not in REPORTS:
             raise ArgumentError(f"unknown report {self.report!r}: use {', '.join(REPORTS)}")
         check_policy(self.doubtful)
@@ -125,6 +130,7 @@ class AlignOptions:
             "align_channel": self.align_channel,
             "more_channels": "all" if self.more_channels is None else list(self.more_channels),
             "channel": self.channel,
+            "format": self.format,
             "report": self.report,
             "mask": None if self.mask is None else str(self.mask),
             "mask_moves": s.masks is not None and s.masks.moves,

@@ -21,8 +21,9 @@ from xcorr_app.batch.decisions import decide_align
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import select_device
-from xcorr_app.io import SeriesSpec, atomic_write_text, discover
+from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text, discover
 from xcorr_app.io.meter import timed
+from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.environment import own_version, processor
 from xcorr_app.pipeline.output import REPORT, check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
@@ -47,10 +48,16 @@ class AlignResult:
 
 
 def plan_align(
-    inputs: list[Path], out: Path, options: AlignOptions, *, resume: bool = False, overwrite: bool = False
+    inputs: list[Path],
+    out: Path,
+    options: AlignOptions,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    found: Discovery | None = None,
 ) -> Plan[AlignOptions]:
-    """Find the series, choose the device and check the output folder; nothing is written."""
-    discovery = discover(inputs, options.layout, options.limits, channel=options.channel)
+    """Find the series, unless they are `found`, choose the device, check the output folder; nothing is written."""
+    discovery = found or discover(inputs, options.layout, options.limits, channel=options.channel)
     if isinstance(options.reference, Path):
         scan_reference(options)
     check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
@@ -137,7 +144,9 @@ class _Align:
         }
 
     def outputs(self, name: str) -> list[Path]:
-        return [self._plan.out / name / file for file in ("shifts.csv", "motion.csv", f"{name}_aligned.tif")]
+        folder = self._plan.out / name
+        stacks = [f"{name}_aligned{ending}" for ending in ENDINGS.values()]
+        return [folder / file for file in ("shifts.csv", "motion.csv", *stacks)]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         options, xp = self._plan.options, self._plan.device.xp

@@ -22,6 +22,7 @@ from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, make_folder, scan_file
+from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.picked import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
 from xcorr_app.pipeline.device_frames import DeviceFrames
@@ -129,7 +130,8 @@ def finish_stack(
     if turned is not None:
         outputs.append(folder / "motion.csv")
         resources.write_text(outputs[1], turned.table)
-    target = folder / f"{spec.name}_aligned.tif" if options.apply else None
+    ending = output_ending(options.format, source.metadata)
+    target = folder / f"{spec.name}_aligned{ending}" if options.apply else None
     full = options.report == "full"
     flagged = [row.frame for row in rows if row.flags]
     covers, seen = moves, None

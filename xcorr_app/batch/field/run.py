@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ class _Fields:
         engine = "fft" if self._plan.device.xp is np else "auto"
         return Decision(engine, reason="the windows of a pass are correlated together")
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[Facts]]:
         options, folder = self._options, self._plan.out / spec.name
         outputs: list[Path] = []
         fields: list[Facts] = []
@@ -107,7 +108,7 @@ class _Fields:
             "frames": fields,
             "notes": notes,
         }
-        return Finished(facts, outputs, facts)
+        return lambda: Finished(facts, outputs, facts)
 
     def restored(self, name: str, record: dict[str, Any]) -> Facts:
         facts: Facts = record["facts"]

@@ -22,6 +22,7 @@ from xcorr_app.io import SeriesSpec, StackMetadata, StackWriter, atomic_write_te
 from xcorr_app.io.channels import ChannelSource, channels_of, scan_with_colours
 from xcorr_app.io.discover import series_of_file
 from xcorr_app.io.mixing_matrix import read_matrix
+from xcorr_app.io.outputs import Writer
 from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import memory_as_limit
 from xcorr_app.pipeline.new_channels import with_new_channels
@@ -128,7 +129,7 @@ def run_unmix(plan: UnmixPlan, progress: Progress | None = None, resources: Reso
     return result
 
 
-def mix(plan: UnmixPlan, new: StackWriter, progress: Progress | None = None) -> UnmixResult:
+def mix(plan: UnmixPlan, new: Writer, progress: Progress | None = None) -> UnmixResult:
     """Read, mix and write a plan's channels, all those of one place at a time.
 
     Where the device's memory does not suffice for a place, the CPU mixes it and those after it.

@@ -1,0 +1,86 @@
+"""OME-Zarr in and out beside TIFF: ``python -m benchmarks.zarr_rates [FOLDER]``; seconds, no device.
+
+A stack of 128 planes of 512 x 512 pixels, smooth with noise as a camera gives it, is written by the product's writers
+to the folder (brought to the disk) and read through its `Source` from the page cache, eight planes at a time.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+
+from xcorr_app.io import StackMetadata, discover
+from xcorr_app.io.atomic import remove_output
+from xcorr_app.io.outputs import new_writer
+from xcorr_app.io.reading import read_planes
+from xcorr_app.io.source import plane_positions
+
+SHAPE = (128, 512, 512)
+REPEATS = 3
+AT_ONCE = 8
+
+
+def images() -> np.ndarray:
+    """Spots under photon noise, uint16."""
+    rng = np.random.default_rng(0)
+    rows, columns = np.mgrid[:512, :512]
+    clean = 200 + 150 * np.sin(rows / 9) * np.cos(columns / 13)
+    return rng.poisson(np.broadcast_to(clean, SHAPE)).astype(np.uint16)
+
+
+def write(path: Path, data: np.ndarray, compression: str | None) -> None:
+    """Write the stack."""
+    with new_writer(path, StackMetadata("TYX", data.shape, data.dtype, "ome"), compression=compression) as writer:
+        for plane in data:
+            writer.write(plane)
+
+
+def read(path: Path) -> None:
+    """Read the stack."""
+    (spec,) = discover(path).series
+    with spec.open() as source:
+        positions = plane_positions(source.metadata)
+        out = np.empty((AT_ONCE, *SHAPE[1:]), np.uint16)
+        for start in range(0, len(positions), AT_ONCE):
+            assert not read_planes(source, positions[start : start + AT_ONCE], out)
+
+
+def best(work: Callable[[], None]) -> float:
+    """Smallest number of seconds."""
+    times = []
+    for _ in range(REPEATS):
+        begin = time.perf_counter()
+        work()
+        times.append(time.perf_counter() - begin)
+    return min(times)
+
+
+def main(folder: Path) -> None:
+    """Print a table of rates in MB of pixels a second."""
+    data = images()
+    print("| kind | compression | written, MB/s | of TIFF | read, MB/s | of TIFF |\n|---|---|---|---|---|---|")
+    for compression in (None, "zstd"):
+        rates: list[tuple[float, float]] = []
+        for name in ("a.ome.tif", "a.ome.zarr"):
+            path = folder / name
+            seconds = best(partial(write, path, data, compression)), best(partial(read, path))
+            rates.append((data.nbytes / 1e6 / seconds[0], data.nbytes / 1e6 / seconds[1]))
+            shares = [f"{mine / first:.2f}" for mine, first in zip(rates[-1], rates[0], strict=True)]
+            print(
+                f"| {name[2:]} | {compression} | {rates[-1][0]:.0f} | {shares[0]} | {rates[-1][1]:.0f} | {shares[1]} |"
+            )
+            remove_output(path)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        main(Path(sys.argv[1]))
+    else:
+        with tempfile.TemporaryDirectory() as place:
+            main(Path(place))

@@ -1,0 +1,134 @@
+"""OME-TIFF sets over several files, pyramids, BigTIFF."""
+
+import numpy as np
+import pytest
+import tifffile
+
+from tests.io.samples import noise
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io import StackMetadata, StackWriter, discover, read_stack, scan_file
+
+UUIDS = [f"urn:uuid:00000000-0000-0000-0000-00000000000{i}" for i in range(4)]
+
+
+def write_set(folder, data, positions=1, companion=False):
+    """(position, T, C, Y, X): a file of each position and time point, all with the XML of the whole."""
+    _, frames, channels, height, width = data.shape
+    names = [[f"s_p{p}_{t}.ome.tif" for t in range(frames)] for p in range(positions)]
+
+    def blocks(p):
+        return "".join(
+            f'<TiffData FirstT="{t}" FirstC="{c}" FirstZ="0" IFD="{c}" PlaneCount="1">'
+            f'<UUID FileName="{names[p][t]}">{UUIDS[p]}{t}</UUID></TiffData>'
+            for t in range(frames)
+            for c in range(channels)
+        )
+
+    images = "".join(
+        f'<Image ID="Image:{p}" Name="position {p}"><Pixels ID="Pixels:{p}" DimensionOrder="XYCZT" Type="uint16" '
+        f'SizeX="{width}" SizeY="{height}" SizeZ="1" SizeC="{channels}" SizeT="{frames}" PhysicalSizeX="0.2" '
+        f'PhysicalSizeY="0.1" TimeIncrement="3">'
+        + "".join(f'<Channel ID="Channel:{p}:{c}" SamplesPerPixel="1" Name="c{c}"/>' for c in range(channels))
+        + f"{blocks(p)}</Pixels></Image>"
+        for p in range(positions)
+    )
+    space = 'xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"'
+    if companion:
+        (folder / "s.companion.ome").write_text(f"<OME {space}>{images}</OME>")
+    for p in range(positions):
+        for t in range(frames):
+            xml = f'<OME {space} UUID="{UUIDS[p]}{t}">{images}</OME>'
+            if companion:
+                xml = f'<OME {space} UUID="{UUIDS[p]}{t}"><BinaryOnly MetadataFile="s.companion.ome" UUID="x"/></OME>'
+            with tifffile.TiffWriter(folder / names[p][t]) as tif:
+                for c in range(channels):
+                    tif.write(data[p, t, c], description=xml if c == 0 else None, metadata=None, contiguous=False)
+    return names
+
+
+@pytest.mark.parametrize("companion", [False, True])
+def test_a_set_is_one_stack_whichever_file_is_named(tmp_path, companion):
+    data = noise((1, 4, 2, 11, 13))
+    names = write_set(tmp_path, data, companion=companion)
+    for name in names[0]:
+        stack = read_stack(tmp_path / name)
+        assert (stack.metadata.axes, stack.metadata.pixel_size) == ("TCYX", (0.1, 0.2))
+        assert stack.metadata.channel_names == ("c0", "c1")
+        np.testing.assert_array_equal(stack.data, data[0])
+    (spec,) = discover(tmp_path).series
+    assert [path.name for path in spec.paths] == names[0]
+    source = spec.open()
+    np.testing.assert_array_equal(source.plane(t=3, c=1), data[0, 3, 1])
+    assert source.origin(t=3, c=1) == (tmp_path / names[0][3], 1)
+
+
+def test_every_position_of_a_set_is_a_stack(tmp_path):
+    data = noise((2, 3, 1, 11, 13))
+    write_set(tmp_path, data, positions=2)
+    found = discover(tmp_path)
+    assert not found.failures
+    assert len(found.series) == 2
+    for spec, planes in zip(found.series, data, strict=True):
+        np.testing.assert_array_equal(spec.open().plane(t=2), planes[2, 0])
+
+
+def test_what_is_written_of_a_set_is_one_file(tmp_path):
+    data = noise((2, 3, 1, 11, 13))
+    names = write_set(tmp_path, data, positions=2)
+    stack = read_stack(tmp_path / names[1][0])
+    with StackWriter(tmp_path / "one.ome.tif", stack.metadata) as writer:
+        for plane in stack.data:
+            writer.write(plane)
+    one = read_stack(tmp_path / "one.ome.tif")
+    np.testing.assert_array_equal(one.data, data[1, :, 0])
+    np.testing.assert_array_equal(tifffile.imread(tmp_path / "one.ome.tif"), data[1, :, 0])
+    assert one.metadata.time_increment == 3
+
+
+def test_a_set_that_lacks_a_file_names_it(tmp_path):
+    names = write_set(tmp_path, noise((1, 4, 2, 11, 13)))
+    (tmp_path / names[0][2]).unlink()
+    with pytest.raises(DamagedFileError, match=r"s_p0_2\.ome\.tif"):
+        scan_file(tmp_path / names[0][0])
+
+
+def test_a_set_cannot_lead_out_of_its_folder(tmp_path):
+    names = write_set(tmp_path, noise((1, 2, 1, 11, 13)))
+    path = tmp_path / names[0][0]
+    path.write_bytes(path.read_bytes().replace(b'FileName="s_p0_1.ome.tif"', b'FileName="../_1.ome.tif.."'[:27]))
+    with pytest.raises(InputError):
+        scan_file(path)
+
+
+def test_a_set_of_a_cut_file(tmp_path):
+    names = write_set(tmp_path, noise((1, 2, 2, 11, 13)))
+    other = tmp_path / names[0][1]
+    content = other.read_bytes()
+    for size in (0, 7, 100, len(content) // 2):
+        other.write_bytes(content[:size])
+        with pytest.raises(InputError, match="s_p0_"):
+            scan_file(tmp_path / names[0][0])
+
+
+@pytest.mark.parametrize("in_chain", [False, True])
+def test_pyramids_are_read_at_full_resolution(tmp_path, in_chain):
+    data = noise((3, 64, 96))
+    with tifffile.TiffWriter(tmp_path / "p.tif") as tif:
+        if in_chain:
+            for plane in data:
+                tif.write(plane, metadata=None, tile=(16, 16), contiguous=False)
+            for plane in data:
+                tif.write(plane[::2, ::2], metadata=None, tile=(16, 16), subfiletype=1, contiguous=False)
+        else:
+            for plane in data:
+                tif.write(plane, metadata=None, tile=(16, 16), subifds=2, contiguous=False)
+                tif.write(plane[::2, ::2], metadata=None, tile=(16, 16), subfiletype=1)
+                tif.write(plane[::4, ::4], metadata=None, tile=(16, 16), subfiletype=1)
+    np.testing.assert_array_equal(read_stack(tmp_path / "p.tif").data, data)
+
+
+def test_bigtiff_is_chosen_where_offsets_need_it(tmp_path):
+    large = StackMetadata("TYX", (70, 8192, 8192), np.dtype(np.uint8), "ome")
+    assert StackWriter(tmp_path / "a.ome.tif", large)._layout.big
+    small = StackMetadata("TYX", (60, 8192, 8192), np.dtype(np.uint8), "ome")
+    assert not StackWriter(tmp_path / "a.ome.tif", small)._layout.big

@@ -1,0 +1,164 @@
+"""Stacks taken from a folder as they become complete."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import tifffile
+
+from tests.io.samples import noise, write_plain
+from xcorr_app.errors import InputError
+from xcorr_app.io import Limits
+from xcorr_app.io.watch import Arrivals
+
+pytest.importorskip("watchfiles")
+
+
+class Watched:
+    """Arrivals iterated by a thread."""
+
+    def __init__(self, folder, **options):
+        self.arrivals = Arrivals(folder, Limits(), **options)
+        self.found, self.times = [], {}
+        self._thread = threading.Thread(target=self._run, daemon=True)
+        self._thread.start()
+
+    def _run(self):
+        for spec in self.arrivals:
+            self.times[spec.name] = time.monotonic()
+            self.found.append(spec)
+
+    def wait_for(self, count, seconds=20):
+        end = time.monotonic() + seconds
+        while len(self.found) < count and time.monotonic() < end:
+            time.sleep(0.01)
+        assert len(self.found) >= count
+        return self.found[count - 1]
+
+    def close(self):
+        self.arrivals.stop()
+        self._thread.join(20)
+        assert not self._thread.is_alive()
+
+
+@pytest.fixture
+def folder(tmp_path):
+    (tmp_path / "in").mkdir()
+    return tmp_path / "in"
+
+
+def test_stacks_come_when_they_are_complete(folder):
+    data = noise((4, 9, 11))
+    write_plain(folder / "before.tif", data)
+    watched = Watched(folder)
+    assert watched.wait_for(1).name == "before"
+    begin = time.monotonic()
+    write_plain(folder / "after.tif", data)
+    spec = watched.wait_for(2)
+    # Said: 0.15 s of rest and one step of 0.05 s; ten times that on a busy machine.
+    assert watched.times["after"] - begin < 2.5
+    np.testing.assert_array_equal(spec.open().plane(t=3), data[3])
+    watched.close()
+    assert watched.arrivals.failures == []
+    assert [spec.name for spec in watched.arrivals] == []
+
+
+def test_a_file_that_is_cut_short_is_waited_for(folder, tmp_path):
+    write_plain(tmp_path / "whole.tif", noise((4, 90, 110)))
+    content = (tmp_path / "whole.tif").read_bytes()
+    watched = Watched(folder)
+    with (folder / "a.tif").open("wb") as file:
+        file.write(content[: len(content) // 2])
+        file.flush()
+        time.sleep(0.6)
+        assert watched.found == []
+        file.write(content[len(content) // 2 :])
+    assert watched.wait_for(1).name == "a"
+    (folder / "never.tif").write_bytes(content[:5000])
+    time.sleep(0.5)
+    watched.close()
+    assert [failure.path.name for failure in watched.arrivals.failures] == ["never.tif"]
+
+
+def test_a_file_that_grows_page_by_page_is_taken_whole(folder):
+    data = noise((6, 9, 11))
+    watched = Watched(folder)
+    for plane in data:
+        tifffile.imwrite(folder / "a.tif", plane, append=True, metadata=None)
+        time.sleep(0.3)
+    assert watched.wait_for(1).open().sizes["T"] == 6
+    watched.close()
+    assert watched.arrivals.failures == []
+
+
+def test_a_file_that_changes_after_it_was_taken_is_told(folder):
+    write_plain(folder / "a.tif", noise((4, 9, 11)))
+    watched = Watched(folder)
+    watched.wait_for(1)
+    tifffile.imwrite(folder / "a.tif", noise((9, 11)), append=True, metadata=None)
+    watched.close()
+    assert "align it again" in watched.arrivals.failures[0].message
+
+
+def test_frames_are_a_series_when_watching_ends(folder):
+    data = noise((5, 9, 11))
+    watched = Watched(folder)
+    for number, plane in enumerate(data):
+        write_plain(folder / f"f{number}.tif", plane)
+    time.sleep(1.0)
+    assert watched.found == []
+    watched.close()
+    (spec,) = watched.found
+    assert spec.open().sizes["T"] == 5
+    assert watched.arrivals.failures == []
+
+
+def test_what_is_no_folder_is_refused(tmp_path):
+    with pytest.raises(InputError, match="no folder"):
+        Arrivals(tmp_path / "nowhere", Limits())
+
+
+@pytest.mark.parametrize("stack_first", [True, False])
+def test_the_command_aligns_what_arrives_and_closes_by_ctrl_c(folder, tmp_path, stack_first):
+    rng = np.random.default_rng(3)
+    base = rng.normal(size=(80, 80)).cumsum(0).cumsum(1)
+    base = ((base - base.min()) / np.ptp(base) * 60000).astype(np.uint16)
+    data = np.stack([base[i : i + 64, i : i + 64] for i in range(4)])
+    if stack_first:
+        write_plain(folder / "first.tif", data)
+    out = tmp_path / "out"
+    code = "from xcorr_app.cli import main; main()"
+    arguments = ["align", str(folder), "-o", str(out), "--watch", "--report", "quick", "--device", "cpu"]
+    process = subprocess.Popen([sys.executable, "-c", code, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    names = ["first"] if stack_first else []
+    try:
+        wait_until(lambda: out.is_dir(), process)
+        write_plain(folder / "second.tif", data)
+        names.append("second")
+        for name in names:
+            wait_until(lambda name=name: (out / name / f"{name}_aligned.tif").is_file(), process)
+        os.kill(process.pid, signal.SIGINT)
+        output, errors = process.communicate(timeout=60)
+    finally:
+        process.kill()
+        process.communicate()
+    assert process.returncode in (0, 1), errors
+    record = json.loads((out / "run.json").read_text())
+    assert list(record["stacks"]) == names
+    assert record["failed"] == bool(process.returncode)
+    assert (out / "report.html").is_file()
+    assert b"second: complete" in output
+    assert not list(out.rglob(".*partial*"))
+
+
+def wait_until(true, process, seconds=60):
+    end = time.monotonic() + seconds
+    while not true() and time.monotonic() < end and process.poll() is None:
+        time.sleep(0.05)
+    assert true(), process.poll()

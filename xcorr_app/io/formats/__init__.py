@@ -1,0 +1,90 @@
+"""Files of microscopes, arrays and videos, read through libraries of the extra ``formats``: one small module each.
+
+A module of a format has ``images(path)``, names of the images within a file where there are several, and
+``scan(path, inner, limits, colour)``, which checks one of them. It is imported when a file with its first bytes comes.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from xcorr_app.errors import InputError
+from xcorr_app.io.door import parsing
+from xcorr_app.io.opened import opened
+from xcorr_app.io.within import inner_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from xcorr_app.io.limits import Limits
+    from xcorr_app.io.source import ImageFile
+
+HEAD_BYTES = 352
+
+
+@dataclass(frozen=True)
+class Format:
+    """A kind of file: how it begins, and the module that reads it."""
+
+    name: str
+    begins: Callable[[bytes], bool]
+    module: str
+    holds_several: bool = True
+
+    def scan(self, path: Path, inner: str, limits: Limits, *, colour: bool) -> ImageFile:
+        """Check one image of a file; its first one where `inner` is empty."""
+        found: ImageFile = self._reader().scan(path, inner, limits, colour=colour)
+        return found
+
+    def images(self, path: Path) -> list[str]:
+        """Names of the images within a file."""
+        found: list[str] = self._reader().images(path) if self.holds_several else []
+        return found
+
+    def _reader(self) -> Any:
+        return importlib.import_module(f"{__name__}.{self.module}")
+
+
+_PICTURES = (b"heic", b"heix", b"mif1", b"avif")
+"""Single images in the container of MP4."""
+
+FORMATS = (
+    Format("ND2 (Nikon)", lambda head: head.startswith(b"\xda\xce\xbe\x0a"), "nd2_file"),
+    Format("CZI (Zeiss)", lambda head: head.startswith(b"ZISRAWFILE"), "czi"),
+    Format("LIF (Leica)", lambda head: head.startswith(b"p\0\0\0") and head[8:9] == b"*", "lif"),
+    Format("MRC", lambda head: head[208:212] == b"MAP ", "mrc", holds_several=False),
+    Format("HDF5", lambda head: head.startswith(b"\x89HDF\r\n\x1a\n"), "hdf5"),
+    Format("AVI", lambda head: head.startswith(b"RIFF") and head[8:12] == b"AVI ", "video", holds_several=False),
+    Format("MP4", lambda head: head[4:8] == b"ftyp" and head[8:12] not in _PICTURES, "video", holds_several=False),
+)
+
+
+def format_of(head: bytes) -> Format | None:
+    """The format of a file that begins with `head`; None where it is none of these."""
+    return next((kind for kind in FORMATS if kind.begins(head)), None)
+
+
+def images_of(path: Path) -> list[Path]:
+    """Paths of the images within a file, or the path itself where it holds one."""
+    with opened(path) as descriptor:
+        kind = format_of(os.pread(descriptor, HEAD_BYTES, 0))
+    if kind is None:
+        return [path]
+    with parsing(path):
+        names = kind.images(path)
+    return [path] if len(names) < 2 else [inner_path(path, name) for name in names]
+
+
+def number_of(path: Path, inner: str, count: int, what: str) -> int:
+    """Read the number of an image within a file, counted from 0; the only one where none is named."""
+    if count < 1:
+        raise InputError(f"{path}: holds no {what}")
+    if not inner and count == 1:
+        return 0
+    if not (inner.isascii() and inner.isdecimal() and len(inner) < 9 and int(inner) < count):
+        raise InputError(f"{path}: holds {count} {what}s; name one as {inner_path(path, '0')} to :/{count - 1}")
+    return int(inner)

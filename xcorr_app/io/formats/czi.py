@@ -1,0 +1,136 @@
+"""CZI of Zeiss, through the library czifile: every scene is an image, one sub-block a plane."""
+
+from __future__ import annotations
+
+import warnings
+import xml.etree.ElementTree as ET
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xcorr_app.errors import InputError
+from xcorr_app.io.formats import number_of
+from xcorr_app.io.formats.image import FormatImage, check_image, stamp_of
+from xcorr_app.io.formats.readers import Readers
+from xcorr_app.io.optional import library
+from xcorr_app.io.source import StackMetadata, make_metadata
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from typing import BinaryIO
+
+    from xcorr_app.io.limits import Limits
+
+_KNOWN = set("STZCYX0")
+_MICROMETRES = 1e6
+"""In a metre, which is the unit of the file."""
+
+
+def images(path: Path) -> list[str]:
+    """Numbers of the scenes."""
+    with _READERS.of(path, stamp_of(path)) as file, _strictly():
+        return [str(number) for number in range(len(_scenes(file)))]
+
+
+def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> FormatImage:  # noqa: ARG001 - one protocol
+    """Check one scene of a file."""
+    stamp = stamp_of(path)
+    with _READERS.of(path, stamp) as file, _strictly():
+        scenes = _scenes(file)
+        number = number_of(path, inner, len(scenes), "scene")
+        blocks = [block for block in file.filtered_subblock_directory if _at(block).get("S", 0) == scenes[number]]
+        sizes, places = _grid(path, blocks)
+        dtype = np.dtype(blocks[0].dtype).newbyteorder("=")
+        check_image(path, limits, sizes, dtype)
+        metadata = _calibrated(make_metadata(sizes, "TZCYX", dtype, "ome"), path, file)
+
+    def plane(t: int, z: int, c: int) -> np.ndarray:
+        with _READERS.of(path, stamp):
+            data = places[t, z, c].data_segment().data()
+        return np.asarray(data).reshape(sizes["Y"], sizes["X"])
+
+    return FormatImage(path, metadata, plane, stamp)
+
+
+@contextmanager
+def _strictly() -> Iterator[None]:
+    """Let what the library only warns of be errors: a file that is still being written, segments that are missing."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        yield
+
+
+def _open(file: BinaryIO) -> Any:
+    czifile = library("czifile", "formats", Path(file.name))
+    with _strictly():
+        return czifile.CziFile(file)
+
+
+_READERS = Readers(_open)
+
+
+def _at(block: Any) -> dict[str, int]:
+    return dict(zip(block.axes, block.start, strict=True))
+
+
+def _scenes(file: Any) -> list[int]:
+    return sorted({_at(block).get("S", 0) for block in file.filtered_subblock_directory})
+
+
+def _grid(path: Path, blocks: list[Any]) -> tuple[dict[str, int], dict[tuple[int, int, int], Any]]:
+    """Sizes of a scene, and the sub-block of every plane: each must be there once, whole and of one size."""
+    first = blocks[0]
+    extent = dict(zip(first.axes, first.shape, strict=True))
+    for block in blocks:
+        shape = dict(zip(block.axes, block.shape, strict=True))
+        several = {axis for axis, size in shape.items() if axis not in "YX" and size > 1}
+        odd = {axis for axis in _at(block) if axis not in _KNOWN and _at(block)[axis] > 0} | (several - {"0"})
+        if odd or shape.get("0", 1) > 1:
+            what = "colours" if shape.get("0", 1) > 1 else f"an axis {min(odd)} (M: tiles of a mosaic)"
+            raise InputError(f"{path}: has {what}, which is not read; export it as OME-TIFF")
+        if (shape["Y"], shape["X"]) != (extent["Y"], extent["X"]) or block.dtype != first.dtype:
+            raise InputError(f"{path}: has planes of several sizes or types; export it as OME-TIFF")
+    starts = [_at(block) for block in blocks]
+    lowest = {axis: min(start.get(axis, 0) for start in starts) for axis in "TZC"}
+    places = {
+        (start.get("T", 0) - lowest["T"], start.get("Z", 0) - lowest["Z"], start.get("C", 0) - lowest["C"]): block
+        for start, block in zip(starts, blocks, strict=True)
+    }
+    t, z, c = (max(place[number] for place in places) + 1 for number in range(3))
+    if not len(places) == len(blocks) == t * z * c:
+        raise InputError(f"{path}: has {len(blocks)} planes for T={t} x Z={z} x C={c}; it is incomplete, or a mosaic")
+    return {"T": t, "Z": z, "C": c, "Y": extent["Y"], "X": extent["X"]}, places
+
+
+def _calibrated(metadata: StackMetadata, path: Path, file: Any) -> StackMetadata:
+    text = file.metadata()
+    if not text:
+        return metadata
+    if "<!DOCTYPE" in text or "<!ENTITY" in text:
+        raise InputError(f"{path}: its XML defines entities, which is refused")
+    root = ET.fromstring(text)  # noqa: S314 - no entities, see above
+    step = {
+        str(item.get("Id")): float(value.text or 0) * _MICROMETRES
+        for item in root.iterfind(".//Scaling/Items/Distance")
+        if (value := item.find("Value")) is not None
+    }
+    names = tuple(
+        channel.get("Name", "") for channel in root.iterfind(".//Information/Image/Dimensions/Channels/Channel")
+    )
+    increment = root.find(".//Information/Image/Dimensions/T/Positions/Interval/Increment")
+    seconds = float(increment.text or 0) if increment is not None else 0.0
+    in_plane = step.get("X", 0) > 0 and step.get("Y", 0) > 0
+    z_step = step.get("Z", 0) if metadata.sizes["Z"] > 1 else 0
+    return replace(
+        metadata,
+        pixel_size=(step["Y"], step["X"]) if in_plane else None,
+        unit="µm" if in_plane else None,
+        z_step=z_step or None,
+        z_unit="µm" if z_step else None,
+        time_increment=seconds or None,
+        time_unit="s" if seconds else None,
+        channel_names=names if len(names) == metadata.sizes["C"] and any(names) else (),
+    )

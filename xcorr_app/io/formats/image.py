@@ -1,0 +1,76 @@
+"""An image that a library reads plane by plane, checked against what it declared."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.door import parsing
+from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, plane_number
+
+if TYPE_CHECKING:
+    from xcorr_app.io.limits import Limits
+
+
+@dataclass(frozen=True, eq=False)
+class FormatImage:
+    """One image of a file; `plane` reads (Y, X), or (samples, Y, X), at t, z, c."""
+
+    path: Path
+    metadata: StackMetadata
+    plane: Callable[[int, int, int], np.ndarray]
+    stamp: tuple[int, ...]
+    samples: int = 1
+
+    @property
+    def page_count(self) -> int:
+        """Number of planes; a colour image counts as one."""
+        return self.metadata.planes // self.samples
+
+    def page_at(self, t: int, z: int, c: int) -> int:
+        """Page of a plane."""
+        return t if self.samples > 1 else plane_number(self.metadata, t, z, c)
+
+    def read(self, page: int) -> np.ndarray:
+        """Read one page, (Y, X) or (samples, Y, X) in native byte order."""
+        check_unchanged(self.path, self.stamp)
+        outer = self.metadata.shape[:-2]
+        index = [page] if self.samples > 1 else [int(place) for place in np.unravel_index(page, outer)] if outer else []
+        at = {"T": 0, "Z": 0, "C": 0} | dict(zip(self.metadata.axes[:-2], index, strict=False))
+        with parsing(self.path, f"plane {page} cannot be read"):
+            plane = np.asarray(self.plane(at["T"], at["Z"], at["C"]))
+        shape = self.metadata.shape[-2:] if self.samples == 1 else (self.samples, *self.metadata.shape[-2:])
+        if plane.shape != shape or plane.dtype.newbyteorder("=") != self.metadata.dtype:
+            raise DamagedFileError(
+                f"{self.path}: plane {page} reads as {plane.shape} {plane.dtype}, declared are {shape} "
+                f"{self.metadata.dtype}"
+            )
+        return np.array(plane, self.metadata.dtype, order="C")
+
+
+def stamp_of(path: Path) -> tuple[int, ...]:
+    """What tells that a file was changed."""
+    with opened(path) as descriptor:
+        return stamp(descriptor)
+
+
+def check_unchanged(path: Path, before: tuple[int, ...]) -> None:
+    """Refuse a file that is not the one that was checked."""
+    if stamp_of(path) != before:
+        raise DamagedFileError(f"{path}: was changed by another program while it was being read")
+
+
+def check_image(path: Path, limits: Limits, sizes: dict[str, int], dtype: np.dtype) -> None:
+    """Refuse types of pixel that are not read, and more pixels or planes than the limits allow."""
+    if dtype.name not in PIXEL_TYPES:
+        raise InputError(f"{path}: has pixels of type {dtype}; convert it to one of {', '.join(PIXEL_TYPES)}")
+    if min(sizes.values()) < 1:
+        raise DamagedFileError(f"{path}: declares an image of sizes {sizes}")
+    limits.check_plane(path, sizes["Y"], sizes["X"], dtype)
+    limits.check_pages(path, sizes["T"] * sizes["Z"] * sizes["C"])

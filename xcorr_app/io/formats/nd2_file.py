@@ -1,0 +1,88 @@
+"""ND2 of Nikon, through the library nd2: every position is an image, channels may be colours of one camera image."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from xcorr_app.errors import InputError
+from xcorr_app.io.formats import number_of
+from xcorr_app.io.formats.image import FormatImage, check_image, stamp_of
+from xcorr_app.io.formats.readers import Readers
+from xcorr_app.io.optional import library
+from xcorr_app.io.source import StackMetadata, make_metadata
+
+if TYPE_CHECKING:
+    from typing import BinaryIO
+
+    from xcorr_app.io.limits import Limits
+
+_KNOWN = set("TPZCYX")
+
+
+def images(path: Path) -> list[str]:
+    """Numbers of the positions."""
+    stamp = stamp_of(path)
+    with _READERS.of(path, stamp) as file:
+        return [str(number) for number in range(file.sizes.get("P", 1))]
+
+
+def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> FormatImage:  # noqa: ARG001 - one protocol
+    """Check one position of a file."""
+    stamp = stamp_of(path)
+    with _READERS.of(path, stamp) as file:
+        found = dict(file.sizes)
+        if odd := set(found) - _KNOWN:
+            raise InputError(
+                f"{path}: has axes {', '.join(found)}, of which {min(odd)} is not read; convert it to OME-TIFF"
+            )
+        position = number_of(path, inner, found.get("P", 1), "position")
+        sizes = {axis: found.get(axis, 1) for axis in "TZCYX"}
+        dtype = np.dtype(file.dtype).newbyteorder("=")
+        check_image(path, limits, sizes, dtype)
+        # Axes of the sequence in the order in which frames were taken; a frame holds all channels.
+        loops = [axis for axis in found if axis not in "CYX"]
+        frames = [found[axis] for axis in loops]
+        metadata = _calibrated(make_metadata(sizes, "TZCYX", dtype, "ome"), file)
+
+    def plane(t: int, z: int, c: int) -> np.ndarray:
+        at = {"T": t, "Z": z, "P": position}
+        number = int(np.ravel_multi_index([at[axis] for axis in loops], frames)) if loops else 0
+        with _READERS.of(path, stamp) as file:
+            frame = np.asarray(file.read_frame(number)).reshape(sizes["C"], sizes["Y"], sizes["X"])
+        plane: np.ndarray = frame[c]
+        return plane
+
+    return FormatImage(path, metadata, plane, stamp)
+
+
+def _open(file: BinaryIO) -> Any:
+    return library("nd2", "formats", Path(file.name)).ND2File(file)
+
+
+_READERS = Readers(_open)
+
+
+def _calibrated(metadata: StackMetadata, file: Any) -> StackMetadata:
+    size = file.voxel_size()
+    names = [channel.channel.name for channel in (getattr(file.metadata, "channels", None) or ())]
+    seconds = [
+        loop.parameters.periodMs / 1000
+        for loop in (file.experiment or ())
+        if loop.type == "TimeLoop" and loop.parameters.periodMs > 0
+    ]
+    calibrated = size.x > 0 and size.y > 0
+    z_step = size.z if metadata.sizes["Z"] > 1 and size.z > 0 else None
+    return replace(
+        metadata,
+        pixel_size=(size.y, size.x) if calibrated else None,
+        unit="µm" if calibrated else None,
+        z_step=z_step,
+        z_unit="µm" if z_step else None,
+        time_increment=seconds[0] if seconds else None,
+        time_unit="s" if seconds else None,
+        channel_names=tuple(names) if len(names) == metadata.sizes["C"] and any(names) else (),
+    )

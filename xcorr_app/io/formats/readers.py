@@ -1,0 +1,59 @@
+"""Readers of libraries, a few of which stay open: what takes long is to parse a file, not to read a plane of it."""
+
+from __future__ import annotations
+
+import atexit
+import threading
+from collections import OrderedDict
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+    from pathlib import Path
+    from typing import BinaryIO
+
+_MOST_OPEN = 8
+
+
+class Readers:
+    """Open readers of one library, used by one thread at a time."""
+
+    def __init__(self, make: Callable[[BinaryIO], Any]) -> None:
+        self._make = make
+        self._open: OrderedDict[tuple[Path, tuple[int, ...]], tuple[Any, BinaryIO]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    @contextmanager
+    def of(self, path: Path, stamp: tuple[int, ...]) -> Iterator[Any]:
+        """Reader of a file of this stamp; nobody else uses one of these readers meanwhile."""
+        with self._lock:
+            key = (path, stamp)
+            found = self._open.pop(key, None) or self._opened(path)
+            self._open[key] = found
+            while len(self._open) > _MOST_OPEN:
+                _close(*self._open.popitem(last=False)[1])
+            yield found[0]
+
+    def close(self) -> None:
+        """Close all of them."""
+        with self._lock:
+            while self._open:
+                _close(*self._open.popitem()[1])
+
+    def _opened(self, path: Path) -> tuple[Any, BinaryIO]:
+        if not self._open:
+            atexit.register(self.close)
+        file = path.open("rb")
+        try:
+            return self._make(file), file
+        except BaseException:
+            # Libraries that fail leave their files open.
+            file.close()
+            raise
+
+
+def _close(reader: Any, file: BinaryIO) -> None:
+    if hasattr(reader, "close"):
+        reader.close()
+    file.close()

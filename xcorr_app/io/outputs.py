@@ -1,0 +1,53 @@
+"""Which kind of file a stack is written as, what it is called, and the writer of it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.io.within import ZARR
+from xcorr_app.io.write import StackWriter
+from xcorr_app.io.zarr_checksum import files_below
+from xcorr_app.io.zarr_write import ZarrWriter
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from xcorr_app.io.meter import Meter
+    from xcorr_app.io.source import StackMetadata
+
+Writer: TypeAlias = StackWriter | ZarrWriter
+
+ENDINGS = {"same": ".tif", "ome-tiff": ".ome.tif", "ome-zarr": ".ome.zarr"}
+"""Of what is written, by format; ``same`` is OME-Zarr for what was read from that, and TIFF for all else."""
+
+
+def output_ending(form: str, metadata: StackMetadata) -> str:
+    """Ending of the name of what is written in a format."""
+    return ENDINGS["ome-zarr" if form == "same" and metadata.zarr is not None else form]
+
+
+def new_writer(
+    path: Path,
+    metadata: StackMetadata,
+    *,
+    compression: str | None = None,
+    pyramid: int = 1,
+    later: Callable[[Any], None] | None = None,
+    meter: Meter | None = None,
+) -> Writer:
+    """Return the writer of the kind that a name promises; `pyramid` levels are written into OME-Zarr alone."""
+    if path.suffix == ZARR:
+        return ZarrWriter(path, metadata, compression=compression, pyramid=pyramid, later=later, meter=meter)
+    if pyramid > 1:
+        raise ArgumentError(f"{path}: pyramids are written into OME-Zarr: --format ome-zarr, or leave --pyramid out")
+    if path.name.endswith(ENDINGS["ome-tiff"]):
+        metadata = replace(metadata, kind="ome")
+    return StackWriter(path, metadata, compression=compression, later=later, meter=meter)
+
+
+def output_files(path: Path) -> list[Path]:
+    """Files of an output: itself, or all that a folder holds."""
+    return list(files_below(path)) if path.is_dir() else [path]
