@@ -37,9 +37,10 @@ def scores_by_definition(
         sums = sums_around_peaks(references, frames, peaks)
     else:
         sums = np.stack(
-            [_sums_of(references[min(i, last)], frames[i], dy, dx) for i, (dy, dx) in enumerate(peaks.tolist())]
+            [_sums_of(references[min(i, last)], frames[i], dy, dx) for i, (dy, dx) in enumerate(peaks.tolist())],
+            axis=1,
         )
-    f, ff, g, gg, products = np.moveaxis(sums, -1, 0)
+    f, ff, g, gg, products = sums
     rows, columns = frames.shape[1:]
     (top, bottom), (first, end) = _overlap_ends(rows, peaks[:, 0]), _overlap_ends(columns, peaks[:, 1])
     n = ((bottom - top)[:, :, None] * (end - first)[:, None, :]).astype(np.float64)
@@ -56,7 +57,7 @@ def scores_by_definition(
 
 
 def _sums_of(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
-    """Sums of left, its square, right, its square and the products at the 5 x 5 shifts around (dy, dx), last axis."""
+    """Sums of left, its square, right, its square and the products at the 5 x 5 shifts around (dy, dx), first axis."""
     rows, columns = left.shape
     # Row y of `right` meets row y + dy + i - 2 of `left`, i = 0 .. 4; likewise along columns.
     tops, bottoms = _overlap_ends(rows, dy)
@@ -65,7 +66,7 @@ def _sums_of(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx:
         left, tops + np.arange(dy - 2, dy + 3), bottoms - tops, firsts + np.arange(dx - 2, dx + 3), lasts - firsts
     )
     of_right = _moments(right, tops, bottoms - tops, firsts, lasts - firsts)
-    return np.stack([*of_left, *of_right, _products_around(left, right, dy, dx)], axis=-1)
+    return np.stack([*of_left, *of_right, _products_around(left, right, dy, dx)])
 
 
 def _overlap_ends(size: int, shift: NDArray[np.integer] | int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
