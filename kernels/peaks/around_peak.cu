@@ -1,5 +1,6 @@
-// Sums for checking a measured shift, directly from the definition: at each of the 5 x 5 shifts around it the sums of
-// f, f^2, g, g^2 and f g over the overlap, where f = left[y + dy][x + dx] and g = right[y][x], in double precision.
+// Scores for checking a measured shift, directly from the definition: at each of the 5 x 5 shifts around it the zero-mean
+// normalised correlation by the sums of f, f^2, g, g^2 and f g over the overlap, where f = left[y + dy][x + dx] and
+// g = right[y][x], in double precision; NaN where fewer than `fewest` pixels overlap, or their variance may be rounding.
 //
 // A block takes one pair. Where all 25 overlaps have a pixel, which is all of them but a rim four pixels wide, a thread
 // walks down a column of g: the five rows of g that meet a row of f stay in registers, so that five f and one new g make
@@ -21,12 +22,13 @@
 #define REACH (SIDE / 2)
 #define SHIFTS (SIDE * SIDE)
 #define KINDS 5
+#define NO_VARIANCE 1e-12  // variance, as a share of the largest sum of squares around the peak, that may be rounding
 #define SUMS (SHIFTS + 4)  // products; then of f, f^2, g and g^2 what all shifts have in common
 #define SLICES (32 * WARPS / SHIFTS)  // threads that share a shift's rim
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS)
-    around_peak(const double* lefts, const double* rights, const int* peaks, double* sums, int left_count, int height,
-                int width, int pairs) {
+    around_peak(const double* lefts, const double* rights, const int* peaks, double* scores, int left_count, int height,
+                int width, int fewest) {
     SHARED_FLOATS(shared);
     double(*const of_warps)[SUMS] = reinterpret_cast<double(*)[SUMS]>(shared);
     double(*const of_rim)[KINDS] = reinterpret_cast<double(*)[KINDS]>(of_warps + WARPS);
@@ -115,12 +117,33 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
         for (int k = 0; k < KINDS; ++k) of_rim[thread][k] = rim[k];
     }
     __syncthreads();
-    if (thread >= SHIFTS) return;
+    double total[KINDS];
+    if (thread < SHIFTS) {
 #pragma unroll
-    for (int kind = 0; kind < KINDS; ++kind) {
-        double total = 0.0;
-        for (int k = 0; k < SLICES; ++k) total += of_rim[k * SHIFTS + thread][kind];
-        for (int k = 0; k < WARPS; ++k) total += of_warps[k][kind < KINDS - 1 ? SHIFTS + kind : thread];
-        sums[((long long)kind * pairs + pair) * SHIFTS + thread] = total;
+        for (int kind = 0; kind < KINDS; ++kind) {
+            total[kind] = 0.0;
+            for (int k = 0; k < SLICES; ++k) total[kind] += of_rim[k * SHIFTS + thread][kind];
+            for (int k = 0; k < WARPS; ++k) total[kind] += of_warps[k][kind < KINDS - 1 ? SHIFTS + kind : thread];
+        }
     }
+    __syncthreads();
+    if (thread < SHIFTS) {  // the squares, for all to see
+        of_warps[0][thread] = total[1];
+        of_warps[1][thread] = total[3];
+    }
+    __syncthreads();
+    if (thread >= SHIFTS) return;
+    double largest_f = 0.0, largest_g = 0.0;
+    for (int k = 0; k < SHIFTS; ++k) {
+        largest_f = fmax(largest_f, of_warps[0][k]);
+        largest_g = fmax(largest_g, of_warps[1][k]);
+    }
+    const int rows = height - abs(dy + i), columns = width - abs(dx + j);
+    const long long n = rows > 0 && columns > 0 ? (long long)rows * columns : 0;
+    const double count = n > 0 ? (double)n : 1.0;
+    const double vary_f = total[1] - total[0] * total[0] / count, vary_g = total[3] - total[2] * total[2] / count;
+    const bool counts = n >= fewest && vary_f > NO_VARIANCE * largest_f && vary_g > NO_VARIANCE * largest_g;
+    const double covary = total[4] - total[0] * total[2] / count;
+    scores[(long long)pair * SHIFTS + thread] =
+        counts ? covary / sqrt(vary_f * vary_g) : (double)__int_as_float(0x7fffffff);
 }

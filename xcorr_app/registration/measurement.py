@@ -388,10 +388,9 @@ class Measurement:
             for i in range(0, len(numbers), _AT_ONCE):
                 usable = self._usable(numbers[i : i + _AT_ONCE])
                 # On a device every step costs the host much, so that the image takes its place among the frames.
-                beside = (
-                    bool(usable) and not (image is None or many or self._xp is np) and usable[0].dtype == image.dtype
-                )
-                if beside and image is not None:
+                beside = image is not None and bool(usable) and usable[0].dtype == image.dtype
+                beside = beside and self._xp is not np and not many
+                if beside:
                     usable.append(image)
                 if usable:
                     found.extend(autocorrelations(self._xp.concatenate(usable), many=many))
