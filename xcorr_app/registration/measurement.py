@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,6 +15,7 @@ from xcorr_app.correlation.weighting import LAGS, WEIGHED_FRAMES, autocorrelatio
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.beside import Beside
 from xcorr_app.registration import masks, quality
 from xcorr_app.registration import tiles as tile_grid
 from xcorr_app.registration.choice import decide_registration
@@ -23,6 +25,7 @@ from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher, PreparedReference
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.preparation import Prepared, prepare
+from xcorr_app.registration.rated_peaks import Planes
 from xcorr_app.registration.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.settings import ICGN, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
@@ -272,6 +275,9 @@ class Measurement:
             fixed = matcher.prepare_reference(reference.image[None])
             fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None
 
+        # What smooths planes, or normalises them otherwise, shares plans and constants with the engine that is checked.
+        apart = self._xp is not np and kernel is None and self._settings.normalization == "zncc"
+
         def job(start: int, stop: int) -> _ChunkResult:
             chunk, prepared = self._prepared(start, stop)
             result = _ChunkResult(start, prepared, np.flatnonzero(prepared.usable), chunk.unreadable)
@@ -284,6 +290,12 @@ class Measurement:
             whole = images, frames
             if parts is not None:
                 images, frames = parts.leave_out(images, frames, start + result.rows, noisy=kernel is not None)
+            result.checked = np.flatnonzero(verified[start:stop][result.rows])
+            checking = None
+            if verifier is not None and result.checked.size:
+                of_checked = images if images.shape[0] == 1 else _take(images, result.checked)
+                exact = fixed_exactly or verifier.prepare_reference(of_checked)
+                checking = _Checking.start(verifier, exact, _take(frames, result.checked), apart=apart)
             prepared_reference = fixed or matcher.prepare_reference(images)
             match, clean, values = matcher.compare(prepared_reference, frames)
             if self._settings.subpixel == ICGN:
@@ -307,13 +319,8 @@ class Measurement:
                 overlap,
                 self.window,
             )
-            result.checked = np.flatnonzero(verified[start:stop][result.rows])
-            if verifier is not None and result.checked.size:
-                chosen = _take(frames, result.checked)
-                if images.shape[0] > 1:
-                    images = _take(images, result.checked)
-                exact = fixed_exactly or verifier.prepare_reference(images)
-                _verify(verifier, result, match, exact, chosen, self._settings)
+            if verifier is not None and checking is not None:
+                _verify(verifier, result, match, checking, self._settings)
             return result
 
         seen = list[_Seen]()
@@ -423,15 +430,26 @@ def _spread(count: int, most: int) -> list[int]:
     return [int(number) for number in np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))]
 
 
-def _verify(
-    verifier: Matcher,
-    result: _ChunkResult,
-    match: Match,
-    reference: PreparedReference,
-    frames: Array,
-    settings: Settings,
-) -> None:
-    planes = verifier.planes(reference, frames)
+@dataclass(frozen=True)
+class _Checking:
+    """Frames (n, h, w) that are being compared with a reference once more, by the engine that checks."""
+
+    reference: PreparedReference
+    frames: Array
+    planes: Callable[[], Planes]
+
+    @classmethod
+    def start(cls, verifier: Matcher, reference: PreparedReference, frames: Array, *, apart: bool) -> _Checking:
+        """Have a device begin at once where that can be done `apart` from all else, or wait until planes are asked for."""
+
+        def planes() -> Planes:
+            return verifier.planes(reference, frames)
+
+        return cls(reference, frames, Beside(planes).result if apart else planes)
+
+
+def _verify(verifier: Matcher, result: _ChunkResult, match: Match, checking: _Checking, settings: Settings) -> None:
+    planes, reference = checking.planes(), checking.reference
     around, peaks = match.around[result.checked], match.peak[result.checked]
     # Images of a few pixels score the same at several shifts; which of them is first is decided by rounding.
     result.exact = verifier.match(planes, tied=peaks)
