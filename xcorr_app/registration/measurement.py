@@ -440,7 +440,7 @@ class _Checking:
 
     @classmethod
     def start(cls, verifier: Matcher, reference: PreparedReference, frames: Array, *, apart: bool) -> _Checking:
-        """Have a device begin at once where that can be done `apart` from all else, or wait until planes are asked for."""
+        """Begin at once where a device can do so `apart` from all else; else when the planes are asked for."""
 
         def planes() -> Planes:
             return verifier.planes(reference, frames)
