@@ -18,6 +18,9 @@
 #ifndef FISHER
 #define FISHER 0
 #endif
+#ifndef RATE  // 0: medians are left out, NaN, of no samples
+#define RATE 1
+#endif
 
 #define THREADS 256
 #define LANES 32
@@ -25,6 +28,7 @@
 #define RIVAL_DISTANCE 3
 #define TIE 1e-6
 #define RECORD 49  // row, column, value, rival, climbs, samples; 25 scores; 9 values; 4 medians, 4 and value of FISHER
+#define SAMPLES 5
 #define AROUND 6
 #define NEAR 31
 #define MEDIANS 40
@@ -256,6 +260,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
         record[FISHER_VALUE] = FISHER ? transformed(value) : not_a_number();
     }
 
+    if (!RATE) {
+        if (thread == 0) record[SAMPLES] = 0.0;
+        if (thread < FISHER_VALUE - MEDIANS) record[MEDIANS + thread] = not_a_number();
+        return;
+    }
     // A warp a median; that of the distances follows that of the values.
     const int warp = thread / LANES, kind = warp % 4;
     const bool fisher = warp >= 4;
@@ -285,5 +294,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, 4)
     if (thread % LANES != 0) return;
     record[MEDIANS + 4 * (int)fisher + (kind == 0 ? 1 : kind + 1)] = answer;
     if (kind == 0) record[MEDIANS + 4 * (int)fisher] = middle;
-    if (kind == 0 && !fisher) record[5] = samples;
+    if (kind == 0 && !fisher) record[SAMPLES] = samples;
 }

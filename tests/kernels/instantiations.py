@@ -115,6 +115,7 @@ def launches_of_peaks(types_of_sums):
             yield standard_values_launch(1, 100, right_type, written, 1e-15 if right_type == "uint16" else 4.8e-7)
             yield small_steps_launch(right_type, 0.08)
             yield rated_peak_launch(1, fisher=left_type == "float32")
+            yield rated_peak_launch(1, fisher=False, rate=False)
             yield zncc_planes_launch(full(64), left_type if left_type == "float32" else "float64", "float32")
             yield around_peak_launch(1)
             for width in (100, 512, 1024):

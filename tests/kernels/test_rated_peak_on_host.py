@@ -21,7 +21,7 @@ from xcorr_app.registration.significance import Spread, rated, strides_of
 NO = (None,) * 3
 
 
-def on_host(folder, planes, scores, box, tied, zero=None, *, fisher):
+def on_host(folder, planes, scores, box, tied, zero=None, *, fisher, rate=True):
     """What `rate_peaks` does on a device."""
     count, height, width = planes.shape
     shape = box[0].stop - box[0].start, box[1].stop - box[1].start
@@ -30,7 +30,7 @@ def on_host(folder, planes, scores, box, tied, zero=None, *, fisher):
     of_planes = np.zeros((count, 2), np.int32) if tied is None else tied.astype(np.int32)
     numbers = (height, width, (scores.shape[1] - height) // 2, box[0].start, box[1].start, *shape)
     arrays = guarded(planes), guarded(scores), guarded(of_planes), workspace, records
-    launch = rated_peak_launch(count, fisher=fisher)
+    launch = rated_peak_launch(count, fisher=fisher, rate=rate)
     run_kernel(folder, launch, arrays, (*numbers, *strides_of(shape), *_ties(tied, zero)))
     assert guards_are_whole(records)
     assert guards_are_whole(workspace)
@@ -68,6 +68,19 @@ def test_peaks_and_what_they_are_rated_by(host_builds, rng, shape, fisher):
     found, rating = on_host(host_builds, planes, planes, box, tied, fisher=fisher)
     same(found, rating, expected)
     assert (found.row[4], found.column[4]) == tuple(tied[4])
+
+
+def test_peaks_that_nobody_rates(host_builds, rng):
+    planes = random_planes(rng, (5, 23, 31))
+    box = slice(2, 21), slice(2, 29)
+    tied = np.tile([11, 15], (5, 1))
+    planes[4, 11, 15] = planes[4].max()
+    expected = find_rated_peaks(Planes(planes, planes, planes, *NO), box, tied, plain=True, rate=False)
+    found, _ = on_host(host_builds, planes, planes, box, tied, fisher=False, rate=False)
+    for name in ("row", "column", "climbs", "value", "rival", "around", "near"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
+    assert np.isnan(found.medians).all()
+    assert not found.samples.any()
 
 
 def test_of_equal_peaks_the_nearest_to_zero_counts(host_builds, rng):

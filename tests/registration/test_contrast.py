@@ -82,7 +82,7 @@ def test_auto_leaves_a_plain_scene_as_it_is():
 def test_contrast_is_tried_whichever_frame_is_the_reference(reference):
     tried = []
 
-    def measure(frames, against, settings):
+    def measure(frames, against, settings, *, tiles=True):
         tried.append(frames.source.numbers)
         return Measured.empty(frames.count)
 

@@ -7,6 +7,7 @@ texture; applied to frames and reference for measuring only.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -65,13 +66,19 @@ class Contrast:
             return frames
         xp = array_namespace(frames)
         dtype = np.float64 if frames.dtype == np.float64 else np.float32
-        taps = named.gaussian(self.sigma)
+        taps = _gaussian(self.sigma)
         # Without the mean and of magnitude one, squares keep their digits.
         values = standardize(frames, dtype).values
         least = _FLOOR**2 * (values * values).mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(dtype)
         values = values - _smoothed(values, taps)
         variance = xp.maximum(_smoothed(values * values, taps), least)
         return xp.where(variance > 0, values / xp.sqrt(xp.where(variance > 0, variance, 1)), 0)
+
+
+@functools.lru_cache(maxsize=8)
+def _gaussian(sigma: float) -> Filter:
+    """One filter for all calls: a device's plans are kept by it."""
+    return named.gaussian(sigma)
 
 
 def _smoothed(frames: Array, taps: Filter) -> Array:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -54,7 +54,15 @@ NOTES: dict[Choice, str] = {
     "they are where both agree.",
 }
 
-Measure = Callable[[Frames, "str | int | Array", Settings], Measured]
+
+class Measure(Protocol):
+    """Measures frames against a reference, with or without a look at their tiles."""
+
+    def __call__(
+        self, frames: Frames, reference: str | int | Array, settings: Settings, *, tiles: bool = True
+    ) -> Measured:
+        """Columns, one entry a frame."""
+        ...
 
 
 @dataclass(frozen=True)
@@ -112,13 +120,18 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
         reach = (max(window.dy_max, -window.dy_min) / 2, max(window.dx_max, -window.dx_min) / 2)
         trial = replace(trial, roi=None, max_shift=reach)
     sample = HeldFrames.of(sample)
-    plain = measure(sample, against, trial)
+    plain = measure(sample, against, trial, tiles=False)
     rows = plain.usable.copy()
     # The first of the sample is the reference itself.
     rows[0] = rows[0] and by_image
     if not rows.any() or plain.significance[rows].min() > _BEYOND_DOUBT:
         return "none"
-    return _choice(plain, measure(sample, against, replace(trial, contrast=local)), rows, settings.max_sigma)
+    locally = measure(sample, against, replace(trial, contrast=local), tiles=False)
+
+    def moves_apart() -> bool:
+        return two_motions(measure(sample, against, trial).tiles)
+
+    return _choice(plain, locally, rows, settings.max_sigma, moves_apart)
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
@@ -133,7 +146,9 @@ def _is_open(frames: Frames, settings: Settings) -> bool:
     )
 
 
-def _choice(plain: Measured, local: Measured, rows: NDArray[np.bool_], max_sigma: float) -> Choice:
+def _choice(
+    plain: Measured, local: Measured, rows: NDArray[np.bool_], max_sigma: float, moves_apart: Callable[[], bool]
+) -> Choice:
     rows = rows & local.usable
     if not rows.any():
         return "none"
@@ -146,8 +161,9 @@ def _choice(plain: Measured, local: Measured, rows: NDArray[np.bool_], max_sigma
     if not local_stands_out:
         return "none"
     error = [float(np.median(m.sigma[rows].max(axis=1))) for m in (plain, local)]
-    # Two motions are told apart by tiles, which measures better than local contrast where that finds the same.
-    if not _most(agree(plain, local)[rows]) or (error[1] < _SURER * error[0] and not two_motions(plain.tiles)):
+    # Two motions are told apart by tiles, which measures better than local contrast where that finds the same. They
+    # are looked at only where they decide.
+    if not _most(agree(plain, local)[rows]) or (error[1] < _SURER * error[0] and not moves_apart()):
         return "local" if more else "none"
     return "none" if plain_stands_out else "both"
 

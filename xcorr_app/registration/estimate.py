@@ -225,13 +225,13 @@ def _measured(
 ) -> ShiftResult:
     held = isinstance(frames, ArrayFrames)
 
-    def job(frames: Frames, settings: Settings, progress: Progress | None, *, whole: bool = False) -> Estimation:
+    def job(frames: Frames, settings: Settings, progress: Progress | None, **how: bool) -> Estimation:
         walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress, held)
-        measurement = Measurement(frames, walk, settings, xp, whole=whole)
+        measurement = Measurement(frames, walk, settings, xp, **how)
         return Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
 
-    def trial(frames: Frames, reference: str | int | Array, settings: Settings, *, whole: bool = False) -> Measured:
-        return job(frames, settings, None, whole=whole).run(reference, np.zeros(frames.count, dtype=bool))[0]
+    def trial(frames: Frames, reference: str | int | Array, settings: Settings, **how: bool) -> Measured:
+        return job(frames, settings, None, **how).run(reference, np.zeros(frames.count, dtype=bool))[0]
 
     verified = _verified_frames(_CHECKED_ON_A_CPU if verify == "auto" and xp is np else verify, frames.count)
 

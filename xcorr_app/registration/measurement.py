@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -14,15 +15,17 @@ from xcorr_app.correlation.weighting import LAGS, WEIGHED_FRAMES, autocorrelatio
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.beside import Beside
 from xcorr_app.registration import masks, quality
 from xcorr_app.registration import tiles as tile_grid
 from xcorr_app.registration.choice import decide_registration
-from xcorr_app.registration.frames import Chunk, Frames, PickedFrames
+from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, PickedFrames
 from xcorr_app.registration.icgn import refine_shifts
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher, PreparedReference
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.preparation import Prepared, prepare
+from xcorr_app.registration.rated_peaks import Planes
 from xcorr_app.registration.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.settings import ICGN, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
@@ -168,11 +171,15 @@ class Measurement:
         numpy or cupy: the kind of array the frames are.
     whole : bool
         Measure frames as a whole, whatever moves in them.
+    tiles : bool
+        Look at tiles of some frames; False for a trial of which only the peaks matter.
     """
 
-    def __init__(self, frames: Frames, walk: Pass, settings: Settings, xp: Any, *, whole: bool = False) -> None:
+    def __init__(
+        self, frames: Frames, walk: Pass, settings: Settings, xp: Any, *, whole: bool = False, tiles: bool = True
+    ) -> None:
         self._frames, self._walk, self._settings, self._xp = frames, walk, settings, xp
-        self._whole = whole
+        self._whole, self._tiles = whole, tiles
         self._shape = settings.measured_shape(frames.shape)
         self._kept: tuple[Chunk, Prepared] | None = None
         self._autocorrelation: dict[tuple[int, ...], NDArray[np.float64] | None] = {}
@@ -222,11 +229,9 @@ class Measurement:
     def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
         """Mark frames whose tiles are looked at: a few, spread over the stack."""
         chosen = np.zeros(self._frames.count, dtype=bool)
-        if self._whole and self._settings.contrast.sigma is not None:
-            return chosen  # a trial of local contrast, of which only the peaks matter
         # A mean of frames that were not aligned is blurred: it differs everywhere.
         is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers)) or reference.part is not None
-        if self._settings.normalization == "zncc" and not is_blurred:
+        if self._tiles and self._settings.normalization == "zncc" and not is_blurred:
             number = min(_LOOKED_AT, chosen.size // _FRAMES_PER_LOOK + 2)
             chosen[np.linspace(0, chosen.size - 1, number + 1)[1:].round().astype(int)] = True
         return chosen
@@ -270,6 +275,9 @@ class Measurement:
             fixed = matcher.prepare_reference(reference.image[None])
             fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None
 
+        # What smooths planes, or normalises them otherwise, shares plans and constants with the engine that is checked.
+        apart = self._xp is not np and kernel is None and self._settings.normalization == "zncc"
+
         def job(start: int, stop: int) -> _ChunkResult:
             chunk, prepared = self._prepared(start, stop)
             result = _ChunkResult(start, prepared, np.flatnonzero(prepared.usable), chunk.unreadable)
@@ -282,6 +290,12 @@ class Measurement:
             whole = images, frames
             if parts is not None:
                 images, frames = parts.leave_out(images, frames, start + result.rows, noisy=kernel is not None)
+            result.checked = np.flatnonzero(verified[start:stop][result.rows])
+            checking = None
+            if verifier is not None and result.checked.size:
+                of_checked = images if images.shape[0] == 1 else _take(images, result.checked)
+                exact = fixed_exactly or verifier.prepare_reference(of_checked)
+                checking = _Checking.start(verifier, exact, _take(frames, result.checked), apart=apart)
             prepared_reference = fixed or matcher.prepare_reference(images)
             match, clean, values = matcher.compare(prepared_reference, frames)
             if self._settings.subpixel == ICGN:
@@ -305,13 +319,8 @@ class Measurement:
                 overlap,
                 self.window,
             )
-            result.checked = np.flatnonzero(verified[start:stop][result.rows])
-            if verifier is not None and result.checked.size:
-                chosen = _take(frames, result.checked)
-                if images.shape[0] > 1:
-                    images = _take(images, result.checked)
-                exact = fixed_exactly or verifier.prepare_reference(images)
-                _verify(verifier, result, match, exact, chosen, self._settings)
+            if verifier is not None and checking is not None:
+                _verify(verifier, result, match, checking, self._settings)
             return result
 
         seen = list[_Seen]()
@@ -324,16 +333,31 @@ class Measurement:
         columns.sigma = shapes.standard_errors(columns.significance)
         return columns
 
+    def at_hand(self) -> Prepared | None:
+        """Return all frames, prepared once, where a device measures them at once and this takes no memory; else None.
+
+        Few of any kind, or as many as there are of integers that are measured as they are stored.
+        """
+        if self._xp is np or not (self._frames.count <= _AT_ONCE or self._as_stored):
+            return None
+        if self._kept is None:
+            chunk = self._frames.read(0, self._frames.count)
+            self._kept = chunk, prepare(chunk, self._settings)
+        return self._kept[1]
+
+    @property
+    def _as_stored(self) -> bool:
+        frames, settings = self._frames, self._settings
+        is_plain = settings.prefilter.name is None and settings.contrast.sigma is None
+        is_held = isinstance(frames, ArrayFrames) and self._walk.images_at_once == frames.count
+        return is_plain and is_held and frames.dtype.kind in "iu"
+
     def _prepared(self, start: int, stop: int) -> tuple[Chunk, Prepared]:
-        """Frames as read and as prepared; those of a device kept where they are few and all that there are."""
-        is_all = stop - start == self._frames.count
-        if is_all and self._kept is not None:
+        """Frames as read and as prepared."""
+        if stop - start == self._frames.count and self.at_hand() is not None and self._kept is not None:
             return self._kept
         chunk = self._frames.read(start, stop)
-        both = chunk, prepare(chunk, self._settings)
-        if is_all and self._xp is not np and stop - start <= _AT_ONCE:
-            self._kept = both
-        return both
+        return chunk, prepare(chunk, self._settings)
 
     def _matcher(
         self, shape: tuple[int, ...], dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None
@@ -346,11 +370,12 @@ class Measurement:
         if self._settings.weighting == "none" or self._settings.normalization != "zncc" or min(self._shape) <= 2 * LAGS:
             return None
         numbers = _spread(self._frames.count, WEIGHED_FRAMES[reference.is_stored])
-        right = self._median_autocorrelation(tuple(numbers))
+        image = reference.image[None] if isinstance(reference, FixedImage) else None
+        own, right = self._autocorrelations(image, tuple(numbers))
         if right is None:
             return None
-        if isinstance(reference, FixedImage):
-            return weighting_kernel(autocorrelations(reference.image[None])[0], right)
+        if own is not None:
+            return weighting_kernel(own, right)
         left = []
         # Means without one of the frames are all alike.
         for number in numbers if reference.is_stored else numbers[:1]:
@@ -359,16 +384,30 @@ class Measurement:
                 left.append(autocorrelations(reference.images(number, prepared)[:1])[0])
         return weighting_kernel(np.median(left, axis=0), right, left_is_white=reference.is_stored) if left else None
 
-    def _median_autocorrelation(self, numbers: tuple[int, ...]) -> NDArray[np.float64] | None:
-        """Of these frames, kept for the next run; None where none is usable."""
+    def _autocorrelations(
+        self, image: Array | None, numbers: tuple[int, ...]
+    ) -> tuple[NDArray[np.float64] | None, NDArray[np.float64] | None]:
+        """Of an image (1, h, w), and the median of these frames, kept for the next run; None where none is usable."""
+        own = None
         if numbers not in self._autocorrelation:
             found: list[NDArray[np.float64]] = []
+            many = len(numbers) > _AT_ONCE
             for i in range(0, len(numbers), _AT_ONCE):
                 usable = self._usable(numbers[i : i + _AT_ONCE])
+                # On a device every step costs the host much, so that the image takes its place among the frames.
+                beside = image is not None and bool(usable) and usable[0].dtype == image.dtype
+                beside = beside and self._xp is not np and not many
+                if beside:
+                    usable.append(image)
                 if usable:
-                    found.extend(autocorrelations(self._xp.concatenate(usable), many=len(numbers) > _AT_ONCE))
+                    found.extend(autocorrelations(self._xp.concatenate(usable), many=many))
+                if beside:
+                    own = found.pop()
             self._autocorrelation[numbers] = np.median(found, axis=0) if found else None
-        return self._autocorrelation[numbers]
+        right = self._autocorrelation[numbers]
+        if own is None and image is not None and right is not None:
+            own = autocorrelations(image)[0]
+        return own, right
 
     def _usable(self, numbers: tuple[int, ...]) -> list[Array]:
         """Those of these frames that are usable, prepared.
@@ -378,10 +417,10 @@ class Measurement:
         if self._xp is np:
             prepared = [prepare(self._frames.read(number, number + 1), self._settings) for number in numbers]
             return [one.frames for one in prepared if one.usable[0]]
-        if numbers == tuple(range(self._frames.count)):
-            some = self._prepared(0, self._frames.count)[1]
-        else:
-            some = prepare(PickedFrames(self._frames, numbers).read(0, len(numbers)), self._settings)
+        everything = self.at_hand()
+        if everything is not None:
+            return [everything.frames[i : i + 1] for i in numbers if everything.usable[i]]
+        some = prepare(PickedFrames(self._frames, numbers).read(0, len(numbers)), self._settings)
         rows = np.flatnonzero(some.usable)
         return [_take(some.frames, rows)] if rows.size else []
 
@@ -391,15 +430,26 @@ def _spread(count: int, most: int) -> list[int]:
     return [int(number) for number in np.unique(np.linspace(0, count - 1, min(count, most)).round().astype(int))]
 
 
-def _verify(
-    verifier: Matcher,
-    result: _ChunkResult,
-    match: Match,
-    reference: PreparedReference,
-    frames: Array,
-    settings: Settings,
-) -> None:
-    planes = verifier.planes(reference, frames)
+@dataclass(frozen=True)
+class _Checking:
+    """Frames (n, h, w) that are being compared with a reference once more, by the engine that checks."""
+
+    reference: PreparedReference
+    frames: Array
+    planes: Callable[[], Planes]
+
+    @classmethod
+    def start(cls, verifier: Matcher, reference: PreparedReference, frames: Array, *, apart: bool) -> _Checking:
+        """Begin at once where a device can do so `apart` from all else; else when the planes are asked for."""
+
+        def planes() -> Planes:
+            return verifier.planes(reference, frames)
+
+        return cls(reference, frames, Beside(planes).result if apart else planes)
+
+
+def _verify(verifier: Matcher, result: _ChunkResult, match: Match, checking: _Checking, settings: Settings) -> None:
+    planes, reference = checking.planes(), checking.reference
     around, peaks = match.around[result.checked], match.peak[result.checked]
     # Images of a few pixels score the same at several shifts; which of them is first is decided by rounding.
     result.exact = verifier.match(planes, tied=peaks)

@@ -89,11 +89,13 @@ def find_rated_peaks(
     """
     shape = box[0].stop - box[0].start, box[1].stop - box[1].start
     if is_device_array(planes.searched):
-        # Where peaks are given nobody asks how far they stand out: the plane as it is will do.
-        plain = plain and tied is None
-        found = rate_peaks(planes.searched, planes.all_scores, box, strides_of(shape), tied, zero, fisher=plain)
-        spreads = [Spread(m[:, 0], m[:, 1], m[:, 2:].T, found.samples) for m in np.moveaxis(found.medians, 1, 0)]
-        rating = rated(shape, (found.value, spreads[0]), (found.transformed, spreads[1]) if plain else None)
+        found = rate_peaks(
+            planes.searched, planes.all_scores, box, strides_of(shape), tied, zero, fisher=plain and rate, rate=rate
+        )
+        rating = Significance(*np.full((2, len(found.value)), np.nan))
+        if rate:
+            spreads = [Spread(m[:, 0], m[:, 1], m[:, 2:].T, found.samples) for m in np.moveaxis(found.medians, 1, 0)]
+            rating = rated(shape, (found.value, spreads[0]), (found.transformed, spreads[1]) if plain else None)
         return FoundPeaks(
             found.row, found.column, found.value, found.rival, found.climbs, found.around, found.near, rating
         )

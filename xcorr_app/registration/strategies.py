@@ -70,10 +70,20 @@ class Estimation:
         return self.measurement.run(reference, "measure", verified)
 
     def _first_usable(self) -> tuple[int, Array]:
-        return self.statistics.usable_frame(range(self.frames.count))
+        return self._usable(range(self.frames.count))
+
+    def _usable(self, candidates: range) -> tuple[int, Array]:
+        """First of the candidates that is usable, and its prepared image."""
+        everything = self.measurement.at_hand()
+        if everything is None:
+            return self.statistics.usable_frame(candidates)
+        for number in candidates:
+            if everything.usable[number]:
+                return number, everything.frames[number]
+        raise NoUsableFrameError
 
     def _one_frame(self, wanted: str, candidates: range, verified: NDArray[np.bool_]) -> Outcome:
-        number, image = self.statistics.usable_frame(candidates)
+        number, image = self._usable(candidates)
         return self._against(FixedImage(image), verified), f"{wanted} frame ({number})", _instead(candidates[0], number)
 
     def _numbered(self, number: int, verified: NDArray[np.bool_]) -> Outcome:
@@ -82,7 +92,7 @@ class Estimation:
             raise ArgumentError(f"reference frame {number} does not exist: the stack has frames 0 to {count - 1}")
         number %= count
         try:
-            _, image = self.statistics.usable_frame(range(number, number + 1))
+            _, image = self._usable(range(number, number + 1))
         except NoUsableFrameError:
             raise ArgumentError(f"frame {number} cannot be the reference: it is unreadable or flat") from None
         return self._against(FixedImage(image), verified), f"frame {number}", ()

@@ -9,6 +9,7 @@ that is brighter or darker than the reference, all over or in places, agrees all
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
+from xcorr_app.filtering.taps import Filter
 from xcorr_app.gpu.peaks.tile_sums import moments_and_products, tile_bins, tile_sums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
@@ -91,12 +93,17 @@ def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDAr
     (f, of_frames), (g, of_reference) = _both_standard(frames, images, whole)
     noise, correlated = of_frames + of_reference, 1.0
     if max(of_frames.max(), of_reference.max()) > _NOISY:
-        taps = named.gaussian(_SIGMA)
-        f, g = (filter_frames(each, taps, dtype="same", count=False)[0] for each in (f, g))
+        f, g = (filter_frames(each, _smoothing(), dtype="same", count=False)[0] for each in (f, g))
         noise, correlated = noise / (4 * np.pi * _SIGMA**2), 2 * np.pi * _SIGMA**2
     sums = tile_sums if is_device_array(f) and f.dtype == g.dtype == np.float32 else _tile_sums
     found = sums(f, g, shifts - whole, grid.size // 2, grid.count)
     return _judged(found, _covered(grid, whole), (grid.size // 2) ** 2, noise, correlated, known)
+
+
+@functools.cache
+def _smoothing() -> Filter:
+    """One filter for all calls: a device's plans are kept by it."""
+    return named.gaussian(_SIGMA)
 
 
 def _tile_sums(

@@ -9,10 +9,12 @@ nearest 3 x 3 must be there.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.peaks.around_peak import sums_around_peaks
+from xcorr_app.gpu.peaks.around_peak import scores_around_peaks
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
 _PIECE = 8192
@@ -32,22 +34,23 @@ def scores_by_definition(
 
     References (1 or n, h, w) and frames (n, h, w) are float64; NaN where the overlap is too small or has no variance.
     """
-    last = references.shape[0] - 1
-    if is_device_array(frames):
-        sums = sums_around_peaks(references, frames, peaks)
-    else:
-        sums = np.stack(
-            [_sums_of(references[min(i, last)], frames[i], dy, dx) for i, (dy, dx) in enumerate(peaks.tolist())]
-        )
-    f, ff, g, gg, products = np.moveaxis(sums, -1, 0)
     rows, columns = frames.shape[1:]
+    fewest = max(1, math.ceil(min_overlap * rows * columns))
+    if is_device_array(frames):
+        return scores_around_peaks(references, frames, peaks, fewest)
+    last = references.shape[0] - 1
+    sums = np.stack(
+        [_sums_of(references[min(i, last)], frames[i], dy, dx) for i, (dy, dx) in enumerate(peaks.tolist())],
+        axis=1,
+    )
+    f, ff, g, gg, products = sums
     (top, bottom), (first, end) = _overlap_ends(rows, peaks[:, 0]), _overlap_ends(columns, peaks[:, 1])
     n = ((bottom - top)[:, :, None] * (end - first)[:, None, :]).astype(np.float64)
     pairs = np.maximum(n, 1.0)
     of_left, of_right = ff - f * f / pairs, gg - g * g / pairs
     largest_left, largest_right = (squares.max(axis=(1, 2), keepdims=True) for squares in (ff, gg))
     vary = (of_left > _NO_VARIANCE * largest_left) & (of_right > _NO_VARIANCE * largest_right)
-    valid = (n >= max(1.0, min_overlap * rows * columns)) & vary
+    valid = (n >= fewest) & vary
     variances = of_left * of_right
     scores: NDArray[np.float64] = np.where(
         valid, (products - f * g / pairs) / np.sqrt(np.where(valid, variances, 1.0)), np.nan
@@ -56,7 +59,7 @@ def scores_by_definition(
 
 
 def _sums_of(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
-    """Sums of left, its square, right, its square and the products at the 5 x 5 shifts around (dy, dx), last axis."""
+    """Sums of left, its square, right, its square and the products at the 5 x 5 shifts around (dy, dx), first axis."""
     rows, columns = left.shape
     # Row y of `right` meets row y + dy + i - 2 of `left`, i = 0 .. 4; likewise along columns.
     tops, bottoms = _overlap_ends(rows, dy)
@@ -65,7 +68,7 @@ def _sums_of(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx:
         left, tops + np.arange(dy - 2, dy + 3), bottoms - tops, firsts + np.arange(dx - 2, dx + 3), lasts - firsts
     )
     of_right = _moments(right, tops, bottoms - tops, firsts, lasts - firsts)
-    return np.stack([*of_left, *of_right, _products_around(left, right, dy, dx)], axis=-1)
+    return np.stack([*of_left, *of_right, _products_around(left, right, dy, dx)])
 
 
 def _overlap_ends(size: int, shift: NDArray[np.integer] | int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:

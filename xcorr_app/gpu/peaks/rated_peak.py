@@ -49,9 +49,12 @@ class RatedPeaks:
         return cls(row, column, records[:, 2], records[:, 3], climbs, samples, around, near, medians, records[:, 48])
 
 
-def rated_peak_launch(planes: int, *, fisher: bool) -> Launch:
-    """Choose the launch for so many planes; `fisher` says whether they are scores, to be transformed too."""
-    return Launch("peaks/rated_peak", {"FISHER": int(fisher)}, planes, _THREADS, _SHARED_BYTES)
+def rated_peak_launch(planes: int, *, fisher: bool, rate: bool = True) -> Launch:
+    """Choose the launch for so many planes; `fisher` says whether they are scores, to be transformed too.
+
+    Without `rate` the medians are left out.
+    """
+    return Launch("peaks/rated_peak", {"FISHER": int(fisher), "RATE": int(rate)}, planes, _THREADS, _SHARED_BYTES)
 
 
 def rate_peaks(
@@ -63,11 +66,12 @@ def rate_peaks(
     zero: tuple[int, int] | None,
     *,
     fisher: bool,
+    rate: bool = True,
 ) -> RatedPeaks:
     """Find and rate the peaks of planes (n, ny, nx) within a box; `scores` are as large, or larger on every side.
 
     `tied` (n, 2) are elements that take the place of a peak where the plane is as high there; without them, of equal
-    elements that nearest to `zero` does, where that is given.
+    elements that nearest to `zero` does, where that is given. Without `rate` the medians are NaN.
     """
     cupy = importlib.import_module("cupy")
     count, height, width = planes.shape
@@ -87,7 +91,7 @@ def rate_peaks(
         *strides,
         *_ties(tied, zero),
     )
-    launch = rated_peak_launch(count, fisher=fisher)
+    launch = rated_peak_launch(count, fisher=fisher, rate=rate)
     start(launch, (planes, scores, of_planes, workspace, records), numbers)
     return RatedPeaks.of(records.get())
 
