@@ -121,7 +121,7 @@ def _apply(
     with resources.step("assess"):
         pictures = projections.pictures()
         corrected = float(result.trusted.mean())
-        assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected)
+        assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected, result.contrast)
     notes = [
         *spec.notes,
         *_notes(frames, result, options),
