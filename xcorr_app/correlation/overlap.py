@@ -105,7 +105,7 @@ def _intervals(
     """Overlaps along rows and columns, of the left and of the right: of small images found as slowly as sums."""
     rows = axis_overlap(left_shape[0], right_shape[0], window.dys)
     columns = axis_overlap(left_shape[1], right_shape[1], window.dxs)
-    return tuple((Intervals(*of_rows), Intervals(*of_columns)) for of_rows, of_columns in zip(rows, columns, strict=True))
+    return tuple((Intervals(*along_y), Intervals(*along_x)) for along_y, along_x in zip(rows, columns, strict=True))
 
 
 def _run(numbers: NDArray[np.intp]) -> slice:
@@ -147,11 +147,11 @@ def _by_tables(
     images: NDArray[np.floating], rows: Intervals, columns: Intervals
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Differences of summed-area tables, image by image, so that a table stays in the cache."""
-    tables = [np.empty((images.shape[-2] + 1, images.shape[-1] + 1)) for _ in range(2)]
+    of_values, of_squares = (np.empty((images.shape[-2] + 1, images.shape[-1] + 1)) for _ in range(2))
     results = [np.empty((*images.shape[:-2], rows.count, columns.count)) for _ in range(2)]
     for index in np.ndindex(images.shape[:-2]):
-        cv2.integral2(images[index], *tables, cv2.CV_64F, cv2.CV_64F)
-        for table, result in zip(tables, results, strict=True):
+        cv2.integral2(images[index], of_values, of_squares, cv2.CV_64F, cv2.CV_64F)
+        for table, result in zip((of_values, of_squares), results, strict=True):
             of_rows = table.take(rows.stop, axis=0)
             of_rows -= table.take(rows.start, axis=0)
             np.subtract(of_rows.take(columns.stop, axis=1), of_rows.take(columns.start, axis=1), out=result[index])
