@@ -1,4 +1,4 @@
-"""Correlation by blocks: against the definition and whole transforms, for odd shapes, windows and batches.
+"""Correlation by blocks and by whole transforms of OpenCV: against the definition and those of SciPy, for odd shapes.
 
 The bound is that of every engine: 64 roundings of the root of the product of both matrices' sums of squares.
 """
@@ -12,7 +12,8 @@ from tests.correlation import plain
 from xcorr_app import ShiftWindow
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.engines.fft import FFTCorrelator
-from xcorr_app.correlation.engines.fft_blocks import BlockFFTCorrelator, cut, plan
+from xcorr_app.correlation.engines.fft_blocks import BlockFFTCorrelator, cut
+from xcorr_app.correlation.engines.fft_whole import WholeFFTCorrelator
 
 CASES = [
     ((301, 203), (177, 264), ShiftWindow(-40, 13, -70, 35)),
@@ -28,43 +29,49 @@ def bound(left, right):
     return 64 * np.finfo(left.dtype).eps * energy
 
 
+def correlator(left_shape, right_shape, window, counts):
+    """Axes cut into so many blocks; one of rows is for whole transforms."""
+    ends = (window.dy_min, window.dy_max), (window.dx_min, window.dx_max)
+    axes = [cut(left_shape[i], right_shape[i], *ends[i], counts[i]) for i in (0, 1)]
+    return (WholeFFTCorrelator if counts[0] == 1 else BlockFFTCorrelator)(left_shape, right_shape, window, tuple(axes))
+
+
 def transformed(correlator, left, right):
     return correlator.sums(correlator.left(left), correlator.right(right))
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("left_shape", "right_shape", "window"), CASES)
-def test_blocks_give_the_plain_sums(rng, left_shape, right_shape, window, dtype):
-    blocks = plan(left_shape, right_shape, window)
-    assert blocks is not None
+@pytest.mark.parametrize("counts", [(2, 1), (4, 3), (1, 1)])
+def test_they_give_the_plain_sums(rng, left_shape, right_shape, window, dtype, counts):
     left, right = rng.normal(size=left_shape).astype(dtype), rng.normal(size=right_shape).astype(dtype)
-    correlator = BlockFFTCorrelator(left_shape, right_shape, window, blocks)
-    plane = transformed(correlator, left[None, None], right[None, None])[0, 0]
+    by = correlator(left_shape, right_shape, window, counts)
+    plane = transformed(by, left[None, None], right[None, None])[0, 0]
     assert plane.dtype == dtype
     np.testing.assert_allclose(plane, plain.sums(left, right, window), rtol=0, atol=bound(left, right))
 
 
-@pytest.mark.parametrize("counts", [(2, 1), (2, 3), (4, 2), (6, 5), (10, 1)])
+@pytest.mark.parametrize("counts", [(1, 1), (2, 1), (2, 3), (4, 2), (6, 5), (10, 1)])
 def test_any_number_of_blocks_gives_the_same(rng, counts):
     left, right, window = rng.normal(size=(141, 120)), rng.normal(size=(119, 131)), ShiftWindow(-11, 30, -9, 4)
-    ends = (window.dy_min, window.dy_max), (window.dx_min, window.dx_max)
-    blocks = [cut(left.shape[i], right.shape[i], *ends[i], counts[i]) for i in (0, 1)]
-    correlator = BlockFFTCorrelator(left.shape, right.shape, window, tuple(blocks))
-    plane = transformed(correlator, left[None, None], right[None, None])[0, 0]
+    by = correlator(left.shape, right.shape, window, counts)
+    plane = transformed(by, left[None, None], right[None, None])[0, 0]
     np.testing.assert_allclose(plane, plain.sums(left, right, window), rtol=0, atol=bound(left, right))
 
 
 @pytest.mark.parametrize(("lefts", "rights"), [((1, 1), (1, 3)), ((3, 1), (3, 2)), ((2, 1), (1, 3)), ((1, 1), (1, 1))])
-def test_every_batch(rng, lefts, rights):
+@pytest.mark.parametrize("counts", [(1, 1), (4, 2)])
+def test_every_batch(rng, lefts, rights, counts):
     shape, window = (150, 131), ShiftWindow.symmetric(9, 12)
     left, right = rng.normal(size=(*lefts, *shape)), rng.normal(size=(*rights, *shape))
-    by_blocks = transformed(BlockFFTCorrelator(shape, shape, window, plan(shape, shape, window)), left, right)
-    whole = transformed(FFTCorrelator(shape, shape, window, np), left, right)
-    assert by_blocks.shape == whole.shape
-    np.testing.assert_allclose(by_blocks, whole, rtol=0, atol=1e-10)
+    found = transformed(correlator(shape, shape, window, counts), left, right)
+    expected = transformed(FFTCorrelator(shape, shape, window, np), left, right)
+    assert found.shape == expected.shape
+    np.testing.assert_allclose(found, expected, rtol=0, atol=1e-10)
 
 
 def test_the_engine_takes_blocks_where_the_window_is_small():
     shape = (512, 512)
-    correlators = [ENGINES["fft"].bind(shape, shape, ShiftWindow.symmetric(reach, reach), np) for reach in (16, 500)]
-    assert [type(correlator) for correlator in correlators] == [BlockFFTCorrelator, FFTCorrelator]
+    windows = [ShiftWindow.symmetric(reach, reach) for reach in (16, 130, 500)]
+    correlators = [ENGINES["fft"].bind(shape, shape, window, np) for window in windows]
+    assert [type(each) for each in correlators] == [BlockFFTCorrelator, WholeFFTCorrelator, FFTCorrelator]

@@ -87,13 +87,15 @@ def test_overlap_is_every_pair_of_elements_a_shift_joins(left_shape, right_shape
     "window",
     [ShiftWindow.symmetric(2, 3), ShiftWindow(-9, 12, -3, 20), ShiftWindow(4, 6, -5, -5), ShiftWindow(30, 31, 0, 1)],
 )
-def test_sums_over_all_overlaps(xp, rng, window):
-    left, right = rng.normal(size=(2, 11, 7)), rng.normal(size=(3, 6, 9))
-    sums = OverlapSums((11, 7), (6, 9), window)
+@pytest.mark.parametrize("rows", [(11, 6), (53, 49), (17, 91)])  # few shifts for the rows of an image, and many
+def test_sums_over_all_overlaps(xp, rng, window, rows):
+    left, right = rng.normal(size=(2, rows[0], 7)), rng.normal(size=(3, rows[1], 9))
+    left_shape, right_shape = left.shape[1:], right.shape[1:]
+    sums = OverlapSums(left_shape, right_shape, window)
     results = (*sums.of_left(xp.asarray(left)), *sums.of_right(xp.asarray(right)))
     for i, dy in enumerate(window.dys.tolist()):
         for j, dx in enumerate(window.dxs.tolist()):
-            of_left, of_right = overlap_slices((11, 7), (6, 9), dy, dx)
+            of_left, of_right = overlap_slices(left_shape, right_shape, dy, dx)
             f, g = left[:, *of_left], right[:, *of_right]
             expected = [v.sum(axis=(1, 2)) for v in (f, f * f, g, g * g)]
             for result, wanted in zip(results, expected, strict=True):

@@ -9,8 +9,10 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import apply_shifts, assess, estimate_shifts
 from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.registration import assessment
 from xcorr_app.registration.assessment import Assessment, BeforeAfter, assessment_of
 from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, extents_of, shared_area
+from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.settings import Settings
 
 
@@ -219,6 +221,25 @@ def test_a_region_of_interest_is_what_is_registered_again():
         residual[roi is None] = quality.residual_shift.after
     assert residual[False] < 0.02
     assert not residual[True] < 1.0
+
+
+@pytest.mark.parametrize("contrast", ["none", "local:8"])
+def test_frames_are_registered_again_by_the_contrast_that_measured_them(monkeypatch, contrast):
+    stack = drifting([(0, 0), (3, -2), (1, 4), (-2, 2)], (120, 110))
+    result = estimate_shifts(stack, max_shift=12, contrast=contrast)
+    assert str(result.contrast) == contrast
+    used = []
+
+    def seen(frames, reference, settings, **kwargs):
+        used.append(str(settings.contrast))
+        return estimate_from(frames, reference, settings, **kwargs)
+
+    monkeypatch.setattr(assessment, "estimate_from", seen)
+    for known in (result, None):
+        used.clear()
+        quality = assess(stack, apply_shifts(stack, result.applied()), known)
+        assert used == [contrast if known else "auto"] * 2
+        assert quality.residual_shift.after < 0.05
 
 
 def test_records_come_back():

@@ -2,13 +2,16 @@
 
 For every shift the overlap is a rectangle in each matrix. From one shift to the next it gains or loses a row or a
 column at either end: after one pass over the image for the first shift, its sums are running sums of those rows, and
-then of those columns, in float64.
+then of those columns, in float64. Where there are many shifts, on the host, differences of a summed-area table (Crow
+1984, doi 10.1145/964965.808600) are cheaper.
 """
 
 from __future__ import annotations
 
+import functools
 from itertools import pairwise
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -18,6 +21,9 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 _GROUP = 16
 """Rows whose sum in float32 is off by less than a millionth, and at random."""
+
+_MANY = 8
+"""Rows of an image for each row of the window from which on shifts are too few for a table of the whole image."""
 
 Bounds = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -57,11 +63,7 @@ class OverlapSums:
     """
 
     def __init__(self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> None:
-        rows = axis_overlap(left_shape[0], right_shape[0], window.dys)
-        columns = axis_overlap(left_shape[1], right_shape[1], window.dxs)
-        self._left, self._right = (
-            (Intervals(*of_rows), Intervals(*of_columns)) for of_rows, of_columns in zip(rows, columns, strict=True)
-        )
+        self._left, self._right = _intervals(left_shape, right_shape, window)
 
     def of_left(self, images: Array) -> tuple[Array, Array]:
         """Return sums and sums of squares of left matrices (..., H, W): two float64 arrays (..., ny, nx)."""
@@ -76,7 +78,7 @@ class Intervals:
     """Overlaps along one axis, from shift to shift: one end or the other moves by one element, or both do."""
 
     def __init__(self, start: NDArray[np.intp], stop: NDArray[np.intp]) -> None:
-        self.count = start.size
+        self.count, self.start, self.stop = start.size, start, stop
         there = np.flatnonzero(stop > start)
         self.there = slice(int(there[0]), int(there[-1]) + 1) if there.size else slice(0, 0)
         """Shifts at which anything overlaps."""
@@ -96,6 +98,16 @@ class Intervals:
         """At which of them elements enter or leave, and which elements: pairs of slices."""
 
 
+@functools.lru_cache(maxsize=64)
+def _intervals(
+    left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow
+) -> tuple[tuple[Intervals, Intervals], ...]:
+    """Overlaps along rows and columns, of the left and of the right: of small images found as slowly as sums."""
+    rows = axis_overlap(left_shape[0], right_shape[0], window.dys)
+    columns = axis_overlap(left_shape[1], right_shape[1], window.dxs)
+    return tuple((Intervals(*along_y), Intervals(*along_x)) for along_y, along_x in zip(rows, columns, strict=True))
+
+
 def _run(numbers: NDArray[np.intp]) -> slice:
     """Slice of consecutive numbers, which rise or fall."""
     first, last = int(numbers[0]), int(numbers[-1])
@@ -104,6 +116,8 @@ def _run(numbers: NDArray[np.intp]) -> slice:
 
 def _sums_and_squares(images: Array, rows: Intervals, columns: Intervals) -> tuple[Array, Array]:
     xp = array_namespace(images)
+    if xp is np and images.shape[-2] <= _MANY * rows.count:
+        return _by_tables(images, rows, columns)
     # Shifts first: rows of all images then lie in one piece, and a running sum is one addition.
     by_row = xp.zeros((rows.count, 2, *images.shape[:-2], images.shape[-1]))
     running = by_row[rows.there]
@@ -127,6 +141,21 @@ def _sums_and_squares(images: Array, rows: Intervals, columns: Intervals) -> tup
     running[...] = running.cumsum(axis=-1)
     sums, squares = xp.moveaxis(sums, 0, -2)
     return sums, squares
+
+
+def _by_tables(
+    images: NDArray[np.floating], rows: Intervals, columns: Intervals
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Differences of summed-area tables, image by image, so that a table stays in the cache."""
+    of_values, of_squares = (np.empty((images.shape[-2] + 1, images.shape[-1] + 1)) for _ in range(2))
+    results = [np.empty((*images.shape[:-2], rows.count, columns.count)) for _ in range(2)]
+    for index in np.ndindex(images.shape[:-2]):
+        cv2.integral2(images[index], of_values, of_squares, cv2.CV_64F, cv2.CV_64F)
+        for table, result in zip((of_values, of_squares), results, strict=True):
+            of_rows = table.take(rows.stop, axis=0)
+            of_rows -= table.take(rows.start, axis=0)
+            np.subtract(of_rows.take(columns.stop, axis=1), of_rows.take(columns.start, axis=1), out=result[index])
+    return results[0], results[1]
 
 
 def _sums_of_rows(values: Array) -> Array:

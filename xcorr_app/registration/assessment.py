@@ -13,6 +13,7 @@ from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.assessment_sums import AssessmentSums, shared_area
+from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.frames import ArrayFrames
 from xcorr_app.registration.passes import Pass
@@ -137,7 +138,7 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
         for part in chunks:
             if sums is not None:
                 sums.add(before[part], after[part])
-        return assessment_of(sums, Settings(), moved.shape, corrected)
+        return assessment_of(sums, Settings(), moved.shape, corrected, None if result is None else result.contrast)
 
 
 def assessment_of(
@@ -145,15 +146,16 @@ def assessment_of(
     settings: Settings,
     shape: tuple[int, int],
     corrected: float,
-    closure: float | None = None,
+    contrast: Contrast | None = None,
 ) -> Assessment:
     """Assessment from sums over all frames of a `shape`, None where the frames have no part in common.
 
-    The kept frames are registered again as `settings` say, within the same window of shifts.
+    The kept frames are registered again as `settings` say, within the same window of shifts, and by the `contrast` that
+    was found best for them, where one was: trying again would take twice as long as registering.
     """
     if sums is None:
-        return Assessment(_UNKNOWN, _UNKNOWN, _UNKNOWN, 0, 0, corrected, closure)
-    residual, registered = _residual_shift(sums, settings, shape)
+        return Assessment(_UNKNOWN, _UNKNOWN, _UNKNOWN, 0, 0, corrected)
+    residual, registered = _residual_shift(sums, replace(settings, contrast=contrast or settings.contrast), shape)
     return Assessment(
         correlation=BeforeAfter(*sums.correlation()),
         crispness=BeforeAfter(*sums.crispness()),
@@ -161,7 +163,6 @@ def assessment_of(
         registered_again=registered,
         sampled=int(sums.kept.size),
         corrected=corrected,
-        closure=closure,
     )
 
 

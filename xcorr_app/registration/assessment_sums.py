@@ -110,7 +110,8 @@ class _Side:
         total = self.sums[0] + self.sums[1] if self.total is None else self.total
         total = total.astype(np.float64)
         total -= total.mean()
-        q = float(total @ total) / total.size
+        # Not by BLAS, whose other threads would then wait busily.
+        q = float(array_namespace(total).einsum("i,i->", total, total)) / total.size
         rest = (count - 2) * q + count
         return (q - count) / math.sqrt(count * rest) if rest > 0 else math.nan
 

@@ -251,7 +251,7 @@ def _measured(
 
     frames = without_defects(frames)
     repaired = frames.note if isinstance(frames, RepairedFrames) else None
-    frames = smoothed_in_time(frames, settings.smooth_time)
+    frames = as_given = smoothed_in_time(frames, settings.smooth_time)
     measured, estimation, described, notes = measure(frames, reference, verified, progress)
     pattern_free = None
     # An image of the user's may hold the pattern or not, and has a light of its own.
@@ -278,6 +278,8 @@ def _measured(
         notes = (*notes, f"icgn did not converge on {kept} of {frames.count} frames: they keep the fit to the plane.")
     if measured.partial.any():
         notes = (*notes, masks.note(measured.partial, measured.tiles))
+    # By what these frames are best compared is known where they were measured as they are, and in one way.
+    one_way = pattern_free is None and frames is as_given and NOTES["both"] not in notes
     return ShiftResult(
         shifts=measured.shifts,
         score=measured.score,
@@ -296,6 +298,7 @@ def _measured(
         significance=measured.significance,
         closure=measured.closure,
         tiles=measured.tiles,
+        contrast=estimation.settings.contrast if one_way else None,
     )
 
 

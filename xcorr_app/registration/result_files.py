@@ -14,6 +14,7 @@ import numpy as np
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, OutputError
+from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.results import ShiftResult
 
 _ARRAYS = (
@@ -46,6 +47,7 @@ def save(result: ShiftResult, path: Path) -> None:
             "engine": result.engine,
             "reference": result.reference,
             "notes": result.notes,
+            "contrast": None if result.contrast is None else str(result.contrast),
             "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
         }
         arrays = {name: getattr(result, name) for name in _ARRAYS} | {"applied": result.applied()}
@@ -84,6 +86,7 @@ def _result_of(archive: Any) -> ShiftResult:
         notes=tuple(map(str, words["notes"])),
         unreadable={int(frame): str(reason) for frame, reason in words["unreadable"].items()},
         closure=archive.get("closure"),
+        contrast=None if words.get("contrast") is None else Contrast.parse(words["contrast"]),
     )
 
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
+from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.doubt import DEFAULT_POLICY, applied_shifts
 from xcorr_app.registration.quality import is_trusted
 
@@ -57,6 +58,9 @@ class ShiftResult:
     """(T,) pixels, NaN where not known: how far measurements of a frame contradict each other. Under ``pairs:K`` the
     median of what is left of its pairs; under ``previous`` and ``rolling:N`` the distance of some frames from where
     they lie when compared with the first directly. None under other references."""
+    contrast: Contrast | None = None
+    """How frames were compared: as they are, or by their local contrast. None where that was both, or where light or a
+    pattern was taken from them first."""
 
     @property
     def trusted(self) -> NDArray[np.bool_]:

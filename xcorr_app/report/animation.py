@@ -37,7 +37,8 @@ def movie(frames: NDArray[np.uint8]) -> bytes:
 
 
 def _encoded(frames: NDArray[np.uint8], quality: int) -> bytes:
-    from PIL import Image
+    # By itself Pillow would load all of its formats to write one.
+    from PIL import Image, WebPImagePlugin  # noqa: F401
 
     gap = np.full((len(frames), frames.shape[2], _GAP), 128, np.uint8)
     pictures: list[Any] = [
@@ -46,7 +47,7 @@ def _encoded(frames: NDArray[np.uint8], quality: int) -> bytes:
     ]
     each = int(min(_MILLISECONDS / len(frames), _LONGEST))
     buffer = io.BytesIO()
-    pictures[0].save(
-        buffer, "WEBP", save_all=True, append_images=pictures[1:], duration=each, loop=0, quality=quality, method=0
-    )
+    how: dict[str, Any] = {"duration": each, "loop": 0, "quality": quality, "method": 0}
+    # Nobody enters such a movie in its middle: frames to enter at would be encoded twice.
+    pictures[0].save(buffer, "WEBP", save_all=True, append_images=pictures[1:], kmin=0, kmax=0, **how)
     return buffer.getvalue()

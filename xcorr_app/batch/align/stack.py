@@ -160,7 +160,7 @@ def finish_stack(
     with resources.step("assess"):
         pictures = projections.pictures()
         corrected = float(result.trusted.mean())
-        assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected)
+        assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected, result.contrast)
     notes = [
         *spec.notes,
         *_notes(frames, result, options),

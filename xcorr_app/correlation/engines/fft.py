@@ -15,6 +15,7 @@ import numpy as np
 from xcorr_app.correlation.engines.base import Correlator, Operand
 from xcorr_app.correlation.engines.fft_blocks import BlockFFTCorrelator, plan
 from xcorr_app.correlation.engines.fft_device import DeviceFFTCorrelator
+from xcorr_app.correlation.engines.fft_whole import WholeFFTCorrelator
 from xcorr_app.correlation.engines.overlapping import over_overlaps
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.fft_size import smallest_size
@@ -41,9 +42,11 @@ class FFTEngine:
 
         def make(computed: ShiftWindow) -> Correlator:
             if xp is np:
-                blocks = plan(left_shape, right_shape, computed)
-                if blocks is not None:
-                    return BlockFFTCorrelator(left_shape, right_shape, computed, blocks)
+                axes = plan(left_shape, right_shape, computed)
+                if axes is not None:
+                    in_blocks = len(axes[0].right) > 1
+                    correlator = BlockFFTCorrelator if in_blocks else WholeFFTCorrelator
+                    return correlator(left_shape, right_shape, computed, axes)
                 return FFTCorrelator(left_shape, right_shape, computed, xp)
             return DeviceFFTCorrelator(left_shape, right_shape, computed)
 

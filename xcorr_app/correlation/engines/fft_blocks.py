@@ -26,13 +26,17 @@ from xcorr_app.gpu.runtime.arrays import Array
 
 _LONGEST = 640
 """Beyond this length two-dimensional transforms of OpenCV take several times as long for each element."""
+_LONGEST_WHOLE = 720
+"""The same of transforms of real matrices."""
 _SHORTEST = 64
 _MOST_BLOCKS = 64
 """Along an axis."""
 _PRODUCT, _CALLS = 4.0, 4e4
 """Time of a complex product with its sum, and of the calls for a block, in units of a transform's n log2(n)."""
+_WHOLE = 1.35
+"""Time of all that a correlation by real transforms of OpenCV takes, in the same units for each of their elements."""
 _REAL = 1.85
-"""Time of all that a correlation by real transforms of SciPy takes, in the same units for each element of the plane."""
+"""The same by those of SciPy, for each element of the plane."""
 
 Part = tuple[slice, slice]
 
@@ -50,7 +54,7 @@ class Cut:
 
 
 @functools.lru_cache(maxsize=1024)
-def cut(left: int, right: int, lowest: int, highest: int, count: int) -> Cut | None:
+def cut(left: int, right: int, lowest: int, highest: int, count: int, longest: int = _LONGEST) -> Cut | None:
     """Cut an axis for shifts from `lowest` to `highest` into so many blocks; None where transforms are too long."""
     block = -(-right // count)
     span = highest - lowest
@@ -64,13 +68,16 @@ def cut(left: int, right: int, lowest: int, highest: int, count: int) -> Cut | N
         least = max(least, end, block + span - begin)
         rights.append(slice(min(first, right), min(first + block, right)))
         lefts.append((slice(begin, end), slice(start + begin, start + end) if end > begin else slice(0, 0)))
-    size = next((length for length in _lengths() if length >= least), None)
+    size = next((length for length in _lengths() if least <= length <= longest), None)
     return None if size is None else Cut(size, tuple(rights), tuple(lefts))
 
 
 @functools.lru_cache(maxsize=256)
 def plan(left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> tuple[Cut, Cut] | None:
-    """Cut rows and columns so that the least time is expected; None where whole real transforms take less."""
+    """Cut rows and columns so that the least time is expected; None where SciPy's transforms take less.
+
+    Rows in one piece are for :class:`xcorr_app.correlation.engines.fft_whole.WholeFFTCorrelator`.
+    """
     if min(*left_shape, *right_shape) < _SHORTEST:
         return None
     shifts = (window.dy_min, window.dy_max), (window.dx_min, window.dx_max)
@@ -83,6 +90,12 @@ def plan(left_shape: tuple[int, int], right_shape: tuple[int, int], window: Shif
         for left, right, ends, step in zip(left_shape, right_shape, shifts, (2, 1), strict=True)
     ]
     best, least = None, _REAL * _n_log_n((left_shape[0] + shifts[0][1]) * (left_shape[1] + shifts[1][1]))
+    whole = [
+        cut(left, right, *ends, 1, _LONGEST_WHOLE)
+        for left, right, ends in zip(left_shape, right_shape, shifts, strict=True)
+    ]
+    if whole[0] is not None and whole[1] is not None:
+        best, least = (whole[0], whole[1]), _WHOLE * _n_log_n(whole[0].size * whole[1].size)
     for rows in axes[0]:
         for columns in axes[1]:
             size, blocks = rows.size * columns.size, len(rows.right) // 2 * len(columns.right)
@@ -100,7 +113,7 @@ def _n_log_n(size: int) -> float:
 def _lengths() -> tuple[int, ...]:
     """Lengths that are transformed fast: powers of two times at most 3 squared, 5 and 7."""
     odd = (1, 3, 5, 7, 9, 15, 21, 35)
-    return tuple(sorted(m << n for m in odd for n in range(3, 10) if _SHORTEST <= m << n <= _LONGEST))
+    return tuple(sorted(m << n for m in odd for n in range(3, 10) if _SHORTEST <= m << n <= _LONGEST_WHOLE))
 
 
 class BlockFFTCorrelator:

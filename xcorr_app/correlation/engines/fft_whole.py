@@ -1,0 +1,62 @@
+"""The correlation theorem by OpenCV's real transforms, one right matrix after the other: on the host, of middling size.
+
+The left matrix is placed so that the window is at the beginning of the plane.
+Spectra are packed as OpenCV does (CCS), which is half of a complex one; each right matrix goes through the same
+memory, so that nothing but planes and the left's spectra is ever allocated.
+"""
+
+from __future__ import annotations
+
+import cv2
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.engines.base import Operand
+from xcorr_app.correlation.engines.fft_blocks import Cut
+from xcorr_app.correlation.window import ShiftWindow
+
+
+class WholeFFTCorrelator:
+    """Correlation theorem over axes that :func:`xcorr_app.correlation.engines.fft_blocks.plan` left in one piece."""
+
+    def __init__(
+        self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, axes: tuple[Cut, Cut]
+    ) -> None:
+        self._shapes, self._plane = (left_shape, right_shape), window.shape
+        self._size = axes[0].size, axes[1].size
+        (to_rows, of_rows), (to_columns, of_columns) = (axis.left[0] for axis in axes)
+        self._to, self._of = (to_rows, to_columns), (of_rows, of_columns)
+
+    def left(self, matrices: NDArray[np.floating]) -> Operand:
+        """Transform left matrices ``(..., H, W)``, scaled for the inverse."""
+        batch = matrices.shape[:-2]
+        spectra = np.empty((*batch, *self._size), matrices.dtype)
+        values = np.zeros(self._size, matrices.dtype)
+        for index in np.ndindex(batch):
+            values[self._to] = matrices[index][self._of]
+            cv2.dft(values, spectra[index], cv2.DFT_SCALE)
+        return Operand(spectra, self._shapes[0])
+
+    def right(self, matrices: NDArray[np.floating]) -> Operand:
+        """Keep right matrices ``(..., H', W')``: each is transformed when it is multiplied, as long as it is cached."""
+        return Operand(matrices, self._shapes[1])
+
+    def sums(self, left: Operand, right: Operand) -> NDArray[np.floating]:
+        """Multiply the spectra and transform back, shape ``(N, M, ny, nx)``."""
+        lefts, rights = left.values, right.values
+        batch = np.broadcast_shapes(lefts.shape[:2], rights.shape[:2])
+        planes = np.empty((*batch, *self._plane), rights.dtype)
+        rows, columns = rights.shape[-2:]
+        # In single precision OpenCV transforms all rows at once in less time than a part of them; 0 is all.
+        known, wanted = (0, 0) if rights.dtype == np.float32 else (rows, self._plane[0])
+        values = np.zeros(self._size, rights.dtype)
+        spectrum, product, inverse = (np.empty_like(values) for _ in range(3))
+        for n, m in np.ndindex(rights.shape[:2]):
+            values[:rows, :columns] = rights[n, m]
+            cv2.dft(values, spectrum, nonzeroRows=known)
+            for i in range(batch[0]) if rights.shape[0] == 1 else (n,):
+                of_left = lefts[min(i, lefts.shape[0] - 1), min(m, lefts.shape[1] - 1)]
+                cv2.mulSpectrums(of_left, spectrum, 0, product, conjB=True)
+                cv2.dft(product, inverse, cv2.DFT_INVERSE | cv2.DFT_REAL_OUTPUT, nonzeroRows=wanted)
+                planes[i, m] = inverse[: self._plane[0], : self._plane[1]]
+        return planes
