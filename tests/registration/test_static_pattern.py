@@ -133,3 +133,24 @@ def test_flat_and_unreadable_frames_stay_so(xp):
     np.testing.assert_array_equal(read[0], stack[0] - np.arange(72.0).reshape(8, 9))
     assert (read[1] == 1).all()
     assert (read[2] == 0).all()
+
+
+def test_a_pattern_that_hardly_moves_against_the_scene_is_doubted():
+    """Followed at first, it is not told from the scene by a drift of a few pixels: no shift is to be trusted."""
+    drift = 0.35 * DRIFT
+    stack = 500 + 40 * (scene(0.05, drift) + 1.2 * (pattern("columns") + pattern("dust")))
+    result = estimate_shifts(stack, "first", 20)
+    wrong = np.abs(result.shifts + drift).max(axis=1) > 0.5
+    assert not result.trusted[wrong].any()
+    assert not result.trusted[1:].any()
+    assert any(note.startswith("Something stands still") for note in result.notes)
+
+
+def test_the_noise_of_a_pattern_is_filtered(xp):
+    """Of noise alone next to nothing is taken for a pattern; columns are kept, and spots far above it."""
+    rng = np.random.default_rng(8)
+    noisy = xp.asarray(rng.normal(size=(COUNT, *SHAPE)))
+    assert to_host(separated(noisy, -DRIFT, 6)[0]).var() < 0.35 / COUNT
+    still = xp.asarray(20 * (pattern("columns") + pattern("dust")))
+    found = to_host(separated(noisy + still, -DRIFT, 60)[0])
+    assert np.corrcoef(fine(found).ravel(), fine(to_host(still)).ravel())[0, 1] > 0.99

@@ -37,7 +37,7 @@ from xcorr_app.registration.settings import (
 )
 from xcorr_app.registration.smoothing_in_time import smoothed_in_time
 from xcorr_app.registration.stack_statistics import Statistics
-from xcorr_app.registration.static_pattern import without_pattern
+from xcorr_app.registration.static_pattern import Told, without_pattern
 from xcorr_app.registration.steps_check import astray
 from xcorr_app.registration.strategies import Estimation
 
@@ -253,7 +253,7 @@ def _measured(
     repaired = frames.note if isinstance(frames, RepairedFrames) else None
     frames = as_given = smoothed_in_time(frames, settings.smooth_time)
     measured, estimation, described, notes = measure(frames, reference, verified, progress)
-    pattern_free = None
+    told = Told()
     # An image of the user's may hold the pattern or not, and has a light of its own.
     if isinstance(reference, (str, int, np.integer)):
         lit = evenly_lit(frames, measured, settings)
@@ -262,16 +262,18 @@ def _measured(
             if as_sure(measured, again[0]):
                 frames, (measured, estimation, described, notes) = lit, again
                 notes = (*notes, lit.note)
-        pattern_free = without_pattern(frames, measured, settings, trial)
-    if pattern_free is not None:
-        measured, estimation, described, notes = measure(pattern_free, reference, verified, progress)
-        notes = (*notes, pattern_free.note, *((lit.note,) if frames is lit else ()))
+        told = without_pattern(frames, measured, settings, trial)
+    if told.frames is not None:
+        measured, estimation, described, notes = measure(told.frames, reference, verified, progress)
+        notes = (*notes, *((lit.note,) if frames is lit else ()))
+    notes = (*notes, *told.notes)
+    measured.inconsistent |= told.contested
     if isinstance(reference, str) and reference == "previous" and settings.normalization == "zncc":
         # Flags alone: what was asked for is the sum of steps.
         def against_first(frames: Frames) -> Measured:
             return measure(frames, "first", np.zeros(frames.count, dtype=bool), None)[0]
 
-        measured.inconsistent |= astray(pattern_free or frames, measured, settings, against_first)
+        measured.inconsistent |= astray(told.frames or frames, measured, settings, against_first)
     if repaired is not None:
         notes = (*notes, repaired)
     if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 from xcorr_app.registration.apply import shift_frames
 from xcorr_app.registration.quality import clean_fraction
 
@@ -77,9 +77,29 @@ def separated(frames: Array, shifts: NDArray[np.float64], rounds: int) -> tuple[
     for _ in range(rounds):
         clean = shift_frames(frames - pattern, fraction, order=3, mode="nearest")[0]
         shown = canvas.shown(canvas.gathered(clean) / count)
-        rest = (frames - pattern - shift_frames(shown, -fraction, order=3, mode="nearest")[0]).mean(axis=0)
+        left = frames - pattern - shift_frames(shown, -fraction, order=3, mode="nearest")[0]
+        rest = left.mean(axis=0)
         pattern += _RELAXATION * (rest - rest.mean())
-    return pattern, shown[0]
+    return _without_noise(pattern, float(left.var(axis=0).mean()) / max(len(shifts) - 1, 1)), shown[0]
+
+
+def _without_noise(pattern: Array, noise: float) -> Array:
+    """Pattern (h, w) whose noise has this variance, less what of it is noise as a rule: Wiener's filter, by rings.
+
+    A pattern holds a part of every frame's noise, moved by every difference of shifts: subtracted as it is, it makes
+    frames alike at the very shifts that were assumed. Rows and columns are means over many pixels, without noise.
+    """
+    xp, fft = array_namespace(pattern), fft_namespace(pattern)
+    lines = pattern.mean(axis=0) + pattern.mean(axis=1)[:, None] - pattern.mean()
+    height, width = pattern.shape
+    spectrum = fft.rfft2(pattern - lines)
+    y, x = xp.fft.fftfreq(height)[:, None], xp.fft.rfftfreq(width)[None]
+    ring = xp.rint(xp.hypot(y, x) * min(height, width)).astype(np.int64)
+    number = xp.bincount(ring.ravel())
+    power = xp.bincount(ring.ravel(), (abs(spectrum) ** 2).ravel()) / xp.maximum(number * height * width, 1)
+    kept = xp.maximum(1 - noise / xp.where(power > 0, power, np.inf), 0)
+    filtered = fft.irfft2(spectrum * kept[ring], (height, width)) + lines
+    return filtered.astype(pattern.dtype)
 
 
 @dataclass(frozen=True)
@@ -110,12 +130,12 @@ def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
     aligned = xp.stack([frames[t][part] for t, part in enumerate(middle)])
     shared = _shared(aligned).mean()
     static = _shared(rest)
-    own = (rest * rest).mean() * (count / (count - 1))
-    noise = ((1 - clean_fraction(frames)) * to_host((frames * frames).mean(axis=(1, 2)))).mean()
-    shared, own, mean, scatter = (float(v) for v in (shared, own, static.mean(), static.std()))
+    # Of what is left, not of the frames: columns of a pattern or scene are as white across as noise is.
+    left = (clean_fraction(rest) * to_host((rest * rest).mean(axis=(1, 2)))).mean() * (count / (count - 1))
+    shared, left, mean, scatter = (float(v) for v in (shared, left, static.mean(), static.std()))
     if not shared > 0:
         return Shares(0.0, np.inf, np.inf)
-    return Shares(mean / shared, scatter / _BLOCKS / shared, max(own - noise, 0.0) / shared)
+    return Shares(mean / shared, scatter / _BLOCKS / shared, left / shared)
 
 
 def _common(canvas: Canvas) -> list[tuple[slice, slice]]:

@@ -43,18 +43,24 @@ _LEAST_MOTION = 3.0
 _LEAST_SHARE = 0.004
 """Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
 _DEVIATIONS = 6.0
-_UNEXPLAINED = 0.06
+_UNEXPLAINED = 0.005
 """Share from which the shifts measured may be those of the pattern."""
 _MUST_EXPLAIN, _MOST_LEFT = 0.5, 5.0
 """Two layers leave less than this share of what one leaves unexplained, or less than so many times the pattern."""
 _LEFT_AT_LEAST_LESS = 0.8
 """Share beyond which two layers explain no more than one does: something else changes, by blinking or moving apart."""
 _ROUNDS, _FIRST_ROUNDS = 10, 6
-_MOST_TURNS = 4
+_MOST_TURNS = 8
 _SETTLED = 0.1
 """Change of the shifts, in standard errors, from which no further turn is taken."""
+_SLOWEST = 0.9
+"""Factor by which the steps of the shifts shrink beyond which it says nothing of where they lead."""
 _LARGEST_LAYER = 0.63
 """Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
+_CLEARLY_LARGER = 0.85
+"""Share beyond which it is the scene, however little the other layer moves."""
+_TOLD_APART = 10.0
+"""Pixels of motion from which a pattern that the first shifts followed is told from the scene to 0.2 pixels."""
 _FINE, _COARSE = 1.5, 6.0
 """Widths in pixels between which the two are compared: noise of pixels and gradients of brightness are no scene."""
 
@@ -94,10 +100,24 @@ class PatternFreeFrames(FramesOver):
         )
 
 
-def without_pattern(
-    frames: Frames, measured: Measured, settings: Settings, measure: Measure
-) -> PatternFreeFrames | None:
-    """Frames without their fixed pattern; None where there is none, or none that can be told from the scene.
+@dataclass(frozen=True)
+class Told:
+    """What was told of a fixed pattern."""
+
+    frames: PatternFreeFrames | None = None
+    """Without it; None where there is none, or none that can be told from the scene."""
+    contested: bool = False
+    """Two layers were found, but they move too little against each other to say which is which, or how far."""
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """The same in words."""
+        doubt = "Something stands still while something else moves, too little to tell them apart: no shift is sure."
+        return (*((self.frames.note,) if self.frames else ()), *((doubt,) if self.contested else ()))
+
+
+def without_pattern(frames: Frames, measured: Measured, settings: Settings, measure: Measure) -> Told:
+    """Look for a fixed pattern, and take it away.
 
     Parameters
     ----------
@@ -109,16 +129,16 @@ def without_pattern(
         Measures frames against a reference.
     """
     if not _is_open(frames, settings):
-        return None
+        return Told()
     usable = _near_each_other(measured, frames.shape)
     if usable.size < _FEWEST:
-        return None
+        return Told()
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
     few = _spread(usable, _LOOKED_AT)
     shifts = measured.shifts[few]
     one = shares(_taken(frames, few, replace(plain, roi=_middle(frames.shape))), shifts)
     if not (_has_pattern(one, shifts) or one.unexplained > _UNEXPLAINED):
-        return None
+        return Told()
     pixels = frames.shape[0] * frames.shape[1]
     many = _spread(usable, min(_MOST, max(_FEWEST_TAKEN, _PIXELS // pixels)))
     stack = _taken(frames, many, plain)
@@ -126,19 +146,23 @@ def without_pattern(
     begin = measured.shifts[many] if _has_pattern(one, shifts) else None
     shifts, pattern, scene = _layers(stack, begin, trial, measure)
     if pattern is None:
-        return None
+        return Told()
     found = shares(stack, shifts)
-    if not _has_pattern(found, shifts):
-        return None
+    if not (_has_pattern(found, shifts) if begin is not None else _stands_still(found)):
+        return Told()
     before = shares(stack, measured.shifts[many]).unexplained
     after = shares(stack - pattern, shifts).unexplained
     # A pattern that was not seen at the shifts measured must explain why these were wrong.
     left = _MOST_LEFT * found.static if begin is not None else _LEFT_AT_LEAST_LESS * before
     allowed = max(_MUST_EXPLAIN * before, min(_MOST_LEFT * found.static, left))
-    if after > allowed or _is_the_scene(pattern, scene):
-        return None
+    if after > allowed:
+        return Told()
+    larger = _largest(pattern, scene)
+    contested = begin is None and float(np.ptp(shifts, axis=0).max()) < _TOLD_APART and larger < _CLEARLY_LARGER
+    if larger > _LARGEST_LAYER or not _moves(shifts):
+        return Told(contested=contested)
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
-    return PatternFreeFrames(frames, pattern, strength)
+    return Told(PatternFreeFrames(frames, pattern, strength), contested)
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
@@ -192,8 +216,15 @@ def _taken(frames: Frames, numbers: NDArray[np.intp], settings: Settings) -> Arr
 
 
 def _has_pattern(found: Shares, shifts: NDArray[np.float64]) -> bool:
-    moves = float(np.ptp(shifts, axis=0).max()) >= _LEAST_MOTION
-    return moves and found.static > _LEAST_SHARE and found.static > _DEVIATIONS * found.chance
+    return _moves(shifts) and _stands_still(found)
+
+
+def _moves(shifts: NDArray[np.float64]) -> bool:
+    return float(np.ptp(shifts, axis=0).max()) >= _LEAST_MOTION
+
+
+def _stands_still(found: Shares) -> bool:
+    return found.static > _LEAST_SHARE and found.static > _DEVIATIONS * found.chance
 
 
 def _layers(
@@ -205,6 +236,7 @@ def _layers(
     """
     nothing = np.zeros((stack.shape[0], 2))
     pattern, scene = stack.mean(axis=0), stack[0]
+    last: NDArray[np.float64] | None = None
     for _ in range(_MOST_TURNS):
         if shifts is not None:
             pattern, scene = separated(stack, shifts, _FIRST_ROUNDS)
@@ -212,10 +244,20 @@ def _layers(
         if not np.isfinite(found.shifts).all() or not _most_stand_out(found, settings):
             return nothing, None, scene
         before, shifts = shifts, found.shifts
-        if before is None and not _has_pattern(shares(stack, shifts), shifts):
-            return nothing, None, scene
-        if before is not None and np.abs(shifts - before).max() < _SETTLED * np.nanmedian(found.sigma[1:]):
+        if before is None:
+            if not _has_pattern(shares(stack, shifts), shifts):
+                return nothing, None, scene
+            continue
+        step = shifts - before
+        if np.abs(step).max() < _SETTLED * np.nanmedian(found.sigma[1:]):
             break
+        if last is None:
+            last = step
+            continue
+        # Steps shrink by the same factor each turn: where they lead to is taken at once (Aitken 1926).
+        factor = float((step * last).sum() / (last * last).sum())
+        shifts = shifts + step * (factor / (1 - factor) if 0 < factor < _SLOWEST else 0.0)
+        last = None
     assert shifts is not None  # noqa: S101 - there is at least one turn
     return shifts, *separated(stack, shifts, _ROUNDS)
 
@@ -226,10 +268,10 @@ def _most_stand_out(found: Measured, settings: Settings) -> bool:
     return bool(2 * chance.sum() < chance.size)
 
 
-def _is_the_scene(pattern: Array, scene: Array) -> bool:
-    """Whether the static layer, apart from rows and columns, fills more of the frame than the moving one."""
+def _largest(pattern: Array, scene: Array) -> float:
+    """Share of the frame where the static layer, apart from rows and columns, shows more than the moving one."""
     pattern = pattern - pattern.mean(axis=0) - pattern.mean(axis=1)[:, None] + pattern.mean()
     layers = array_namespace(pattern).stack([pattern, scene])
     fine, coarse = (filter_frames(layers, named.gaussian(s), dtype="same", count=False)[0] for s in (_FINE, _COARSE))
     power = filter_frames((fine - coarse) ** 2, named.gaussian(_FINE), dtype="same", count=False)[0]
-    return float((power[0] > power[1]).mean()) > _LARGEST_LAYER
+    return float((power[0] > power[1]).mean())
