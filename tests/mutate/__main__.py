@@ -11,11 +11,13 @@ import argparse
 import importlib
 import os
 import random
+import resource
 import shutil
 import signal
 import sys
 import tempfile
 import time
+from collections import Counter
 from functools import cache
 from pathlib import Path
 
@@ -26,6 +28,7 @@ from tests.mutate.nearest import ROOT, nearest
 
 LAYERS = ("registration", "correlation", "io", "pipeline", "batch", "filtering", "report")
 _ASKED = 0.85
+_NOTICED, _SURVIVED, _UNKNOWN = "noticed", "NOT NOTICED", "tests out of time"
 _ALWAYS = ("click", "imagecodecs", "numpy", "rich", "scipy.ndimage", "scipy.fft", "scipy.stats", "tifffile")
 
 
@@ -34,8 +37,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__)
     parser.add_argument("--count", type=int, default=150, help="faults in all")
     parser.add_argument("--seed", type=int, default=1, help="another one makes other faults")
-    parser.add_argument("--files", type=int, default=6, help="test files for each, the nearest first")
-    parser.add_argument("--seconds", type=float, default=120, help="for the tests of one fault")
+    parser.add_argument("--files", type=int, default=4, help="test files for each, the nearest first")
+    parser.add_argument("--seconds", type=int, default=60, help="of processor time for one test file")
     parser.add_argument("--only", help="a fault that was printed, as FILE:NUMBER")
     chosen = parser.parse_args()
     for name in _ALWAYS:
@@ -47,9 +50,9 @@ def main() -> None:
         for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "Makefile"):
             shutil.copy(ROOT / name, tree)
         places = _places(tree, chosen.count, chosen.seed) if chosen.only is None else [_place(chosen.only)]
-        survivors = sum(not _noticed(tree, *place, chosen.files, chosen.seconds) for place in places)
-    share = 1 - survivors / len(places)
-    print(f"{len(places) - survivors} of {len(places)} faults noticed: {share:.0%}")
+        outcomes = Counter(_outcome(tree, *place, chosen.files, chosen.seconds) for place in places)
+    share = outcomes[_NOTICED] / len(places)
+    print(", ".join(f"{outcome} {number}" for outcome, number in outcomes.items()), f"of {len(places)}: {share:.0%}")
     sys.exit(share < _ASKED)
 
 
@@ -70,49 +73,51 @@ def _place(text: str) -> tuple[Path, int]:
 
 
 @cache
-def _sound(tree: Path, path: Path) -> bool:
+def _sound(tree: Path, path: Path, seconds: int) -> bool:
     """Whether a file's tests pass without a fault; a file that fails anyway notices nothing."""
-    return not _fails(tree, path, 300.0)
+    return _passes(tree, path, seconds) is True
 
 
-def _noticed(tree: Path, module: Path, number: int, files: int, seconds: float) -> bool:
+def _outcome(tree: Path, module: Path, number: int, files: int, seconds: int) -> str:
+    """Put one fault in, run the nearest tests, and take it out again."""
     source = (tree / module).read_text()
     mutant: Mutant = mutated(source, number)
-    began, by = time.monotonic(), "NOT NOTICED"
+    outcome, by = _SURVIVED, ""
     for path in nearest(module, tree)[:files]:
         (tree / module).write_text(mutant.source)
         try:
-            failed = _fails(tree, path, began + seconds - time.monotonic())
+            passed = _passes(tree, path, seconds)
         finally:
             (tree / module).write_text(source)
-        if failed and _sound(tree, path):
-            by = str(path)
+        if passed is None:
+            outcome = _UNKNOWN
+        elif not passed and _sound(tree, path, seconds):
+            outcome, by = _NOTICED, f" by {path}"
             break
-        if time.monotonic() - began > seconds:
-            break
-    taken = time.monotonic() - began
-    print(f"{module}:{number} line {mutant.line}: {mutant.change}  [{by}, {taken:.0f} s]", flush=True)
-    return by != "NOT NOTICED"
+    print(f"{outcome}{by}: {module}:{number} line {mutant.line}: {mutant.change}", flush=True)
+    return outcome
 
 
-def _fails(tree: Path, path: Path, seconds: float) -> bool:
-    """Run a file's tests in a child until one fails; tests that do not end in time have noticed nothing."""
+def _passes(tree: Path, path: Path, seconds: int) -> bool | None:
+    """Run a file's tests in a child until one fails; None where they do not end in time."""
     child = os.fork()
     if child == 0:
         code = 1
         try:
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
             code = _run(tree, path)
         finally:
             os._exit(code)
-    until = time.monotonic() + max(seconds, 10.0)
+    until = time.monotonic() + 8 * seconds
     while time.monotonic() < until:
         done, status = os.waitpid(child, os.WNOHANG)
         if done:
-            return status != 0
+            code = os.waitstatus_to_exitcode(status)
+            return None if code == -signal.SIGXCPU else code == 0
         time.sleep(0.02)
     os.killpg(child, signal.SIGKILL)
     os.waitpid(child, 0)
-    return False
+    return None
 
 
 def _run(tree: Path, path: Path) -> int:
