@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := --numprocesses auto --dist worksteal
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable
 
-.PHONY: demo test fuzz slow-test compile-test kernel-test lint gpu-test clean
+.PHONY: demo test fuzz chaos mutate slow-test compile-test kernel-test lint gpu-test clean
 
 demo: $(VENV)/.installed
 	$(BIN)/xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite
@@ -21,6 +21,16 @@ test: $(VENV)/.test-installed
 # FUZZ='--count 200000 --seed 7 --keep FOLDER' makes others, and keeps those that are met wrongly.
 fuzz: $(VENV)/.test-installed
 	$(BIN)/python -m tests.fuzz $(FUZZ)
+
+# Runs that are killed, doubled, refused by the system and robbed of their inputs, of two commands: a hundred kills each,
+# 25 pairs, every step. `make test` takes a few; XCORR_CHAOS_SEED=7 chooses other moments.
+chaos: $(VENV)/.test-installed
+	XCORR_CHAOS=$${XCORR_CHAOS:-100} $(PYTEST) tests/chaos
+
+# Random single faults put into the program, one after the other: which do the tests nearest to them not notice?
+# MUTATE='--count 20 --seed 7' takes others.
+mutate: $(VENV)/.test-installed
+	$(BIN)/python -m tests.mutate $(MUTATE)
 
 # What `make test` leaves out because it takes minutes: kills at random moments.
 slow-test: $(VENV)/.test-installed

@@ -1,15 +1,14 @@
 """Runs ``xcorr`` in children of a process that has everything imported, and kills some of them.
 
-Each line of standard input is JSON: arguments, after how many seconds to send SIGKILL, at which step (null: never), and
-whether charts are left out of the report. Each line of output is JSON: seconds the child ran, its exit code (negative:
-the signal that ended it), and its steps.
+Each line of standard input is JSON: arguments, after how many seconds to send a signal, at which step to send SIGKILL
+(null: never), whether charts are left out of the report, which error the step meets instead, and which signal. Each
+line of output is JSON: seconds the child ran, its exit code (negative: the signal that ended it), and its steps.
 """
 
 from __future__ import annotations
 
 import json
 import os
-import signal
 import sys
 import time
 
@@ -26,7 +25,14 @@ from tests.batch.steps import Steps
 from xcorr_app.cli import main
 
 
-def run(arguments: list[str], kill_after: float | None, kill_at: int | None, short: bool) -> tuple[float, int, int]:
+def run(
+    arguments: list[str],
+    kill_after: float | None,
+    kill_at: int | None,
+    short: bool,
+    failing: int | None,
+    number: int,
+) -> tuple[float, int, int]:
     begin = time.monotonic()
     counted, count = os.pipe()
     child = os.fork()
@@ -36,7 +42,7 @@ def run(arguments: list[str], kill_after: float | None, kill_at: int | None, sho
         os.dup2(silence, 2)
         if short:
             shorten_report(pytest.MonkeyPatch())
-        steps = Steps(sys.argv[1], kill_at)
+        steps = Steps(sys.argv[1], kill_at, failing)
         code = 70
         try:
             main(arguments, prog_name="xcorr")
@@ -48,7 +54,7 @@ def run(arguments: list[str], kill_after: float | None, kill_at: int | None, sho
     os.close(count)
     if kill_after is not None:
         time.sleep(kill_after)
-        os.kill(child, signal.SIGKILL)
+        os.kill(child, number)
     _, status = os.waitpid(child, 0)
     with os.fdopen(counted, "rb") as stream:
         return time.monotonic() - begin, os.waitstatus_to_exitcode(status), int(stream.read() or 0)

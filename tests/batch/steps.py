@@ -1,4 +1,4 @@
-"""Counts what a process does to the files of a folder, and kills it just before the n-th step."""
+"""Counts what a process does to the files of a folder; kills it just before the n-th step, or lets that step fail."""
 
 from __future__ import annotations
 
@@ -13,26 +13,36 @@ _CHANGES = {"os.rename", "os.remove", "os.mkdir", "os.rmdir", "os.truncate", "os
 
 
 class Steps:
-    """From now on: opening for writing, writes, fsync, rename, removal and new folder below `folder`."""
+    """From now on: opening for writing, writes, fsync, rename, removal and new folder below `folder`.
 
-    def __init__(self, folder: str, last: int | None) -> None:
-        self.count, self._folder, self._last = 0, os.path.realpath(folder), last
+    With `failing`, the number of a system's error, the step raises it; then opening for reading and mapping files into
+    memory are steps, too.
+    """
+
+    def __init__(self, folder: str, last: int | None, failing: int | None = None) -> None:
+        self.count, self._folder, self._last, self._failing = 0, os.path.realpath(folder), last, failing
         self._lock = threading.Lock()
         self._real_open, self._real_sync, self._real_write = io.open, os.fsync, os.pwritev
         sys.addaudithook(self._seen)
         io.open, os.fsync, os.pwritev = self._open, self._sync, self._write  # type: ignore[assignment]
 
     def step(self) -> None:
-        """SIGKILL, where this is the last one."""
+        """SIGKILL, or the error, where this is the last one."""
         with self._lock:
             self.count += 1
-            if self.count == self._last:
+            if self.count != self._last:
+                return
+            if self._failing is None:
                 os.kill(os.getpid(), signal.SIGKILL)
+        raise OSError(self._failing, os.strerror(self._failing))
 
     def _seen(self, event: str, arguments: tuple[Any, ...]) -> None:
         if event == "open":
             path, _, flags = arguments
-            changes = self._is_below(path) and flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+            changing = self._failing or flags & (os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC)
+            changes = changing and self._is_below(path)
+        elif event == "mmap.__new__":
+            changes = self._failing
         else:
             changes = event in _CHANGES and self._is_below(arguments[0])
         if changes:

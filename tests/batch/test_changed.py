@@ -7,6 +7,7 @@ import pytest
 import tifffile
 
 from tests.batch.movies import DRIFT, align, files, movie, record, shifts, write_movie
+from xcorr_app.errors import DamagedFileError
 from xcorr_app.io.tiff import TiffImage
 
 pytestmark = pytest.mark.usefixtures("short_report")
@@ -100,3 +101,21 @@ def test_a_reader_that_fails_stops_its_stack_only(tmp_path, folder, monkeypatch)
     np.testing.assert_array_equal(
         tifffile.imread(tmp_path / "out" / "a" / "a_aligned.tif")[0], movie(seed=0, drift=DRIFT * 3)[0]
     )
+
+
+def test_what_could_not_be_read_is_read_again_by_resume(tmp_path, folder, monkeypatch):
+    """The bytes are the same, so is their checksum: only the record tells that a disk was away for a moment."""
+    real = TiffImage.read_into
+
+    def read(self, pages, *others):
+        if self.path.name == "b.tif" and 3 in pages:
+            raise DamagedFileError("b.tif: away")
+        return real(self, pages, *others)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(TiffImage, "read_into", read)
+        assert align(folder, "-o", tmp_path / "out").code == 1
+    assert record(tmp_path / "out")["stacks"]["b"]["unreadable"]
+    assert align(folder, "-o", tmp_path / "out", "--resume").code == 0
+    assert record(tmp_path / "out")["resumed"] == ["a", "c"]
+    assert not record(tmp_path / "out")["stacks"]["b"]["unreadable"]

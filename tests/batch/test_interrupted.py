@@ -1,4 +1,4 @@
-"""Ctrl-C: the end within two seconds, exit code 130, nothing under a final name that is not whole, and ``--resume``."""
+"""Ctrl-C, SIGTERM, SIGHUP: the end within two seconds, 128 and the signal's number, all whole, and ``--resume``."""
 
 import re
 import shutil
@@ -32,16 +32,23 @@ def whole(tmp_path_factory):
     return folder, arguments, content(folder / "out")
 
 
-def interrupted_and_resumed(process, arguments, expected):
+SAID = {
+    signal.SIGINT: "xcorr: interrupted",
+    signal.SIGTERM: "xcorr: ended by SIGTERM",
+    signal.SIGHUP: "xcorr: ended by SIGHUP",
+}
+
+
+def interrupted_and_resumed(process, arguments, expected, number):
     """Send the signal now, and check what is left and what becomes of it."""
-    process.send_signal(signal.SIGINT)
+    process.send_signal(number)
     began = time.monotonic()
     _, errors = process.communicate(timeout=60)
     # Two seconds on a machine that does nothing else.
     assert time.monotonic() - began < 8
-    assert process.returncode in (0, 130, -signal.SIGINT), errors
-    if process.returncode == 130:
-        assert re.fullmatch(r"xcorr: interrupted[^\n]*\n", errors), errors
+    assert process.returncode in (0, 128 + number, -number), errors
+    if process.returncode > 0:
+        assert re.fullmatch(SAID[number] + r"[^\n]*\n", errors), errors
     out = arguments[2]
     left = content(out) if out.exists() else {}
     assert {name: left[name] for name in left if "partial" not in name} == {
@@ -52,8 +59,10 @@ def interrupted_and_resumed(process, arguments, expected):
     assert content(out) == expected
 
 
-@pytest.mark.parametrize("stacks", [0, 1, 2])
-def test_interrupted_once_so_many_stacks_are_finished(whole, stacks):
+@pytest.mark.parametrize(
+    ("stacks", "number"), [(0, signal.SIGINT), (1, signal.SIGTERM), (1, signal.SIGHUP), (2, signal.SIGINT)]
+)
+def test_interrupted_once_so_many_stacks_are_finished(whole, stacks, number):
     folder, arguments, expected = whole
     out = folder / "out"
     shutil.rmtree(out)
@@ -62,16 +71,17 @@ def test_interrupted_once_so_many_stacks_are_finished(whole, stacks):
         time.sleep(0.01)
     if stacks == 0:
         time.sleep(0.5)  # imports
-    interrupted_and_resumed(process, arguments, expected)
+    interrupted_and_resumed(process, arguments, expected, number)
 
 
 _SLOW_DISK = """
 import os, signal, sys, time
 real, synced, seconds = os.fsync, [], float(sys.argv.pop(1))
+number = int(sys.argv.pop(1))
 def sync(descriptor):
     if not synced:
         synced.append(descriptor)
-        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), number)
         time.sleep(seconds)
     real(descriptor)
 os.fsync = sync
@@ -80,20 +90,30 @@ main(prog_name="xcorr")
 """
 
 
-@pytest.mark.parametrize("seconds", [0.3, 30.0])
-def test_interrupted_while_a_file_is_brought_to_a_slow_disk(tmp_path, seconds):
+@pytest.mark.parametrize(("seconds", "number"), [(0.3, signal.SIGINT), (30.0, signal.SIGTERM), (0.3, signal.SIGHUP)])
+def test_interrupted_while_a_file_is_brought_to_a_slow_disk(tmp_path, seconds, number):
     """The thread that does it sees the interruption only afterwards, and is not waited for if that takes long."""
     write_movie(tmp_path / "in" / "a.tif")
     write_movie(tmp_path / "in" / "b.tif", seed=1)
     arguments = (tmp_path / "in", "-o", tmp_path / "out", "--device", "cpu", "--report", "none")
-    words = [sys.executable, "-c", _SLOW_DISK, str(seconds), "align", *map(str, arguments)]
+    words = [sys.executable, "-c", _SLOW_DISK, str(seconds), str(int(number)), "align", *map(str, arguments)]
     began = time.monotonic()
     # What is imported takes a part of this.
     run = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=60, check=False)
     assert time.monotonic() - began < 20
-    assert run.returncode == 130, run
+    assert run.returncode == 128 + number, run
+    assert re.fullmatch(SAID[number] + r"; nothing half-written was left\n", run.stderr), run
     left = {name for name in content(tmp_path / "out") if "partial" not in name}
     assert finished(start(*arguments, "--resume")) == 0
     after = content(tmp_path / "out")
     assert left <= set(after)
     assert not [name for name in after if "partial" in name]
+
+
+def test_what_was_told_to_ignore_the_terminal_goes_on(tmp_path):
+    """As nohup does."""
+    write_movie(tmp_path / "in" / "a.tif")
+    arguments = (tmp_path / "in", "-o", tmp_path / "out", "--device", "cpu", "--report", "none")
+    words = [sys.executable, "-c", _SLOW_DISK, "0", str(int(signal.SIGHUP)), "align", *map(str, arguments)]
+    ignoring = ["env", "--ignore-signal=HUP", *words]
+    assert subprocess.run(ignoring, cwd=ROOT, capture_output=True, timeout=60, check=False).returncode == 0

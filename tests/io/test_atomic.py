@@ -90,6 +90,16 @@ def test_what_is_abandoned_is_told_by_its_lock(tmp_path):
     assert (tmp_path / "a.tif").read_bytes() == b"new"
 
 
+def test_partials_that_are_being_written_are_kept(tmp_path):
+    abandoned = tmp_path / ".a.tif.xcorr-partial-0123456789ab"
+    abandoned.write_bytes(b"half")
+    with atomic_path(tmp_path / "a.tif") as partial:
+        partial.write_bytes(b"new")
+        assert remove_partials(tmp_path) == [abandoned]
+        assert partial.exists()
+    assert (tmp_path / "a.tif").read_bytes() == b"new"
+
+
 def test_what_cannot_be_locked_is_left(tmp_path, monkeypatch):
     def unsupported(*_arguments):
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))

@@ -6,7 +6,7 @@ import pytest
 
 from xcorr_app.errors import OutputError
 from xcorr_app.io.found import Discovery
-from xcorr_app.pipeline.output import check_output, prepare_output
+from xcorr_app.pipeline.output import check_output, prepared_output
 from xcorr_app.pipeline.state import State
 
 NOTHING = Discovery("stacks", (), ())
@@ -76,7 +76,8 @@ def test_useless_records_are_none(out, text):
         (out / name).write_text(text, encoding="utf-8", errors="surrogatepass")
     assert State(out).load("a", "mark") is None
     check_output(out, NOTHING, [], "xcorr filter", resume=True, overwrite=False)
-    prepare_output(out, overwrite=True)
+    with prepared_output(out, resume=False, overwrite=True):
+        pass
     assert not (out / ".xcorr").exists()
     assert (out / "a" / "a.tif").exists()  # nothing says that it is ours
 
@@ -102,7 +103,8 @@ def test_files_outside_the_folder_are_never_removed(tmp_path, out):
     ]
     record = {"outputs": dict.fromkeys(names, 1), "fingerprint": "mark", "facts": {}}
     (out / ".xcorr" / "a.json").write_text(json.dumps(record))
-    prepare_output(out, overwrite=True)
+    with prepared_output(out, resume=False, overwrite=True):
+        pass
     assert keep.read_text() == (tmp_path / "elsewhere" / "keep.tif").read_text() == "kept"
     assert not (out / "a" / "a.tif").exists()
     assert (out / "a" / "shifts.csv").exists()

@@ -27,9 +27,6 @@ COMMANDS = {
 }
 """First line of each command's help; the command ``NAME`` is ``command`` in the module ``NAME``."""
 
-_INTERRUPTED = 130
-"""Exit code after Ctrl-C: 128 and the number of the signal, as shells have it."""
-
 
 class _Lazy(click.Group):
     """Names its commands without importing them."""
@@ -44,11 +41,13 @@ class _Lazy(click.Group):
         return command
 
     def invoke(self, ctx: click.Context) -> Any:
+        from xcorr_app.cli.signals import ended_by, signals_as_interrupts
+
         try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            click.echo("xcorr: interrupted; nothing half-written was left", err=True)
-            ctx.exit(_INTERRUPTED)
+            with signals_as_interrupts():
+                return super().invoke(ctx)
+        except KeyboardInterrupt as interrupt:
+            ctx.exit(ended_by(interrupt))
         except click.exceptions.Exit as done:
             from xcorr_app.cli.standard_output import output_was_lost
 

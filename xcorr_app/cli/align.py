@@ -230,7 +230,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
     from xcorr_app.cli.watching import arrivals_of, stopped_by_signals, watched
     from xcorr_app.io import Discovery
-    from xcorr_app.pipeline.output import prepare_output
+    from xcorr_app.pipeline.output import prepared_output
 
     console = console_for(sys.stdout)
     keep_freed_memory()
@@ -246,7 +246,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
             for name, decision in explain_align(plan):
                 print_decision(console, name, decision)
             return
-        prepare_output(plan.out, overwrite=given["overwrite"])
+        click.get_current_context().with_resource(prepared_output(plan.out, **modes))
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"] and arrivals is None:
             print_found(console, plan.discovery, plan.device.note)

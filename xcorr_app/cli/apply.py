@@ -88,7 +88,7 @@ def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **giv
     from xcorr_app.cli.progress import count_of, display_for
     from xcorr_app.cli.tables import console_for, print_found, print_pace, print_timings
     from xcorr_app.io import Limits
-    from xcorr_app.pipeline.output import prepare_output
+    from xcorr_app.pipeline.output import prepared_output
 
     console = console_for(sys.stdout)
     keep_freed_memory()
@@ -102,7 +102,7 @@ def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **giv
             **{name: given[name] for name in same},
         )
         plan = plan_apply(list(inputs), given["output"], asked, **modes)
-        prepare_output(plan.out, overwrite=given["overwrite"])
+        click.get_current_context().with_resource(prepared_output(plan.out, **modes))
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)

@@ -103,7 +103,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     from xcorr_app.cli.progress import count_of, display_for
     from xcorr_app.cli.tables import console_for, print_found, print_pace, print_timings
     from xcorr_app.io import Limits
-    from xcorr_app.pipeline.output import prepare_output
+    from xcorr_app.pipeline.output import prepared_output
 
     console = console_for(sys.stdout)
     keep_freed_memory()
@@ -115,7 +115,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
             limits=Limits(max_pixels=given["max_pixels"]), **{name: given[name] for name in (*same, *more)}
         )
         plan = plan_field(list(inputs), given["output"], asked, **modes)
-        prepare_output(plan.out, overwrite=given["overwrite"])
+        click.get_current_context().with_resource(prepared_output(plan.out, **modes))
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)

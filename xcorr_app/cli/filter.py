@@ -119,7 +119,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
     from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
-    from xcorr_app.pipeline.output import prepare_output
+    from xcorr_app.pipeline.output import prepared_output
 
     console = console_for(sys.stdout)
     keep_freed_memory()
@@ -130,7 +130,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
             for of_stack, decision in explain_filter(plan):
                 print_decision(console, of_stack, decision)
             return
-        prepare_output(plan.out, overwrite=given["overwrite"])
+        click.get_current_context().with_resource(prepared_output(plan.out, **modes))
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)

@@ -150,7 +150,7 @@ def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
     from xcorr_app.cli.progress import display_for
     from xcorr_app.cli.tables import console_for, print_found, print_pace, print_timings
     from xcorr_app.cli.unmix_table import print_explained, print_outcomes
-    from xcorr_app.pipeline.output import prepare_output
+    from xcorr_app.pipeline.output import prepared_output
 
     console = console_for(sys.stdout)
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
@@ -160,7 +160,7 @@ def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
             for explained in explain_many(plan, given["explain_for"]):
                 print_explained(console, *explained)
             return False
-        prepare_output(plan.out, overwrite=given["overwrite"])
+        click.get_current_context().with_resource(prepared_output(plan.out, **modes))
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)

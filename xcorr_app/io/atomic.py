@@ -125,7 +125,9 @@ def make_folder(folder: Path | str) -> None:
 def remove_partials(folder: Path | str) -> list[Path]:
     """Remove temporary files that a killed run left in `folder` and below; returns what was removed.
 
-    Symbolic links are not followed. A file that cannot be removed raises `OutputError`.
+    Files of a process that still writes are kept: they are locked. Where a file system knows no locks nobody can tell,
+    and whoever calls this holds the folder by other means. Symbolic links are not followed. A file that cannot be
+    removed raises `OutputError`.
     """
     removed = []
     for root, folders, names in os.walk(folder):
@@ -134,11 +136,28 @@ def remove_partials(folder: Path | str) -> list[Path]:
         for name in left:
             path = Path(root, name)
             try:
-                remove_output(path)
+                if path.is_dir() or not _is_locked(path):
+                    remove_output(path)
+                    removed.append(path)
             except OSError as error:
                 raise OutputError(f"{path}: left by a killed run, cannot be removed ({error.strerror})") from error
-            removed.append(path)
     return sorted(removed)
+
+
+def _is_locked(path: Path) -> bool:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return False
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    finally:
+        os.close(descriptor)
+    return False
 
 
 def remove_abandoned(final: Path | str) -> None:

@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import json
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from xcorr_app.errors import OutputError
 from xcorr_app.io import Discovery, remove_partials
 from xcorr_app.io.inputs import resolved
-from xcorr_app.pipeline.state import State
+from xcorr_app.pipeline.lock import check_free, lock_folder
+from xcorr_app.pipeline.state import FOLDER, LOCK, State
 
 RECORD, REPORT = "run.json", "report.html"
 
 
-def prepare_output(out: Path, *, overwrite: bool) -> None:
-    """Make a folder that `check_output` accepted ready; with `overwrite`, results of earlier runs go."""
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        remove_partials(out)
-        if overwrite:
-            State(out).forget()
-            for name in (REPORT, RECORD):
-                (out / name).unlink(missing_ok=True)
-    except OSError as error:
-        if isinstance(error, OutputError):
-            raise
-        raise OutputError(f"{out}: cannot be written ({error.strerror}); choose another folder with -o") from error
+@contextmanager
+def prepared_output(out: Path, *, resume: bool, overwrite: bool) -> Iterator[None]:
+    """Hold a folder that `check_output` accepted, made ready; with `overwrite`, results of earlier runs go.
+
+    Raises OutputError where another run holds it or has filled it meanwhile; then nothing in it is touched.
+    """
+    with ExitStack() as held:
+        try:
+            out.mkdir(parents=True, exist_ok=True)
+            held.enter_context(lock_folder(out))
+            if not (resume or overwrite or _is_as_if_empty(out)):
+                raise _not_empty(out)
+            remove_partials(out)
+            if overwrite:
+                State(out).forget()
+                for name in (REPORT, RECORD):
+                    (out / name).unlink(missing_ok=True)
+        except OSError as error:
+            if isinstance(error, OutputError):
+                raise
+            raise OutputError(f"{out}: cannot be written ({error.strerror}); choose another folder with -o") from error
+        yield
 
 
 def check_output(
@@ -37,7 +48,8 @@ def check_output(
         real = out.resolve()
         if out.exists() and not out.is_dir():
             raise OutputError(f"{out}: is a file; -o names a folder")
-        filled = out.is_dir() and any(out.iterdir()) and not _is_record_of_failure(out)
+        check_free(out)
+        filled = out.is_dir() and not _is_as_if_empty(out)
     except (OSError, RuntimeError) as error:
         if isinstance(error, OutputError):
             raise
@@ -60,11 +72,19 @@ def check_output(
                 "name the input so that it leaves them out, or choose another -o"
             )
     if filled and not (resume or overwrite):
-        raise OutputError(
-            f"{out}: is not empty; use --resume to go on with it, or --overwrite to replace results in it"
-        )
+        raise _not_empty(out)
     if resume:
         _check_program(out, program)
+
+
+def _not_empty(out: Path) -> OutputError:
+    return OutputError(f"{out}: is not empty; use --resume to go on with it, or --overwrite to replace results in it")
+
+
+def _is_as_if_empty(out: Path) -> bool:
+    """Whether there is nothing but what a run is held by, or what it says of itself that wrote no result."""
+    ours = (out / FOLDER, out / FOLDER / LOCK)
+    return all(path in ours for path in out.rglob("*")) or _is_record_of_failure(out)
 
 
 def _is_record_of_failure(out: Path) -> bool:
@@ -73,7 +93,8 @@ def _is_record_of_failure(out: Path) -> bool:
         record = json.loads((out / RECORD).read_text(encoding="utf-8"))
         ours = str(record["program"]).startswith("xcorr ") and record["failed"] is True
         stacks = [bool(stack.get("failure")) for stack in record["stacks"].values()]
-        names = {path.name for path in out.iterdir() if not (path.is_dir() and not any(path.iterdir()))}
+        lock = out / FOLDER / LOCK
+        names = {path.name for path in out.iterdir() if not (path.is_dir() and set(path.iterdir()) <= {lock})}
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return False
     return ours and all(stacks) and names <= {RECORD, REPORT}

@@ -354,7 +354,8 @@ class _Loop(Generic[ResultT]):
             return None
         inputs = checksums.finished()
         record = self._state.load(name, self._mark(inputs))
-        if record is None:
+        if record is None or record["facts"].get("unreadable"):
+            # What could not be read may be readable now: the disk was away, or another program was writing.
             return None
         try:
             result = self._work.restored(name, record)

@@ -12,6 +12,7 @@ import hashlib
 import json
 import shutil
 import stat
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.outputs import output_files
 
 FOLDER = ".xcorr"
+LOCK = "lock"
+"""Name, in that folder, of the file by which a run holds the output folder."""
 _PROGRAM, _OUTPUTS, _CHECKSUM = "program", "outputs", "checksum"
 _LONGEST = 1 << 28
 """Bytes of a record that are read."""
@@ -41,7 +44,14 @@ class State:
         for path in self._folder.glob("*.json"):
             for output in _outputs(_read(path), self._out):
                 output.unlink(missing_ok=True)
-        shutil.rmtree(self._folder, ignore_errors=True)
+        with suppress(OSError):
+            for path in [] if self._folder.is_symlink() else list(self._folder.iterdir()):
+                if path.name == LOCK:
+                    continue
+                if path.is_dir() and not path.is_symlink():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
 
     def programs(self) -> set[str]:
         """Programs whose results the records speak of."""

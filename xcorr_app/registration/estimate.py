@@ -281,7 +281,7 @@ def _measured(
     if measured.partial.any():
         notes = (*notes, masks.note(measured.partial, measured.tiles))
     # By what these frames are best compared is known where they were measured as they are, and in one way.
-    one_way = pattern_free is None and frames is as_given and NOTES["both"] not in notes
+    one_way = told.frames is None and frames is as_given and NOTES["both"] not in notes
     return ShiftResult(
         shifts=measured.shifts,
         score=measured.score,

@@ -1,0 +1,126 @@
+"""One run an output folder: a lock on a file in it, held until the run ends, that says who holds it.
+
+The lock is the system's (``flock``), which frees it when the process ends, however that ends: a file that a killed run
+left holds nobody up. On NFS the kernel turns it into a lock of the server, so that it holds between machines, too.
+Where a file system knows no locks, what the file says is believed: a process of this machine that is gone has lost it;
+of one of another machine that cannot be known, and the message says what to remove.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import json
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from xcorr_app.errors import OutputError
+from xcorr_app.pipeline.state import FOLDER, LOCK
+
+_LONGEST = 4096
+_NO_LOCKS = {errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.EINVAL}
+
+
+@contextmanager
+def lock_folder(out: Path) -> Iterator[None]:
+    """Hold an output folder that exists. Raises OutputError where another run holds it; OSError where none can."""
+    path = out / FOLDER / LOCK
+    path.parent.mkdir(exist_ok=True)
+    descriptor = _opened(path, out)
+    try:
+        holder = {"host": socket.gethostname(), "process": os.getpid(), "began": _began(os.getpid())}
+        whole = holder | {"since": datetime.now(UTC).isoformat(timespec="seconds")}
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, json.dumps(whole).encode(), 0)
+        yield
+    finally:
+        # Removed while it is held: who opened it meanwhile sees that the name is gone, and makes another.
+        with suppress(OSError):
+            path.unlink()
+        os.close(descriptor)
+        with suppress(OSError):
+            path.parent.rmdir()
+
+
+def check_free(out: Path) -> None:
+    """Raise OutputError where a run holds the folder; nothing is written."""
+    try:
+        descriptor = os.open(out / FOLDER / LOCK, os.O_RDWR | os.O_NOFOLLOW)
+    except OSError:
+        return
+    try:
+        _take(descriptor, out)
+    finally:
+        os.close(descriptor)
+
+
+def _opened(path: Path, out: Path) -> int:
+    """The lock file, held by this process, and still under its name."""
+    while True:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+        try:
+            _take(descriptor, out)
+            with suppress(FileNotFoundError):
+                if os.path.samestat(os.fstat(descriptor), path.stat()):
+                    return descriptor
+        except BaseException:
+            os.close(descriptor)
+            raise
+        os.close(descriptor)
+        path.parent.mkdir(exist_ok=True)
+
+
+def _take(descriptor: int, out: Path) -> None:
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise OutputError(
+            f"{out}: {_who(descriptor)} is at work in it; wait until it ends, or choose another -o"
+        ) from None
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
+            raise
+        if _may_live(_said(descriptor)):
+            raise OutputError(
+                f"{out}: {_who(descriptor)} may be at work in it, and this file system cannot tell; "
+                f"if it has ended, remove {out / FOLDER / LOCK}"
+            ) from None
+
+
+def _said(descriptor: int) -> dict[str, object]:
+    """What the holder wrote; nothing where it has just begun, or another wrote."""
+    try:
+        said = json.loads(os.pread(descriptor, _LONGEST, 0))
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return said if isinstance(said, dict) else {}
+
+
+def _who(descriptor: int) -> str:
+    said = _said(descriptor)
+    if not said:
+        return "another run"
+    return f"process {said.get('process')} on {said.get('host')}, since {said.get('since')},"
+
+
+def _may_live(said: dict[str, object]) -> bool:
+    """Whether the process that wrote this may be there; of another machine nobody knows."""
+    process = said.get("process")
+    if not isinstance(process, int) or said.get("host") != socket.gethostname():
+        return bool(said)
+    return process != os.getpid() and _began(process) is not None and _began(process) == said.get("began")
+
+
+def _began(process: int) -> str | None:
+    """When a process of this machine began, in the system's ticks; None where there is no such process.
+
+    Numbers of processes are used again; a number and its beginning are not.
+    """
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return None
