@@ -1,0 +1,152 @@
+"""`align`: the whole of ``xcorr align`` as one call."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import partial
+from pathlib import Path
+from typing import Any, Literal, TypedDict, Unpack
+
+from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.result import Alignment
+from xcorr_app.batch.align.run import plan_align, run_align
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.direct.options import KernelOptions
+from xcorr_app.io import Limits, MemoryBudget
+from xcorr_app.io.picked import Channel
+from xcorr_app.pipeline.output import prepare_output
+from xcorr_app.pipeline.resources import Resources, default_memory
+from xcorr_app.registration.contrast import Contrast
+from xcorr_app.registration.passes import Progress
+from xcorr_app.registration.prefilter import Prefilter
+from xcorr_app.registration.progress_bar import shown
+from xcorr_app.registration.settings import Roi, Settings, Subpixel
+
+
+class AlignKeywords(TypedDict, total=False):
+    """Options of ``xcorr align``, by the names of the command with underscores."""
+
+    reference: str | int | Path
+    max_shift: float | tuple[float, float] | None
+    normalization: Literal["zncc", "none", "phase"]
+    subpixel: Subpixel
+    upsample: int
+    weighting: Literal["auto", "none"]
+    prefilter: str | None
+    contrast: str
+    roi: Roi | None
+    engine: str
+    kernel_options: KernelOptions | None
+    min_overlap: float
+    min_score: float
+    tolerance: float
+    max_sigma: float
+    smooth_time: int
+    device: str
+    verify: Literal["all", "none"] | int
+    apply: bool
+    doubtful: Literal["interpolate", "apply", "leave", "drop"]
+    interpolation: Literal["nearest", "linear", "cubic", "fourier"]
+    border: Literal["constant", "nearest", "crop"]
+    layout: Literal["auto", "frames", "stacks"]
+    axis: Literal["T", "Z"] | None
+    align_channel: int
+    channel: Channel | None
+    report: Literal["none", "quick", "full"]
+    max_pixels: int
+
+
+def align(
+    inputs: str | Path | Sequence[str | Path],
+    out: str | Path,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    memory: int | None = None,
+    compression: str | None = None,
+    progress: Progress | bool | None = None,
+    **options: Unpack[AlignKeywords],
+) -> Alignment:
+    """Align stacks in files and write what ``xcorr align`` writes: tables, aligned stacks, report, ``run.json``.
+
+    Parameters
+    ----------
+    inputs : path or sequence of paths
+        Folders, files or globs of images.
+    out : path
+        Folder for the results.
+    resume, overwrite : bool
+        Go on with an interrupted run in `out`, or replace what is there; a folder that is not empty is refused
+        without.
+    memory : int, optional
+        Bytes of main memory for keeping stacks. By default an eighth of what there is, at most 1 GiB.
+    compression : str, optional
+        Of the TIFF files that are written, as ``--compression``.
+    progress : callable or bool, optional
+        ``progress(stage, done, total)``, or True for a bar on the terminal.
+    **options
+        Those of the command (``xcorr align --help``), by the same names with underscores: ``max_shift=20``,
+        ``reference="template"``, ``interpolation="cubic"``, ``apply=False``. Those that measure are explained at
+        :func:`xcorr_app.estimate_shifts`.
+
+    Returns
+    -------
+    Alignment
+        A stack that fails does not stop the others: look at ``result.failed``.
+
+    Raises
+    ------
+    ArgumentError
+        An option is unknown or out of range.
+    InputError
+        Nothing is found.
+    OutputError
+        `out` cannot be used.
+    DeviceError
+        The device that is asked for cannot be used.
+
+    Examples
+    --------
+    >>> import numpy as np, tempfile, xcorr_app as xc
+    >>> from pathlib import Path
+    >>> from scipy.ndimage import gaussian_filter
+    >>> scene = gaussian_filter(np.random.default_rng(0).normal(size=(100, 100)), 2)
+    >>> folder = Path(tempfile.mkdtemp())
+    >>> np.save(folder / "movie.npy", np.stack([scene[10:74, 10:74], scene[13:77, 8:72]]).astype(np.float32))
+    >>> result = xc.align(folder / "movie.npy", folder / "out", max_shift=8, device="cpu", report="none")
+    >>> result["movie"].shifts.round(1) + 0.0
+    array([[ 0.,  0.],
+           [ 3., -2.]])
+    """
+    asked = _options(options)
+    paths = [Path(path) for path in ([inputs] if isinstance(inputs, (str, Path)) else inputs)]
+    plan = plan_align(paths, Path(out), asked, resume=resume, overwrite=overwrite)
+    prepare_output(plan.out, overwrite=overwrite)
+    resources = Resources(MemoryBudget(default_memory() if memory is None else memory), compression)
+    with shown(progress) as told:
+        watcher = None if told is None else partial(_named, told)
+        return Alignment.of(run_align(plan, resume=resume, watcher=watcher, resources=resources), plan.out)
+
+
+def _named(told: Progress, name: str) -> Progress:
+    """Progress of a stack, whose name goes before each stage."""
+    return lambda stage, done, total: told(f"{name}: {stage}", done, total)
+
+
+def _options(given: AlignKeywords) -> AlignOptions:
+    """Sort what was given into the measurement's settings and the rest."""
+    values: dict[str, Any] = dict(given)
+    measured, others = ({field.name for field in fields(kind)} for kind in (Settings, AlignOptions))
+    known = set(AlignKeywords.__annotations__)
+    if unknown := sorted(set(values) - known):
+        raise ArgumentError(f"unknown option {', '.join(unknown)}: the options are {', '.join(sorted(known))}")
+    settings = {name: value for name, value in values.items() if name in measured}
+    if "prefilter" in settings:
+        settings["prefilter"] = Prefilter.parse(settings["prefilter"])
+    if "contrast" in settings:
+        settings["contrast"] = Contrast.parse(settings["contrast"])
+    rest = {name: value for name, value in values.items() if name in others}
+    if "max_pixels" in values:
+        rest["limits"] = Limits(max_pixels=values["max_pixels"])
+    return AlignOptions(settings=Settings(**settings), **rest)
