@@ -145,6 +145,7 @@ if TYPE_CHECKING:
     help="The page that shows the run: full, quick (no pictures), or none.",
 )
 @options.running
+@options.cluster
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
 @options.resume
@@ -168,6 +169,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align FOLDER -o out --reference template --interpolation cubic
       xcorr align movie.tif -o out --reference pairs:4 --smooth-time 5
       xcorr align FOLDER -o out --no-apply --verify none
+      xcorr align FOLDER -o out --cluster local:4
       xcorr align movie.tif -o out --variant multi-row --shifts-per-thread 4 --explain
     """
     options.check_modes(given)
@@ -179,18 +181,19 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
 
 
 def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], drawer: Drawer | None) -> None:
-    from xcorr_app.batch.align.run import explain_align, plan_align, run_align
+    from xcorr_app.batch.align.run import align_device, explain_align, plan_align, run_align
     from xcorr_app.cli.align_table import print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
     from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
     from xcorr_app.pipeline.output import prepare_output
 
-    console = console_for(sys.stdout)
+    console, cluster = console_for(sys.stdout), given["cluster"]
+    sources, out = [options.absolute(cluster, path) for path in inputs], options.absolute(cluster, given["output"])
     keep_freed_memory()
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
-        plan = plan_align(list(inputs), given["output"], _options(given), **modes)
+        plan = plan_align(sources, out, _options(given), **modes, elsewhere=cluster is not None)
         if given["dry_run"]:
             print_plan(console, plan)
             return
@@ -204,10 +207,13 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
             print_found(console, plan.discovery, plan.device.note)
         resources = options.read_resources(given)
         halves = given["apply"] or given["report"] == "full"
-        count = (
-            None if given["quiet"] else count_of(plan.discovery, partial(_frames, axis=given["axis"]), halves=halves)
-        )
-        with display_for(console, quiet=given["quiet"], count=count) as display:
+        whole = given["quiet"] or cluster
+        count = None if whole else count_of(plan.discovery, partial(_frames, axis=given["axis"]), halves=halves)
+        unit = "stacks" if cluster else "frames"
+        with (
+            options.workers_of(cluster, align_device) as elsewhere,
+            display_for(console, quiet=given["quiet"], count=count, unit=unit) as display,
+        ):
             result = run_align(
                 plan,
                 resume=given["resume"],
@@ -215,6 +221,7 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
                 watcher=display.watch,
                 resources=resources,
                 drawer=drawer,
+                elsewhere=elsewhere,
             )
         if given["verbose"]:
             for stack in result.report.stacks:
@@ -262,5 +269,5 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],
         align_channel=given["align_channel"],
         limits=Limits(max_pixels=given["max_pixels"]),
-        **{name: given[name] for name in same},
+        **{name: options.absolute(given["cluster"], given[name]) for name in same},
     )

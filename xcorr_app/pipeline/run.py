@@ -146,28 +146,22 @@ def run_stacks(
     report: Callable[[Sequence[Outcome[ResultT]], dict[str, str]], None] | None = None,
     resources: Resources | None = None,
     finished: Callable[[int, Outcome[ResultT]], None] | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Run[ResultT]:
     """Process every series of a plan whose output folder is ready, then write the report and ``run.json``.
 
     One series that fails does not stop the others. Neither does one that runs into a defect of the program, unless
     `stop_at_defects` lets the exception out. `finished` is called with the number of a stack and its outcome as soon as
     that is known, from any thread; `report` with all outcomes and the versions before the record is written, which thus
-    comes last.
+    comes last. With `elsewhere`, other processes compute the stacks.
     """
     started = datetime.now(UTC)
     resources = resources or Resources()
     stages, found = resources.stages, versions()
     files = {name: checksums(paths) for name, paths in work.files().items()}
-    loop = _Loop(plan, work, State(plan.out), files, found, resources, resume=resume, stop_at_defects=stop_at_defects)
-    entries: list[_Entry[ResultT]] = []
-    with Finisher[_Known[ResultT]](max(2, min(4, worker_count()))) as finisher:
-        series = plan.discovery.series
-        for number, spec in enumerate(series):
-            for following in series[number + 1 : number + 2]:
-                announce_files(following.paths)
-            entries.append(loop.begun(spec, finisher, watcher, number, finished))
-        with stages.waiting("finish"):
-            known = [entry.result() if isinstance(entry, Later) else entry for entry in entries]
+    how: Any = {"resume": resume, "stop_at_defects": stop_at_defects, "watcher": watcher, "finished": finished}
+    compute = compute_stacks if elsewhere is None else elsewhere.compute_stacks
+    known = compute(plan, work, resources, files, **how)
     outcomes = [entry.outcome for entry in known]
     outcomes += [
         Outcome(failure.path.name or str(failure.path), failure=failure.message) for failure in plan.discovery.failures
@@ -200,8 +194,56 @@ def run_stacks(
         "failures": {str(failure.path): failure.message for failure in plan.discovery.failures},
         "stacks": records,
     }
+    if elsewhere is not None:
+        record["cluster"] = elsewhere.as_record()
     atomic_write_text(run.record, json.dumps(record, indent=2) + "\n")
     return run
+
+
+def compute_stacks(
+    plan: Plan[Options],
+    work: Work[ResultT],
+    resources: Resources,
+    files: dict[str, dict[str, str]],
+    *,
+    resume: bool = False,
+    stop_at_defects: bool = False,
+    watcher: Watcher | None = None,
+    finished: Callable[[int, Outcome[ResultT]], None] | None = None,
+) -> list[Known[ResultT]]:
+    """Process every series of a plan in this process; `files` are the checksums of :meth:`Work.files`."""
+    state, found = State(plan.out), versions()
+    loop = _Loop(plan, work, state, files, found, resources, resume=resume, stop_at_defects=stop_at_defects)
+    entries: list[_Entry[ResultT]] = []
+    with Finisher[Known[ResultT]](max(2, min(4, worker_count()))) as finisher:
+        series = plan.discovery.series
+        for number, spec in enumerate(series):
+            for following in series[number + 1 : number + 2]:
+                announce_files(following.paths)
+            entries.append(loop.begun(spec, finisher, watcher, number, finished))
+        with resources.stages.waiting("finish"):
+            return [entry.result() if isinstance(entry, Later) else entry for entry in entries]
+
+
+class Elsewhere(Protocol):
+    """Other processes that compute the stacks of a run, such as the workers of a cluster."""
+
+    def compute_stacks(
+        self,
+        plan: Plan[Options],
+        work: Work[ResultT],
+        resources: Resources,
+        files: dict[str, dict[str, str]],
+        *,
+        resume: bool = False,
+        stop_at_defects: bool = False,
+        watcher: Watcher | None = None,
+        finished: Callable[[int, Outcome[ResultT]], None] | None = None,
+    ) -> list[Known[ResultT]]:
+        """Do what the function of this name does in this process."""
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for ``run.json``: who computed what."""
 
 
 def announce_files(paths: Sequence[Path]) -> None:
@@ -222,14 +264,14 @@ def explain_stacks(plan: Plan[Options], work: Work[ResultT]) -> list[tuple[str, 
 
 
 @dataclass(frozen=True)
-class _Known(Generic[ResultT]):
+class Known(Generic[ResultT]):
     """A stack's outcome and the checksums of its input."""
 
     outcome: Outcome[ResultT]
     inputs: dict[str, str]
 
 
-_Entry = _Known[ResultT] | Later[_Known[ResultT]]
+_Entry = Known[ResultT] | Later[Known[ResultT]]
 
 
 class _Loop(Generic[ResultT]):
@@ -256,7 +298,7 @@ class _Loop(Generic[ResultT]):
     def begun(
         self,
         spec: SeriesSpec,
-        finisher: Finisher[_Known[ResultT]],
+        finisher: Finisher[Known[ResultT]],
         watcher: Watcher | None,
         number: int,
         finished: Callable[[int, Outcome[ResultT]], None] | None,
@@ -264,7 +306,7 @@ class _Loop(Generic[ResultT]):
         """Compute a stack, unless an earlier run did; what remains of it is left to the finisher."""
         checksums = Checksums(spec.paths, self._resources.stages.meter)
 
-        def told(known: _Known[ResultT]) -> _Known[ResultT]:
+        def told(known: Known[ResultT]) -> Known[ResultT]:
             if finished is not None:
                 finished(number, known.outcome)
             return known
@@ -274,14 +316,14 @@ class _Loop(Generic[ResultT]):
         progress = watcher(spec.name) if watcher is not None else None
         begun = StackResources(self._resources, checksums, progress)
 
-        def failed(error: Exception) -> _Known[ResultT]:
+        def failed(error: Exception) -> Known[ResultT]:
             begun.abandon()
             with suppress(OutputError):
                 begun.complete_texts()
             if self._stop_at_defects and not isinstance(error, XcorrError | MemoryError):
                 raise error
             reason = reason_of(error, self._work.less_memory)
-            return told(_Known(Outcome(spec.name, failure=reason), checksums.finished()))
+            return told(Known(Outcome(spec.name, failure=reason), checksums.finished()))
 
         try:
             # What an earlier run left goes first, so that old and new never mix.
@@ -294,7 +336,7 @@ class _Loop(Generic[ResultT]):
             begun.abandon()
             raise
 
-        def finish() -> _Known[ResultT]:
+        def finish() -> Known[ResultT]:
             try:
                 begun.complete()
                 inputs = checksums.finished()
@@ -302,7 +344,7 @@ class _Loop(Generic[ResultT]):
             except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
                 return failed(error)
             outcome = Outcome(spec.name, facts, done.result, flagged=self._work.is_flagged(done))
-            return told(_Known(outcome, inputs))
+            return told(Known(outcome, inputs))
 
         with self._resources.stages.waiting("finish"):
             return finisher.submit(finish, begun.abandon)
@@ -310,7 +352,7 @@ class _Loop(Generic[ResultT]):
     def _mark(self, inputs: dict[str, str]) -> str:
         return fingerprint(self._decisive, inputs | self._besides, self._ran_on)
 
-    def _restored(self, name: str, checksums: Checksums) -> _Known[ResultT] | None:
+    def _restored(self, name: str, checksums: Checksums) -> Known[ResultT] | None:
         if not self._state.knows(name):
             return None
         inputs = checksums.finished()
@@ -320,4 +362,4 @@ class _Loop(Generic[ResultT]):
             return None
         before = Finished(record["facts"], [], result)
         outcome = Outcome(name, before.facts, result, flagged=self._work.is_flagged(before), resumed=True)
-        return _Known(outcome, inputs)
+        return Known(outcome, inputs)

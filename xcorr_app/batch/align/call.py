@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import fields
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.result import Alignment
-from xcorr_app.batch.align.run import plan_align, run_align
+from xcorr_app.batch.align.run import align_device, plan_align, run_align
+from xcorr_app.cluster.connect import check_cluster, connected
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.io import Limits, MemoryBudget
@@ -22,6 +25,9 @@ from xcorr_app.registration.passes import Progress
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.settings import Roi, Settings, Subpixel
+
+if TYPE_CHECKING:
+    from xcorr_app.cluster.workers import Workers
 
 
 class AlignKeywords(TypedDict, total=False):
@@ -65,6 +71,7 @@ def align(
     overwrite: bool = False,
     memory: int | None = None,
     compression: str | None = None,
+    cluster: str | None = None,
     progress: Progress | bool | None = None,
     **options: Unpack[AlignKeywords],
 ) -> Alignment:
@@ -83,6 +90,9 @@ def align(
         Bytes of main memory for keeping stacks. By default an eighth of what there is, at most 1 GiB.
     compression : str, optional
         Of the TIFF files that are written, as ``--compression``.
+    cluster : str, optional
+        Workers that compute the stacks: ``local:N``, ``gpus``, the address of a scheduler, or its file, as
+        ``--cluster``. A script that starts workers of its own machine needs ``if __name__ == "__main__":``.
     progress : callable or bool, optional
         ``progress(stage, done, total)``, or True for a bar on the terminal.
     **options
@@ -103,6 +113,8 @@ def align(
         Nothing is found.
     OutputError
         `out` cannot be used.
+    ClusterError
+        The cluster cannot be reached, or is lost.
     DeviceError
         The device that is asked for cannot be used.
 
@@ -121,12 +133,23 @@ def align(
     """
     asked = _options(options)
     paths = [Path(path) for path in ([inputs] if isinstance(inputs, (str, Path)) else inputs)]
-    plan = plan_align(paths, Path(out), asked, resume=resume, overwrite=overwrite)
+    folder = Path(out)
+    if cluster is not None:
+        check_cluster(cluster)
+        # The current folder of workers may be another one.
+        paths, folder = [Path(os.path.abspath(path)) for path in paths], Path(os.path.abspath(folder))  # noqa: PTH100
+    modes: Any = {"resume": resume, "overwrite": overwrite}
+    plan = plan_align(paths, folder, asked, **modes, elsewhere=cluster is not None)
     prepare_output(plan.out, overwrite=overwrite)
     resources = Resources(MemoryBudget(default_memory() if memory is None else memory), compression)
-    with shown(progress) as told:
+    how: Any = {"resume": resume, "resources": resources}
+    with shown(progress) as told, _workers(cluster) as elsewhere:
         watcher = None if told is None else partial(_named, told)
-        return Alignment.of(run_align(plan, resume=resume, watcher=watcher, resources=resources), plan.out)
+        return Alignment.of(run_align(plan, **how, watcher=watcher, elsewhere=elsewhere), plan.out)
+
+
+def _workers(cluster: str | None) -> AbstractContextManager[Workers | None]:
+    return nullcontext() if cluster is None else connected(cluster, align_device)
 
 
 def _named(told: Progress, name: str) -> Progress:

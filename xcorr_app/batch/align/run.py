@@ -15,12 +15,12 @@ from xcorr_app.batch.align.stack import align_stack, scan_reference
 from xcorr_app.batch.decisions import decide_align
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
-from xcorr_app.gpu.runtime.select import select_device
+from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
 from xcorr_app.io import SeriesSpec, atomic_write_text, discover
 from xcorr_app.pipeline.environment import own_version, processor
 from xcorr_app.pipeline.output import REPORT, check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.run import Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
+from xcorr_app.pipeline.run import Elsewhere, Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.registration import quality
 from xcorr_app.report.drawer import Drawer
 from xcorr_app.report.html import load_template, render_report
@@ -41,16 +41,31 @@ class AlignResult:
 
 
 def plan_align(
-    inputs: list[Path], out: Path, options: AlignOptions, *, resume: bool = False, overwrite: bool = False
+    inputs: list[Path],
+    out: Path,
+    options: AlignOptions,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    elsewhere: bool = False,
 ) -> Plan[AlignOptions]:
-    """Find the series, choose the device and check the output folder; nothing is written."""
+    """Find the series, choose the device and check the output folder; nothing is written.
+
+    With `elsewhere`, workers choose their devices, by `align_device`.
+    """
     discovery = discover(inputs, options.layout, options.limits, channel=options.channel)
     if isinstance(options.reference, Path):
         scan_reference(options)
     check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
+    device = OF_WORKERS if elsewhere else align_device(options)
+    return Plan(discovery, device, tuple(inputs), out, options)
+
+
+def align_device(options: AlignOptions) -> Device:
+    """Choose the device, and refuse an engine that cannot run there."""
     device = select_device(options.device)
     choose_engine(options.settings.engine, device.xp, kernel_options=options.settings.kernel_options)
-    return Plan(discovery, device, tuple(inputs), out, options)
+    return device
 
 
 def run_align(
@@ -61,6 +76,7 @@ def run_align(
     watcher: Watcher | None = None,
     resources: Resources | None = None,
     drawer: Drawer | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> AlignResult:
     """Align every series of a plan whose output folder is ready, and write results, report and record.
 
@@ -96,6 +112,7 @@ def run_align(
         report=write_report,
         resources=resources,
         finished=draw,
+        elsewhere=elsewhere,
     )
     return AlignResult(run, reports[0], path)
 
