@@ -5,9 +5,9 @@
     python -m benchmarks.scale --simulate                  # 10 000 stacks over 1 000 workers, tasks that sleep
 
 Real runs align stacks from the page cache, measured alone (``--no-apply``) or moved as well, and compare tables and
-aligned stacks of every number of workers byte by byte. The simulation has the client's own loop, hand-over by hand-over,
-with workers that sleep for as long as a stack takes; it tells the processor time of the scheduler a stack, its share of
-a core while all workers are busy, and how much the client's memory grows.
+aligned stacks of every number of workers byte by byte. The simulation has the client's own loop, with workers that
+sleep for as long as a stack takes; it tells the processor time of the scheduler a stack and how much the client's
+memory grows.
 """
 
 from __future__ import annotations
@@ -138,7 +138,13 @@ def sleeping(_: bytes, seconds: float) -> Any:
     from xcorr_app.cluster.task import Told
 
     time.sleep(seconds)
-    return Told(None, False, {"/data/plate/well/field/stack.ome.tif": "0" * 32}, "CPU", platform.node())
+    return Told(
+        failure=None,
+        resumed=False,
+        inputs={"/data/plate/well/field/stack.ome.tif": "0" * 32},
+        device="CPU",
+        host=platform.node(),
+    )
 
 
 def cpu_seconds(process: int) -> float:
@@ -198,10 +204,7 @@ def main() -> None:
         serve(given.serve[0], int(given.serve[1]))
         return
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
-    known |= {
-        "date": datetime.now(UTC).strftime("%Y-%m-%d"),
-        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
-    }
+    known |= {"date": datetime.now(UTC).strftime("%Y-%m-%d"), "cores": os.cpu_count()}
     for kind in ("workers", "gpus"):
         if counts := [int(number) for number in getattr(given, kind).split(",") if number]:
             known[kind] = real(kind, counts, given.stacks, given.frames, given.side)
