@@ -90,7 +90,7 @@ def real(kind: str, counts: list[int], stacks: int, frames: int, side: int) -> l
 
 
 @contextmanager
-def sleeping_cluster(workers: int, processes: int) -> Iterator[tuple[str, int]]:
+def sleeping_cluster(workers: int, processes: int, threads: int) -> Iterator[tuple[str, int]]:
     """A scheduler in a process of its own, and many workers in a few; yields its address and process id."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "scheduler.json")
@@ -103,7 +103,9 @@ def sleeping_cluster(workers: int, processes: int) -> Iterator[tuple[str, int]]:
         address = json.loads(file.read_text())["address"]
         share = workers // processes
         started += [
-            subprocess.Popen([sys.executable, "-m", "benchmarks.scale", "--serve", address, str(share)], **quiet)
+            subprocess.Popen(
+                [sys.executable, "-m", "benchmarks.scale", "--serve", address, str(share), str(threads)], **quiet
+            )
             for _ in range(processes)
         ]
         try:
@@ -114,8 +116,8 @@ def sleeping_cluster(workers: int, processes: int) -> Iterator[tuple[str, int]]:
                 process.wait()
 
 
-def serve(address: str, count: int) -> None:
-    """Many workers of one thread in this process, until it is ended."""
+def serve(address: str, count: int, threads: int) -> None:
+    """Many workers in this process, until it is ended."""
     import asyncio
 
     import dask
@@ -124,7 +126,7 @@ def serve(address: str, count: int) -> None:
     logging.getLogger("distributed").setLevel(logging.CRITICAL)
 
     async def work() -> None:
-        workers = [Worker(address, nthreads=1, memory_limit=0, dashboard=False) for _ in range(count)]
+        workers = [Worker(address, nthreads=threads, memory_limit=0, dashboard=False) for _ in range(count)]
         for some in range(0, count, 20):
             await asyncio.gather(*workers[some : some + 20])
         await asyncio.gather(*(worker.finished() for worker in workers))
@@ -153,14 +155,14 @@ def cpu_seconds(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
-def simulate(stacks: int, workers: int, seconds: float, processes: int) -> dict[str, Any]:
+def simulate(stacks: int, workers: int, seconds: float, processes: int, threads: int) -> dict[str, Any]:
     """Hand out stacks as a run does, to workers that sleep."""
     from distributed import Client
 
     from xcorr_app.cluster.handing_out import handed_out
 
     with (
-        sleeping_cluster(workers, processes) as (address, scheduler),
+        sleeping_cluster(workers, processes, threads) as (address, scheduler),
         Client(address, timeout=60, set_as_default=False) as client,
     ):
         client.wait_for_workers(workers, timeout=400)
@@ -171,10 +173,11 @@ def simulate(stacks: int, workers: int, seconds: float, processes: int) -> dict[
         used, mine = cpu_seconds(scheduler) - before, time.process_time() - own
         grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - memory
     assert done == stacks
-    ideal = stacks * seconds / workers
+    ideal = stacks * seconds / (workers * threads)
     found = {
         "stacks": stacks,
         "workers": workers,
+        "threads_a_worker": threads,
         "seconds_a_stack": seconds,
         "wall": wall,
         "ideal": ideal,
@@ -198,10 +201,11 @@ def main() -> None:
     parser.add_argument("--simulate", action="store_true")
     parser.add_argument("--simulated", default="10000,1000,20", help="stacks,workers,seconds a stack")
     parser.add_argument("--processes", type=int, default=4, help="that the simulated workers live in")
-    parser.add_argument("--serve", nargs=2, metavar=("ADDRESS", "COUNT"), help=argparse.SUPPRESS)
+    parser.add_argument("--threads", type=int, default=1, help="tasks at a time of a simulated worker")
+    parser.add_argument("--serve", nargs=3, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.serve:
-        serve(given.serve[0], int(given.serve[1]))
+        serve(given.serve[0], int(given.serve[1]), int(given.serve[2]))
         return
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     known |= {"date": datetime.now(UTC).strftime("%Y-%m-%d"), "cores": os.cpu_count()}
@@ -210,7 +214,7 @@ def main() -> None:
             known[kind] = real(kind, counts, given.stacks, given.frames, given.side)
     if given.simulate:
         stacks, workers, seconds = given.simulated.split(",")
-        known["simulation"] = simulate(int(stacks), int(workers), float(seconds), given.processes)
+        known["simulation"] = simulate(int(stacks), int(workers), float(seconds), given.processes, given.threads)
     RESULTS.write_text(json.dumps(known, indent=1) + "\n")
 
 

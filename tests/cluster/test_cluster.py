@@ -189,6 +189,30 @@ def test_the_command_and_the_call_take_an_address(folder, tmp_path, workers):
         assert set(same._client.nthreads()) == set(workers._client.nthreads())
 
 
+def cores():
+    return sorted(os.sched_getaffinity(0))
+
+
+def test_workers_share_the_cores(again):
+    """Also one that was begun in the place of another, by tests above."""
+    here = os.sched_getaffinity(0)
+    shares = list(again._client.run(cores).values())
+    assert len(shares) == 2
+    assert set(shares[0]) | set(shares[1]) == here
+    assert len(here) < 2 or not set(shares[0]) & set(shares[1])
+
+
+def visible():
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+
+
+def test_a_worker_sees_one_gpu_alone(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
+    with connected("gpus", align_device) as started:
+        started._client.wait_for_workers(2, timeout=60)
+        assert sorted(started._client.run(visible).values()) == ["3", "GPU-5"]
+
+
 def test_what_is_no_cluster_is_refused(tmp_path):
     for text in ("", "local:0", "local:many", "here", str(tmp_path / "no.json")):
         with pytest.raises(ArgumentError, match="cluster"), connected(text, align_device):
