@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := --numprocesses auto --dist worksteal
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable
 
-.PHONY: demo test slow-test compile-test kernel-test lint gpu-test clean
+.PHONY: demo test fuzz slow-test compile-test kernel-test lint gpu-test clean
 
 demo: $(VENV)/.installed
 	$(BIN)/xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite
@@ -16,6 +16,11 @@ demo: $(VENV)/.installed
 # What compilers make of the kernels is kept for the next run: XCORR_TEST_CACHE, else ~/.cache/xcorr-tests.
 test: $(VENV)/.test-installed
 	$(PYTEST) $(PARALLEL)
+
+# Damaged files of every kind, a hundred thousand of them; `make test` takes a few hundred of each kind (XCORR_FUZZ).
+# FUZZ='--count 200000 --seed 7 --keep FOLDER' makes others, and keeps those that are met wrongly.
+fuzz: $(VENV)/.test-installed
+	$(BIN)/python -m tests.fuzz $(FUZZ)
 
 # What `make test` leaves out because it takes minutes: kills at random moments.
 slow-test: $(VENV)/.test-installed

@@ -96,7 +96,17 @@ def sleeping_cluster(workers: int, processes: int, threads: int) -> Iterator[tup
         file = Path(folder, "scheduler.json")
         quiet: dict[str, Any] = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
         module = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
-        here = ["--scheduler-file", str(file), "--host", "127.0.0.1", "--port", "0", "--no-dashboard"]
+        here = [
+            "--scheduler-file",
+            str(file),
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--dashboard-address",
+            ":0",
+        ]
         started = [subprocess.Popen([*module, *here], **quiet)]
         while not file.exists():
             time.sleep(0.1)

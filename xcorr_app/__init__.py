@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from xcorr_app.io.stack import Stack, read_stack, write_stack
     from xcorr_app.registration.apply import apply_shifts
     from xcorr_app.registration.assessment import Assessment, assess
+    from xcorr_app.registration.correction import correct_frames
     from xcorr_app.registration.estimate import estimate_shifts
     from xcorr_app.registration.motion.estimate import estimate_motion
     from xcorr_app.registration.motion.result import MotionResult
@@ -54,6 +55,7 @@ __all__ = [
     "assess",
     "conv2d",
     "convolve",
+    "correct_frames",
     "cross_correlate",
     "estimate_motion",
     "estimate_shifts",
@@ -85,6 +87,7 @@ _MODULES = {
     "apply_shifts": "registration.apply",
     "assess": "registration.assessment",
     "conv2d": "filtering.conv2d",
+    "correct_frames": "registration.correction",
     "convolve": "filtering.convolve",
     "cross_correlate": "correlation.plane",
     "estimate_motion": "registration.motion.estimate",

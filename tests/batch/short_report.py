@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import nullcontext
-
 import pytest
 
 
 def shorten_report(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Replace what draws the page, and start no process for it."""
-    monkeypatch.setattr("xcorr_app.report.drawer.start_drawer", nullcontext)
-    monkeypatch.setattr("xcorr_app.batch.align.run.render_report", lambda report: f"<title>{report.title}</title>\n")
+    """Replace what draws a stack, and the page."""
+    monkeypatch.setattr("xcorr_app.batch.align.run.stack_view", lambda *_: None)
+    monkeypatch.setattr("xcorr_app.batch.align.run.render_report", lambda report, _: f"<title>{report.title}</title>\n")

@@ -29,7 +29,8 @@ class OutOfMemoryError(MemoryError):
 @pytest.fixture
 def gpu(monkeypatch):
     """A device whose arrays are NumPy's, in ranges of four planes; lists what was filtered there."""
-    xp = SimpleNamespace(asarray=lambda images: images.view(OnDevice))
+    cuda = SimpleNamespace(Device=lambda: SimpleNamespace(use=lambda: None))
+    xp = SimpleNamespace(asarray=lambda images: images.view(OnDevice), cuda=cuda)
     told = SimpleNamespace(ranges=[], most=99, dies=99)
     real = filter_stack.filter_frames
 

@@ -133,6 +133,8 @@ def test_record_of_a_run(tmp_path, folder):
         "mode": "constant",
         "cval": 5.0,
         "dtype": "same",
+        "kernel": "auto",
+        "stride": 1,
         "engine": "auto",
         "device": "cpu",
         "layout": "auto",

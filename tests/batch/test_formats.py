@@ -167,9 +167,9 @@ def test_gaps_are_in_table_record_and_report(tmp_path, monkeypatch):
     noted = []
     real = run_module.render_report
 
-    def render(report):
+    def render(report, drawn):
         noted.extend(report.stacks[0].notes)
-        return real(report)
+        return real(report, drawn)
 
     monkeypatch.setattr(run_module, "render_report", render)
     run = align(tmp_path / "in", "-o", tmp_path / "out")

@@ -74,3 +74,19 @@ def test_a_long_stack_is_previewed_in_a_few_frames():
     assert found.preview is not None
     assert len(found.preview) == 24
     assert sorted(found.thumbnails) == list(range(24))
+
+
+def test_sums_of_integers_are_those_of_the_same_numbers_as_floats():
+    random = np.random.default_rng(11)
+    before = random.integers(0, 65536, (7, 41, 53)).astype(np.uint16)
+    shifts = random.uniform(-5, 5, (7, 2))
+    after, _ = shift_frames(before, shifts)
+    found = []
+    for kind in (np.uint16, np.float64):
+        sums = Projections(before.shape[1:], shifts, [2])
+        for start in (0, 3, 6):
+            part = slice(start, start + 3)
+            sums.add(range(start, min(start + 3, 7)), before[part].astype(kind), after[part].astype(kind))
+        found.append(sums.pictures())
+    for name in ("mean_before", "mean_after", "std_before", "std_after", "kymograph_before", "kymograph_after"):
+        np.testing.assert_allclose(*(getattr(pictures, name) for pictures in found), rtol=1e-5, err_msg=name)

@@ -311,7 +311,7 @@ def test_the_report_names_the_engines_that_ran(tmp_path, stack, monkeypatch, res
 
     kept = stack_of_a_run.estimate_from
     monkeypatch.setattr(stack_of_a_run, "estimate_from", measured)
-    monkeypatch.setattr(run_of_stacks, "render_report", lambda report: reports.append(report) or "")
+    monkeypatch.setattr(run_of_stacks, "render_report", lambda report, _: reports.append(report) or "")
     arguments = (tmp_path / "in", "-o", tmp_path / "out", "--layout", "stacks", "--no-apply", "--verify", "none")
     assert align(*arguments).code == 0
     if resume:
@@ -321,7 +321,7 @@ def test_the_report_names_the_engines_that_ran(tmp_path, stack, monkeypatch, res
 
 def test_where_no_stack_was_measured_the_report_names_the_engine_asked_for(tmp_path, stack, monkeypatch):
     reports = []
-    monkeypatch.setattr(run_of_stacks, "render_report", lambda report: reports.append(report) or "")
+    monkeypatch.setattr(run_of_stacks, "render_report", lambda report, _: reports.append(report) or "")
     run = align(stack, "-o", tmp_path / "out", "--roi", "0:4000,0:5", "--engine", "definition")
     assert run.code == 1
     assert dict(reports[0].facts)["Engine"] == "definition"
@@ -355,7 +355,7 @@ def test_the_report_knows_the_interval_the_date_and_how_good_the_result_is(tmp_p
     write_ome(tmp_path / "t.ome.tif", movie(), "TYX")
     write_ome(tmp_path / "z.ome.tif", movie(), "ZYX")
     reports = []
-    monkeypatch.setattr(run_of_stacks, "render_report", lambda report: reports.append(report) or "")
+    monkeypatch.setattr(run_of_stacks, "render_report", lambda report, _: reports.append(report) or "")
     arguments = (tmp_path / "t.ome.tif", tmp_path / "z.ome.tif", "-o", tmp_path / "out")
     assert align(*arguments).code == 0
     if resume:

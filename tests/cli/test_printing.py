@@ -14,6 +14,7 @@ from tests.batch.movies import align, start, write_movie, xcorr
 from tests.conftest import ROOT
 from xcorr_app.cli.progress import Lines, RunCount, display_for
 from xcorr_app.cli.tables import console_for
+from xcorr_app.pipeline.stages import Stages
 
 
 @pytest.fixture(scope="module")
@@ -74,19 +75,35 @@ def test_a_bar_names_what_is_counted():
 
 
 def test_a_run_is_counted_as_a_whole():
-    count = RunCount({"a": 100, "b": 300}, halves=True)
-    count.begin("a")
-    assert [count.tell("mean", 50, 100), count.tell("measure", 10, 100), count.tell("measure", 100, 100)] == [
-        25,
-        25,
-        50,
-    ]
-    assert [count.tell("move", 0, 200), count.tell("move", 100, 200), count.tell("move", 200, 200)] == [50, 75, 100]
-    count.begin("b")
-    assert [count.tell("measure", 0, 300), count.tell("measure", 100, 300)] == [100, 150]
+    count = RunCount({"a": 100, "b": 300, "c": 200}, halves=True)
+    first = count.begin("a")
+    assert [first("mean", 50, 100), first("measure", 10, 100), first("measure", 100, 100)] == [25, 25, 50]
+    # While the first is moved, the second is measured.
+    second = count.begin("b")
+    assert [first("move", 0, 200), second("measure", 0, 300), first("move", 100, 200)] == [50, 50, 75]
+    assert [second("measure", 100, 300), first("move", 200, 200), second("measure", 300, 300)] == [125, 150, 250]
+    # By the time the third begins, the first is done, whatever became of it.
+    third = count.begin("c")
+    assert [third("measure", 0, 200), second("move", 300, 300), third("move", 200, 200)] == [250, 400, 600]
     count = RunCount({"a": 100, "b": 300}, halves=False)
-    count.begin("b")  # an earlier run had finished the other
-    assert [count.tell("measure", 0, 300), count.tell("measure", 300, 300)] == [100, 400]
+    second = count.begin("b")  # an earlier run had finished the other
+    assert [second("measure", 0, 300), second("measure", 300, 300)] == [100, 400]
+
+
+def test_stages_are_shown_while_they_last(monkeypatch):
+    stages = Stages()
+    stages.waited("write", 2.0)
+    stream, clock = io.StringIO(), iter((0.0, 20.0))
+    with monkeypatch.context() as patch, display_for(console_for(stream), quiet=False, stages=stages) as lines:
+        patch.setattr("xcorr_app.cli.progress.time.monotonic", lambda: next(clock))
+        report = lines.watch("m")
+        for done in (0, 3):
+            report("measure", done, 4)
+    assert stream.getvalue().rstrip().endswith("s left; write 2.0 s")
+    shown = io.StringIO()
+    with display_for(Console(file=shown, force_terminal=True, width=120), quiet=False, stages=stages) as bar:
+        bar.watch("m")("measure", 3, 4)
+    assert "waited for" in shown.getvalue()
 
 
 def test_terminal_shows_a_bar_and_leaves_the_table(tmp_path, stack):
@@ -123,7 +140,8 @@ def test_standard_output_that_cannot_be_written(tmp_path, stack):
     with open("/dev/full", "w") as full:  # noqa: PTH123 - a device
         process = subprocess.run(command, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
     assert process.returncode == 1
-    assert process.stderr == "xcorr: [Errno 28] No space left on device\n"
+    assert process.stderr == "xcorr: standard output cannot be written (No space left on device); the run goes on\n"
+    assert list((tmp_path / "out").glob("*/shifts.csv"))
 
 
 def test_debug_shows_where(tmp_path):

@@ -232,7 +232,19 @@ def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path):
     dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
     scheduler = subprocess.Popen(
-        [*dask, "--scheduler-file", file, "--host", "127.0.0.1", "--port", "0", "--no-dashboard"], **quiet
+        [
+            *dask,
+            "--scheduler-file",
+            file,
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--dashboard-address",
+            ":0",
+        ],
+        **quiet,
     )
     dask[-1] = "distributed.cli.dask_worker"
     few = ["--nthreads", "1", "--no-dashboard", "--no-nanny", "--memory-limit", "0", "--death-timeout", "30"]

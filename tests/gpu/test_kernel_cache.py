@@ -120,12 +120,13 @@ def test_damaged_files_are_replaced(tmp_path, primed):
         for path in folders[-1].iterdir():  # CuPy's own kernels too
             damage(path)
     uses([tmp_path / "other"], window="3")
-    others = kernels(tmp_path / "other")
+    # Some kernels know nothing of the window.
+    others = [path for path in kernels(tmp_path / "other") if path.name not in {ours.name for ours in kernels(good)}]
+    assert others
     folders.append(tmp_path / "swapped")
     shutil.copytree(good, folders[-1])
     for number, path in enumerate(kernels(folders[-1])):
         path.write_bytes(others[number % len(others)].read_bytes())  # another kernel, whole in itself
-    assert {path.name for path in others}.isdisjoint(path.name for path in kernels(good))
     for report in uses(folders):
         assert report["compiled"] == first["compiled"]
     for report in uses(folders):

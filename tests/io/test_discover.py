@@ -7,6 +7,7 @@ import pytest
 from tests.io.samples import noise, write_imagej, write_plain
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, LimitError
 from xcorr_app.io import Limits, discover
+from xcorr_app.io.inputs import resolved
 
 
 def _frames(folder, numbers, shape=(6, 5), dtype="uint16"):
@@ -262,3 +263,14 @@ def test_real_folders(shared_data):
     assert series.open().metadata.shape == (20, 128, 256)
     (series,) = discover([shared_data / "openpiv_test1"]).series
     assert series.open().metadata.shape == (2, 369, 511)
+
+
+def test_places_of_many_files_are_those_of_each(tmp_path):
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    (tmp_path / "there" / "a.tif").touch()
+    (tmp_path / "there" / "b.tif").symlink_to(tmp_path / "there" / "a.tif")
+    (tmp_path / "there" / "loop.tif").symlink_to(tmp_path / "there" / "loop.tif")
+    paths = [folder / name for folder in (tmp_path / "there", tmp_path / "link") for name in ("a.tif", "b.tif")]
+    paths += [tmp_path / "there" / ".." / "there" / "a.tif", tmp_path / "there" / "loop.tif"]
+    assert [str(path) for path in resolved(paths)] == [os.path.realpath(path) for path in paths]

@@ -277,3 +277,11 @@ def test_long_flagged_stacks_stay_small() -> None:
     text = Page(page).text
     assert "9\N{NO-BREAK SPACE}976 flagged frames without a picture here" in page
     assert "9 950 more flagged frames" in text
+
+
+def test_what_turns_a_name_around_is_shown() -> None:
+    evil = "photo\u202efit.exe\u2066\u200b\x1b[31m"
+    text = render_report(run(stack("s", (row(0, source=evil, flags=("edge",)),), notes=(evil,))))
+    assert "photo\\u202efit.exe\\u2066\\u200b\\u001b[31m" in text
+    assert not set(evil) - set("photofit.exe[31m") & set(text)
+    assert "\u200d" in render_report(run(stack("\u0915\u094d\u200d\u0937", (row(0),))))  # a joiner, part of the script

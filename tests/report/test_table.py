@@ -118,3 +118,13 @@ def test_other_text_is_refused(text: str, reason: str) -> None:
 def test_flags_that_a_table_cannot_hold_are_refused(flag: str) -> None:
     with pytest.raises(ArgumentError, match="frame 3"):
         row(3, flags=(flag,))
+
+
+@pytest.mark.parametrize(
+    "name", ["=1+2.tif", "+a", "-b", "@c", "\td", "'=e", "''-f", "'g", "h=1", "=HYPERLINK(1,2)", "\r=x"]
+)
+def test_names_are_no_formulas(name: str) -> None:
+    text = shifts_csv([row(0, source=name)])
+    cell = list(csv.reader(io.StringIO(text, newline="")))[1][1]
+    assert cell[0] not in "=+-@\t\r"
+    assert parse_shifts_csv(text)[0].source == name

@@ -48,6 +48,12 @@ class _Lazy(click.Group):
         except KeyboardInterrupt:
             click.echo("xcorr: interrupted; nothing half-written was left", err=True)
             ctx.exit(_INTERRUPTED)
+        except click.exceptions.Exit as done:
+            from xcorr_app.cli.standard_output import output_was_lost
+
+            if done.exit_code == 0 and output_was_lost(ctx):
+                ctx.exit(1)
+            raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +14,7 @@ from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failu
 
 if TYPE_CHECKING:
     from xcorr_app.batch.align.options import AlignOptions
-    from xcorr_app.report.drawer import Drawer
+    from xcorr_app.registration.masked.rules import Masks
 
 
 @click.command("align")
@@ -74,14 +73,38 @@ if TYPE_CHECKING:
 )
 @click.option("--roi", type=options.ROI, help="Part of the frame that is measured.")
 @click.option(
+    "--mask",
+    type=options.MASK,
+    help="Pixels that count: those that are nonzero, finite, not saturated, above V, or nonzero in an image or stack.",
+)
+@click.option(
+    "--mask-moves", is_flag=True, help="The image of --mask belongs to the reference and moves with the scene."
+)
+@click.option("--flat", type=options.PATH, help="Image of an even field, by which frames are divided for measuring.")
+@click.option("--dark", type=options.PATH, help="Image without light, which is taken off frames for measuring.")
+@click.option(
+    "--background",
+    type=options.BACKGROUND,
+    help="What stands still and is taken off for measuring: the median over time, or an image.",
+)
+@click.option("--correct", is_flag=True, help="Write frames corrected by --flat, --dark and --background, too.")
+@click.option(
+    "--motion",
+    type=click.Choice(choices.MOTIONS),
+    default="translation",
+    show_default=True,
+    help="What a frame may do: be shifted, turned too (rigid), turned and scaled (similarity), or any linear motion.",
+)
+@click.option(
     "--axis", type=click.Choice(["T", "Z"]), help="Axis to align along.  [default: T, or Z where there is no T]"
 )
 @click.option(
     "--align-channel",
-    type=click.IntRange(0),
-    default=0,
+    type=options.CHANNELS,
+    default="0",
     show_default=True,
-    help="Channel that is measured; all channels are moved.",
+    help="Channel that is measured, several such as 0,2, or sum: all of them, averaged by their standard errors; all "
+    "channels are moved alike.",
 )
 @options.channel(
     "Read one channel alone: R, G, B or gray of colour images, or a number counted from 0.  [default: all; colour "
@@ -93,9 +116,10 @@ if TYPE_CHECKING:
 @click.option(
     "--verify",
     type=options.VERIFY,
-    default="all",
+    default="auto",
     show_default=True,
-    help="Frames to check against the float64 FFT and the definition.",
+    help="Frames to check against the float64 FFT and the definition; auto: all on a GPU, 32 of a stack on a CPU, "
+    "which measures by an FFT itself.",
 )
 @options.tolerance("Largest accepted difference from that check, in pixels.")
 @click.option(
@@ -168,19 +192,16 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align movie.ome.tif -o out --max-shift 20
       xcorr align FOLDER -o out --reference template --interpolation cubic
       xcorr align movie.tif -o out --reference pairs:4 --smooth-time 5
+      xcorr align turning.tif -o out --motion rigid --interpolation cubic
       xcorr align FOLDER -o out --no-apply --verify none
       xcorr align FOLDER -o out --cluster local:4
       xcorr align movie.tif -o out --variant multi-row --shifts-per-thread 4 --explain
     """
     options.check_modes(given)
-    from xcorr_app.report.drawer import start_drawer
+    from xcorr_app.gpu.runtime.select import begin_loading
 
-    writes = not (given["dry_run"] or given["explain"])
-    with start_drawer() if writes and given["report"] == "full" else nullcontext() as drawer:
-        _run(ctx, inputs, given, drawer)
-
-
-def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], drawer: Drawer | None) -> None:
+    if given["cluster"] is None:
+        begin_loading(given["device"])
     from xcorr_app.batch.align.run import align_device, explain_align, plan_align, run_align
     from xcorr_app.cli.align_table import print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
@@ -209,10 +230,16 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
         halves = given["apply"] or given["report"] == "full"
         whole = given["quiet"] or cluster
         count = None if whole else count_of(plan.discovery, partial(_frames, axis=given["axis"]), halves=halves)
-        unit = "stacks" if cluster else "frames"
+        stages = resources.stages if given["timings"] else None
+        shown: Any = {
+            "quiet": given["quiet"],
+            "count": count,
+            "stages": stages,
+            "unit": "stacks" if cluster else "frames",
+        }
         with (
             options.workers_of(cluster, align_device) as elsewhere,
-            display_for(console, quiet=given["quiet"], count=count, unit=unit) as display,
+            display_for(console, **shown) as display,
         ):
             result = run_align(
                 plan,
@@ -220,7 +247,6 @@ def _run(ctx: click.Context, inputs: tuple[Path, ...], given: dict[str, Any], dr
                 stop_at_defects=given["debug"],
                 watcher=display.watch,
                 resources=resources,
-                drawer=drawer,
                 elsewhere=elsewhere,
             )
         if given["verbose"]:
@@ -262,12 +288,34 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         tolerance=given["tolerance"],
         max_sigma=given["max_sigma"],
         smooth_time=given["smooth_time"],
+        masks=_masks(given),
     )
     same = ("reference", "device", "verify", "apply", "interpolation", "border", "layout", "axis", "channel", "report")
     return AlignOptions(
         settings=settings,
+        mask=given["mask"],
+        flat=given["flat"],
+        dark=given["dark"],
+        background=given["background"],
+        correct=given["correct"],
+        motion=given["motion"],
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],
-        align_channel=given["align_channel"],
+        align_channel=given["align_channel"][0],
+        more_channels=given["align_channel"][1],
         limits=Limits(max_pixels=given["max_pixels"]),
         **{name: options.absolute(given["cluster"], given[name]) for name in same},
     )
+
+
+def _masks(given: dict[str, Any]) -> Masks | None:
+    from xcorr_app.io import Limits, read_stack
+    from xcorr_app.registration.masked.rules import Masks
+
+    mask = given["mask"]
+    if mask is None:
+        if given["mask_moves"]:
+            raise click.UsageError("--mask-moves goes with --mask FILE")
+        return None
+    if isinstance(mask, Path):
+        mask = read_stack(mask, limits=Limits(max_pixels=given["max_pixels"])).data
+    return Masks.of(mask, moves=given["mask_moves"])

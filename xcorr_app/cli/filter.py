@@ -142,12 +142,19 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         how: Any = {"resume": given["resume"], "stop_at_defects": given["debug"]}
         whole = given["quiet"] or cluster
         count = None if whole else count_of(plan.discovery, lambda sizes: sizes["T"] * sizes["Z"] * sizes["C"])
-        unit = "stacks" if cluster else "frames"
+        resources = options.read_resources(given)
+        stages = resources.stages if given["timings"] else None
+        shown: Any = {
+            "quiet": given["quiet"],
+            "count": count,
+            "stages": stages,
+            "unit": "stacks" if cluster else "frames",
+        }
         with (
             options.workers_of(cluster, filter_device) as how["elsewhere"],
-            display_for(console, quiet=given["quiet"], count=count, unit=unit) as display,
+            display_for(console, **shown) as display,
         ):
-            result = run_filter(plan, **how, watcher=display.watch, resources=options.read_resources(given))
+            result = run_filter(plan, **how, watcher=display.watch, resources=resources)
         print_filtered(console, result, every=given["verbose"])
         if given["timings"]:
             print_timings(console, result.stages)

@@ -104,11 +104,30 @@ def _reference(text: str) -> str | int | Path:
 
 
 def _verify(text: str) -> str | int:
-    if text in ("all", "none"):
+    if text in ("auto", "all", "none"):
         return text
     if text.isdecimal():
         return int(text)
-    raise ArgumentError(f"{text!r}: use all, none or a number of frames")
+    raise ArgumentError(f"{text!r}: use auto, all, none or a number of frames")
+
+
+def _mask(text: str) -> Any:
+    if os.path.exists(text):  # noqa: PTH110 - unlike Path.exists, takes names that are too long
+        return Path(text)
+    from xcorr_app.registration.masked.rules import Masks
+
+    Masks.of(text)
+    return text
+
+
+def _channels(text: str) -> tuple[int, tuple[int, ...] | None]:
+    """Channel that is measured and shown, and the others; None: all."""
+    if text == "sum":
+        return 0, None
+    if not all(number.isdecimal() and len(number) < 6 for number in text.split(",")):
+        raise ArgumentError(f"{text!r}: give the number of a channel, counted from 0, several such as 0,2, or sum")
+    numbers = [int(number) for number in text.split(",")]
+    return numbers[0], tuple(numbers[1:])
 
 
 def _channel(text: str) -> Any:
@@ -135,7 +154,10 @@ SIZE = Value("SIZE", _size)
 MAX_SHIFT = Value("PX | PXY,PXX", _max_shift)
 ROI = Value("Y0:Y1,X0:X1", _roi)
 REFERENCE = Value("first|last|mean|median|template|previous|rolling:N|pairs:K|INDEX|FILE", _reference)
-VERIFY = Value("all|none|N", _verify)
+VERIFY = Value("auto|all|none|N", _verify)
+BACKGROUND = Value("median|FILE", lambda text: text if text == "median" else _path(text))
+CHANNELS = Value("N[,N...]|sum", _channels)
+MASK = Value("nonzero|finite|saturated|threshold:V|FILE", _mask)
 CHANNEL = Value("R|G|B|gray|N", _channel)
 PREFILTER = Value("NAME:ARGS", _prefilter)
 

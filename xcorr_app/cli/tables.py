@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import io
-from typing import TextIO
+from typing import TextIO, cast
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
 from xcorr_app.cli.failures import one_line
+from xcorr_app.cli.standard_output import LastingOutput
 from xcorr_app.decision import Decision
 from xcorr_app.io import Discovery
 from xcorr_app.pipeline.stages import Stages
@@ -27,7 +28,8 @@ def console_for(stream: TextIO | None) -> Console:
         return Console(file=io.StringIO(), quiet=True)
     if isinstance(stream, io.TextIOWrapper):
         stream.reconfigure(errors="backslashreplace")
-    return Console(file=stream, width=None if stream.isatty() else _WIDTH_OF_FILES)
+    output = cast("TextIO", LastingOutput(stream))
+    return Console(file=output, width=None if stream.isatty() else _WIDTH_OF_FILES)
 
 
 def say(console: Console, text: str, style: str = "") -> None:
@@ -64,7 +66,12 @@ def print_decision(console: Console, name: str, decision: Decision | str) -> Non
 
 
 def print_timings(console: Console, stages: Stages) -> None:
-    """How long each stage was busy, how long the run waited for it, and which one set the pace."""
+    """How long each stage was busy, and how long the run waited for it."""
+    console.print(timings_table(stages))
+
+
+def timings_table(stages: Stages) -> Table:
+    """How long each stage was busy so far, and how long the run waited for it; the one that took longest first."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("stage")
     for heading in ("busy", "waited for", "data", "rate"):
@@ -74,7 +81,7 @@ def print_timings(console: Console, stages: Stages) -> None:
         size = f"{stage.size / 1e9:.3g} GB" if stage.size else ""
         rate = "" if stage.rate is None else f"{stage.rate:.2f} GB/s"
         table.add_row(stage.name, f"{stage.busy:.2f} s" if stage.busy else "", waited, size, rate)
-    console.print(table)
+    return table
 
 
 def print_pace(console: Console, stages: Stages) -> None:

@@ -96,7 +96,10 @@ def _local(environments: list[dict[str, str]]) -> Iterator[Any]:
         options: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "env": environment, "host": "127.0.0.1"}
         options |= {"plugins": [KeepToCores(cores)], "dashboard": False, "silence_logs": logging.CRITICAL}
         workers[number] = {"cls": Nanny, "options": options}
-    scheduler = {"cls": Scheduler, "options": {"dashboard": False, "host": "127.0.0.1", "port": 0}}
+    scheduler = {
+        "cls": Scheduler,
+        "options": {"dashboard": False, "dashboard_address": ":0", "host": "127.0.0.1", "port": 0},
+    }
     with SpecCluster(workers, scheduler, silence_logs=logging.CRITICAL) as cluster:
         yield cluster
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from distributed import KilledWorker
@@ -55,7 +56,7 @@ class Workers:
         resume: bool = False,
         stop_at_defects: bool = False,
         watcher: Watcher | None = None,
-        finished: Callable[[int, Outcome[ResultT]], None] | None = None,
+        finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
     ) -> list[Known[ResultT]]:
         """Let workers compute every series of a plan.
 
@@ -72,9 +73,8 @@ class Workers:
         progress = watcher("cluster") if watcher is not None else None
         with resources.stages.waiting("workers"):
             for number, told in handed_out(self._client, compute_stack, [(job, spec) for spec in series]):
-                known[number] = self._known(told, series[number], plan, work, stop_at_defects=stop_at_defects)
-                if finished is not None:
-                    finished(number, known[number].outcome)
+                one = self._known(told, series[number], plan, work, stop_at_defects=stop_at_defects)
+                known[number] = one if finished is None else replace(one, outcome=finished(number, one.outcome))
                 if progress is not None:
                     progress("stacks", len(known), len(series))
         return [known[number] for number in range(len(series))]

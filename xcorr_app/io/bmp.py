@@ -13,8 +13,9 @@ import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.segments import SPARE
 from xcorr_app.io.single_image import SingleImage
-from xcorr_app.io.tiff import opened, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -24,6 +25,10 @@ if TYPE_CHECKING:
 SIGNATURE = b"BM"
 _HEADER = 54
 _PLAIN, _BITFIELDS = 0, 3
+_MASKS = struct.pack("<3I", 0xFF0000, 0xFF00, 0xFF)
+"""Of red, green and blue: the order that is read."""
+_LARGE_HEADER = 108
+"""From this version on, a colour profile may follow the pixels."""
 
 
 def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage:
@@ -33,13 +38,15 @@ def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage
         head = os.pread(descriptor, _HEADER, 0)
         if len(head) < _HEADER:
             raise DamagedFileError(f"{path}: ends within the BMP header ({mark[0]} bytes)")
-        data, header, width, height, _, bits, compression = struct.unpack_from("<IIiiHHI", head, 10)
+        data, header, width, height, planes, bits, compression = struct.unpack_from("<IIiiHHI", head, 10)
         used = struct.unpack_from("<I", head, 46)[0]
         palette = os.pread(descriptor, 4 * min(used or 256, 256), 14 + header) if bits == 8 and header < 2**16 else b""
+        masks = os.pread(descriptor, len(_MASKS), _HEADER)
     height = abs(height)  # negative: rows from the top
     if height < 1 or width < 1 or header < 40:
         raise DamagedFileError(f"{path}: declares {height} x {width} pixels in a header of {header} bytes")
-    if bits not in (8, 24, 32) or compression not in (_PLAIN, _BITFIELDS):
+    other_order = compression == _BITFIELDS and (bits != 32 or masks != _MASKS)
+    if bits not in (8, 24, 32) or compression not in (_PLAIN, _BITFIELDS) or other_order:
         raise InputError(f"{path}: is a BMP image of {bits} bits, compression {compression}; save it as TIFF or PNG")
     limits.check_plane(path, height, width, np.dtype(np.uint8))
     row_bytes = (width * bits + 31) // 32 * 4
@@ -47,6 +54,13 @@ def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage
         raise DamagedFileError(
             f"{path}: needs {height} rows of {row_bytes} bytes from byte {data}, the file has {mark[0]} bytes; it is "
             "cut short"
+        )
+    pixels_may_begin = 14 + header + len(palette)
+    spare = mark[0] - data - height * row_bytes
+    if planes != 1 or data < pixels_may_begin or (header < _LARGE_HEADER and spare > SPARE):
+        raise DamagedFileError(
+            f"{path}: declares {planes} planes of {height} rows of {row_bytes} bytes from byte {data}, the file has "
+            f"{mark[0]} bytes; it is damaged"
         )
     in_colour = bits > 8 or _is_coloured(palette)
     if in_colour and not colour:

@@ -16,7 +16,7 @@ import xxhash
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.meter import Meter, timed
-from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.opened import Stamp, opened, stamp
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -35,11 +35,11 @@ class FileChecksum:
         self.path = path
         self._digest = xxhash.xxh3_128()
         self._position = 0
-        self._stamp: tuple[int, int] | None = None
+        self._stamp: Stamp | None = None
         self._result: str | None = None
         self._lock = threading.Lock()
 
-    def add(self, descriptor: int, known: tuple[int, int], offset: int, parts: Sequence[memoryview]) -> None:
+    def add(self, descriptor: int, known: Stamp, offset: int, parts: Sequence[memoryview]) -> None:
         """Take in `parts`, bytes that follow each other from `offset` on in the open file of size and time `known`."""
         end = offset + sum(part.nbytes for part in parts)
         if self._result is not None or end <= self._position:

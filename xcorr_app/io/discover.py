@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
@@ -25,6 +26,7 @@ Layout = Literal["auto", "frames", "stacks"]
 _RESERVED = ("report.html", "run.json")
 _NOTE = "{folder}: {count} images of other kinds were left out; name them to use them."
 _SHOWN = 3
+_FEW, _THREADS = 8, 4
 
 
 def series_of_file(path: Path, limits: Limits, scan: Scan = scan_file) -> SeriesSpec:
@@ -100,7 +102,7 @@ def _series_of(
         ):
             notes = (f"Channel {channel}, counted from 0, is that of {paths[0].name}.",)
             group, scan = replace(group, paths=paths), scan_file
-    files = {path: _scan_or_note(path, limits, scan) for path in group.paths}
+    files = _scanned(group.paths, limits, scan)
     kind = _tell_layout(group, list(files.values())) if layout == "auto" and single == "frames" else layout
     if layout == "frames":
         stacks: list[NumberedStack | InputError] = [NumberedStack("", group.paths)]
@@ -182,6 +184,14 @@ def _each(group: Group, files: dict[Path, ImageFile | UnusableFile]) -> list[Ser
         else SeriesSpec(group.prefix + stem(path.name), "stacks", (path,), (file,))
         for path, file in files.items()
     ]
+
+
+def _scanned(paths: Sequence[Path], limits: Limits, scan: Scan) -> dict[Path, ImageFile | UnusableFile]:
+    """Check files by several threads, of which most wait for the disk."""
+    if len(paths) < _FEW:
+        return {path: _scan_or_note(path, limits, scan) for path in paths}
+    with ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-scan") as pool:
+        return dict(zip(paths, pool.map(lambda path: _scan_or_note(path, limits, scan), paths), strict=True))
 
 
 def _scan_or_note(path: Path, limits: Limits, scan: Scan) -> ImageFile | UnusableFile:

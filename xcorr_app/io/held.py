@@ -31,19 +31,27 @@ class MemoryBudget:
     """Bytes of host memory that stacks may be kept in."""
 
     def __init__(self, limit: int) -> None:
-        self.limit, self._taken, self._lock = limit, 0, threading.Lock()
+        self.limit, self._taken, self._changed = limit, 0, threading.Condition()
 
     def take(self, size: int) -> bool:
         """Take so many bytes, if they are there."""
-        with self._lock:
+        with self._changed:
             fits = self._taken + size <= self.limit
             self._taken += size if fits else 0
         return fits
 
     def give_back(self, size: int) -> None:
         """Return what was taken."""
-        with self._lock:
+        with self._changed:
             self._taken -= size
+            self._changed.notify_all()
+
+    def wait_for(self, size: int) -> None:
+        """Wait until so many bytes are there, if they ever can be; somebody else must give them back."""
+        with self._changed:
+            # With a limit, a wait can be interrupted.
+            while self._taken and self._taken + size > self.limit >= size:
+                self._changed.wait(1.0)
 
 
 class HeldSource:
@@ -135,7 +143,9 @@ class HeldSource:
         """Give the memory back."""
         self._closed = True
         for thread in self._threads:
-            thread.join()
+            # An interruption may have come before it was started.
+            if thread.ident is not None:
+                thread.join()
         self._threads.clear()
         if self._planes is not None:
             self._planes = None

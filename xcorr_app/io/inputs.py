@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -131,14 +131,26 @@ def _folder_name(folder: Path) -> str:
     return folder.resolve().name or "stack"
 
 
+def resolved(paths: Iterable[Path]) -> Iterator[Path]:
+    """Real places of files, of which the folders are looked up once: thousands of files lie in one."""
+    folders: dict[Path, Path] = {}
+    for path in paths:
+        if path.is_symlink() or path.name in ("", ".."):
+            yield Path(os.path.realpath(path))
+            continue
+        folder = folders.get(path.parent)
+        if folder is None:
+            folder = folders[path.parent] = Path(os.path.realpath(path.parent))
+        yield folder / path.name
+
+
 def _without_repeats(groups: list[Group]) -> list[Group]:
     """Leave out files that were named before, sort each group, drop groups that have become empty."""
-    seen: set[str] = set()
+    seen: set[Path] = set()
     result = []
     for group in groups:
         paths = []
-        for path in group.paths:
-            identity = os.path.realpath(path)
+        for path, identity in zip(group.paths, resolved(group.paths), strict=True):
             if identity not in seen:
                 seen.add(identity)
                 paths.append(path)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io import segments
 from xcorr_app.io.source import PIXEL_TYPES
 
 if TYPE_CHECKING:
@@ -23,6 +24,7 @@ _GREY, _COLOUR = (0, 1, 3), (2, 6)
 _COLOURS = ((3,), (4,))
 """Values of a pixel in colours; a fourth one is the opacity."""
 _WITHOUT_CHANNELS = "save it as grey values, one page a channel (tifffile: photometric='minisblack')"
+_COMPRESSION_NAMES = {2: "CCITT", 3: "CCITT group 3", 4: "CCITT group 4", 6: "old-style JPEG", 50001: "WebP"}
 _PHOTOMETRIC_NAMES = {2: "RGB", 5: "CMYK", 6: "YCbCr", 8: "CIE L*a*b*"}
 
 
@@ -102,27 +104,47 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *,
             f"{where} needs {needed} {'tiles' if tiled else 'strips'}, its tables list {len(offsets)} offsets and "
             f"{len(counts)} byte counts"
         )
-    plain = number(_COMPRESSION, 1) == 1
+    compression, predictor = number(_COMPRESSION, segments.PLAIN), number(_PREDICTOR, segments.NO_PREDICTOR)
+    _check_storage(where, compression, predictor, dtype)
+    plain = compression == segments.PLAIN
     row_bytes = columns * dtype.itemsize * samples // layers
     lengths = [rows * row_bytes] * in_layer
     if not tiled:
         lengths[-1] = (height - rows * (in_layer - 1)) * row_bytes
     lengths *= layers
-    for segment, (offset, count, length) in enumerate(zip(offsets, counts, lengths, strict=True)):
+    for number_of, (offset, count, length) in enumerate(zip(offsets, counts, lengths, strict=True)):
         if count == 0 or offset == 0:
-            raise DamagedFileError(f"{where} is incomplete: segment {segment} of {needed} was never written")
+            raise DamagedFileError(f"{where} is incomplete: segment {number_of} of {needed} was never written")
         if offset + count > reader.size:
             raise DamagedFileError(
                 f"{where} has pixels up to byte {offset + count}, but the file has {reader.size} bytes; it is cut short"
             )
-        if plain and count < length:
-            raise DamagedFileError(f"{where}: segment {segment} needs {length} bytes, {count} are stored")
-    simple = plain and samples == 1 and number(_PREDICTOR, 1) == 1 and number(_FILL_ORDER, 1) == 1
+        if plain and not length <= count <= length + segments.SPARE:
+            raise DamagedFileError(f"{where}: segment {number_of} needs {length} bytes, {count} are stored")
+    simple = plain and samples == 1 and number(_FILL_ORDER, 1) == 1
     whole = not tiled or (rows, columns) == (height, width)
     joined = all(
         offset + length == following for offset, length, following in zip(offsets, lengths, offsets[1:], strict=False)
     )
     return Page(height, width, dtype, photometric, offsets[0] if simple and whole and joined else -1)
+
+
+def _check_storage(where: str, compression: int, predictor: int, dtype: np.dtype) -> None:
+    """Refuse what the format forbids, or readers disagree about."""
+    if compression not in segments.READ_HERE:
+        raise InputError(
+            f"{where} has compression {_COMPRESSION_NAMES.get(compression, compression)}, which is not read for pixels "
+            f"of {dtype}; save it with deflate (zlib), LZW, Zstandard or none"
+        )
+    allowed = {segments.NO_PREDICTOR, segments.HORIZONTAL}
+    if dtype.kind == "f":
+        allowed.add(segments.FLOATING_POINT)
+    if compression in segments.PREDICTED and predictor not in allowed:
+        raise DamagedFileError(f"{where} has predictor {predictor}, which pixels of {dtype} cannot have")
+    if compression == segments.PLAIN and predictor != segments.NO_PREDICTOR:
+        raise InputError(
+            f"{where} has a predictor without a compression, which readers understand differently; save it again"
+        )
 
 
 def _pixel_type(where: str, bits: int, sample_format: int) -> np.dtype:

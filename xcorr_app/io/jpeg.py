@@ -12,8 +12,8 @@ import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.single_image import SingleImage
-from xcorr_app.io.tiff import opened, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path

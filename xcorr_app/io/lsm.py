@@ -12,6 +12,7 @@ import numpy as np
 import tifffile
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.segments import SPARE
 from xcorr_app.io.source import make_metadata
 from xcorr_app.io.tiff import TiffImage, opened, stamp
 from xcorr_app.io.tiff_directory import Directory, DirectoryReader
@@ -107,7 +108,7 @@ def _check_page(reader: DirectoryReader, directory: Directory, limits: Limits) -
     height, width, samples = numbers(_HEIGHT, 0)[0], numbers(_WIDTH, 0)[0], numbers(_SAMPLES, 1)[0]
     if height < 1 or width < 1 or samples < 1:
         raise DamagedFileError(f"{where} declares {samples} channels of {height} x {width} pixels")
-    bits = set(numbers(_BITS, 8))
+    bits = set(numbers(_BITS, 1))
     names = {8: "uint8", 16: "uint16", 32: "float32"}
     name = names.get(min(bits)) if len(bits) == 1 else None
     if name is None or numbers(_COMPRESSION, 1)[0] != 1:
@@ -119,10 +120,10 @@ def _check_page(reader: DirectoryReader, directory: Directory, limits: Limits) -
     if len(offsets) != samples or len(counts) != samples:
         raise InputError(f"{where} of an LSM file keeps its {samples} channels in {len(offsets)} strips; {_CONVERT}")
     for offset, count in zip(offsets, counts, strict=True):
-        if offset < 8 or count < size or offset + size > reader.size:
+        if offset < 8 or not size <= count <= size + SPARE or offset + size > reader.size:
             raise DamagedFileError(
                 f"{where} needs {size} bytes a channel, {count} are declared from byte {offset} of {reader.size}; it "
-                "is cut short"
+                "is cut short or damaged"
             )
     return _Plane(height, width, dtype, offsets)
 

@@ -45,7 +45,8 @@ def _read_npy(path: Path) -> MatrixTable:
     matrix = open_array(path)
     if matrix.ndim != 2 or matrix.dtype.kind not in "iuf" or matrix.size == 0:
         raise InputError(f"{path}: holds {matrix.shape} {matrix.dtype}; a matrix has numbers in rows and columns")
-    return MatrixTable(matrix.astype(np.float64), ())
+    with np.errstate(invalid="ignore"):  # what is no number is refused later
+        return MatrixTable(matrix.astype(np.float64), ())
 
 
 def _read_text(path: Path) -> MatrixTable:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import unicodedata
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ FAMILIES = {
 IMAGE_SUFFIXES = tuple(suffix for suffixes in FAMILIES.values() for suffix in suffixes)
 
 
+@functools.lru_cache(maxsize=1024)
 def natural_key(text: str) -> tuple[tuple[int, int, str], ...]:
     """Sort key that puts ``t2`` before ``t10``; runs of digits compare as numbers.
 

@@ -17,8 +17,8 @@ import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.door import parsing
+from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, make_metadata
-from xcorr_app.io.tiff import opened, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +38,7 @@ class NpyArray(NamedTuple):
     dtype: np.dtype
     order: Literal["C", "F"]
     offset: int
-    stamp: tuple[int, int]
+    stamp: Stamp
 
 
 @dataclass(frozen=True)
@@ -146,6 +146,11 @@ def read_header(path: Path) -> NpyArray:
         raise DamagedFileError(
             f"{path}: is no array that can be read (it declares {' x '.join(map(str, shape))} elements up to byte "
             f"{needed}, but the file has {mark[0]} bytes: it is cut short)"
+        )
+    if needed < mark[0]:
+        raise DamagedFileError(
+            f"{path}: is no array that can be read (it declares {' x '.join(map(str, shape))} elements up to byte "
+            f"{needed}, but the file has {mark[0]} bytes: save each array as a file of its own)"
         )
     return NpyArray(shape, dtype, "F" if fortran else "C", offset, mark)
 

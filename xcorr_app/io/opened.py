@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import stat
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from xcorr_app.errors import FileError, InputError
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
+
+Stamp: TypeAlias = tuple[int, int, int]
 
 
 @contextmanager
@@ -40,7 +42,10 @@ def announce(path: Path, size: int) -> None:
         os.posix_fadvise(descriptor, 0, size, os.POSIX_FADV_WILLNEED)
 
 
-def stamp(descriptor: int) -> tuple[int, int]:
-    """Size and time of the last change of an open file."""
+def stamp(descriptor: int) -> Stamp:
+    """Size of an open file, when its bytes were last changed, and when the system last changed anything of it.
+
+    The first two can be set to what they were; the last cannot, and is another one for another file of the same name.
+    """
     status = os.fstat(descriptor)
-    return status.st_size, status.st_mtime_ns
+    return status.st_size, status.st_mtime_ns, status.st_ctime_ns

@@ -9,12 +9,12 @@ import os
 import struct
 from typing import TYPE_CHECKING
 
-import imagecodecs
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.png_stream import decode_png
 from xcorr_app.io.single_image import SingleImage
-from xcorr_app.io.tiff import opened, stamp
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ def scan_png(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage
         raise InputError(f"{path}: has {bits} bits a pixel; convert it to 8 or 16")
     dtype = np.dtype(f"uint{bits}")
     limits.check_plane(path, height, width, dtype)
-    return SingleImage(path, imagecodecs.png_decode, (height, width), dtype, mark, 3 if in_colour else 1)
+    return SingleImage(path, decode_png, (height, width), dtype, mark, 3 if in_colour else 1)
 
 
 def _check_chunks(descriptor: int, path: Path, size: int) -> None:

@@ -22,8 +22,9 @@ Missing = Literal["refuse", "interpolate"]
 
 _MOST_BYTES = 1 << 28
 _LAST_FRAME = 10**8
-_COLUMNS = (("applied_dy", "applied_dx"), ("dy", "dx"))
-"""Columns that may hold the shifts: those that were applied go before those that were measured."""
+_ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
+_COLUMNS = (_ELEMENTS, ("applied_dy", "applied_dx"), ("dy", "dx"))
+"""Columns that may hold what is applied: matrices, shifts that were applied, shifts that were measured."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +44,31 @@ class ShiftTable:
     frames: NDArray[np.int64]
     shifts: NDArray[np.float64]
     files: tuple[str, ...] = ()
+    matrices: NDArray[np.float64] | None = None
+    """(n, 3, 3) of frames that are turned or scaled, too: from places (row, column, 1) of the result to places of the
+    frame; `shifts` only say then which frames are left out."""
 
     def scaled(self, factor: float) -> ShiftTable:
         """Return the shifts of the same frames with pixels `factor` times as many: 0.5 where 2 x 2 were binned."""
-        return replace(self, shifts=self.shifts * factor)
+        matrices = self.matrices
+        if matrices is not None:
+            # Pixels are squares: the middle of the first is half a pixel from the edge.
+            scale = np.diag([factor, factor, 1.0])
+            scale[:2, 2] = (factor - 1) / 2
+            matrices = scale @ matrices @ np.linalg.inv(scale)
+        return replace(self, shifts=self.shifts * factor, matrices=matrices)
 
     def inverted(self) -> ShiftTable:
         """Return the shifts that undo these."""
-        return replace(self, shifts=-self.shifts)
+        matrices = self.matrices
+        if matrices is not None:
+            known = np.isfinite(matrices).all(axis=(1, 2))
+            matrices = matrices.copy()
+            matrices[known] = np.linalg.inv(matrices[known])
+        return replace(self, shifts=-self.shifts, matrices=matrices)
 
     def for_frames(self, count: int, missing: Missing = "refuse") -> NDArray[np.float64]:
-        """Shifts (count, 2) of frames 0 to count - 1, by number.
+        """Shifts (count, 2), or matrices (count, 3, 3), of frames 0 to count - 1, by number.
 
         Raises
         ------
@@ -66,7 +81,10 @@ class ShiftTable:
         return self._placed(self.frames, count, missing)
 
     def for_files(self, names: Sequence[str], missing: Missing = "refuse") -> NDArray[np.float64]:
-        """Shifts of frames that are a file each, by the names of the files; raises ShapeError as `for_frames` does."""
+        """Shifts or matrices of frames that are a file each, by the names of the files.
+
+        Raises ShapeError as `for_frames` does.
+        """
         if len(set(self.files)) < len(self.files) or len(set(names)) < len(names):
             raise ShapeError("several frames come from one file: match them by number")
         at = {name: i for i, name in enumerate(names)}
@@ -76,18 +94,17 @@ class ShiftTable:
         return self._placed(np.array([at[name] for name in self.files]), len(names), missing)
 
     def _placed(self, frames: NDArray[np.int64], count: int, missing: Missing) -> NDArray[np.float64]:
-        shifts = np.full((count, 2), np.nan)
-        shifts[frames] = self.shifts
+        values = self.shifts if self.matrices is None else self.matrices.reshape(-1, 9)
+        placed = np.full((count, values.shape[1]), np.nan)
+        placed[frames] = values
         absent = np.setdiff1d(np.arange(count), frames)
-        if absent.size == 0:
-            return shifts
-        known = np.sort(frames[np.isfinite(self.shifts).all(axis=1)])
-        if missing == "refuse" or known.size == 0:
+        known = np.sort(frames[np.isfinite(values).all(axis=1)])
+        if absent.size and (missing == "refuse" or known.size == 0):
             hint = "" if known.size == 0 else "; interpolate them, or take a table of this stack"
             raise ShapeError(f"the table lacks frames {runs_of(absent.tolist())} of {count}{hint}")
-        for axis in range(2):
-            shifts[absent, axis] = np.interp(absent, known, shifts[known, axis])
-        return shifts
+        for column in placed.T:
+            column[absent] = np.interp(absent, known, column[known]) if absent.size else column[absent]
+        return placed if self.matrices is None else placed.reshape(-1, 3, 3)
 
 
 def load_shifts(path: Path | str, *, missing: Missing = "refuse") -> NDArray[np.float64]:
@@ -126,6 +143,8 @@ def load_shifts(path: Path | str, *, missing: Missing = "refuse") -> NDArray[np.
            [ 0.5, -1. ]])
     """
     table = read_shift_table(Path(path))
+    if table.matrices is not None:
+        raise InputError(f"{path}: holds motions, not shifts; `xcorr apply` applies them")
     try:
         return table.for_frames(int(table.frames.max()) + 1, missing)
     except ShapeError as error:
@@ -163,7 +182,7 @@ def _of_text(path: Path, text: str) -> ShiftTable:
         reader = csv.DictReader(io.StringIO(text, newline=""), strict=True, skipinitialspace=True)
         names = [name.strip() for name in reader.fieldnames or ()]
         reader.fieldnames = names
-        columns = next((pair for pair in _COLUMNS if set(pair) <= set(names)), None)
+        columns = next((kind for kind in _COLUMNS if set(kind) <= set(names)), None)
         if columns is None:
             raise ArgumentError(f"its first line has no columns dy and dx: {','.join(names)[:80]}")
         for number, row in enumerate(reader):
@@ -179,9 +198,14 @@ def _of_text(path: Path, text: str) -> ShiftTable:
             raise ValueError("a frame appears twice")
         if max(frames) > _LAST_FRAME:
             raise ValueError(f"frame {max(frames)} is beyond {_LAST_FRAME}")
-    return ShiftTable(
-        np.array(frames), _finite_or_nan(path, np.array(shifts)), tuple(files) if all(files) and files else ()
-    )
+    values = _finite_or_nan(path, np.array(shifts))
+    names_of_files = tuple(files) if all(files) and files else ()
+    if columns is not _ELEMENTS:
+        return ShiftTable(np.array(frames), values, names_of_files)
+    last = np.broadcast_to([0.0, 0.0, 1.0], (len(values), 3))
+    matrices = np.concatenate([values, last], axis=1).reshape(-1, 3, 3)
+    matrices[~np.isfinite(values).all(axis=1)] = np.nan
+    return ShiftTable(np.array(frames), -matrices[:, :2, 2], names_of_files, matrices)
 
 
 def _finite_or_nan(path: Path, shifts: NDArray[np.float64]) -> NDArray[np.float64]:

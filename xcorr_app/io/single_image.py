@@ -11,8 +11,8 @@ import numpy as np
 
 from xcorr_app.errors import DamagedFileError, LimitError
 from xcorr_app.io.door import parsing
+from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.source import StackMetadata, make_metadata
-from xcorr_app.io.tiff import opened, stamp
 
 _OTHER_BYTES = 1 << 26
 """Of colour profiles, previews and notes."""
@@ -30,7 +30,7 @@ class SingleImage:
     decode: Callable[[bytes], np.ndarray]
     shape: tuple[int, int]
     dtype: np.dtype
-    stamp: tuple[int, int]
+    stamp: Stamp
     samples: int = 1
     page_count: int = 1
 

@@ -15,9 +15,11 @@ import numpy as np
 import tifffile
 
 from xcorr_app.errors import DamagedFileError, FileError
-from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.door import parsing
+from xcorr_app.io.opened import Stamp, opened, stamp
 from xcorr_app.io.reader_log import logged_as_damage
 from xcorr_app.io.segments import decode_page
+from xcorr_app.io.tiff_directory import DirectoryReader
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,9 +30,6 @@ if TYPE_CHECKING:
 
 __all__ = ["TiffImage", "opened", "stamp"]
 
-# Compression tags of JPEG and JPEG 2000, whose streams end with the same mark.
-_JPEG = (6, 7, 34892, 33003, 33004, 33005, 34712)
-_JPEG_END = b"\xff\xd9"
 _LARGEST_GAP = 1 << 16
 """Bytes between two planes, such as a directory, that are read with them rather than skipped by another call."""
 _MOST_BUFFERS = 1000
@@ -52,7 +51,7 @@ class TiffImage:
     byteorder
         Of the pixels in the file.
     stamp
-        Size and time of change when it was checked; a file that changes afterwards is refused.
+        Size and times of change when it was checked; a file that changes afterwards is refused.
     samples
         Values a pixel: 1, or 3 for red, green and blue, which are decoded together.
     """
@@ -63,7 +62,7 @@ class TiffImage:
     data_offsets: np.ndarray
     page_map: np.ndarray
     byteorder: Literal["<", ">"]
-    stamp: tuple[int, int]
+    stamp: Stamp
     samples: int = 1
 
     @property
@@ -91,8 +90,8 @@ class TiffImage:
             for start, stop in self._runs(pages):
                 if self.data_offsets[pages[start]] >= 0:
                     self._read_plain(descriptor, pages[start:stop], out[start:stop], checksum)
-                elif not self._decode_here(descriptor, pages[start], out[start]):
-                    out[start] = self._decode(pages[start])
+                else:
+                    self._decode_into(descriptor, pages[start], out[start])
 
     def _runs(self, pages: Sequence[int]) -> list[tuple[int, int]]:
         """Parts of `pages` to be read together: planes with little between them, or one that must be decoded."""
@@ -132,10 +131,13 @@ class TiffImage:
         if not self.metadata.dtype.newbyteorder(self.byteorder).isnative:
             out.byteswap(inplace=True)
 
-    def _decode_here(self, descriptor: int, page: int, out: np.ndarray) -> bool:
-        if self.samples > 1:
-            return False
-        return decode_page(descriptor, self.path, int(self.directory_offsets[page]), self.metadata, out)
+    def _decode_into(self, descriptor: int, page: int, out: np.ndarray) -> None:
+        with parsing(self.path, f"page {page} cannot be decoded"):
+            reader = DirectoryReader(descriptor, self.path)
+            directory = reader.directory_at(int(self.directory_offsets[page]))
+            done = decode_page(descriptor, reader, directory, self.metadata, out)
+        if not done:
+            out[...] = self._decode(page)
 
     def _decode(self, page: int) -> np.ndarray:
         with logged_as_damage(self.path):
@@ -143,8 +145,6 @@ class TiffImage:
                 with tifffile.TiffFile(self.path) as tif:
                     tif.filehandle.seek(int(self.directory_offsets[page]))
                     directory = tifffile.TiffPage(tif, index=page)
-                    if directory.compression in _JPEG:
-                        self._check_jpeg_ends(page, tif.filehandle, directory)
                     plane = directory.asarray(maxworkers=1)
                     interleaved = self.samples > 1 and directory.planarconfig == 1
             except FileError:
@@ -159,14 +159,6 @@ class TiffImage:
         if interleaved:
             plane = np.moveaxis(plane.reshape(*shape, self.samples), -1, 0)
         return np.ascontiguousarray(plane.reshape(shape if self.samples == 1 else (self.samples, *shape)), dtype)
-
-    def _check_jpeg_ends(self, page: int, file: tifffile.FileHandle, directory: tifffile.TiffPage) -> None:
-        """Refuse JPEG streams without their end mark: the codec fills what is missing with grey and says nothing."""
-        for offset, count in zip(directory.dataoffsets, directory.databytecounts, strict=True):
-            length = min(count, 64)
-            file.seek(offset + count - length)
-            if not file.read(length).rstrip(b"\0").endswith(_JPEG_END):
-                raise DamagedFileError(f"{self.path}: page {page} has a JPEG stream without an end; it is incomplete")
 
 
 def _after(parts: list[memoryview], done: int) -> list[memoryview]:

@@ -31,6 +31,9 @@ _TYPES = {
 }  # fmt: skip
 
 _TILE_OFFSETS = 324
+_ASCII = 2
+_MOST_NUMBERS = 1 << 22
+"""Of one tag: as many strips or tiles as no page has; as numbers of Python they take far more memory than the file."""
 
 
 class TagValue(NamedTuple):
@@ -133,10 +136,19 @@ class DirectoryReader:
             raise DamagedFileError(
                 f"{self.path}: page {directory.index} has fractions in tag {code}, whole numbers belong there"
             )
+        if value.length > _MOST_NUMBERS:
+            raise DamagedFileError(
+                f"{self.path}: page {directory.index} has {value.length} numbers in tag {code}, more than a page needs"
+            )
+        if letter == "s" and value.kind == _ASCII:
+            raise DamagedFileError(f"{self.path}: page {directory.index} has text in tag {code}, numbers belong there")
         raw = self._bytes(value.offset, value.length * size)
         if letter == "s":
             return tuple(raw)
-        return struct.unpack(f"{self.byteorder}{value.length * len(letter)}{letter[0]}", raw)
+        found = struct.unpack(f"{self.byteorder}{value.length * len(letter)}{letter[0]}", raw)
+        if letter[0].islower() and min(found, default=0) < 0:
+            raise DamagedFileError(f"{self.path}: page {directory.index} has a negative number in tag {code}")
+        return found
 
     def content(self, directory: Directory, code: int) -> bytes:
         """Return the raw bytes of a tag, empty where it is absent."""

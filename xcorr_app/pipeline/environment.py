@@ -9,7 +9,7 @@ from pathlib import Path
 
 from xcorr_app.registration.passes import worker_count
 
-_PACKAGES = ("numpy", "scipy", "tifffile", "imagecodecs", "opencv-python-headless", "matplotlib")
+_PACKAGES = ("numpy", "scipy", "tifffile", "imagecodecs", "opencv-python-headless", "pillow")
 _DEVICE_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 

@@ -1,7 +1,7 @@
-"""What remains to be done of a stack once it is computed: brought to the disk and recorded while the next is computed.
+"""What is done of a stack while the next one is computed: moved, brought to the disk, recorded, drawn.
 
-A few threads take stacks in turn. So much unfinished work as they have may wait, no more; an interruption abandons what
-waits, so that nothing half-written is left.
+A few threads take stacks in turn. A bounded number of stacks may wait, no more; an interruption abandons what waits and
+tells who works to stop, so that nothing half-written is left.
 """
 
 from __future__ import annotations
@@ -13,6 +13,9 @@ from types import TracebackType
 from typing import Generic, Self, TypeVar
 
 T = TypeVar("T")
+
+_PATIENCE = 0.7
+"""Seconds that threads which were told to stop are waited for."""
 
 
 class Later(Generic[T]):
@@ -33,6 +36,11 @@ class Later(Generic[T]):
         finally:
             self._done.set()
 
+    def raise_error(self) -> None:
+        """Raise what came out of the job, if it is done and anything did."""
+        if self._done.is_set() and self._error is not None:
+            raise self._error
+
     def result(self) -> T:
         """What became of it, once it is done."""
         # With a limit, a wait can be interrupted.
@@ -44,24 +52,48 @@ class Later(Generic[T]):
         return self._outcome[0]
 
 
-class Finisher(Generic[T]):
-    """Threads that finish stacks; as a context, it ends when all are finished, or at once where an error comes out."""
+class Stopped(BaseException):
+    """The run was interrupted, and this thread with it; no `Exception`, so that nobody takes it for a failure."""
 
-    def __init__(self, threads: int) -> None:
+
+class Finisher(Generic[T]):
+    """Threads that finish stacks; as a context, it ends when all are finished, or at once where an error comes out.
+
+    Parameters
+    ----------
+    threads
+        How many.
+    at_once
+        Stacks that are worked on or wait, at most.
+    prepare
+        Called by each thread when it begins.
+    """
+
+    def __init__(self, threads: int, at_once: int | None = None, prepare: Callable[[], None] | None = None) -> None:
         self._queue: queue.Queue[Later[T] | None] = queue.Queue()
-        self._free = threading.Semaphore(2 * threads)
-        self._stopped = threading.Event()
+        self._free = threading.Semaphore(2 * threads if at_once is None else at_once)
+        self._stopped, self._lock, self._prepare = False, threading.Lock(), prepare
         self._threads = [
             threading.Thread(target=self._work, name=f"xcorr-finish-{number}", daemon=True) for number in range(threads)
         ]
 
     def submit(self, job: Callable[[], T], abandon: Callable[[], None]) -> Later[T]:
-        """Let a thread do a job; waits while too many do. `abandon` undoes what has begun, if it is never done."""
+        """Let a thread do a job; waits while too many do. `abandon` undoes what has begun, if it is never done.
+
+        Raises Stopped where the threads were told to stop.
+        """
         later = Later(job, abandon)
-        while not self._free.acquire(timeout=1.0):
-            pass
-        self._queue.put(later)
+        while not self._free.acquire(timeout=0.5):
+            self.check()
+        with self._lock:
+            self.check()
+            self._queue.put(later)
         return later
+
+    def check(self) -> None:
+        """Raise Stopped where the threads were told to stop; for jobs that take long."""
+        if self._stopped:
+            raise Stopped
 
     def __enter__(self) -> Self:
         for thread in self._threads:
@@ -72,7 +104,8 @@ class Finisher(Generic[T]):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            self._stopped.set()
+            with self._lock:
+                self._stopped = True
             while True:
                 try:
                     later = self._queue.get_nowait()
@@ -82,13 +115,15 @@ class Finisher(Generic[T]):
                     later.abandon()
         for _ in self._threads:
             self._queue.put(None)
-        # Who is bringing a file to the disk cannot be interrupted: one second, then the process ends without it.
+        # Who is bringing a file to the disk cannot be interrupted: some of a second, then the process ends without it.
         for thread in self._threads:
-            thread.join(None if error is None else 1.0 / len(self._threads))
+            thread.join(None if error is None else _PATIENCE / len(self._threads))
 
     def _work(self) -> None:
+        if self._prepare is not None:
+            self._prepare()
         while (later := self._queue.get()) is not None:
-            if self._stopped.is_set():
+            if self._stopped:
                 later.abandon()
             else:
                 later.run()

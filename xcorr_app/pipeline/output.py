@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from contextlib import suppress
 from pathlib import Path
 
 from xcorr_app.errors import OutputError
 from xcorr_app.io import Discovery, remove_partials
+from xcorr_app.io.inputs import resolved
 from xcorr_app.pipeline.state import State
 
 RECORD, REPORT = "run.json", "report.html"
@@ -40,16 +42,18 @@ def check_output(
         if isinstance(error, OutputError):
             raise
         raise OutputError(f"{out}: cannot be used as a folder ({error}); choose another with -o") from error
+    places = {series.name: {path.parent for path in resolved(series.paths)} for series in discovery.series}
     folders = {path.resolve() for path in inputs if path.is_dir()}
-    folders |= {path.resolve().parent for series in discovery.series for path in series.paths if len(series.paths) > 1}
+    folders |= {place for series in discovery.series if len(series.paths) > 1 for place in places[series.name]}
     for folder in folders:
         if real == folder or folder in real.parents:
             raise OutputError(f"{out}: lies in the input folder {folder}; results must go elsewhere: choose another -o")
     for series in discovery.series:
         target = (real / series.name).resolve()
-        if any(target == path.parent.resolve() for path in series.paths):
+        if target in {path.resolve() for path in {path.parent for path in series.paths}}:
             raise OutputError(f"{target}: holds the input itself; results must go elsewhere: choose another -o")
-    for parent in {path.parent.resolve() for series in discovery.series for path in series.paths}:
+    named = {path.parent for series in discovery.series for path in series.paths}
+    for parent in {path.resolve() for path in named}:
         if real in parent.parents and State(real).knows(parent.relative_to(real).parts[0]):
             raise OutputError(
                 f"{parent}: holds results of an earlier run, which would be worked on again into the same {out}; "
@@ -77,9 +81,9 @@ def _is_record_of_failure(out: Path) -> bool:
 
 def _check_program(out: Path, program: str) -> None:
     """Refuse to go on in a folder that another command filled: the two would mix."""
-    try:
-        before = json.loads((out / RECORD).read_text())["program"]
-    except (OSError, ValueError, KeyError, TypeError):
-        return
-    if before != program:
+    found = State(out).programs()
+    with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
+        # Written last: a run that was killed has left records of stacks alone.
+        found.add(str(json.loads((out / RECORD).read_text())["program"]))
+    for before in sorted(found - {program, ""}):
         raise OutputError(f"{out}: holds results of `{before}`, which --resume cannot go on with; choose another -o")

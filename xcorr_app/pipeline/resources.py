@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -53,8 +53,15 @@ def _device_share() -> int:
 class StackResources:
     """Of one stack."""
 
-    def __init__(self, run: Resources, checksums: Checksums, progress: Progress | None = None) -> None:
-        self.progress, self.checksums, self.stages = progress, checksums, run.stages
+    def __init__(
+        self,
+        run: Resources,
+        checksums: Checksums,
+        progress: Progress | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> None:
+        self.checksums, self.stages = checksums, run.stages
+        self._progress, self._check = progress, check
         self.seconds: dict[str, float] = {}
         """Of the steps of this stack."""
         self.notes: list[str] = []
@@ -62,33 +69,51 @@ class StackResources:
         self._run = run
         self._writers: list[StackWriter] = []
         self._texts: list[tuple[Path, str]] = []
+        self._opened = ExitStack()
+
+    def progress(self, stage: str, done: int, total: int) -> None:
+        """Take in how far a stage is; raises Stopped where the run was interrupted."""
+        if self._check is not None:
+            self._check()
+        if self._progress is not None:
+            self._progress(stage, done, total)
 
     def open(self, source: Source, *, once: bool = False) -> HeldSource:
         """The stack, opened, with checksums taken as it is read; where memory allows, threads begin to read it.
 
-        With `once`, its planes are needed once only: it is kept, to be read ahead, where it takes little memory.
+        It is closed with the stack's other resources. With `once`, its planes are needed once only: it is kept, to be
+        read ahead, where it takes little memory.
         """
         metadata = source.metadata
-        large = once and metadata.planes * metadata.plane_bytes > self._run.memory.limit // 4
-        budget = MemoryBudget(0) if large else self._run.memory
-        held = HeldSource(source, budget, self.checksums, self.stages.meter)
+        size = metadata.planes * metadata.plane_bytes
+        budget = MemoryBudget(0) if once and size > self._run.memory.limit // 4 else self._run.memory
+        # The stack before may still be moved: to be read once is worth waiting for.
+        with self.stages.waiting("move"):
+            budget.wait_for(size)
+        held = self._opened.enter_context(HeldSource(source, budget, self.checksums, self.stages.meter))
         held.read_ahead(max(1, min(_MOST_READERS, worker_count() // 2)))
         return held
 
-    @contextmanager
-    def on_device(self, frames: HostFrames, xp: Any) -> Iterator[Frames]:
-        """Frames for an array module: with CuPy, read and uploaded ahead; with NumPy, as they are."""
+    def on_device(self, frames: HostFrames, xp: Any) -> Frames:
+        """Frames for an array module: with CuPy, read and uploaded ahead; with NumPy, as they are.
+
+        What is kept of them on the device is given back with the stack's other resources.
+        """
         if xp is np:
-            yield frames
-            return
+            return frames
         uploader = Uploader()
         readers = max(1, min(_MOST_READERS, worker_count() // 2))
-        meter = self.stages.meter
-        with DeviceFrames(
-            frames, uploader, threads=readers, may_keep=_device_share, meter=meter, waited=self.stages.waited
-        ) as there:
-            yield there
-        self.notes += uploader.notes
+        self._opened.callback(lambda: self.notes.extend(uploader.notes))
+        return self._opened.enter_context(
+            DeviceFrames(
+                frames,
+                uploader,
+                threads=readers,
+                may_keep=_device_share,
+                meter=self.stages.meter,
+                waited=self.stages.waited,
+            )
+        )
 
     def writer(self, path: Path, metadata: StackMetadata) -> StackWriter:
         """Return a writer whose file is completed together with the stack."""
@@ -109,22 +134,24 @@ class StackResources:
         self.seconds[name] = round(time.perf_counter() - begin, 3)
 
     def write_text(self, path: Path, text: str) -> None:
-        """Write a file together with the others of the stack; where the stack fails, at least that."""
+        """Write a file together with the others of the stack, or not at all."""
         self._texts.append((path, text))
 
-    def complete_texts(self) -> None:
-        """Write them now."""
-        while self._texts:
-            atomic_write_text(*self._texts.pop(0))
+    def close(self) -> None:
+        """Close what was opened to be read, and give its memory back."""
+        self._opened.close()
 
     def complete(self) -> None:
         """Bring the files begun to the disk and give them their names."""
-        self.complete_texts()
+        while self._texts:
+            atomic_write_text(*self._texts.pop(0))
         while self._writers:
             self._writers[0].complete()
             self._writers.pop(0)
 
     def abandon(self) -> None:
         """Leave nothing of the files begun."""
+        self._texts.clear()
+        self.close()
         while self._writers:
             self._writers.pop(0).abandon()

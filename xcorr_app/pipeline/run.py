@@ -1,7 +1,8 @@
 """A run of one command over many stacks: failures apart, resumable, and one record of it all.
 
-Stacks are computed one after the other; what remains of one, its last bytes brought to the disk, its checksum, record
-and drawings, is done by other threads while the next is computed.
+Stacks are computed one after the other. What follows from a stack's result, such as moving its frames, is done by a
+second thread while the next stack is computed; what brings it to the disk, its checksum, record and drawings, by
+others.
 """
 
 from __future__ import annotations
@@ -9,13 +10,15 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from xcorr_app.decision import Decision
 from xcorr_app.errors import OutputError, XcorrError
+from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Checksums, Discovery, SeriesSpec, atomic_write_text
 from xcorr_app.io.opened import announce
@@ -87,8 +90,11 @@ class Work(Protocol[ResultT]):
     def decide(self, spec: SeriesSpec) -> Decision:
         """Say what would compute the results of a stack, and why."""
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[ResultT]:
-        """Compute and write the results of a stack; files begun through `resources` are completed afterwards."""
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[ResultT]]:
+        """Compute the results of a stack; what is returned does the rest, while the next stack is computed.
+
+        Files begun through `resources` are completed, and sources opened through it closed, afterwards.
+        """
 
     def restored(self, name: str, record: dict[str, Any]) -> ResultT | None:
         """Return the result that the record of an earlier run speaks of; None where it cannot be used."""
@@ -145,15 +151,15 @@ def run_stacks(
     watcher: Watcher | None = None,
     report: Callable[[Sequence[Outcome[ResultT]], dict[str, str]], None] | None = None,
     resources: Resources | None = None,
-    finished: Callable[[int, Outcome[ResultT]], None] | None = None,
+    finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
     elsewhere: Elsewhere | None = None,
 ) -> Run[ResultT]:
     """Process every series of a plan whose output folder is ready, then write the report and ``run.json``.
 
     One series that fails does not stop the others. Neither does one that runs into a defect of the program, unless
     `stop_at_defects` lets the exception out. `finished` is called with the number of a stack and its outcome as soon as
-    that is known, from any thread; `report` with all outcomes and the versions before the record is written, which thus
-    comes last. With `elsewhere`, other processes compute the stacks.
+    that is known, from any thread, and returns what is kept of it; `report` with all outcomes and the versions before
+    the record is written, which thus comes last. With `elsewhere`, other processes compute the stacks.
     """
     started = datetime.now(UTC)
     resources = resources or Resources()
@@ -209,20 +215,26 @@ def compute_stacks(
     resume: bool = False,
     stop_at_defects: bool = False,
     watcher: Watcher | None = None,
-    finished: Callable[[int, Outcome[ResultT]], None] | None = None,
+    finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
 ) -> list[Known[ResultT]]:
     """Process every series of a plan in this process; `files` are the checksums of :meth:`Work.files`."""
     state, found = State(plan.out), versions()
     loop = _Loop(plan, work, state, files, found, resources, resume=resume, stop_at_defects=stop_at_defects)
     entries: list[_Entry[ResultT]] = []
-    with Finisher[Known[ResultT]](max(2, min(4, worker_count()))) as finisher:
+    with (
+        Finisher[Known[ResultT]](max(2, min(4, worker_count()))) as finisher,
+        Finisher[_Entry[ResultT]](1, at_once=1, prepare=same_device(plan.device.xp)) as follower,
+    ):
         series = plan.discovery.series
         for number, spec in enumerate(series):
             for following in series[number + 1 : number + 2]:
                 announce_files(following.paths)
-            entries.append(loop.begun(spec, finisher, watcher, number, finished))
+            entries.append(loop.begun(spec, follower, finisher, watcher, number, finished))
+            for entry in entries[-2:]:
+                if isinstance(entry, Later):
+                    entry.raise_error()
         with resources.stages.waiting("finish"):
-            return [entry.result() if isinstance(entry, Later) else entry for entry in entries]
+            return [_known(entry) for entry in entries]
 
 
 class Elsewhere(Protocol):
@@ -238,7 +250,7 @@ class Elsewhere(Protocol):
         resume: bool = False,
         stop_at_defects: bool = False,
         watcher: Watcher | None = None,
-        finished: Callable[[int, Outcome[ResultT]], None] | None = None,
+        finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
     ) -> list[Known[ResultT]]:
         """Do what the function of this name does in this process."""
 
@@ -271,7 +283,14 @@ class Known(Generic[ResultT]):
     inputs: dict[str, str]
 
 
-_Entry = Known[ResultT] | Later[Known[ResultT]]
+_Entry = Known[ResultT] | Later[Any]
+
+
+def _known(entry: _Entry[ResultT]) -> Known[ResultT]:
+    """What became of a stack, once all that is done later is done."""
+    while isinstance(entry, Later):
+        entry = entry.result()
+    return entry
 
 
 class _Loop(Generic[ResultT]):
@@ -298,28 +317,28 @@ class _Loop(Generic[ResultT]):
     def begun(
         self,
         spec: SeriesSpec,
+        follower: Finisher[_Entry[ResultT]],
         finisher: Finisher[Known[ResultT]],
         watcher: Watcher | None,
         number: int,
-        finished: Callable[[int, Outcome[ResultT]], None] | None,
+        finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None,
     ) -> _Entry[ResultT]:
-        """Compute a stack, unless an earlier run did; what remains of it is left to the finisher."""
+        """Compute a stack, unless an earlier run did; the rest is left to `follower`, then to `finisher`."""
         checksums = Checksums(spec.paths, self._resources.stages.meter)
 
         def told(known: Known[ResultT]) -> Known[ResultT]:
-            if finished is not None:
-                finished(number, known.outcome)
-            return known
+            return known if finished is None else replace(known, outcome=finished(number, known.outcome))
 
         if self._resume and (known := self._restored(spec.name, checksums)) is not None:
             return told(known)
         progress = watcher(spec.name) if watcher is not None else None
-        begun = StackResources(self._resources, checksums, progress)
+        begun = StackResources(self._resources, checksums, progress, follower.check)
 
         def failed(error: Exception) -> Known[ResultT]:
             begun.abandon()
             with suppress(OutputError):
-                begun.complete_texts()
+                # A table beside a failure would pass for a result.
+                self._state.discard(spec.name, self._work.outputs(spec.name))
             if self._stop_at_defects and not isinstance(error, XcorrError | MemoryError):
                 raise error
             reason = reason_of(error, self._work.less_memory)
@@ -328,26 +347,41 @@ class _Loop(Generic[ResultT]):
         try:
             # What an earlier run left goes first, so that old and new never mix.
             self._state.discard(spec.name, self._work.outputs(spec.name))
-            done = self._work.process(spec, begun)
-            facts = done.facts | {"seconds": begun.seconds, "decisions": [self._work.decide(spec).as_record()]}
+            rest = self._work.process(spec, begun)
         except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
             return failed(error)
         except BaseException:
             begun.abandon()
             raise
 
-        def finish() -> Known[ResultT]:
+        def follow() -> _Entry[ResultT]:
+            try:
+                done = rest()
+                facts = done.facts | {"seconds": begun.seconds, "decisions": [self._work.decide(spec).as_record()]}
+                begun.close()
+                return finisher.submit(partial(finish, done, facts), begun.abandon)
+            except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
+                return failed(error)
+            except BaseException:
+                begun.abandon()
+                raise
+
+        def finish(done: Finished[ResultT], facts: dict[str, Any]) -> Known[ResultT]:
             try:
                 begun.complete()
                 inputs = checksums.finished()
-                self._state.save(spec.name, self._mark(inputs), done.outputs, facts, done.keep())
+                self._state.save(spec.name, self._mark(inputs), done.outputs, facts, done.keep(), self._work.program)
             except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
                 return failed(error)
             outcome = Outcome(spec.name, facts, done.result, flagged=self._work.is_flagged(done))
             return told(Known(outcome, inputs))
 
-        with self._resources.stages.waiting("finish"):
-            return finisher.submit(finish, begun.abandon)
+        try:
+            with self._resources.stages.waiting("move"):
+                return follower.submit(follow, begun.abandon)
+        except BaseException:
+            begun.abandon()
+            raise
 
     def _mark(self, inputs: dict[str, str]) -> str:
         return fingerprint(self._decisive, inputs | self._besides, self._ran_on)
@@ -357,9 +391,14 @@ class _Loop(Generic[ResultT]):
             return None
         inputs = checksums.finished()
         record = self._state.load(name, self._mark(inputs))
-        result = None if record is None else self._work.restored(name, record)
-        if record is None or result is None:
+        if record is None:
             return None
-        before = Finished(record["facts"], [], result)
-        outcome = Outcome(name, before.facts, result, flagged=self._work.is_flagged(before), resumed=True)
-        return Known(outcome, inputs)
+        try:
+            result = self._work.restored(name, record)
+            if result is None:
+                return None
+            before = Finished(record["facts"], [], result)
+            flagged = self._work.is_flagged(before)
+        except Exception:  # noqa: BLE001 - a record may say anything; the stack is computed again
+            return None
+        return Known(Outcome(name, before.facts, result, flagged=flagged, resumed=True), inputs)

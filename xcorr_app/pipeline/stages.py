@@ -1,8 +1,9 @@
 """Which stage of a run sets its pace: seconds each was busy, seconds the run waited for it, and bytes.
 
-A stage is busy while any thread works in it. The chain of a run is one thread that goes from step to step (measuring,
-moving) and now and then waits for what other threads do meanwhile (reading ahead, writing, bringing files to the disk,
-drawing): what it spent most of its time in, or waiting for, is what a faster machine would have to be faster at.
+A stage is busy while any thread works in it. The chain of a run is a thread that measures one stack after the other,
+and one behind it that moves what was measured; both now and then wait for what other threads do meanwhile (reading
+ahead, writing, syncing, drawing). What one of them spent most of its time in, or waiting for, is what
+a faster machine would have to be faster at.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-STEPS = ("start", "measure", "move", "filter", "unmix")
-"""Stages that are the run's own thread; while it waits for another stage, they do not count."""
+STEPS = ("start", "measure", "move", "assess", "filter", "unmix")
+"""Stages of the chain itself; while it waits for another stage, they do not count."""
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Stages:
     """Gathers times of stages from all threads of a run."""
 
     def __init__(self) -> None:
-        self._lock = threading.Lock()
+        self._lock, self._here = threading.Lock(), threading.local()
         self._spans: dict[str, list[tuple[float, float]]] = {}
         self._busy: dict[str, float] = {}
         self._waited: dict[str, float] = {}
@@ -73,20 +74,19 @@ class Stages:
 
     @contextmanager
     def step(self, stage: str, size: int = 0) -> Iterator[None]:
-        """Time a step of the run's own thread."""
-        begin, waited = time.perf_counter(), self._waited_in_all()
+        """Time a step of the chain, in the thread that takes it."""
+        begin, waited = time.perf_counter(), self._waited_here()
         try:
             yield
         finally:
-            now = time.perf_counter()
+            spent = time.perf_counter() - begin - (self._waited_here() - waited)
             with self._lock:
-                spent = now - begin - (sum(self._waited.values()) - waited)
                 self._busy[stage] = self._busy.get(stage, 0.0) + max(0.0, spent)
                 self._sizes[stage] = self._sizes.get(stage, 0) + size
 
     @contextmanager
     def waiting(self, stage: str) -> Iterator[None]:
-        """Time how long the run's own thread waits for a stage."""
+        """Time how long this thread, one of the chain, waits for a stage."""
         begin = time.perf_counter()
         try:
             yield
@@ -94,7 +94,8 @@ class Stages:
             self.waited(stage, time.perf_counter() - begin)
 
     def waited(self, stage: str, seconds: float) -> None:
-        """Take in how long the run's own thread waited for a stage."""
+        """Take in how long this thread, one of the chain, waited for a stage."""
+        self._here.waited = self._waited_here() + seconds
         with self._lock:
             self._waited[stage] = self._waited.get(stage, 0.0) + seconds
 
@@ -117,6 +118,6 @@ class Stages:
         """Plain values for ``run.json``."""
         return {"pace": self.pace(), "stages": {stage.name: stage.as_record() for stage in self.times()}}
 
-    def _waited_in_all(self) -> float:
-        with self._lock:
-            return sum(self._waited.values())
+    def _waited_here(self) -> float:
+        """Seconds that this thread has waited so far."""
+        return float(getattr(self._here, "waited", 0.0))

@@ -1,8 +1,9 @@
 """What a run has finished, so that ``--resume`` can go on: one small record a stack, written last.
 
 A record holds a fingerprint of everything that decides the stack's results (parameters, versions, checksums of the
-input), the outputs with their sizes, and what a command needs to show the stack again. A stack is finished when its
-record matches.
+input), the outputs with their checksums, and what a command needs to show the stack again. A stack is finished when its
+record matches and its outputs are what they were. Records are input like any other: they may be damaged, or say what is
+not so, and none of what they name outside the output folder is ever touched.
 """
 
 from __future__ import annotations
@@ -10,13 +11,20 @@ from __future__ import annotations
 import hashlib
 import json
 import shutil
+import stat
 from pathlib import Path
 from typing import Any
 
-from xcorr_app.errors import OutputError
+import xxhash
+
+from xcorr_app.errors import InputError, OutputError
 from xcorr_app.io import Checksums, atomic_write_text, make_folder
+from xcorr_app.io.checksum import FileChecksum
 
 FOLDER = ".xcorr"
+_PROGRAM, _OUTPUTS, _CHECKSUM = "program", "outputs", "checksum"
+_LONGEST = 1 << 28
+"""Bytes of a record that are read."""
 
 
 class State:
@@ -28,14 +36,15 @@ class State:
 
     def forget(self) -> None:
         """Remove all records, and the results that they speak of."""
-        for record in self._folder.glob("*.json"):
-            try:
-                outputs = json.loads(record.read_text())["outputs"]
-            except (OSError, ValueError, KeyError):
-                continue
-            for path in outputs:
-                (self._out / path).unlink(missing_ok=True)
+        for path in self._folder.glob("*.json"):
+            for output in _outputs(_read(path), self._out):
+                output.unlink(missing_ok=True)
         shutil.rmtree(self._folder, ignore_errors=True)
+
+    def programs(self) -> set[str]:
+        """Programs whose results the records speak of."""
+        found = {_read(path).get(_PROGRAM) for path in self._folder.glob("*.json")}
+        return {program for program in found if isinstance(program, str)}
 
     def knows(self, name: str) -> bool:
         """Whether a stack of that name was finished here."""
@@ -50,16 +59,24 @@ class State:
                 raise OutputError(f"{path}: cannot be replaced ({error.strerror}); remove it by hand") from error
 
     def save(
-        self, name: str, fingerprint: str, outputs: list[Path], facts: dict[str, Any], kept: dict[str, Any]
+        self,
+        name: str,
+        fingerprint: str,
+        outputs: list[Path],
+        facts: dict[str, Any],
+        kept: dict[str, Any],
+        program: str = "",
     ) -> None:
         """Record that a stack is finished; its outputs are in place by now, and `kept` is stored beside the facts."""
         make_folder(self._folder)
         record = {
             "fingerprint": fingerprint,
-            "outputs": {str(path.relative_to(self._out)): path.stat().st_size for path in outputs},
+            _PROGRAM: program,
+            _OUTPUTS: {str(path.relative_to(self._out)): FileChecksum(path).hexdigest() for path in outputs},
             "facts": facts,
             **kept,
         }
+        record[_CHECKSUM] = _of_record(record)
         atomic_write_text(self._record(name), json.dumps(record, indent=1))
 
     def record_of(self, name: str) -> dict[str, Any] | None:
@@ -71,18 +88,23 @@ class State:
         return record
 
     def load(self, name: str, fingerprint: str) -> dict[str, Any] | None:
-        """Return a stack's record if it is finished with this fingerprint and its outputs are still there."""
-        try:
-            record: dict[str, Any] = json.loads(self._record(name).read_text())
-            if record["fingerprint"] != fingerprint or not isinstance(record["facts"], dict):
-                return None
-            for path, size in record["outputs"].items():
-                if (self._out / path).stat().st_size != size:
-                    return None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError):
-            # An unusable record only means that the stack is recomputed.
+        """Return a stack's record if it is finished with this fingerprint and its outputs are what they were.
+
+        An unusable record only means that the stack is recomputed.
+        """
+        record = _read(self._record(name))
+        if record.get("fingerprint") != fingerprint or not isinstance(record.get("facts"), dict):
             return None
-        return record
+        if record.pop(_CHECKSUM, None) != _of_record(record):
+            return None
+        outputs = _outputs(record, self._out)
+        if not outputs or len(outputs) != len(record[_OUTPUTS]):
+            return None
+        try:
+            found = [FileChecksum(path).hexdigest() for path in outputs]
+        except InputError:
+            return None
+        return record if found == list(record[_OUTPUTS].values()) else None
 
     def _record(self, name: str) -> Path:
         return self._folder / f"{name}.json"
@@ -91,6 +113,42 @@ class State:
         """File beside a stack's record for what is no plain value; its folder is made."""
         make_folder(self._folder)
         return self._folder / f"{name}{suffix}"
+
+
+def _read(path: Path) -> dict[str, Any]:
+    """What a record says; nothing where it cannot be read."""
+    try:
+        with path.open("rb") as file:
+            record = json.loads(file.read(_LONGEST))
+    except (OSError, ValueError, RecursionError, MemoryError):
+        return {}
+    return record if isinstance(record, dict) else {}
+
+
+def _outputs(record: dict[str, Any], out: Path) -> list[Path]:
+    """Files within the output folder that a record names."""
+    names, real = record.get(_OUTPUTS), out.resolve()
+    if not isinstance(names, dict):
+        return []
+    found = []
+    for name in names:
+        path = out / name
+        try:
+            folder = path.parent.resolve()
+            is_folder = stat.S_ISDIR(path.lstat().st_mode)
+        except FileNotFoundError:
+            is_folder = False
+        except (OSError, RuntimeError, ValueError):
+            continue
+        if (folder == real or real in folder.parents) and not is_folder:
+            found.append(path)
+    return found
+
+
+def _of_record(record: dict[str, Any]) -> str:
+    # As it reads when it was written and read again: a tuple becomes a list, a number that is a key text.
+    whole = json.loads(json.dumps(record))
+    return xxhash.xxh3_128_hexdigest(json.dumps(whole, sort_keys=True).encode())
 
 
 def checksums(paths: tuple[Path, ...]) -> dict[str, str]:

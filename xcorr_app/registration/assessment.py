@@ -177,6 +177,7 @@ def _residual_shift(sums: AssessmentSums, settings: Settings, shape: tuple[int, 
         engine="auto",
         kernel_options=None,
         smooth_time=1,  # the frames kept lie far apart
+        masks=None if settings.masks is None or settings.masks.given is not None else settings.masks,
     )
     found: tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]] = ([], [])
     for parity in range(2):

@@ -18,6 +18,7 @@ import math
 from dataclasses import dataclass, field
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -121,7 +122,11 @@ class _Side:
             self.total = None if own is None else xp.zeros(values.shape[1], dtype=values.dtype)
         targets = [(self.sums[0], weights[0]), (self.sums[1], weights[1])]
         for target, part in targets if own is None else [*targets, (self.total, own)]:
-            target += xp.einsum("n,np->p", part.astype(values.dtype), values)
+            if xp is np:
+                for i in np.flatnonzero(part):
+                    cv2.scaleAdd(values[i], float(part[i]), target, dst=target)
+            else:
+                target += xp.einsum("n,np->p", part.astype(values.dtype), values)
         self.numbers = self.numbers + (weights > 0).sum(axis=1)
 
     def crispness(self, shape: tuple[int, int]) -> float:

@@ -45,6 +45,8 @@ from xcorr_app.registration.steps_check import astray
 from xcorr_app.registration.strategies import Estimation
 
 _LOG = logging.getLogger("xcorr_app")
+_CHECKED_ON_A_CPU = 32
+"""Frames that `auto` checks where the engine is an FFT as the check is: enough to notice what is wrong throughout."""
 
 
 def estimate_shifts(
@@ -61,7 +63,7 @@ def estimate_shifts(
     roi: Roi | None = None,
     engine: str = "auto",
     kernel_options: KernelOptions | None = None,
-    verify: Literal["all", "none"] | int = "none",
+    verify: Literal["auto", "all", "none"] | int = "none",
     min_overlap: float = DEFAULT_MIN_OVERLAP,
     min_score: float = DEFAULT_MIN_SCORE,
     tolerance: float = DEFAULT_TOLERANCE,
@@ -119,9 +121,10 @@ def estimate_shifts(
     kernel_options : KernelOptions, optional
         Variant and tuning of the kernels of ``direct``, or precision of ``tensor``; ``auto`` is then that engine.
         Precision ``int8`` takes frames of uint8, against one of them, without a prefilter.
-    verify : {'all', 'none'} or int
+    verify : {'auto', 'all', 'none'} or int
         Frames to measure again by a float64 zero-padded FFT and, around the peak, by the definition; an int is a
-        number of frames spread evenly over the stack.
+        number of frames spread evenly over the stack. ``auto``: all on a GPU; 32 on a CPU, whose engine is an FFT
+        itself.
     min_overlap : float
         Shifts that leave less than this fraction of the image overlapping are not considered.
     min_score : float
@@ -221,7 +224,7 @@ def estimate_from(
     settings: Settings,
     *,
     xp: Any,
-    verify: Literal["all", "none"] | int = "none",
+    verify: Literal["auto", "all", "none"] | int = "none",
     progress: Progress | None = None,
 ) -> ShiftResult:
     """Measure frames that are read as needed; what :func:`estimate_shifts` does for an array.
@@ -242,7 +245,7 @@ def _measured(
     reference: str | int | Array,
     settings: Settings,
     xp: Any,
-    verify: Literal["all", "none"] | int,
+    verify: Literal["auto", "all", "none"] | int,
     progress: Progress | None,
 ) -> ShiftResult:
     held = isinstance(frames, ArrayFrames)
@@ -255,7 +258,7 @@ def _measured(
     def trial(frames: Frames, reference: str | int | Array, settings: Settings, *, whole: bool = False) -> Measured:
         return job(frames, settings, None, whole=whole).run(reference, np.zeros(frames.count, dtype=bool))[0]
 
-    verified = _verified_frames(verify, frames.count)
+    verified = _verified_frames(_CHECKED_ON_A_CPU if verify == "auto" and xp is np else verify, frames.count)
 
     def measure(
         frames: Frames, reference: str | int | Array, verified: NDArray[np.bool_], progress: Progress | None
@@ -323,10 +326,10 @@ def _measured(
 
 def _verified_frames(verify: str | int, count: int) -> NDArray[np.bool_]:
     chosen = np.zeros(count, dtype=bool)
-    if verify == "all":
+    if verify in ("all", "auto"):
         chosen[:] = True
     elif isinstance(verify, (int, np.integer)) and not isinstance(verify, bool) and verify >= 0:
         chosen[np.unique(np.linspace(0, count - 1, min(int(verify), count)).round().astype(int))] = True
     elif verify != "none":
-        raise ArgumentError(f"verify is {verify!r}: use 'all', 'none' or a number of frames")
+        raise ArgumentError(f"verify is {verify!r}: use 'auto', 'all', 'none' or a number of frames")
     return chosen

@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.linalg
+import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 _ROUNDS = 30

@@ -47,6 +47,6 @@ def _encoded(frames: NDArray[np.uint8], quality: int) -> bytes:
     each = int(min(_MILLISECONDS / len(frames), _LONGEST))
     buffer = io.BytesIO()
     pictures[0].save(
-        buffer, "WEBP", save_all=True, append_images=pictures[1:], duration=each, loop=0, quality=quality, method=2
+        buffer, "WEBP", save_all=True, append_images=pictures[1:], duration=each, loop=0, quality=quality, method=0
     )
     return buffer.getvalue()

@@ -4,26 +4,43 @@ from __future__ import annotations
 
 import functools
 import math
-from dataclasses import dataclass
+import threading
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from xcorr_app.report.quality import Figure, figures
-from xcorr_app.report.quick import QuickChart, quick_chart
 from xcorr_app.report.records import FLAG_MEANINGS, FrameRow, RunReport, StackReport
 from xcorr_app.report.summary import StackSummary, count, grouped, summarise, verdict
+from xcorr_app.report.views import (
+    Chart,
+    Movie,
+    Pair,
+    Thumbnail,
+    agreement,
+    charts,
+    picture_pairs,
+    preview,
+    quick_charts,
+    thumbnails,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     import jinja2
 
-    from xcorr_app.report.views import Chart, Movie, Pair, Thumbnail
-
 FLAGGED_ROWS = 50  # flagged frames listed in the page; all of them are in shifts.csv
 TABLE_ROWS = 2000  # frames of a stack that are listed at all
 PAGE_ROWS = 100  # of which so many are folded together
 OPEN_ROWS = 24  # a table of so many is not folded
 THUMBNAILS = 24
+_CONTROLS = (*range(0x09), *range(0x0B, 0x0D), *range(0x0E, 0x20), *range(0x7F, 0xA0))
+_DIRECTIONS = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
+_UNSEEN = {code: f"\\u{code:04x}" for code in (*_CONTROLS, *_DIRECTIONS)}
+"""Controls, marks of writing direction, spaces without width."""
+PICTURE_SIDES = ((50, 512), (200, 256))  # of so many stacks, pictures of at most so many pixels along a side
+SMALLEST_SIDE = 128  # of more, and no movies: a page must stay one that a browser opens
+_making = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -33,7 +50,7 @@ class StackView:
     anchor: str
     stack: StackReport
     summary: StackSummary
-    charts: tuple[Chart | QuickChart, ...]
+    charts: tuple[Chart, ...]
     pairs: tuple[Pair, ...]
     thumbnails: tuple[Thumbnail, ...]
     flagged: tuple[FrameRow, ...]
@@ -70,32 +87,39 @@ def render_report(run: RunReport, drawn: Mapping[int, StackView] | None = None) 
     `drawn` are sections that `stack_view` made before, by place; the others are made here.
 
     Everything from outside, such as file names, is escaped. Bytes of a file name that are not valid text
-    appear as escapes such as ``\udc80``, so that the text can always be written as UTF-8.
+    appear as escapes such as ``\udc80``, so that the text can always be written as UTF-8; so do characters that are not
+    seen and change how others are, such as U+202E, which turns a name around.
     """
-    known = drawn or {}
-    views = [known.get(index) or stack_view(index + 1, stack) for index, stack in enumerate(run.stacks)]
+    known, side = drawn or {}, picture_side(len(run.stacks))
+    views = [known.get(index) or stack_view(index + 1, stack, side) for index, stack in enumerate(run.stacks)]
     level, sentence = verdict([view.summary for view in views])
     text = load_template().render(run=run, views=views, level=level, verdict=sentence)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text.translate(_UNSEEN).encode("utf-8", "backslashreplace").decode("utf-8")
 
 
-def stack_view(index: int, stack: StackReport) -> StackView:
-    """Draw the section of a stack, the `index`-th of the page, counted from 1."""
+def picture_side(stacks: int) -> int:
+    """How many pixels pictures have at most along a side in a page of so many stacks."""
+    return next((side for number, side in PICTURE_SIDES if stacks <= number), SMALLEST_SIDE)
+
+
+def stack_view(index: int, stack: StackReport, side: int = PICTURE_SIDES[0][1]) -> StackView:
+    """Draw the section of a stack, the `index`-th of the page, counted from 1.
+
+    The view holds what was drawn and not the pictures that it was drawn from: those of all stacks together may be many.
+    """
     if stack.is_quick or not (stack.rows or stack.pictures):
         return StackView(
             anchor=f"stack-{index}",
             stack=stack,
             summary=summarise(stack),
-            charts=(quick_chart(stack),) if stack.rows else (),
+            charts=quick_charts(stack) if stack.rows else (),
             pairs=(),
             thumbnails=(),
             flagged=tuple(row for row in stack.rows if row.flags),
         )
-    # Charts bring matplotlib, which takes longer to import than small stacks to align: only a report needs it.
-    from xcorr_app.report.views import agreement, charts, picture_pairs, preview, thumbnails
-
     flagged = tuple(row for row in stack.rows if row.flags)
-    pictures = None if stack.pictures is None else stack.pictures.shrunk()
+    pictures = None if stack.pictures is None else stack.pictures.shrunk(side)
+    stack = replace(stack, pictures=None)
     return StackView(
         anchor=f"stack-{index}",
         stack=stack,
@@ -105,14 +129,19 @@ def stack_view(index: int, stack: StackReport) -> StackView:
         thumbnails=thumbnails(flagged, pictures, THUMBNAILS) if pictures is not None else (),
         flagged=flagged,
         figures=figures(stack),
-        movie=preview(stack, pictures) if pictures is not None else None,
+        movie=preview(stack, pictures) if pictures is not None and side > SMALLEST_SIDE else None,
         agreement=agreement(stack) if stack.rows else None,
     )
 
 
-@functools.cache
 def load_template() -> jinja2.Template:
-    """The page to be filled in; made once, if need be while sections are drawn elsewhere."""
+    """The page to be filled in; made once, if need be by another thread while stacks are computed."""
+    with _making:
+        return _template()
+
+
+@functools.cache
+def _template() -> jinja2.Template:
     return _environment().get_template("report.html.j2")
 
 

@@ -14,6 +14,10 @@ from xcorr_app.errors import ArgumentError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+_MOST_VALUES = 1 << 17
+_PNG_LEVEL = 3
+"""Projections are noise to zlib: more effort does not make them smaller."""
+
 
 @dataclass(frozen=True)
 class GreyScale:
@@ -32,8 +36,15 @@ class ScaleBar:
 
 
 def grey_scale(*images: NDArray[Any], percentile: float = 0.2) -> GreyScale:
-    """One scale for all of `images`: from a low to a high percentile of all their finite values together."""
-    values = np.concatenate([image[np.isfinite(image)].astype(np.float64) for image in images])
+    """One scale for all of `images`: from a low to a high percentile of all their finite values together.
+
+    Of large images every so many values are looked at.
+    """
+    every = -(-sum(image.size for image in images) // _MOST_VALUES)
+    flat = [image.reshape(-1)[::every] for image in images]
+    values = np.concatenate([part[np.isfinite(part)].astype(np.float64) for part in flat])
+    if not values.size:
+        values = np.concatenate([image[np.isfinite(image)].astype(np.float64) for image in images])
     if not values.size:
         return GreyScale(0.0, 1.0)
     black, white = (float(value) for value in np.percentile(values, (percentile, 100 - percentile)))
@@ -48,12 +59,20 @@ def png(image: NDArray[Any], scale: GreyScale) -> bytes:
     if not scale.black < scale.white:
         raise ArgumentError(f"grey scale from {scale.black} to {scale.white}; give black below white")
     finite = np.isfinite(image)
-    values = np.where(finite, image, scale.black).astype(np.float64)
-    share = (np.clip(values, scale.black, scale.white) - scale.black) / (scale.white - scale.black)
-    grey = np.rint(share * 255).astype(np.uint8)
+    grey = shades(np.where(finite, image, scale.black), scale)
     if not finite.all():
         grey = np.stack([grey, np.where(finite, 255, 0).astype(np.uint8)], axis=-1)
-    return bytes(imagecodecs.png_encode(np.ascontiguousarray(grey), level=9))
+    return bytes(imagecodecs.png_encode(np.ascontiguousarray(grey), level=_PNG_LEVEL))
+
+
+def shades(values: NDArray[Any], scale: GreyScale) -> NDArray[np.uint8]:
+    """Finite values as 0 (black or darker) to 255 (white or brighter)."""
+    share = np.clip(values.astype(np.float64), scale.black, scale.white)
+    share -= scale.black
+    share /= scale.white - scale.black
+    share *= 255
+    grey: NDArray[np.uint8] = np.rint(share, out=share).astype(np.uint8)
+    return grey
 
 
 def scale_bar(width: float, pixel_width: float, unit: str | None) -> ScaleBar | None:

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DamagedFileError, ShapeError
 from xcorr_app.io.atomic import atomic_path
-from xcorr_app.report.images import grey_scale
+from xcorr_app.report.images import grey_scale, shades
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,7 +100,8 @@ class Pictures:
         if self.preview is not None:
             arrays["preview"] = self.preview
         with atomic_path(path) as temporary, temporary.open("wb") as stream:
-            np.savez_compressed(stream, allow_pickle=False, **arrays)
+            # Noise does not become smaller, but compressing it takes longer than drawing it.
+            np.savez(stream, allow_pickle=False, **arrays)
 
     @staticmethod
     def load(path: Path) -> Pictures:
@@ -126,20 +127,32 @@ def block_mean(image: NDArray[Any], rows: int, columns: int) -> FloatImage:
     """
     if rows < 1 or columns < 1:
         raise ArgumentError(f"blocks of {rows} x {columns} pixels; give at least 1 x 1")
-    finite = np.isfinite(image)
-    limit = float(np.finfo(np.float32).max)
-    values = np.clip(np.where(finite, image, 0), -limit, limit)
-    starts = np.arange(0, image.shape[0], rows), np.arange(0, image.shape[1], columns)
-
-    def block_sum(array: NDArray[Any]) -> NDArray[np.float64]:
-        down = np.add.reduceat(array, starts[0], axis=0, dtype=np.float64)
-        across: NDArray[np.float64] = np.add.reduceat(down, starts[1], axis=1)
-        return across
-
-    counts = block_sum(finite)
+    values, finite = image, None
+    if image.dtype.kind == "f":
+        limit = float(np.finfo(np.float32).max)
+        known = np.isfinite(image)
+        finite = None if known.all() else known
+        values = np.clip(image if finite is None else np.where(finite, image, 0), -limit, limit)
+        if rows == columns == 1:
+            small: FloatImage = values.astype(np.float32)
+            return small if finite is None else np.where(finite, small, np.float32(np.nan))
+    if finite is None:
+        heights, widths = (_block_sum(np.ones(n), step) for n, step in zip(image.shape, (rows, columns), strict=True))
+        counts = np.outer(heights, widths)
+    else:
+        counts = _block_sum(_block_sum(finite, rows).T, columns).T
     mean = np.full(counts.shape, np.nan)
-    np.divide(block_sum(values), counts, out=mean, where=counts > 0)
+    np.divide(_block_sum(_block_sum(values, rows).T, columns).T, counts, out=mean, where=counts > 0)
     return mean.astype(np.float32)
+
+
+def _block_sum(array: NDArray[Any], step: int) -> NDArray[np.float64]:
+    """Sums of `step` neighbours along the first axis, the last of them of what is left."""
+    sums = np.zeros((-(-len(array) // step), *array.shape[1:]))
+    for offset in range(min(step, len(array))):
+        part = array[offset::step]
+        sums[: len(part)] += part
+    return sums
 
 
 def preview_of(before: Sequence[NDArray[Any]], after: Sequence[NDArray[Any]]) -> NDArray[np.uint8] | None:
@@ -148,10 +161,7 @@ def preview_of(before: Sequence[NDArray[Any]], after: Sequence[NDArray[Any]]) ->
         return None
     frames = np.stack([np.stack(before), np.stack(after)], axis=1)
     scale = grey_scale(frames[:, 0])
-    known = np.where(np.isfinite(frames), frames, scale.black).astype(np.float64)
-    share = (np.clip(known, scale.black, scale.white) - scale.black) / (scale.white - scale.black)
-    grey: NDArray[np.uint8] = np.rint(share * 255).astype(np.uint8)
-    return grey
+    return shades(np.where(np.isfinite(frames), frames, scale.black), scale)
 
 
 def block_side(length: int, limit: int) -> int:

@@ -1,62 +1,223 @@
-"""Drawings as SVG, through matplotlib's object-oriented interface with its default style.
+"""Charts as SVG, written as text: the same drawing gives the same bytes, at no cost to speak of.
 
-Whatever the user's own configuration says, and whenever it is drawn, the same drawing gives the same bytes. Nothing is
-drawn behind it, so that it can stand on a light page or a dark one.
+Letters are left to the browser's font. Nothing is drawn behind a chart, so that it can stand on a light page or a dark
+one. However many values there are, a chart stays small: no more is written than can be seen.
 """
 
 from __future__ import annotations
 
-import io
-import threading
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from html import escape
 
-import matplotlib.style
-from matplotlib.backends.backend_svg import FigureCanvasSVG
-from matplotlib.figure import Figure
+import numpy as np
+from numpy.typing import NDArray
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+from xcorr_app.report.axes import Axis
 
-    from matplotlib.axes import Axes
+Vector = NDArray[np.float64]
+Box = tuple[float, float, float, float]
+"""Left, top, width, height."""
 
-SIZE = (5.2, 3.4)  # inches
-# Position of the axes: left, bottom, width, height. Fixed, since laying them out costs as much as drawing.
-_WIDE = (0.15, 0.14, 0.81, 0.76)
-_STYLE: dict[str, Any] = {
-    "svg.fonttype": "path",
-    "svg.hashsalt": "xcorr",
-    "font.size": 9.5,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.edgecolor": "#555555",
-    "axes.grid": True,
-    "axes.axisbelow": True,
-    "axes.facecolor": "none",
-    "figure.facecolor": "none",
-    "grid.color": "#e4e4e4",
-    "legend.frameon": False,
-    "legend.fontsize": 8.5,
-}
-_lock = threading.Lock()  # matplotlib's settings are global; they are ours only inside this lock
+WIDTH, HEIGHT = 520, 340
+WIDE: Box = (70, 40, 434, 250)
+BETWEEN: Box = (66, 46, 388, 244)
+"""Room for a second axis at the top and at the right."""
+SQUARE: Box = (80, 40, 250, 250)
+_BAR: Box = (430, 48, 13, 234)
+_INK, _FRAME, _GRID = "#262626", "#555", "#e4e4e4"
+_MOST_POINTS = 1200
+_MOST_MARKS = 500
+# matplotlib's viridis at eighths.
+_VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
 
 
-def svg(draw: Callable[[Figure, Axes], None]) -> bytes:
-    """Draw on empty axes and return what that gives."""
-    buffer = io.BytesIO()
-    with _own_style():
-        figure = Figure(figsize=SIZE, dpi=120)  # the resolution of what is drawn as pixels
-        axes = figure.add_axes(_WIDE)
-        axes.ticklabel_format(scilimits=(-3, 5))
-        draw(figure, axes)
-        # The canvas is asked directly, because `savefig` draws everything twice. Neither date nor version is
-        # written: the same rows give the same bytes.
-        canvas: Any = FigureCanvasSVG(figure)
-        canvas.print_svg(buffer, metadata={"Date": None, "Creator": None})
-    return buffer.getvalue()
+class Chart:
+    """Axes, and what is drawn on them, in the order in which it is asked for."""
+
+    def __init__(self, x: Axis, y: Axis, box: Box = WIDE, *, downwards: bool = False) -> None:
+        self._x, self._y, self._box, self._downwards = x, y, box, downwards
+        self._drawn: list[str] = []
+        self._others: list[str] = []
+        self._legend: list[tuple[str, str]] = []
+        self._legend_height = box[1] - 14
+
+    def line(self, x: Vector, y: Vector, colour: str, *, width: float, dash: str = "", name: str = "") -> None:
+        """Join points in their order, but for those that have no place; a point between two of them is a dot."""
+        style = f'stroke="{colour}" stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
+        across, down = self._places(x, y)
+        path, pen = [], False
+        for i in self._seen(across, down):
+            if not np.isfinite(across[i]) or not np.isfinite(down[i]):
+                pen = False
+                continue
+            path.append(f"{'L' if pen else 'M'}{across[i]:.1f} {down[i]:.1f}" + ("" if pen else "h0"))
+            pen = True
+        self._drawn.append(f'<path class="line" fill="none" stroke-linecap="round" {style} d="{"".join(path)}"/>')
+        if name:
+            self._legend.append((f'<path fill="none" {style} d="M0 -4h26"/>', name))
+
+    def dots(self, x: Vector, y: Vector, colour: str, size: float) -> None:
+        """Mark points of one colour."""
+        places = self._marks(x, y)
+        path = "".join(f"M{across:.1f} {down:.1f}h0" for across, down in places)
+        if path:
+            style = f'stroke="{colour}" stroke-width="{size:g}"'
+            self._drawn.append(f'<path class="dots" fill="none" stroke-linecap="round" {style} d="{path}"/>')
+
+    def coloured_dots(self, x: Vector, y: Vector, order: Vector, size: float) -> None:
+        """Mark points by a colour that goes with `order`, and say so by a bar."""
+        low, high = float(order.min()), float(order.max())
+        groups = np.rint((order - low) / max(high - low, 1) * 31).astype(int)
+        every = -(-len(x) // _MOST_POINTS)
+        for group in range(32):
+            mine = np.flatnonzero(groups == group)[::every]
+            if mine.size:
+                self.dots(x[mine], y[mine], colour_of(0.85 * group / 31), size)
+        if high > low:
+            self.colour_bar(Axis(low, high, "frame", whole=True), 0.85)
+
+    def rings(self, x: Vector, y: Vector, name: str, radius: float = 5.5) -> None:
+        """Circles around points."""
+        arc = f"a{radius:g} {radius:g} 0 1 1"
+        self._symbols("ring", f"m{radius:g} 0{arc} {-2 * radius:g} 0{arc} {2 * radius:g} 0", x, y, name)
+
+    def crosses(self, x: Vector, name: str) -> None:
+        """Crosses at the foot of the chart."""
+        foot = np.full(x.shape, self._y.low)
+        self._symbols("cross", "m-3.5 -3.5l7 7m0 -7l-7 7", x, foot, name)
+
+    def mark(self, x: float, y: float, path: str, name: str) -> None:
+        """Draw one filled mark, of a path relative to its place."""
+        self._symbols("mark", path, np.array([x]), np.array([y]), name, fill="#000")
+
+    def level(self, y: float, colour: str, name: str = "") -> None:
+        """Draw a dotted line across."""
+        self.line(np.array([self._x.low, self._x.high]), np.array([y, y]), colour, width=1.4, dash="2 3", name=name)
+
+    def note(self, text: str) -> None:
+        """Write a line into the legend."""
+        self._legend.append(("", text))
+
+    def tile(self, x: float, y: float, colour: str) -> None:
+        """Fill the square from (x, y) to one further on each axis."""
+        (left, right), (top, bottom) = self._places(np.array([x, x + 1.0]), np.array([y, y + 1.0]))
+        size = f'width="{right - left:.1f}" height="{bottom - top:.1f}"'
+        self._drawn.append(f'<rect class="tile" x="{left:.1f}" y="{top:.1f}" {size} fill="{colour}"/>')
+
+    def second_axis(self, which: str, axis: Axis) -> None:
+        """Write an axis at the right (``y``) or at the top (``x``) as well."""
+        left, top, width, height = self._box
+        for value, text in axis.ticks(7 if which == "y" else 8):
+            share = float(axis.share(np.array(value)))
+            share = 1 - share if which == "y" and not self._downwards else share
+            if which == "y":
+                self._others.append(_text(left + width + 6, top + share * height + 4, text))
+            else:
+                self._others.append(_text(left + share * width, top - 5, text, "middle"))
+        if which == "y":
+            self._others.append(_upright(left + width + 52, top + height / 2, axis.label))
+        else:
+            self._others.append(_text(left + width + 12, top - 5, axis.label))
+            self._legend_height = top - 24
+
+    def colour_bar(self, axis: Axis, end: float = 1.0) -> None:
+        """Colours from the first to `end` of all, upwards, and the values that they stand for."""
+        left, top, width, height = _BAR
+        stops = "".join(f'<stop offset="{k / 8:g}" stop-color="{colour_of(end * k / 8)}"/>' for k in range(9))
+        self._others.append(
+            f'<linearGradient id="g" x1="0" x2="0" y1="1" y2="0">{stops}</linearGradient>'
+            f'<rect x="{left}" y="{top}" width="{width}" height="{height}" fill="url(#g)"/>'
+        )
+        for value, text in axis.ticks(6):
+            down = top + (1 - float(axis.share(np.array(value)))) * height
+            self._others.append(_text(left + width + 5, down + 4, text))
+        self._others.append(_upright(left - 8, top + height / 2, axis.label))
+
+    def svg(self) -> bytes:
+        """The whole chart."""
+        left, top, width, height = self._box
+        size, fonts = f'width="{WIDTH}" height="{HEIGHT}"', "system-ui, Liberation Sans, Arial, sans-serif"
+        within = f'x="{left - 6}" y="{top - 6}" width="{width + 12}" height="{height + 12}"'
+        parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" {size}',
+            f' font-family="{fonts}" font-size="13" fill="{_INK}">',
+            f'<clipPath id="c"><rect {within}/></clipPath>',
+        ]
+        lines = []
+        for value, text in self._x.ticks(8):
+            x = left + float(self._x.share(np.array(value))) * width
+            lines.append(f"M{x:.1f} {top}v{height}")
+            parts.append(_text(x, top + height + 17, text, "middle"))
+        for value, text in self._y.ticks():
+            share = float(self._y.share(np.array(value)))
+            y = top + (share if self._downwards else 1 - share) * height
+            lines.append(f"M{left} {y:.1f}h{width}")
+            parts.append(_text(left - 7, y + 4, text, "end"))
+        parts += [
+            f'<path fill="none" stroke="{_GRID}" d="{"".join(lines)}"/>',
+            f'<path fill="none" stroke="{_FRAME}" d="M{left} {top}v{height}h{width}"/>',
+            _text(left + width / 2, top + height + 38, self._x.label, "middle"),
+            _upright(16, top + height / 2, self._y.label),
+            f'<g clip-path="url(#c)">{"".join(self._drawn)}</g>',
+            *self._others,
+        ]
+        at = left + 6
+        for symbol, name in self._legend:
+            parts.append(f'<g transform="translate({at:.0f} {self._legend_height})">{symbol}{_text(32, 0, name)}</g>')
+            at += 46 + 6.6 * len(name)
+        return "".join([*parts, "</svg>"]).encode()
+
+    def _symbols(self, name: str, path: str, x: Vector, y: Vector, label: str, fill: str = "none") -> None:
+        style = f'fill="{fill}" stroke="#000" stroke-width="1.4"'
+        drawn = "".join(f"M{across:.1f} {down:.1f}{path}" for across, down in self._marks(x, y))
+        self._drawn.append(f'<path class="{name}" {style} d="{drawn}"/>')
+        self._legend.append((f'<path {style} d="M18 -4{path}"/>', label))
+
+    def _places(self, x: Vector, y: Vector) -> tuple[Vector, Vector]:
+        left, top, width, height = self._box
+        down = self._y.share(y)
+        # Far outside, a place is no longer looked at; numbers without end are none.
+        limits = (-10.0, 11.0)
+        down = np.clip(down if self._downwards else 1 - down, *limits)
+        return left + np.clip(self._x.share(x), *limits) * width, top + down * height
+
+    def _marks(self, x: Vector, y: Vector) -> list[tuple[float, float]]:
+        """Places of marks; of many that lie within two pixels of each other, one."""
+        across, down = self._places(x, y)
+        known = np.isfinite(across) & np.isfinite(down)
+        places = list(zip(across[known].tolist(), down[known].tolist(), strict=True))
+        if len(places) > _MOST_MARKS:
+            places = list({(round(a / 2), round(b / 2)): (a, b) for a, b in places}.values())
+        return places[:: -(-len(places) // _MOST_MARKS)] if places else []
+
+    def _seen(self, across: Vector, down: Vector) -> list[int]:
+        """Which of many points are drawn: of each stretch the highest and the lowest."""
+        count = len(across)
+        if count <= _MOST_POINTS:
+            return list(range(count))
+        length = -(-2 * count // _MOST_POINTS)
+        seen = []
+        for start in range(0, count, length):
+            part = down[start : start + length]
+            known = np.flatnonzero(np.isfinite(part) & np.isfinite(across[start : start + length]))
+            ends = {known[part[known].argmin()], known[part[known].argmax()]} if known.size else {0}
+            if known.size < len(part):
+                ends.add(np.flatnonzero(~np.isin(np.arange(len(part)), known))[0])
+            seen += sorted(start + int(end) for end in ends)
+        return seen
 
 
-@contextmanager
-def _own_style() -> Iterator[None]:
-    with _lock, matplotlib.style.context(["default", _STYLE]):
-        yield
+def colour_of(share: float) -> str:
+    """Colour of a number from 0 to 1, from dark violet through green to yellow."""
+    stops = np.array([[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in _VIRIDIS])
+    red, green, blue = (int(round(np.interp(share * 8, range(9), stops[:, i]))) for i in range(3))  # noqa: RUF046
+    return f"#{red:02x}{green:02x}{blue:02x}"
+
+
+def _text(x: float, y: float, text: str, anchor: str = "") -> str:
+    place = f' text-anchor="{anchor}"' if anchor else ""
+    return f'<text x="{x:.1f}" y="{y:.1f}"{place}>{escape(text)}</text>' if text else ""
+
+
+def _upright(x: float, y: float, text: str) -> str:
+    turned = f'transform="translate({x:.1f} {y:.1f}) rotate(-90)" text-anchor="middle"'
+    return f"<text {turned}>{escape(text)}</text>" if text else ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
 from typing import TYPE_CHECKING
 
 from xcorr_app.errors import ArgumentError, DamagedFileError
@@ -16,6 +17,9 @@ if TYPE_CHECKING:
 COLUMNS = (
     "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags,sigma_y,sigma_x,applied_dy,applied_dx"
 )
+# What begins like this is computed by spreadsheets. Names that begin with an apostrophe get one more, to be told apart.
+_FORMULA = re.compile(r"'*[=+\-@\t\r]")
+_MARKED = re.compile(r"'+[=+\-@\t\r]")
 
 
 def shifts_csv(rows: Iterable[FrameRow]) -> str:
@@ -23,12 +27,13 @@ def shifts_csv(rows: Iterable[FrameRow]) -> str:
 
     Numbers have six decimals (pixels for shifts and differences) and are empty where there is none; flags are
     joined by ``|``; fields are quoted as in RFC 4180 where they need it; lines end with ``\n``. Bytes of a file
-    name that are not valid text appear as escapes such as ``\udc80``, so that the table is always UTF-8.
+    name that are not valid text appear as escapes such as ``\udc80``, so that the table is always UTF-8. Names that a
+    spreadsheet would take for a formula (``=1+2.tif``) have an apostrophe before them, which it does not show.
     """
     lines = [COLUMNS]
     for row in rows:
         numbers = (row.dy, row.dx, row.score, row.peak_ratio, row.fft_dy, row.fft_dx, row.difference)
-        fields = [str(row.frame), row.source, str(row.page), *map(_number, numbers), "|".join(row.flags)]
+        fields = [str(row.frame), _as_text(row.source), str(row.page), *map(_number, numbers), "|".join(row.flags)]
         fields += map(_number, (row.sigma_y, row.sigma_x, row.applied_dy, row.applied_dx))
         lines.append(",".join(map(_quoted, fields)))
     text = "\n".join(lines) + "\n"
@@ -61,7 +66,7 @@ def _row(fields: Sequence[str]) -> FrameRow:
     behind = (float(field) if field else math.nan for field in fields[11:15])
     return FrameRow(
         int(fields[0]),
-        fields[1],
+        fields[1][1:] if _MARKED.match(fields[1]) else fields[1],
         int(fields[2]),
         dy,
         dx,
@@ -73,6 +78,10 @@ def _row(fields: Sequence[str]) -> FrameRow:
         flags,
         *behind,
     )
+
+
+def _as_text(name: str) -> str:
+    return f"'{name}" if _FORMULA.match(name) else name
 
 
 def _number(value: float | None) -> str:

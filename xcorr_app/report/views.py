@@ -126,6 +126,13 @@ def charts(stack: StackReport) -> tuple[Chart, ...]:
     )
 
 
+def quick_charts(stack: StackReport) -> tuple[Chart, ...]:
+    """One chart, for a report that must cost nothing to speak of."""
+    drawn = shift_chart(stack.rows, stack.max_shift, units_of(stack))
+    alt = f"Shift in rows and columns of {count(len(stack.rows), 'frame')}."
+    return (_chart("Shift of each frame", drawn, alt, "", "No frame has a measured shift."),)
+
+
 def _trajectory_caption(stack: StackReport, summary: StackSummary) -> str:
     if summary.is_untrusted:
         return "The shifts as measured, most of which could not be trusted."

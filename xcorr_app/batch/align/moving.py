@@ -17,13 +17,18 @@ from xcorr_app.batch.align.options import INTERPOLATIONS
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
-from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.download import download
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.io import StackMetadata, StackWriter
+from xcorr_app.io import HeldSource, StackMetadata, StackWriter
+from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.chunks import over_planes
+from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.registration.apply import common_area, shift_frames
+from xcorr_app.registration.correction import Correction
+from xcorr_app.registration.motion.warp import warp_frames
 from xcorr_app.registration.moving_choice import decide_moving
 from xcorr_app.registration.passes import Progress
 
@@ -63,12 +68,16 @@ def move_stack(
     projections: Projections | NoPictures,
     progress: Progress | None,
     new_writer: Callable[[Path, StackMetadata], StackWriter] = StackWriter,
+    on_device: DeviceFrames | None = None,
+    matrices: NDArray[np.float64] | None = None,
+    correction: Correction | None = None,
 ) -> Moved:
     """Move all planes of all channels by (count, 2) pixels and write them to `target`, if any.
 
     Frames whose shift is NaN are left out. Planes of the measured channel are added to `projections`; damaged planes of
     frames in `unreadable` become zeros. Where the device's memory does not suffice for a single plane, the CPU moves
-    the rest.
+    the rest. Frames that were measured `on_device` are taken from there. With `matrices` (count, 3, 3) frames are
+    warped by them, and `shifts` only say which are left out. With a `correction` planes are corrected before they move.
     """
     source = frames.source
     kept = np.isfinite(shifts[:, 0]) & np.isfinite(shifts[:, 1])
@@ -82,17 +91,33 @@ def move_stack(
     along = frames.axis.lower()
     clipped, notes = 0, list[str]()
 
+    def read(start: int, stop: int) -> NDArray[Any]:
+        positions = planes[start:stop]
+        if isinstance(source, HeldSource):
+            before, errors = source.planes(positions)
+        else:
+            before = np.empty((stop - start, *frames.shape), dtype=metadata.dtype)
+            errors = read_planes(source, positions, before)
+        for i, error in errors.items():
+            if positions[i][along] not in unreadable:
+                raise error
+        return before
+
     def job(start: int, stop: int, xp: Any) -> tuple[int, Array, Array, int]:
-        before: Array = np.zeros((stop - start, *frames.shape), dtype=metadata.dtype)
-        for i, position in enumerate(planes[start:stop]):
-            try:
-                before[i] = source.plane(**position)
-            except InputError:
-                if position[along] not in unreadable:
-                    raise
-        moves = shifts[[position[along] for position in planes[start:stop]]]
-        before = xp.asarray(before)
-        after, count = shift_frames(before, moves, order=order, mode=mode, workers=1)
+        numbers = [position[along] for position in planes[start:stop]]
+        if on_device is not None and xp is not np and _are_those_measured(frames, planes[start:stop]):
+            chunk = on_device.read(numbers[0], numbers[-1] + 1)
+            if new := chunk.unreadable.keys() - unreadable:
+                raise InputError(chunk.unreadable[min(new)])
+            before = chunk.frames
+        else:
+            before = xp.asarray(read(start, stop))
+        if correction is not None:
+            before = correction.as_stored(before)
+        if matrices is None:
+            after, count = shift_frames(before, shifts[numbers], order=order, mode=mode, workers=1)
+        else:
+            after, count = warp_frames(before, matrices[numbers], order, mode), 0
         return start, before, after, count
 
     if target is None:
@@ -110,7 +135,7 @@ def move_stack(
                 part: Any = shown if len(shown) < before.shape[0] else slice(None)
                 projections.add([planes[start + i][along] for i in shown], before[part], after[part])
             if stream is not None:
-                for image in to_host(after):
+                for image in download(after):
                     stream.write(image if area is None else image[area])
     limits = None if frames.xp is np or notes else device_limits(current_device())
     decision = decide_moving(frames.shape, len(planes), metadata.dtype.name, order, limits)
@@ -121,6 +146,13 @@ def _planes(frames: SourceFrames, *, only_measured: bool) -> list[dict[str, int]
     """Positions of the planes in the order of the file."""
     positions = plane_positions(frames.source.metadata)
     return [p for p in positions if _is_shown(frames, p)] if only_measured else positions
+
+
+def _are_those_measured(frames: SourceFrames, positions: list[dict[str, int]]) -> bool:
+    """Whether planes are frames as they were measured, one after the other."""
+    numbers = [position[frames.axis.lower()] for position in positions]
+    together = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
+    return frames.averaged == 1 and together and all(position["c"] == frames.channel for position in positions)
 
 
 def _is_shown(frames: SourceFrames, position: dict[str, int]) -> bool:

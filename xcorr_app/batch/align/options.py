@@ -11,9 +11,12 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.io import Limits
 from xcorr_app.io.picked import Channel
 from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
+from xcorr_app.registration.motion.models import model_of
 from xcorr_app.registration.settings import Settings
 
 INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "fourier": "fourier"}
+MOTION_INTERPOLATIONS: dict[str, int] = {"nearest": 0, "linear": 1, "cubic": 3}
+"""Those by which frames are turned; cubic is a spline here."""
 REPORTS = ("none", "quick", "full")
 BORDERS = ("constant", "nearest", "crop")
 
@@ -26,7 +29,7 @@ class AlignOptions:
     reference: str | int | Path = "first"
     """A name, a frame number, or the file of a reference image."""
     device: str = "auto"
-    verify: Literal["all", "none"] | int = "all"
+    verify: Literal["auto", "all", "none"] | int = "auto"
     apply: bool = True
     doubtful: str = DEFAULT_POLICY
     """What becomes of frames whose shift is not trusted: see :mod:`xcorr_app.registration.doubt`."""
@@ -35,8 +38,20 @@ class AlignOptions:
     layout: Literal["auto", "frames", "stacks"] = "auto"
     axis: Literal["T", "Z"] | None = None
     align_channel: int = 0
+    more_channels: tuple[int, ...] | None = ()
+    """Others that are measured, too; None: all."""
     channel: Channel | None = None
     """The one that is read; all of them without."""
+    mask: str | Path | None = None
+    """Name of what the settings' masks were made of: a rule, or a file."""
+    motion: str = "translation"
+    """What a frame may do: a name of :data:`xcorr_app.registration.motion.models.MODELS`."""
+    flat: Path | None = None
+    dark: Path | None = None
+    background: str | Path | None = None
+    """Images that frames are corrected by before measuring: see :mod:`xcorr_app.registration.correction`."""
+    correct: bool = False
+    """Whether what is written is corrected, too."""
     report: str = "full"
     """``none``, ``quick`` (no pictures, one drawing a stack) or ``full``."""
     limits: Limits = field(default_factory=Limits)
@@ -49,10 +64,35 @@ class AlignOptions:
         if self.report not in REPORTS:
             raise ArgumentError(f"unknown report {self.report!r}: use {', '.join(REPORTS)}")
         check_policy(self.doubtful)
+        if self.correct and not self.corrects:
+            raise ArgumentError("correct needs an image to correct by: flat, dark or background")
+        if model_of(self.motion).turns:
+            self._check_motion()
         if not math.isfinite(self.settings.tolerance):
             raise ArgumentError("tolerance is infinite: give a number of pixels, or use --verify none")
         if self.align_channel < 0:
             raise ArgumentError(f"align channel {self.align_channel} does not exist: channels count from 0")
+
+    @property
+    def corrects(self) -> bool:
+        """Whether frames are corrected before measuring."""
+        return any(image is not None for image in (self.flat, self.dark, self.background))
+
+    def _check_motion(self) -> None:
+        """Refuse what only goes with shifts."""
+        if self.more_channels != ():
+            raise ArgumentError("several channels are measured for shifts: use one --align-channel with --motion")
+        if self.interpolation not in MOTION_INTERPOLATIONS:
+            known = ", ".join(MOTION_INTERPOLATIONS)
+            raise ArgumentError(f"interpolation {self.interpolation!r} moves by shifts only: use {known} with --motion")
+        if self.border == "crop":
+            raise ArgumentError("border 'crop' is for shifts: use constant or nearest with --motion")
+        if isinstance(self.reference, str) and self.reference not in ("first", "last"):
+            raise ArgumentError(
+                f"reference {self.reference!r} is for shifts: use first, last, a frame number or a file"
+            )
+        if self.mask is not None or self.settings.roi is not None or self.settings.prefilter.name:
+            raise ArgumentError("mask, roi and prefilter are for shifts: leave them out with --motion")
 
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
@@ -83,6 +123,14 @@ class AlignOptions:
             "layout": self.layout,
             "axis": self.axis,
             "align_channel": self.align_channel,
+            "more_channels": "all" if self.more_channels is None else list(self.more_channels),
             "channel": self.channel,
             "report": self.report,
+            "mask": None if self.mask is None else str(self.mask),
+            "mask_moves": s.masks is not None and s.masks.moves,
+            "motion": self.motion,
+            "flat": None if self.flat is None else str(self.flat),
+            "dark": None if self.dark is None else str(self.dark),
+            "background": None if self.background is None else str(self.background),
+            "correct": self.correct,
         }

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.memory import free_bytes
-from xcorr_app.registration.assessment_sums import AssessmentSums, extents_of, shared_area
+from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, extents_of, shared_area
 from xcorr_app.registration.settings import Roi
 from xcorr_app.registration.translation import working_type
 from xcorr_app.report.pictures import PREVIEW_SIDE, Pictures, block_mean, block_side, preview_of
@@ -37,13 +38,23 @@ class Projections:
         Frames of which the first few are kept as thumbnails.
     roi : (slice, slice), optional
         Part of the frame that is measured.
+    seen : (slice, slice), optional
+        Part that all frames cover once they are moved, where that does not follow from their shifts.
     """
 
     def __init__(
-        self, shape: tuple[int, int], shifts: NDArray[np.float64], flagged: list[int], roi: Roi | None = None
+        self,
+        shape: tuple[int, int],
+        shifts: NDArray[np.float64],
+        flagged: list[int],
+        roi: Roi | None = None,
+        seen: tuple[slice, slice] | None = None,
     ) -> None:
         self._extents = extents_of(shape, shifts)
-        shared = shared_area(shape, self._extents[np.isfinite(shifts).all(axis=1)])
+        kept = np.isfinite(shifts).all(axis=1)
+        shared = shared_area(shape, self._extents[kept])
+        if seen is not None:
+            shared = Shared(seen, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
         self.sums = None if shared is None else AssessmentSums(shared, roi)
         """For :func:`xcorr_app.registration.assessment.assessment_of`."""
         middle = shape[0] // 2
@@ -73,8 +84,12 @@ class Projections:
         )
         # Values near the limit of float64 may overflow: a picture is for looking at only.
         with np.errstate(over="ignore", invalid="ignore"):
-            self._before.add(before, None)
-            self._after.add(after, rows[:, :, None] & columns[:, None, :])
+            if self._before.are_exact_with(before):
+                self._before.add_exactly(before, None)
+                self._after.add_exactly(after, extents)
+            else:
+                self._before.add(before, None)
+                self._after.add(after, rows[:, :, None] & columns[:, None, :])
             if self.sums is not None:
                 self.sums.add(before, after)
         for i, number in enumerate(numbers):
@@ -125,6 +140,7 @@ class _Sums:
         self._sum: Any = None
         self._squares: Any = None
         self._missing: Any = 0
+        self._is_exact = False
         self._lines: list[Array] = []
 
     def add(self, frames: Array, mask: Array | None) -> None:
@@ -149,6 +165,24 @@ class _Sums:
         self._sum += values.sum(axis=0)
         xp.square(values, out=values)
         self._squares += values.sum(axis=0)
+        self._lines.append(frames[:, self._band].mean(axis=1, dtype=np.float64).astype(np.float32))
+
+    def are_exact_with(self, frames: Array) -> bool:
+        """Whether frames are integers of 16 bits on the host, as all before: sums of such need no first frame."""
+        small = not is_device_array(frames) and frames.dtype in (np.uint8, np.uint16)
+        return small and (self._base is None or self._is_exact)
+
+    def add_exactly(self, frames: NDArray[Any], extents: NDArray[np.int64] | None) -> None:
+        """Take in such frames; `extents` (n, 4) are first row, stop, first column, stop of what they cover."""
+        if self._base is None:
+            self._base, self._is_exact = np.zeros(frames.shape[1:]), True
+            self._sum, self._squares = np.zeros(self._base.shape), np.zeros(self._base.shape)
+        for i, frame in enumerate(frames):
+            top, bottom, left, right = (0, *frame.shape[:1], 0, frame.shape[1]) if extents is None else extents[i]
+            if bottom > top and right > left:
+                part = (slice(top, bottom), slice(left, right))
+                cv2.accumulate(frame[part], self._sum[part])
+                cv2.accumulateSquare(frame[part], self._squares[part])
         self._lines.append(frames[:, self._band].mean(axis=1, dtype=np.float64).astype(np.float32))
 
     def to_host(self) -> None:

@@ -6,7 +6,6 @@ import math
 from pathlib import Path
 from typing import Any
 
-from xcorr_app.errors import DamagedFileError
 from xcorr_app.pipeline.state import State
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.report.records import Pictures, StackReport
@@ -58,7 +57,7 @@ def restore(name: str, record: dict[str, Any], out: Path) -> StackReport | None:
             tiles=_tiles(known["tiles"]),
             is_quick=known["is_quick"],
         )
-    except (OSError, ValueError, KeyError, TypeError, DamagedFileError):
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError):
         return None
 
 

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from xcorr_app.batch.align.by_motion import align_by_motion
+from xcorr_app.batch.align.correcting import correction_files
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.record import keep, restore
@@ -17,13 +22,14 @@ from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
 from xcorr_app.io import SeriesSpec, atomic_write_text, discover
+from xcorr_app.io.meter import timed
 from xcorr_app.pipeline.environment import own_version, processor
 from xcorr_app.pipeline.output import REPORT, check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Elsewhere, Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.registration import quality
-from xcorr_app.report.drawer import Drawer
-from xcorr_app.report.html import load_template, render_report
+from xcorr_app.registration.motion.models import model_of
+from xcorr_app.report.html import StackView, load_template, picture_side, render_report, stack_view
 from xcorr_app.report.records import RunReport, StackReport
 from xcorr_app.report.summary import summarise
 
@@ -75,15 +81,18 @@ def run_align(
     stop_at_defects: bool = False,
     watcher: Watcher | None = None,
     resources: Resources | None = None,
-    drawer: Drawer | None = None,
     elsewhere: Elsewhere | None = None,
 ) -> AlignResult:
     """Align every series of a plan whose output folder is ready, and write results, report and record.
 
-    A `drawer` draws what the report shows of a stack as soon as it is known.
+    What the report shows of a stack is drawn as soon as that is finished, while the next one is computed.
     """
     path = None if plan.options.report == "none" else plan.out / REPORT
+    resources = resources or Resources()
     reports: list[RunReport] = []
+    views: dict[int, StackView] = {}
+    if path is not None:
+        threading.Thread(target=load_template, name="xcorr-template", daemon=True).start()
 
     def write_report(outcomes: Sequence[Outcome[StackReport]], versions: dict[str, str]) -> None:
         stacks = tuple(_shown(outcome, plan.options) for outcome in outcomes)
@@ -94,14 +103,18 @@ def run_align(
             # That of an earlier run would show something else.
             (plan.out / REPORT).unlink(missing_ok=True)
         else:
-            if drawer is not None:
-                load_template()
-            page = render_report(reports[0]) if drawer is None else render_report(reports[0], drawer.views())
-            atomic_write_text(path, page)
+            atomic_write_text(path, render_report(reports[0], views))
 
-    def draw(number: int, outcome: Outcome[StackReport]) -> None:
-        if drawer is not None:
-            drawer.submit(number, _shown(outcome, plan.options))
+    side = picture_side(len(plan.discovery.series) + len(plan.discovery.failures))
+
+    def drawn(number: int, outcome: Outcome[StackReport]) -> Outcome[StackReport]:
+        """Draw a stack, of which no more than that is kept: pictures of all stacks together would fill the memory."""
+        if path is not None:
+            with timed(resources.stages.meter, "draw"):
+                views[number] = stack_view(number + 1, _shown(outcome, plan.options), side)
+        if outcome.result is None:
+            return outcome
+        return replace(outcome, result=replace(outcome.result, pictures=None))
 
     run = run_stacks(
         plan,
@@ -111,7 +124,7 @@ def run_align(
         watcher=watcher,
         report=write_report,
         resources=resources,
-        finished=draw,
+        finished=drawn,
         elsewhere=elsewhere,
     )
     return AlignResult(run, reports[0], path)
@@ -133,21 +146,35 @@ class _Align:
 
     def files(self) -> dict[str, tuple[Path, ...]]:
         reference = self._plan.options.reference
-        return {"reference_file": (reference,) if isinstance(reference, Path) else ()}
+        mask = self._plan.options.mask
+        return {
+            "reference_file": (reference,) if isinstance(reference, Path) else (),
+            "mask_file": (mask,) if isinstance(mask, Path) else (),
+            "correction_files": correction_files(self._plan.options),
+        }
 
     def outputs(self, name: str) -> list[Path]:
-        return [self._plan.out / name / "shifts.csv", self._plan.out / name / f"{name}_aligned.tif"]
+        return [self._plan.out / name / file for file in ("shifts.csv", "motion.csv", f"{name}_aligned.tif")]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         options, xp = self._plan.options, self._plan.device.xp
+        if model_of(options.motion).turns:
+            why = "frames that turn are found by the Fourier-Mellin transform and refined by Gauss-Newton"
+            return Decision("gauss-newton", reason=why)
         with spec.open() as source:
             frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, xp)
             return decide_align(frames, options)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[StackReport]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[StackReport]]:
         plan = self._plan
-        report, outputs, facts = align_stack(spec, plan.options, plan.device, plan.out / spec.name, resources)
-        return Finished(facts, outputs, report, lambda: keep(report, plan.out))
+        align = align_by_motion if model_of(plan.options.motion).turns else align_stack
+        apply = align(spec, plan.options, plan.device, plan.out / spec.name, resources)
+
+        def rest() -> Finished[StackReport]:
+            done = apply()
+            return Finished(done.facts, done.outputs, done.report, lambda: keep(done.report, plan.out))
+
+        return rest
 
     def restored(self, name: str, record: dict[str, Any]) -> StackReport | None:
         return restore(name, record, self._plan.out)
@@ -200,7 +227,9 @@ def _facts(plan: Plan[AlignOptions], engines: str, found: dict[str, str]) -> tup
         if options.apply
         else "measured only, not moved"
     )
-    checked = {"all": "every frame", "none": "not checked"}.get(str(options.verify), f"{options.verify} frames a stack")
+    on_cpu = "32 frames a stack" if plan.device.xp is np else "every frame"
+    known = {"auto": on_cpu, "all": "every frame", "none": "not checked"}
+    checked = known.get(str(options.verify), f"{options.verify} frames a stack")
     return (
         ("Program", f"xcorr {own_version()}"),
         ("Input", ", ".join(str(path) for path in plan.inputs)),

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.moving import Moved, move_stack
 from xcorr_app.batch.align.no_pictures import NoPictures
@@ -20,10 +24,15 @@ from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, make_folder, scan_file
 from xcorr_app.io.picked import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
+from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.assessment import assessment_of
+from xcorr_app.registration.channels import combined
+from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.estimate import estimate_from
+from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.masks import two_motions
+from xcorr_app.registration.needs import check_memory
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.tiles import DIFFERS
 from xcorr_app.report.records import FrameRow, StackReport
@@ -42,69 +51,139 @@ _NOTHING_KEPT = (
 )
 
 
+@dataclass(frozen=True)
+class Aligned:
+    """What became of a stack."""
+
+    report: StackReport
+    outputs: list[Path]
+    """Files begun."""
+    facts: dict[str, Any]
+    """For ``run.json``."""
+
+
+@dataclass(frozen=True)
+class Turned:
+    """What is known of a stack whose frames are not only shifted."""
+
+    matrices: NDArray[np.float64]
+    """(T, 3, 3) by which frames are warped; NaN for those that are left out."""
+    table: str
+    """Text of ``motion.csv``."""
+    seen: tuple[slice, slice]
+    """Part of the reference that every frame shows."""
+
+
 def align_stack(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> tuple[StackReport, list[Path], dict[str, Any]]:
-    """Align one series of frames into `folder`; returns its report, the files begun, and facts for ``run.json``."""
-    progress = resources.progress
-    with resources.open(spec.open()) as source:
-        axis = choose_axis(source, options.axis)
-        frames = SourceFrames(source, axis, options.align_channel, device.xp)
-        reference = reference_of(options, frames)
-        with resources.step("measure"), resources.on_device(frames, device.xp) as measured:
-            result = estimate_from(
-                measured, reference, options.settings, xp=device.xp, verify=options.verify, progress=progress
+) -> Callable[[], Aligned]:
+    """Measure one series of frames; what is returned moves them into `folder` and tells of it."""
+    source = resources.open(spec.open())
+    frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, device.xp)
+    if device.xp is np:
+        measured_shape = options.settings.measured_shape(frames.shape)
+        check_memory(measured_shape, options.settings.window(frames.shape), verified=options.verify != "none")
+    reference = reference_of(options, frames)
+    check_correction(options, frames)
+    with resources.step("measure"):
+        measured = resources.on_device(frames, device.xp)
+        correction = correction_of(options, measured)
+
+        def estimated(frames: Frames, reference: str | int | Array) -> ShiftResult:
+            how: Any = {"xp": device.xp, "verify": options.verify, "progress": resources.progress}
+            return estimate_from(corrected(frames, correction), reference, options.settings, **how)
+
+        results = [estimated(measured, reference)]
+        others = [replace(frames, channel=channel) for channel in other_channels(options, frames)]
+        for other in others:
+            results.append(estimated(resources.on_device(other, device.xp), reference_of(options, other)))
+        names = source.metadata.channel_names
+        channels = [frames.channel, *(other.channel for other in others)]
+        result = combined(results, [names[c] if c < len(names) else str(c) for c in channels])
+    written = correction if options.correct else None
+    return partial(finish_stack, spec, options, folder, resources, frames, measured, result, correction=written)
+
+
+def finish_stack(
+    spec: SeriesSpec,
+    options: AlignOptions,
+    folder: Path,
+    resources: StackResources,
+    frames: SourceFrames,
+    measured: Frames,
+    result: ShiftResult,
+    turned: Turned | None = None,
+    correction: Correction | None = None,
+) -> Aligned:
+    """Tabulate, move and picture a stack whose shifts are known, or of which frames are turned, too."""
+    source = frames.source
+    # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
+    # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
+    table = shifts_csv(_rows(frames, result, options.doubtful))
+    rows = parse_shifts_csv(table)
+    moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
+    if options.apply and not np.isfinite(moves).any():
+        raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
+    make_folder(folder)
+    outputs = [folder / "shifts.csv"]
+    resources.write_text(outputs[0], table)
+    if turned is not None:
+        outputs.append(folder / "motion.csv")
+        resources.write_text(outputs[1], turned.table)
+    target = folder / f"{spec.name}_aligned.tif" if options.apply else None
+    full = options.report == "full"
+    flagged = [row.frame for row in rows if row.flags]
+    covers, seen = moves, None
+    if turned is not None:
+        covers, seen = np.where(np.isfinite(moves), 0.0, np.nan), turned.seen
+    projections = Projections(frames.shape, covers, flagged, options.settings.roi, seen) if full else NoPictures()
+    moved = Moved(0, None, None)
+    if full or target is not None:
+        with resources.step("move"):
+            moved = move_stack(
+                frames,
+                moves,
+                options,
+                target,
+                result.unreadable,
+                projections,
+                resources.progress,
+                resources.writer,
+                measured if isinstance(measured, DeviceFrames) else None,
+                None if turned is None else turned.matrices,
+                correction,
             )
-        # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
-        # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-        table = shifts_csv(_rows(frames, result, options.doubtful))
-        rows = parse_shifts_csv(table)
-        moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
-        if options.apply and not np.isfinite(moves).any():
-            raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
-        make_folder(folder)
-        outputs = [folder / "shifts.csv"]
-        resources.write_text(outputs[0], table)
-        target = folder / f"{spec.name}_aligned.tif" if options.apply else None
-        full = options.report == "full"
-        flagged = [row.frame for row in rows if row.flags]
-        projections = Projections(frames.shape, moves, flagged, options.settings.roi) if full else NoPictures()
-        moved = Moved(0, None, None)
-        if full or target is not None:
-            with resources.step("move"):
-                moved = move_stack(
-                    frames, moves, options, target, result.unreadable, projections, progress, resources.writer
-                )
-        if target is not None:
-            outputs.append(target)
+    resources.close()
+    if target is not None:
+        outputs.append(target)
+    with resources.step("assess"):
         pictures = projections.pictures()
-        with resources.step("assess"):
-            corrected = float(result.trusted.mean())
-            assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected)
-        notes = [
-            *spec.notes,
-            *_notes(frames, result, options),
-            *resources.notes,
-            *moved.notes,
-            *_notes_on_moving(rows, options, moved),
-        ]
-        report = StackReport(
-            name=spec.name,
-            description=_description(source, frames),
-            rows=rows,
-            pictures=pictures,
-            reference=_described_reference(options, result, frames),
-            max_shift=(float(result.window.dy_max), float(result.window.dx_max)),
-            pixel_size=source.metadata.pixel_size,
-            unit=source.metadata.unit,
-            tolerance=options.settings.tolerance,
-            notes=tuple(notes),
-            failure=None,
-            assessment=assessment,
-            interval=_interval(source, axis),
-            tiles=_tiles(result),
-            is_quick=options.report == "quick",
-        )
+        corrected = float(result.trusted.mean())
+        assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected)
+    notes = [
+        *spec.notes,
+        *_notes(frames, result, options),
+        *resources.notes,
+        *moved.notes,
+        *_notes_on_moving(rows, options, moved),
+    ]
+    report = StackReport(
+        name=spec.name,
+        description=_description(source, frames),
+        rows=rows,
+        pictures=pictures,
+        reference=_described_reference(options, result, frames),
+        max_shift=(float(result.window.dy_max), float(result.window.dx_max)),
+        pixel_size=source.metadata.pixel_size,
+        unit=source.metadata.unit,
+        tolerance=options.settings.tolerance,
+        notes=tuple(notes),
+        failure=None,
+        assessment=assessment,
+        interval=_interval(source, frames.axis),
+        tiles=_tiles(result),
+        is_quick=options.report == "quick",
+    )
     facts = {
         "frames": frames.count,
         "engine": result.engine,
@@ -116,7 +195,14 @@ def align_stack(
         "non_finite_pixels": int(result.non_finite.sum()),
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
-    return report, outputs, facts
+    return Aligned(report, outputs, facts)
+
+
+def other_channels(options: AlignOptions, frames: SourceFrames) -> list[int]:
+    """Channels that are measured beside the first."""
+    if options.more_channels is None:
+        return [channel for channel in range(frames.source.sizes["C"]) if channel != frames.channel]
+    return [channel for channel in dict.fromkeys(options.more_channels) if channel != frames.channel]
 
 
 def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Array:
@@ -127,7 +213,7 @@ def reference_of(options: AlignOptions, frames: SourceFrames) -> str | int | Arr
     sizes = image.metadata.sizes
     if sizes["T"] * sizes["Z"] > 1:
         raise InputError(f"{options.reference}: holds {sizes['T'] * sizes['Z']} images; a reference is a single one")
-    channel = options.align_channel if sizes["C"] > 1 else 0
+    channel = frames.channel if sizes["C"] > 1 else 0
     if channel >= sizes["C"]:
         raise InputError(f"{options.reference}: has {sizes['C']} channels; --align-channel {channel} does not exist")
     plane = image.read(image.page_at(0, 0, channel))

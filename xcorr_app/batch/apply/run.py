@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.moving import move_stack
 from xcorr_app.batch.align.no_pictures import NoPictures
-from xcorr_app.batch.align.options import INTERPOLATIONS
+from xcorr_app.batch.align.options import INTERPOLATIONS, MOTION_INTERPOLATIONS
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.batch.apply.tables import moves_of, table_files
 from xcorr_app.correlation.engines import limits_of
@@ -22,6 +25,7 @@ from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, run_stacks
+from xcorr_app.registration.motion.warp import about_middle
 from xcorr_app.registration.moving_choice import decide_moving
 
 PROGRAM = "xcorr apply"
@@ -76,26 +80,34 @@ class _Apply:
             order = INTERPOLATIONS[self._plan.options.interpolation]
             return decide_moving(frames.shape, planes, frames.dtype.name, order, limits_of(self._plan.device.xp))
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[Facts]]:
+        source = resources.open(spec.open(), once=True)
+        frames = self._frames(source)
+        moves, matched = moves_of(self._tables[spec.name], frames, self._plan.options)
+        if not _known(moves).any():
+            raise InputError(f"{self._tables[spec.name]}: has no shift for any frame of this stack")
+        return partial(self._moved, spec, frames, moves, matched, resources)
+
+    def _moved(
+        self,
+        spec: SeriesSpec,
+        frames: SourceFrames,
+        moves: NDArray[np.float64],
+        matched: str,
+        resources: StackResources,
+    ) -> Finished[Facts]:
         (target,) = self.outputs(spec.name)
-        with resources.open(spec.open(), once=True) as source:
-            frames = self._frames(source)
-            moves, matched = moves_of(self._tables[spec.name], frames, self._plan.options)
-            kept = np.isfinite(moves).all(axis=1)
-            if not kept.any():
-                raise InputError(f"{self._tables[spec.name]}: has no shift for any frame of this stack")
-            make_folder(target.parent)
-            with resources.step("move"):
-                moved = move_stack(
-                    frames,
-                    moves,
-                    self._plan.options,
-                    target,
-                    (),
-                    NoPictures(),
-                    resources.progress,
-                    resources.writer,
-                )
+        kept, options = _known(moves), self._plan.options
+        matrices = moves if moves.ndim == 3 else None
+        if matrices is not None and (options.border == "crop" or options.interpolation not in MOTION_INTERPOLATIONS):
+            raise InputError(f"{self._tables[spec.name]}: holds motions: use nearest, linear or cubic, and no --crop")
+        shifts = moves if matrices is None else -moves[:, :2, 2]
+        make_folder(target.parent)
+        with resources.step("move"):
+            moved = move_stack(
+                frames, shifts, options, target, (), NoPictures(), resources.progress, resources.writer, None, matrices
+            )
+        resources.close()
         notes = [*spec.notes, *resources.notes, *moved.notes]
         if not kept.all():
             notes.append(f"Without a shift and left out: frames {runs_of(np.flatnonzero(~kept).tolist())}.")
@@ -106,7 +118,7 @@ class _Apply:
             "frames": frames.count,
             "table": str(self._tables[spec.name]),
             "matched": matched,
-            "largest_shift_px": round(float(np.hypot(*moves[kept].T).max()), 6),
+            "largest_shift_px": round(_largest_shift(moves[kept], frames.shape), 6),
             "clipped_pixels": moved.clipped,
             "moving": moved.decision and moved.decision.as_record(),
             "notes": notes,
@@ -122,3 +134,14 @@ class _Apply:
 
     def _frames(self, source: Any) -> SourceFrames:
         return SourceFrames(source, choose_axis(source, self._plan.options.axis), 0, self._plan.device.xp)
+
+
+def _known(moves: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which frames have a shift or a matrix."""
+    return np.asarray(np.isfinite(moves.reshape(len(moves), -1)).all(axis=1))
+
+
+def _largest_shift(moves: NDArray[np.float64], shape: tuple[int, int]) -> float:
+    """Of the middles of frames, in pixels."""
+    shifts = moves if moves.ndim == 2 else np.stack([about_middle(matrix, shape)[:2, 2] for matrix in moves])
+    return float(np.hypot(*shifts.T).max())

@@ -13,7 +13,8 @@ from xcorr_app.errors import InputError, ShapeError
 from xcorr_app.io import Discovery
 from xcorr_app.io.shift_table import ShiftTable, read_shift_table
 
-_TABLE = "shifts.csv"
+_TABLES = ("motion.csv", "shifts.csv")
+"""In the folder of a stack's results; motions go before the shifts of their middles."""
 
 
 def table_files(options: ApplyOptions, discovery: Discovery) -> dict[str, Path]:
@@ -25,18 +26,21 @@ def table_files(options: ApplyOptions, discovery: Discovery) -> dict[str, Path]:
     if not given.is_dir():
         read_shift_table(given)
         return {spec.name: given for spec in discovery.series}
-    if (given / _TABLE).is_file():
-        return {spec.name: given / _TABLE for spec in discovery.series}
-    found = {spec.name: given / spec.name / _TABLE for spec in discovery.series}
+    if (own := _table_in(given)).is_file():
+        return {spec.name: own for spec in discovery.series}
+    found = {spec.name: _table_in(given / spec.name) for spec in discovery.series}
     if discovery.series and not any(path.is_file() for path in found.values()):
-        there = sorted(path.parent.name for path in given.glob(f"*/{_TABLE}"))
-        has = f"it has those of {', '.join(there[:5])}" if there else f"it holds no NAME/{_TABLE}"
+        there = sorted(path.parent.name for path in given.glob(f"*/{_TABLES[-1]}"))
+        has = f"it has those of {', '.join(there[:5])}" if there else f"it holds no NAME/{_TABLES[-1]}"
         raise InputError(f"{given}: holds no shifts of {', '.join(sorted(found)[:5])}; {has}: name one table by itself")
     return found
 
 
 def moves_of(table_file: Path, frames: SourceFrames, options: ApplyOptions) -> tuple[NDArray[np.float64], str]:
-    """Shifts (T, 2) to move the frames by, NaN for those that are left out, and how they were matched, in words."""
+    """Shifts (T, 2) or matrices (T, 3, 3) to move the frames by, and how they were matched, in words.
+
+    NaN for frames that are left out.
+    """
     if not table_file.is_file():
         raise InputError(f"{table_file}: does not exist, so there are no shifts for this stack")
     table = read_shift_table(table_file).scaled(options.scale)
@@ -52,6 +56,10 @@ def moves_of(table_file: Path, frames: SourceFrames, options: ApplyOptions) -> t
     except ShapeError as error:
         hint = f"; --match {'number' if by_name else 'name'} and --missing interpolate are other ways"
         raise InputError(f"{table_file}: {error}{hint}") from error
+
+
+def _table_in(folder: Path) -> Path:
+    return next((folder / name for name in _TABLES if (folder / name).is_file()), folder / _TABLES[-1])
 
 
 def _names_agree(table: ShiftTable, names: list[str]) -> bool:

@@ -106,7 +106,8 @@ def _read_bank(path: Path) -> FilterBank:
         raise InputError(
             f"{path}: holds {stored.dtype} of shape {stored.shape}; a bank is numbers of shape (filters, rows, columns)"
         )
-    filters = np.array(stored, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # what is no number is refused below
+        filters = np.array(stored, dtype=np.float64)
     if not np.isfinite(filters).all():
         raise InputError(f"{path}: holds NaN or infinite values; a bank is finite numbers")
     return FilterBank(filters, tuple(f"{path.stem} {number}" for number in range(len(filters))), path)

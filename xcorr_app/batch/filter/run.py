@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -77,10 +78,10 @@ class _Filter:
         with spec.open() as source:
             return decide_filter(source.metadata, self._plan.options, self._plan.device.xp)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[Facts]]:
         (target,) = self.outputs(spec.name)
         facts = filter_stack(spec, self._plan.options, self._plan.device, target, resources)
-        return Finished(facts, [target], facts)
+        return lambda: Finished(facts, [target], facts)
 
     def restored(self, name: str, record: dict[str, Any]) -> Facts:
         facts: Facts = record["facts"]

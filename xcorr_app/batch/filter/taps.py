@@ -47,7 +47,8 @@ def _read_npy(path: Path) -> NDArray[np.float64]:
     stored = open_array(path)
     if stored.dtype.kind not in "buif" or stored.dtype.itemsize > 8:
         raise InputError(f"{path}: holds {stored.dtype}; taps are real numbers of up to 64 bits")
-    return np.array(stored, dtype=np.float64)
+    with np.errstate(invalid="ignore"):  # what is no number is refused later
+        return np.array(stored, dtype=np.float64)
 
 
 def _read_text(path: Path, content: bytes) -> NDArray[np.float64]:

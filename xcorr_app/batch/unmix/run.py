@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
@@ -77,7 +78,7 @@ class _Unmix:
     def decide(self, spec: SeriesSpec) -> Decision:
         return decide_unmix(self._planned(spec), limits_of(self._plan.device.xp))
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Finished[Facts]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[Facts]]:
         stack = self._planned(spec)
         with ExitStack() as opened, resources.step("unmix"):
             if not stack.stack.colour:
@@ -98,7 +99,7 @@ class _Unmix:
             write_record(stack, done)
             return {}
 
-        return Finished(facts, [stack.out, stack.record], facts, keep)
+        return lambda: Finished(facts, [stack.out, stack.record], facts, keep)
 
     def restored(self, name: str, record: dict[str, Any]) -> Facts:
         facts: Facts = record["facts"]

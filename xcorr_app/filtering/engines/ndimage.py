@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 import numpy.typing as npt
-from scipy import ndimage
+import scipy  # whose parts are loaded when they are asked for
 
 from xcorr_app.filtering.engines.task import Task
 from xcorr_app.filtering.taps import Kernel
@@ -24,9 +24,9 @@ def run(task: Task) -> npt.NDArray[np.float64]:
         return _inner(sums, kernel) if task.mode == "valid" else np.asarray(sums)
     if task.mode != "valid" and all(size >= taps for size, taps in zip(frame.shape, kernel.shape, strict=True)):
         return np.asarray(
-            ndimage.correlate(frame, kernel.dense, mode=task.mode, cval=task.cval, origin=_origins(kernel))
+            scipy.ndimage.correlate(frame, kernel.dense, mode=task.mode, cval=task.cval, origin=_origins(kernel))
         )
-    whole = ndimage.correlate(task.padded(np.float64), kernel.dense, mode="constant", origin=_origins(kernel))
+    whole = scipy.ndimage.correlate(task.padded(np.float64), kernel.dense, mode="constant", origin=_origins(kernel))
     return _inner(whole, kernel)
 
 
@@ -45,6 +45,6 @@ def _term(
 ) -> npt.NDArray[np.float64]:
     mode = "constant" if task.mode == "valid" else task.mode
     down, across = _origins(task.kernel)
-    sums = ndimage.correlate1d(frame, column, axis=0, mode=mode, cval=task.cval, origin=down)
+    sums = scipy.ndimage.correlate1d(frame, column, axis=0, mode=mode, cval=task.cval, origin=down)
     outside = task.cval * float(column.sum())
-    return np.asarray(ndimage.correlate1d(sums, row, axis=1, mode=mode, cval=outside, origin=across))
+    return np.asarray(scipy.ndimage.correlate1d(sums, row, axis=1, mode=mode, cval=outside, origin=across))

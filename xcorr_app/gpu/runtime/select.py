@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib
+import importlib.util
+import sys
+import threading
+from contextlib import suppress
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -52,6 +56,21 @@ def select_device(text: str) -> Device:
         raise ArgumentError(f"device {text!r} is not known: use auto, cpu, cuda or cuda:N")
     require_cuda()
     return _cuda(int(number or 0))
+
+
+def begin_loading(text: str) -> None:
+    """Let a thread load what the device of this name needs, which takes a second, most of it outside Python.
+
+    What goes wrong there goes wrong again in `select_device`, which says so.
+    """
+    if text == "cpu" or "cupy" in sys.modules or not importlib.util.find_spec("cupy"):
+        return
+
+    def load() -> None:
+        with suppress(Exception):
+            select_device(text)
+
+    threading.Thread(target=load, name="xcorr-device").start()
 
 
 def _cuda(number: int) -> Device:

@@ -1,0 +1,50 @@
+"""``python -m tests.fuzz``: many changed files of every kind, by several processes; exit code 1 where one is wrong."""
+
+import argparse
+import os
+import sys
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+from multiprocessing import get_context
+from pathlib import Path
+
+from tests.fuzz.commands import COMMANDS
+from tests.fuzz.judge import job, limit
+from tests.fuzz.targets import TARGETS
+
+_STEP = 1000
+
+
+def main():
+    parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
+    parser.add_argument("--count", type=int, default=100_000, help="files in all")
+    parser.add_argument("--seed", type=int, default=1, help="another one makes other files")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--keep", type=Path, help="folder for files that were met wrongly")
+    parser.add_argument("targets", nargs="*", default=[*TARGETS, *COMMANDS], help="kinds of file and commands")
+    chosen = parser.parse_args()
+    if chosen.keep is not None:
+        chosen.keep.mkdir(parents=True, exist_ok=True)
+    each = -(-chosen.count // len(chosen.targets))
+    jobs = [
+        (name, min(_STEP, each - start), chosen.seed * 1_000_000 + start, chosen.keep)
+        for start in range(0, each, _STEP)
+        for name in chosen.targets
+    ]
+    outcomes = {name: Counter() for name in chosen.targets}
+    wrong = 0
+    with ProcessPoolExecutor(chosen.processes, get_context("spawn"), limit) as pool:
+        for name, found, findings in pool.map(job, jobs):
+            outcomes[name] += found
+            wrong += len(findings)
+            for finding in findings:
+                print(*finding, flush=True)
+    for name, counts in outcomes.items():
+        print(f"{name:18}", "  ".join(f"{kind} {number}" for kind, number in sorted(counts.items())))
+    total = sum((counts for counts in outcomes.values()), Counter())
+    print(f"{'all':18}", "  ".join(f"{kind} {number}" for kind, number in sorted(total.items())))
+    sys.exit(1 if wrong else 0)
+
+
+if __name__ == "__main__":
+    main()

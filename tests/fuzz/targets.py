@@ -1,0 +1,187 @@
+"""Sound files of every kind, and what reads them. A new reader joins by one line in `TARGETS`."""
+
+import io
+import json
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import imagecodecs
+import numpy as np
+import tifffile
+
+from tests.fuzz import fields, rules
+from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
+from tests.io.test_formats import smooth, write_lsm
+from xcorr_app.batch.align.record import restore
+from xcorr_app.batch.filter.banks import parse_bank
+from xcorr_app.batch.filter.taps import read_taps
+from xcorr_app.io import Limits, scan_file
+from xcorr_app.io.found import Discovery
+from xcorr_app.io.matrices import scan_matrices
+from xcorr_app.io.mixing_matrix import read_matrix
+from xcorr_app.pipeline.output import check_output
+from xcorr_app.pipeline.state import State
+from xcorr_app.report.records import FrameRow
+from xcorr_app.report.table import parse_shifts_csv, shifts_csv
+
+LIMITS = Limits(max_pixels=2**20, max_pages=1000)
+GREY = smooth((24, 20))
+RGB = np.ascontiguousarray(np.stack([GREY, GREY[::-1], GREY // 2], -1))
+STACK = noise((3, 14, 11))
+
+
+class Target(NamedTuple):
+    """A kind of file: how a sound one is made, where its fields are, what reads it, and what no reader can know."""
+
+    make: Callable[[Any], bytes]
+    fields: Callable[[bytes], list[fields.Field]]
+    read: Callable[[Any], Any]
+    unknown: dict[str, Callable[[Any, Any], bool]]
+    suffix: str = ".tif"
+
+
+def images(path, *, colour=False):
+    """All planes of an image file, (T, Z, C, Y, X)."""
+    file = scan_file(path, LIMITS, colour=colour)
+    sizes = file.metadata.sizes
+    if file.samples > 1:
+        planes = [[file.read(file.page_at(t, z, 0)) for z in range(sizes["Z"])] for t in range(sizes["T"])]
+    else:
+        at = [range(sizes[axis]) for axis in "TZC"]
+        planes = [[[file.read(file.page_at(t, z, c)) for c in at[2]] for z in at[1]] for t in at[0]]
+    found = np.array(planes)
+    assert found.shape == tuple(sizes.values())
+    assert found.dtype == file.metadata.dtype
+    return found
+
+
+def colours(path):
+    return images(path, colour=True)
+
+
+def matrices(path):
+    return scan_matrices(path, limits=LIMITS).read()
+
+
+def shifts(path):
+    parse_shifts_csv(path.read_text(encoding="utf-8", errors="replace"))
+
+
+def mixing(path):
+    return read_matrix(path).matrix
+
+
+def bank(path):
+    return parse_bank(str(path)).filters
+
+
+def records(path):
+    """Everything that reads what an earlier run left, in a folder beside which a file lies that nobody may touch."""
+    out = path.parent / "out"
+    (out / ".xcorr").mkdir(parents=True, exist_ok=True)
+    keep = path.parent / "keep.csv"
+    keep.write_text("kept")
+    content = path.read_bytes()
+    for place in (out / ".xcorr" / "a.json", out / "run.json"):
+        place.write_bytes(content)
+    state = State(out)
+    known = state.load("a", "f")
+    if known is not None:
+        restore("a", known, out)
+    state.programs()
+    check_output(out, Discovery("stacks", (), ()), [], "xcorr align", resume=False, overwrite=True)
+    check_output(out, Discovery("stacks", (), ()), [], "xcorr align", resume=True, overwrite=False)
+    state.forget()
+    assert keep.read_text() == "kept"
+
+
+def record(_):
+    return json.dumps(
+        {
+            "fingerprint": "f",
+            "program": "xcorr align",
+            "outputs": {"a/shifts.csv": "0", "../keep.csv": "0", "run.json": 3},
+            "facts": {"frames": 3, "assessment": None},
+            "failed": True,
+            "stacks": {"a": {"failure": "x"}},
+            "report": {"max_shift": [1.0, 2.0], "pixel_size": None, "notes": [], "tiles": [[None, 0.5]]},
+        },
+        indent=1,
+    ).encode()
+
+
+def table(_):
+    row = FrameRow(0, "=a,b.tif", 1, 0.5, -1.25, 0.9, 1.5, 0.5, -1.25, 0.001, ("edge", "flat"), 0.1, 0.2, 0.5, -1.25)
+    return shifts_csv([row, row]).encode()
+
+
+def written(write, *arguments, **options):
+    def make(folder):
+        write(folder / "seed.tif", *arguments, **options)
+        return (folder / "seed.tif").read_bytes()
+
+    return make
+
+
+def npy(data):
+    file = io.BytesIO()
+    np.save(file, data)
+    return lambda _: file.getvalue()
+
+
+def tiff(make, unknown=rules.UNCHECKED, read=images):
+    return Target(make, fields.tiff_fields, read, unknown)
+
+
+def compressed(codec, unknown=rules.UNCHECKED, data=None, **options):
+    data = STACK[:2] if data is None else data
+    return tiff(written(write_plain, data, compression=codec, **options), unknown)
+
+
+PLAIN_NPY = {"text": rules.same_bytes, "header": rules.same_bytes, "length": rules.same_bytes}
+PLAIN_NPY |= {"pixels": rules.values, "moved": rules.values}
+TEXT = dict.fromkeys(("text", "moved", "cut"), rules.anything)
+BMP = dict.fromkeys(("palette", "pixels", "height", "moved"), rules.values) | {"width": rules.same_row_bytes}
+JPEG = dict.fromkeys(("frame", "tables", "pixels", "moved", "cut"), rules.anything)
+
+TARGETS = {
+    "plain": tiff(written(write_plain, STACK)),
+    "plain-big-endian": tiff(written(write_plain, STACK, byteorder=">")),
+    "bigtiff": tiff(written(write_plain, STACK, bigtiff=True)),
+    "strips": tiff(written(write_plain, STACK, rowsperstrip=4)),
+    "tiles": tiff(written(write_plain, STACK, tile=(16, 16))),
+    "float": tiff(written(write_plain, noise((2, 9, 8), "float32"))),
+    "shaped": tiff(written(write_shaped, STACK, "TYX")),
+    "imagej": tiff(written(write_imagej, noise((3, 2, 6, 5)), "TCYX")),
+    "ome": tiff(written(write_ome, noise((3, 2, 6, 5)), "TCYX")),
+    "lsm": tiff(written(write_lsm, noise((2, 2, 2, 7, 9))), rules.UNCHECKED | {"tag 34412": rules.same_planes}),
+    "rgb": tiff(written(tifffile.imwrite, RGB, photometric="rgb"), read=colours),
+    "rgb-ome": tiff(written(tifffile.imwrite, RGB[None], photometric="rgb", ome=True), read=colours),
+    "deflate": compressed("zlib", rules.STRUCTURE, predictor=True, rowsperstrip=5),
+    "lzw": compressed("lzw", predictor=True),
+    "packbits": compressed("packbits", data=noise((2, 20, 16))),
+    "zstd": compressed("zstd", tile=(16, 16)),
+    "lzma": compressed("lzma", rules.STRUCTURE),
+    "lerc": compressed("lerc", rules.STRUCTURE),
+    "png-in-tiff": compressed("png", rules.STRUCTURE),
+    "jpeg-in-tiff": compressed("jpeg", data=GREY[None]),
+    "jpeg2000": compressed("jpeg2000"),
+    "jpegxl": compressed("jpegxl"),
+    "jpegxr": compressed("jpegxr", data=noise((2, 32, 32))),
+    "png": Target(lambda _: imagecodecs.png_encode(GREY), fields.png_fields, images, {}, ".png"),
+    "png-colour": Target(lambda _: imagecodecs.png_encode(RGB), fields.png_fields, colours, {}, ".png"),
+    "bmp": Target(lambda _: imagecodecs.bmp_encode(GREY), fields.bmp_fields, images, BMP, ".bmp"),
+    "bmp-colour": Target(lambda _: imagecodecs.bmp_encode(RGB), fields.bmp_fields, colours, BMP, ".bmp"),
+    "jpeg": Target(lambda _: imagecodecs.jpeg8_encode(GREY), fields.jpeg_fields, images, JPEG, ".jpg"),
+    "jpeg-colour": Target(lambda _: imagecodecs.jpeg8_encode(RGB), fields.jpeg_fields, colours, JPEG, ".jpg"),
+    "npy": Target(npy(STACK), fields.npy_fields, images, PLAIN_NPY, ".npy"),
+    "npy-fortran": Target(npy(np.asfortranarray(noise((3, 6, 5), "float32"))), fields.npy_fields, images, PLAIN_NPY),
+    "npy-operand": Target(npy(noise((2, 3, 6, 5), "float64")), fields.npy_fields, matrices, PLAIN_NPY, ".npy"),
+    "npy-matrix": Target(npy(noise((3, 5), "float32")), fields.npy_fields, mixing, PLAIN_NPY, ".npy"),
+    "npy-taps": Target(npy(noise((3, 5), "float32")), fields.npy_fields, read_taps, PLAIN_NPY, ".npy"),
+    "npy-bank": Target(npy(noise((2, 3, 5), "float32")), fields.npy_fields, bank, PLAIN_NPY, ".npy"),
+    "csv-matrix": Target(lambda _: b"a,1,2.5,3e1\nb,0,1,-2\n# c\n", fields.text_fields, mixing, TEXT, ".csv"),
+    "csv-taps": Target(lambda _: b"1,2,1\n2;4;2\n1 2 1\n", fields.text_fields, read_taps, TEXT, ".csv"),
+    "csv-shifts": Target(table, fields.text_fields, shifts, TEXT, ".result"),
+    "json-records": Target(record, fields.text_fields, records, TEXT, ".result"),
+}

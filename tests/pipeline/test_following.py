@@ -1,0 +1,187 @@
+"""One stack is moved while the next is measured: apart from each other, in bounded memory, with the same results."""
+
+import threading
+import time
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+from tests.batch.movies import align, record, write_movie
+from tests.batch.test_killed import content
+from xcorr_app.batch.align import moving
+from xcorr_app.batch.align import stack as of_stack
+from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.no_pictures import NoPictures
+from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.errors import InputError
+from xcorr_app.gpu.runtime.placement import same_device
+from xcorr_app.io import MemoryBudget
+from xcorr_app.io.discover import series_of_file
+from xcorr_app.io.limits import Limits
+from xcorr_app.pipeline.finisher import Finisher, Stopped
+from xcorr_app.registration import passes
+from xcorr_app.registration.apply import apply_shifts
+from xcorr_app.registration.frames import Chunk
+
+NAMES = ("a", "b", "c")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number, name in enumerate(NAMES):
+        write_movie(tmp_path / "in" / f"{name}.tif", seed=number)
+    return tmp_path / "in"
+
+
+def test_a_stack_that_cannot_be_moved_does_not_stop_the_next(tmp_path, folder, monkeypatch):
+    assert align(folder, "-o", tmp_path / "whole", "--report", "none").code == 0
+    real = of_stack.move_stack
+
+    def move(frames, *others):
+        if frames.source.name == "b":
+            raise InputError("b: no")
+        return real(frames, *others)
+
+    monkeypatch.setattr(of_stack, "move_stack", move)
+    assert align(folder, "-o", tmp_path / "out", "--report", "none").code == 1
+    assert {name: of.get("failure") for name, of in record(tmp_path / "out")["stacks"].items()} == {
+        "a": None,
+        "b": "b: no",
+        "c": None,
+    }
+    expected = content(tmp_path / "whole")
+    found = {name: data for name, data in content(tmp_path / "out").items() if name.startswith(("a/", "c/"))}
+    assert len(found) == 4
+    assert found == {name: expected[name] for name in found}
+    assert not (tmp_path / "out" / "b" / "b_aligned.tif").exists()
+
+
+def test_the_next_stack_is_measured_while_one_is_moved_and_no_more_than_one(tmp_path, folder, monkeypatch):
+    measured = {name: threading.Event() for name in NAMES}
+    real_move, real_measure = of_stack.move_stack, of_stack.estimate_from
+    seen = []
+
+    def move(frames, *others):
+        following = {"a": "b", "b": "c"}.get(frames.source.name)
+        if following:
+            assert measured[following].wait(30)
+        if frames.source.name == "a":
+            time.sleep(0.3)
+            seen.append(measured["c"].is_set())
+        return real_move(frames, *others)
+
+    def measure(frames, *others, **how):
+        measured[frames.source.name].set()
+        return real_measure(frames, *others, **how)
+
+    monkeypatch.setattr(of_stack, "move_stack", move)
+    monkeypatch.setattr(of_stack, "estimate_from", measure)
+    assert align(folder, "-o", tmp_path / "out", "--report", "none").code == 0
+    assert seen == [False]
+
+
+def test_with_debug_what_moving_raises_comes_out(tmp_path, folder, monkeypatch):
+    def move(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(of_stack, "move_stack", move)
+    with pytest.raises(ZeroDivisionError):
+        align(folder, "-o", tmp_path / "out", "--report", "none", "--debug")
+
+
+def test_results_do_not_depend_on_the_number_of_threads_or_on_memory(tmp_path, folder, monkeypatch):
+    found = []
+    for threads, memory in ((1, "0MB"), (3, "1GB"), (2, "40KB")):
+        monkeypatch.setattr(passes, "worker_count", lambda threads=threads: threads)
+        out = tmp_path / str(threads)
+        assert align(folder, "-o", out, "--memory", memory).code == 0
+        found.append({name: data for name, data in content(out).items() if name.endswith((".csv", ".tif", ".html"))})
+    assert len(found[0]) == 7
+    assert found[0] == found[1] == found[2]
+
+
+def test_what_fits_waits_for_its_room_and_what_never_fits_does_not():
+    budget = MemoryBudget(10)
+    assert budget.take(6)
+    budget.wait_for(11)
+    budget.wait_for(4)
+    passed = threading.Event()
+    thread = threading.Thread(target=lambda: (budget.wait_for(5), passed.set()), daemon=True)
+    thread.start()
+    assert not passed.wait(0.2)
+    budget.give_back(6)
+    assert passed.wait(10)
+
+
+def test_who_works_is_told_to_stop_and_nothing_new_begins():
+    begun, told, finisher = threading.Event(), [], Finisher(1, at_once=1)
+
+    def job():
+        begun.set()
+        try:
+            while True:
+                finisher.check()
+                time.sleep(0.01)
+        except Stopped:
+            told.append(True)
+            raise
+
+    def interrupted():
+        with finisher:
+            finisher.submit(job, lambda: None)
+            assert begun.wait(10)
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        interrupted()
+    assert told == [True]
+    with pytest.raises(Stopped):
+        finisher.submit(job, lambda: None)
+
+
+def test_frames_are_moved_from_the_device_that_they_were_measured_on(tmp_path, monkeypatch):
+    path = write_movie(tmp_path / "m.tif")
+    with series_of_file(path, Limits()).open() as source:
+        stack = np.stack([source.plane(t) for t in range(4)])
+        asked = []
+
+        def read(start, stop):
+            asked.append((start, stop))
+            return Chunk(start, stack[start:stop], {})
+
+        # Nothing else may bring frames there.
+        frames = SourceFrames(source, "T", 0, SimpleNamespace())
+        monkeypatch.setattr(passes, "free_bytes", lambda: 1 << 34)
+        monkeypatch.setattr(moving, "device_limits", lambda _: None)
+        monkeypatch.setattr(moving, "current_device", lambda: 0)
+        written = []
+
+        class Writer:
+            def __enter__(self):
+                return self
+
+            def __exit__(self, *_):
+                pass
+
+            def write(self, plane):
+                written.append(plane)
+
+        shifts = np.array([(0.0, 0.0), (1.5, -2.0), (0.25, 3.0), (-1.0, 0.5)])
+        out = tmp_path / "o.tif"
+        there = SimpleNamespace(read=read)
+        pictures = NoPictures()
+        moving.move_stack(frames, shifts, AlignOptions(), out, (), pictures, None, lambda *_: Writer(), there)
+    assert asked == [(0, 4)]
+    np.testing.assert_array_equal(np.stack(written), apply_shifts(stack, shifts))
+
+
+def test_another_thread_works_on_the_device_of_this_one():
+    assert same_device(np)() is None
+    used = []
+    number = SimpleNamespace(use=lambda: used.append(threading.get_ident()))
+    thread = threading.Thread(target=same_device(SimpleNamespace(cuda=SimpleNamespace(Device=lambda: number))))
+    thread.start()
+    thread.join()
+    assert used
+    assert used != [threading.get_ident()]

@@ -1,0 +1,116 @@
+"""Records of what a run has finished: used only where they hold, and never to touch what lies elsewhere."""
+
+import json
+
+import pytest
+
+from xcorr_app.errors import OutputError
+from xcorr_app.io.found import Discovery
+from xcorr_app.pipeline.output import check_output, prepare_output
+from xcorr_app.pipeline.state import State
+
+NOTHING = Discovery("stacks", (), ())
+DEEP = "[" * 100_000
+USELESS = [
+    "",
+    "\0",
+    "[1]",
+    "null",
+    "3",
+    '"a"',
+    DEEP,
+    '{"outputs": null}',
+    '{"outputs": [1]}',
+    '{"outputs": ' + DEEP,
+    "\ud7ff",
+]
+
+
+@pytest.fixture
+def out(tmp_path):
+    out = tmp_path / "out"
+    (out / "a").mkdir(parents=True)
+    (out / "a" / "a.tif").write_bytes(bytes(1000))
+    (out / "a" / "shifts.csv").write_text("frame\n0\n")
+    outputs = [out / "a" / "a.tif", out / "a" / "shifts.csv"]
+    facts = {"frames": 3, "share": float("nan"), "counts": {2: 1, 10: 5}, "pair": (1, 2)}
+    State(out).save("a", "mark", outputs, facts, {"report": {"unit": None}}, "xcorr align")
+    return out
+
+
+def test_a_record_is_used_while_all_holds(out):
+    record = State(out).load("a", "mark")
+    assert record is not None
+    assert record["facts"]["frames"] == 3
+    assert record["report"] == {"unit": None}
+    assert State(out).load("a", "another") is None
+    assert State(out).load("b", "mark") is None
+
+
+@pytest.mark.parametrize("name", ["a.tif", "shifts.csv"])
+def test_an_output_of_the_same_size_with_other_bytes_is_noticed(out, name):
+    path = out / "a" / name
+    content = bytearray(path.read_bytes())
+    content[-2] ^= 1
+    path.write_bytes(content)
+    assert State(out).load("a", "mark") is None
+
+
+def test_a_missing_output_is_noticed(out):
+    (out / "a" / "a.tif").unlink()
+    assert State(out).load("a", "mark") is None
+
+
+def test_a_changed_record_is_noticed(out):
+    path = out / ".xcorr" / "a.json"
+    text = path.read_text()
+    for old, new in (('"frames": 3', '"frames": 4'), ("null", "true"), ("a/a.tif", "a/b.tif"), ("mark", "marl")):
+        assert old in text
+        path.write_text(text.replace(old, new))
+        assert State(out).load("a", "mark") is None
+
+
+@pytest.mark.parametrize("text", USELESS)
+def test_useless_records_are_none(out, text):
+    for name in (".xcorr/a.json", "run.json"):
+        (out / name).write_text(text, encoding="utf-8", errors="surrogatepass")
+    assert State(out).load("a", "mark") is None
+    check_output(out, NOTHING, [], "xcorr filter", resume=True, overwrite=False)
+    prepare_output(out, overwrite=True)
+    assert not (out / ".xcorr").exists()
+    assert (out / "a" / "a.tif").exists()  # nothing says that it is ours
+
+
+def test_files_outside_the_folder_are_never_removed(tmp_path, out):
+    keep = tmp_path / "keep.tif"
+    keep.write_text("kept")
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere" / "keep.tif").write_text("kept")
+    (out / "link").symlink_to(tmp_path / "elsewhere")
+    names = [
+        "../keep.tif",
+        str(keep),
+        "a/../../keep.tif",
+        "link/keep.tif",
+        "..",
+        ".",
+        "",
+        "a",
+        "\0",
+        "x" * 5000,
+        "a/a.tif",
+    ]
+    record = {"outputs": dict.fromkeys(names, 1), "fingerprint": "mark", "facts": {}}
+    (out / ".xcorr" / "a.json").write_text(json.dumps(record))
+    prepare_output(out, overwrite=True)
+    assert keep.read_text() == (tmp_path / "elsewhere" / "keep.tif").read_text() == "kept"
+    assert not (out / "a" / "a.tif").exists()
+    assert (out / "a" / "shifts.csv").exists()
+
+
+def test_a_run_that_was_killed_is_not_gone_on_with_by_another_command(out):
+    """Its run.json, which comes last, is not there."""
+    assert not (out / "run.json").exists()
+    check_output(out, NOTHING, [], "xcorr align", resume=True, overwrite=False)
+    with pytest.raises(OutputError, match="holds results of `xcorr align`, which --resume cannot go on with"):
+        check_output(out, NOTHING, [], "xcorr filter", resume=True, overwrite=False)

@@ -1,0 +1,91 @@
+"""Shifts of one stack from several of its channels: each is measured, and trusted ones are averaged by their errors.
+
+Where a shift's errors are normal, the mean weighted by their inverse squares is the most likely shift, as the highest
+place of the channels' correlation planes would be, added by the same weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.registration import quality
+from xcorr_app.registration.results import ShiftResult
+
+_APART = 0.25
+_SIGMAS = 5.0
+"""Channels disagree where they are farther apart than this many pixels, and than so many of their standard errors."""
+_EXACT = 1e-4
+"""Smallest standard error, in pixels, that is believed: a frame against itself has none."""
+
+
+def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResult:
+    """Make one result of those of several channels, whose names are given.
+
+    A frame that no channel trusts has the shift and the flags of the one with the highest score. Where trusted channels
+    disagree it is flagged ``inconsistent``. Checks by the FFT are those of the first channel.
+    """
+    if len(results) == 1:
+        return results[0]
+    trusted = np.stack([result.trusted for result in results])
+    shifts = np.stack([result.shifts for result in results])
+    sigma = np.maximum(np.stack([np.nan_to_num(result.sigma, nan=np.inf) for result in results]), _EXACT)
+    score = np.stack([result.score for result in results])
+    weights = np.where(trusted[:, :, None], 1 / sigma**2, 0.0)
+    # Standard errors may be unknown; then trusted channels count alike.
+    weights = np.where((weights.sum(axis=0) > 0)[None], weights, trusted[:, :, None].astype(float))
+    total = weights.sum(axis=0)
+    known = total > 0
+    mean = (weights * np.nan_to_num(shifts)).sum(axis=0) / np.where(known, total, 1.0)
+    best = np.argmax(np.where(np.isfinite(score), score, -np.inf), axis=0)
+    frames = np.arange(shifts.shape[1])
+    disagree = _disagree(shifts, sigma, trusted)
+    flags = tuple(
+        _flags([result.flags[t] for result in results], int(best[t]), bool(trusted[:, t].any()), bool(disagree[t]))
+        for t in frames
+    )
+    first = results[0]
+    return replace(
+        first,
+        shifts=np.where(known, mean, shifts[best, frames]),
+        sigma=np.where(
+            known, np.sqrt(1 / np.where(known, total, 1.0)), np.stack([r.sigma for r in results])[best, frames]
+        ),
+        score=score[best, frames],
+        peak_ratio=np.stack([result.peak_ratio for result in results])[best, frames],
+        significance=np.stack([result.significance for result in results])[best, frames],
+        non_finite=np.stack([result.non_finite for result in results]).max(axis=0),
+        flags=flags,
+        difference=first.difference,
+        notes=tuple(
+            dict.fromkeys(
+                (f"Measured on {len(results)} channels ({', '.join(names)}), averaged by their standard errors.",)
+                + tuple(note for result in results for note in result.notes)
+            )
+        ),
+        unreadable={
+            t: reason for result in results for t, reason in result.unreadable.items() if not trusted[:, t].any()
+        },
+    )
+
+
+def _disagree(shifts: NDArray[np.float64], sigma: NDArray[np.float64], trusted: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """(T,) whether two trusted channels are too far apart."""
+    found = np.zeros(shifts.shape[1], dtype=bool)
+    for i in range(len(shifts)):
+        for j in range(i):
+            both = trusted[i] & trusted[j]
+            distance = np.abs(np.nan_to_num(shifts[i]) - np.nan_to_num(shifts[j]))
+            error = np.hypot(sigma[i], sigma[j])
+            found |= both & (distance > np.maximum(_APART, _SIGMAS * error)).any(axis=1)
+    return found
+
+
+def _flags(of_channels: list[tuple[str, ...]], best: int, trusted: bool, disagree: bool) -> tuple[str, ...]:
+    if not trusted:
+        return of_channels[best]
+    remarks = dict.fromkeys(word for flags in of_channels if quality.is_trusted(flags) for word in flags)
+    return (*((quality.INCONSISTENT,) if disagree else ()), *remarks)
