@@ -1,8 +1,8 @@
-"""How a run grows with workers: real stacks on 1, 2, 4 processes or GPUs, and ten thousand simulated ones.
+"""How a run grows with workers: real stacks on 1, 2, 4 processes or GPUs, and many simulated ones.
 
     python -m benchmarks.scale --workers 1,2,4             # processes of this machine
     python -m benchmarks.scale --gpus 1,2,4 --stacks 16    # one process a GPU
-    python -m benchmarks.scale --simulate                  # 10 000 stacks over 1 000 workers, tasks that sleep
+    python -m benchmarks.scale --simulate                  # tasks that sleep, by default 10 000 over 1 000 workers
 
 Real runs align stacks from the page cache, measured alone (``--no-apply``) or moved as well, and compare tables and
 aligned stacks of every number of workers byte by byte. The simulation has the client's own loop, with workers that
