@@ -19,6 +19,7 @@ LAYERS = (
     "errors",
     "decision",
     "gpu",
+    "arrays",
     "correlation",
     "filtering",
     "tuning",
@@ -26,6 +27,7 @@ LAYERS = (
     "io",
     "report",
     "pipeline",
+    "cluster",
     "batch",
     "cli",
 )

@@ -13,6 +13,7 @@ import xcorr_app
 from tests.conftest import ROOT
 
 HEAVY = {"numpy", "scipy", "matplotlib", "cv2", "skimage", "tifffile", "imagecodecs", "cupy", "rich", "jinja2"}
+HEAVY |= {"dask", "distributed", "xarray", "zarr", "h5py"}
 COMMANDS = ("align", "completion", "correlate", "env", "filter", "tune", "unmix")
 _LOADED = "import atexit, sys; atexit.register(lambda: print('loaded', *sorted(sys.modules), file=sys.stderr)); "
 

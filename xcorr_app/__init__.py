@@ -9,6 +9,8 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from xcorr_app.batch.align.call import align
+    from xcorr_app.batch.align.result import AlignedStack, Alignment
     from xcorr_app.correlation.find_shifts import FoundShifts, find_shifts
     from xcorr_app.correlation.plane import cross_correlate
     from xcorr_app.correlation.window import ShiftWindow
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "AlignedStack",
+    "Alignment",
     "Assessment",
     "BlockingOptions",
     "DisplacementField",
@@ -48,6 +52,7 @@ __all__ = [
     "Stack",
     "StackMetadata",
     "__version__",
+    "align",
     "apply_shifts",
     "assess",
     "conv2d",
@@ -69,6 +74,8 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AlignedStack": "batch.align.result",
+    "Alignment": "batch.align.result",
     "Assessment": "registration.assessment",
     "FoundShifts": "correlation.find_shifts",
     "BlockingOptions": "gpu.pointwise.blocking_options",
@@ -80,6 +87,7 @@ _MODULES = {
     "ShiftWindow": "correlation.window",
     "Stack": "io.stack",
     "StackMetadata": "io.source",
+    "align": "batch.align.call",
     "apply_shifts": "registration.apply",
     "assess": "registration.assessment",
     "conv2d": "filtering.conv2d",

@@ -29,6 +29,10 @@ class DeviceMemoryError(XcorrError, MemoryError):
     """The smallest piece of the work does not fit into a device's memory."""
 
 
+class ClusterError(XcorrError, RuntimeError):
+    """A cluster cannot be reached, or is lost in mid-run; the message says what to do."""
+
+
 class FileError(XcorrError, OSError):
     """A file cannot be used."""
 

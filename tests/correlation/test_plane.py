@@ -158,9 +158,8 @@ SMALL = np.arange(12.0).reshape(3, 4)
 @pytest.mark.parametrize(
     ("arguments", "error", "message"),
     [
-        ({"left": SMALL.tolist()}, DataTypeError, "numpy.asarray"),
+        ({"left": [object()]}, DataTypeError, "not numbers"),
         ({"left": SMALL + 1j}, DataTypeError, "complex128"),
-        ({"right": SMALL > 3}, DataTypeError, "bool"),
         ({"left": np.ma.masked_array(SMALL, SMALL > 3)}, DataTypeError, "masked"),
         ({"left": SMALL[None]}, ShapeError, "left has shape"),
         ({"right": SMALL[None]}, ShapeError, "right has shape"),

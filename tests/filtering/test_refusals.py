@@ -20,13 +20,13 @@ def test_images_without_pixels_or_axes(shape: tuple[int, ...]) -> None:
         xc.convolve(np.ones(shape), np.ones((3, 3)))
 
 
-@pytest.mark.parametrize("dtype", ["int8", "int32", "uint32", "int64", "float16", "complex64", "bool"])
+@pytest.mark.parametrize("dtype", ["int8", "int32", "uint32", "int64", "float16", "complex64"])
 def test_types_of_pixels_that_are_not_supported(dtype: str) -> None:
     with pytest.raises(DataTypeError, match="convert them to one of uint8"):
         xc.convolve(np.ones((4, 4), dtype), np.ones((3, 3)))
 
 
-@pytest.mark.parametrize("images", [[[1.0, 2.0]], np.ma.masked_array(np.ones((4, 4)))])
+@pytest.mark.parametrize("images", ["image", np.ma.masked_array(np.ones((4, 4)))])
 def test_containers_that_are_not_supported(images: Any) -> None:
     with pytest.raises(DataTypeError):
         xc.convolve(images, np.ones((3, 3)))

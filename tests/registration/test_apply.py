@@ -165,7 +165,7 @@ def test_out_is_filled_and_the_input_left_alone(xp):
         ({"cval": 256}, ArgumentError, "from 0 to 255"),
         ({"cval": 0.5}, ArgumentError, "whole number"),
         ({"cval": np.nan}, ArgumentError, "whole number"),
-        ({"stack": [[1, 2], [3, 4]]}, DataTypeError, "list"),
+        ({"stack": ["1", "2"]}, DataTypeError, "not numbers"),
         ({"stack": np.ma.masked_array(np.zeros((2, 4, 4)))}, DataTypeError, "mask"),
         ({"stack": np.zeros((2, 4, 4), dtype=complex)}, DataTypeError, "complex128"),
         ({"stack": np.zeros((2, 4, 4), dtype=np.int64)}, DataTypeError, "int64"),

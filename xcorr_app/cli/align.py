@@ -189,6 +189,7 @@ if TYPE_CHECKING:
     help="Wait in one folder for stacks, and align each as soon as its file is complete, until Ctrl-C.",
 )
 @options.running
+@options.cluster
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
 @options.resume
@@ -215,15 +216,17 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align FOLDER -o out --no-apply --verify none
       xcorr align movie.ome.zarr -o out --pyramid 3
       xcorr align FOLDER -o out --watch
+      xcorr align FOLDER -o out --cluster local:4
       xcorr align movie.tif -o out --variant multi-row --shifts-per-thread 4 --explain
     """
     options.check_modes(given)
-    if given["watch"] and (given["dry_run"] or given["explain"]):
-        raise click.UsageError("--watch waits for what is not there yet: leave --dry-run and --explain out")
+    if given["watch"] and (given["dry_run"] or given["explain"] or given["cluster"]):
+        raise click.UsageError("--watch waits for what is not there yet: leave --dry-run, --explain and --cluster out")
     from xcorr_app.gpu.runtime.select import begin_loading
 
-    begin_loading(given["device"])
-    from xcorr_app.batch.align.run import explain_align, plan_align, run_align
+    if given["cluster"] is None:
+        begin_loading(given["device"])
+    from xcorr_app.batch.align.run import align_device, explain_align, plan_align, run_align
     from xcorr_app.cli.align_table import print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
@@ -232,13 +235,14 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     from xcorr_app.io import Discovery
     from xcorr_app.pipeline.output import prepared_output
 
-    console = console_for(sys.stdout)
+    console, cluster = console_for(sys.stdout), given["cluster"]
+    sources, out = [options.absolute(cluster, path) for path in inputs], options.absolute(cluster, given["output"])
     keep_freed_memory()
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
         found = Discovery("stacks", (), ()) if given["watch"] else None
         arrivals = arrivals_of(inputs, _options(given), quiet=given["quiet"]) if given["watch"] else None
-        plan = plan_align(list(inputs), given["output"], _options(given), **modes, found=found)
+        plan = plan_align(sources, out, _options(given), **modes, found=found, elsewhere=cluster is not None)
         if given["dry_run"]:
             print_plan(console, plan)
             return
@@ -254,13 +258,19 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         halves = given["apply"] or given["report"] == "full"
         frames = partial(_frames, axis=given["axis"])
         silent = given["quiet"] or arrivals is not None
-        count = None if silent else count_of(plan.discovery, frames, halves=halves)
-        stages = resources.stages if given["timings"] else None
+        count = None if silent or cluster else count_of(plan.discovery, frames, halves=halves)
+        shown: Any = {
+            "quiet": silent,
+            "count": count,
+            "stages": resources.stages if given["timings"] else None,
+            "unit": "stacks" if cluster else "frames",
+        }
         if arrivals is not None:
             plan = watched(plan, arrivals)
         with (
+            options.workers_of(cluster, align_device) as elsewhere,
             nullcontext() if arrivals is None else stopped_by_signals(arrivals),
-            display_for(console, quiet=silent, count=count, stages=stages) as display,
+            display_for(console, **shown) as display,
         ):
             result = run_align(
                 plan,
@@ -268,6 +278,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
                 stop_at_defects=given["debug"],
                 watcher=display.watch,
                 resources=resources,
+                elsewhere=elsewhere,
             )
         if given["verbose"]:
             for stack in result.report.stacks:
@@ -326,16 +337,16 @@ def _options(given: dict[str, Any]) -> AlignOptions:
     return AlignOptions(
         settings=settings,
         mask=given["mask"],
-        flat=given["flat"],
-        dark=given["dark"],
-        background=given["background"],
+        flat=options.absolute(given["cluster"], given["flat"]),
+        dark=options.absolute(given["cluster"], given["dark"]),
+        background=options.absolute(given["cluster"], given["background"]),
         correct=given["correct"],
         motion=given["motion"],
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],
         align_channel=given["align_channel"][0],
         more_channels=given["align_channel"][1],
         limits=Limits(max_pixels=given["max_pixels"]),
-        **{name: given[name] for name in same},
+        **{name: options.absolute(given["cluster"], given[name]) for name in same},
     )
 
 

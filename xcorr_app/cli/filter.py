@@ -86,6 +86,7 @@ if TYPE_CHECKING:
     "images are refused]"
 )
 @options.running
+@options.cluster
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
 @options.resume
@@ -108,12 +109,14 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr filter movie.ome.tif -o out --gaussian 1.5
       xcorr filter FOLDER -o out --sobel y --dtype float32
       xcorr filter 'FOLDER/*.tif' -o out --taps taps.csv --mode constant --cval 100
+      xcorr filter FOLDER -o out --gaussian 1.5 --cluster tcp://head:8786
       xcorr filter cells.tif -o out --bank gabor:8,4 --device cuda
       xcorr filter cells.tif -o out --bank leung-malik --stride 4 --kernel im2win
       xcorr filter cells.tif -o out --taps taps.csv --kernel exchange --kernel-option row-reuse=no --explain
     """
     options.check_modes(given)
     name, argument = _chosen(given)
+    from xcorr_app.batch.filter.device import filter_device
     from xcorr_app.batch.filter.run import explain_filter, plan_filter, run_filter
     from xcorr_app.cli.filter_table import print_filtered
     from xcorr_app.cli.memory import keep_freed_memory
@@ -121,11 +124,13 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
     from xcorr_app.pipeline.output import prepared_output
 
-    console = console_for(sys.stdout)
+    console, cluster = console_for(sys.stdout), given["cluster"]
+    sources, out = [options.absolute(cluster, path) for path in inputs], options.absolute(cluster, given["output"])
     keep_freed_memory()
     modes = {"resume": given["resume"], "overwrite": given["overwrite"]}
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
-        plan = plan_filter(list(inputs), given["output"], _options(name, argument, given), **modes)
+        asked = _options(name, argument, given)
+        plan = plan_filter(sources, out, asked, **modes, elsewhere=cluster is not None)
         if given["explain"]:
             for of_stack, decision in explain_filter(plan):
                 print_decision(console, of_stack, decision)
@@ -135,10 +140,20 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         if not given["quiet"]:
             print_found(console, plan.discovery, plan.device.note)
         how: Any = {"resume": given["resume"], "stop_at_defects": given["debug"]}
-        count = None if given["quiet"] else count_of(plan.discovery, lambda sizes: sizes["T"] * sizes["Z"] * sizes["C"])
+        whole = given["quiet"] or cluster
+        count = None if whole else count_of(plan.discovery, lambda sizes: sizes["T"] * sizes["Z"] * sizes["C"])
         resources = options.read_resources(given)
         stages = resources.stages if given["timings"] else None
-        with display_for(console, quiet=given["quiet"], count=count, stages=stages) as display:
+        shown: Any = {
+            "quiet": given["quiet"],
+            "count": count,
+            "stages": stages,
+            "unit": "stacks" if cluster else "frames",
+        }
+        with (
+            options.workers_of(cluster, filter_device) as how["elsewhere"],
+            display_for(console, **shown) as display,
+        ):
             result = run_filter(plan, **how, watcher=display.watch, resources=resources)
         print_filtered(console, result, every=given["verbose"])
         if given["timings"]:

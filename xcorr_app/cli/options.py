@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -15,6 +16,7 @@ from xcorr_app.correlation.engine_names import canonical_engine
 from xcorr_app.errors import ArgumentError
 
 if TYPE_CHECKING:
+    from xcorr_app.cluster.workers import Workers
     from xcorr_app.gpu.direct.options import KernelOptions
     from xcorr_app.pipeline.resources import Resources
     from xcorr_app.registration.settings import Roi
@@ -225,6 +227,35 @@ def read_resources(given: dict[str, Any]) -> Resources:
         limit_pool(given["gpu_memory"])
     memory = default_memory() if given["memory"] is None else given["memory"]
     return Resources(MemoryBudget(memory), given["compression"], pyramid=given.get("pyramid", 1))
+
+
+cluster = click.option(
+    "--cluster",
+    type=Value("local[:N]|gpus|ADDRESS|FILE.json", lambda text: _cluster(text)),
+    help="Let workers of dask.distributed compute the stacks: N processes here, one for each GPU here, or "
+    "those of a scheduler by its address or file. Inputs and output must be on a disk that all of them share.",
+)
+
+
+def absolute(cluster: str | None, path: Any) -> Any:
+    """Where workers compute, whose current folder may be another, paths are absolute; else they stay as given."""
+    return Path(os.path.abspath(path)) if cluster and isinstance(path, Path) else path  # noqa: PTH100 - links stay
+
+
+def _cluster(text: str) -> str:
+    from xcorr_app.cluster.connect import check_cluster
+
+    check_cluster(text)
+    return text
+
+
+def workers_of(cluster: str | None, choose_device: Callable[[Any], Any]) -> AbstractContextManager[Workers | None]:
+    """Reach the workers of a cluster for as long as they are needed; None without one."""
+    if cluster is None:
+        return nullcontext()
+    from xcorr_app.cluster.connect import connected
+
+    return connected(cluster, choose_device)
 
 
 explain = click.option(

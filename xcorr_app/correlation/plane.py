@@ -8,12 +8,14 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 
+from xcorr_app.arrays.kinds import as_array, is_lazy
+from xcorr_app.arrays.lazy import of_pairs
 from xcorr_app.correlation.arrangement import Arrangement, arrange
 from xcorr_app.correlation.batches import all_finite, planes_in_batches
 from xcorr_app.correlation.engines.base import Correlator
 from xcorr_app.correlation.engines.fft import FFTCorrelator
 from xcorr_app.correlation.engines.overlapping import over_overlaps
-from xcorr_app.correlation.forms import Form
+from xcorr_app.correlation.forms import Form, check_form
 from xcorr_app.correlation.normalize import zncc_for
 from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.correlation.window import ShiftWindow, as_window
@@ -61,8 +63,9 @@ def cross_correlate(
 
     Parameters
     ----------
-    left, right : ndarray
-        NumPy or CuPy arrays (both of one kind, on one device, which does the work), real. Shapes by `form`:
+    left, right : array_like
+        NumPy or CuPy arrays (both of one kind, on one device, which does the work), or what
+        :mod:`xcorr_app.arrays.kinds` takes, real; where one is a dask array, the planes are. Shapes by `form`:
         ``one-to-one`` (H, W) and (H', W'); ``one-to-many`` (H, W) and (M, H', W'); ``n-to-mn`` (N, H, W) and
         (N, M, H', W'), each left with its own rights; ``n-to-m`` (N, H, W) and (M, H', W'), every left with every
         right.
@@ -118,6 +121,12 @@ def cross_correlate(
     >>> [int(i) - 5 for i in np.unravel_index(plane.argmax(), plane.shape)]
     [2, -3]
     """
+    if is_lazy(left) or is_lazy(right):
+        options: Any = {"normalization": normalization, "engine": engine, "kernel_options": kernel_options}
+        options |= {"min_overlap": min_overlap, "check_finite": check_finite}
+        check_form(left, right, form)
+        return of_pairs(lambda one, other: cross_correlate(one, other, form, max_shift, **options), left, right, form)
+    left, right = as_array(left, "left"), as_array(right, "right")
     xp = check_operands(left, right, normalization, min_overlap)
     with on_device_of(left, right):
         how = with_second_try(

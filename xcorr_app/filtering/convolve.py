@@ -19,6 +19,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from xcorr_app.arrays.axes import named_axes
+from xcorr_app.arrays.kinds import as_array, is_lazy
+from xcorr_app.arrays.lazy import over_frames
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.filtering.boundary import Mode
 from xcorr_app.filtering.device import filter_device_frames
@@ -48,9 +51,10 @@ def convolve(
 
     Parameters
     ----------
-    images : (..., H, W) array
-        NumPy or CuPy; uint8, uint16, int16, float32 or float64. Not modified. The result of a CuPy array is on its
-        device, where the project's own kernels compute it.
+    images : (..., H, W) array_like
+        NumPy, CuPy, or what :mod:`xcorr_app.arrays.kinds` takes; uint8, uint16, int16, float32 or float64. Not
+        modified. Of a dask array, the result is a dask array, whose blocks overlap as the taps need. The result of a
+        CuPy array is on its device, where the project's own kernels compute it.
     taps : (F_H, F_W) array_like or Filter
         Any sizes, odd or even; a `Filter` comes from ``xcorr_app.filters``. Not modified.
     mode : {"reflect", "constant", "nearest", "mirror", "wrap", "valid"}
@@ -99,7 +103,7 @@ def convolve(
     array([[ 0,  9, 18, 27]], dtype=uint8)
     """
     options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "engine": engine, "kernel": kernel}
-    return filter_frames(images, taps, mode, **options, count=False)[0]
+    return _filtered(images, taps, mode, options, flip=True)
 
 
 def filter_taps(
@@ -137,7 +141,23 @@ def filter_taps(
     array([[ 0, 27, 18,  9]], dtype=uint8)
     """
     options: Any = {"cval": cval, "origin": origin, "dtype": dtype, "engine": engine, "kernel": kernel}
-    return filter_frames(images, taps, mode, **options, flip=False, count=False)[0]
+    return _filtered(images, taps, mode, options, flip=False)
+
+
+def _filtered(images: Any, taps: npt.ArrayLike | Filter, mode: Mode, options: Any, *, flip: bool) -> Array:
+    """Filter any kind of array; the blocks of a dask array when they are computed."""
+    images, _ = named_axes(images, None)
+
+    def of_block(block: Array) -> Array:
+        return filter_frames(block, taps, mode, **options, flip=flip, count=False)[0]
+
+    if not is_lazy(images):
+        return of_block(as_array(images, "images"))
+    if mode in ("valid", "wrap"):
+        return over_frames(of_block, images)
+    rows, columns = taps.shape if isinstance(taps, Filter) else np.shape(taps)
+    moved = np.broadcast_to(np.abs(options["origin"]), 2)
+    return over_frames(of_block, images, (int(rows // 2 + moved[0]), int(columns // 2 + moved[1])))
 
 
 def filter_frames(

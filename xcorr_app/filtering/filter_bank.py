@@ -16,7 +16,8 @@ import numpy as np
 import numpy.typing as npt
 import scipy.fft
 
-from xcorr_app.errors import DataTypeError
+from xcorr_app.arrays.kinds import as_array, is_lazy
+from xcorr_app.arrays.lazy import with_filters
 from xcorr_app.filtering.array_choice import decide_bank
 from xcorr_app.filtering.bank_device import bank_of_device_images
 from xcorr_app.filtering.bank_request import BankMethod, BankRequest, checked_bank
@@ -41,8 +42,9 @@ def filter_bank(
 
     Parameters
     ----------
-    images : (..., H, W) or (..., C_i, H, W) array
-        NumPy or CuPy; integers of up to 32 bits, float32 or float64. With channels where `bank` has them.
+    images : (..., H, W) or (..., C_i, H, W) array_like
+        NumPy, CuPy, or what :mod:`xcorr_app.arrays.kinds` takes (of dask, the result is dask); integers of up to
+        32 bits, float32 or float64. With channels where `bank` has them.
     bank : (C_o, F_h, F_w) or (C_o, C_i, F_h, F_w) array of float
         The filters, not flipped; see `xcorr_app.filtering.banks` for common ones, and ``numpy.load`` for your own.
     mode : {"reflect", "constant", "nearest", "mirror", "wrap", "valid"}
@@ -86,10 +88,12 @@ def filter_bank(
     >>> filter_bank(np.array([[1.0, 2, 4]]), steps, mode="valid").tolist()
     [[[1.0, 2.0]], [[3.0, 6.0]]]
     """
+    if is_lazy(images):
+        how: Any = {"mode": mode, "cval": cval, "stride": stride, "method": method}
+        return with_filters(lambda block: filter_bank(block, bank, **how), images, channels=np.ndim(bank) == 4)
+    images = as_array(images, "images")
     if is_device_array(images):
         return bank_of_device_images(images, bank, mode, cval, stride, method, _on_host)
-    if not isinstance(images, np.ndarray):
-        raise DataTypeError("images: expected a NumPy or CuPy array")
     request = checked_bank(images.shape, images.dtype, bank, mode, cval, stride, method)
     if method != "auto":
         require_gpu(method)

@@ -10,6 +10,8 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from xcorr_app.arrays.kinds import as_array, is_lazy
+from xcorr_app.arrays.lazy import with_channels
 from xcorr_app.decision import Decision
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.filtering.array_choice import decide_mixing, has_kernel
@@ -47,8 +49,9 @@ def unmix(
 
     Parameters
     ----------
-    stack : (..., C_in, ...) array
-        NumPy or CuPy; integers of up to 32 bits, float32 or float64.
+    stack : (..., C_in, ...) array_like
+        NumPy, CuPy, or what :mod:`xcorr_app.arrays.kinds` takes (of dask, the result is dask); integers of up to
+        32 bits, float32 or float64.
     matrix : (C_out, C_in) array of float
         In host memory; `stain_matrix` gives those of common stains. ``skimage.color`` has them transposed.
     channel_axis : int
@@ -103,6 +106,14 @@ def unmix(
     array([[  2, 195]], dtype=uint16)
     """
     how: Any = {"from_log": from_log, "white": white, "clip": clip, "dtype": dtype, "kernel": kernel}
+    if is_lazy(stack):
+        factors = checked_matrix(matrix)
+
+        def of_block(block: Array) -> Array:
+            return unmix(block, factors, channel_axis=channel_axis, **how)
+
+        return with_channels(of_block, stack, _checked_axis(stack, channel_axis), len(factors))
+    stack = as_array(stack, "stack")
     return _mixed(stack, _checked(stack, matrix, channel_axis, **how), counts=False)[0]  # it would wait for the device
 
 
@@ -154,11 +165,9 @@ def _checked(
     source = np.dtype(stack.dtype).newbyteorder("=")
     if source.name not in _TYPES:
         raise DataTypeError(f"stack has dtype {stack.dtype}: convert it to one of {', '.join(_TYPES)}")
-    if not -stack.ndim <= channel_axis < stack.ndim:
-        raise ShapeError(f"stack has shape {stack.shape}: it has no axis {channel_axis}; give channel_axis")
     if 0 in stack.shape:
         raise ShapeError(f"stack has shape {stack.shape}: there is no pixel to unmix")
-    axis = channel_axis % stack.ndim
+    axis = _checked_axis(stack, channel_axis)
     factors = checked_matrix(matrix)
     if factors.shape[1] != stack.shape[axis]:
         raise ShapeError(
@@ -169,6 +178,13 @@ def _checked(
     target = mixed_type(source, dtype, from_log=from_log)
     by_kernel = is_device_array(stack) and has_kernel(source, target, factors.shape, math.prod(stack.shape[axis + 1 :]))
     return _Task(factors, axis, target, level if from_log else None, clip, by_kernel, kernel)
+
+
+def _checked_axis(stack: Array, axis: int) -> int:
+    """Number of the channels' axis, counted from the first."""
+    if not -stack.ndim <= axis < stack.ndim:
+        raise ShapeError(f"stack has shape {stack.shape}: it has no axis {axis}; give channel_axis")
+    return axis % int(stack.ndim)
 
 
 def _mixed(stack: Array, task: _Task, *, counts: bool) -> tuple[Array, int]:

@@ -152,34 +152,22 @@ def run_stacks(
     report: Callable[[Sequence[Outcome[ResultT]], dict[str, str]], None] | None = None,
     resources: Resources | None = None,
     finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Run[ResultT]:
     """Process every series of a plan whose output folder is ready, then write the report and ``run.json``.
 
     One series that fails does not stop the others. Neither does one that runs into a defect of the program, unless
     `stop_at_defects` lets the exception out. `finished` is called with the number of a stack and its outcome as soon as
     that is known, from any thread, and returns what is kept of it; `report` with all outcomes and the versions before
-    the record is written, which thus comes last.
+    the record is written, which thus comes last. With `elsewhere`, other processes compute the stacks.
     """
     started = datetime.now(UTC)
     resources = resources or Resources()
     stages, found = resources.stages, versions()
     files = {name: checksums(paths) for name, paths in work.files().items()}
-    loop = _Loop(plan, work, State(plan.out), files, found, resources, resume=resume, stop_at_defects=stop_at_defects)
-    entries: list[_Entry[ResultT]] = []
-    with (
-        Finisher[_Known[ResultT]](max(2, min(4, worker_count()))) as finisher,
-        Finisher[_Entry[ResultT]](1, at_once=1, prepare=same_device(plan.device.xp)) as follower,
-    ):
-        series = plan.discovery.series
-        for number, spec in enumerate(series):
-            for following in series[number + 1 : number + 2]:
-                announce_files(following.paths)
-            entries.append(loop.begun(spec, follower, finisher, watcher, number, finished))
-            for entry in entries[-2:]:
-                if isinstance(entry, Later):
-                    entry.raise_error()
-        with stages.waiting("finish"):
-            known = [_known(entry) for entry in entries]
+    how: Any = {"resume": resume, "stop_at_defects": stop_at_defects, "watcher": watcher, "finished": finished}
+    compute = compute_stacks if elsewhere is None else elsewhere.compute_stacks
+    known = compute(plan, work, resources, files, **how)
     outcomes = [entry.outcome for entry in known]
     outcomes += [
         Outcome(failure.path.name or str(failure.path), failure=failure.message) for failure in plan.discovery.failures
@@ -213,8 +201,62 @@ def run_stacks(
         "failures": {str(failure.path): failure.message for failure in plan.discovery.failures},
         "stacks": records,
     }
+    if elsewhere is not None:
+        record["cluster"] = elsewhere.as_record()
     atomic_write_text(run.record, json.dumps(record, indent=2) + "\n")
     return run
+
+
+def compute_stacks(
+    plan: Plan[Options],
+    work: Work[ResultT],
+    resources: Resources,
+    files: dict[str, dict[str, str]],
+    *,
+    resume: bool = False,
+    stop_at_defects: bool = False,
+    watcher: Watcher | None = None,
+    finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
+) -> list[Known[ResultT]]:
+    """Process every series of a plan in this process; `files` are the checksums of :meth:`Work.files`."""
+    state, found = State(plan.out), versions()
+    loop = _Loop(plan, work, state, files, found, resources, resume=resume, stop_at_defects=stop_at_defects)
+    entries: list[_Entry[ResultT]] = []
+    with (
+        Finisher[Known[ResultT]](max(2, min(4, worker_count()))) as finisher,
+        Finisher[_Entry[ResultT]](1, at_once=1, prepare=same_device(plan.device.xp)) as follower,
+    ):
+        series = plan.discovery.series
+        for number, spec in enumerate(series):
+            for following in series[number + 1 : number + 2]:
+                announce_files(following.paths)
+            entries.append(loop.begun(spec, follower, finisher, watcher, number, finished))
+            for entry in entries[-2:]:
+                if isinstance(entry, Later):
+                    entry.raise_error()
+        with resources.stages.waiting("finish"):
+            return [_known(entry) for entry in entries]
+
+
+class Elsewhere(Protocol):
+    """Other processes that compute the stacks of a run, such as the workers of a cluster."""
+
+    def compute_stacks(
+        self,
+        plan: Plan[Options],
+        work: Work[ResultT],
+        resources: Resources,
+        files: dict[str, dict[str, str]],
+        *,
+        resume: bool = False,
+        stop_at_defects: bool = False,
+        watcher: Watcher | None = None,
+        finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
+    ) -> list[Known[ResultT]]:
+        """Do what the function of this name does in this process."""
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values for ``run.json``: who computed what."""
 
 
 def announce_files(paths: Sequence[Path]) -> None:
@@ -235,17 +277,17 @@ def explain_stacks(plan: Plan[Options], work: Work[ResultT]) -> list[tuple[str, 
 
 
 @dataclass(frozen=True)
-class _Known(Generic[ResultT]):
+class Known(Generic[ResultT]):
     """A stack's outcome and the checksums of its input."""
 
     outcome: Outcome[ResultT]
     inputs: dict[str, str]
 
 
-_Entry = _Known[ResultT] | Later[Any]
+_Entry = Known[ResultT] | Later[Any]
 
 
-def _known(entry: _Entry[ResultT]) -> _Known[ResultT]:
+def _known(entry: _Entry[ResultT]) -> Known[ResultT]:
     """What became of a stack, once all that is done later is done."""
     while isinstance(entry, Later):
         entry = entry.result()
@@ -281,7 +323,7 @@ class _Loop(Generic[ResultT]):
         self,
         spec: SeriesSpec,
         follower: Finisher[_Entry[ResultT]],
-        finisher: Finisher[_Known[ResultT]],
+        finisher: Finisher[Known[ResultT]],
         watcher: Watcher | None,
         number: int,
         finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None,
@@ -289,7 +331,7 @@ class _Loop(Generic[ResultT]):
         """Compute a stack, unless an earlier run did; the rest is left to `follower`, then to `finisher`."""
         checksums = Checksums(spec.paths, self._resources.stages.meter)
 
-        def told(known: _Known[ResultT]) -> _Known[ResultT]:
+        def told(known: Known[ResultT]) -> Known[ResultT]:
             return known if finished is None else replace(known, outcome=finished(number, known.outcome))
 
         if self._resume and (known := self._restored(spec.name, checksums)) is not None:
@@ -297,7 +339,7 @@ class _Loop(Generic[ResultT]):
         progress = watcher(spec.name) if watcher is not None else None
         begun = StackResources(self._resources, checksums, progress, follower.check)
 
-        def failed(error: Exception) -> _Known[ResultT]:
+        def failed(error: Exception) -> Known[ResultT]:
             begun.abandon()
             with suppress(OutputError):
                 # A table beside a failure would pass for a result.
@@ -305,7 +347,7 @@ class _Loop(Generic[ResultT]):
             if self._stop_at_defects and not isinstance(error, XcorrError | MemoryError):
                 raise error
             reason = reason_of(error, self._work.less_memory)
-            return told(_Known(Outcome(spec.name, failure=reason), checksums.finished()))
+            return told(Known(Outcome(spec.name, failure=reason), checksums.finished()))
 
         try:
             # What an earlier run left goes first, so that old and new never mix.
@@ -329,7 +371,7 @@ class _Loop(Generic[ResultT]):
                 begun.abandon()
                 raise
 
-        def finish(done: Finished[ResultT], facts: dict[str, Any]) -> _Known[ResultT]:
+        def finish(done: Finished[ResultT], facts: dict[str, Any]) -> Known[ResultT]:
             try:
                 begun.complete()
                 inputs = checksums.finished()
@@ -337,7 +379,7 @@ class _Loop(Generic[ResultT]):
             except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
                 return failed(error)
             outcome = Outcome(spec.name, facts, done.result, flagged=self._work.is_flagged(done))
-            return told(_Known(outcome, inputs))
+            return told(Known(outcome, inputs))
 
         try:
             with self._resources.stages.waiting("move"):
@@ -349,7 +391,7 @@ class _Loop(Generic[ResultT]):
     def _mark(self, inputs: dict[str, str]) -> str:
         return fingerprint(self._decisive, inputs | self._besides, self._ran_on)
 
-    def _restored(self, name: str, checksums: Checksums) -> _Known[ResultT] | None:
+    def _restored(self, name: str, checksums: Checksums) -> Known[ResultT] | None:
         if not self._state.knows(name):
             return None
         inputs = checksums.finished()
@@ -365,4 +407,4 @@ class _Loop(Generic[ResultT]):
             flagged = self._work.is_flagged(before)
         except Exception:  # noqa: BLE001 - a record may say anything; the stack is computed again
             return None
-        return _Known(Outcome(name, before.facts, result, flagged=flagged, resumed=True), inputs)
+        return Known(Outcome(name, before.facts, result, flagged=flagged, resumed=True), inputs)

@@ -92,6 +92,14 @@ class State:
         record[_CHECKSUM] = _of_record(record)
         atomic_write_text(self._record(name), json.dumps(record, indent=1))
 
+    def record_of(self, name: str) -> dict[str, Any] | None:
+        """Return the record that a worker has just written; None where it cannot be seen from here."""
+        try:
+            record: dict[str, Any] = json.loads(self._record(name).read_text())
+        except (OSError, ValueError):
+            return None
+        return record
+
     def load(self, name: str, fingerprint: str) -> dict[str, Any] | None:
         """Return a stack's record if it is finished with this fingerprint and its outputs are what they were.
 

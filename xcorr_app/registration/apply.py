@@ -27,15 +27,18 @@ from __future__ import annotations
 import math
 import os
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from xcorr_app.arrays.axes import Axes, named_axes
+from xcorr_app.arrays.kinds import as_array, is_lazy
+from xcorr_app.arrays.lazy import moved_by_frame
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.registration.device_moving import move_on_device
-from xcorr_app.registration.interpolation import Order, check_order, inside
+from xcorr_app.registration.interpolation import Order, OrderName, check_order, inside, order_of
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.translation import Buffers, Mode, Translator, working_type
 
@@ -51,31 +54,37 @@ _SUPPORTED = tuple(
 def apply_shifts(
     stack: Array,
     shifts: npt.ArrayLike | ShiftResult,
-    order: Order = 1,
+    order: Order | OrderName = 1,
     mode: Mode = "constant",
     cval: float = 0.0,
+    *,
+    axes: str | None = None,
 ) -> Array:
     """Move each frame by its shift: whole pixels are copied, fractions interpolated.
 
     Parameters
     ----------
-    stack : (T, Y, X) or (Y, X) array
-        NumPy or CuPy; integers of up to 32 bits or floating point.
+    stack : (T, Y, X) or (Y, X) array_like
+        NumPy, CuPy, or what :mod:`xcorr_app.arrays.kinds` takes; bool, integers of up to 32 bits or floating point. Of
+        a dask array, the result is a dask array.
     shifts : (T, 2) or (2,) array of float, or ShiftResult
         Rows and columns, in pixels, to add to each frame; in host memory. ``(2,)`` moves every frame alike. Of a
         result, of this stack or of another channel, ``result.applied()`` is taken.
-    order : {0, 1, 3, "lanczos", "fourier"}
-        Nearest, linear, cubic convolution (Keys 1981, doi:10.1109/TASSP.1981.1163711), Lanczos with radius 4,
-        or trigonometric interpolation of the mirrored frame.
+    order : {0, 1, 3, "nearest", "linear", "cubic", "lanczos", "fourier"}
+        Nearest (0), linear (1), cubic convolution (3; Keys 1981, doi:10.1109/TASSP.1981.1163711), Lanczos with
+        radius 4, or trigonometric interpolation of the mirrored frame.
     mode : {"constant", "nearest"}
         What samples from outside the frame become; defined at the head of this module.
     cval : float
         Their value under ``mode="constant"``, in the units of ``stack``.
+    axes : str, optional
+        A letter for each axis of a stack that is not (T, Y, X): T, Z, C, Y, X, such as ``"TCYX"``; the dimensions of an
+        xarray tell theirs. All planes of a frame, along T or, where there is but one time, along Z, are moved alike.
 
     Returns
     -------
     array
-        A new array of the shape, type and kind of ``stack``; its memory never overlaps with it.
+        A new array of the shape and type of ``stack``, NumPy or CuPy (dask of dask); its memory never overlaps with it.
 
     Raises
     ------
@@ -94,9 +103,66 @@ def apply_shifts(
     >>> apply_shifts(np.array([[0, 10, 20, 30]], dtype=np.uint8), (0, 0.5))
     array([[ 0,  5, 15, 25]], dtype=uint8)
     """
-    array_namespace(stack)
+    stack, axes = named_axes(stack, axes)
     if isinstance(shifts, ShiftResult):
         shifts = shifts.applied()
+    order = order_of(order)
+    if is_lazy(stack):
+        return _lazily(stack, shifts, order, mode, cval, axes)
+    is_mask = getattr(getattr(stack, "dtype", None), "kind", "") == "b"
+    stack = as_array(stack, "stack")
+    if axes is not None and axes not in ("TYX", "YX"):
+        moved = _moved_planes(stack, shifts, order, mode, cval, Axes(axes, stack.shape))
+    else:
+        moved = _moved(stack, shifts, order, mode, cval)
+    return moved.view(bool) if is_mask else moved
+
+
+def _moved_planes(stack: Array, shifts: npt.ArrayLike, order: Order, mode: Mode, cval: float, axes: Axes) -> Array:
+    """Move all planes of a frame alike, whatever the order of the axes."""
+    if 0 in stack.shape:
+        raise ShapeError(f"stack has shape {stack.shape}: there is no pixel to move")
+    ordered = stack.transpose(axes.order)
+    frames = ordered.shape[0] if axes.along else 1
+    moves = _checked_shifts(shifts, frames)
+    planes = ordered.reshape(-1, *ordered.shape[-2:])
+    moved = _moved(planes, np.repeat(moves, planes.shape[0] // frames, axis=0), order, mode, cval)
+    return moved.reshape(ordered.shape).transpose(np.argsort(axes.order).tolist())
+
+
+def _lazily(stack: Any, shifts: npt.ArrayLike, order: Order, mode: Mode, cval: float, axes: str | None) -> Any:
+    """Move the blocks of a dask array when they are computed; what is wrong with arguments is told at once."""
+    names = axes or ("TYX" if stack.ndim == 3 else "YX")
+    known = Axes(names, stack.shape)
+    if stack.ndim > 3 or axes is not None:
+        last = stack.ndim - 2, stack.ndim - 1
+        if (names.index("Y"), names.index("X")) != last:
+            raise ShapeError(f"axes {names!r}: a dask array's rows and columns must be its last axes: transpose it")
+    moves = _checked_shifts(shifts, stack.shape[names.index(known.along)] if known.along else 1)
+    _moved(np.zeros_like(stack._meta, shape=(1, 1, 1)).astype(_stored(stack.dtype)), (0, 0), order, mode, cval)
+    along = names.index(known.along) if known.along else None
+
+    def move(block: Array, shifts: Array) -> Array:
+        # A block may hold one time of many, and its own first axis must still be the frames.
+        is_mask, block = block.dtype.kind == "b", as_array(block, "stack")
+        order_of_axes = [i for i in range(block.ndim) if i != along]
+        if along is not None:
+            order_of_axes.insert(0, along)
+        ordered = block.transpose(order_of_axes)
+        planes = ordered.reshape(-1, *ordered.shape[-2:])
+        each = np.repeat(_checked_shifts(shifts, None), planes.shape[0] // len(shifts), axis=0)
+        moved = _moved(planes, each, order, mode, cval).reshape(ordered.shape)
+        moved = moved.transpose(np.argsort(order_of_axes).tolist())
+        return moved.view(bool) if is_mask else moved
+
+    return moved_by_frame(move, stack, moves, along)
+
+
+def _stored(dtype: np.dtype) -> np.dtype:
+    return np.dtype(np.uint8) if dtype.kind == "b" else dtype
+
+
+def _moved(stack: Array, shifts: npt.ArrayLike, order: Order, mode: Mode, cval: float) -> Array:
     if stack.ndim == 2:
         return _shifted(stack[None], _checked_shifts(shifts, 1), order, mode, cval, counts=False)[0][0]
     return _shifted(stack, shifts, order, mode, cval, counts=False)[0]

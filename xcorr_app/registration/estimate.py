@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import replace
 from functools import partial
 from typing import Any, Literal
@@ -9,16 +10,17 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.arrays.kinds import as_array
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.gpu.runtime.placement import on_device_of
+from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import masks
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
 from xcorr_app.registration.defects import RepairedFrames, without_defects
 from xcorr_app.registration.frames import ArrayFrames, Frames
+from xcorr_app.registration.given import Given, given_reference
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.lighting import as_sure, evenly_lit
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
@@ -26,6 +28,7 @@ from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measurement import Measured, Measurement
 from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.prefilter import Prefilter
+from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.settings import (
     DEFAULT_MAX_SIGMA,
@@ -41,6 +44,7 @@ from xcorr_app.registration.static_pattern import Told, without_pattern
 from xcorr_app.registration.steps_check import astray
 from xcorr_app.registration.strategies import Estimation
 
+_LOG = logging.getLogger("xcorr_app")
 _CHECKED_ON_A_CPU = 32
 """Frames that `auto` checks where the engine is an FFT as the check is: enough to notice what is wrong throughout."""
 
@@ -67,14 +71,18 @@ def estimate_shifts(
     smooth_time: int = 1,
     mask: str | Array | None = None,
     mask_moves: bool = False,
-    progress: Progress | None = None,
+    axes: str | None = None,
+    channel: int = 0,
+    progress: Progress | bool | None = None,
 ) -> ShiftResult:
     """Measure by how much each frame must be moved to land on the reference.
 
     Parameters
     ----------
-    stack : ndarray, shape (T, Y, X)
-        NumPy or CuPy; the work is done where the array lives. NaN and infinite pixels are replaced by the mean of
+    stack : array_like, shape (T, Y, X)
+        NumPy, CuPy, or what :mod:`xcorr_app.arrays.kinds` takes without a copy; the work is done where the array
+        lives. Dask, zarr and h5py arrays are computed or read block by block. What a masked array masks does not count,
+        as by `mask`. NaN and infinite pixels are replaced by the mean of
         the others for measuring.
     reference : {'first', 'last', 'mean', 'median', 'template', 'previous', 'rolling:N', 'pairs:K'}, int or ndarray
         What frames are compared with. ``mean`` and ``median`` (of frames at one gain and offset) leave out the frame
@@ -137,8 +145,14 @@ def estimate_shifts(
         is ``first``, ``last``, a frame number or an image.
     mask_moves : bool
         The mask (Y, X) belongs to the scene as the reference shows it and moves with that; all of the frames counts.
-    progress : callable, optional
-        ``progress(stage, done, total)``.
+    axes : str, optional
+        A letter for each axis of a stack that is not (T, Y, X): T, Z, C, Y, X, such as ``"TCYX"``; the dimensions of an
+        xarray tell theirs. Frames are along T, or along Z where there is but one time; planes along the other of the
+        two are averaged for measuring.
+    channel : int
+        The channel that is measured, of `axes` with C.
+    progress : callable or bool, optional
+        ``progress(stage, done, total)``, or True for a bar on the terminal.
 
     Returns
     -------
@@ -186,11 +200,22 @@ def estimate_shifts(
         tolerance=tolerance,
         max_sigma=max_sigma,
         smooth_time=smooth_time,
-        masks=None if mask is None else Masks.of(mask, moves=mask_moves),
+        masks=None if mask is None else _masks(mask, moves=mask_moves),
     )
-    xp = array_namespace(stack)
-    with on_device_of(stack):
-        return estimate_from(ArrayFrames(stack), reference, settings, xp=xp, verify=verify, progress=progress)
+    given, reference = Given(stack, axes, channel), given_reference(reference)
+    if given.mask is not None:
+        if mask is not None:
+            raise ArgumentError("the stack is a masked array, and a mask is given too: give one of them")
+        settings = replace(settings, masks=Masks.of(given.mask))
+    with given.on_its_device(), shown(progress) as told:
+        result = estimate_from(given.frames, reference, settings, xp=given.xp, verify=verify, progress=told)
+    for note in result.notes:
+        _LOG.info(note)
+    return result
+
+
+def _masks(mask: Any, *, moves: bool) -> Masks:
+    return Masks.of(mask if isinstance(mask, str) else as_array(mask, "mask"), moves=moves)
 
 
 def estimate_from(

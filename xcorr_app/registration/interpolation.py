@@ -27,6 +27,8 @@ from numpy.typing import NDArray
 from xcorr_app.errors import ArgumentError
 
 Order: TypeAlias = Literal[0, 1, 3, "lanczos", "fourier"]
+OrderName: TypeAlias = Literal["nearest", "linear", "cubic", "lanczos", "fourier"]
+"""As the commands call them."""
 ORDERS: tuple[Order, ...] = (0, 1, 3, "lanczos", "fourier")
 METHODS = {0: "nearest", 1: "linear", 3: "cubic", "lanczos": "lanczos"}
 """What the kernels and their table call the orders that have taps."""
@@ -66,6 +68,12 @@ class AxisMove:
     def is_whole(self) -> bool:
         """Whether the shift is a whole number of pixels, so that samples are copies."""
         return self.shift == math.floor(self.shift)
+
+
+def order_of(order: Order | OrderName) -> Order:
+    """Return an order that is given by number or by name; `check_order` tells whether it is one."""
+    named: dict[object, Order] = {"nearest": 0, "linear": 1, "cubic": 3}
+    return named.get(order, order) if isinstance(order, str) else order  # type: ignore[arg-type]
 
 
 def check_order(order: object) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +16,12 @@ from xcorr_app.registration.doubt import DEFAULT_POLICY, applied_shifts
 from xcorr_app.registration.quality import is_trusted
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False, repr=False)
 class ShiftResult:
-    """Shifts of a stack and what can be said about each. All arrays are NumPy arrays with one entry a frame."""
+    """Shifts of a stack and what can be said about each. All arrays are NumPy arrays with one entry a frame.
+
+    Two results are equal where all but their `decision` is, NaN being equal to NaN. In a notebook a result is a table.
+    """
 
     shifts: NDArray[np.float64]
     """(T, 2) row, column in pixels to add to each frame to land on the reference; NaN where there is none."""
@@ -61,6 +64,24 @@ class ShiftResult:
     contrast: Contrast | None = None
     """How frames were compared: as they are, or by their local contrast. None where that was both, or where light or a
     pattern was taken from them first."""
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, ShiftResult):
+            return NotImplemented
+        names = [field.name for field in fields(self) if field.name != "decision"]
+        return all(_same(getattr(self, name), getattr(other, name)) for name in names)
+
+    __hash__ = None  # type: ignore[assignment]  # arrays can change
+
+    def __repr__(self) -> str:
+        from xcorr_app.registration.result_display import described
+
+        return described(self)
+
+    def _repr_html_(self) -> str:
+        from xcorr_app.registration.result_display import as_html
+
+        return as_html(self)
 
     @property
     def trusted(self) -> NDArray[np.bool_]:
@@ -152,3 +173,9 @@ class ShiftResult:
         from xcorr_app.registration.result_files import columns_of
 
         return pd.DataFrame(columns_of(self))
+
+
+def _same(one: Any, other: Any) -> bool:
+    if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
+        return one.dtype == other.dtype and np.array_equal(one, other, equal_nan=one.dtype.kind == "f")
+    return type(one) is type(other) and bool(one == other)

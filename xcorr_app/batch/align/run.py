@@ -20,14 +20,14 @@ from xcorr_app.batch.align.stack import align_stack, scan_reference
 from xcorr_app.batch.decisions import decide_align
 from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.decision import Decision
-from xcorr_app.gpu.runtime.select import select_device
+from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text, discover
 from xcorr_app.io.meter import timed
 from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.environment import own_version, processor
 from xcorr_app.pipeline.output import REPORT, check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.run import Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
+from xcorr_app.pipeline.run import Elsewhere, Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.models import model_of
 from xcorr_app.report.html import StackView, load_template, picture_side, render_report, stack_view
@@ -55,15 +55,25 @@ def plan_align(
     resume: bool = False,
     overwrite: bool = False,
     found: Discovery | None = None,
+    elsewhere: bool = False,
 ) -> Plan[AlignOptions]:
-    """Find the series, unless they are `found`, choose the device, check the output folder; nothing is written."""
+    """Find the series, unless they are `found`, choose the device, check the output folder; nothing is written.
+
+    With `elsewhere`, workers choose their devices, by `align_device`.
+    """
     discovery = found or discover(inputs, options.layout, options.limits, channel=options.channel)
     if isinstance(options.reference, Path):
         scan_reference(options)
     check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
+    device = OF_WORKERS if elsewhere else align_device(options)
+    return Plan(discovery, device, tuple(inputs), out, options)
+
+
+def align_device(options: AlignOptions) -> Device:
+    """Choose the device, and refuse an engine that cannot run there."""
     device = select_device(options.device)
     choose_engine(options.settings.engine, device.xp, kernel_options=options.settings.kernel_options)
-    return Plan(discovery, device, tuple(inputs), out, options)
+    return device
 
 
 def run_align(
@@ -73,6 +83,7 @@ def run_align(
     stop_at_defects: bool = False,
     watcher: Watcher | None = None,
     resources: Resources | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> AlignResult:
     """Align every series of a plan whose output folder is ready, and write results, report and record.
 
@@ -116,6 +127,7 @@ def run_align(
         report=write_report,
         resources=resources,
         finished=drawn,
+        elsewhere=elsewhere,
     )
     return AlignResult(run, reports[0], path)
 

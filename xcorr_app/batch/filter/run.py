@@ -11,10 +11,11 @@ from xcorr_app.batch.filter.device import filter_device
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.batch.filter.stack import filter_stack
 from xcorr_app.decision import Decision
+from xcorr_app.gpu.runtime.select import OF_WORKERS
 from xcorr_app.io import SeriesSpec, discover
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, explain_stacks, run_stacks
+from xcorr_app.pipeline.run import Elsewhere, Finished, Plan, Run, Watcher, explain_stacks, run_stacks
 
 PROGRAM = "xcorr filter"
 
@@ -23,10 +24,16 @@ Facts = dict[str, Any]
 
 
 def plan_filter(
-    inputs: list[Path], out: Path, options: FilterOptions, *, resume: bool = False, overwrite: bool = False
+    inputs: list[Path],
+    out: Path,
+    options: FilterOptions,
+    *,
+    resume: bool = False,
+    overwrite: bool = False,
+    elsewhere: bool = False,
 ) -> Plan[FilterOptions]:
-    """Find the series, choose the device and check the output folder; nothing is written."""
-    device = filter_device(options)
+    """Find the series, choose the device (unless workers `elsewhere` do) and check the output folder."""
+    device = OF_WORKERS if elsewhere else filter_device(options)
     discovery = discover(inputs, options.layout, options.limits, channel=options.channel)
     check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
     return Plan(discovery, device, tuple(inputs), out, options)
@@ -39,10 +46,11 @@ def run_filter(
     stop_at_defects: bool = False,
     watcher: Watcher | None = None,
     resources: Resources | None = None,
+    elsewhere: Elsewhere | None = None,
 ) -> Run[Facts]:
     """Filter every series of a plan whose output folder is ready, and write results and record."""
     modes: Any = {"resume": resume, "stop_at_defects": stop_at_defects}
-    return run_stacks(plan, _Filter(plan), **modes, watcher=watcher, resources=resources)
+    return run_stacks(plan, _Filter(plan), **modes, watcher=watcher, resources=resources, elsewhere=elsewhere)
 
 
 def explain_filter(plan: Plan[FilterOptions]) -> list[tuple[str, Decision | str]]:

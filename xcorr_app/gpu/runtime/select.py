@@ -27,6 +27,10 @@ class Device:
     """Why ``auto`` did not take a GPU."""
 
 
+OF_WORKERS = Device(np, "workers of a cluster")
+"""Where a run computes whose workers have devices of their own."""
+
+
 def select_device(text: str) -> Device:
     """Understand ``auto``, ``cpu``, ``cuda`` or ``cuda:N`` and make that device the current one.
 

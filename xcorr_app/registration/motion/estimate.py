@@ -8,11 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration import quality
-from xcorr_app.registration.frames import ArrayFrames, Frames
+from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.given import Given, given_reference
 from xcorr_app.registration.motion.gauss_newton import Fit, halved, levels_of, refined
 from xcorr_app.registration.motion.models import Matrix, Model, model_of
 from xcorr_app.registration.motion.patches import (
@@ -27,6 +27,7 @@ from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.start import Candidate, Starts, apart
 from xcorr_app.registration.motion.warp import about_corner, ndimage_of
 from xcorr_app.registration.passes import Progress, worker_count
+from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 
 REFERENCES = ("first", "last")
@@ -52,7 +53,9 @@ def estimate_motion(
     patch_overlap: float = DEFAULT_OVERLAP,
     max_deviation: float = DEFAULT_DEVIATION,
     max_sigma: float = DEFAULT_MAX_SIGMA,
-    progress: Progress | None = None,
+    axes: str | None = None,
+    channel: int = 0,
+    progress: Progress | bool | None = None,
 ) -> MotionResult:
     """Measure how each frame must be shifted, turned, scaled, sheared or bent to land on the reference.
 
@@ -65,9 +68,10 @@ def estimate_motion(
 
     Parameters
     ----------
-    stack : ndarray, shape (T, Y, X)
-        NumPy or CuPy, at least 32 pixels a side; the work is done where the array lives. NaN and infinite pixels are
-        replaced by the mean of the others for measuring.
+    stack : array_like, shape (T, Y, X)
+        NumPy, CuPy, or what :func:`xcorr_app.estimate_shifts` takes but for masked arrays, at least 32 pixels a
+        side; the work is done where the array lives. NaN and infinite pixels are replaced by the mean of the others for
+        measuring.
     model : {'rigid', 'similarity', 'affine', 'translation', 'patches'}
         Shift and rotation; with a scale; any linear motion; a shift alone, for which :func:`xcorr_app.estimate_shifts`
         is faster; a smooth field of shifts.
@@ -84,8 +88,10 @@ def estimate_motion(
     max_sigma : float
         Standard error in pixels, of the corner of the frame that is known worst, above which a frame is flagged
         ``uncertain``; of ``patches``, the median of all nodes.
-    progress : callable, optional
-        ``progress(stage, done, total)``.
+    axes, channel
+        As for :func:`xcorr_app.estimate_shifts`.
+    progress : callable or bool, optional
+        ``progress(stage, done, total)``, or True for a bar on the terminal.
 
     Returns
     -------
@@ -114,11 +120,14 @@ def estimate_motion(
     """
     if not max_sigma > 0:
         raise ArgumentError(f"max_sigma is {max_sigma!r}: give a positive number of pixels")
-    with on_device_of(stack):
+    given, reference = Given(stack, axes, channel), given_reference(reference)
+    if given.mask is not None:
+        raise DataTypeError("stack: a masked array would lose its mask, which motion does not take: fill it")
+    with given.on_its_device(), shown(progress) as told:
         if model == PATCHES:
             options = PatchOptions(patch, patch_overlap, max_deviation)
-            return patches_of(ArrayFrames(stack), reference, options, max_sigma=max_sigma, progress=progress)
-        return motion_of(ArrayFrames(stack), model_of(model), reference, max_sigma=max_sigma, progress=progress)
+            return patches_of(given.frames, reference, options, max_sigma=max_sigma, progress=told)
+        return motion_of(given.frames, model_of(model), reference, max_sigma=max_sigma, progress=told)
 
 
 def motion_of(

@@ -1,0 +1,122 @@
+"""Arrays of other libraries: the same numbers, on the same memory where that can be."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import xarray
+
+import xcorr_app as xc
+from tests.batch.movies import movie
+from xcorr_app.arrays.kinds import as_array
+from xcorr_app.errors import DataTypeError, DeviceError, ShapeError
+
+STACK = movie((41, 47))
+
+
+class OnlyArray:
+    """As PyTorch on the CPU: `__array__` alone, and no copy."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __array__(self, dtype=None, copy=None):
+        return self.values
+
+
+class OnlyDlpack:
+    def __init__(self, values, device=(1, 0)):
+        self.values, self.device = values, device
+
+    def __dlpack__(self, **how):
+        return self.values.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+def memory_map(folder, values):
+    np.save(folder / "stack.npy", values)
+    return np.load(folder / "stack.npy", mmap_mode="r")
+
+
+@pytest.mark.parametrize("kind", [OnlyArray, OnlyDlpack, xarray.DataArray, lambda values: values])
+def test_memory_is_shared(kind):
+    assert np.shares_memory(as_array(kind(STACK)), STACK)
+    assert np.array_equal(as_array(kind(STACK)), STACK)
+
+
+def test_a_memory_map_stays_one(tmp_path):
+    mapped = memory_map(tmp_path, STACK)
+    assert as_array(mapped) is mapped
+    assert xc.estimate_shifts(mapped, max_shift=6) == xc.estimate_shifts(STACK, max_shift=6)
+
+
+def test_truth_values_are_read_as_bytes_on_the_same_memory():
+    bright = STACK.mean() < STACK
+    taken = as_array(bright)
+    assert taken.dtype == np.uint8
+    assert np.shares_memory(taken, bright)
+    shifts = [(0, 0), (1, -1), (-2, 3), (3, 2)]
+    moved = xc.apply_shifts(bright, shifts, order="nearest")
+    assert moved.dtype == bool
+    assert np.array_equal(moved, xc.apply_shifts(bright.astype(np.uint8), shifts, order=0) > 0)
+
+
+@pytest.mark.parametrize("kind", [OnlyArray, OnlyDlpack, xarray.DataArray])
+def test_every_function_takes_them(kind):
+    images, image = STACK.astype(np.float32), STACK[1].astype(np.float32)
+    taps, matrix = np.arange(6.0).reshape(2, 3), [[1.0, 0.5, 0, 0], [0, 0, 2, -1]]
+    calls = (
+        lambda of: xc.estimate_shifts(of(images), of(images[2]), max_shift=6).shifts,
+        lambda of: xc.apply_shifts(of(images), (0.5, -1.25), order="cubic"),
+        lambda of: xc.convolve(of(images), taps),
+        lambda of: xc.filter_taps(of(images), taps),
+        lambda of: xc.filter_bank(of(image), taps[None]),
+        lambda of: xc.unmix(of(images), matrix),
+        lambda of: xc.cross_correlate(of(image), of(images), "one-to-many", 5),
+        lambda of: xc.estimate_motion(of(images), "translation", of(images[2])).shifts,
+    )
+    for call in calls:
+        found = call(kind)
+        assert type(found) is np.ndarray
+        assert np.array_equal(found, call(np.asarray), equal_nan=True)
+
+
+def test_lists_are_arrays():
+    kernel = [[0, 1], [2, 3]]
+    image = [[1.0, 2.0, 4.0], [0.5, 0, 3]]
+    assert np.array_equal(xc.convolve(image, kernel), xc.convolve(np.array(image), kernel))
+    with pytest.raises(ShapeError, match="rows cannot be made"):
+        as_array([[1, 2], [3]], "rows")
+
+
+def test_what_is_no_number_or_elsewhere_is_refused(monkeypatch):
+    class Grows:
+        def __array__(self, dtype=None, copy=None):
+            raise RuntimeError("Can't call numpy() on Tensor that requires grad.")
+
+    for given in ("text", None, [object()]):
+        with pytest.raises(DataTypeError, match="not numbers"):
+            as_array(given)
+    with pytest.raises(DataTypeError, match="requires grad"):
+        as_array(Grows())
+    with pytest.raises(DeviceError, match="neither the CPU nor a CUDA GPU"):
+        as_array(OnlyDlpack(STACK, (10, 0)))
+    monkeypatch.setitem(__import__("sys").modules, "cupy", None)
+    with pytest.raises(DeviceError, match="needs CuPy"):
+        as_array(OnlyDlpack(STACK, (2, 0)))
+
+
+def test_masked_pixels_do_not_count():
+    dirty, missing = STACK.copy(), np.zeros(STACK.shape, bool)
+    for t in range(len(STACK)):
+        missing[t, 5 + 6 * t : 17 + 6 * t, 20 - 3 * t : 33 - 3 * t] = True
+    dirty[missing] = 60000
+    given = xc.estimate_shifts(np.ma.masked_array(dirty, missing), max_shift=6)
+    assert given == xc.estimate_shifts(dirty, mask=~missing, max_shift=6)
+    np.testing.assert_allclose(given.shifts, xc.estimate_shifts(STACK, max_shift=6).shifts, atol=0.05)
+    unmasked = xc.estimate_shifts(np.ma.masked_array(STACK), max_shift=6)
+    assert unmasked == xc.estimate_shifts(STACK, max_shift=6)
+    with pytest.raises(DataTypeError, match="mask"):
+        xc.estimate_motion(np.ma.masked_array(dirty, missing))

@@ -1,0 +1,87 @@
+"""`xcorr_app.align`: what the command writes, and what it found as a result."""
+
+from __future__ import annotations
+
+import csv
+import inspect
+import json
+
+import numpy as np
+import pytest
+import tifffile
+
+import xcorr_app as xc
+from tests.batch.movies import DRIFT, write_movie, xcorr
+from tests.batch.test_killed import content
+from xcorr_app.batch.align.call import AlignKeywords
+from xcorr_app.cli import choices
+from xcorr_app.cli.align import command
+from xcorr_app.errors import ArgumentError, OutputError
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("in")
+    for number in range(2):
+        write_movie(folder / f"m{number}.tif", seed=number)
+    (folder / "broken.tif").write_bytes(b"broken")
+    return folder
+
+
+def test_it_writes_what_the_command_writes(folder, tmp_path):
+    words = ("--max-shift", "5", "--interpolation", "cubic", "--prefilter", "gaussian:1", "--device", "cpu")
+    assert xcorr("align", folder, "-o", tmp_path / "a", *words).code == 1
+    found = xc.align(folder, tmp_path / "b", max_shift=5.0, interpolation="cubic", prefilter="gaussian:1", device="cpu")
+    assert content(tmp_path / "a") == content(tmp_path / "b")
+    assert found.record == tmp_path / "b" / "run.json"
+    assert found.report == tmp_path / "b" / "report.html"
+
+
+def test_its_result_is_what_was_written(folder, tmp_path):
+    told = []
+    found = xc.align(str(folder), tmp_path, device="cpu", report="none", progress=lambda *step: told.append(step))
+    assert list(found) == ["m0", "m1", "broken.tif"]
+    assert found.failed == ("broken.tif",)
+    assert found.report is None
+    assert "broken.tif" in found["broken.tif"].failure
+    assert found["broken.tif"].shifts.shape == (0, 2)
+    for name in ("m0", "m1"):
+        stack = found[name]
+        rows = list(csv.DictReader(stack.table.read_text().splitlines()))
+        np.testing.assert_allclose(stack.shifts, DRIFT, atol=0.02)
+        assert np.array_equal(stack.applied, [[float(row["applied_dy"]), float(row["applied_dx"])] for row in rows])
+        assert stack.trusted.all()
+        assert tifffile.imread(stack.path).shape == (4, 40, 48)
+        assert np.array_equal(stack.to_dataframe()["dy"], stack.shifts[:, 0])
+        recorded = json.loads(found.record.read_text())["stacks"][name]["assessment"]
+        assert stack.assessment.as_record() == recorded
+        assert "4 frames, 4 trusted" in stack._repr_html_()
+    assert "3 stacks, 1 failed" in repr(found)
+    assert found._repr_html_().count("<tr>") == 4
+    assert ("m0: measure", 4, 4) in told
+    with pytest.raises(KeyError):
+        found["m7"]
+
+
+def test_it_resumes_and_refuses_as_the_command_does(folder, tmp_path):
+    first = xc.align(folder / "m0.tif", tmp_path, device="cpu", apply=False, report="none")
+    assert first["m0"].path is None
+    with pytest.raises(OutputError, match="not empty"):
+        xc.align(folder / "m0.tif", tmp_path)
+    again = xc.align(folder / "m0.tif", tmp_path, device="cpu", apply=False, report="none", resume=True)
+    assert json.loads(again.record.read_text())["resumed"] == ["m0"]
+    assert np.array_equal(again["m0"].shifts, first["m0"].shifts)
+
+
+def test_options_are_those_of_the_command(folder, tmp_path):
+    with pytest.raises(ArgumentError, match="unknown option speed"):
+        xc.align(folder, tmp_path / "out", speed=3)
+    with pytest.raises(ArgumentError, match="unknown border"):
+        xc.align(folder, tmp_path / "out", border="round")
+    assert not (tmp_path / "out").exists()
+    of_command = {parameter.name for parameter in command.params}
+    of_call = set(AlignKeywords.__annotations__) | set(inspect.signature(xc.align).parameters)
+    shown = {"dry_run", "explain", "quiet", "verbose", "debug", "timings", "gpu_memory", "move_doubtful", "output"}
+    shown |= {"watch"}
+    kernels = set(choices.KERNEL_OPTIONS)
+    assert of_command - shown - kernels == of_call - {"out", "options", "progress", "kernel_options"}

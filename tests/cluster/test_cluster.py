@@ -1,0 +1,292 @@
+"""A real cluster of two processes: the same bytes as without it, and a test for each fault."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import xcorr_app as xc
+from tests.batch.movies import write_movie, xcorr
+from tests.batch.test_killed import content
+from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.run import align_device, plan_align, run_align
+from xcorr_app.batch.filter.choice import FilterChoice
+from xcorr_app.batch.filter.options import FilterOptions
+from xcorr_app.batch.filter.run import filter_device, plan_filter, run_filter
+from xcorr_app.cluster.connect import connected
+from xcorr_app.cluster.task import BEGUN
+from xcorr_app.cluster.workers import Workers
+from xcorr_app.errors import ArgumentError, ClusterError
+from xcorr_app.pipeline.output import prepare_output
+
+OPTIONS = AlignOptions(device="cpu", report="none")
+# Scheduler and workers close their sockets when they are told to, not always before Python looks for open ones.
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with connected("local:2", align_device) as started:
+        yield started
+
+
+@pytest.fixture
+def again(workers):
+    """The same workers, of which a new run takes note."""
+    workers._client.wait_for_workers(2, timeout=60)  # one may be begun in the place of one that was killed
+    return Workers(workers._client, align_device)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("in")
+    for number in range(5):
+        write_movie(folder / f"m{number}.tif", seed=number, shape=(90, 110))
+    return folder
+
+
+def aligned(folder, out, elsewhere=None, *, report="none", **how):
+    plan = plan_align([folder], out, replace(OPTIONS, report=report), elsewhere=elsewhere is not None, **how)
+    prepare_output(out, overwrite=False)
+    return run_align(plan, elsewhere=elsewhere, resume=how.get("resume", False))
+
+
+def results(out):
+    """What a run wrote but for the device it names: workers have their own."""
+    found = content(out)
+    record = found.pop("run.json")
+    report = found.pop("report.html", b"").replace(b"workers of a cluster; ", b"CPU; ")
+    return found, report, {key: record[key] for key in ("stacks", "parameters", "failed", "versions")}
+
+
+def when_begun(workers, act):
+    """Do something as soon as a worker says that it begins a stack; a topic has one listener."""
+
+    def listen(event):
+        workers._take_note(event)
+        act(event[1])
+
+    workers._client.subscribe_topic(BEGUN, listen)
+
+
+def failures(result):
+    return {outcome.name: outcome.failure for outcome in result.run.outcomes if outcome.failure is not None}
+
+
+def test_workers_give_the_same_bytes(folder, tmp_path, again):
+    assert not aligned(folder, tmp_path / "alone", report="quick").run.failed
+    done = aligned(folder, tmp_path / "two", again, report="quick")
+    assert failures(done) == {}
+    assert results(tmp_path / "two") == results(tmp_path / "alone")
+    record = json.loads((tmp_path / "two" / "run.json").read_text())
+    assert record["device"] == "workers of a cluster"
+    assert record["cluster"]["retried"] == {}
+    assert len(record["cluster"]["workers"]) == 2
+    assert sum(worker["stacks"] for worker in record["cluster"]["workers"].values()) == 5
+    assert {worker["device"] for worker in record["cluster"]["workers"].values()} == {"CPU"}
+    # Either goes on from what the other finished.
+    for done_before, elsewhere in (("alone", again), ("two", None)):
+        resumed = aligned(folder, tmp_path / done_before, elsewhere, report="quick", resume=True)
+        assert resumed.run.resumed == tuple(f"m{number}" for number in range(5))
+
+
+def test_filters_run_there_too(folder, tmp_path, workers):
+    asked = FilterOptions(FilterChoice.parse("gaussian", "1.5"), device="cpu")
+    outs = []
+    for name, elsewhere in (("alone", None), ("two", Workers(workers._client, filter_device))):
+        outs.append(tmp_path / name)
+        plan = plan_filter([folder], outs[-1], asked, elsewhere=elsewhere is not None)
+        prepare_output(plan.out, overwrite=False)
+        assert not run_filter(plan, elsewhere=elsewhere).failed
+    assert results(outs[0]) == results(outs[1])
+
+
+def test_a_killed_worker_costs_one_task(folder, tmp_path, again):
+    aligned(folder, tmp_path / "alone")
+    killed = []
+
+    def kill(said):
+        if said["stack"] == "m2" and not killed:
+            killed.append(said["pid"])
+            os.kill(said["pid"], signal.SIGKILL)
+
+    when_begun(again, kill)
+    done = aligned(folder, tmp_path / "killed", again)
+    assert failures(done) == {}
+    assert results(tmp_path / "killed") == results(tmp_path / "alone")
+    assert not list((tmp_path / "killed").rglob(".*partial*"))
+    retried = json.loads((tmp_path / "killed" / "run.json").read_text())["cluster"]["retried"]
+    assert "m2" in retried
+    assert retried["m2"][0].endswith(f"process {killed[0]}")
+    assert not retried["m2"][-1].endswith(f"process {killed[0]}")
+
+
+def test_a_file_that_workers_lack_fails_its_stack_in_words(folder, tmp_path, again):
+    mine = shutil.copytree(folder, tmp_path / "in")
+    plan = plan_align([mine], tmp_path / "out", OPTIONS, elsewhere=True)
+    prepare_output(plan.out, overwrite=False)
+    (mine / "m1.tif").unlink()
+    done = run_align(plan, elsewhere=again)
+    assert [outcome.name for outcome in done.run.outcomes if outcome.failed] == ["m1"]
+    assert "Frame 0 is unreadable" in " ".join(done.report.stacks[1].notes)
+    assert "m1.tif" in " ".join(done.report.stacks[1].notes)
+
+
+def limit_files(size):
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+
+
+def test_a_full_disk_fails_its_stacks_in_words_and_resume_goes_on(folder, tmp_path, again):
+    """Files cannot grow beyond a limit, as where a disk is full."""
+    again._client.run(limit_files, 30_000)
+    try:
+        done = aligned(folder, tmp_path / "out", again)
+    finally:
+        again._client.run(limit_files, resource.RLIM_INFINITY)
+    assert len(failures(done)) == 5
+    assert all("cannot be written" in words and "(on worker " in words for words in failures(done).values())
+    assert not list((tmp_path / "out").rglob("*.tif"))
+    assert failures(aligned(folder, tmp_path / "out", again, resume=True)) == {}
+    aligned(folder, tmp_path / "alone")
+    assert results(tmp_path / "out") == results(tmp_path / "alone")
+
+
+def test_results_that_cannot_be_seen_here_are_no_results(folder, tmp_path, again, monkeypatch):
+    monkeypatch.setattr("xcorr_app.cluster.workers._SECONDS_TO_APPEAR", 0.2)
+    monkeypatch.setattr("xcorr_app.pipeline.state.State.record_of", lambda *_: None)
+    done = aligned(folder / "m0.tif", tmp_path / "out", again)
+    assert "that the client and all workers share" in failures(done)["m0"]
+
+
+def test_another_version_is_refused(folder, tmp_path, again, monkeypatch):
+    monkeypatch.setattr("xcorr_app.cluster.workers.own_version", lambda: "9.9")
+    assert "install the same" in failures(aligned(folder / "m0.tif", tmp_path / "out", again))["m0"]
+
+
+def test_the_command_and_the_call_take_an_address(folder, tmp_path, workers):
+    address = workers._client.scheduler.address
+    run = xcorr("align", folder, "-o", tmp_path / "a", "--device", "cpu", "--report", "none", "--cluster", address)
+    assert run.code == 0, run.stderr
+    found = xc.align(folder, tmp_path / "b", device="cpu", report="none", cluster=address)
+    assert found.failed == ()
+    assert results(tmp_path / "a") == results(tmp_path / "b")
+    run = xcorr("filter", folder, "-o", tmp_path / "f", "--device", "cpu", "--box", "3", "--cluster", address)
+    assert run.code == 0, run.stderr
+    scheduler = tmp_path / "scheduler.json"
+    scheduler.write_text(json.dumps({"address": address}))
+    with connected(str(scheduler), align_device) as same:
+        assert set(same._client.nthreads()) == set(workers._client.nthreads())
+
+
+def cores():
+    return sorted(os.sched_getaffinity(0))
+
+
+def test_workers_share_the_cores(again):
+    """Also one that was begun in the place of another, by tests above."""
+    here = os.sched_getaffinity(0)
+    shares = list(again._client.run(cores).values())
+    assert len(shares) == 2
+    assert set(shares[0]) | set(shares[1]) == here
+    assert len(here) < 2 or not set(shares[0]) & set(shares[1])
+
+
+def visible():
+    return os.environ["CUDA_VISIBLE_DEVICES"]
+
+
+def test_a_worker_sees_one_gpu_alone(monkeypatch):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
+    with connected("gpus", align_device) as started:
+        started._client.wait_for_workers(2, timeout=60)
+        assert sorted(started._client.run(visible).values()) == ["3", "GPU-5"]
+
+
+def test_what_is_no_cluster_is_refused(tmp_path):
+    for text in ("", "local:0", "local:many", "here", str(tmp_path / "no.json")):
+        with pytest.raises(ArgumentError, match="cluster"), connected(text, align_device):
+            pass
+    run = xcorr("align", tmp_path, "-o", tmp_path / "out", "--cluster", "nowhere")
+    assert run.code == 2
+
+
+def test_nobody_at_an_address(monkeypatch):
+    monkeypatch.setattr("xcorr_app.cluster.connect._SECONDS_TO_CONNECT", 1)
+    with pytest.raises(ClusterError, match="is it running"), connected("127.0.0.1:1", align_device):
+        pass
+
+
+def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path):
+    file = tmp_path / "scheduler.json"
+    dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    scheduler = subprocess.Popen(
+        [
+            *dask,
+            "--scheduler-file",
+            file,
+            "--host",
+            "127.0.0.1",
+            "--port",
+            "0",
+            "--no-dashboard",
+            "--dashboard-address",
+            ":0",
+        ],
+        **quiet,
+    )
+    dask[-1] = "distributed.cli.dask_worker"
+    few = ["--nthreads", "1", "--no-dashboard", "--no-nanny", "--memory-limit", "0", "--death-timeout", "30"]
+    worker = subprocess.Popen([*dask, "--scheduler-file", file, *few], **quiet)
+    try:
+        until = time.monotonic() + 60
+        while not file.exists() and time.monotonic() < until:
+            time.sleep(0.05)
+        with connected(str(file), align_device) as lost:
+            when_begun(lost, lambda said: said["stack"] == "m2" and threading.Timer(0, scheduler.kill).start())
+            with pytest.raises(ClusterError, match="--resume"):
+                aligned(folder, tmp_path / "out", lost)
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+    assert not (tmp_path / "out" / "run.json").exists()
+    finished = len(list((tmp_path / "out" / ".xcorr").glob("*.json")))
+    assert finished >= 1
+    resumed = aligned(folder, tmp_path / "out", resume=True)
+    assert len(resumed.run.resumed) >= finished
+    aligned(folder, tmp_path / "alone")
+    assert results(tmp_path / "out") == results(tmp_path / "alone")
+
+
+@pytest.mark.slow
+def test_a_stack_that_kills_every_worker_fails_alone(folder, tmp_path, again):
+    def kill(said):
+        if said["stack"] == "m2":
+            os.kill(said["pid"], signal.SIGKILL)
+
+    when_begun(again, kill)
+    done = aligned(folder, tmp_path / "out", again)
+    assert list(failures(done)) == ["m2"]
+    assert "4 workers ended" in failures(done)["m2"]
+
+
+def test_moved_stacks_are_what_arrays_give(folder, tmp_path, again):
+    import tifffile
+
+    done = aligned(folder / "m3.tif", tmp_path / "out", again)
+    stack = tifffile.imread(folder / "m3.tif")
+    moved = tifffile.imread(tmp_path / "out" / "m3" / "m3_aligned.tif")
+    (report,) = done.report.stacks
+    assert np.array_equal(moved, xc.apply_shifts(stack, [(row.applied_dy, row.applied_dx) for row in report.rows]))

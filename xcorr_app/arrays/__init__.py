@@ -1,0 +1,1 @@
+"""What callers hand in as arrays: other libraries' kinds, named axes, lazy ones."""

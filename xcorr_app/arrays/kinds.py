@@ -1,0 +1,117 @@
+"""Arrays of other libraries, made NumPy or CuPy arrays without a copy where that can be.
+
+======================================================  ============================================================
+given                                                   taken as
+======================================================  ============================================================
+NumPy (memory maps included), CuPy                      itself
+lists, numbers, anything with ``__array__``             ``numpy.asarray``: PyTorch and JAX on the CPU share their
+(PyTorch, JAX, zarr, h5py)                              memory, what is in a file is read
+``__cuda_array_interface__``, ``__dlpack__`` of a GPU   CuPy array on that memory
+``__dlpack__`` of the CPU                               NumPy array on that memory
+xarray                                                  what it holds; its dimensions name the axes
+bool                                                    uint8, 0 and 1, on the same memory
+======================================================  ============================================================
+
+Results are NumPy arrays, or CuPy arrays of what is in a GPU's memory. Nothing here imports a library that the caller
+has not imported, but for CuPy where an array lives on a GPU.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import numpy as np
+
+from xcorr_app.errors import DataTypeError, DeviceError, ShapeError
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array
+
+_CPU, _CUDA, _CUDA_MANAGED = 1, 2, 13
+"""Device types of DLPack."""
+_NUMBERS = "biufc"
+
+
+def is_lazy(x: object) -> bool:
+    """Whether ``x`` is a dask array; never imports dask."""
+    kind = type(x)
+    return kind.__module__.partition(".")[0] == "dask" and hasattr(kind, "__dask_graph__") and hasattr(x, "chunks")
+
+
+def is_xarray(x: object) -> bool:
+    """Whether ``x`` is a ``DataArray``; never imports xarray."""
+    kind = type(x)
+    return kind.__module__.partition(".")[0] == "xarray" and hasattr(kind, "dims") and hasattr(kind, "data")
+
+
+def is_stored(x: object) -> bool:
+    """Whether ``x`` is an array in a file that is read by slices (zarr, h5py); never imports either."""
+    return type(x).__module__.partition(".")[0] in ("zarr", "h5py") and hasattr(x, "shape") and hasattr(x, "dtype")
+
+
+def as_array(x: Any, name: str = "array") -> Array:
+    """Return ``x`` as a NumPy or CuPy array, on the same memory where that can be; see the head of this module.
+
+    Parameters
+    ----------
+    x : array_like
+    name : str
+        What messages call it.
+
+    Raises
+    ------
+    DataTypeError
+        ``x`` holds no numbers, or is masked: a mask would be lost.
+    ShapeError
+        ``x`` is a nested list whose rows have different lengths.
+    DeviceError
+        ``x`` is in a GPU's memory, and CuPy is not installed.
+
+    Examples
+    --------
+    >>> as_array([[1, 2], [3, 4]]).shape
+    (2, 2)
+    >>> as_array(np.array([True, False]))
+    array([1, 0], dtype=uint8)
+    """
+    if isinstance(x, np.ndarray):
+        if isinstance(x, np.ma.MaskedArray):
+            raise DataTypeError(f"{name}: a masked array would lose its mask: pass array.filled(value) instead")
+        return _numbers(x, name)
+    if is_device_array(x):
+        return _numbers(x, name)
+    if is_xarray(x):
+        return as_array(x.data, name)
+    if is_lazy(x):
+        return as_array(x.compute(), name)
+    return _numbers(_converted(x, name), name)
+
+
+def _converted(x: Any, name: str) -> Array:
+    device = x.__dlpack_device__()[0] if hasattr(x, "__dlpack_device__") else _CPU
+    if device in (_CUDA, _CUDA_MANAGED) or hasattr(x, "__cuda_array_interface__"):
+        try:
+            cupy = importlib.import_module("cupy")
+        except ImportError as error:
+            raise DeviceError(
+                f"{name} is in the memory of a GPU, which needs CuPy: pip install xcorr-app[gpu]"
+            ) from error
+        return cupy.asarray(x) if hasattr(x, "__cuda_array_interface__") else cupy.from_dlpack(x)
+    if device != _CPU:
+        raise DeviceError(f"{name} is on a device that is neither the CPU nor a CUDA GPU: copy it to the CPU")
+    try:
+        # NumPy takes any object for an array of one object.
+        only_dlpack = hasattr(x, "__dlpack__") and not hasattr(x, "__array__")
+        return np.from_dlpack(x) if only_dlpack else np.asarray(x)
+    except ValueError as error:
+        raise ShapeError(f"{name} cannot be made an array: {error}") from error
+    except (TypeError, RuntimeError, BufferError) as error:
+        raise DataTypeError(f"{name} cannot be made an array: {error}") from error
+
+
+def _numbers(array: Array, name: str) -> Array:
+    kind = array.dtype.kind
+    if kind == "b":
+        return array.view(np.uint8)
+    if kind not in _NUMBERS:
+        raise DataTypeError(f"{name} holds {array.dtype}, not numbers: expected an array of numbers")
+    return array

@@ -1,0 +1,155 @@
+"""What `xcorr_app.align` returns: every stack with its table, how good it is, and where its files are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
+from html import escape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.batch.align.run import AlignResult
+from xcorr_app.registration.assessment import Assessment
+from xcorr_app.registration.quality import is_trusted
+from xcorr_app.registration.result_display import html_table
+from xcorr_app.report.records import FrameRow, StackReport
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AlignedStack:
+    """One stack of a run. Arrays are NumPy arrays with one entry a frame, as ``shifts.csv`` has them."""
+
+    name: str
+    rows: tuple[FrameRow, ...]
+    """Lines of the table of shifts; none where the stack failed."""
+    assessment: Assessment | None
+    """How good the result is: correlation, crispness and residual shift, before and after."""
+    notes: tuple[str, ...]
+    """Sentences about the whole stack."""
+    failure: str | None
+    """Why nothing came of it."""
+    failed: bool
+    """Nothing came of it, or it counts as failed: frames disagree with the check, or most cannot be trusted."""
+    table: Path | None
+    """``shifts.csv``."""
+    path: Path | None
+    """The aligned stack; None where nothing was to be written."""
+
+    @property
+    def shifts(self) -> NDArray[np.float64]:
+        """(T, 2) row, column in pixels to add to each frame, as measured; NaN where there is none."""
+        return self._columns("dy", "dx")
+
+    @property
+    def applied(self) -> NDArray[np.float64]:
+        """(T, 2) row, column in pixels that each frame was moved by; NaN where it was dropped."""
+        return self._columns("applied_dy", "applied_dx")
+
+    @property
+    def sigma(self) -> NDArray[np.float64]:
+        """(T, 2) standard error of each shift in pixels."""
+        return self._columns("sigma_y", "sigma_x")
+
+    @property
+    def score(self) -> NDArray[np.float64]:
+        """(T,) zero-mean normalised correlation at the peak."""
+        return self._columns("score")[:, 0]
+
+    @property
+    def flags(self) -> tuple[tuple[str, ...], ...]:
+        """Words that say what is doubtful about each frame."""
+        return tuple(row.flags for row in self.rows)
+
+    @property
+    def trusted(self) -> NDArray[np.bool_]:
+        """(T,) whether a frame has a shift and nothing speaks against it."""
+        known = np.isfinite(self.shifts).all(axis=1)
+        return np.array([is_trusted(flags) for flags in self.flags], dtype=bool) & known
+
+    def to_dataframe(self) -> Any:
+        """Return the table as a ``pandas.DataFrame``; needs pandas."""
+        import pandas as pd  # type: ignore[import-untyped,unused-ignore]
+
+        return pd.DataFrame([asdict(row) | {"flags": "|".join(row.flags)} for row in self.rows])
+
+    def __repr__(self) -> str:
+        state = self.failure or f"{len(self.rows)} frames, {int(self.trusted.sum())} trusted"
+        return f"AlignedStack({self.name}: {state})"
+
+    def _repr_html_(self) -> str:
+        return html_table(repr(self), self.shifts, self.sigma, self.score, self.flags)
+
+    def _columns(self, *names: str) -> NDArray[np.float64]:
+        return np.array([[getattr(row, name) for name in names] for row in self.rows]).reshape(-1, len(names))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Alignment(Mapping[str, AlignedStack]):
+    """What a run did: its stacks by name, in the order of the inputs, and its files."""
+
+    stacks: tuple[AlignedStack, ...]
+    """Stacks, and files that could not be used."""
+    out: Path
+    report: Path | None
+    """``report.html``, where one was asked for."""
+    record: Path
+    """``run.json``."""
+
+    @classmethod
+    def of(cls, result: AlignResult, out: Path) -> Alignment:
+        """Gather the result of a run."""
+        pairs = zip(result.report.stacks, result.run.outcomes, strict=True)
+        stacks = tuple(_stack(report, out, failed=outcome.failed) for report, outcome in pairs)
+        return cls(stacks, out, result.report_path, result.run.record)
+
+    @property
+    def failed(self) -> tuple[str, ...]:
+        """Names of the stacks that failed or count as failed; empty when all is good."""
+        return tuple(stack.name for stack in self.stacks if stack.failed)
+
+    def __getitem__(self, name: str) -> AlignedStack:
+        for stack in self.stacks:
+            if stack.name == name:
+                return stack
+        raise KeyError(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return (stack.name for stack in self.stacks)
+
+    def __len__(self) -> int:
+        return len(self.stacks)
+
+    def __repr__(self) -> str:
+        return f"Alignment({len(self.stacks)} stacks, {len(self.failed)} failed, {self.out})"
+
+    def _repr_html_(self) -> str:
+        head = "".join(f"<th>{name}</th>" for name in ("stack", "frames", "trusted", "largest shift", "result"))
+        rows = "".join(_row(stack) for stack in self.stacks)
+        return f"<table><caption>{escape(repr(self))}</caption><tr>{head}</tr>{rows}</table>"
+
+
+def _stack(report: StackReport, out: Path, *, failed: bool) -> AlignedStack:
+    folder = out / report.name
+    there = report.failure is None
+    path = folder / f"{report.name}_aligned.tif"
+    return AlignedStack(
+        report.name,
+        report.rows,
+        report.assessment,
+        report.notes,
+        report.failure,
+        failed,
+        folder / "shifts.csv" if there else None,
+        path if there and path.exists() else None,
+    )
+
+
+def _row(stack: AlignedStack) -> str:
+    known = stack.applied[np.isfinite(stack.applied).all(axis=1)]
+    largest = f"{np.hypot(*known.T).max():.2f} px" if known.size else ""
+    state = stack.failure or ("failed" if stack.failed else "")
+    cells = (stack.name, str(len(stack.rows)), str(int(stack.trusted.sum())), largest, state)
+    return "<tr>" + "".join(f"<td>{escape(cell)}</td>" for cell in cells) + "</tr>"

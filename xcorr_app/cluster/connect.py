@@ -1,0 +1,133 @@
+"""From the words of ``--cluster`` to workers: started here, or those of a cluster that runs already."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from xcorr_app.errors import ArgumentError, ClusterError
+from xcorr_app.registration.passes import worker_count
+
+if TYPE_CHECKING:
+    from xcorr_app.cluster.workers import Workers
+    from xcorr_app.gpu.runtime.select import Device
+
+_INSTALL = "--cluster needs dask.distributed: pip install 'xcorr-app[cluster]'"
+_SECONDS_TO_CONNECT = 20
+
+
+@contextmanager
+def connected(text: str, choose_device: Callable[[Any], Device]) -> Iterator[Workers]:
+    """Start or reach a cluster, and leave it in the end; workers started here end with it.
+
+    Parameters
+    ----------
+    text : str
+        ``local`` or ``local:N`` (processes of this machine, by default one for every two cores), ``gpus`` (one a GPU of
+        this machine), the address of a scheduler, or its file ``.json``.
+    choose_device : callable
+        What tells a worker its device, of the run's options.
+
+    Raises
+    ------
+    ArgumentError
+        The text is none of these.
+    ClusterError
+        dask.distributed is not installed, or nobody answers.
+    """
+    start = _how(text)
+    try:
+        from distributed import Client
+
+        from xcorr_app.cluster.workers import Workers
+    except ImportError as error:
+        raise ClusterError(_INSTALL) from error
+    with ExitStack() as stack:
+        # What happens to workers is told by the run, once and in words.
+        stack.enter_context(_quiet())
+        try:
+            known = start(stack)
+            client = stack.enter_context(Client(**known, timeout=_SECONDS_TO_CONNECT, set_as_default=False))
+            client.wait_for_workers(1, timeout=_SECONDS_TO_CONNECT)
+        except (OSError, TimeoutError, ValueError) as error:
+            raise ClusterError(
+                f"cluster {text}: no workers are reached within {_SECONDS_TO_CONNECT} s ({error}); is it running?"
+            ) from error
+        yield Workers(client, choose_device)
+
+
+def check_cluster(text: str) -> None:
+    """Raise ArgumentError where a text names no cluster, before anything is done."""
+    _how(text)
+
+
+def _how(text: str) -> Callable[[ExitStack], dict[str, Any]]:
+    """Understand the text; what is returned starts what must be started, and names it to a client."""
+    kind, _, number = text.partition(":")
+    if text == "local" or (kind == "local" and number.isdecimal() and int(number) > 0):
+        count = int(number or max(1, worker_count() // 2))
+        return lambda stack: {"address": stack.enter_context(_local([{} for _ in range(count)]))}
+    if text == "gpus":
+        return lambda stack: {"address": stack.enter_context(_local([_of_gpu(gpu) for gpu in _gpus()]))}
+    if text.endswith(".json"):
+        if not Path(text).is_file():
+            raise ArgumentError(f"cluster {text!r}: there is no such scheduler file")
+        return lambda _: {"scheduler_file": text}
+    if kind != "local" and re.fullmatch(r"([a-z]+://)?[^\s/]+:\d+/?", text):
+        return lambda _: {"address": text}
+    raise ArgumentError(f"cluster {text!r}: give local, local:N, gpus, the address of a scheduler, or its file .json")
+
+
+@contextmanager
+def _local(environments: list[dict[str, str]]) -> Iterator[Any]:
+    """Processes of this machine, each with one task at a time and its share of the cores."""
+    from distributed import Nanny, Scheduler, SpecCluster
+
+    from xcorr_app.cluster.cores import KeepToCores, shares
+
+    workers = {}
+    for number, (environment, cores) in enumerate(zip(environments, shares(len(environments)), strict=True)):
+        # Memory is counted by the run itself: a nanny would kill a worker that maps a large file.
+        options: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "env": environment, "host": "127.0.0.1"}
+        options |= {"plugins": [KeepToCores(cores)], "dashboard": False, "silence_logs": logging.CRITICAL}
+        workers[number] = {"cls": Nanny, "options": options}
+    scheduler = {
+        "cls": Scheduler,
+        "options": {"dashboard": False, "dashboard_address": ":0", "host": "127.0.0.1", "port": 0},
+    }
+    with SpecCluster(workers, scheduler, silence_logs=logging.CRITICAL) as cluster:
+        yield cluster
+
+
+def _gpus() -> list[str]:
+    """Names of this machine's GPUs, as ``CUDA_VISIBLE_DEVICES`` takes them."""
+    from xcorr_app.gpu.runtime.device import require_cuda
+
+    if given := os.environ.get("CUDA_VISIBLE_DEVICES"):
+        return given.split(",")
+    require_cuda()
+    import cupy
+
+    return [str(number) for number in range(cupy.cuda.runtime.getDeviceCount())]
+
+
+def _of_gpu(name: str) -> dict[str, str]:
+    return {"CUDA_VISIBLE_DEVICES": name}
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    loggers = [logging.getLogger(name) for name in ("distributed", "tornado")]
+    before = [logger.level for logger in loggers]
+    for logger in loggers:
+        logger.setLevel(logging.CRITICAL)
+    try:
+        yield
+    finally:
+        for logger, level in zip(loggers, before, strict=True):
+            logger.setLevel(level)

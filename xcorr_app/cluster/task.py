@@ -1,0 +1,80 @@
+"""What a worker does: one stack, by the same code as without a cluster, from its own disk to its own disk.
+
+Only names, checksums and words travel. Pixels, tables and pictures go to the output folder, which all workers and the
+client see.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from xcorr_app.errors import ClusterError
+from xcorr_app.gpu.runtime.select import Device
+from xcorr_app.io import Discovery, MemoryBudget, SeriesSpec
+from xcorr_app.io.atomic import remove_abandoned
+from xcorr_app.pipeline.environment import own_version
+from xcorr_app.pipeline.resources import Resources
+from xcorr_app.pipeline.run import Options, Plan, Work, compute_stacks
+from xcorr_app.pipeline.state import checksums
+
+BEGUN = "xcorr-begun"
+"""Topic of the event by which a worker says that it begins a stack: of one that dies nothing else is known."""
+
+_ONE_AT_A_TIME = threading.Lock()
+"""A stack takes all cores, and the device, of its process."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """What all tasks of a run have in common."""
+
+    work: Callable[[Plan[Any]], Work[Any]]
+    choose_device: Callable[[Any], Device]
+    """Of the options; asked on the worker."""
+    options: Options
+    out: Path
+    memory: int
+    compression: str | None
+    resume: bool
+    stop_at_defects: bool
+    version: str
+    """Of the client's program: another one might give other results."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What became of a stack, in a few words."""
+
+    failure: str | None
+    resumed: bool
+    inputs: dict[str, str]
+    device: str
+    host: str
+
+
+def compute_stack(job: Job, spec: SeriesSpec) -> Told:
+    """Compute one stack on a worker."""
+    from distributed import get_worker
+
+    host = platform.node()
+    get_worker().log_event(BEGUN, {"stack": spec.name, "host": host, "pid": os.getpid()})
+    if own_version() != job.version:
+        raise ClusterError(f"worker {host} has xcorr {own_version()}, the client {job.version}: install the same")
+    with _ONE_AT_A_TIME:
+        device = job.choose_device(job.options)
+        plan = Plan(Discovery(spec.layout, (spec,), ()), device, (), job.out, job.options)
+        work = job.work(plan)
+        for path in work.outputs(spec.name):
+            # Of a worker that was killed in mid-task.
+            remove_abandoned(path)
+        files = {name: checksums(paths) for name, paths in work.files().items()}
+        resources = Resources(MemoryBudget(job.memory), job.compression)
+        (known,) = compute_stacks(plan, work, resources, files, resume=job.resume, stop_at_defects=job.stop_at_defects)
+    outcome = known.outcome
+    return Told(outcome.failure, outcome.resumed, known.inputs, device.description, host)
