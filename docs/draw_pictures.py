@@ -56,7 +56,7 @@ def animation_frames() -> list[Image.Image]:
 
 
 def normalisation() -> Image.Image:
-    """Scene, the scene moved by (5, -7) in other light, both with a camera's offset; plain sums and scores, peaks ringed."""
+    """Scene, the scene moved by (5, -7) in other light, both with an offset; sums and scores, peaks ringed."""
     scene = movie()[0][0] + 300.0
     light = 0.4 + 1.6 * np.arange(scene.shape[1]) / scene.shape[1]
     moved = np.roll(scene, (5, -7), axis=(0, 1)) * light

@@ -28,7 +28,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
-    """Links that leave the pages for the code become links into the repository, or plain text while it has no address."""
+    """Turn links that leave the pages into links into the repository, or plain text while it has no address."""
 
     def outside(link: re.Match[str]) -> str:
         text, target, _ = link.groups()
