@@ -11,12 +11,19 @@ import click
 
 from xcorr_app.cli import choices, options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.help import GroupedCommand
 
 if TYPE_CHECKING:
     from xcorr_app.batch.align.options import AlignOptions
 
+_SHOWN = {
+    "Results": ("output", "interpolation", "border", "resume", "overwrite"),
+    "Measuring": ("max_shift", "reference", "smooth_time", "align_channel", "device"),
+}
+"""Options that ``--help`` shows."""
 
-@click.command("align")
+
+@click.command("align", cls=GroupedCommand, groups=_SHOWN)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
 @options.output("Folder for the results.")
 @click.option(
@@ -166,17 +173,17 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align FOLDER -o out --reference template --interpolation cubic
       xcorr align movie.tif -o out --reference pairs:4 --smooth-time 5
       xcorr align FOLDER -o out --no-apply --verify none
-      xcorr align movie.tif -o out --variant multi-row --shifts-per-thread 4 --explain
+      xcorr align two_channels.tif -o out --align-channel 1 --device cuda
     """
     options.check_modes(given)
     from xcorr_app.gpu.runtime.select import begin_loading
 
     begin_loading(given["device"])
     from xcorr_app.batch.align.run import explain_align, plan_align, run_align
-    from xcorr_app.cli.align_table import print_frames, print_plan, print_results
+    from xcorr_app.cli.align_table import failures_of, print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
-    from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
+    from xcorr_app.cli.tables import console_for, print_decision, print_failures, print_found, print_pace, print_timings
     from xcorr_app.pipeline.output import prepare_output
 
     console = console_for(sys.stdout)
@@ -194,7 +201,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         prepare_output(plan.out, overwrite=given["overwrite"])
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
-            print_found(console, plan.discovery, plan.device.note)
+            print_found(console, plan.discovery, options.device_note(plan.device, given))
         resources = options.read_resources(given)
         halves = given["apply"] or given["report"] == "full"
         count = (
@@ -212,7 +219,10 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         if given["verbose"]:
             for stack in result.report.stacks:
                 print_frames(console, stack)
-        print_results(console, result)
+        if given["quiet"]:
+            print_failures(failures_of(result))
+        else:
+            print_results(console, result)
         if given["timings"]:
             print_timings(console, result.run.stages)
         if given["timings"] or not given["quiet"]:
