@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from collections.abc import Callable
@@ -217,9 +218,16 @@ debug = click.option("--debug", is_flag=True, help="Show the traceback of an err
 
 
 def device_note(device: Device, given: dict[str, Any]) -> str | None:
-    """Why no GPU is used, for those who ask: by ``-v``, or by naming a device."""
+    """Why no GPU is used: for those who have CuPy, and those who ask by ``-v`` or by naming a device."""
     named = click.get_current_context().get_parameter_source("device") is not ParameterSource.DEFAULT
-    return device.note if given.get("verbose") or named else None
+    return device.note if given.get("verbose") or named or _has_cupy() else None
+
+
+def _has_cupy() -> bool:
+    try:
+        return importlib.util.find_spec("cupy") is not None
+    except ValueError:  # a module that somebody else put there
+        return True
 
 
 def check_modes(given: dict[str, Any]) -> None:

@@ -31,14 +31,14 @@ _SHOWN = {
 @click.option(
     "--matrix",
     type=options.PATH,
-    help="Matrix that is inverted already (.csv, .txt, .npy): one row per channel of the result, one column per channel of INPUT. In "
-    "text files, a row may begin with its name.",
+    help="Matrix that is inverted already (.csv, .txt, .npy): one row per channel of the result, one column per "
+    "channel of INPUT. In text files, a row may begin with its name.",
 )
 @click.option(
     "--spectra",
     type=options.PATH,
-    help="Spectra of the dyes as they are measured (.csv, .txt, .npy): one row per channel of INPUT, one column per dye; "
-    "a first line may name the dyes. They are inverted by least squares.",
+    help="Spectra of the dyes as they are measured (.csv, .txt, .npy): one row per channel of INPUT, one column per "
+    "dye; a first line may name the dyes. They are inverted by least squares.",
 )
 @click.option(
     "--stain",

@@ -37,7 +37,7 @@ def inverted_spectra(spectra: NDArray[Any]) -> NDArray[np.float64]:
     condition = condition_number(spectra)
     if condition > _SINGULAR:
         raise ArgumentError(
-            f"these spectra cannot be told apart (condition number {condition:.2g}): one is zero, or a mixture of others"
+            f"these spectra cannot be told apart (condition number {condition:.2g}): one is zero, or mixes others"
         )
     return np.linalg.pinv(np.asarray(spectra, np.float64))
 

@@ -141,8 +141,8 @@ def _misfit(shape: tuple[int, ...], channels: int, options: UnmixOptions) -> str
     if options.spectra:
         return f"{needs}; it fits when transposed: give one row per channel and one column per dye"
     return (
-        f"{needs}; it fits when transposed: --matrix takes one row per channel of the result; for measured spectra, one "
-        "column per dye, there is --spectra"
+        f"{needs}; it fits when transposed: --matrix takes one row per channel of the result; spectra as measured, "
+        "one column per dye, are for --spectra"
     )
 
 
