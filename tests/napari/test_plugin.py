@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import numpy as np
@@ -85,24 +84,25 @@ def test_channels_are_layers(tmp_path: Path):
 
 
 def test_the_widget_aligns_the_chosen_layer_and_others(monkeypatch):
-    napari = pytest.importorskip("napari")
-    monkeypatch.setitem(os.environ, "QT_QPA_PLATFORM", "offscreen")
+    """On napari's model of a viewer, without the window, which would need OpenGL."""
+    components = pytest.importorskip("napari.components")
+    monkeypatch.setenv("QT_QPA_PLATFORM", "offscreen")
+    from qtpy.QtWidgets import QApplication
+
     from xcorr_app.napari.widget import align_widget
 
-    viewer = napari.Viewer(show=False)
-    try:
-        first = viewer.add_image(movie(), name="green")
-        viewer.add_image(movie(seed=2), name="red")
-        panel = align_widget()
-        viewer.window.add_dock_widget(panel)
-        panel.reset_choices()
-        panel[0].value, panel[1].value = first, 8
-        panel[3].changed.emit(True)
-        expected = measure(movie(), max_shift=8)
-        np.testing.assert_array_equal(viewer.layers["green aligned"].data, move(movie(), expected))
-        assert panel[4].value == summary(expected)
-        panel[6].value = viewer.layers["red"]
-        panel[7].changed.emit(True)
-        np.testing.assert_array_equal(viewer.layers["red aligned"].data, move(movie(seed=2), expected))
-    finally:
-        viewer.close()
+    application = QApplication.instance() or QApplication([])
+    viewer = components.ViewerModel()
+    panel = align_widget(viewer)
+    viewer.add_image(movie(), name="green")
+    viewer.add_image(movie(seed=2), name="red")
+    panel[0].value, panel[1].value = viewer.layers["green"], 8
+    panel[3].changed.emit(True)
+    expected = measure(movie(), max_shift=8)
+    assert panel[4].value == summary(expected)
+    np.testing.assert_array_equal(viewer.layers["green aligned"].data, move(movie(), expected))
+    assert panel[5].shape == (4, len(HEADINGS))
+    panel[6].value = viewer.layers["red"]
+    panel[7].changed.emit(True)
+    np.testing.assert_array_equal(viewer.layers["red aligned"].data, move(movie(seed=2), expected))
+    application.processEvents()

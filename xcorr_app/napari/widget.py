@@ -8,25 +8,27 @@ from xcorr_app.errors import XcorrError
 from xcorr_app.napari.align import HEADINGS, measure, move, rows, summary
 
 
-def align_widget() -> Any:
-    """Make the widget; needs napari, of which magicgui is a part."""
+def align_widget(napari_viewer: Any) -> Any:
+    """Make the widget for a viewer, which napari hands over under this name; magicgui is a part of napari."""
     from magicgui import widgets
-    from napari import current_viewer
+    from napari.layers import Image
 
-    layer = widgets.create_widget(annotation="napari.layers.Image", label="layer")
+    def images(_: Any) -> list[Any]:
+        return [layer for layer in napari_viewer.layers if isinstance(layer, Image)]
+
+    layer = widgets.ComboBox(choices=images, label="layer")
     max_shift = widgets.FloatSpinBox(value=20, min=1, max=10_000, label="max shift (px)")
     reference = widgets.ComboBox(choices=("first", "last", "mean", "median", "template", "previous"), label="reference")
     align = widgets.PushButton(text="Align")
     said = widgets.Label(value="")
     table = widgets.Table(value={heading: [] for heading in HEADINGS})
-    other = widgets.create_widget(annotation="napari.layers.Image", label="other layer")
+    other = widgets.ComboBox(choices=images, label="other layer")
     apply = widgets.PushButton(text="Apply to layer", enabled=False)
     found: list[Any] = []
 
     def add(source: Any) -> None:
-        viewer = current_viewer()
         moved = move(source.data, found[-1])
-        viewer.add_image(moved, name=f"{source.name} aligned", scale=source.scale, colormap=source.colormap)
+        napari_viewer.add_image(moved, name=f"{source.name} aligned", scale=source.scale, colormap=source.colormap)
 
     def on_align() -> None:
         try:
@@ -49,4 +51,7 @@ def align_widget() -> Any:
 
     align.changed.connect(on_align)
     apply.changed.connect(on_apply)
-    return widgets.Container(widgets=[layer, max_shift, reference, align, said, table, other, apply])
+    panel = widgets.Container(widgets=[layer, max_shift, reference, align, said, table, other, apply])
+    napari_viewer.layers.events.inserted.connect(lambda _: panel.reset_choices())
+    napari_viewer.layers.events.removed.connect(lambda _: panel.reset_choices())
+    return panel
