@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := --numprocesses auto --dist worksteal
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable
 
-.PHONY: demo test fuzz chaos mutate slow-test compile-test kernel-test lint gpu-test clean
+.PHONY: demo test fuzz chaos mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
 
 demo: $(VENV)/.installed
 	$(BIN)/xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite
@@ -44,6 +44,14 @@ compile-test: $(VENV)/.test-installed
 kernel-test: $(VENV)/.test-installed
 	XCORR_TEST_SHARE=all $(PYTEST) $(PARALLEL) tests/kernels --ignore tests/kernels/test_compiles_everywhere.py
 
+# The pages as a site in build/site; warnings are errors.
+docs: $(VENV)/.docs-installed
+	$(BIN)/python -m mkdocs build --strict
+
+# With the oldest versions of the dependencies that pyproject.toml allows.
+oldest-test: $(VENV)-oldest/.installed
+	$(VENV)-oldest/bin/python -m pytest $(PARALLEL) $(OLDEST)
+
 lint: $(VENV)/.dev-installed
 	$(BIN)/ruff check
 	$(BIN)/ruff format --check
@@ -66,8 +74,18 @@ $(VENV)/.dev-installed: pyproject.toml | $(BIN)/python
 	$(INSTALL) '.[dev]'
 	touch $(VENV)/.installed $(VENV)/.test-installed $@
 
+$(VENV)/.docs-installed: pyproject.toml | $(BIN)/python
+	$(INSTALL) '.[docs]'
+	touch $(VENV)/.installed $@
+
+# Wheels of the oldest versions are there for the oldest Python alone.
+$(VENV)-oldest/.installed: pyproject.toml tests/oldest.txt
+	$(PYTHON) -m venv $(VENV)-oldest
+	$(VENV)-oldest/bin/python -m pip install --quiet --disable-pip-version-check --editable '.[test]' --constraint tests/oldest.txt
+	touch $@
+
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
 clean:
-	rm -rf $(VENV) demo_out
+	rm -rf $(VENV) $(VENV)-oldest demo_out build

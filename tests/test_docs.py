@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import importlib.util
+import json
 import re
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGES = (ROOT / "README.md", ROOT / "kernels" / "README.md", *sorted((ROOT / "docs").rglob("*.md")))
 
 
 def test_the_drawing_is_what_its_script_draws() -> None:
-    spec = importlib.util.spec_from_file_location("draw_tensor_cores", ROOT / "docs" / "draw_tensor_cores.py")
-    assert spec is not None
-    assert spec.loader is not None
-    script = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(script)
+    script = module_at(ROOT / "docs" / "draw_tensor_cores.py")
     assert script.drawing() == (ROOT / "docs" / "tensor_cores.svg").read_text(encoding="utf-8")
 
 
@@ -26,6 +26,81 @@ def test_links_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\(([^)#]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
     assert links
     assert [link for link in links if ":" not in link and not (page.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_to_headings(page: Path) -> None:
+    links = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", page.read_text(encoding="utf-8"))
+    lost = [f"{link}#{anchor}" for link, anchor in links if anchor not in anchors(page.parent / link if link else page)]
+    assert lost == []
+
+
+def anchors(page: Path) -> set[str]:
+    """What GitHub and mkdocs both call the headings of a page."""
+    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
+    return {re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", heading.lower().strip())) for heading in headings}
+
+
+def test_the_readme_is_short_and_its_pictures_small() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 150
+    pictures = re.findall(r"!\[[^\]]+\]\(([^)]+)\)", text)
+    assert pictures
+    assert [name for name in pictures if (ROOT / name).stat().st_size > 300_000] == []
+
+
+def test_figures_of_the_readme_are_those_of_the_results() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = {
+        line.split("|")[1].strip(): [cell.strip(" *") for cell in line.split("|")[2:-1]]
+        for line in text.splitlines()
+        if line.startswith("| ")
+    }
+    results = ROOT / "benchmarks" / "results"
+    records = json.loads((results / "accuracy.json").read_text(encoding="utf-8"))["records"]
+    plain = {
+        each["snr"]: each["methods"] for each in records if (each["scene"], each["condition"]) == ("spots", "plain")
+    }
+    for label, snr, digits in (
+        ("rms error, SNR 2, px <sup>1</sup>", 2.0, 3),
+        ("the same, SNR 20, px <sup>1</sup>", 20.0, 4),
+    ):
+        ours, _, _, stackreg, skimage, _ = rows[label]
+        assert ours == f"{plain[snr]['xcorr']['rms']:.{digits}f}"
+        assert float(stackreg) == pytest.approx(plain[snr]["pystackreg"]["rms"], abs=0.0005)
+        assert float(skimage.split()[0]) == pytest.approx(plain[snr]["scikit-image, none"]["rms"], abs=0.0005)
+    speed = json.loads((results / "speed_cpu.json").read_text(encoding="utf-8"))["results"]
+    ours, _, _, stackreg, skimage, _ = rows["frames/s, two CPU cores <sup>2</sup>"]
+    measured = [speed[f"xcorr align --verify {check}, measuring"]["frames_per_second"] for check in ("none", "all")]
+    assert [int(number) for number in re.findall(r"\d+", ours)] == [round(each) for each in measured]
+    assert int(stackreg) == round(speed["pystackreg"]["frames_per_second"])
+    assert int(skimage.split()[0]) == round(speed["scikit-image, loop"]["frames_per_second"])
+    device = json.loads((results / "speed_gpu.json").read_text(encoding="utf-8"))["rows"]
+    (usual,) = (row for row in device if (row["engine"], row["weighting"], row["verify"]) == ("auto", "auto", "none"))
+    assert int(rows["frames/s, one H200 <sup>3</sup>"][0]) == pytest.approx(usual["frames_per_second"], rel=0.005)
+
+
+def test_the_animation_is_what_its_script_draws() -> None:
+    script = module_at(ROOT / "docs" / "draw_pictures.py")
+    frames = script.animation_frames()
+    with Image.open(ROOT / "docs" / "drift.webp") as stored:
+        assert stored.n_frames == len(frames)
+        for number in (0, len(frames) // 2, len(frames) - 1):
+            stored.seek(number)
+            difference = np.subtract(
+                np.asarray(stored.convert("L"), float), np.asarray(frames[number].convert("L"), float)
+            )
+            assert np.sqrt((difference**2).mean()) < 8  # compression loses some
+
+
+def module_at(path: Path) -> Any:
+    """A script of the pages as a module."""
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    script = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(script)
+    return script
 
 
 def test_every_kernel_and_shared_header_is_explained_on_a_page() -> None:

@@ -30,6 +30,7 @@ LAYERS = (
     "cluster",
     "batch",
     "cli",
+    "napari",
 )
 """From the lowest to the highest; a module imports from its own layer and those before it."""
 MODULES = sorted(path for path in (ROOT / "xcorr_app").rglob("*.py") if path.parent != ROOT / "xcorr_app")

@@ -56,8 +56,8 @@ def test_help_loads_no_command(words: tuple[str, ...]) -> None:
 def test_help_of_a_command_loads_that_command_alone(name: str) -> None:
     modules = loaded(command(name, "--help"))
     assert not modules & HEAVY
-    shared = {"cli", "cli.choices", "cli.options", "cli.failures", "cli.signals", "cli.standard_output"}
-    shared |= {"correlation", "correlation.engine_names", "errors"}
+    of_cli = {"choices", "failures", "help", "options", "signals", "standard_output"}
+    shared = {"cli", *(f"cli.{name}" for name in of_cli), "correlation", "correlation.engine_names", "errors"}
     shared = {f"xcorr_app.{module}" for module in shared}
     assert own(modules) - shared == {f"xcorr_app.cli.{name}"}
 

@@ -81,7 +81,7 @@ def test_point_8_killed_at_any_moment_and_resumed(tmp_path):
 def test_point_9_limits_before_allocation(tmp_path):
     (tmp_path / "bomb.tif").write_bytes(tiff_bytes([page_tags(100_000, 100_000, 8, 10)]))
     assert (tmp_path / "bomb.tif").stat().st_size < 200
-    arguments = ("--device", "cpu", tmp_path / "bomb.tif", "-o", tmp_path / "out", "-q")
+    arguments = ("--device", "cpu", tmp_path / "bomb.tif", "-o", tmp_path / "out")
     with start(*arguments) as process:
         stdout, stderr = process.communicate()
     assert (process.returncode, stderr) == (1, "")

@@ -132,7 +132,7 @@ def test_record_of_a_run(tmp_path, folder):
         "argument": str(tmp_path / "taps.csv"),
         "mode": "constant",
         "cval": 5.0,
-        "dtype": "same",
+        "dtype": None,
         "kernel": "auto",
         "stride": 1,
         "engine": "auto",

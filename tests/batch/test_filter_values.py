@@ -30,7 +30,7 @@ def test_every_named_filter(tmp_path, chosen):
 def test_integers_are_rounded_and_clipped_and_counted(tmp_path, chosen):
     frames = noise((3, 31, 33), "uint8", seed=3)
     write_plain(tmp_path / "m.tif", frames)
-    assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", *chosen).code == 0
+    assert filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--dtype", "same", *chosen).code == 0
     clipped = assert_rounded(result(tmp_path / "out"), expected(frames, NAMED[chosen]))
     counted = record(tmp_path / "out")["stacks"]["m"]["clipped_pixels"]
     assert counted == pytest.approx(clipped, abs=5)

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import tifffile
 from click.testing import CliRunner
 
 from tests.batch.filter_runs import filtering
@@ -122,22 +123,42 @@ def test_engine_that_cannot_run_the_taps_is_known_at_once(tmp_path, stack):
     assert not (tmp_path / "out").exists()
 
 
+@pytest.mark.parametrize("options", [("--dog", "1,3"), ("--log", "1.5"), ("--laplacian",), ("--sobel", "x")])
+def test_derivatives_of_integers_are_floats_unless_asked_otherwise(tmp_path, stack, options):
+    def written(name, *more):
+        assert filtering(stack, "-o", tmp_path / name, *options, *more).code == 0
+        return tifffile.imread(tmp_path / name / "m" / "m_filtered.tif")
+
+    usual, same = written("usual"), written("same", "--dtype", "same")
+    assert (usual.dtype, same.dtype) == (np.float32, np.uint8)
+    assert usual.min() < -1
+    np.testing.assert_array_equal(usual, written("float32", "--dtype", "float32"))
+    np.testing.assert_allclose(np.clip(usual, 0, 255), same, atol=0.51)
+    np.save(tmp_path / "f.npy", np.ones((5, 6)))
+    assert filtering(tmp_path / "f.npy", "-o", tmp_path / "f", *options).code == 0
+    assert tifffile.imread(tmp_path / "f" / "f" / "f_filtered.tif").dtype == np.float64
+
+
 def test_quiet_and_normal(tmp_path, stack):
-    quiet = filtering(stack, "-o", tmp_path / "q", "--box", "3", "-q").stdout
+    quiet = filtering(stack, "-o", tmp_path / "q", "--box", "3", "-q")
     normal = filtering(stack, "-o", tmp_path / "n", "--box", "3").stdout
-    assert quiet.startswith("stack ")
-    assert quiet.splitlines()[1].split()[:7] == ["m", "4", "4", "x", "40", "x", "48"]
-    assert quiet.splitlines()[1].split()[-1] == "good"
-    assert quiet.splitlines()[-2:] == ["1 stack filtered.", f"Record: {tmp_path / 'q' / 'run.json'}"]
-    assert normal.splitlines()[0] == "Found 1 series in 1 file, layout stacks."
-    assert len(normal.splitlines()) == len(quiet.splitlines()) + 1
+    assert (quiet.code, quiet.stdout, quiet.stderr) == (0, "", "")
+    found, heading, row, *last = normal.splitlines()
+    assert found == "Found 1 series in 1 file, layout stacks."
+    assert heading.startswith("stack ")
+    assert row.split()[:7] == ["m", "4", "4", "x", "40", "x", "48"]
+    assert row.split()[-1] == "good"
+    assert last == ["1 stack filtered.", f"Record: {tmp_path / 'n' / 'run.json'}"]
 
 
-def test_auto_without_a_gpu_is_the_cpu_and_says_so_once(tmp_path, stack, monkeypatch):
+def test_auto_without_a_gpu_is_the_cpu_and_says_so_when_asked(tmp_path, stack, monkeypatch):
     monkeypatch.setitem(sys.modules, "cupy", None)
-    run = xcorr("filter", stack, "-o", tmp_path / "out", "--box", "3")
+    assert "GPU" not in xcorr("filter", stack, "-o", tmp_path / "unasked", "--box", "3").stdout
+    asked = xcorr("filter", stack, "-o", tmp_path / "auto", "--box", "3", "--device", "auto")
+    run = xcorr("filter", stack, "-o", tmp_path / "out", "--box", "3", "-v")
     assert run.code == 0
-    assert run.stdout.count("no GPU is used: CuPy cannot be imported") == 1
+    for said in (run.stdout, asked.stdout):
+        assert said.count("no GPU is used: CuPy cannot be imported") == 1
     assert run.stderr == ""
     assert record(tmp_path / "out")["device"] == "CPU"
     quiet = xcorr("filter", stack, "-o", tmp_path / "cpu", "--box", "3", "--engine", "opencv")

@@ -1,5 +1,7 @@
 """Every command says what it does, explains every option and shows an example."""
 
+import re
+
 import click
 import pytest
 
@@ -34,8 +36,29 @@ def test_every_option_is_explained(path):
             assert len(option.help or "") > 10, option.name
 
 
+@pytest.mark.parametrize("name", ["align", "apply", "correlate", "filter", "unmix"])
+def test_help_shows_some_options_and_help_all_every_one_once(name):
+    command = command_of((name,))
+    shown = {each for names in command.groups.values() for each in names}
+    options = {each.name: each for each in command.params if isinstance(each, click.Option) and not each.hidden}
+    assert shown <= set(options)
+    brief, whole = (_listed(xcorr(name, flag).stdout) for flag in ("--help", "--help-all"))
+    flags = {key: option.opts[-1] for key, option in options.items()}
+    assert sorted(brief) == sorted([flags[key] for key in shown] + ["--help-all", "--help"])
+    assert sorted(whole) == sorted([*flags.values(), "--help-all", "--help"])
+
+
+def test_the_help_of_align_shows_ten_options():
+    assert sum(map(len, command_of(("align",)).groups.values())) == 10
+
+
+def _listed(text):
+    """The long names of options that a help lists, each as often as it does."""
+    return re.findall(r"^  (?:-\w, )?(--[\w-]+)", text.partition("Example")[2], re.MULTILINE)
+
+
 def test_defaults_and_values_are_shown_as_they_are_typed():
-    text = xcorr("align", "--help").stdout
+    text = xcorr("align", "--help-all").stdout
     wanted = (
         "first|last|mean|median|template|previous|rolling:N|pairs:K|INDEX|FILE",
         "all|none|N",
@@ -96,7 +119,7 @@ def test_options_of_one_name_take_the_same_values():
 
 
 def test_usage_of_filter():
-    text = " ".join(xcorr("filter", "--help").stdout.split())
+    text = " ".join(xcorr("filter", "--help-all").stdout.split())
     assert "filter [OPTIONS] INPUT..." in text
     for words in ("SIGMA,AMOUNT", "reflect|constant|nearest|mirror|wrap", "same|float32", "auto|cpu|cuda", "Exit code"):
         assert words in text, words
@@ -112,7 +135,7 @@ def test_usage_of_filter():
 
 @pytest.mark.parametrize("name", ["align", "correlate"])
 def test_every_engine_is_named(name):
-    text = " ".join(xcorr(name, "--help").stdout.split())
+    text = " ".join(xcorr(name, "--help-all").stdout.split())
     assert "[auto|fft|direct|tensor|definition]" in text
     assert "kernels that sum by definition (direct) or tensor cores (tensor)" in text
 

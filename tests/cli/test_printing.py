@@ -23,22 +23,40 @@ def stack(tmp_path_factory):
 
 
 def test_quiet_normal_verbose(tmp_path, stack):
-    quiet = align(stack, "-o", tmp_path / "q", "-q").stdout
+    quiet = align(stack, "-o", tmp_path / "q", "-q")
     normal = align(stack, "-o", tmp_path / "n").stdout
     verbose = align(stack, "-o", tmp_path / "v", "-v").stdout
-    assert quiet.startswith("stack ")
-    assert f"Report: {tmp_path / 'q' / 'report.html'}" in quiet
+    assert (quiet.code, quiet.stdout, quiet.stderr) == (0, "", "")
+    assert f"Report: {tmp_path / 'n' / 'report.html'}" in normal
     assert "Found 1 series in 1 file, layout stacks." in normal
-    assert len(quiet.splitlines()) < len(normal.splitlines()) < len(verbose.splitlines())
+    assert len(normal.splitlines()) < len(verbose.splitlines())
     rows = [line.split() for line in verbose.splitlines() if line.split()[:1] in (["0"], ["1"], ["2"], ["3"])]
     assert [row[0] for row in rows] == ["0", "1", "2", "3"]
     assert float(rows[3][1]) == pytest.approx(3, abs=0.02)
 
 
+@pytest.mark.parametrize("command", [("align",), ("filter", "--box", "3"), ("unmix", "--stain", "he"), ("apply",)])
+def test_quiet_names_what_failed_and_nothing_else(tmp_path, stack, command):
+    folder = tmp_path / "in"
+    folder.mkdir()
+    (folder / "good.tif").write_bytes(stack.read_bytes())
+    (folder / "broken.tif").write_bytes(stack.read_bytes()[:-3000])
+    name, *options = command
+    if name == "apply":
+        (tmp_path / "shifts.csv").write_text("dy,dx\n0,0\n1,1\n2,2\n3,3\n")
+        options = [tmp_path / "shifts.csv"]
+    run = xcorr(name, *options, folder, "-o", tmp_path / "out", "-q", *(["--layout", "stacks"]))
+    assert run.code == 1
+    assert run.stdout == ""
+    assert [line for line in run.lines_of_error if "broken" in line]
+    assert all(line.startswith("xcorr: ") for line in run.lines_of_error)
+    assert len(run.lines_of_error) == (2 if name == "unmix" else 1)  # one channel has no stains
+
+
 def test_long_names_stay_on_one_line_of_a_file(tmp_path):
     name = "m" * 90
-    stdout = align(write_movie(tmp_path / f"{name}.tif"), "-o", tmp_path / "out", "-q").stdout
-    assert stdout.splitlines()[1].split()[:2] == [name, "4"]
+    stdout = align(write_movie(tmp_path / f"{name}.tif"), "-o", tmp_path / "out").stdout
+    assert stdout.splitlines()[2].split()[:2] == [name, "4"]
 
 
 def test_progress_on_lines_is_told_every_ten_seconds(monkeypatch):

@@ -26,7 +26,7 @@ def matrix_file(tmp_path):
 def test_the_device_is_named_and_one_that_is_missing_refused(tmp_path, monkeypatch, matrix_file):
     monkeypatch.setitem(sys.modules, "cupy", None)
     write_shaped(tmp_path / "in.tif", noise((3, 6, 7)), "CYX")
-    run = run_unmix(tmp_path / "in.tif", tmp_path / "o.tif", "--matrix", matrix_file)
+    run = run_unmix(tmp_path / "in.tif", tmp_path / "o.tif", "--matrix", matrix_file, "--device", "auto")
     assert run.stdout.splitlines()[0].startswith("no GPU is used: CuPy cannot be imported")
     assert json.loads((tmp_path / "o.tif.json").read_text())["device"] == "CPU"
     run = run_unmix(tmp_path / "in.tif", tmp_path / "p.tif", "--matrix", matrix_file, "--device", "cpu")

@@ -52,7 +52,8 @@ def decide_filter(metadata: StackMetadata, options: FilterOptions, xp: Any) -> D
         how_cut: Any = (options.mode, options.stride, options.kernel)
         return decide_bank(images, metadata.dtype, filters, limits, *how_cut)
     shape, taps = (together, rows, columns), options.choice.taps
-    how: Any = {name: getattr(options, name) for name in ("mode", "cval", "dtype", "engine")}
+    how: Any = {name: getattr(options, name) for name in ("mode", "cval", "engine")}
+    how["dtype"] = options.result_type(metadata.dtype)
     request = checked_request(shape, metadata.dtype, taps, origin=0, flip=True, **how)
     named = kernel_name(options.kernel)
     return choose_filter(request, taps, shape, metadata.dtype, limits, options.engine, named=named)

@@ -12,13 +12,20 @@ import click
 
 from xcorr_app.cli import choices, options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.help import GroupedCommand
 
 if TYPE_CHECKING:
     from xcorr_app.batch.align.options import AlignOptions
     from xcorr_app.registration.masked.rules import Masks
 
+_SHOWN = {
+    "Results": ("output", "interpolation", "border", "resume", "overwrite"),
+    "Measuring": ("max_shift", "reference", "smooth_time", "align_channel", "device"),
+}
+"""Options that ``--help`` shows."""
 
-@click.command("align")
+
+@click.command("align", cls=GroupedCommand, groups=_SHOWN)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
 @options.output("Folder for the results.")
 @click.option(
@@ -216,8 +223,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align FOLDER -o out --no-apply --verify none
       xcorr align movie.ome.zarr -o out --pyramid 3
       xcorr align FOLDER -o out --watch
-      xcorr align FOLDER -o out --cluster local:4
-      xcorr align movie.tif -o out --variant multi-row --shifts-per-thread 4 --explain
+      xcorr align two_channels.tif -o out --align-channel 1 --device cuda
     """
     options.check_modes(given)
     if given["watch"] and (given["dry_run"] or given["explain"] or given["cluster"]):
@@ -227,10 +233,10 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     if given["cluster"] is None:
         begin_loading(given["device"])
     from xcorr_app.batch.align.run import align_device, explain_align, plan_align, run_align
-    from xcorr_app.cli.align_table import print_frames, print_plan, print_results
+    from xcorr_app.cli.align_table import failures_of, print_frames, print_plan, print_results
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
-    from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
+    from xcorr_app.cli.tables import console_for, print_decision, print_failures, print_found, print_pace, print_timings
     from xcorr_app.cli.watching import arrivals_of, stopped_by_signals, watched
     from xcorr_app.io import Discovery
     from xcorr_app.pipeline.output import prepared_output
@@ -253,7 +259,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         click.get_current_context().with_resource(prepared_output(plan.out, **modes))
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"] and arrivals is None:
-            print_found(console, plan.discovery, plan.device.note)
+            print_found(console, plan.discovery, options.device_note(plan.device, given))
         resources = options.read_resources(given)
         halves = given["apply"] or given["report"] == "full"
         frames = partial(_frames, axis=given["axis"])
@@ -283,7 +289,10 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         if given["verbose"]:
             for stack in result.report.stacks:
                 print_frames(console, stack)
-        print_results(console, result)
+        if given["quiet"]:
+            print_failures(failures_of(result))
+        else:
+            print_results(console, result)
         if given["timings"]:
             print_timings(console, result.run.stages)
         if given["timings"] or not given["quiet"]:

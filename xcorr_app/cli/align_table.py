@@ -61,6 +61,12 @@ def print_results(console: Console, result: AlignResult) -> None:
         say(console, f"Report: {result.report_path}")
 
 
+def failures_of(result: AlignResult) -> list[tuple[str, str]]:
+    """Name and reason of every stack that failed, or whose frames could not be trusted."""
+    remarks = {stack.name: "; ".join(_remarks(stack, summarise(stack))) for stack in result.report.stacks}
+    return [(each.name, each.failure or remarks.get(each.name, "")) for each in result.run.outcomes if each.failed]
+
+
 def print_frames(console: Console, stack: StackReport) -> None:
     """Every frame of a stack."""
     table = Table(title=Text(one_line(stack.name)), box=None, pad_edge=False, header_style="bold")

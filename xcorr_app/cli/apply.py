@@ -10,9 +10,16 @@ import click
 
 from xcorr_app.cli import choices, options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.help import GroupedCommand
+
+_SHOWN = {
+    "Results": ("output", "interpolation", "border", "crop", "resume", "overwrite"),
+    "Shifts": ("missing", "invert", "scale"),
+}
+"""Options that ``--help`` shows."""
 
 
-@click.command("apply")
+@click.command("apply", cls=GroupedCommand, groups=_SHOWN)
 @click.argument("shifts", metavar="SHIFTS", type=options.PATH)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
 @options.output("Folder for the results.")
@@ -86,7 +93,7 @@ def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **giv
     from xcorr_app.cli.apply_table import print_applied
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
-    from xcorr_app.cli.tables import console_for, print_found, print_pace, print_timings
+    from xcorr_app.cli.tables import console_for, failures_in, print_failures, print_found, print_pace, print_timings
     from xcorr_app.io import Limits
     from xcorr_app.pipeline.output import prepared_output
 
@@ -105,7 +112,7 @@ def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **giv
         click.get_current_context().with_resource(prepared_output(plan.out, **modes))
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
-            print_found(console, plan.discovery, plan.device.note)
+            print_found(console, plan.discovery, options.device_note(plan.device, given))
         count = None if given["quiet"] else count_of(plan.discovery, lambda sizes: sizes["T"] * sizes["Z"] * sizes["C"])
         with display_for(console, quiet=given["quiet"], count=count) as display:
             result = run_apply(
@@ -115,7 +122,10 @@ def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **giv
                 watcher=display.watch,
                 resources=options.read_resources(given),
             )
-        print_applied(console, result)
+        if given["quiet"]:
+            print_failures(failures_in(result.outcomes))
+        else:
+            print_applied(console, result)
         if given["timings"]:
             print_timings(console, result.stages)
             print_pace(console, result.stages)

@@ -10,12 +10,19 @@ import click
 
 from xcorr_app.cli import choices, options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.help import GroupedCommand
 
 if TYPE_CHECKING:
     from xcorr_app.batch.correlate.plan import CorrelateOptions
 
+_SHOWN = {
+    "Results": ("output", "peaks", "overwrite"),
+    "Measuring": ("form", "max_shift", "normalization", "subpixel", "channel", "device"),
+}
+"""Options that ``--help`` shows."""
 
-@click.command("correlate")
+
+@click.command("correlate", cls=GroupedCommand, groups=_SHOWN)
 @click.argument("left", metavar="LEFT", type=options.PATH)
 @click.argument("right", metavar="RIGHT", type=options.PATH)
 @options.output("File for the planes: .tif (float32) or .npy; for --peaks .csv or .npz.")
@@ -79,15 +86,13 @@ def command(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> Non
       xcorr correlate reference.tif movie.tif -o planes.npy --form one-to-many --max-shift 16
       xcorr correlate reference.tif movie.tif -o shifts.csv --form one-to-many --max-shift 16 --peaks
       xcorr correlate a.npy b.npy -o sums.npy --form n-to-m --normalization none --engine direct
-      xcorr correlate a.npy b.npy -o sums.npy --normalization none --variant multi-row --distribution triangle --phases
-      xcorr correlate a.npy b.npy -o sums.npy --normalization none --sums float64
     """
     from xcorr_app.batch.correlate.plan import plan_correlation
     from xcorr_app.batch.correlate.run import run_correlation
     from xcorr_app.batch.decisions import decide_correlate
-    from xcorr_app.cli.peak_table import print_operands, print_peaks, print_verdict
+    from xcorr_app.cli.peak_table import failures_of, print_operands, print_peaks, print_verdict
     from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, print_decision
+    from xcorr_app.cli.tables import console_for, print_decision, print_failures
 
     console = console_for(sys.stdout)
     with one_line_failures(WRONG_USAGE, debug=given["debug"]):
@@ -97,11 +102,14 @@ def command(ctx: click.Context, /, left: Path, right: Path, **given: Any) -> Non
             return
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
-            print_operands(console, plan)
+            print_operands(console, plan, options.device_note(plan.device, given))
         with display_for(console, quiet=given["quiet"], unit="planes") as display:
             result = run_correlation(plan, display.watch(plan.out.name))
-        print_peaks(console, result, every=given["verbose"], ratio=given["peaks"])
-        print_verdict(console, plan, result)
+        if given["quiet"]:
+            print_failures(failures_of(result))
+        else:
+            print_peaks(console, result, every=given["verbose"], ratio=given["peaks"])
+            print_verdict(console, plan, result)
     ctx.exit(SOMETHING_FAILED if result.problems else 0)
 
 

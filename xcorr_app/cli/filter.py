@@ -10,12 +10,19 @@ import click
 
 from xcorr_app.cli import choices, options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.help import GroupedCommand
 
 if TYPE_CHECKING:
     from xcorr_app.batch.filter.options import FilterOptions
 
+_SHOWN = {
+    "Filters": (*choices.FILTERS, "mode", "cval"),
+    "Results": ("output", "dtype", "resume", "overwrite"),
+}
+"""Options that ``--help`` shows."""
 
-@click.command("filter")
+
+@click.command("filter", cls=GroupedCommand, groups=_SHOWN)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
 @options.output("Folder for the results.")
 @click.option("--gaussian", metavar="SIGMA", help="Smooth with a Gaussian; give two numbers for rows,columns.")
@@ -44,9 +51,8 @@ if TYPE_CHECKING:
 @click.option(
     "--dtype",
     type=click.Choice(choices.FILTER_TYPES),
-    default="same",
-    show_default=True,
-    help="Type of the result; integers are rounded and clipped to their range.",
+    help="Type of the result; same rounds integers and clips them to their range.  [default: same; float32 for sobel, "
+    "laplacian, log and dog of integers]",
 )
 @click.option(
     "--engine",
@@ -118,10 +124,17 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     name, argument = _chosen(given)
     from xcorr_app.batch.filter.device import filter_device
     from xcorr_app.batch.filter.run import explain_filter, plan_filter, run_filter
-    from xcorr_app.cli.filter_table import print_filtered
+    from xcorr_app.cli.filter_table import failures_of, print_filtered
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
-    from xcorr_app.cli.tables import console_for, print_decision, print_found, print_pace, print_timings
+    from xcorr_app.cli.tables import (
+        console_for,
+        print_decision,
+        print_failures,
+        print_found,
+        print_pace,
+        print_timings,
+    )
     from xcorr_app.pipeline.output import prepared_output
 
     console, cluster = console_for(sys.stdout), given["cluster"]
@@ -138,7 +151,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         click.get_current_context().with_resource(prepared_output(plan.out, **modes))
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
-            print_found(console, plan.discovery, plan.device.note)
+            print_found(console, plan.discovery, options.device_note(plan.device, given))
         how: Any = {"resume": given["resume"], "stop_at_defects": given["debug"]}
         whole = given["quiet"] or cluster
         count = None if whole else count_of(plan.discovery, lambda sizes: sizes["T"] * sizes["Z"] * sizes["C"])
@@ -155,7 +168,10 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
             display_for(console, **shown) as display,
         ):
             result = run_filter(plan, **how, watcher=display.watch, resources=resources)
-        print_filtered(console, result, every=given["verbose"])
+        if given["quiet"]:
+            print_failures(failures_of(result))
+        else:
+            print_filtered(console, result, every=given["verbose"])
         if given["timings"]:
             print_timings(console, result.stages)
             print_pace(console, result.stages)

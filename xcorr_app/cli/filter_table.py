@@ -41,6 +41,11 @@ def print_filtered(console: Console, result: Run[Facts], *, every: bool) -> None
     say(console, f"Record: {result.record}")
 
 
+def failures_of(result: Run[Facts]) -> list[tuple[str, str]]:
+    """Name and reasons of every stack that failed, wholly or in part."""
+    return [(each.name, "; ".join(_remarks(each, every=False))) for each in result.outcomes if each.failed]
+
+
 def _numbers(outcome: Outcome[Facts]) -> list[str]:
     facts = outcome.facts
     if not facts:

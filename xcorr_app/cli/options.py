@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import re
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
+from click.core import ParameterSource
 
 from xcorr_app.cli import choices
 from xcorr_app.correlation.engine_names import canonical_engine
@@ -18,6 +20,7 @@ from xcorr_app.errors import ArgumentError
 if TYPE_CHECKING:
     from xcorr_app.cluster.workers import Workers
     from xcorr_app.gpu.direct.options import KernelOptions
+    from xcorr_app.gpu.runtime.select import Device
     from xcorr_app.pipeline.resources import Resources
     from xcorr_app.registration.settings import Roi
 
@@ -263,8 +266,21 @@ explain = click.option(
     is_flag=True,
     help="Print which engine or kernel would process each stack, why, and the alternatives; write nothing.",
 )
-quiet = click.option("-q", "--quiet", is_flag=True, help="Print only the results.")
+quiet = click.option("-q", "--quiet", is_flag=True, help="Print nothing but failures.")
 debug = click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+
+
+def device_note(device: Device, given: dict[str, Any]) -> str | None:
+    """Why no GPU is used: for those who have CuPy, and those who ask by ``-v`` or by naming a device."""
+    named = click.get_current_context().get_parameter_source("device") is not ParameterSource.DEFAULT
+    return device.note if given.get("verbose") or named or _has_cupy() else None
+
+
+def _has_cupy() -> bool:
+    try:
+        return importlib.util.find_spec("cupy") is not None
+    except ValueError:  # a module that somebody else put there
+        return True
 
 
 def check_modes(given: dict[str, Any]) -> None:

@@ -16,11 +16,11 @@ _SHOWN = 20
 _WIDEST = 1000
 
 
-def print_operands(console: Console, plan: CorrelationPlan) -> None:
+def print_operands(console: Console, plan: CorrelationPlan, note: str | None = None) -> None:
     """What will be correlated, over which shifts, and what the signs mean."""
     window, settings = plan.window, plan.options.settings
-    if plan.device.note:
-        say(console, plan.device.note)
+    if note:
+        say(console, note)
     for side, file in (("LEFT ", plan.left), ("RIGHT", plan.right)):
         say(console, f"{side}  {_described(file, plan.options.channel or 0)}")
     whole = "" if settings.max_shift is not None else ", the full plane"
@@ -58,6 +58,11 @@ def print_peaks(console: Console, result: CorrelationResult, *, every: bool, rat
     console.print(table, crop=False)
     if len(shown) < len(result.planes):
         say(console, f"... and {len(result.planes) - len(shown)} more; -v prints every plane")
+
+
+def failures_of(result: CorrelationResult) -> list[tuple[str, str]]:
+    """Which planes failed, and why."""
+    return [(f"left {plane.left}, right {plane.right}", plane.problem or "") for plane in result.problems]
 
 
 def print_verdict(console: Console, plan: CorrelationPlan, result: CorrelationResult) -> None:

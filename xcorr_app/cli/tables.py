@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
-from typing import TextIO, cast
+import sys
+from collections.abc import Iterable
+from typing import Any, TextIO, cast
 
 from rich.console import Console
 from rich.table import Table
@@ -13,6 +15,7 @@ from xcorr_app.cli.failures import one_line
 from xcorr_app.cli.standard_output import LastingOutput
 from xcorr_app.decision import Decision
 from xcorr_app.io import Discovery
+from xcorr_app.pipeline.run import Outcome
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.report.summary import count
 
@@ -35,6 +38,17 @@ def console_for(stream: TextIO | None) -> Console:
 def say(console: Console, text: str, style: str = "") -> None:
     """Print one line, not folded, without markup."""
     console.print(Text(one_line(text), style=style), soft_wrap=True)
+
+
+def print_failures(failures: Iterable[tuple[str, str]]) -> None:
+    """What ``-q`` leaves of a run: a line on standard error for each stack that failed."""
+    for name, reason in failures:
+        print(f"xcorr: {one_line(f'{name}: {reason}')}", file=sys.stderr)
+
+
+def failures_in(outcomes: Iterable[Outcome[Any]]) -> list[tuple[str, str]]:
+    """Name and reason of every stack that failed."""
+    return [(each.name, each.failure or "; ".join(map(str, each.facts["notes"]))) for each in outcomes if each.failed]
 
 
 def print_found(console: Console, discovery: Discovery, note: str | None) -> None:

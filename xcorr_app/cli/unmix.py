@@ -11,12 +11,19 @@ import click
 
 from xcorr_app.cli import choices, options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.help import GroupedCommand
 
 if TYPE_CHECKING:
     from xcorr_app.batch.unmix.options import UnmixOptions
 
+_SHOWN = {
+    "Mixing": ("stain", "spectra", "matrix", "channel_axis", "from_log", "white"),
+    "Results": ("output", "clip", "dtype", "resume", "overwrite"),
+}
+"""Options that ``--help`` shows."""
 
-@click.command("unmix")
+
+@click.command("unmix", cls=GroupedCommand, groups=_SHOWN)
 @click.argument("inputs", metavar="INPUT...", nargs=-1, required=True, type=options.PATH)
 @options.output(
     "Output file, .tif or .ome.tif (FILE.json records how it was made); an output folder for several files or a folder."
@@ -24,8 +31,14 @@ if TYPE_CHECKING:
 @click.option(
     "--matrix",
     type=options.PATH,
-    help="Matrix file (.csv, .txt, .npy): one row per channel of the result, one column per channel of INPUT. In "
-    "text files, a row may begin with its name.",
+    help="Matrix that is inverted already (.csv, .txt, .npy): one row per channel of the result, one column per "
+    "channel of INPUT. In text files, a row may begin with its name.",
+)
+@click.option(
+    "--spectra",
+    type=options.PATH,
+    help="Spectra of the dyes as they are measured (.csv, .txt, .npy): one row per channel of INPUT, one column per "
+    "dye; a first line may name the dyes. They are inverted by least squares.",
 )
 @click.option(
     "--stain",
@@ -87,8 +100,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     INPUT is a TIFF file with channels, or a colour image (TIFF, PNG, BMP, JPEG), whose channels are red, green and
     blue. Several files, folders or globs become OUT/NAME_unmixed.tif, with OUT/run.json; files whose names number
     channels (_c0, _c1) are one stack; with --channel-axis T, the one-page files of a folder are. The channels of every
-    pixel are multiplied by the matrix; for spectral unmixing that is the inverse of the matrix with the dyes' spectra
-    as columns.
+    pixel are multiplied by the matrix; for spectral unmixing --spectra makes it of the measured spectra of the dyes.
 
     With --from-log or --stain, the density -log10(max(value / white, 1e-6)) is mixed instead of the value. Stains use
     the vectors of Ruifrok and Johnston (2001), normalised to length one; two are completed by a third, the residual,
@@ -101,9 +113,8 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr unmix slide.tif -o stains.tif --stain he
       xcorr unmix SLIDES -o out --stain hed --resume
       xcorr unmix 'SLIDES/*.png' -o out --stain he
-      xcorr unmix cells.ome.tif -o pure.ome.tif --matrix unmixing.csv --clip
+      xcorr unmix cells.ome.tif -o pure.ome.tif --spectra spectra.csv --clip
       xcorr unmix lambda.tif -o pure.tif --matrix m.npy --channel-axis T --dtype float32
-      xcorr unmix cells.tif -o pure.tif --matrix m.csv --kernel blocking --kernel-option staging=registers
     """
     if _is_one_file(inputs):
         _unmix_file(inputs[0], given)
@@ -133,11 +144,12 @@ def _unmix_file(path: Path, given: dict[str, Any]) -> None:
             return
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
-            print_plan(console, plan)
+            print_plan(console, plan, options.device_note(plan.device, given))
         resources = options.read_resources(given)
         with display_for(console, quiet=given["quiet"], unit="images") as display:
             result = run_unmix(plan, display.watch(plan.out.name), resources)
-        print_result(console, plan, result)
+        if not given["quiet"]:
+            print_result(console, plan, result)
         if given["timings"]:
             print_timings(console, resources.stages)
 
@@ -147,9 +159,10 @@ def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
     options.check_modes(given)
     from xcorr_app.batch.unmix.explain import explain_many
     from xcorr_app.batch.unmix.run import plan_unmix, run_many
+    from xcorr_app.batch.unmix.stack import spectra_condition
     from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, print_found, print_pace, print_timings
-    from xcorr_app.cli.unmix_table import print_explained, print_outcomes
+    from xcorr_app.cli.tables import console_for, failures_in, print_failures, print_found, print_pace, print_timings
+    from xcorr_app.cli.unmix_table import print_condition, print_explained, print_outcomes
     from xcorr_app.pipeline.output import prepared_output
 
     console = console_for(sys.stdout)
@@ -163,11 +176,15 @@ def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
         click.get_current_context().with_resource(prepared_output(plan.out, **modes))
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
-            print_found(console, plan.discovery, plan.device.note)
+            print_found(console, plan.discovery, options.device_note(plan.device, given))
+            print_condition(console, spectra_condition(plan.options))
         how: Any = {"resume": given["resume"], "stop_at_defects": given["debug"]}
         with display_for(console, quiet=given["quiet"], unit="images") as display:
             run = run_many(plan, **how, watcher=display.watch, resources=options.read_resources(given))
-        print_outcomes(console, run, plan.out)
+        if given["quiet"]:
+            print_failures(failures_in(run.outcomes))
+        else:
+            print_outcomes(console, run, plan.out)
         if given["timings"]:
             print_timings(console, run.stages)
             print_pace(console, run.stages)
@@ -179,7 +196,7 @@ def _options(given: dict[str, Any]) -> UnmixOptions:
     from xcorr_app.filtering.kernel_names import kernel_of
     from xcorr_app.io import Limits
 
-    same = ("matrix", "stain", "channel_axis", "from_log", "white", "clip", "dtype", "device", "layout")
+    same = ("matrix", "spectra", "stain", "channel_axis", "from_log", "white", "clip", "dtype", "device", "layout")
     return UnmixOptions(
         limits=Limits(max_pixels=given["max_pixels"]),
         kernel=kernel_of(given["kernel"], given["kernel_options"]),

@@ -13,6 +13,7 @@ from xcorr_app.decision import Decision
 from xcorr_app.pipeline.run import Outcome, Run
 
 _SHOWN = 8
+_ILL_CONDITIONED = 100
 
 
 def print_outcomes(console: Console, run: Run[Facts], out: Path) -> None:
@@ -30,10 +31,10 @@ def print_explained(console: Console, name: str, decision: Decision | str, lines
         say(console, line)
 
 
-def print_plan(console: Console, plan: UnmixPlan) -> None:
+def print_plan(console: Console, plan: UnmixPlan, note: str | None = None) -> None:
     """Say what will be read and what it is multiplied by."""
-    if plan.device.note:
-        say(console, plan.device.note)
+    if note:
+        say(console, note)
     old, names = plan.stack.metadata, plan.names or tuple(str(row) for row in range(len(plan.matrix)))
     shape = " x ".join(map(str, old.shape))
     say(
@@ -45,6 +46,14 @@ def print_plan(console: Console, plan: UnmixPlan) -> None:
         say(console, f"  {name} = " + "  ".join(f"{factor:+.4g}" for factor in row[:_SHOWN]) + more)
     if len(names) > _SHOWN:
         say(console, f"  ... and {len(names) - _SHOWN} more channels")
+    print_condition(console, plan.condition_number)
+
+
+def print_condition(console: Console, condition: float | None) -> None:
+    """How far noise grows when spectra are separated."""
+    if condition is not None:
+        advice = "; the dyes can hardly be told apart, expect noise" if condition > _ILL_CONDITIONED else ""
+        say(console, f"Condition number of the spectra: {condition:.3g}{advice}")
 
 
 def print_result(console: Console, plan: UnmixPlan, result: UnmixResult) -> None:

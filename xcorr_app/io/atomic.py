@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
 import os
 import secrets
 import shutil
@@ -12,6 +11,11 @@ from typing import TYPE_CHECKING
 
 from xcorr_app.errors import FileError, OutputError
 from xcorr_app.io.meter import Meter, timed
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -29,6 +33,10 @@ def atomic_path(final: Path | str, meter: Meter | None = None) -> Iterator[Path]
     Raises OutputError when the operating system refuses to write (folder missing, disk full, read-only, ...).
     """
     final = Path(final)
+    if fcntl is None:
+        raise OutputError(
+            f"{final}: is not written: locks and renaming as POSIX has them are needed; use Linux, macOS or WSL"
+        )
     partial = final.with_name(_prefix(final) + secrets.token_hex(6))
     lock = None
     try:

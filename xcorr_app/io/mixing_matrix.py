@@ -23,14 +23,16 @@ class MatrixTable(NamedTuple):
     """(rows, columns) float64."""
     names: tuple[str, ...]
     """One a row, or empty."""
+    columns: tuple[str, ...] = ()
+    """Names of the columns, where a first line was asked for and has them."""
 
 
-def read_matrix(path: Path) -> MatrixTable:
+def read_matrix(path: Path, *, header: bool = False) -> MatrixTable:
     """Read a matrix: one row a channel of the result, one column a channel of the input.
 
     A text has one row a line; commas, semicolons, tabs or spaces part the numbers, ``#`` begins a comment. Where every
     row begins with something that is no number, these are the rows' names; a name with spaces needs one of the other
-    separators.
+    separators. With `header`, a first line without numbers names the columns.
     """
     if path.suffix.lower() not in (".csv", ".txt", ".npy"):
         raise InputError(f"{path}: matrices are read from .csv, .txt and .npy; choose one by the ending")
@@ -38,7 +40,16 @@ def read_matrix(path: Path) -> MatrixTable:
         size = stamp(descriptor)[0]
     if size > _LARGEST_FILE:
         raise LimitError(f"{path}: has {size} bytes, more than a matrix of channels needs; was another file meant?")
-    return _read_npy(path) if path.suffix.lower() == ".npy" else _read_text(path)
+    return _read_npy(path) if path.suffix.lower() == ".npy" else _read_text(path, header=header)
+
+
+def read_spectra(path: Path) -> MatrixTable:
+    """Read measured spectra: one row a channel of the input, one column a dye; a first line may name the dyes.
+
+    Names of the rows are left out. The names of the table are those of its columns.
+    """
+    table = read_matrix(path, header=True)
+    return MatrixTable(table.matrix, table.columns)
 
 
 def _read_npy(path: Path) -> MatrixTable:
@@ -49,13 +60,16 @@ def _read_npy(path: Path) -> MatrixTable:
         return MatrixTable(matrix.astype(np.float64), ())
 
 
-def _read_text(path: Path) -> MatrixTable:
+def _read_text(path: Path, *, header: bool) -> MatrixTable:
     try:
         lines = path.read_text(encoding="utf-8-sig").splitlines()
     except UnicodeDecodeError as error:
         raise InputError(f"{path}: is no text in UTF-8 ({error.reason})") from error
     rows = [(number, _cells(line)) for number, line in enumerate(lines, 1)]
     rows = [(number, cells) for number, cells in rows if cells]
+    heading: list[str] = []
+    if header and len(rows) > 1 and all(_number(cell) is None for cell in rows[0][1]):
+        heading = rows.pop(0)[1]
     if not rows:
         raise InputError(f"{path}: holds no numbers")
     named = all(_number(cells[0]) is None for _, cells in rows)
@@ -72,7 +86,8 @@ def _read_text(path: Path) -> MatrixTable:
                 "number a channel"
             )
         matrix.append(known)
-    return MatrixTable(np.array(matrix), tuple(cells[0] for _, cells in rows) if named else ())
+    names = tuple(cells[0] for _, cells in rows) if named else ()
+    return MatrixTable(np.array(matrix), names, tuple(heading[-len(matrix[0]) :]))
 
 
 def _cells(line: str) -> list[str]:

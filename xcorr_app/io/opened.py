@@ -19,6 +19,8 @@ Stamp: TypeAlias = tuple[int, int, int]
 @contextmanager
 def opened(path: Path) -> Iterator[int]:
     """Yield a file descriptor for reading; errors of the operating system name the file."""
+    if not hasattr(os, "pread"):
+        raise InputError(f"{path}: is not read: this system has no pread; use Linux, macOS or WSL")
     try:
         # Opening a pipe that nobody writes to would wait for ever.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK)

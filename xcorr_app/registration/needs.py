@@ -6,7 +6,6 @@ system ends the process.
 
 from __future__ import annotations
 
-import resource
 from pathlib import Path
 
 from xcorr_app.correlation.window import ShiftWindow
@@ -78,6 +77,10 @@ def _of_group() -> int | None:
 
 
 def _of_limit() -> int | None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return None
     limit, _ = resource.getrlimit(resource.RLIMIT_AS)
     if limit == resource.RLIM_INFINITY:
         return None

@@ -32,6 +32,11 @@ class FilterChoice:
     bank: FilterBank | None = field(default=None, repr=False, compare=False)
     """Many filters at once, where they were asked for."""
 
+    @property
+    def is_derivative(self) -> bool:
+        """Whether the sum of the taps is zero by the filter's nature, so that results lie around zero."""
+        return self.name in ("sobel", "laplacian", "log", "dog")
+
     @classmethod
     def parse(cls, name: str, argument: str) -> FilterChoice:
         """Make the filter `name` of its argument, as in ``("dog", "1,3")``; a file that it names is read here."""

@@ -32,7 +32,9 @@ def bank_metadata(metadata: StackMetadata, bank: FilterBank, options: FilterOpti
     channels, old_names = metadata.sizes["C"], metadata.channel_names
     prefixes = [f"{name} " for name in old_names] or ([f"{c} " for c in range(channels)] if channels > 1 else [""])
     names = tuple(prefix + name for prefix in prefixes for name in bank.names)
-    wide = options.dtype == "same" and metadata.dtype.itemsize >= 4 and metadata.dtype != np.float32
+    wide = (
+        options.result_type(metadata.dtype) == "same" and metadata.dtype.itemsize >= 4 and metadata.dtype != np.float32
+    )
     dtype = np.dtype(np.float64 if wide else np.float32)
     result = with_new_channels(metadata, "C", channels * count, names, dtype)
     if channels * count == 1:

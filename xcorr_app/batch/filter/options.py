@@ -6,6 +6,8 @@ import math
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+import numpy as np
+
 from xcorr_app.batch.filter.choice import FilterChoice
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.bank_request import BANK_METHODS, BankMethod
@@ -26,7 +28,8 @@ class FilterOptions:
     mode: Mode = "reflect"
     cval: float = 0.0
     """Value beyond the edge; only where `mode` is constant."""
-    dtype: ResultType = "same"
+    dtype: ResultType | None = None
+    """None: as `result_type` has it."""
     engine: EngineName = "auto"
     kernel: FilterKernel | BankMethod | ExchangeOptions = "auto"
     stride: int = 1
@@ -48,6 +51,12 @@ class FilterOptions:
                 raise ArgumentError(f"stride {self.stride} is for banks of filters: take --bank, or leave it out")
         elif self.kernel not in BANK_METHODS:
             raise ArgumentError(f"kernel {self.kernel!r} is for single filters; banks have {', '.join(BANK_METHODS)}")
+
+    def result_type(self, pixels: np.dtype[Any]) -> ResultType:
+        """Type of the result for images of a type: half of what a derivative of integers gives is negative."""
+        if self.dtype is not None:
+            return self.dtype
+        return "float32" if self.choice.is_derivative and pixels.kind in "iu" else "same"
 
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""

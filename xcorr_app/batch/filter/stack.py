@@ -91,7 +91,8 @@ def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:
         maps = filter_bank(images, options.choice.bank.filters, mode=options.mode, cval=options.cval, **strided)
         return maps, 0, "bank"
     taps = options.choice.taps
-    how: Any = {name: getattr(options, name) for name in ("mode", "cval", "dtype", "engine")}
+    how: Any = {name: getattr(options, name) for name in ("mode", "cval", "engine")}
+    how["dtype"] = options.result_type(images.dtype)
     if is_device_array(images):
         how["kernel"] = options.kernel
         after, count = filter_frames(images, taps, **how)
@@ -112,7 +113,7 @@ def _check_types(metadata: StackMetadata, options: FilterOptions) -> None:
         "reflect",
         cval=0.0,
         origin=0,
-        dtype=options.dtype,
+        dtype=options.result_type(metadata.dtype),
         engine="auto",
         flip=True,
     )
@@ -130,10 +131,11 @@ def written_metadata(metadata: StackMetadata, options: FilterOptions) -> StackMe
                 f"{' x '.join(map(str, options.choice.taps.shape))}: nothing is left with --mode valid"
             )
         metadata = metadata.with_plane_shape(rows, columns)
-    if options.dtype == "same" or metadata.dtype.name == options.dtype:
+    dtype = options.result_type(metadata.dtype)
+    if dtype == "same" or metadata.dtype.name == dtype:
         return metadata
     tags = metadata.tiff
     if tags is not None and tags.colormap is not None:
         # A palette is indexed by integers; other values of grey have none.
         tags = replace(tags, photometric=1, colormap=None)
-    return replace(metadata, dtype=np.dtype(options.dtype), tiff=tags)
+    return replace(metadata, dtype=np.dtype(dtype), tiff=tags)

@@ -22,6 +22,8 @@ class UnmixOptions:
     """The matrix, the channels that it meets, and how they are mixed."""
 
     matrix: Path | None = None
+    spectra: Path | None = None
+    """File of the spectra of the dyes as they are measured, in place of a matrix."""
     stain: str | None = None
     """A name that `stain_matrix` knows; stains are always separated by optical density."""
     channel_axis: str = "C"
@@ -35,8 +37,8 @@ class UnmixOptions:
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        if (self.matrix is None) == (self.stain is None):
-            raise ArgumentError("give either --matrix FILE or --stain NAME")
+        if sum(each is not None for each in (self.matrix, self.spectra, self.stain)) != 1:
+            raise ArgumentError("give one of --spectra FILE, --matrix FILE and --stain NAME")
         mixing_name(self.kernel)
         if self.white is not None:
             if not self.by_density:
@@ -49,11 +51,19 @@ class UnmixOptions:
         """Whether the optical density is taken first."""
         return self.from_log or self.stain is not None
 
+    @property
+    def file(self) -> Path | None:
+        """File of the matrix or of the spectra."""
+        return self.matrix or self.spectra
+
+    def _files(self) -> dict[str, Path | None]:
+        return {"matrix": self.matrix, "spectra": self.spectra}
+
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""
         names = ("stain", "channel_axis", "from_log", "white", "clip", "dtype", "device", "layout")
-        matrix = None if self.matrix is None else str(self.matrix)
-        return {"matrix": matrix} | {name: getattr(self, name) for name in names} | kernel_record(self.kernel)
+        files = {name: None if path is None else str(path) for name, path in self._files().items()}
+        return files | {name: getattr(self, name) for name in names} | kernel_record(self.kernel)
 
     def computes_on(self, device: Device) -> Device:
         """Return the device; raise DeviceError where a kernel was asked for and the CPU would compute."""

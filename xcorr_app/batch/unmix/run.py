@@ -68,7 +68,7 @@ class _Unmix:
         self._mixing = mixing_of(plan.options)
 
     def files(self) -> dict[str, tuple[Path, ...]]:
-        matrix = self._plan.options.matrix
+        matrix = self._plan.options.file
         return {"matrix_file": () if matrix is None else (matrix,)}
 
     def outputs(self, name: str) -> list[Path]:

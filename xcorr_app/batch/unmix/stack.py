@@ -13,6 +13,7 @@ import numpy as np
 from xcorr_app.batch.unmix.options import UnmixOptions
 from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.filtering.kernel_names import kernel_record
+from xcorr_app.filtering.spectra import condition_number, inverted_spectra
 from xcorr_app.filtering.stains import stain_matrix
 from xcorr_app.filtering.unmix import checked_matrix, mixed_type, unmix_counted
 from xcorr_app.gpu.runtime.arrays import Array, to_host
@@ -21,7 +22,7 @@ from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec, StackMetadata, StackWriter, atomic_write_text
 from xcorr_app.io.channels import ChannelSource, channels_of, scan_with_colours
 from xcorr_app.io.discover import series_of_file
-from xcorr_app.io.mixing_matrix import read_matrix
+from xcorr_app.io.mixing_matrix import read_matrix, read_spectra
 from xcorr_app.io.outputs import Writer
 from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import memory_as_limit
@@ -56,6 +57,11 @@ class UnmixPlan:
     options: UnmixOptions
 
     @property
+    def condition_number(self) -> float | None:
+        """Of the spectra that were given; None where there are none."""
+        return spectra_condition(self.options)
+
+    @property
     def record(self) -> Path:
         """File that says how the result was made."""
         return self.out.with_name(self.out.name + ".json")
@@ -77,11 +83,18 @@ def mixing_of(options: UnmixOptions) -> Mixing:
     """Read or look up the matrix."""
     if options.stain is not None:
         return Mixing(*stain_matrix(options.stain))
-    matrix, names = read_matrix(options.matrix or Path())
+    file = options.file or Path()
+    table = read_matrix(file) if options.spectra is None else read_spectra(file)
     try:
-        return Mixing(checked_matrix(matrix), names)
+        matrix = table.matrix if options.spectra is None else inverted_spectra(table.matrix)
+        return Mixing(checked_matrix(matrix), table.names)
     except ArgumentError as error:
-        raise InputError(f"{options.matrix}: {error}") from error
+        raise InputError(f"{file}: {error}") from error
+
+
+def spectra_condition(options: UnmixOptions) -> float | None:
+    """Condition number of the spectra that were given; None where there are none."""
+    return None if options.spectra is None else condition_number(read_spectra(options.spectra).matrix)
 
 
 def plan_file(path: Path, out: Path, options: UnmixOptions, *, overwrite: bool = False) -> UnmixPlan:
@@ -89,7 +102,7 @@ def plan_file(path: Path, out: Path, options: UnmixOptions, *, overwrite: bool =
     device = options.computes_on(select_device(options.device))
     if not out.name.lower().endswith((".tif", ".tiff")):
         raise ArgumentError(f"{out}: mixed channels are written as .tif or .ome.tif; choose one by the ending")
-    inputs = (path,) if options.matrix is None else (path, options.matrix)
+    inputs = (path,) if options.file is None else (path, options.file)
     check_output_file(out, inputs, overwrite=overwrite)
     spec = series_of_file(path, options.limits, scan_with_colours)
     plan = plan_stack(spec, out, mixing_of(options), device, options)
@@ -102,10 +115,9 @@ def plan_stack(spec: SeriesSpec, out: Path, mixing: Mixing, device: Device, opti
     stack = channels_of(spec, options.channel_axis)
     old, path = stack.metadata, stack.path
     if mixing.matrix.shape[1] != stack.channels:
-        what = f"stains {options.stain}" if options.stain else str(options.matrix)
         raise InputError(
-            f"{path}: has {stack.channels} channels along {stack.axis} (axes {old.axes}), {what} "
-            f"needs {mixing.matrix.shape[1]}"
+            f"{path}: has {stack.channels} channels along {stack.axis} (axes {old.axes}), "
+            f"{_misfit(mixing.matrix.shape, stack.channels, options)}"
         )
     if stack.axis != "C" and "C" in old.axes:
         raise InputError(
@@ -117,6 +129,22 @@ def plan_stack(spec: SeriesSpec, out: Path, mixing: Mixing, device: Device, opti
     if out.name.lower().endswith((".ome.tif", ".ome.tiff")):
         metadata = replace(metadata, kind="ome")
     return UnmixPlan(stack, *mixing, metadata, out, device, options)
+
+
+def _misfit(shape: tuple[int, ...], channels: int, options: UnmixOptions) -> str:
+    """Say what a matrix of this shape needs in place of so many channels, and what may have been meant."""
+    rows, columns = shape
+    if options.stain:
+        return f"stains {options.stain} needs {columns}"
+    needs = f"{options.file} needs {columns}"
+    if rows != channels:
+        return needs
+    if options.spectra:
+        return f"{needs}; it fits when transposed: give one row per channel and one column per dye"
+    return (
+        f"{needs}; it fits when transposed: --matrix takes one row per channel of the result; spectra as measured, "
+        "one column per dye, are for --spectra"
+    )
 
 
 def run_unmix(plan: UnmixPlan, progress: Progress | None = None, resources: Resources | None = None) -> UnmixResult:
@@ -192,7 +220,8 @@ def _facts(plan: UnmixPlan, result: UnmixResult) -> dict[str, Any]:
         "channel_axis": plan.stack.axis,
         "channels": list(plan.names),
         "matrix": plan.matrix.tolist(),
-        "matrix_from": options.stain or str(options.matrix),
+        "matrix_from": options.stain or str(options.file),
+        "condition_number": plan.condition_number,
         "from_log": options.by_density,
         "white": options.white,
         "clip": options.clip,

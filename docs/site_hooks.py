@@ -1,0 +1,40 @@
+"""What the site needs beyond the pages as they are read in the repository."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.structure.files import File, Files
+
+_LINK = re.compile(r"(?<!!)\[([^\]]+)\]\(([^):#]+)(#[^)]*)?\)")
+
+
+def on_files(files: Files, config: Any) -> Files:
+    """Show the notebook as a page; the notebook itself stays beside it to be downloaded."""
+    for notebook in [file for file in files if file.src_uri.endswith(".ipynb")]:
+        cells = json.loads(notebook.content_string)["cells"]
+        texts = ["".join(cell["source"]) for cell in cells]
+        parts = [
+            text if cell["cell_type"] == "markdown" else f"```python\n{text}\n```"
+            for cell, text in zip(cells, texts, strict=True)
+        ]
+        parts.insert(1, f"[Download the notebook]({Path(notebook.src_uri).name})")
+        files.append(File.generated(config, notebook.src_uri.replace(".ipynb", ".md"), content="\n\n".join(parts)))
+    return files
+
+
+def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str:
+    """Turn links that leave the pages into links into the repository, or plain text while it has no address."""
+
+    def outside(link: re.Match[str]) -> str:
+        text, target, _ = link.groups()
+        path = os.path.normpath(os.path.join("docs", os.path.dirname(page.file.src_uri), target))  # noqa: PTH118, PTH120
+        if path.startswith("docs/") and (path.endswith((".md", ".ipynb")) or files.get_file_from_path(path[5:])):
+            return link[0]
+        return f"[{text}]({config.repo_url}/blob/main/{path})" if config.repo_url else text
+
+    return _LINK.sub(outside, markdown)

@@ -1,0 +1,122 @@
+"""What is shipped: contents of wheel and source archive, versions, the oldest ones that are allowed, other systems."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+import tarfile
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import ROOT
+from xcorr_app import __version__
+
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+
+@pytest.fixture(scope="module")
+def archives(tmp_path_factory: pytest.TempPathFactory) -> dict[str, set[str]]:
+    """Names of the files in the wheel and in the source archive, as the build backend makes them."""
+    folder = tmp_path_factory.mktemp("dist")
+    subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-d", str(folder)], cwd=ROOT, check=True, capture_output=True
+    )
+    (wheel,), (source,) = folder.glob("*.whl"), folder.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as packed:
+        in_wheel = set(packed.namelist())
+    with tarfile.open(source) as packed_source:
+        in_source = {name.partition("/")[2] for name in packed_source.getnames()}
+    return {"wheel": in_wheel, "source": in_source}
+
+
+def kept(folder: str, *endings: str) -> set[str]:
+    """Files below a folder of the checkout with one of the endings."""
+    paths = (ROOT / folder).rglob("*")
+    return {str(path.relative_to(ROOT)) for path in paths if path.suffix in endings and "__pycache__" not in path.parts}
+
+
+def test_the_wheel_holds_the_program_its_kernels_and_nothing_else(archives: dict[str, set[str]]) -> None:
+    wheel = archives["wheel"]
+    about = f"xcorr_app-{__version__}.dist-info/"
+    assert {each.partition("/")[0] for each in wheel} == {"xcorr_app", about[:-1]}
+    assert kept("xcorr_app", ".py", ".json", ".yaml", ".typed", ".html", ".css", ".js", ".jinja") <= wheel
+    kernels = {f"xcorr_app/{name}" for name in kept("kernels", ".cu", ".cuh")}
+    assert kernels
+    assert kernels <= wheel
+    assert {f"{about}licenses/LICENSE", f"{about}entry_points.txt", f"{about}METADATA"} <= wheel
+    assert not [name for name in wheel if name.endswith((".pyc", ".ipynb", ".orig"))]
+
+
+def test_the_source_archive_holds_what_tests_and_pages_need(archives: dict[str, set[str]]) -> None:
+    source = archives["source"]
+    for name in (
+        "README.md",
+        "CHANGELOG.md",
+        "CITATION.cff",
+        "LICENSE",
+        "Makefile",
+        "mkdocs.yml",
+        "Dockerfile",
+        "PKG-INFO",
+    ):
+        assert name in source, name
+    for folder in ("xcorr_app", "tests", "docs", "benchmarks", "sample_data"):
+        assert kept(folder, ".py", ".md", ".json", ".tif", ".webp", ".png") <= source, folder
+    assert not [name for name in source if name.startswith((".venv", "build/", "dist/", "demo_out"))]
+
+
+def test_versions_agree() -> None:
+    assert PROJECT["version"] == __version__
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+    assert f"\nversion: {__version__}\n" in citation
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    assert f'version: "{__version__}"' in recipe
+    for python in ("3.11", "3.12", "3.13", "3.14"):
+        assert f"Programming Language :: Python :: {python}" in PROJECT["classifiers"]
+
+
+def test_the_oldest_versions_are_those_that_are_allowed() -> None:
+    lines = (ROOT / "tests" / "oldest.txt").read_text(encoding="utf-8").splitlines()
+    oldest = dict(line.removesuffix(".*").split("==") for line in lines if not line.startswith("#"))
+    assert oldest == dict(needed.split(">=") for needed in PROJECT["dependencies"])
+    recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
+    run = dict(re.findall(r"^    - ([a-z0-9-]+) >=(\S+)$", recipe.partition("  run:")[2], re.MULTILINE))
+    names = {"opencv-python-headless": "opencv", "xxhash": "python-xxhash"}
+    assert run == {names.get(name, name): version for name, version in oldest.items()} | {"python": "3.11"}
+
+
+@pytest.mark.parametrize("missing", ["fcntl", "resource"])
+def test_without_a_module_of_posix_arrays_are_registered_and_files_refused(missing: str, tmp_path: Path) -> None:
+    """As on Windows, which has neither these modules nor `os.pread`."""
+    code = f"""
+import json, os, sys
+sys.modules[{missing!r}] = None
+del os.pread, os.preadv
+import numpy as np
+import xcorr_app as xc
+scene = np.random.default_rng(1).normal(size=(40, 50))
+found = xc.estimate_shifts(np.stack([scene, np.roll(scene, (2, -3), (0, 1))]), max_shift=5)
+open("a.npy", "wb").write(b"no array")
+told = []
+for call in (lambda: xc.read_stack("a.npy"), lambda: xc.write_stack("b.tif", scene)):
+    try:
+        call()
+        told.append("")
+    except xc_errors.XcorrError as error:
+        told.append(str(error))
+print(json.dumps([found.shifts[1].tolist(), told]))
+""".replace("import xcorr_app as xc\n", "import xcorr_app as xc\nimport xcorr_app.errors as xc_errors\n")
+    run = subprocess.run(
+        [sys.executable, "-c", code], cwd=tmp_path, env={"PYTHONPATH": str(ROOT)}, capture_output=True, text=True
+    )
+    assert run.returncode == 0, run.stderr
+    shift, (reading, writing) = json.loads(run.stdout)
+    assert shift == pytest.approx([-2, 3], abs=0.05)
+    assert "WSL" in reading
+    if missing == "fcntl":
+        assert "WSL" in writing
