@@ -101,7 +101,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     from xcorr_app.cli.field_table import print_fields
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
-    from xcorr_app.cli.tables import console_for, print_found, print_pace, print_timings
+    from xcorr_app.cli.tables import console_for, failures_in, print_failures, print_found, print_pace, print_timings
     from xcorr_app.io import Limits
     from xcorr_app.pipeline.output import prepared_output
 
@@ -118,7 +118,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         click.get_current_context().with_resource(prepared_output(plan.out, **modes))
     with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
         if not given["quiet"]:
-            print_found(console, plan.discovery, plan.device.note)
+            print_found(console, plan.discovery, options.device_note(plan.device, given))
         count = None if given["quiet"] else count_of(plan.discovery, lambda sizes: max(sizes["T"], sizes["Z"]))
         with display_for(console, quiet=given["quiet"], count=count) as display:
             result = run_field(
@@ -128,7 +128,10 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
                 watcher=display.watch,
                 resources=options.read_resources(given),
             )
-        print_fields(console, result)
+        if given["quiet"]:
+            print_failures(failures_in(result.outcomes))
+        else:
+            print_fields(console, result)
         if given["timings"]:
             print_timings(console, result.stages)
             print_pace(console, result.stages)
