@@ -75,9 +75,9 @@ def test_figures_of_the_readme_are_those_of_the_results() -> None:
     assert [int(number) for number in re.findall(r"\d+", ours)] == [round(each) for each in measured]
     assert int(stackreg) == round(speed["pystackreg"]["frames_per_second"])
     assert int(skimage.split()[0]) == round(speed["scikit-image, loop"]["frames_per_second"])
-    device = json.loads((results / "speed_gpu.json").read_text(encoding="utf-8"))["rows"]
-    (usual,) = (row for row in device if (row["engine"], row["weighting"], row["verify"]) == ("auto", "auto", "none"))
-    assert int(rows["frames/s, one H200 <sup>3</sup>"][0]) == pytest.approx(usual["frames_per_second"], rel=0.005)
+    device = json.loads((results / "calls.json").read_text(encoding="utf-8"))["estimate_shifts"]
+    (usual,) = (row for row in device if (row["side"], row["call"]) == (512, "defaults"))
+    assert int(rows["frames/s, one H200 <sup>3</sup>"][0]) == pytest.approx(1e6 / usual["us_a_frame"], rel=0.005)
 
 
 def test_the_animation_is_what_its_script_draws() -> None:

@@ -86,7 +86,7 @@ def test_the_oldest_versions_are_those_that_are_allowed() -> None:
     assert oldest == dict(needed.split(">=") for needed in PROJECT["dependencies"])
     recipe = (ROOT / "packaging" / "conda" / "recipe.yaml").read_text(encoding="utf-8")
     run = dict(re.findall(r"^    - ([a-z0-9-]+) >=(\S+)$", recipe.partition("  run:")[2], re.MULTILINE))
-    names = {"opencv-python-headless": "opencv", "xxhash": "python-xxhash"}
+    names = {"opencv-python-headless": "opencv", "xxhash": "python-xxhash", "matplotlib": "matplotlib-base"}
     assert run == {names.get(name, name): version for name, version in oldest.items()} | {"python": "3.11"}
 
 

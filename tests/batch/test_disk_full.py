@@ -68,7 +68,8 @@ def test_any_write_may_fail(tmp_path, folder, lasting):
         with pytest.MonkeyPatch.context() as patch:
             Disk(patch, n, lasting=lasting)
             run = align(folder, "-o", out, "--verify", "none")
-        assert run.code == (2 if n == 1 else 1), (n, run)
+        # Nothing has begun before the folder is made and locked.
+        assert run.code == (2 if n <= 2 else 1), (n, run)
         assert len(run.lines_of_error) <= 1
         assert "No space left on device" in run.stdout + run.stderr, (n, run)
         left = {path.name for path in out.rglob("*") if path.is_file()}

@@ -74,7 +74,7 @@ def stack(tmp_path):
 
 
 def filtering(stack, out):
-    run = xcorr("filter", stack, "-o", out, "--sobel", "y", "--device", "cuda")
+    run = xcorr("filter", stack, "-o", out, "--sobel", "y", "--dtype", "same", "--device", "cuda")
     assert run.code == 0
     return run, record(out)
 
@@ -116,7 +116,7 @@ def test_the_cpu_goes_on_where_no_plane_fits_and_that_is_said_once(tmp_path, sta
 
 def test_a_run_on_another_device_is_not_resumed(tmp_path, stack, gpu, monkeypatch):
     filtering(stack[0], tmp_path / "out")
-    arguments = ("filter", stack[0], "-o", tmp_path / "out", "--sobel", "y", "--resume", "--device")
+    arguments = ("filter", stack[0], "-o", tmp_path / "out", "--sobel", "y", "--dtype", "same", "--resume", "--device")
     assert xcorr(*arguments, "cuda").stdout.count("Finished before: m") == 1
     monkeypatch.setattr(filter_device, "select_device", lambda _: Device(np, "CPU"))
     assert "Finished before" not in xcorr(*arguments, "cuda").stdout

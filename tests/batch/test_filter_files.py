@@ -133,7 +133,7 @@ def test_broken_frame_of_a_series_is_zero_and_named(tmp_path):
     assert list(unreadable) == ["1"]
     assert "t9.tif" in unreadable["1"]
     again = filtering(folder, "-o", tmp_path / "out", *options, "--resume")
-    assert "Finished before: series" in again.stdout
+    assert "Finished before" not in again.stdout  # it may have been unreadable for a moment
     assert again.code == 1
     assert "plane 1 is unreadable" in again.stdout
 

@@ -59,7 +59,7 @@ def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, w
         assert code == -signal.SIGKILL
         half_written += bool(rest_beside_what_is_whole(out, whole))
         # A file takes six steps or more, so that each kind of step has its turn.
-        if n % 5 == 1 or n == steps:
+        if n % 4 == 1 or n == steps:
             _, code = forker([*command, "--resume"], short_report=True)
             assert code == 0
             assert content(out) == whole, n

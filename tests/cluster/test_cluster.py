@@ -28,7 +28,7 @@ from xcorr_app.cluster.connect import connected
 from xcorr_app.cluster.task import BEGUN
 from xcorr_app.cluster.workers import Workers
 from xcorr_app.errors import ArgumentError, ClusterError
-from xcorr_app.pipeline.output import prepare_output
+from xcorr_app.pipeline.output import prepared_output
 
 OPTIONS = AlignOptions(device="cpu", report="none")
 # Scheduler and workers close their sockets when they are told to, not always before Python looks for open ones.
@@ -58,8 +58,8 @@ def folder(tmp_path_factory):
 
 def aligned(folder, out, elsewhere=None, *, report="none", **how):
     plan = plan_align([folder], out, replace(OPTIONS, report=report), elsewhere=elsewhere is not None, **how)
-    prepare_output(out, overwrite=False)
-    return run_align(plan, elsewhere=elsewhere, resume=how.get("resume", False))
+    with prepared_output(out, resume=how.get("resume", False), overwrite=False):
+        return run_align(plan, elsewhere=elsewhere, resume=how.get("resume", False))
 
 
 def results(out):
@@ -107,8 +107,8 @@ def test_filters_run_there_too(folder, tmp_path, workers):
     for name, elsewhere in (("alone", None), ("two", Workers(workers._client, filter_device))):
         outs.append(tmp_path / name)
         plan = plan_filter([folder], outs[-1], asked, elsewhere=elsewhere is not None)
-        prepare_output(plan.out, overwrite=False)
-        assert not run_filter(plan, elsewhere=elsewhere).failed
+        with prepared_output(plan.out, resume=False, overwrite=False):
+            assert not run_filter(plan, elsewhere=elsewhere).failed
     assert results(outs[0]) == results(outs[1])
 
 
@@ -135,9 +135,9 @@ def test_a_killed_worker_costs_one_task(folder, tmp_path, again):
 def test_a_file_that_workers_lack_fails_its_stack_in_words(folder, tmp_path, again):
     mine = shutil.copytree(folder, tmp_path / "in")
     plan = plan_align([mine], tmp_path / "out", OPTIONS, elsewhere=True)
-    prepare_output(plan.out, overwrite=False)
-    (mine / "m1.tif").unlink()
-    done = run_align(plan, elsewhere=again)
+    with prepared_output(plan.out, resume=False, overwrite=False):
+        (mine / "m1.tif").unlink()
+        done = run_align(plan, elsewhere=again)
     assert [outcome.name for outcome in done.run.outcomes if outcome.failed] == ["m1"]
     assert "Frame 0 is unreadable" in " ".join(done.report.stacks[1].notes)
     assert "m1.tif" in " ".join(done.report.stacks[1].notes)

@@ -387,7 +387,7 @@ def test_prefilters_make_one_intermediate_stack(cupy, rng, text):
 def test_the_command_on_the_device(tmp_path, chosen):
     frames = noise((3, 31, 33), "uint8", seed=3)
     write_plain(tmp_path / "m.tif", frames)
-    run = xcorr("filter", tmp_path / "m.tif", "-o", tmp_path / "out", "--device", "cuda", *chosen)
+    run = xcorr("filter", tmp_path / "m.tif", "-o", tmp_path / "out", "--device", "cuda", "--dtype", "same", *chosen)
     assert run.code == 0, run
     clipped = assert_rounded(result(tmp_path / "out"), expected(frames, NAMED[chosen]))
     found = record(tmp_path / "out")
@@ -419,7 +419,7 @@ def test_the_command_where_memory_runs_out(tmp_path, monkeypatch, only_memory):
     for most, falls_back in ((2 * 2 * frames[0].nbytes + (1 << 20), False), (frames[0].nbytes // 2, True)):
         only_memory(most)
         out = tmp_path / f"out{falls_back}"
-        run = xcorr("filter", tmp_path / "m.tif", "-o", out, "--device", "cuda", "--sobel", "y")
+        run = xcorr("filter", tmp_path / "m.tif", "-o", out, "--device", "cuda", "--dtype", "same", "--sobel", "y")
         assert run.code == 0, run
         assert_rounded(result(out), exact)
         assert bool(record(out)["stacks"]["m"]["notes"]) == falls_back

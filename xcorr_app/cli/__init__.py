@@ -20,7 +20,7 @@ COMMANDS = {
     "completion": "Print the script that completes xcorr's commands and options in a shell.",
     "correlate": "Cross-correlate images: write the plane, print its peak.",
     "env": "Print device, driver, versions, cache folder, and which engines can run.",
-    "field": "Displacement on a grid: flow (PIV), strain (DIC), deformation.",
+    "field": "Measure the displacement of a pattern on a grid: flow (PIV), strain (DIC), deformation.",
     "filter": "Filter every plane of stacks: folders, files or globs of TIFF, LSM, PNG, BMP, JPEG or .npy images.",
     "tune": "Measure on this GPU how long every candidate takes, so that engine auto chooses by it.",
     "unmix": "Mix channels: spectral unmixing, stain separation.",
