@@ -59,6 +59,14 @@ def interrupted_and_resumed(process, arguments, expected, number):
     assert content(out) == expected
 
 
+@pytest.fixture(autouse=True)
+def hangup_ends_programs():
+    """Tests may themselves run under nohup, whose children would ignore the signal."""
+    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+    yield
+    signal.signal(signal.SIGHUP, before)
+
+
 @pytest.mark.parametrize(
     ("stacks", "number"), [(0, signal.SIGINT), (1, signal.SIGTERM), (1, signal.SIGHUP), (2, signal.SIGINT)]
 )
