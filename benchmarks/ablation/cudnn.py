@@ -28,7 +28,7 @@ _LIBRARIES = ("libcudnn.so.9", "libcudnn.so.8", "libcudnn.so")
 
 
 class Convolution2d:
-    """A convolution of float32 by one algorithm; its result and workspace are PyTorch's, made anew by every call.
+    """A convolution of float32 by one algorithm; its result and workspace are PyTorch's, allocated by every call.
 
     Parameters
     ----------
