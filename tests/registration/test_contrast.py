@@ -13,7 +13,7 @@ from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import choose_contrast
 from xcorr_app.registration.frames import ArrayFrames
-from xcorr_app.registration.measurement import Measured
+from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.settings import Settings
 
 

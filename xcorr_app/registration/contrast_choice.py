@@ -20,7 +20,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.contrast import DEFAULT_SIGMA, Contrast
 from xcorr_app.registration.frames import Chunk, Frames, FramesOver, HeldFrames, PickedFrames
 from xcorr_app.registration.masks import two_motions
-from xcorr_app.registration.measurement import Measured
+from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.reference_names import compares_neighbours
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM

@@ -25,7 +25,8 @@ from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.lighting import as_sure, evenly_lit
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.measurement import Measured, Measurement
+from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.measurement import Measurement
 from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.progress_bar import shown

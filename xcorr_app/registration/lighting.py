@@ -20,7 +20,7 @@ from xcorr_app.gpu.runtime.arrays import array_namespace
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.frames import Chunk, Frames, FramesOver
 from xcorr_app.registration.light_field import Light, ReferenceLight, fields
-from xcorr_app.registration.measurement import Measured
+from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO

@@ -6,6 +6,8 @@ other: what is compared is one windowed image, moved, with itself, and its windo
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,6 +21,20 @@ _MOST = 0.6
 """Share beyond which it is not known which of them is the scene's, or whether it is motion at all."""
 _SURER = 0.95
 """Standard error without a part over that with it, below which the part is better left out."""
+
+
+@dataclass(frozen=True)
+class Parts:
+    """What is left out of each frame, (T, rows, columns) of tiles, at shifts (T, 2) already known."""
+
+    out: NDArray[np.bool_]
+    shifts: NDArray[np.float64]
+
+    def leave_out(self, images: Array, frames: Array, numbers: NDArray[np.intp], *, noisy: bool) -> tuple[Array, Array]:
+        """Images (1 or n, h, w) and frames (n, h, w), whose numbers (n,) are given, without those parts."""
+        shifts = np.nan_to_num(self.shifts[numbers])
+        of_images, of_frames = windows(self.out[numbers], frames.shape[1:], shifts, frames, noisy=noisy)
+        return windowed(images, of_images), windowed(frames, of_frames)
 
 
 def shares(tiles: NDArray[np.float32]) -> NDArray[np.float64]:

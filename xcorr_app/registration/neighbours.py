@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.earlier_frames import EarlierUsable, GivenFrames, RollingMean, earlier
 from xcorr_app.registration.frames import Frames, PickedFrames
-from xcorr_app.registration.measurement import Measured, Measurement
+from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.measurement import Measurement
 from xcorr_app.registration.pair_shifts import solve_pairs
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.references import FixedImage

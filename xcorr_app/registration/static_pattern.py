@@ -23,7 +23,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver, PickedFrames
 from xcorr_app.registration.layers import Shares, separated, shares
-from xcorr_app.registration.measurement import Measured
+from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.settings import Roi, Settings

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.registration.frames import Frames, PickedFrames
-from xcorr_app.registration.measurement import Measured
+from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.quality import is_trusted
 from xcorr_app.registration.settings import Settings
 

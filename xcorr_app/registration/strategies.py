@@ -13,7 +13,8 @@ from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.frames import Chunk, Frames
-from xcorr_app.registration.measurement import Measured, Measurement
+from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.measurement import Measurement
 from xcorr_app.registration.neighbours import Neighbours
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.reference_names import NUMBERED_REFERENCES, REFERENCES, parse_reference
@@ -74,7 +75,7 @@ class Estimation:
 
     def _usable(self, candidates: range) -> tuple[int, Array]:
         """First of the candidates that is usable, and its prepared image."""
-        everything = self.measurement.at_hand()
+        everything = self.measurement.prepared.at_hand()
         if everything is None:
             return self.statistics.usable_frame(candidates)
         for number in candidates:

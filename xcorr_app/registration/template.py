@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measurement import Measured, Measurement
+from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.measurement import Measurement
 from xcorr_app.registration.placement import at_level, levels, moved
 from xcorr_app.registration.references import FixedImage, MeanOfOthers
 from xcorr_app.registration.settings import Settings

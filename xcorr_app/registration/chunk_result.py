@@ -1,0 +1,61 @@
+"""What measuring one chunk of frames contributes to the columns of a stack."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.plane_peaks import lacks_neighbours
+from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.registration import quality
+from xcorr_app.registration.match import Match
+from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.preparation import Prepared
+from xcorr_app.registration.seen_tiles import Seen
+from xcorr_app.registration.uncertainty import PeakShapes
+
+
+@dataclass
+class ChunkResult:
+    """What one chunk contributes; `rows` are the usable frames in it, `checked` those of them that were verified."""
+
+    start: int
+    prepared: Prepared
+    rows: NDArray[np.intp]
+    reasons: dict[int, str]
+    match: Match | None = None
+    not_refined: NDArray[np.bool_] | None = None
+    seen: Seen | None = None
+    least_score: NDArray[np.float64] | None = None
+    chance_score: NDArray[np.float64] | None = None
+    shapes: PeakShapes | None = None
+    checked: NDArray[np.intp] | None = None
+    exact: Match | None = None
+    disagrees: NDArray[np.bool_] | None = None
+
+    def write(self, columns: Measured, shapes: PeakShapes, window: ShiftWindow) -> None:
+        """Fill in this chunk's entries."""
+        prepared = self.prepared
+        part = slice(self.start, self.start + prepared.usable.size)
+        columns.usable[part], columns.flat[part] = prepared.usable, prepared.flat
+        columns.unreadable[part], columns.non_finite[part] = prepared.unreadable, prepared.non_finite
+        columns.reasons.update(self.reasons)
+        if self.match is None:
+            return
+        frames = self.start + self.rows
+        columns.shifts[frames], columns.score[frames] = self.match.shift, self.match.score
+        columns.peak_ratio[frames] = self.match.ratio
+        if self.not_refined is not None:
+            columns.not_refined[frames] = self.not_refined
+        columns.least_score[frames], columns.chance_score[frames] = self.least_score, self.chance_score
+        if self.shapes is not None:
+            shapes.replace(frames, self.shapes)
+        columns.significance[frames], columns.false_alarm[frames] = self.match.significance, self.match.false_alarm
+        # Shifts beyond the peak may lie outside the window, or leave too little overlap to score.
+        unknown = lacks_neighbours(self.match.around[:, 1:4, 1:4], window)
+        columns.on_edge[frames] = quality.on_edge(self.match.peak, window) | self.match.climbs | unknown
+        if self.exact is not None and self.checked is not None:
+            columns.fft_shifts[frames[self.checked]] = self.exact.shift
+            columns.definition_disagrees[frames[self.checked]] = self.disagrees

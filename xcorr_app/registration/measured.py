@@ -1,0 +1,125 @@
+"""What is known of every frame once a stack is measured, and which flags follow from it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.registration import masks, quality
+from xcorr_app.registration.settings import Settings
+from xcorr_app.registration.significance import MAX_FALSE_ALARM
+
+
+@dataclass
+class Measured:
+    """Columns with one entry a frame, filled as chunks arrive; NaN where a frame was not measured."""
+
+    shifts: NDArray[np.float64]
+    score: NDArray[np.float64]
+    peak_ratio: NDArray[np.float64]
+    fft_shifts: NDArray[np.float64]
+    least_score: NDArray[np.float64]
+    chance_score: NDArray[np.float64]
+    sigma: NDArray[np.float64]
+    significance: NDArray[np.float64]
+    false_alarm: NDArray[np.float64]
+    on_edge: NDArray[np.bool_]
+    definition_disagrees: NDArray[np.bool_]
+    not_refined: NDArray[np.bool_]
+    usable: NDArray[np.bool_]
+    flat: NDArray[np.bool_]
+    unreadable: NDArray[np.bool_]
+    non_finite: NDArray[np.int64]
+    reasons: dict[int, str]
+    tiles: NDArray[np.float32]
+    """(T, rows, columns), see :func:`xcorr_app.registration.tiles.agreement`; NaN for frames not looked at."""
+    partial: NDArray[np.bool_]
+    """Measured without the tiles that differ."""
+    inconsistent: NDArray[np.bool_]
+    follows: NDArray[np.intp] | None = None
+    """(T,) frame from which each shift is a step; a doubtful step makes all that follow doubtful."""
+    broken: NDArray[np.bool_] | None = None
+    """(T,) frames that nothing to be trusted joins with the first."""
+    closure: NDArray[np.float64] | None = None
+    """(T,) pixels by which measurements of a frame contradict each other, NaN where there are none."""
+
+    @classmethod
+    def empty(cls, count: int, tiles: tuple[int, int] = (0, 0)) -> Measured:
+        """Columns for `count` frames of so many tiles, nothing known yet."""
+        pairs = (np.full((count, 2), np.nan) for _ in range(3))
+        numbers = (np.full(count, np.nan) for _ in range(6))
+        edge, disagrees, not_refined, usable, flat, unreadable = (np.zeros(count, dtype=bool) for _ in range(6))
+        shifts, fft_shifts, sigma = pairs
+        score, ratio, least, chance, significance, false_alarm = numbers
+        non_finite = np.zeros(count, dtype=np.int64)
+        found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
+        maps = np.full((count, *tiles), np.nan, dtype=np.float32)
+        partial, inconsistent = (np.zeros(count, dtype=bool) for _ in range(2))
+        return cls(
+            *found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {}, maps, partial, inconsistent
+        )
+
+    def replaced(self, other: Measured, taken: NDArray[np.bool_]) -> Measured:
+        """Take frames (T,) from another measurement, which left out a part of them."""
+        chosen = replace(self)
+        for field in fields(Measured):
+            value, new = getattr(self, field.name), getattr(other, field.name)
+            if isinstance(value, np.ndarray):
+                rows = taken.reshape(-1, *(1,) * (value.ndim - 1))
+                setattr(chosen, field.name, np.where(rows, new, value))
+        chosen.partial, chosen.inconsistent = taken, masks.contested(chosen.tiles, taken)
+        return chosen
+
+    def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
+        """Words for every frame, in the order of :mod:`xcorr_app.registration.quality`."""
+        difference = np.hypot(*(self.shifts - self.fft_shifts).T)
+        known = np.isfinite(self.score)
+        ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
+        with np.errstate(invalid="ignore"):
+            uncertain = (self.sigma > settings.max_sigma).any(axis=1)
+            # Equal rivals fill the plane of a lattice: that is ambiguous, not a peak by chance.
+            uncertain |= self.score < self.chance_score
+            uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous
+            words = {
+                quality.EDGE: known & self.on_edge,
+                quality.LOW_SCORE: known & (self.score < self.least_score),
+                quality.AMBIGUOUS: known & ambiguous,
+                quality.UNCERTAIN: known & uncertain,
+                quality.INCONSISTENT: known & self.inconsistent,
+                # A frame without any valid shift is as good as flat: its overlaps hold no variance.
+                quality.FLAT: self.flat | (self.usable & ~known),
+                quality.UNREADABLE: self.unreadable,
+                quality.NON_FINITE: self.non_finite > 0,
+                quality.DISAGREES: (difference > settings.tolerance) | self.definition_disagrees,
+            }
+        if self.follows is not None:
+            doubtful = np.any([column for word, column in words.items() if word in quality.DOUBTFUL], axis=0)
+            words[quality.INHERITED] = _inherited(doubtful, self.follows) & known
+        if self.broken is not None:
+            words[quality.INHERITED] = self.broken & known
+        # Few combinations occur, however many frames there are.
+        apply = np.stack(list(words.values())).astype(np.int64)
+        code = (apply << np.arange(len(words))[:, None]).sum(axis=0)
+        found = {one: tuple(word for k, word in enumerate(words) if one >> k & 1) for one in set(code.tolist())}
+        return tuple(found[one] for one in code.tolist())
+
+    def trusted(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,) whether a frame has a shift and nothing speaks against it."""
+        return self.undoubted(settings) & np.isfinite(self.shifts).all(axis=1)
+
+    def undoubted(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,) whether nothing speaks against a frame."""
+        flags = self.flags(settings)
+        good = {of_frame: quality.is_trusted(of_frame) for of_frame in set(flags)}
+        return np.array([good[of_frame] for of_frame in flags], dtype=bool)
+
+
+def _inherited(doubtful: NDArray[np.bool_], follows: NDArray[np.intp]) -> NDArray[np.bool_]:
+    """(T,) whether any step that leads to a frame, its own aside, is doubtful."""
+    inherited = np.zeros_like(doubtful)
+    for frame, start in enumerate(follows):
+        if 0 <= start < frame:
+            inherited[frame] = doubtful[start] or inherited[start]
+    return inherited
