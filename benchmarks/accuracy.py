@@ -1,7 +1,7 @@
 """Rms error, gross failures and calibration on synthetic series under many conditions, beside peers and limits.
 
     python -m benchmarks.accuracy [--quick] [--scenes NAME ...] [--conditions NAME ...] [--snr X ...] [--frames N]
-                                  [--seeds N] [--first-seed N] [--ours KEY=VALUE ...] [--no-peers]
+                                  [--seeds N] [--first-seed N] [--ours KEY=VALUE ...] [--no-peers] [--jobs N]
 
 The error of a frame is the difference between the shift found and the true one; a gross failure is an error above 2
 pixels on either axis.  The first table gives the rms error per axis over both axes of the frames that are no gross
@@ -15,7 +15,10 @@ that many seeds say more than many frames.
 from __future__ import annotations
 
 import argparse
+import functools
+import multiprocessing
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -122,30 +125,39 @@ def added(records: list[dict[str, Any]]) -> dict[str, Any]:
     return {name: sum(record["trust"][name] for record in records) for name in names}
 
 
+def of_series(
+    case: tuple[str, str, float, int], methods: list[str], frames: int, options: dict[str, Any]
+) -> tuple[tuple[float, float], dict[str, Found]]:
+    """Return the bounds of one series (scene, condition, SNR, seed), and what each method found of it."""
+    scene, condition, snr, seed = case
+    series = make_series(scene, snr, frames, seed, condition=condition)
+    found = {name: ours(series, options) if name == OURS else peer(series, name) for name in methods}
+    return (series.bound_known_scene, series.bound_noisy_reference), found
+
+
 def measure(arguments: argparse.Namespace, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """Measure every method; one record per scene, condition and SNR."""
-    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
     methods = [OURS, *([] if arguments.no_peers else PEERS)]
-    for scene, condition in cases(arguments.scenes, arguments.conditions):
-        parts: dict[tuple[float, str], list[Found]] = {(snr, name): [] for snr in arguments.snr for name in methods}
-        bounds: dict[float, list[tuple[float, float]]] = {snr: [] for snr in arguments.snr}
-        for seed in seeds:
-            for snr in arguments.snr:
-                series = make_series(scene, snr, arguments.frames, seed, condition=condition)
-                bounds[snr].append((series.bound_known_scene, series.bound_noisy_reference))
-                for name in methods:
-                    found = ours(series, options) if name == OURS else peer(series, name)
-                    parts[snr, name].append(found)
+    seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
+    places = cases(arguments.scenes, arguments.conditions)
+    task = functools.partial(of_series, methods=methods, frames=arguments.frames, options=options)
+    wanted = [(*place, snr, seed) for place in places for snr in arguments.snr for seed in seeds]
+    with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
+        # One thread a process: as many series at once as there are processes, whose errors do not depend on either.
+        found = dict(zip(wanted, pool.map(task, wanted) if arguments.jobs > 1 else map(task, wanted), strict=True))
+    for scene, condition in places:
         for snr in arguments.snr:
-            known, noisy = np.sqrt(np.mean(np.square(bounds[snr]), axis=0))
+            of_seeds = [found[scene, condition, snr, seed] for seed in seeds]
+            known, noisy = np.sqrt(np.mean(np.square([bounds for bounds, _ in of_seeds]), axis=0))
+            parts = {name: pooled([by_method[name] for _, by_method in of_seeds]) for name in methods}
             yield {
                 "scene": scene,
                 "condition": condition,
                 "snr": snr,
                 "bound": None if np.isnan(known) else float(known),
                 "bound_noisy_reference": None if np.isnan(noisy) else float(noisy),
-                "methods": {name: score(pooled(parts[snr, name])) for name in methods},
-                "trust": trust(pooled(parts[snr, OURS])),
+                "methods": {name: score(parts[name]) for name in methods},
+                "trust": trust(parts[OURS]),
             }
 
 
@@ -263,6 +275,7 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=0)
     parser.add_argument("--ours", metavar="KEY=VALUE", nargs="*", default=[], help="options of estimate_shifts")
     parser.add_argument("--no-peers", action="store_true", help="measure this project alone; writes no result")
+    parser.add_argument("--jobs", type=int, default=1, help="series at once, a process each")
     parser.add_argument("--quick", action="store_true", help="6 frames, 3 SNRs, no peers; writes no result")
     arguments = parser.parse_args(words)
     if arguments.quick:
