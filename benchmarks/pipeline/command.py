@@ -28,6 +28,7 @@ _READERS, _WRITERS = 8, 8
 def run_pipeline(console: Console, size: Size, only: str, device: str, json_path: Path | None) -> None:
     """Time every case whose name contains `only`, beside the raw rates of the same run."""
     results: list[dict[str, Any]] = []
+    about = {"processor": processor(), "cores": worker_count(), "versions": versions(), "device": device}
     with tempfile.TemporaryDirectory(prefix="xcorr-pipeline-") as name:
         folder = Path(name)
         raw = _raw_rates(folder, size)
@@ -38,9 +39,10 @@ def run_pipeline(console: Console, size: Size, only: str, device: str, json_path
             if only in case.name:
                 results.append(_timed(case, folder, size, device, raw))
                 _print(console, results[-1])
+                if json_path is not None:  # case by case: who stops it keeps what was measured
+                    record = {"benchmark": "pipeline", **about, "size": vars(size), "raw": raw, "cases": results}
+                    write_json(record, json_path)
     if json_path is not None:
-        about = {"processor": processor(), "cores": worker_count(), "versions": versions(), "device": device}
-        write_json({"benchmark": "pipeline", **about, "size": vars(size), "raw": raw, "cases": results}, json_path)
         console.print(f"Written: {json_path}")
 
 
