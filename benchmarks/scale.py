@@ -6,9 +6,9 @@
 
 Real runs align stacks from the page cache, first measured alone, then moved as well (not with ``--measure-only``), and
 compare tables and aligned stacks of every number of workers byte by byte. What is timed is the best of three runs on
-workers that run already; every row is kept as soon as it is known. The simulation has the client's own loop, with workers that
-sleep for as long as a stack takes; it tells the processor time of the scheduler a stack and how much the client's
-memory grows.
+workers that run already; every row is kept as soon as it is known. The simulation has the client's own loop,
+with workers that sleep for as long as a stack takes; it tells the processor time of the scheduler a stack and how much
+the client's memory grows.
 """
 
 from __future__ import annotations
