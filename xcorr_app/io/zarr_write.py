@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 _SHARD_BYTES = 1 << 24
 _TILE = 2048
 """Rows and columns of a chunk, at most: planes beyond that are cut."""
-_THREADS = 2
-_BLOCKS_WAITING = 2
+_THREADS = 4
+_BLOCKS_WAITING = 4
 VERSIONS = ("0.4", "0.5")
 COMPRESSIONS = ("zlib", "zstd")
 
