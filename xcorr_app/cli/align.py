@@ -193,8 +193,8 @@ _SHOWN = {
 @click.option(
     "--watch",
     is_flag=True,
-    help="Wait in one folder for stacks, and align each as soon as its file is complete, until Ctrl-C; single frames are "
-    "measured as they come, and aligned in the end.",
+    help="Wait in one folder for stacks, and align each as soon as its file is complete, until Ctrl-C; single frames "
+    "are measured as they come, and aligned in the end.",
 )
 @options.running
 @options.cluster
