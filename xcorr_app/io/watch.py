@@ -80,6 +80,7 @@ class Arrivals(Sequence[SeriesSpec]):
         self._stopped = threading.Event()
         self._seen: dict[Path, _Seen] = {}
         self._taken: dict[Path, tuple[int, int]] = {}
+        self._complete_names: set[str] = set()
         self._frames: dict[Path, tuple[SeriesSpec, _Seen]] = {}
         self._found: list[SeriesSpec] = []
 
@@ -134,12 +135,12 @@ class Arrivals(Sequence[SeriesSpec]):
             with suppress(OSError):
                 if _stamp(path) != self._frames[path][1].stamp:
                     self._seen[path] = self._frames.pop(path)[1]
-        for name in os.listdir(self._folder):  # noqa: PTH208 - thousands of frames, many times a second
+                    self._complete_names.discard(path.name)
+        # Thousands of frames, many times a second: what is complete must not cost a path.
+        for name in set(os.listdir(self._folder)) - self._complete_names:  # noqa: PTH208
             if not is_image_name(name):
                 continue
             path = self._folder / name
-            if path in self._taken or path in self._frames:
-                continue
             with suppress(OSError):
                 stamp = _stamp(path)
                 seen = self._seen.get(path)
@@ -177,6 +178,7 @@ class Arrivals(Sequence[SeriesSpec]):
             specs = []
         else:
             self._taken[path] = seen.stamp
+        self._complete_names.add(path.name)
         del self._seen[path]
         return specs
 
