@@ -4,10 +4,11 @@
     python -m benchmarks.scale --gpus 1,2,4 --stacks 16    # one process a GPU
     python -m benchmarks.scale --simulate                  # tasks that sleep, by default 10 000 over 1 000 workers
 
-Real runs align stacks from the page cache, measured alone (``--no-apply``) or moved as well, and compare tables and
-aligned stacks of every number of workers byte by byte. The simulation has the client's own loop, with workers that
-sleep for as long as a stack takes; it tells the processor time of the scheduler a stack and how much the client's
-memory grows.
+Real runs align stacks from the page cache, first measured alone, then moved as well (not with ``--measure-only``), and
+compare tables and aligned stacks of every number of workers byte by byte. What is timed is the best of three runs on
+workers that run already; every row is kept as soon as it is known. The simulation has the client's own loop,
+with workers that sleep for as long as a stack takes; it tells the processor time of the scheduler a stack and how much
+the client's memory grows.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import argparse
 import hashlib
 import json
 import logging
+import multiprocessing
 import os
 import platform
 import resource
@@ -24,6 +26,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
@@ -33,60 +36,110 @@ import numpy as np
 import tifffile
 from scipy.ndimage import gaussian_filter
 
+from xcorr_app.cluster.connect import started
+
 _BYTES_A_TASK = 4096
 """Of a job and the description of a stack."""
+REPEATS = 3
 RESULTS = Path(__file__).parent / "results" / "scale.json"
 
 
+def write_stack(path: Path, number: int, frames: int, side: int) -> int:
+    """Write a drifting scene under the noise of a camera as uint16 TIFF; returns its bytes."""
+    rng = np.random.default_rng(number)
+    scene = (gaussian_filter(rng.normal(size=(side + 32, side + 32)), 2) * 4000 + 5000).clip(100).astype(np.float32)
+    places = 16 + np.clip(rng.normal(0, 1, (frames, 2)).cumsum(axis=0), -15, 15).astype(int)
+    stack = np.empty((frames, side, side), np.uint16)
+    for frame, (y, x) in zip(stack, places, strict=True):
+        clean = scene[y : y + side, x : x + side]
+        frame[:] = clean + np.sqrt(clean) * rng.standard_normal((side, side), np.float32)
+    tifffile.imwrite(path, stack, photometric="minisblack")
+    return path.stat().st_size
+
+
 def write_stacks(folder: Path, count: int, frames: int, side: int) -> int:
-    """Drifting scenes as uint16 TIFF; returns the bytes of all."""
-    for number in range(count):
-        rng = np.random.default_rng(number)
-        scene = gaussian_filter(rng.normal(size=(side + 32, side + 32)), 2) * 4000 + 5000
-        places = 16 + np.clip(rng.normal(0, 1, (frames, 2)).cumsum(axis=0), -15, 15).astype(int)
-        stack = [rng.poisson(scene[y : y + side, x : x + side].clip(0)) for y, x in places]
-        tifffile.imwrite(folder / f"s{number:03}.tif", np.array(stack, np.uint16), photometric="minisblack")
-    return sum(path.stat().st_size for path in folder.iterdir())
+    """Write stacks, as many at a time as there are cores; returns the bytes of all."""
+    paths = [folder / f"s{number:03}.tif" for number in range(count)]
+    processes = min(count, len(os.sched_getaffinity(0)))
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        return sum(pool.map(write_stack, paths, range(count), [frames] * count, [side] * count))
 
 
-def align(inputs: Path, out: Path, cluster: str | None, *, apply: bool) -> tuple[float, float, str]:
-    """Seconds of the stacks alone, seconds with start and end of the workers, and a checksum of all results."""
+def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool) -> dict[str, Any]:
+    """Seconds from the first task to the last result, those of the steps in all workers, a checksum of all results."""
     import xcorr_app as xc
 
-    begin = time.perf_counter()
-    device = "cuda" if cluster == "gpus" else "cpu"
-    done = xc.align(inputs, out, device=device, cluster=cluster, apply=apply, report="none", max_shift=24)
-    seconds = time.perf_counter() - begin
+    done = xc.align(
+        inputs, out, device=device, cluster=cluster, apply=apply, report="none", max_shift=24, overwrite=True
+    )
     assert not done.failed, done.failed
-    known = json.loads(done.record.read_text())["timings"]["stages"]
-    alone = known["workers"]["waited_seconds"] if cluster else seconds
+    record = json.loads(done.record.read_text())
+    steps: dict[str, float] = {}
+    for stack in record["stacks"].values():
+        for step, seconds in stack["seconds"].items():
+            steps[step] = round(steps.get(step, 0.0) + seconds, 3)
     digest = hashlib.sha256()
     for stack in done.stacks:
         for path in (stack.table, stack.path):
             digest.update(b"" if path is None else path.read_bytes())
-    return alone, seconds, digest.hexdigest()
+    alone = record["timings"]["stages"]["workers"]["waited_seconds"]
+    devices = sorted({worker["device"] for worker in record["cluster"]["workers"].values()})
+    return {"seconds": alone, "steps": steps, "digest": digest.hexdigest(), "devices": devices}
 
 
-def real(kind: str, counts: list[int], stacks: int, frames: int, side: int) -> list[dict[str, Any]]:
-    """Time runs on several numbers of workers; the results must be the same bytes."""
-    found: list[dict[str, Any]] = []
-    with tempfile.TemporaryDirectory() as folder:
+def real(kind: str, counts: list[int], given: argparse.Namespace) -> Iterator[dict[str, Any]]:
+    """Time runs on several numbers of workers; the results must be the same bytes.
+
+    Workers are started once for all runs of a number of them, so that the best run has no start in it.
+    """
+    gpus = visible_gpus() if kind == "gpus" else []
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
         inputs = Path(folder, "in")
         inputs.mkdir()
-        size = write_stacks(inputs, stacks, frames, side)
-        for apply in (False, True):
-            digests = set()
+        size = write_stacks(inputs, given.stacks, given.frames, given.side)
+        head = "| workers | moved | best, s | first, s | GB/s | times | steps of all workers, s |"
+        print(f"{head}\n|---|---|---|---|---|---|---|")
+        for apply in (False,) if given.measure_only else (False, True):
+            digests, one = set(), 0.0
             for count in counts:
                 if kind == "gpus":
-                    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(map(str, range(count)))
-                cluster = "gpus" if kind == "gpus" else f"local:{count}"
-                seconds, whole, digest = align(inputs, Path(folder, f"{count}{apply}"), cluster, apply=apply)
-                digests.add(digest)
-                found.append({"workers": count, "kind": kind, "apply": apply, "seconds": seconds, "whole": whole})
-                found[-1] |= {"gigabytes_per_second": size / seconds / 1e9, "stacks": stacks}
-                print(f"{kind} {count}: {seconds:.2f} s, {size / seconds / 1e9:.3f} GB/s, apply={apply}", flush=True)
+                    os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[:count])
+                device = "cuda" if kind == "gpus" else "cpu"
+                with started("gpus" if kind == "gpus" else f"local:{count}") as address:
+                    runs = [align(inputs, Path(folder, "out"), address, device, apply=apply) for _ in range(REPEATS)]
+                digests |= {run["digest"] for run in runs}
+                best = min(runs, key=lambda run: run["seconds"])
+                one = one or best["seconds"] * count
+                found = {
+                    "kind": kind,
+                    "workers": count,
+                    "apply": apply,
+                    "seconds": best["seconds"],
+                    "first": runs[0]["seconds"],
+                    "gigabytes_per_second": round(size / best["seconds"] / 1e9, 3),
+                    "times": round(one / best["seconds"], 3),
+                    "steps": best["steps"],
+                    "devices": best["devices"],
+                    "stacks": given.stacks,
+                    "frames": given.frames,
+                    "side": given.side,
+                }
+                print(
+                    f"| {kind} {count} | {apply} | {best['seconds']:.2f} | {found['first']:.2f} | "
+                    f"{found['gigabytes_per_second']} | {found['times']} | {best['steps']} |",
+                    flush=True,
+                )
+                yield found
             assert len(digests) == 1, "results depend on the number of workers"
-    return found
+            print(f"the same bytes on {', '.join(map(str, counts))} workers, in {REPEATS} runs each", flush=True)
+
+
+def visible_gpus() -> list[str]:
+    """Names of the GPUs of this machine, as ``CUDA_VISIBLE_DEVICES`` takes them."""
+    if named := os.environ.get("CUDA_VISIBLE_DEVICES"):
+        return named.split(",")
+    listed = subprocess.run(["nvidia-smi", "--list-gpus"], capture_output=True, text=True, check=True)
+    return [str(number) for number in range(len(listed.stdout.splitlines()))]
 
 
 @contextmanager
@@ -200,6 +253,11 @@ def simulate(stacks: int, workers: int, seconds: float, processes: int, threads:
     return found
 
 
+def kept(known: dict[str, Any]) -> None:
+    """Write what is known so far."""
+    RESULTS.write_text(json.dumps(known, indent=1) + "\n")
+
+
 def main() -> None:
     """Run what was asked for, and keep the numbers."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -208,6 +266,8 @@ def main() -> None:
     parser.add_argument("--stacks", type=int, default=8)
     parser.add_argument("--frames", type=int, default=64)
     parser.add_argument("--side", type=int, default=512)
+    parser.add_argument("--measure-only", action="store_true", help="move and write nothing")
+    parser.add_argument("--folder", type=Path, help="where stacks and results lie meanwhile")
     parser.add_argument("--simulate", action="store_true")
     parser.add_argument("--simulated", default="10000,1000,20", help="stacks,workers,seconds a stack")
     parser.add_argument("--processes", type=int, default=4, help="that the simulated workers live in")
@@ -221,11 +281,14 @@ def main() -> None:
     known |= {"date": datetime.now(UTC).strftime("%Y-%m-%d"), "cores": os.cpu_count()}
     for kind in ("workers", "gpus"):
         if counts := [int(number) for number in getattr(given, kind).split(",") if number]:
-            known[kind] = real(kind, counts, given.stacks, given.frames, given.side)
+            known[kind] = []
+            for row in real(kind, counts, given):
+                known[kind].append(row)
+                kept(known)
     if given.simulate:
         stacks, workers, seconds = given.simulated.split(",")
         known["simulation"] = simulate(int(stacks), int(workers), float(seconds), given.processes, given.threads)
-    RESULTS.write_text(json.dumps(known, indent=1) + "\n")
+    kept(known)
 
 
 if __name__ == "__main__":

@@ -193,7 +193,8 @@ _SHOWN = {
 @click.option(
     "--watch",
     is_flag=True,
-    help="Wait in one folder for stacks, and align each as soon as its file is complete, until Ctrl-C.",
+    help="Wait in one folder for stacks, and align each as soon as its file is complete, until Ctrl-C; single frames "
+    "are measured as they come, and aligned in the end.",
 )
 @options.running
 @options.cluster
@@ -237,7 +238,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     from xcorr_app.cli.memory import keep_freed_memory
     from xcorr_app.cli.progress import count_of, display_for
     from xcorr_app.cli.tables import console_for, print_decision, print_failures, print_found, print_pace, print_timings
-    from xcorr_app.cli.watching import arrivals_of, stopped_by_signals, watched
+    from xcorr_app.cli.watching import arrivals_of, watching
     from xcorr_app.io import Discovery
     from xcorr_app.pipeline.output import prepared_output
 
@@ -271,15 +272,13 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
             "stages": resources.stages if given["timings"] else None,
             "unit": "stacks" if cluster else "frames",
         }
-        if arrivals is not None:
-            plan = watched(plan, arrivals)
         with (
             options.workers_of(cluster, align_device) as elsewhere,
-            nullcontext() if arrivals is None else stopped_by_signals(arrivals),
+            nullcontext(plan) if arrivals is None else watching(plan, arrivals) as taken,
             display_for(console, **shown) as display,
         ):
             result = run_align(
-                plan,
+                taken,
                 resume=given["resume"],
                 stop_at_defects=given["debug"],
                 watcher=display.watch,

@@ -9,11 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from xcorr_app.errors import XcorrError
+
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
     from pathlib import Path
 
+    from xcorr_app.batch.align.as_they_come import FramesSoFar
     from xcorr_app.batch.align.options import AlignOptions
+    from xcorr_app.io import SeriesSpec
     from xcorr_app.io.watch import Arrivals
     from xcorr_app.pipeline.run import Plan
 
@@ -32,13 +36,41 @@ def arrivals_of(inputs: tuple[Path, ...], options: AlignOptions, *, quiet: bool)
     return Arrivals(inputs[0], options.limits, options.layout, options.channel, tell)
 
 
-def watched(plan: Plan[AlignOptions], arrivals: Arrivals) -> Plan[AlignOptions]:
-    """Return the plan of a run over what will arrive."""
-    return replace(plan, discovery=replace(plan.discovery, series=arrivals, failures=arrivals.failures))
+@contextmanager
+def watching(plan: Plan[AlignOptions], arrivals: Arrivals) -> Iterator[Plan[AlignOptions]]:
+    """Yield the plan of a run over what will arrive, until the first Ctrl-C, with which the run closes.
+
+    Frames are measured as they come, as far as they can be; the table of that goes once a whole series has its own.
+    """
+    from xcorr_app.batch.align.as_they_come import FramesSoFar, can_be_measured_alone
+
+    so_far = FramesSoFar(plan.options, plan.device, plan.out)
+    so_far.table.unlink(missing_ok=True)
+    if can_be_measured_alone(plan.options):
+        arrivals.take_frames = _until_it_fails(so_far)
+    with _stopped_by_signals(arrivals):
+        yield replace(plan, discovery=replace(plan.discovery, series=arrivals, failures=arrivals.failures))
+    if any(spec.layout == "frames" and (plan.out / spec.name / "shifts.csv").is_file() for spec in arrivals[:]):
+        so_far.table.unlink(missing_ok=True)
+
+
+def _until_it_fails(so_far: FramesSoFar) -> Callable[[list[SeriesSpec]], None]:
+    """What cannot be measured yet shall not keep anything from being measured in the end."""
+    failed: list[Exception] = []
+
+    def take(specs: list[SeriesSpec]) -> None:
+        if not failed:
+            try:
+                so_far(specs)
+            except (XcorrError, OSError, MemoryError) as error:
+                failed.append(error)
+                click.echo(f"frames are measured when watching ends, not as they come: {error}", err=True)
+
+    return take
 
 
 @contextmanager
-def stopped_by_signals(arrivals: Arrivals) -> Iterator[None]:
+def _stopped_by_signals(arrivals: Arrivals) -> Iterator[None]:
     """Let the first Ctrl-C (or SIGTERM) end the watch and the run close; a second one interrupts as ever."""
 
     def stop(number: int, _: Any) -> None:

@@ -61,6 +61,14 @@ def connected(text: str, choose_device: Callable[[Any], Device]) -> Iterator[Wor
         yield Workers(client, choose_device)
 
 
+@contextmanager
+def started(text: str) -> Iterator[str]:
+    """Start the workers of ``local:N`` or ``gpus`` for several runs, which name the address that this yields."""
+    with ExitStack() as stack:
+        stack.enter_context(_quiet())
+        yield str(_how(text)(stack)["address"].scheduler_address)
+
+
 def check_cluster(text: str) -> None:
     """Raise ArgumentError where a text names no cluster, before anything is done."""
     _how(text)

@@ -64,6 +64,16 @@ class SeriesSpec:
         return StackSource(self.name, file)
 
 
+def joined_frames(specs: Sequence[SeriesSpec]) -> SeriesSpec:
+    """Make one series of the frames of several, in their order."""
+    return SeriesSpec(
+        specs[0].name,
+        "frames",
+        tuple(path for spec in specs for path in spec.paths),
+        tuple(file for spec in specs for file in spec._files),
+    )
+
+
 @dataclass(frozen=True)
 class Discovery:
     """What was found.

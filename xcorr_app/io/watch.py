@@ -2,11 +2,12 @@
 
 A file is complete when its size has rested, for longer than it ever paused before, and all that it declares is there.
 Files of one image are frames of series; those are handed out when watching ends, since only then is it known how many
-there are.
+there are. Until then `Arrivals.take_frames` is told of each.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 import time
 from collections.abc import Sequence
@@ -72,12 +73,15 @@ class Arrivals(Sequence[SeriesSpec]):
             raise InputError(f"{folder}: is no folder; --watch waits for files in one")
         self._watchfiles = library("watchfiles", "watch", folder)
         self._folder, self._limits, self._layout, self._channel, self._tell = folder, limits, layout, channel, tell
+        self.take_frames: Callable[[list[SeriesSpec]], None] = lambda _: None
+        """Called with frames that are complete, each as a series of its own, in natural order of those of one look."""
         self.failures: list[Failure] = []
         """Files that were not complete, or changed after they were taken; known when watching has ended."""
         self._stopped = threading.Event()
         self._seen: dict[Path, _Seen] = {}
         self._taken: dict[Path, tuple[int, int]] = {}
-        self._frames: list[Path] = []
+        self._complete_names: set[str] = set()
+        self._frames: dict[Path, tuple[SeriesSpec, _Seen]] = {}
         self._found: list[SeriesSpec] = []
 
     def stop(self) -> None:
@@ -98,17 +102,20 @@ class Arrivals(Sequence[SeriesSpec]):
         return self._found[index]
 
     def __iter__(self) -> Iterator[SeriesSpec]:
-        for _ in self._wakes():
-            self._look()
-            for path in self._rested():
-                yield from self._named(self._complete(path))
+        for changed in self._wakes():
+            self._look(changed)
+            known = set(self._frames)
+            stacks = [spec for path in self._rested() for spec in self._complete(path)]
+            if new := [spec for path, (spec, _) in self._frames.items() if path not in known]:
+                self.take_frames(new)
+            yield from self._named(stacks)
         yield from self._named(self._series_of_frames())
         self._conclude()
 
-    def _wakes(self) -> Iterator[object]:
-        """Wake at every change of the folder, and often enough to see that a file has rested."""
-        yield None
-        yield from self._watchfiles.watch(
+    def _wakes(self) -> Iterator[set[Path]]:
+        """Wake at every change of the folder, and often enough to see that a file has rested; yields what changed."""
+        yield set()
+        for changes in self._watchfiles.watch(
             self._folder,
             stop_event=self._stopped,
             recursive=False,
@@ -118,13 +125,22 @@ class Arrivals(Sequence[SeriesSpec]):
             yield_on_timeout=True,
             raise_interrupt=True,
             watch_filter=None,
-        )
+        ):
+            yield {Path(name) for _, name in changes}
 
-    def _look(self) -> None:
+    def _look(self, changed: set[Path]) -> None:
         now = time.monotonic()
-        for path in self._folder.iterdir():
-            if not is_image_name(path.name) or path in self._taken:
+        for path in changed & self._frames.keys():
+            # It may become a stack, page by page.
+            with suppress(OSError):
+                if _stamp(path) != self._frames[path][1].stamp:
+                    self._seen[path] = self._frames.pop(path)[1]
+                    self._complete_names.discard(path.name)
+        # Thousands of frames, many times a second: what is complete must not cost a path.
+        for name in set(os.listdir(self._folder)) - self._complete_names:  # noqa: PTH208
+            if not is_image_name(name):
                 continue
+            path = self._folder / name
             with suppress(OSError):
                 stamp = _stamp(path)
                 seen = self._seen.get(path)
@@ -158,20 +174,19 @@ class Arrivals(Sequence[SeriesSpec]):
             return []
         specs = list(found.series)
         if any(spec.layout == "frames" for spec in specs) and self._layout != "stacks":
-            self._frames = sorted({*self._frames, path}, key=natural_path_key)
-            return []
-        self._taken[path] = seen.stamp
+            self._frames[path] = specs[0], seen
+            specs = []
+        else:
+            self._taken[path] = seen.stamp
+        self._complete_names.add(path.name)
         del self._seen[path]
         return specs
 
     def _series_of_frames(self) -> list[SeriesSpec]:
-        frames = [path for path in self._frames if path not in self._taken]
-        if not frames:
+        if not self._frames:
             return []
-        for path in frames:
-            self._seen.pop(path, None)
         try:
-            found = discover(frames, self._layout, self._limits, channel=self._channel)
+            found = discover(list(self._frames), self._layout, self._limits, channel=self._channel)
         except InputError as error:
             self.failures.append(Failure(self._folder, str(error)))
             return []

@@ -1,4 +1,4 @@
-"""Planes of an OME-Zarr image, at full resolution, read chunk by chunk through the zarr library."""
+"""Planes of an OME-Zarr image, at full resolution, read chunk by chunk."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io.door import parsing
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, plane_number
 from xcorr_app.io.zarr_metadata import read_metadata
+from xcorr_app.io.zarr_plain import PlainArray
 from xcorr_app.io.zarr_store import attributes_of, open_node
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ class ZarrImage:
     array: Any
     order: str
     """Axes of the array, those of size one among them."""
+    plain: PlainArray | None = None
+    """The array, where its chunks are read without the zarr library."""
     samples: int = 1
     _blocks: OrderedDict[tuple[int, ...], np.ndarray] = field(default_factory=OrderedDict, repr=False)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -62,6 +65,10 @@ class ZarrImage:
     def read_into(self, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None = None) -> None:
         """Read pages into `out`: those that follow each other by one call, those that share chunks by one decoding."""
         outer = self.metadata.shape[:-2]
+        if self.plain is not None:
+            with parsing(self.path, "cannot be read"):
+                self.plain.read([self._place(page) for page in pages], out)
+            return
         start = 0
         with parsing(self.path, f"plane {pages[0] if len(pages) == 1 else list(pages)[:3]} cannot be decoded"):
             while start < len(pages):
@@ -76,6 +83,12 @@ class ZarrImage:
                     stop += 1
                 self._read_run(at, out[start:stop])
                 start = stop
+
+    def _place(self, page: int) -> tuple[int, ...]:
+        """Index of a page along the array's axes before Y and X."""
+        outer = self.metadata.shape[:-2]
+        at = dict(zip(self.metadata.axes, np.unravel_index(page, outer) if outer else (), strict=False))
+        return tuple(int(at.get(axis, 0)) for axis in self.order[:-2])
 
     def _read_run(self, at: list[int], out: np.ndarray) -> None:
         """Read planes that follow each other along the last axis before Y and X."""
@@ -143,7 +156,7 @@ def scan_zarr(path: Path, limits: Limits) -> ZarrImage:
         metadata, order = read_metadata(path, attributes, shape, dtype)
         # A chunk is decoded whole, whatever part of it lies inside the array.
         limits.check_plane(path, array.chunks[-2], array.chunks[-1], dtype)
-        return ZarrImage(path, metadata, array, order)
+        return ZarrImage(path, metadata, array, order, PlainArray.of(array))
 
 
 def _without_image(node: Any, attributes: dict[str, Any]) -> str:

@@ -22,6 +22,7 @@ from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.optional import library
 from xcorr_app.io.zarr_image import scan_zarr
 from xcorr_app.io.zarr_metadata import build_attributes, stored_order
+from xcorr_app.io.zarr_plain import PlainArray
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
 _SHARD_BYTES = 1 << 24
 _TILE = 2048
 """Rows and columns of a chunk, at most: planes beyond that are cut."""
-_THREADS = 2
-_BLOCKS_WAITING = 2
+_THREADS = 4
+_BLOCKS_WAITING = 4
 VERSIONS = ("0.4", "0.5")
 COMPRESSIONS = ("zlib", "zstd")
 
@@ -81,6 +82,7 @@ class ZarrWriter:
         self._order = stored_order(metadata)
         self._frames = self._frames_a_block()
         self._arrays: list[Any] = []
+        self._plain: list[PlainArray | None] = []
         self._gathered: list[np.ndarray] = []
         self._written = 0
         self._under_way: deque[Future[None]] = deque()
@@ -92,6 +94,7 @@ class ZarrWriter:
             self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-zarr")
             stack.callback(self._stop_threads)
             self._arrays = self._begin(self._partial)
+            self._plain = [PlainArray.of(array) for array in self._arrays]
             self._stack = stack.pop_all()
         return self
 
@@ -200,26 +203,26 @@ class ZarrWriter:
         self._wait(_BLOCKS_WAITING)
 
     def _write_block(self, planes: list[np.ndarray], first: int) -> None:
-        outer = self.metadata.axes[:-2]
-        shape = self.metadata.shape[:-2]
-        if len(planes) > 1:
-            start = first // self._inner()
-            count = len(planes) // self._inner()
-            at: dict[str, slice] = {outer[0]: slice(start, start + count)}
-            shape = (count, *shape[1:])
-        else:
-            index = np.unravel_index(first, shape) if shape else ()
-            at = {axis: slice(int(place), int(place) + 1) for axis, place in zip(outer, index, strict=True)}
-            shape = (1,) * len(shape)
         with timed(self._meter, "write", sum(plane.nbytes for plane in planes)):
-            block = np.stack(planes).astype(self.metadata.dtype, copy=False)
-            to_stored = [outer.index(axis) for axis in self._order[:-2]]
-            where = tuple(at.get(axis, slice(None)) for axis in self._order)
-            for level, array in enumerate(self._arrays):
+            planes = [plane.astype(self.metadata.dtype, copy=False) for plane in planes]
+            places = [self._place(first + i) for i in range(len(planes))]
+            for level, (array, plain) in enumerate(zip(self._arrays, self._plain, strict=True)):
                 if level > 0:
-                    block = halve(block)
-                whole = block.reshape(*shape, *block.shape[-2:])
-                array[where] = whole.transpose(*to_stored, whole.ndim - 2, whole.ndim - 1)
+                    planes = list(halve(np.stack(planes)))
+                if plain is not None:
+                    plain.write(planes, places)
+                    continue
+                lowest, highest = np.min(places, axis=0), np.max(places, axis=0)
+                block = np.empty((*(highest - lowest + 1), *planes[0].shape), self.metadata.dtype)
+                for plane, place in zip(planes, places, strict=True):
+                    block[tuple(place - lowest)] = plane
+                array[tuple(slice(a, b + 1) for a, b in zip(lowest, highest, strict=True))] = block
+
+    def _place(self, number: int) -> tuple[int, ...]:
+        """Index of a plane along the axes of the arrays before Y and X."""
+        outer, shape = self.metadata.axes[:-2], self.metadata.shape[:-2]
+        at = np.unravel_index(number, shape) if shape else ()
+        return tuple(int(at[outer.index(axis)]) for axis in self._order[:-2])
 
     def _wait(self, limit: int) -> None:
         while len(self._under_way) > limit:

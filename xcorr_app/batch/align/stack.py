@@ -119,7 +119,7 @@ def finish_stack(
     source = frames.source
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
     # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-    table = shifts_csv(_rows(frames, result, options.doubtful))
+    table = shifts_csv(frame_rows(frames, result, options.doubtful))
     rows = parse_shifts_csv(table)
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
     if options.apply and not np.isfinite(moves).any():
@@ -234,7 +234,8 @@ def scan_reference(options: AlignOptions) -> ImageFile:
     return scan_channel(path, options.limits, channel=options.channel, lenient=True)
 
 
-def _rows(frames: SourceFrames, result: ShiftResult, doubtful: str) -> Iterator[FrameRow]:
+def frame_rows(frames: SourceFrames, result: ShiftResult, doubtful: str) -> Iterator[FrameRow]:
+    """Lines of the table of shifts."""
     applied = result.applied(doubtful)
     for t, (dy, dx) in enumerate(result.shifts.tolist()):
         source, page = frames.origin(t)
