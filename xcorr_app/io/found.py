@@ -64,6 +64,15 @@ class SeriesSpec:
         return StackSource(self.name, file)
 
 
+def as_frames(series: Sequence[SeriesSpec]) -> SeriesSpec:
+    """Files of several series as frames of one, in the order given, under the name of the last."""
+    paths = tuple(path for each in series for path in each.paths)
+    files = tuple(file for each in series for file in each._files)
+    return SeriesSpec(
+        series[-1].name, "frames", paths, files, notes=tuple(note for each in series for note in each.notes)
+    )
+
+
 @dataclass(frozen=True)
 class Discovery:
     """What was found.
