@@ -111,5 +111,5 @@ def _netcdf(field: DisplacementField) -> bytes:
 def _npz(field: DisplacementField) -> bytes:
     content = io.BytesIO()
     arrays = columns_of(field) | {"rows": field.rows, "columns": field.columns}
-    np.savez_compressed(content, allow_pickle=False, **arrays)
+    np.savez_compressed(content, **arrays)
     return content.getvalue()
