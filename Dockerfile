@@ -7,13 +7,13 @@ COPY . /source
 RUN python -m venv /opt/xcorr \
     && /opt/xcorr/bin/pip install --no-cache-dir "/source${EXTRA:+[$EXTRA]}"
 
-# CuPy brings the libraries of CUDA; the driver comes from the host.
+# CuPy brings the libraries of CUDA; the driver comes from the host. Caches go to a place where any user may write.
 FROM python:3.13-slim
 COPY --from=build /opt/xcorr /opt/xcorr
 ENV PATH=/opt/xcorr/bin:$PATH \
     NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility \
-    XDG_CACHE_HOME=/tmp/cache
+    HOME=/tmp
 WORKDIR /data
 ENTRYPOINT ["xcorr"]
 CMD ["--help"]

@@ -33,7 +33,9 @@ def on_page_markdown(markdown: str, page: Any, config: Any, files: Files) -> str
     def outside(link: re.Match[str]) -> str:
         text, target, _ = link.groups()
         path = os.path.normpath(os.path.join("docs", os.path.dirname(page.file.src_uri), target))  # noqa: PTH118, PTH120
-        if path.startswith("docs/") and (path.endswith((".md", ".ipynb")) or files.get_file_from_path(path[5:])):
+        within = path.startswith("docs/")
+        file = files.get_file_from_path(path.removeprefix("docs/")) if within else None
+        if (within and path.endswith((".md", ".ipynb"))) or (file is not None and file.inclusion.is_included()):
             return link[0]
         return f"[{text}]({config.repo_url}/blob/main/{path})" if config.repo_url else text
 

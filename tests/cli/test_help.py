@@ -36,7 +36,7 @@ def test_every_option_is_explained(path):
             assert len(option.help or "") > 10, option.name
 
 
-@pytest.mark.parametrize("name", ["align", "apply", "correlate", "filter", "unmix"])
+@pytest.mark.parametrize("name", ["align", "apply", "correlate", "field", "filter", "unmix"])
 def test_help_shows_some_options_and_help_all_every_one_once(name):
     command = command_of((name,))
     shown = {each for names in command.groups.values() for each in names}
@@ -170,3 +170,10 @@ def test_env_lists_device_versions_cache_and_engines():
     assert run.code == 0
     for word in ("processor", "GPU", "kernel cache", "engine        fft on the CPU: runs", "numpy", "xcorr-app"):
         assert word in run.stdout, word
+
+
+@pytest.mark.parametrize(("typed", "hint"), [("algin", "Did you mean align?"), ("zzz", "Choose from: align, apply,")])
+def test_a_mistyped_command_is_told_what_there_is(typed, hint):
+    run = xcorr(typed)
+    assert run.code == 2
+    assert hint in run.stderr

@@ -70,6 +70,14 @@ def results(out):
     return found, report, {key: record[key] for key in ("stacks", "parameters", "failed", "versions")}
 
 
+@pytest.fixture(scope="module")
+def undisturbed(folder, tmp_path_factory):
+    """What runs that are disturbed must come to."""
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    aligned(folder, out)
+    return results(out)
+
+
 def when_begun(workers, act):
     """Do something as soon as a worker says that it begins a stack; a topic has one listener."""
 
@@ -112,8 +120,7 @@ def test_filters_run_there_too(folder, tmp_path, workers):
     assert results(outs[0]) == results(outs[1])
 
 
-def test_a_killed_worker_costs_one_task(folder, tmp_path, again):
-    aligned(folder, tmp_path / "alone")
+def test_a_killed_worker_costs_one_task(folder, tmp_path, again, undisturbed):
     killed = []
 
     def kill(said):
@@ -124,7 +131,7 @@ def test_a_killed_worker_costs_one_task(folder, tmp_path, again):
     when_begun(again, kill)
     done = aligned(folder, tmp_path / "killed", again)
     assert failures(done) == {}
-    assert results(tmp_path / "killed") == results(tmp_path / "alone")
+    assert results(tmp_path / "killed") == undisturbed
     assert not list((tmp_path / "killed").rglob(".*partial*"))
     retried = json.loads((tmp_path / "killed" / "run.json").read_text())["cluster"]["retried"]
     assert "m2" in retried
@@ -147,7 +154,7 @@ def limit_files(size):
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
 
 
-def test_a_full_disk_fails_its_stacks_in_words_and_resume_goes_on(folder, tmp_path, again):
+def test_a_full_disk_fails_its_stacks_in_words_and_resume_goes_on(folder, tmp_path, again, undisturbed):
     """Files cannot grow beyond a limit, as where a disk is full."""
     again._client.run(limit_files, 30_000)
     try:
@@ -158,8 +165,7 @@ def test_a_full_disk_fails_its_stacks_in_words_and_resume_goes_on(folder, tmp_pa
     assert all("cannot be written" in words and "(on worker " in words for words in failures(done).values())
     assert not list((tmp_path / "out").rglob("*.tif"))
     assert failures(aligned(folder, tmp_path / "out", again, resume=True)) == {}
-    aligned(folder, tmp_path / "alone")
-    assert results(tmp_path / "out") == results(tmp_path / "alone")
+    assert results(tmp_path / "out") == undisturbed
 
 
 def test_results_that_cannot_be_seen_here_are_no_results(folder, tmp_path, again, monkeypatch):
@@ -227,7 +233,7 @@ def test_nobody_at_an_address(monkeypatch):
         pass
 
 
-def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path):
+def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path, undisturbed):
     file = tmp_path / "scheduler.json"
     dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
@@ -266,8 +272,7 @@ def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path):
     assert finished >= 1
     resumed = aligned(folder, tmp_path / "out", resume=True)
     assert len(resumed.run.resumed) >= finished
-    aligned(folder, tmp_path / "alone")
-    assert results(tmp_path / "out") == results(tmp_path / "alone")
+    assert results(tmp_path / "out") == undisturbed
 
 
 @pytest.mark.slow

@@ -52,8 +52,8 @@ def test_tiff_is_an_imagej_stack_with_the_facts(tmp_path, shape, dtype, name):
     with tifffile.TiffFile(tmp_path / name) as tif:
         assert tif.is_imagej
         found, axes = tif.asarray(), tif.series[0].axes
-        facts = json.loads(tif.imagej_metadata["xcorr"])
-    assert facts == FACTS
+        (line,) = (line for line in tif.pages[0].description.splitlines() if line.startswith("xcorr="))
+    assert json.loads(line.removeprefix("xcorr=")) == FACTS
     assert found.dtype == np.float32
     np.testing.assert_array_equal(found.reshape(shape), planes.astype(np.float32))
     expected = "".join(axis for axis, size in zip("TZ", shape[:-2], strict=False) if size > 1) + "YX"

@@ -40,6 +40,17 @@ class _Lazy(click.Group):
         command: click.Command = importlib.import_module(f"{__name__}.{cmd_name}").command
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args[0] not in COMMANDS and not args[0].startswith("-"):
+            from difflib import get_close_matches
+
+            alike = get_close_matches(args[0], COMMANDS)
+            hint = f"Did you mean {alike[0]}?" if alike else f"Choose from: {', '.join(COMMANDS)}."
+            ctx.fail(f"No such command {args[0]!r}. {hint}")
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: click.Context) -> Any:
         from xcorr_app.cli.signals import ended_by, signals_as_interrupts
 

@@ -76,7 +76,7 @@ _SHOWN = {
     "--contrast",
     default="auto",
     show_default=True,
-    help="none, local:S (every place has an equal say: less the mean and over the deviation around it, sigma S pixels) "
+    help="none, local:S (pixels minus the mean, over the standard deviation, of what is around them: sigma S pixels) "
     "or auto; for measuring only.",
 )
 @click.option("--roi", type=options.ROI, help="Part of the frame that is measured.")
@@ -89,11 +89,11 @@ _SHOWN = {
     "--mask-moves", is_flag=True, help="The image of --mask belongs to the reference and moves with the scene."
 )
 @click.option("--flat", type=options.PATH, help="Image of an even field, by which frames are divided for measuring.")
-@click.option("--dark", type=options.PATH, help="Image without light, which is taken off frames for measuring.")
+@click.option("--dark", type=options.PATH, help="Image without light, which is subtracted from frames for measuring.")
 @click.option(
     "--background",
     type=options.BACKGROUND,
-    help="What stands still and is taken off for measuring: the median over time, or an image.",
+    help="What stands still and is subtracted for measuring: the median over time, or an image.",
 )
 @click.option("--correct", is_flag=True, help="Write frames corrected by --flat, --dark and --background, too.")
 @click.option(
@@ -188,7 +188,7 @@ _SHOWN = {
     type=click.Choice(choices.REPORTS),
     default="full",
     show_default=True,
-    help="The page that shows the run: full, quick (no pictures), or none.",
+    help="The page that shows the run: full; quick, without pictures and figures of before and after; or none.",
 )
 @click.option(
     "--watch",

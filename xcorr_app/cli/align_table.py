@@ -123,7 +123,9 @@ def _remarks(stack: StackReport, summary: StackSummary) -> list[str]:
 
 
 def _pair(pair: BeforeAfter, form: str, unit: str = "") -> str:
-    """What it was and what it is; ASCII, since not every terminal has an arrow."""
+    """What it was and what it is; ASCII, since not every terminal has an arrow. Nothing where neither is known."""
+    if not any(map(math.isfinite, pair)):
+        return ""
     before, after = (form.format(value) if math.isfinite(value) else "?" for value in pair)
     return f"{before} > {after}{unit}"
 

@@ -10,9 +10,15 @@ import click
 
 from xcorr_app.cli import options
 from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.help import GroupedCommand
+
+_SHOWN = {
+    "Results": ("output", "formats", "pictures", "resume", "overwrite"),
+    "Measuring": ("window", "step", "max_displacement", "refine", "reference", "mask", "device"),
+}
 
 
-@click.command("field")
+@click.command("field", cls=GroupedCommand, groups=_SHOWN)
 @click.argument("inputs", metavar="A B | STACK...", nargs=-1, required=True, type=options.PATH)
 @options.output("Folder for the results.")
 @click.option("--window", type=int, default=32, show_default=True, help="Rows and columns of a window, in pixels.")
@@ -85,9 +91,9 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     """Measure the displacement of a pattern on a grid: flow (PIV), strain (DIC), deformation.
 
     Two images A and B, or stacks whose frames are compared with the first. Each gets OUT/NAME/field.csv (of stacks
-    field_0001.csv, ...) with displacement, standard error, strain and vorticity of every point, and pictures; the run
-    gets OUT/run.json. A displacement of (dy, dx) says that B shows dy rows down and dx columns right what A shows.
-    Exit code: 0 all good, 1 something failed, 2 wrong usage.
+    field_0001.csv, ...) with displacement, standard error, strain and vorticity of every point, and pictures; two
+    images go by the name of B. The run gets OUT/run.json. A displacement of (dy, dx) says that what A shows lies dy
+    rows lower and dx columns further right in B. Exit code: 0 all good, 1 something failed, 2 wrong usage.
 
     \b
     Examples:

@@ -9,13 +9,15 @@ import click
 
 FURTHER: dict[str, tuple[str, ...]] = {
     "Measuring, in detail": (
-        "subpixel", "upsample", "normalization", "weighting", "prefilter", "contrast", "roi", "min_overlap", "axis",
-        "channel", "match", "interpolation", "border", "doubtful", "min_score", "max_sigma",
+        "passes", "median_threshold", "subpixel", "upsample", "normalization", "weighting", "prefilter", "contrast",
+        "roi", "min_overlap", "axis", "channel", "mask", "mask_moves", "motion", "match", "interpolation", "border",
+        "doubtful", "min_score", "max_sigma",
     ),
+    "Correction of frames": ("flat", "dark", "background", "correct"),
     "Checks": ("verify", "tolerance", "max_pixels"),
     "Run": (
-        "apply", "report", "compression", "layout", "memory", "gpu_memory", "device", "dry_run", "explain",
-        "explain_for", "timings",
+        "apply", "report", "format", "pyramid", "compression", "layout", "memory", "gpu_memory", "device", "watch",
+        "cluster", "dry_run", "explain", "explain_for", "timings",
     ),
     "Engines and kernels": (
         "engine", "kernel", "kernel_options", "stride", "variant", "distribution", "rows_per_worker", "rights", "lefts",

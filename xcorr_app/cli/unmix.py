@@ -31,7 +31,7 @@ _SHOWN = {
 @click.option(
     "--matrix",
     type=options.PATH,
-    help="Matrix that is inverted already (.csv, .txt, .npy): one row per channel of the result, one column per "
+    help="Matrix that is already inverted (.csv, .txt, .npy): one row per channel of the result, one column per "
     "channel of INPUT. In text files, a row may begin with its name.",
 )
 @click.option(

@@ -64,14 +64,11 @@ class SeriesSpec:
         return StackSource(self.name, file)
 
 
-def joined_frames(specs: Sequence[SeriesSpec]) -> SeriesSpec:
-    """Make one series of the frames of several, in their order."""
-    return SeriesSpec(
-        specs[0].name,
-        "frames",
-        tuple(path for spec in specs for path in spec.paths),
-        tuple(file for spec in specs for file in spec._files),
-    )
+def joined_frames(series: Sequence[SeriesSpec], name: str) -> SeriesSpec:
+    """Make one series of the frames of several, in the order given."""
+    paths = tuple(path for each in series for path in each.paths)
+    files = tuple(file for each in series for file in each._files)
+    return SeriesSpec(name, "frames", paths, files, notes=tuple(note for each in series for note in each.notes))
 
 
 @dataclass(frozen=True)

@@ -54,7 +54,7 @@ def save(result: ShiftResult, path: Path) -> None:
         if result.closure is not None:
             arrays["closure"] = result.closure
         content = io.BytesIO()
-        np.savez_compressed(content, words=np.array(json.dumps(words)), allow_pickle=False, **arrays)
+        np.savez_compressed(content, words=np.array(json.dumps(words)), **arrays)
         write_whole(path, content.getvalue())
     else:
         raise ArgumentError(f"{path}: results are written to .npz or .csv")

@@ -101,7 +101,7 @@ class Pictures:
             arrays["preview"] = self.preview
         with atomic_path(path) as temporary, temporary.open("wb") as stream:
             # Noise does not become smaller, but compressing it takes longer than drawing it.
-            np.savez(stream, allow_pickle=False, **arrays)
+            np.savez(stream, **arrays)
 
     @staticmethod
     def load(path: Path) -> Pictures:

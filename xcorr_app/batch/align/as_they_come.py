@@ -53,7 +53,7 @@ class FramesSoFar:
         self._waiting += [spec for spec in specs if self._belongs(spec)]
         if not self._waiting:
             return
-        source = joined_frames(self._waiting).open()
+        source = joined_frames(self._waiting, self._waiting[0].name).open()
         frames = SourceFrames(source, "T", self._options.align_channel, self._device.xp)
         if self._reference is None:
             self._reference = self._known_reference(frames)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,8 +16,9 @@ from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import select_device
-from xcorr_app.io import SeriesSpec, discover, make_folder, read_stack
+from xcorr_app.io import Discovery, SeriesSpec, discover, make_folder, read_stack
 from xcorr_app.io.atomic import atomic_write_bytes
+from xcorr_app.io.found import joined_frames
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, run_stacks
@@ -34,11 +36,26 @@ def plan_field(
     inputs: list[Path], out: Path, options: FieldOptions, *, resume: bool = False, overwrite: bool = False
 ) -> Plan[FieldOptions]:
     """Find series, choose the device and check the output folder; nothing is written."""
-    discovery = discover(inputs, options.layout, options.limits, channel=options.channel)
+    pair = _pair(inputs, options)
+    discovery = pair or discover(inputs, options.layout, options.limits, channel=options.channel)
     if options.mask is not None:
         _mask(options.mask)
     check_output(out, discovery, inputs, PROGRAM, resume=resume, overwrite=overwrite)
+    if pair is not None:
+        discovery = Discovery("frames", (joined_frames(pair.series, pair.series[-1].name),), ())
     return Plan(discovery, select_device(options.device), tuple(inputs), out, options)
+
+
+def _pair(inputs: list[Path], options: FieldOptions) -> Discovery | None:
+    """Two images A and B in the order in which they were named, which their names need not sort into; else None."""
+    if len(inputs) != 2 or not all(path.is_file() for path in inputs):
+        return None
+    found = [discover(path, options.layout, options.limits, channel=options.channel) for path in inputs]
+    series = [each for one in found for each in one.series]
+    sizes = [each.open().metadata.sizes for each in series]
+    if len(series) != 2 or any(size["T"] * size["Z"] > 1 for size in sizes):
+        return None
+    return Discovery("frames", [replace(each, name=series[1].name) for each in series], ())
 
 
 def run_field(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -110,6 +110,6 @@ def _netcdf(field: DisplacementField) -> bytes:
 
 def _npz(field: DisplacementField) -> bytes:
     content = io.BytesIO()
-    arrays = columns_of(field) | {"rows": field.rows, "columns": field.columns}
-    np.savez_compressed(content, allow_pickle=False, **arrays)
+    arrays: dict[str, Any] = columns_of(field) | {"rows": field.rows, "columns": field.columns}
+    np.savez_compressed(content, **arrays)
     return content.getvalue()

@@ -38,7 +38,7 @@ def save(result: MotionResult, path: Path) -> None:
             array = getattr(result.field, name)
             arrays[f"field_{name}"] = array.astype(np.float32) if name in _COMPACT else array
     content = io.BytesIO()
-    np.savez_compressed(content, words=np.array(json.dumps(words)), allow_pickle=False, **arrays)
+    np.savez_compressed(content, words=np.array(json.dumps(words)), **arrays)
     write_whole(path, content.getvalue())
 
 
