@@ -23,6 +23,10 @@ _MILLISECONDS = 3600
 _LONGEST = 400
 _GAP = 4
 """Columns between the two sides."""
+_ENOUGH = 8
+"""Frames below which a movie rather gets smaller."""
+_SMALLEST = 24
+"""Rows or columns below which it does not."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +48,30 @@ class Film:
 def film(frames: NDArray[np.uint8], limit: int) -> Film:
     """Film of frames (N, 2, y, x), the first of each pair at the left.
 
-    It loses quality, then every other frame, until it has at most `limit` bytes or one frame.
+    It loses quality, then every other frame while there are many, then half of its rows and columns, until it has at
+    most `limit` bytes or is as small as can be.
     """
     while True:
+        smaller = _smaller(frames)
         gap = np.full((len(frames), frames.shape[2], _GAP), 128, np.uint8)
         strip = np.concatenate([frames[:, 0], gap, frames[:, 1]], axis=2)
         for quality in _QUALITIES:
             data = jpeg(strip.reshape(-1, strip.shape[2]), quality)
-            if len(data) <= limit or (len(frames) == 1 and quality == _QUALITIES[-1]):
+            if len(data) <= limit:
                 return Film(data, len(frames), strip.shape[1:])
-            if len(data) > _HOPELESS * limit and len(frames) > 1:
+            if len(data) > _HOPELESS * limit and smaller is not None:
                 break
-        frames = frames[::2]
+        if smaller is None:
+            return Film(data, len(frames), strip.shape[1:])
+        frames = smaller
+
+
+def _smaller(frames: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
+    """Half of the frames, or frames of a quarter of their pixels; None where neither leaves anything to see."""
+    if len(frames) > _ENOUGH:
+        return frames[::2]
+    if min(frames.shape[2:]) >= 2 * _SMALLEST:
+        height, width = (size // 2 * 2 for size in frames.shape[2:])
+        blocks = frames[:, :, :height, :width].reshape(*frames.shape[:2], height // 2, 2, width // 2, 2)
+        return blocks.mean(axis=(3, 5)).astype(np.uint8)
+    return frames[::2] if len(frames) > 1 else None

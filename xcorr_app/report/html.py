@@ -36,6 +36,7 @@ _CONTROLS = (*range(0x09), *range(0x0B, 0x0D), *range(0x0E, 0x20), *range(0x7F, 
 _DIRECTIONS = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
 _UNSEEN = {chr(code): f"\\u{code:04x}" for code in (*_CONTROLS, *_DIRECTIONS)}
 """Controls, marks of writing direction, spaces without width."""
+_PLAIN = bytes(range(0x20, 0x7F))
 _making = threading.Lock()
 
 
@@ -93,10 +94,13 @@ def render_report(run: RunReport, drawn: Mapping[int, StackView] | None = None) 
     views = [known.get(index) or stack_view(index + 1, stack, room) for index, stack in enumerate(run.stacks)]
     level, sentence = verdict([view.summary for view in views])
     text = load_template().render(run=run, views=views, level=level, verdict=sentence)
-    for unseen, shown in _UNSEEN.items():
-        # Pictures make the page long: to look for one letter after the other takes a tenth of `str.translate`.
-        text = text.replace(unseen, shown)
-    return text.encode("utf-8", "backslashreplace").decode("utf-8")
+    encoded = text.encode("utf-8", "backslashreplace")
+    # Pictures make the page long, and all of them are plain letters: what else there is decides what is replaced.
+    unseen = _UNSEEN.keys() & set(encoded.translate(None, _PLAIN).decode("utf-8"))
+    text = encoded.decode("utf-8")
+    for letter in unseen:
+        text = text.replace(letter, _UNSEEN[letter])
+    return text
 
 
 def stack_view(index: int, stack: StackReport, room: Room = ALONE, page: str = "") -> StackView:
@@ -107,13 +111,14 @@ def stack_view(index: int, stack: StackReport, room: Room = ALONE, page: str = "
     flagged = tuple(row for row in stack.rows if row.flags)
     pictures = None if stack.pictures is None or stack.is_quick else stack.pictures.shrunk(room.side)
     stack = replace(stack, pictures=None)
+    summary = summarise(stack)
     is_plain = stack.is_quick or not (stack.rows or pictures)
     one = is_plain or room.is_brief
     view = StackView(
         anchor=f"stack-{index}",
         stack=stack,
-        summary=summarise(stack),
-        charts=() if not stack.rows else quick_charts(stack, room.points) if one else charts(stack, room.points),
+        summary=summary,
+        charts=() if not stack.rows else quick_charts(stack, room.points) if one else charts(stack, summary, room.points),
         pairs=(),
         thumbnails=(),
         flagged=flagged,
@@ -126,9 +131,9 @@ def stack_view(index: int, stack: StackReport, room: Room = ALONE, page: str = "
         view,
         pairs=picture_pairs(stack, pictures, room) if pictures is not None else (),
         thumbnails=thumbnails(flagged, pictures, room) if pictures is not None else (),
-        figures=figures(stack),
+        figures=figures(stack, summary),
         movie=preview(stack, pictures, room.movie) if pictures is not None else None,
-        agreement=agreement(stack, room) if stack.rows else None,
+        agreement=agreement(stack, summary, room) if stack.rows else None,
     )
 
 

@@ -29,7 +29,7 @@ class Room:
 
 ALONE = Room(side=512, picture=90_000, movie=200_000, points=1200, rows=2000, flagged=50, thumbnails=24)
 """Nothing is left out: on a page of its own, or with one or two others."""
-_SHARED = Room(side=256, picture=6_500, movie=12_000, points=150, rows=24, flagged=10, thumbnails=4)
+_SHARED = Room(side=256, picture=5_000, movie=10_000, points=80, rows=24, flagged=8, thumbnails=2)
 _BRIEF = Room(side=128, picture=3_000, movie=0, points=60, rows=0, flagged=5, thumbnails=0, is_brief=True)
 MOST_ALONE, MOST_WHOLE = 3, 20
 

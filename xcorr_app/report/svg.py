@@ -6,6 +6,8 @@ one. However many values there are, a chart stays small: no more is written than
 
 from __future__ import annotations
 
+import functools
+import math
 from html import escape
 
 import numpy as np
@@ -48,11 +50,12 @@ class Chart:
         style = f'stroke="{colour}" stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
         across, down = self._places(x, y)
         path, pen = [], False
-        for i in self._seen(across, down):
-            if not np.isfinite(across[i]) or not np.isfinite(down[i]):
+        seen = self._seen(across, down)
+        for right, low in zip(across[seen].tolist(), down[seen].tolist(), strict=True):
+            if not math.isfinite(right + low):
                 pen = False
                 continue
-            path.append(f"{'L' if pen else 'M'}{across[i]:.1f} {down[i]:.1f}" + ("" if pen else "h0"))
+            path.append(f"L{right:.1f} {low:.1f}" if pen else f"M{right:.1f} {low:.1f}h0")
             pen = True
         self._drawn.append(f'<path class="line" fill="none" stroke-linecap="round" {style} d="{"".join(path)}"/>')
         if name:
@@ -210,6 +213,7 @@ class Chart:
         return seen
 
 
+@functools.cache
 def colour_of(share: float) -> str:
     """Colour of a number from 0 to 1, from dark violet through green to yellow."""
     stops = np.array([[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in _VIRIDIS])

@@ -22,7 +22,7 @@ from xcorr_app.report.figures import (
 )
 from xcorr_app.report.images import GreyScale, ScaleBar, grey_scale, scale_bar
 from xcorr_app.report.room import ALONE, Room
-from xcorr_app.report.summary import StackSummary, count, grouped, summarise
+from xcorr_app.report.summary import StackSummary, count, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -91,9 +91,9 @@ class Movie:
     seconds: str
 
 
-def charts(stack: StackReport, points: int = ALONE.points) -> tuple[Chart, ...]:
+def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points) -> tuple[Chart, ...]:
     """Draw the charts of a stack that has rows."""
-    rows, summary, units = stack.rows, summarise(stack), units_of(stack)
+    rows, units = stack.rows, units_of(stack)
     none = "No frame has a measured shift."
     window = f"{stack.max_shift[0]:g} rows and {stack.max_shift[1]:g} columns"
     extent = f"the longest is {summary.largest_shift or 0:.3f} pixels"
@@ -145,9 +145,8 @@ def _trajectory_caption(stack: StackReport, summary: StackSummary) -> str:
     return words + (" Frames that were not moved as measured are not joined by the line." if stack.replaced else "")
 
 
-def agreement(stack: StackReport, room: Room = ALONE) -> Chart:
+def agreement(stack: StackReport, summary: StackSummary, room: Room = ALONE) -> Chart:
     """How the shifts agree with the FFT reference: one line, and the chart behind it where there is room."""
-    summary = summarise(stack)
     if not summary.verified:
         return Chart("", None, "", "Not verified: no frame of this stack was compared with the FFT reference.")
     words = (
