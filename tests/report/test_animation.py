@@ -31,7 +31,13 @@ def test_same_frames_same_bytes() -> None:
 
 @pytest.mark.parametrize(
     ("limit", "frames", "shape"),
-    [(200_000, 16, (60, 132)), (70_000, 16, (60, 132)), (25_000, 8, (60, 132)), (8_000, 8, (30, 68)), (10, 1, (30, 68))],
+    [
+        (200_000, 16, (60, 132)),
+        (70_000, 16, (60, 132)),
+        (25_000, 8, (60, 132)),
+        (8_000, 8, (30, 68)),
+        (10, 1, (30, 68)),
+    ],
 )
 def test_noise_loses_quality_then_frames_then_pixels_until_it_is_small_enough(
     limit: int, frames: int, shape: tuple[int, int]

@@ -73,5 +73,6 @@ def _smaller(frames: NDArray[np.uint8]) -> NDArray[np.uint8] | None:
     if min(frames.shape[2:]) >= 2 * _SMALLEST:
         height, width = (size // 2 * 2 for size in frames.shape[2:])
         blocks = frames[:, :, :height, :width].reshape(*frames.shape[:2], height // 2, 2, width // 2, 2)
-        return blocks.mean(axis=(3, 5)).astype(np.uint8)
+        means: NDArray[np.uint8] = blocks.mean(axis=(3, 5)).astype(np.uint8)
+        return means
     return frames[::2] if len(frames) > 1 else None

@@ -113,12 +113,15 @@ def stack_view(index: int, stack: StackReport, room: Room = ALONE, page: str = "
     stack = replace(stack, pictures=None)
     summary = summarise(stack)
     is_plain = stack.is_quick or not (stack.rows or pictures)
-    one = is_plain or room.is_brief
+    drawn: tuple[Chart, ...] = ()
+    if stack.rows:
+        brief = is_plain or room.is_brief
+        drawn = quick_charts(stack, room.points) if brief else charts(stack, summary, room.points)
     view = StackView(
         anchor=f"stack-{index}",
         stack=stack,
         summary=summary,
-        charts=() if not stack.rows else quick_charts(stack, room.points) if one else charts(stack, summary, room.points),
+        charts=drawn,
         pairs=(),
         thumbnails=(),
         flagged=flagged,

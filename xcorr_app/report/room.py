@@ -1,8 +1,8 @@
-"""How much of a page a stack may take: one that shows many stacks must stay one that a browser opens, or a mail takes."""
+"""How much of a page a stack may take: a page of many stacks must stay one that a browser opens, or a mail takes."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 
 @dataclass(frozen=True)
@@ -30,13 +30,19 @@ class Room:
 ALONE = Room(side=512, picture=90_000, movie=200_000, points=1200, rows=2000, flagged=50, thumbnails=24)
 """Nothing is left out: on a page of its own, or with one or two others."""
 _SHARED = Room(side=256, picture=5_000, movie=10_000, points=80, rows=24, flagged=8, thumbnails=2)
+"""Of ten, or some more."""
 _BRIEF = Room(side=128, picture=3_000, movie=0, points=60, rows=0, flagged=5, thumbnails=0, is_brief=True)
 MOST_ALONE, MOST_WHOLE = 3, 20
 
 
 def room_for(stacks: int) -> Room:
     """What each stack of a page of so many may take: 1 MB for ten of them, 10 MB for 500."""
-    return ALONE if stacks <= MOST_ALONE else _SHARED if stacks <= MOST_WHOLE else _BRIEF
+    if stacks <= MOST_ALONE:
+        return ALONE
+    if stacks > MOST_WHOLE:
+        return _BRIEF
+    fewer = max(1.0, 10 / stacks)
+    return replace(_SHARED, picture=int(_SHARED.picture * fewer), movie=int(_SHARED.movie * fewer))
 
 
 def has_own_pages(stacks: int) -> bool:
