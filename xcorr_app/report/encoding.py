@@ -1,4 +1,4 @@
-"""A grey picture as a file of bounded size: without loss where that fits, else JPEG, or WebP where parts are missing."""
+"""A grey picture as a file of bounded size: without loss where it fits, else JPEG, or WebP where parts are missing."""
 
 from __future__ import annotations
 
