@@ -30,6 +30,8 @@ def test_each_of_many_stacks_has_a_page_with_all_of_it(tmp_path):
     assert pages(out) == found
     assert align(tmp_path / "in", "-o", tmp_path / "none", "--layout", "stacks", "--report", "none").code == 1
     assert pages(tmp_path / "none") == {}
+    assert align(tmp_path / "in", "-o", tmp_path / "quick", "--layout", "stacks", "--report", "quick").code == 1
+    assert list(pages(tmp_path / "quick")) == ["report.html"]
 
 
 def test_no_page_of_an_earlier_run_is_left(tmp_path):

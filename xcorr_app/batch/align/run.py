@@ -110,7 +110,9 @@ def run_align(
             atomic_write_text(path, render_report(reports[0], views))
 
     number_of_stacks = len(plan.discovery.series) + len(plan.discovery.failures)
-    room, apart = room_for(number_of_stacks), has_own_pages(number_of_stacks)
+    room = room_for(number_of_stacks)
+    # A quick report has nothing that would be left out.
+    apart = plan.options.report == "full" and has_own_pages(number_of_stacks)
 
     def drawn(number: int, outcome: Outcome[StackReport]) -> Outcome[StackReport]:
         """Draw a stack, of which no more than that is kept: pictures of all stacks together would fill the memory."""
