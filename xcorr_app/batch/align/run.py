@@ -111,7 +111,7 @@ def run_align(
 
     number_of_stacks = len(plan.discovery.series) + len(plan.discovery.failures)
     room = room_for(number_of_stacks)
-    # A quick report has nothing that would be left out.
+    # What a quick report leaves out is in the tables of shifts.
     apart = plan.options.report == "full" and has_own_pages(number_of_stacks)
 
     def drawn(number: int, outcome: Outcome[StackReport]) -> Outcome[StackReport]:
