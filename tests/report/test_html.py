@@ -109,7 +109,7 @@ def test_pictures_charts_and_alternatives(rendered: str) -> None:
     images = Page(rendered).all("img")
     assert len(images) == 2 * (5 + 6) + 2 + 1  # charts and pictures of two stacks, thumbnails and the movie of one
     assert all(image["alt"] for image in images)
-    assert all(re.match(r"data:image/(png|webp|svg\+xml);base64,", image["src"] or "") for image in images)
+    assert all(re.match(r"data:image/(png|jpeg|svg\+xml);base64,", image["src"] or "") for image in images)
 
 
 def test_a_stack_that_could_not_be_registered_says_so() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib.metadata
 import os
 import platform
@@ -15,6 +16,11 @@ _DEVICE_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 def versions() -> dict[str, str]:
     """Versions of Python, of this package and of the packages that results may depend on."""
+    return dict(_versions())
+
+
+@functools.cache
+def _versions() -> dict[str, str]:
     found = {"xcorr-app": own_version(), "python": platform.python_version()}
     for name in (*_PACKAGES, *_DEVICE_PACKAGES):
         try:
@@ -31,6 +37,7 @@ def own_version() -> str:
     return xcorr_app.__version__
 
 
+@functools.cache
 def processor() -> str:
     """Name of the processor and the number of cores this process may use."""
     name = platform.processor() or platform.machine()

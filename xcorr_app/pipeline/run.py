@@ -149,7 +149,7 @@ def run_stacks(
     resume: bool = False,
     stop_at_defects: bool = False,
     watcher: Watcher | None = None,
-    report: Callable[[Sequence[Outcome[ResultT]], dict[str, str]], None] | None = None,
+    report: Callable[[Sequence[Outcome[ResultT]]], None] | None = None,
     resources: Resources | None = None,
     finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
     elsewhere: Elsewhere | None = None,
@@ -158,8 +158,8 @@ def run_stacks(
 
     One series that fails does not stop the others. Neither does one that runs into a defect of the program, unless
     `stop_at_defects` lets the exception out. `finished` is called with the number of a stack and its outcome as soon as
-    that is known, from any thread, and returns what is kept of it; `report` with all outcomes and the versions before
-    the record is written, which thus comes last. With `elsewhere`, other processes compute the stacks.
+    that is known, from any thread, and returns what is kept of it; `report` with all outcomes before the record
+    is written, which thus comes last. With `elsewhere`, other processes compute the stacks.
     """
     started = datetime.now(UTC)
     resources = resources or Resources()
@@ -174,7 +174,7 @@ def run_stacks(
     ]
     if report is not None:
         with stages.waiting("report"):
-            report(outcomes, found)
+            report(outcomes)
     records = {}
     for entry in known:
         failure = {} if entry.outcome.failure is None else {"failure": entry.outcome.failure}

@@ -25,6 +25,8 @@ from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.outputs import output_files
 
 FOLDER = ".xcorr"
+REPORT = "report.html"
+"""Page of a run in its output folder, and of a stack in the folder of its own."""
 LOCK = "lock"
 """Name, in that folder, of the file by which a run holds the output folder."""
 _PROGRAM, _OUTPUTS, _CHECKSUM = "program", "outputs", "checksum"
@@ -44,6 +46,9 @@ class State:
         for path in self._folder.glob("*.json"):
             for output in _outputs(_read(path), self._out):
                 output.unlink(missing_ok=True)
+                if output.parent != self._out:
+                    # Drawn after the record was written, so that it does not speak of it.
+                    (output.parent / REPORT).unlink(missing_ok=True)
         with suppress(OSError):
             for path in [] if self._folder.is_symlink() else list(self._folder.iterdir()):
                 if path.name == LOCK:

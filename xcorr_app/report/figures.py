@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.report.axes import Axis
-from xcorr_app.report.svg import BETWEEN, SQUARE, WIDE, Chart, Vector, colour_of
+from xcorr_app.report.svg import BETWEEN, MOST_POINTS, SQUARE, WIDE, Chart, Vector, colour_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -37,7 +37,9 @@ class Units:
                 object.__setattr__(self, name, None)
 
 
-def trajectory_chart(rows: Sequence[FrameRow], replaced: AbstractSet[int], units: Units | None = None) -> bytes | None:
+def trajectory_chart(
+    rows: Sequence[FrameRow], replaced: AbstractSet[int], units: Units | None = None, points: int = MOST_POINTS
+) -> bytes | None:
     """Draw the shift of each frame in the plane: columns to the right, rows downwards, as in the image."""
     measured = [row for row in rows if np.isfinite(row.dy) and np.isfinite(row.dx)]
     if not measured:
@@ -49,7 +51,8 @@ def trajectory_chart(rows: Sequence[FrameRow], replaced: AbstractSet[int], units
     centre_y, centre_x, half = _square(dy, dx)
     outside = (abs(ring_dy - centre_y) > half) | (abs(ring_dx - centre_x) > half)
     down = Axis(centre_y - half, centre_y + half, "dy (pixels, downwards)")
-    chart = Chart(Axis(centre_x - half, centre_x + half, "dx (pixels, to the right)"), down, SQUARE, downwards=True)
+    across = Axis(centre_x - half, centre_x + half, "dx (pixels, to the right)")
+    chart = Chart(across, down, SQUARE, downwards=True, points=points)
     chart.line(dx, dy, "#b5b5b5", width=1.1)
     chart.coloured_dots(dx, dy, frame, 4 if len(rows) > _MANY else 6)
     if rings and not outside.all():
@@ -63,7 +66,9 @@ def trajectory_chart(rows: Sequence[FrameRow], replaced: AbstractSet[int], units
     return chart.svg()
 
 
-def shift_chart(rows: Sequence[FrameRow], max_shift: tuple[float, float], units: Units | None = None) -> bytes | None:
+def shift_chart(
+    rows: Sequence[FrameRow], max_shift: tuple[float, float], units: Units | None = None, points: int = MOST_POINTS
+) -> bytes | None:
     """Draw dy and dx against the frame, with the edges of the search window where they are near."""
     frame, dy, dx = (_column(rows, name) for name in ("frame", "dy", "dx"))
     if not np.isfinite(dy).any():
@@ -77,7 +82,7 @@ def shift_chart(rows: Sequence[FrameRow], max_shift: tuple[float, float], units:
     applied = [_column(rows, name) for name in ("applied_dy", "applied_dx")] if _any_replaced(rows) else []
     x, y = _frames(frame), _spanned("shift (pixels)", dy, dx, *applied, np.array([edge for edge, _ in near]))
     known = Units() if units is None else units
-    chart = Chart(x, y, BETWEEN if known.pixel or known.interval else WIDE)
+    chart = Chart(x, y, BETWEEN if known.pixel or known.interval else WIDE, points=points)
     _line(chart, frame, dy, _DY, "dy (rows)")
     _line(chart, frame, dx, _DX, "dx (columns)", "6 3")
     for edge, colour in near:
@@ -94,7 +99,7 @@ def shift_chart(rows: Sequence[FrameRow], max_shift: tuple[float, float], units:
     return chart.svg()
 
 
-def score_chart(rows: Sequence[FrameRow]) -> bytes | None:
+def score_chart(rows: Sequence[FrameRow], points: int = MOST_POINTS) -> bytes | None:
     """Draw the score against the frame."""
     frame, score = _column(rows, "frame"), _column(rows, "score")
     finite = score[np.isfinite(score)]
@@ -104,14 +109,14 @@ def score_chart(rows: Sequence[FrameRow]) -> bytes | None:
     if finite.min() >= -1 and finite.max() <= 1 + 1e-6:
         bottom = float(np.floor(finite.min() * 10 - 0.2) / 10)
         y = Axis(bottom, 1 + 0.03 * (1 - bottom), y.label)
-    chart = Chart(_frames(frame), y)
+    chart = Chart(_frames(frame), y, points=points)
     _line(chart, frame, score, _DY, "score")
     _ring(chart, frame[_flagged(rows)], score[_flagged(rows)], len(rows))
     _mark_missing(chart, frame, ~np.isfinite(score))
     return chart.svg()
 
 
-def error_chart(rows: Sequence[FrameRow]) -> bytes | None:
+def error_chart(rows: Sequence[FrameRow], points: int = MOST_POINTS) -> bytes | None:
     """Draw the predicted standard errors against the frame, on a logarithmic scale."""
     frame, sigma_y, sigma_x = (_column(rows, name) for name in ("frame", "sigma_y", "sigma_x"))
     known = [values[np.isfinite(values) & (values > 0)] for values in (sigma_y, sigma_x)]
@@ -121,7 +126,8 @@ def error_chart(rows: Sequence[FrameRow]) -> bytes | None:
     # A frame measured against itself has next to no error: it must not flatten the others.
     low, high = max(float(values.min()), float(np.median(values)) / 30), float(values.max())
     ends = 10 ** np.floor(np.log10(low) - 0.05), 10 ** np.ceil(np.log10(high) + 0.05)
-    chart = Chart(_frames(frame), Axis(float(ends[0]), float(ends[1]), "standard error (pixels)", is_log=True))
+    y = Axis(float(ends[0]), float(ends[1]), "standard error (pixels)", is_log=True)
+    chart = Chart(_frames(frame), y, points=points)
     _line(chart, frame, np.where(sigma_y > 0, sigma_y, np.nan), _DY, "of dy")
     _line(chart, frame, np.where(sigma_x > 0, sigma_x, np.nan), _DX, "of dx", "6 3")
     uncertain = np.array(["uncertain" in row.flags for row in rows])
@@ -129,7 +135,7 @@ def error_chart(rows: Sequence[FrameRow]) -> bytes | None:
     return chart.svg()
 
 
-def agreement_chart(rows: Sequence[FrameRow], tolerance: float) -> bytes | None:
+def agreement_chart(rows: Sequence[FrameRow], tolerance: float, points: int = MOST_POINTS) -> bytes | None:
     """Draw the distance of each verified shift from the FFT reference's, on a logarithmic scale."""
     frame, difference = _column(rows, "frame"), _column(rows, "difference")
     verified = np.isfinite(difference)
@@ -138,7 +144,8 @@ def agreement_chart(rows: Sequence[FrameRow], tolerance: float) -> bytes | None:
     shown = [value for value in (*difference[verified & (difference > 0)], tolerance) if value > 0] or [1.0]
     # Differences of zero have no place on a logarithmic scale: they stand on the lowest line, which says so.
     floor = float(10.0 ** np.floor(np.log10(max(min(shown), 1e-9)) - 1))
-    chart = Chart(_frames(frame), Axis(floor * 0.7, max(shown) * 4, "difference (pixels)", is_log=True))
+    y = Axis(floor * 0.7, max(shown) * 4, "difference (pixels)", is_log=True)
+    chart = Chart(_frames(frame), y, points=points)
     if (difference[verified] <= floor).any():
         chart.level(floor, _QUIET, f"≤ {floor:.0e} px")
     heights = np.maximum(difference[verified], floor)
@@ -201,7 +208,7 @@ def _spanned(label: str, *columns: Vector) -> Axis:
 
 
 def _line(chart: Chart, x: Vector, y: Vector, colour: str, name: str, dash: str = "") -> None:
-    many = len(x) > _MANY
+    many = len(x) > min(_MANY, chart.points)
     chart.line(x, y, colour, width=0.8 if many else 1.6, dash=dash, name=name)
     if not many:
         chart.dots(x, y, colour, 3.6)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from xcorr_app.report.quality import Figure, figures
 from xcorr_app.report.records import FLAG_MEANINGS, FrameRow, RunReport, StackReport
+from xcorr_app.report.room import ALONE, Room, room_for
 from xcorr_app.report.summary import StackSummary, count, grouped, summarise, verdict
 from xcorr_app.report.views import (
     Chart,
@@ -29,17 +30,13 @@ if TYPE_CHECKING:
 
     import jinja2
 
-FLAGGED_ROWS = 50  # flagged frames listed in the page; all of them are in shifts.csv
-TABLE_ROWS = 2000  # frames of a stack that are listed at all
-PAGE_ROWS = 100  # of which so many are folded together
+PAGE_ROWS = 100  # frames in the table of all that are folded together
 OPEN_ROWS = 24  # a table of so many is not folded
-THUMBNAILS = 24
 _CONTROLS = (*range(0x09), *range(0x0B, 0x0D), *range(0x0E, 0x20), *range(0x7F, 0xA0))
 _DIRECTIONS = (0x061C, 0x200B, 0x200E, 0x200F, *range(0x2028, 0x202F), *range(0x2066, 0x206A), 0xFEFF)
-_UNSEEN = {code: f"\\u{code:04x}" for code in (*_CONTROLS, *_DIRECTIONS)}
+_UNSEEN = {chr(code): f"\\u{code:04x}" for code in (*_CONTROLS, *_DIRECTIONS)}
 """Controls, marks of writing direction, spaces without width."""
-PICTURE_SIDES = ((50, 512), (200, 256))  # of so many stacks, pictures of at most so many pixels along a side
-SMALLEST_SIDE = 128  # of more, and no movies: a page must stay one that a browser opens
+_PLAIN = bytes(range(0x20, 0x7F))
 _making = threading.Lock()
 
 
@@ -57,16 +54,19 @@ class StackView:
     figures: tuple[Figure, ...] = ()
     movie: Movie | None = None
     agreement: Chart | None = None
+    room: Room = ALONE
+    page: str = ""
+    """Address of the page of its own, where it has one."""
 
     @property
     def listed(self) -> tuple[FrameRow, ...]:
         """The flagged frames that the page lists."""
-        return self.flagged[:FLAGGED_ROWS]
+        return self.flagged[: self.room.flagged]
 
     @property
     def pages(self) -> tuple[tuple[FrameRow, ...], ...]:
         """All frames that the page lists, some at a time."""
-        rows = self.stack.rows[:TABLE_ROWS]
+        rows = self.stack.rows[: self.room.rows]
         return tuple(rows[start : start + PAGE_ROWS] for start in range(0, len(rows), PAGE_ROWS))
 
     @property
@@ -90,47 +90,53 @@ def render_report(run: RunReport, drawn: Mapping[int, StackView] | None = None) 
     appear as escapes such as ``\udc80``, so that the text can always be written as UTF-8; so do characters that are not
     seen and change how others are, such as U+202E, which turns a name around.
     """
-    known, side = drawn or {}, picture_side(len(run.stacks))
-    views = [known.get(index) or stack_view(index + 1, stack, side) for index, stack in enumerate(run.stacks)]
+    known, room = drawn or {}, room_for(len(run.stacks))
+    views = [known.get(index) or stack_view(index + 1, stack, room) for index, stack in enumerate(run.stacks)]
     level, sentence = verdict([view.summary for view in views])
     text = load_template().render(run=run, views=views, level=level, verdict=sentence)
-    return text.translate(_UNSEEN).encode("utf-8", "backslashreplace").decode("utf-8")
+    encoded = text.encode("utf-8", "backslashreplace")
+    # Pictures make the page long, and all of them are plain letters: what else there is decides what is replaced.
+    unseen = _UNSEEN.keys() & set(encoded.translate(None, _PLAIN).decode("utf-8"))
+    text = encoded.decode("utf-8")
+    for letter in unseen:
+        text = text.replace(letter, _UNSEEN[letter])
+    return text
 
 
-def picture_side(stacks: int) -> int:
-    """How many pixels pictures have at most along a side in a page of so many stacks."""
-    return next((side for number, side in PICTURE_SIDES if stacks <= number), SMALLEST_SIDE)
-
-
-def stack_view(index: int, stack: StackReport, side: int = PICTURE_SIDES[0][1]) -> StackView:
-    """Draw the section of a stack, the `index`-th of the page, counted from 1.
+def stack_view(index: int, stack: StackReport, room: Room = ALONE, page: str = "") -> StackView:
+    """Draw the section of a stack, the `index`-th of the page, counted from 1, which has a `page` of its own besides.
 
     The view holds what was drawn and not the pictures that it was drawn from: those of all stacks together may be many.
     """
-    if stack.is_quick or not (stack.rows or stack.pictures):
-        return StackView(
-            anchor=f"stack-{index}",
-            stack=stack,
-            summary=summarise(stack),
-            charts=quick_charts(stack) if stack.rows else (),
-            pairs=(),
-            thumbnails=(),
-            flagged=tuple(row for row in stack.rows if row.flags),
-        )
     flagged = tuple(row for row in stack.rows if row.flags)
-    pictures = None if stack.pictures is None else stack.pictures.shrunk(side)
+    pictures = None if stack.pictures is None or stack.is_quick else stack.pictures.shrunk(room.side)
     stack = replace(stack, pictures=None)
-    return StackView(
+    summary = summarise(stack)
+    is_plain = stack.is_quick or not (stack.rows or pictures)
+    drawn: tuple[Chart, ...] = ()
+    if stack.rows:
+        brief = is_plain or room.is_brief
+        drawn = quick_charts(stack, room.points) if brief else charts(stack, summary, room.points)
+    view = StackView(
         anchor=f"stack-{index}",
         stack=stack,
-        summary=summarise(stack),
-        charts=charts(stack) if stack.rows else (),
-        pairs=picture_pairs(stack, pictures) if pictures is not None else (),
-        thumbnails=thumbnails(flagged, pictures, THUMBNAILS) if pictures is not None else (),
+        summary=summary,
+        charts=drawn,
+        pairs=(),
+        thumbnails=(),
         flagged=flagged,
-        figures=figures(stack),
-        movie=preview(stack, pictures) if pictures is not None and side > SMALLEST_SIDE else None,
-        agreement=agreement(stack) if stack.rows else None,
+        room=room,
+        page=page,
+    )
+    if is_plain:
+        return view
+    return replace(
+        view,
+        pairs=picture_pairs(stack, pictures, room) if pictures is not None else (),
+        thumbnails=thumbnails(flagged, pictures, room) if pictures is not None else (),
+        figures=figures(stack, summary),
+        movie=preview(stack, pictures, room.movie) if pictures is not None else None,
+        agreement=agreement(stack, summary, room) if stack.rows else None,
     )
 
 

@@ -14,7 +14,7 @@ from xcorr_app.errors import ArgumentError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MOST_VALUES = 1 << 17
+_MOST_VALUES = 1 << 15
 _PNG_LEVEL = 3
 """Projections are noise to zlib: more effort does not make them smaller."""
 

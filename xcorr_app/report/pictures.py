@@ -7,6 +7,7 @@ import zlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -119,14 +120,20 @@ class Pictures:
             ) from error
 
 
-def block_mean(image: NDArray[Any], rows: int, columns: int) -> FloatImage:
-    """Mean of the finite pixels of each block of `rows` x `columns`; nan where a block has none.
+def block_mean(image: NDArray[Any], rows: int, columns: int, part: tuple[slice, slice] | None = None) -> FloatImage:
+    """Mean of the finite pixels of each block of `rows` x `columns`, within `part` if given; nan where it has none.
 
     Blocks at the far edges may be smaller. Values beyond the range of float32 are clipped to it: this is for
     looking at only.
     """
     if rows < 1 or columns < 1:
         raise ArgumentError(f"blocks of {rows} x {columns} pixels; give at least 1 x 1")
+    if image.dtype in (np.uint8, np.uint16):
+        return _mean_of_small_integers(image, (rows, columns), part)
+    if part is not None:
+        known = np.full(image.shape, np.nan, dtype=np.promote_types(image.dtype, np.float32))
+        known[part] = image[part]
+        image = known
     values, finite = image, None
     if image.dtype.kind == "f":
         limit = float(np.finfo(np.float32).max)
@@ -143,6 +150,24 @@ def block_mean(image: NDArray[Any], rows: int, columns: int) -> FloatImage:
         counts = _block_sum(_block_sum(finite, rows).T, columns).T
     mean = np.full(counts.shape, np.nan)
     np.divide(_block_sum(_block_sum(values, rows).T, columns).T, counts, out=mean, where=counts > 0)
+    return mean.astype(np.float32)
+
+
+def _mean_of_small_integers(
+    image: NDArray[Any], steps: tuple[int, int], part: tuple[slice, slice] | None
+) -> FloatImage:
+    """The same from a summed-area table, which is exact for them."""
+    known = part or (slice(0, image.shape[0]), slice(0, image.shape[1]))
+    edges = [
+        np.clip(np.arange(0, size + step, step), side.start, max(side.start, side.stop)) - side.start
+        for size, step, side in zip(image.shape, steps, known, strict=True)
+    ]
+    counts = np.outer(*map(np.diff, edges))
+    mean = np.full(counts.shape, np.nan)
+    if counts.any():
+        table = cv2.integral(image[known], sdepth=cv2.CV_64F)
+        sums = np.diff(np.diff(table[np.ix_(*edges)], axis=0), axis=1)
+        np.divide(sums, counts, out=mean, where=counts > 0)
     return mean.astype(np.float32)
 
 

@@ -6,11 +6,12 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xcorr_app.report.summary import count, grouped, summarise
+from xcorr_app.report.summary import count, grouped
 
 if TYPE_CHECKING:
     from xcorr_app.registration.assessment import BeforeAfter
     from xcorr_app.report.records import StackReport
+    from xcorr_app.report.summary import StackSummary
 
 
 @dataclass(frozen=True)
@@ -24,9 +25,9 @@ class Figure:
     level: str = ""
 
 
-def figures(stack: StackReport) -> tuple[Figure, ...]:
+def figures(stack: StackReport, summary: StackSummary) -> tuple[Figure, ...]:
     """How good the result is, before and after; empty where that was not looked at."""
-    known, summary = stack.assessment, summarise(stack)
+    known = stack.assessment
     if known is None:
         return ()
     same, level = stack.unmoved, "failed" if summary.is_untrusted else ""

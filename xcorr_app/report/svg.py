@@ -6,6 +6,8 @@ one. However many values there are, a chart stays small: no more is written than
 
 from __future__ import annotations
 
+import functools
+import math
 from html import escape
 
 import numpy as np
@@ -24,8 +26,8 @@ BETWEEN: Box = (66, 46, 388, 244)
 SQUARE: Box = (80, 40, 250, 250)
 _BAR: Box = (430, 48, 13, 234)
 _INK, _FRAME, _GRID = "#262626", "#555", "#e4e4e4"
-_MOST_POINTS = 1200
-_MOST_MARKS = 500
+MOST_POINTS = 1200
+"""Of a line, unless less is asked for; of marks less than half as many."""
 # matplotlib's viridis at eighths.
 _VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
 
@@ -33,7 +35,10 @@ _VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#
 class Chart:
     """Axes, and what is drawn on them, in the order in which it is asked for."""
 
-    def __init__(self, x: Axis, y: Axis, box: Box = WIDE, *, downwards: bool = False) -> None:
+    def __init__(
+        self, x: Axis, y: Axis, box: Box = WIDE, *, downwards: bool = False, points: int = MOST_POINTS
+    ) -> None:
+        self.points = points
         self._x, self._y, self._box, self._downwards = x, y, box, downwards
         self._drawn: list[str] = []
         self._others: list[str] = []
@@ -45,11 +50,12 @@ class Chart:
         style = f'stroke="{colour}" stroke-width="{width:g}"' + (f' stroke-dasharray="{dash}"' if dash else "")
         across, down = self._places(x, y)
         path, pen = [], False
-        for i in self._seen(across, down):
-            if not np.isfinite(across[i]) or not np.isfinite(down[i]):
+        seen = self._seen(across, down)
+        for right, low in zip(across[seen].tolist(), down[seen].tolist(), strict=True):
+            if not math.isfinite(right + low):
                 pen = False
                 continue
-            path.append(f"{'L' if pen else 'M'}{across[i]:.1f} {down[i]:.1f}" + ("" if pen else "h0"))
+            path.append(f"L{right:.1f} {low:.1f}" if pen else f"M{right:.1f} {low:.1f}h0")
             pen = True
         self._drawn.append(f'<path class="line" fill="none" stroke-linecap="round" {style} d="{"".join(path)}"/>')
         if name:
@@ -67,7 +73,7 @@ class Chart:
         """Mark points by a colour that goes with `order`, and say so by a bar."""
         low, high = float(order.min()), float(order.max())
         groups = np.rint((order - low) / max(high - low, 1) * 31).astype(int)
-        every = -(-len(x) // _MOST_POINTS)
+        every = -(-len(x) // self.points)
         for group in range(32):
             mine = np.flatnonzero(groups == group)[::every]
             if mine.size:
@@ -185,16 +191,17 @@ class Chart:
         across, down = self._places(x, y)
         known = np.isfinite(across) & np.isfinite(down)
         places = list(zip(across[known].tolist(), down[known].tolist(), strict=True))
-        if len(places) > _MOST_MARKS:
+        most = max(1, 5 * self.points // 12)
+        if len(places) > most:
             places = list({(round(a / 2), round(b / 2)): (a, b) for a, b in places}.values())
-        return places[:: -(-len(places) // _MOST_MARKS)] if places else []
+        return places[:: -(-len(places) // most)] if places else []
 
     def _seen(self, across: Vector, down: Vector) -> list[int]:
         """Which of many points are drawn: of each stretch the highest and the lowest."""
         count = len(across)
-        if count <= _MOST_POINTS:
+        if count <= self.points:
             return list(range(count))
-        length = -(-2 * count // _MOST_POINTS)
+        length = -(-2 * count // self.points)
         seen = []
         for start in range(0, count, length):
             part = down[start : start + length]
@@ -206,6 +213,7 @@ class Chart:
         return seen
 
 
+@functools.cache
 def colour_of(share: float) -> str:
     """Colour of a number from 0 to 1, from dark violet through green to yellow."""
     stops = np.array([[int(stop[i : i + 2], 16) for i in (1, 3, 5)] for stop in _VIRIDIS])

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from xcorr_app.report.animation import movie
+from xcorr_app.report.animation import film
+from xcorr_app.report.encoding import picture_file
 from xcorr_app.report.figures import (
     Units,
     agreement_chart,
@@ -19,8 +20,9 @@ from xcorr_app.report.figures import (
     tiles_chart,
     trajectory_chart,
 )
-from xcorr_app.report.images import GreyScale, ScaleBar, grey_scale, png, scale_bar
-from xcorr_app.report.summary import StackSummary, count, grouped, summarise
+from xcorr_app.report.images import GreyScale, ScaleBar, grey_scale, scale_bar
+from xcorr_app.report.room import ALONE, Room
+from xcorr_app.report.summary import StackSummary, count, grouped
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -78,31 +80,34 @@ class Thumbnail:
 
 @dataclass(frozen=True)
 class Movie:
-    """The preview: before at the left, after at the right."""
+    """The preview: before at the left, after at the right, one frame below the other."""
 
     source: str
     alt: str
     caption: str
+    aspect_ratio: str
     max_width: str
+    frames: int
+    seconds: str
 
 
-def charts(stack: StackReport) -> tuple[Chart, ...]:
+def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points) -> tuple[Chart, ...]:
     """Draw the charts of a stack that has rows."""
-    rows, summary, units = stack.rows, summarise(stack), units_of(stack)
+    rows, units = stack.rows, units_of(stack)
     none = "No frame has a measured shift."
     window = f"{stack.max_shift[0]:g} rows and {stack.max_shift[1]:g} columns"
     extent = f"the longest is {summary.largest_shift or 0:.3f} pixels"
     return (
         _chart(
             "Trajectory",
-            trajectory_chart(rows, frozenset() if summary.is_untrusted else stack.replaced, units),
+            trajectory_chart(rows, frozenset() if summary.is_untrusted else stack.replaced, units, points),
             f"Trajectory of the shift over {count(summary.frames, 'frame')}; {extent}.",
             _trajectory_caption(stack, summary),
             none,
         ),
         _chart(
             "Shift of each frame",
-            shift_chart(rows, stack.max_shift, units),
+            shift_chart(rows, stack.max_shift, units, points),
             f"Shift in rows and columns against frame number; {extent}.",
             f"Search window: up to {window} either way."
             + (" Dotted: the shifts applied, where they are not those measured." if stack.replaced else ""),
@@ -110,14 +115,14 @@ def charts(stack: StackReport) -> tuple[Chart, ...]:
         ),
         _chart(
             "Score of each frame",
-            score_chart(rows),
+            score_chart(rows, points),
             f"Score against frame number; median {summary.median_score or 0:.3f}.",
             f"Similarity to the reference ({stack.reference}) at the best shift.",
             "No frame has a score.",
         ),
         _chart(
             "Standard error of each shift",
-            error_chart(rows),
+            error_chart(rows, points),
             "Predicted standard error of the shift in rows and columns against frame number, logarithmic.",
             "Predicted from the image itself: what frame and reference do not share.",
             "No frame has a standard error.",
@@ -126,9 +131,9 @@ def charts(stack: StackReport) -> tuple[Chart, ...]:
     )
 
 
-def quick_charts(stack: StackReport) -> tuple[Chart, ...]:
+def quick_charts(stack: StackReport, points: int = ALONE.points) -> tuple[Chart, ...]:
     """One chart, for a report that must cost nothing to speak of."""
-    drawn = shift_chart(stack.rows, stack.max_shift, units_of(stack))
+    drawn = shift_chart(stack.rows, stack.max_shift, units_of(stack), points)
     alt = f"Shift in rows and columns of {count(len(stack.rows), 'frame')}."
     return (_chart("Shift of each frame", drawn, alt, "", "No frame has a measured shift."),)
 
@@ -140,9 +145,8 @@ def _trajectory_caption(stack: StackReport, summary: StackSummary) -> str:
     return words + (" Frames that were not moved as measured are not joined by the line." if stack.replaced else "")
 
 
-def agreement(stack: StackReport) -> Chart:
-    """How the shifts agree with the FFT reference: one line, and the chart behind it."""
-    summary = summarise(stack)
+def agreement(stack: StackReport, summary: StackSummary, room: Room = ALONE) -> Chart:
+    """How the shifts agree with the FFT reference: one line, and the chart behind it where there is room."""
     if not summary.verified:
         return Chart("", None, "", "Not verified: no frame of this stack was compared with the FFT reference.")
     words = (
@@ -150,7 +154,8 @@ def agreement(stack: StackReport) -> Chart:
         f"difference {summary.max_difference or 0:.2g} px, tolerance {stack.tolerance:g} px."
     )
     alt = f"Difference from the FFT reference against frame number, logarithmic. {words}"
-    return _chart("", agreement_chart(stack.rows, stack.tolerance), alt, words, words)
+    drawn = None if room.is_brief else agreement_chart(stack.rows, stack.tolerance, room.points)
+    return _chart("", drawn, alt, words, words)
 
 
 def units_of(stack: StackReport) -> Units:
@@ -160,17 +165,21 @@ def units_of(stack: StackReport) -> Units:
     return Units(pixel, stack.interval)
 
 
-def preview(stack: StackReport, pictures: Pictures) -> Movie | None:
-    """Encode the looping movie of a few frames before and after."""
-    if pictures.preview is None or len(pictures.preview) < 2:
+def preview(stack: StackReport, pictures: Pictures, limit: int = ALONE.movie) -> Movie | None:
+    """Encode the looping movie of a few frames before and after, in `limit` bytes."""
+    if pictures.preview is None or len(pictures.preview) < 2 or not limit:
         return None
-    shown = f"{len(pictures.preview)} of {count(len(stack.rows), 'frame')}"
-    height, width = pictures.preview.shape[2:]
+    made = film(pictures.preview, limit)
+    shown = f"{made.frames} of {count(len(stack.rows), 'frame')}"
+    height, width = made.shape
     return Movie(
-        source=_data_address("image/webp", movie(pictures.preview)),
+        source=_data_address("image/jpeg", made.data),
         alt=f"{stack.name}: looping movie of {shown}, before registration at the left, after at the right",
         caption=f"{shown}, before (left) and after (right)." + (_SAME if stack.unmoved else ""),
-        max_width=f"{_HIGHEST * 2 * width / height:.2f}em",
+        aspect_ratio=f"{width} / {height}",
+        max_width=f"{_HIGHEST * width / height:.2f}em",
+        frames=made.frames,
+        seconds=f"{made.seconds:g}s",
     )
 
 
@@ -183,28 +192,30 @@ def _tiles(stack: StackReport) -> tuple[Chart, ...]:
     return (chart,)
 
 
-def picture_pairs(stack: StackReport, pictures: Pictures) -> tuple[Pair, ...]:
-    """Mean, standard deviation and kymograph, each before and after."""
+def picture_pairs(stack: StackReport, pictures: Pictures, room: Room = ALONE) -> tuple[Pair, ...]:
+    """Mean, standard deviation and kymograph, each before and after; the means alone where there is little room."""
     pixel_width = None if stack.pixel_size is None else stack.pixel_size[1] * pictures.reduction
     pairs = []
     for title, what, before, after in (
         ("Mean over all frames", "mean of all frames", pictures.mean_before, pictures.mean_after),
         ("Standard deviation over all frames", "standard deviation", pictures.std_before, pictures.std_after),
     ):
-        pairs.append(_pair(stack, title, what, before, after, pixel_width=pixel_width))
+        pairs.append(_pair(stack, title, what, before, after, room.picture, pixel_width=pixel_width))
+        if room.is_brief:
+            return tuple(pairs)
     kymographs = pictures.kymograph_before, pictures.kymograph_after
-    pairs.append(_pair(stack, "Kymograph", "kymograph", *kymographs, time=True))
+    pairs.append(_pair(stack, "Kymograph", "kymograph", *kymographs, room.picture, time=True))
     return tuple(pairs)
 
 
-def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, limit: int) -> tuple[Thumbnail, ...]:
-    """Take the first `limit` flagged frames of which there is a small picture, each on its own grey scale."""
+def thumbnails(flagged: Sequence[FrameRow], pictures: Pictures, room: Room = ALONE) -> tuple[Thumbnail, ...]:
+    """Take the first flagged frames of which there is a small picture, each on its own grey scale."""
     shown: list[Thumbnail] = []
     for row in flagged:
         image = pictures.thumbnails.get(row.frame)
-        if image is not None and len(shown) < limit:
+        if image is not None and len(shown) < room.thumbnails:
             alt = f"Frame {row.frame}, flagged {', '.join(row.flags)}"
-            shown.append(Thumbnail(row, _picture(f"frame {row.frame}", alt, image, grey_scale(image))))
+            shown.append(Thumbnail(row, _picture(f"frame {row.frame}", alt, image, grey_scale(image), room.picture)))
     return tuple(shown)
 
 
@@ -220,6 +231,7 @@ def _pair(
     what: str,
     before: NDArray[Any],
     after: NDArray[Any],
+    limit: int,
     *,
     pixel_width: float | None = None,
     time: bool = False,
@@ -238,22 +250,28 @@ def _pair(
     def side(name: str, image: NDArray[Any]) -> Picture:
         alt = f"{stack.name}: {what} {name} registration"
         bar = None if pixel_width is None else scale_bar(image.shape[1], pixel_width, stack.unit)
-        return _picture(name, alt, image, scale, bar, time=time)
+        return _picture(name, alt, image, scale, limit, bar, time=time)
 
     return Pair(title, side("before", before), side("after", after), caption, frames)
 
 
 def _picture(
-    title: str, alt: str, image: NDArray[Any], scale: GreyScale, bar: ScaleBar | None = None, *, time: bool = False
+    title: str,
+    alt: str,
+    image: NDArray[Any],
+    scale: GreyScale,
+    limit: int,
+    bar: ScaleBar | None = None,
+    *,
+    time: bool = False,
 ) -> Picture:
     height, width = image.shape
     aspect = width / height
     # A kymograph's sides are of different kinds, so its proportions are free: near to a square reads best.
     shown = min(max(aspect, 1.0), 2.0) if time else min(max(aspect, 1 / _THINNEST), _THINNEST)
-    source = _data_address("image/png", png(image, scale))
     return Picture(
         title=title,
-        source=source,
+        source=_data_address(*picture_file(image, scale, limit)),
         alt=alt,
         aspect_ratio=f"{shown:.4f}",
         max_width=f"{_HIGHEST * shown:.2f}em",

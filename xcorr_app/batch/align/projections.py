@@ -96,7 +96,9 @@ class Projections:
             if number in self._wanted:
                 self._thumbnails[number] = to_host(before[i]).copy()
             if number in self._previewed:
-                self._preview.append((_small(before[i]), self._small_after(number, after[i])))
+                top, bottom, left, right = self._extents[number].tolist()
+                part = slice(top, bottom), slice(left, right)
+                self._preview.append((_small(before[i], None), _small(after[i], part)))
         self._numbers += numbers
 
     def _to_host(self) -> None:
@@ -122,13 +124,6 @@ class Projections:
             thumbnails=self._thumbnails,
             preview=preview_of([pair[0] for pair in self._preview], [pair[1] for pair in self._preview]),
         ).shrunk()
-
-    def _small_after(self, number: int, image: Array) -> NDArray[Any]:
-        top, bottom, left, right = self._extents[number]
-        shown = np.full(self._shape, np.nan, dtype=np.float32)
-        with np.errstate(over="ignore"):
-            shown[top:bottom, left:right] = to_host(image)[top:bottom, left:right]
-        return _small(shown)
 
 
 class _Sums:
@@ -168,9 +163,10 @@ class _Sums:
         self._lines.append(frames[:, self._band].mean(axis=1, dtype=np.float64).astype(np.float32))
 
     def are_exact_with(self, frames: Array) -> bool:
-        """Whether frames are integers of 16 bits on the host, as all before: sums of such need no first frame."""
-        small = not is_device_array(frames) and frames.dtype in (np.uint8, np.uint16)
-        return small and (self._base is None or self._is_exact)
+        """Whether frames are on the host, finite and of so few bits that float64 sums of them need no first frame."""
+        if is_device_array(frames) or frames.dtype not in (np.uint8, np.uint16, np.float32):
+            return False
+        return (self._base is None or self._is_exact) and (frames.dtype.kind == "u" or bool(np.isfinite(frames).all()))
 
     def add_exactly(self, frames: NDArray[Any], extents: NDArray[np.int64] | None) -> None:
         """Take in such frames; `extents` (n, 4) are first row, stop, first column, stop of what they cover."""
@@ -229,7 +225,7 @@ def _coverage(shape: tuple[int, int], extents: NDArray[np.int64]) -> NDArray[np.
     return corners.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
 
 
-def _small(image: Array) -> NDArray[np.float32]:
+def _small(image: Array, part: tuple[slice, slice] | None) -> NDArray[np.float32]:
     shown = to_host(image)
     step = block_side(max(shown.shape), PREVIEW_SIDE)
-    return block_mean(shown, step, step)
+    return block_mean(shown, step, step, part)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 
@@ -24,14 +26,16 @@ from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text, discover
 from xcorr_app.io.meter import timed
 from xcorr_app.io.outputs import ENDINGS
-from xcorr_app.pipeline.environment import own_version, processor
-from xcorr_app.pipeline.output import REPORT, check_output
+from xcorr_app.pipeline.environment import own_version, processor, versions
+from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Elsewhere, Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
+from xcorr_app.pipeline.state import REPORT
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.models import model_of
-from xcorr_app.report.html import StackView, load_template, picture_side, render_report, stack_view
+from xcorr_app.report.html import StackView, load_template, render_report, stack_view
 from xcorr_app.report.records import RunReport, StackReport
+from xcorr_app.report.room import has_own_pages, room_for
 from xcorr_app.report.summary import summarise
 
 PROGRAM = "xcorr align"
@@ -96,24 +100,34 @@ def run_align(
     if path is not None:
         threading.Thread(target=load_template, name="xcorr-template", daemon=True).start()
 
-    def write_report(outcomes: Sequence[Outcome[StackReport]], versions: dict[str, str]) -> None:
+    def write_report(outcomes: Sequence[Outcome[StackReport]]) -> None:
         stacks = tuple(_shown(outcome, plan.options) for outcome in outcomes)
-        # The day alone, so that a run resumed on the same day gives the same bytes.
-        date = datetime.now(UTC).strftime("%Y-%m-%d")
-        reports.append(RunReport(_title(plan), _facts(plan, _engines(plan, outcomes), versions), stacks, date))
+        reports.append(_report(plan, outcomes, stacks, _title(plan)))
         if path is None:
             # That of an earlier run would show something else.
             (plan.out / REPORT).unlink(missing_ok=True)
         else:
             atomic_write_text(path, render_report(reports[0], views))
 
-    side = picture_side(len(plan.discovery.series) + len(plan.discovery.failures))
+    number_of_stacks = len(plan.discovery.series) + len(plan.discovery.failures)
+    room = room_for(number_of_stacks)
+    # What a quick report leaves out is in the tables of shifts.
+    apart = plan.options.report == "full" and has_own_pages(number_of_stacks)
 
     def drawn(number: int, outcome: Outcome[StackReport]) -> Outcome[StackReport]:
         """Draw a stack, of which no more than that is kept: pictures of all stacks together would fill the memory."""
+        shown = _shown(outcome, plan.options)
+        has_page = path is not None and apart and outcome.result is not None
         if path is not None:
             with timed(resources.stages.meter, "draw"):
-                views[number] = stack_view(number + 1, _shown(outcome, plan.options), side)
+                page = f"{quote(os.fsencode(outcome.name))}/{REPORT}" if has_page else ""
+                views[number] = stack_view(number + 1, shown, room, page)
+        if has_page:
+            with timed(resources.stages.meter, "draw"):
+                alone = render_report(_report(plan, [outcome], (shown,), outcome.name))
+            atomic_write_text(plan.out / outcome.name / REPORT, alone)
+        elif outcome.result is not None:
+            (plan.out / outcome.name / REPORT).unlink(missing_ok=True)
         if outcome.result is None:
             return outcome
         return replace(outcome, result=replace(outcome.result, pictures=None))
@@ -158,7 +172,7 @@ class _Align:
     def outputs(self, name: str) -> list[Path]:
         folder = self._plan.out / name
         stacks = [f"{name}_aligned{ending}" for ending in ENDINGS.values()]
-        return [folder / file for file in ("shifts.csv", "motion.csv", *stacks)]
+        return [folder / file for file in ("shifts.csv", "motion.csv", REPORT, *stacks)]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         options, xp = self._plan.options, self._plan.device.xp
@@ -207,6 +221,14 @@ def _shown(outcome: Outcome[StackReport], options: AlignOptions) -> StackReport:
     )
 
 
+def _report(
+    plan: Plan[AlignOptions], outcomes: Sequence[Outcome[StackReport]], stacks: tuple[StackReport, ...], title: str
+) -> RunReport:
+    # The day alone, so that a run resumed on the same day gives the same bytes.
+    date = datetime.now(UTC).strftime("%Y-%m-%d")
+    return RunReport(title, _facts(plan, _engines(plan, outcomes)), stacks, date)
+
+
 def _title(plan: Plan[AlignOptions]) -> str:
     names = [path.name or str(path) for path in plan.inputs]
     return f"Alignment of {names[0]}" + (f" and {len(names) - 1} more" if len(names) > 1 else "")
@@ -218,7 +240,7 @@ def _engines(plan: Plan[AlignOptions], outcomes: Sequence[Outcome[StackReport]])
     return ", ".join(ran) or plan.options.settings.engine
 
 
-def _facts(plan: Plan[AlignOptions], engines: str, found: dict[str, str]) -> tuple[tuple[str, str], ...]:
+def _facts(plan: Plan[AlignOptions], engines: str) -> tuple[tuple[str, str], ...]:
     """What ran on what; nothing that differs between a run and the same run resumed."""
     options, s = plan.options, plan.options.settings
     measured = f"{s.normalization}, sub-pixel {s.subpixel}" + (f" (1/{s.upsample} px)" if s.subpixel == "dft" else "")
@@ -242,5 +264,5 @@ def _facts(plan: Plan[AlignOptions], engines: str, found: dict[str, str]) -> tup
         ("Measured by", "; ".join([measured, *extras])),
         ("Checked against the float64 FFT", checked),
         ("Output", written),
-        ("Versions", ", ".join(f"{name} {version}" for name, version in found.items() if name != "xcorr-app")),
+        ("Versions", ", ".join(f"{name} {version}" for name, version in versions().items() if name != "xcorr-app")),
     )
