@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,8 @@ from xcorr_app.registration.motion.grid import pixel_bases
 from xcorr_app.registration.motion.warp import Mode, inside_frame, ndimage_of
 
 _ORDERS = (0, 1, 3)
+_MULTIPLICATIONS = 1 << 18
+"""Of a product up to which OpenBLAS and its like work in the thread that calls them."""
 
 
 def at_every_pixel(values: Array, bases: tuple[Array, Array]) -> Array:
@@ -23,18 +26,25 @@ def at_every_pixel(values: Array, bases: tuple[Array, Array]) -> Array:
 def product(one: Array, other: Array) -> Array:
     """Product of matrices (..., n, m) and (m, k), in one thread for float32 on the host.
 
-    Frames are fitted by several threads; the threads of a BLAS below each of them would wait for one another.
+    Frames are fitted by several threads; the threads of a BLAS below each of them would wait for one another. It shares
+    out no product as small as these parts.
     """
     if array_namespace(one) is not np or one.dtype != np.float32 or other.dtype != np.float32:
         return one @ other
-    import cv2
-
     if one.ndim == 3:
         return np.stack([product(part, other) for part in one])
     if other.ndim == 3:
         return np.stack([product(one, part) for part in other])
-    whole = np.ascontiguousarray(one), np.ascontiguousarray(other)
-    found: Array = cv2.gemm(*whole, 1.0, None, 0.0)  # type: ignore[call-overload]  # the stubs know no None
+    rows, inner = one.shape
+    parts = -(-rows * inner * other.shape[1] // _MULTIPLICATIONS)
+    if parts == 1:
+        return one @ other
+    if rows < 4 * parts:
+        edges = np.linspace(0, inner, parts + 1).astype(int)
+        return sum(one[:, a:b] @ other[a:b] for a, b in itertools.pairwise(edges))
+    found = np.empty((rows, other.shape[1]), np.float32)
+    for a, b in itertools.pairwise(np.linspace(0, rows, parts + 1).astype(int)):
+        np.matmul(one[a:b], other, out=found[a:b])
     return found
 
 
