@@ -92,7 +92,7 @@ class Nodes:
         hats = [_hats(nodes, size) for nodes, size in zip((rows, columns), shape, strict=True)]
         self.hats = tuple(xp.asarray(hat, dtype=np.float32) for hat in hats)
         bending = _bending(rows, columns)
-        self.bending = np.kron(np.eye(2), bending)
+        self.bending: Floats = np.kron(np.eye(2), bending).astype(np.float64)
         """Quadratic form of both components."""
         self.bends = 2 * int(np.linalg.matrix_rank(bending))
         """In how many ways a field can bend."""
@@ -186,11 +186,11 @@ class FieldReference:
             spread = 1 / (1 / variance + modes.bends / bend)
             bent = _times(nodes.bending, field)
             change: Floats = _times(modes.shapes, spread * _times(modes.shapes.T, right / variance + bent / bend))
-            field = np.asarray(field - change, np.float64)
+            field = field - change
             sigma = np.sqrt(_times(modes.squares, spread))
             if nodes.bends:
                 free = max(nodes.bends - float((modes.bends * spread).sum()) / bend, 1e-3)
-                energy = float((field * _times(nodes.bending, field)).sum())
+                energy = float(np.vdot(field, _times(nodes.bending, field)))
                 bend = float(np.clip(energy / free, _BENDS[0] ** 2, _BENDS[1] ** 2))
             if np.abs(change).max() < _SETTLED or np.square(change / sigma).mean() < near**2:
                 settled = True

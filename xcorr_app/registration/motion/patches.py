@@ -27,6 +27,7 @@ from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.field_fit import FieldFit, FieldReference, Nodes, fitted
 from xcorr_app.registration.motion.grid import Grid, with_edges
 from xcorr_app.registration.motion.halved_frames import HalvedFrames, halved_image
+from xcorr_app.registration.motion.models import PATCHES
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
 from xcorr_app.registration.motion.warp import ndimage_of
@@ -37,7 +38,6 @@ from xcorr_app.registration.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.strategies import Estimation
 
-MODEL = "patches"
 DEFAULT_PATCH, DEFAULT_OVERLAP, DEFAULT_DEVIATION = 128, 0.5, 6.0
 
 _SMALLEST = 16
@@ -55,7 +55,7 @@ _FEWEST_TRUSTED = 1 / 3
 _NO_MATTER = {quality.INCONSISTENT, quality.LOW_SCORE, quality.UNCERTAIN, quality.AMBIGUOUS}
 """What a frame whose parts move otherwise is flagged with when it is measured as one."""
 _LEFT_OUT = ("mean", "median", "template")
-_REFERENCES = ("first", "last", *_LEFT_OUT)
+REFERENCES = ("first", "last", *_LEFT_OUT)
 
 
 @dataclass(frozen=True)
@@ -86,20 +86,22 @@ def patches_of(
     options: PatchOptions,
     *,
     max_sigma: float,
+    max_shift: float | tuple[float, float] | None = None,
     progress: Progress | None = None,
 ) -> MotionResult:
-    """Measure the motion of the patches of frames that are read as needed."""
+    """Measure the motion of the patches of frames that are read as needed.
+
+    `max_shift` in pixels is that of whole frames, by default a quarter of them.
+    """
     if min(frames.shape) < options.patch:
         raise ShapeError(
             f"patches of {options.patch} pixels do not fit into frames of {frames.shape[0]} x {frames.shape[1]}: "
             "give a smaller patch"
         )
-    if isinstance(reference, str) and reference not in _REFERENCES:
-        raise ArgumentError(
-            f"unknown reference {reference!r}: use {', '.join(_REFERENCES)}, a frame number or an image"
-        )
+    if isinstance(reference, str) and reference not in REFERENCES:
+        raise ArgumentError(f"unknown reference {reference!r}: use {', '.join(REFERENCES)}, a frame number or an image")
     xp = array_namespace(frames.read(0, 1).frames)
-    rigid = _rigid(frames, reference, options.half, xp, progress)
+    rigid = _rigid(frames, reference, max_shift, options.half, xp, progress)
     grid = Grid.of(frames.shape, options.patch, options.patch * (1 - options.overlap))
     against = _Against(grid, frames, _references(frames, reference, rigid, xp), options, xp)
     found: list[_Found | None] = []
@@ -128,7 +130,14 @@ class _Rigid:
     unreadable: dict[int, str]
 
 
-def _rigid(frames: Frames, reference: str | int | Array, half: int, xp: Any, progress: Progress | None) -> _Rigid:
+def _rigid(
+    frames: Frames,
+    reference: str | int | Array,
+    max_shift: float | tuple[float, float] | None,
+    half: int,
+    xp: Any,
+    progress: Progress | None,
+) -> _Rigid:
     """Shifts as `estimate_shifts` finds them, but of frames as a whole: parts that move otherwise are expected.
 
     Where patches are matched at half their size, so are the frames.
@@ -136,7 +145,8 @@ def _rigid(frames: Frames, reference: str | int | Array, half: int, xp: Any, pro
     if half == 2:
         frames = HalvedFrames(frames)
         reference = halved_image(reference) if not isinstance(reference, (str, int, np.integer)) else reference
-    settings = Settings(contrast=Contrast())
+    reach = None if max_shift is None else np.broadcast_to(np.asarray(max_shift, np.float64) / half, 2)
+    settings = Settings(contrast=Contrast(), max_shift=None if reach is None else (float(reach[0]), float(reach[1])))
     walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress)
     measurement = Measurement(frames, walk, settings, xp, whole=True)
     estimation = Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
@@ -356,7 +366,7 @@ def _result(found: list[_Found | None], rigid: _Rigid, against: _Against, max_si
     shift = matrices[:, :2, 2]
     overlap = np.prod(np.clip(1 - np.abs(shift) / np.array(nodes.shape), 0, 1), axis=1)
     return MotionResult(
-        model=MODEL,
+        model=PATCHES,
         matrices=matrices,
         score=score,
         sigma=np.median(sigma.reshape(count, -1, 2), axis=1),
