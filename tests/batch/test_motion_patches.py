@@ -74,7 +74,9 @@ def test_quality_of_each_frame_and_the_report(bending):
 
 def test_a_run_resumed_gives_the_same_bytes(bending):
     folder, _, _ = bending
-    files = [path for path in (folder / "out").rglob("*") if path.is_file() and not {".xcorr", "run.json"} & set(path.parts)]
+    files = [
+        path for path in (folder / "out").rglob("*") if path.is_file() and not {".xcorr", "run.json"} & set(path.parts)
+    ]
     before = {path: path.read_bytes() for path in files}
     run = align(folder / "b.tif", "-o", folder / "out", *WORDS, "--resume")
     assert run.code == 0

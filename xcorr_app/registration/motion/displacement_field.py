@@ -14,8 +14,8 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.motion.displacement import at_every_pixel, places_of
 from xcorr_app.registration.motion.grid import Grid, pixel_bases, with_edges
+from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
-from xcorr_app.registration.motion.warp import ndimage_of
 from xcorr_app.registration.motion.window_icgn import RefinedWindows, refine_windows
 from xcorr_app.registration.motion.window_match import WindowMatch, Windows, match_windows
 from xcorr_app.registration.significance import MAX_FALSE_ALARM

@@ -28,7 +28,8 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.motion.displacement import at_every_pixel, linear_at, places_of, product
 from xcorr_app.registration.motion.grid import pixel_bases
-from xcorr_app.registration.motion.warp import inside_frame, ndimage_of
+from xcorr_app.registration.motion.ndimage import ndimage_of
+from xcorr_app.registration.motion.warp import inside_frame
 
 Floats = NDArray[np.float64]
 

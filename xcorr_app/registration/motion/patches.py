@@ -28,9 +28,9 @@ from xcorr_app.registration.motion.field_fit import FieldFit, FieldReference, No
 from xcorr_app.registration.motion.grid import Grid, with_edges
 from xcorr_app.registration.motion.halved_frames import HalvedFrames, halved_image
 from xcorr_app.registration.motion.models import PATCHES
+from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
-from xcorr_app.registration.motion.warp import ndimage_of
 from xcorr_app.registration.motion.window_match import WindowMatch, Windows, match_windows
 from xcorr_app.registration.passes import Pass, Progress, worker_count
 from xcorr_app.registration.settings import Settings
