@@ -9,7 +9,7 @@ import pytest
 
 from xcorr_app.gpu.direct.kernels import KERNELS as DIRECT
 from xcorr_app.gpu.peaks.kernels import KERNELS as PEAKS
-from xcorr_app.gpu.resample.kernels import FOURIER, PROJECTIONS
+from xcorr_app.gpu.resample.kernels import FOURIER, PROJECTIONS, WARPS
 from xcorr_app.gpu.resample.kernels import KERNELS as MOVING
 from xcorr_app.gpu.runtime.compile import kernel_root
 from xcorr_app.gpu.tensor.kernels import KERNELS as TENSOR
@@ -23,7 +23,7 @@ BELOW = {
     "resample": {"runtime"},
 }
 """Families that a family may import."""
-TABLES = {"direct": DIRECT, "peaks": PEAKS, "tensor": TENSOR, "resample": {**MOVING, **FOURIER, **PROJECTIONS}}
+TABLES = {"direct": DIRECT, "peaks": PEAKS, "tensor": TENSOR, "resample": {**MOVING, **FOURIER, **WARPS, **PROJECTIONS}}
 
 
 def families_imported_by(path: Path) -> set[str]:

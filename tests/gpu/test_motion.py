@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 import xcorr_app as xc
+from tests.registration.moving_definition import random_frame
 from tests.registration.test_motion import series
+from tests.registration.test_motion_patches import bent
+from xcorr_app.registration.motion.displacement import warp_by_fields
+from xcorr_app.registration.motion.warp import warp_frames
 
 pytestmark = pytest.mark.gpu
 
@@ -32,3 +36,40 @@ def test_warping_is_that_of_the_cpu(cupy, order):
     here, there = result.apply(frames, order), result.apply(cupy.asarray(frames), order)
     assert isinstance(there, cupy.ndarray)
     assert (np.abs(there.get().astype(int) - here) > 1).mean() < 0.001
+
+
+@pytest.mark.parametrize("order", [0, 1, 3])
+@pytest.mark.parametrize("mode", ["constant", "nearest"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "float32", "float64"])
+def test_matrices_and_fields_warp_as_on_the_cpu(cupy, dtype, mode, order):
+    rng = np.random.default_rng(order)
+    frames = np.stack([random_frame((131, 170), dtype, seed) for seed in range(5)])
+    matrices = np.tile(np.eye(3), (5, 1, 1))
+    matrices[1:, :2, :2] += rng.normal(size=(4, 2, 2)) * 0.1
+    matrices[1:, :2, 2] = rng.uniform(-9, 9, (4, 2))
+    nodes = np.linspace(0, 130, 6), np.linspace(0, 169, 8)
+    fields = rng.normal(size=(5, 6, 8, 2)) * 2
+    fields[0] = 0
+    there = cupy.asarray(frames)
+    for here, found in (
+        (warp_frames(frames, matrices, order, mode, 9), warp_frames(there, matrices, order, mode, 9)),
+        (
+            warp_by_fields(frames, fields, nodes, order, mode, 9),
+            warp_by_fields(there, fields, nodes, order, mode, 9),
+        ),
+    ):
+        found = found.get()
+        assert found.dtype == frames.dtype
+        assert found[0].tobytes() == frames[0].tobytes()
+        off = np.abs(found.astype(np.float64) - here) / np.abs(frames.astype(np.float64)).max()
+        # Places next to an edge, or half way between pixels, may fall on either side.
+        tolerance = 0 if order == 0 else 5e-5 if np.dtype(dtype).itemsize > 2 else 1.01 / np.iinfo(dtype).max
+        assert (off > tolerance).mean() < 2e-3
+
+
+def test_patches_are_those_of_the_cpu(cupy):
+    frames, _ = bent(3, 5, count=3)
+    here = xc.estimate_motion(frames, "patches", patch=64)
+    there = xc.estimate_motion(cupy.asarray(frames), "patches", patch=64)
+    np.testing.assert_allclose(there.field.shifts, here.field.shifts, atol=0.02)
+    assert there.flags == here.flags

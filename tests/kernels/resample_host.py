@@ -10,7 +10,7 @@ import numpy as np
 from tests.kernels import binding
 from tests.kernels.binding import bind_without_device
 from tests.kernels.host_device import run_kernel
-from xcorr_app.gpu.resample import fourier, project, run
+from xcorr_app.gpu.resample import fourier, project, run, warping
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.registration import device_moving
 
@@ -37,9 +37,9 @@ def numpy_as_device(monkeypatch, folder):
     bind_without_device(monkeypatch, kernel_function)
     for caller in (run, project):
         monkeypatch.setattr(caller, "address_of", lambda array: array.ctypes.data)
-    for caller in (run, project, fourier, device_moving):
+    for caller in (run, project, fourier, device_moving, warping):
         monkeypatch.setattr(caller, "current_device", lambda: 0)
-    for caller in (run, project, device_moving):
+    for caller in (run, project, device_moving, warping):
         monkeypatch.setattr(caller, "device_limits", lambda _: DeviceLimits())
     return ran
 
@@ -50,6 +50,7 @@ def forget():
     run._prepared.cache_clear()
     project._prepared.cache_clear()
     fourier._prepared.cache_clear()
+    warping._prepared.cache_clear()
 
 
 def _null(number):

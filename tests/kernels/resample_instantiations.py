@@ -8,6 +8,7 @@ from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, TAPS, TranslationProblem
 from xcorr_app.gpu.resample.project import ProjectionProblem, projection_launch
 from xcorr_app.gpu.resample.translation import translation_launch
+from xcorr_app.gpu.resample.warping import WarpProblem, warp_launch
 
 
 def translation(dtype, method, shape=(512, 512), count=512, *, counts=True, **options):
@@ -21,6 +22,9 @@ def launches_of_resample():
             for counts in (False, True):
                 yield translation(dtype, method, counts=counts)
         yield projection_launch(ProjectionProblem((512, 512), 64, dtype, has_areas=True))
+        for method in ("linear", "cubic"):
+            for grid in (None, (9, 9)):
+                yield warp_launch(WarpProblem((512, 512), 64, dtype, method, grid))
         yield from fourier_launches(FourierProblem((512, 512), 64, dtype, counts=True))
 
 
@@ -31,6 +35,9 @@ def other_launches_of_resample():
             yield translation(dtype, method)
             yield translation(dtype, method, (511, 513))
             yield translation(dtype, method, (33, 18), 1, alignment=np.dtype(dtype).itemsize)
+        for method in ("nearest", "linear", "cubic"):
+            for grid in (None, (9, 9)):
+                yield warp_launch(WarpProblem((511, 513), 64, dtype, method, grid))
         for counts in (False, True):
             yield from fourier_launches(FourierProblem((33, 65), 3, dtype, counts=counts))
         for has_areas in (False, True):

@@ -5,6 +5,7 @@ import csv
 import numpy as np
 import pytest
 from scipy import ndimage
+from scipy.interpolate import RegularGridInterpolator
 from scipy.io import netcdf_file
 
 import xcorr_app as xc
@@ -107,6 +108,14 @@ def test_flow_of_particles(shared_data):
     field = xc.displacement_field(first, second)
     assert field.replaced.mean() < 0.03
     assert np.median(field.displacement, axis=(0, 1)) == pytest.approx([5.2, -0.15], abs=0.1)
+    # The field that comes with the pair is in millimetres, rows upwards.
+    x, y, u, v, flags, _ = np.loadtxt(folder / "test_data.vec").T
+    places = np.stack([first.shape[0] - 96.52 * y, 96.52 * x], axis=1)
+    reference = np.stack([-96.52 * v, 96.52 * u], axis=1)
+    found = RegularGridInterpolator((field.rows, field.columns), field.displacement)(places)
+    error = np.abs(found - reference)[flags == 0]
+    assert np.median(error) < 0.12
+    assert np.sqrt((error**2).mean()) < 0.25
 
 
 def test_files_say_what_was_found(tmp_path):

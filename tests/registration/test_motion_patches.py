@@ -8,6 +8,7 @@ import xcorr_app as xc
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
 from xcorr_app.registration.motion.displacement import warp_by_fields
 from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
+from xcorr_app.registration.motion.warp import warp_frames
 
 SHAPE = (221, 240)
 
@@ -221,3 +222,18 @@ def test_normalised_median_by_its_definition():
     middle = np.median(around, axis=0)
     scatter = np.median(np.abs(around - middle), axis=0)
     assert found[2, 2] == pytest.approx((np.abs(vectors[2, 2] - middle) / (scatter + 0.1)).max())
+
+
+def test_beyond_the_edge_is_the_pixel_at_the_edge():
+    frame = np.random.default_rng(2).uniform(1, 200, (1, 30, 36)).astype(np.float32)
+    shift = np.zeros((1, 2, 2, 2))
+    shift[..., 0] = 9.0
+    nodes = np.array([0.0, 29.0]), np.array([0.0, 35.0])
+    matrix = np.array([[[1, 0, -9.0], [0, 1, 0], [0, 0, 1]]])
+    for order in (0, 1, 3):
+        for moved in (
+            warp_by_fields(frame, shift, nodes, order, "nearest"),
+            warp_frames(frame, matrix, order, "nearest"),
+        ):
+            np.testing.assert_allclose(moved[0, 9:], frame[0, :-9], rtol=1e-5)
+            np.testing.assert_allclose(moved[0, :9], np.tile(frame[0, 0], (9, 1)), rtol=1e-5)

@@ -101,8 +101,27 @@ _SHOWN = {
     type=click.Choice(choices.MOTIONS),
     default="translation",
     show_default=True,
-    help="What a frame may do: be shifted, turned too (rigid), turned and scaled (similarity), or any linear motion.",
+    help="What a frame may do: be shifted, turned too (rigid), turned and scaled (similarity), any linear motion, or "
+    "bend (patches).",
 )
+@click.option(
+    "--patch", type=click.IntRange(16), default=128, show_default=True, help="Rows and columns of a patch in pixels."
+)
+@click.option(
+    "--patch-overlap",
+    type=click.FloatRange(0, 1, max_open=True),
+    default=0.5,
+    show_default=True,
+    help="Fraction of a patch that its neighbour shares, at least.",
+)
+@click.option(
+    "--max-deviation",
+    type=click.FloatRange(0, min_open=True),
+    default=6.0,
+    show_default=True,
+    help="Pixels by which a patch may be off the shift of its frame.",
+)
+@click.option("--field-csv", is_flag=True, help="Write the field of --motion patches as OUT/NAME/field.csv, too.")
 @click.option(
     "--axis", type=click.Choice(["T", "Z"]), help="Axis to align along.  [default: T, or Z where there is no T]"
 )
@@ -221,6 +240,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
       xcorr align FOLDER -o out --reference template --interpolation cubic
       xcorr align movie.tif -o out --reference pairs:4 --smooth-time 5
       xcorr align turning.tif -o out --motion rigid --interpolation cubic
+      xcorr align two_photon.tif -o out --motion patches --reference mean
       xcorr align FOLDER -o out --no-apply --verify none
       xcorr align movie.ome.zarr -o out --pyramid 3
       xcorr align FOLDER -o out --watch
@@ -308,6 +328,7 @@ def _options(given: dict[str, Any]) -> AlignOptions:
     from xcorr_app.batch.align.options import AlignOptions
     from xcorr_app.io import Limits
     from xcorr_app.registration.contrast import Contrast
+    from xcorr_app.registration.motion.patches import PatchOptions
     from xcorr_app.registration.prefilter import Prefilter
     from xcorr_app.registration.settings import Settings
 
@@ -350,6 +371,8 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         background=options.absolute(given["cluster"], given["background"]),
         correct=given["correct"],
         motion=given["motion"],
+        patches=PatchOptions(given["patch"], given["patch_overlap"], given["max_deviation"]),
+        field_csv=given["field_csv"],
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],
         align_channel=given["align_channel"][0],
         more_channels=given["align_channel"][1],

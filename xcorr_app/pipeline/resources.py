@@ -14,7 +14,7 @@ import numpy as np
 
 from xcorr_app.gpu.runtime.memory import free_bytes
 from xcorr_app.gpu.runtime.upload import Uploader
-from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_text
+from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
 from xcorr_app.io.outputs import Writer, new_writer
 from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
 from xcorr_app.pipeline.stages import Stages
@@ -71,7 +71,7 @@ class StackResources:
         """What a user should know of how it went."""
         self._run = run
         self._writers: list[Writer] = []
-        self._texts: list[tuple[Path, str]] = []
+        self._files: list[tuple[Path, bytes]] = []
         self._opened = ExitStack()
 
     def progress(self, stage: str, done: int, total: int) -> None:
@@ -139,7 +139,11 @@ class StackResources:
 
     def write_text(self, path: Path, text: str) -> None:
         """Write a file together with the others of the stack, or not at all."""
-        self._texts.append((path, text))
+        self.write_bytes(path, text.encode())
+
+    def write_bytes(self, path: Path, content: bytes) -> None:
+        """Write a file together with the others of the stack, or not at all."""
+        self._files.append((path, content))
 
     def close(self) -> None:
         """Close what was opened to be read, and give its memory back."""
@@ -147,15 +151,15 @@ class StackResources:
 
     def complete(self) -> None:
         """Bring the files begun to the disk and give them their names."""
-        while self._texts:
-            atomic_write_text(*self._texts.pop(0))
+        while self._files:
+            atomic_write_bytes(*self._files.pop(0))
         while self._writers:
             self._writers[0].complete()
             self._writers.pop(0)
 
     def abandon(self) -> None:
         """Leave nothing of the files begun."""
-        self._texts.clear()
+        self._files.clear()
         self.close()
         while self._writers:
             self._writers.pop(0).abandon()

@@ -15,11 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
 
-    from xcorr_app.report.records import FrameRow
+    from xcorr_app.report.records import Bends, FrameRow
 
 _DY, _DX, _FFT, _QUIET = "#0072B2", "#D55E00", "#00724F", "#6b6b6b"  # after Okabe and Ito, told apart by all
 _LEAST_SPAN = 0.5  # pixels; a smaller range of shifts is not blown up to fill the chart
 _MANY = 800  # frames beyond which marks and lines are thin
+_MOST_ARROWS = 12  # along a side
 _SQUARE_MARK, _TRIANGLE = "m-3.5 -3.5h7v7h-7z", "m-4 3.5h8l-4 -7z"
 
 
@@ -170,6 +171,39 @@ def tiles_chart(tiles: Sequence[Sequence[float]]) -> bytes | None:
     for (row, column), value in np.ndenumerate(share):
         chart.tile(column, row, colour_of(float(value)) if np.isfinite(value) else "#e4e4e4")
     chart.colour_bar(Axis(0, 1, "share of frames in which it differs"))
+    return chart.svg()
+
+
+def bends_chart(bends: Bends) -> bytes | None:
+    """Draw by how much parts of frames move otherwise: tiles for all frames, arrows for the one that bends most."""
+    size, arrows = np.array(bends.size, dtype=np.float64), np.array(bends.arrows, dtype=np.float64)
+    rows, columns = np.array(bends.rows, dtype=np.float64), np.array(bends.columns, dtype=np.float64)
+    if not np.isfinite(size).any() or not np.isfinite(arrows).all():
+        return None
+    edges = [np.concatenate([axis[:1], (axis[1:] + axis[:-1]) / 2, axis[-1:]]) for axis in (rows, columns)]
+    left, top, side, _ = SQUARE
+    height, width = (max(float(np.ptp(axis)), 1.0) for axis in (rows, columns))
+    scale = side / max(height, width)
+    axes = Axis(columns[0], columns[0] + width, "column (pixels)"), Axis(rows[0], rows[0] + height, "row (pixels)")
+    chart = Chart(*axes, (left, top, width * scale, height * scale), downwards=True)
+    most = max(float(size.max()), 1e-6)
+    for (i, j), value in np.ndenumerate(size):
+        sides = float(edges[1][j + 1] - edges[1][j]), float(edges[0][i + 1] - edges[0][i])
+        chart.tile(float(edges[1][j]), float(edges[0][i]), colour_of(float(value) / most), sides)
+    chart.colour_bar(Axis(0, most, "median distance from the mean shift (pixels)"))
+    every = -(-max(size.shape) // _MOST_ARROWS)
+    rows, columns, arrows = rows[::every], columns[::every], arrows[::every, ::every]
+    # The longest arrow spans the gap between two of them.
+    longest = max(float(np.hypot(arrows[..., 0], arrows[..., 1]).max()), 1e-6)
+    gap = max(height / max(rows.size - 1, 1), width / max(columns.size - 1, 1))
+    along = arrows * (0.9 * gap / longest)
+    y, x = np.meshgrid(rows, columns, indexing="ij")
+    heads = [(1.0, 0.0), (0.7, 0.2), (1.0, 0.0), (0.7, -0.2)]
+    points = [(0.0, 0.0), *heads, (np.nan, np.nan)]
+    across = np.stack([x + forth * along[..., 1] - aside * along[..., 0] for forth, aside in points], axis=-1)
+    down = np.stack([y + forth * along[..., 0] + aside * along[..., 1] for forth, aside in points], axis=-1)
+    chart.line(across.ravel(), down.ravel(), "#ffffff", width=1.4)
+    chart.note(f"longest arrow: {longest:.2g} pixels, frame {bends.frame}")
     return chart.svg()
 
 

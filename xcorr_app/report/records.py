@@ -7,13 +7,14 @@ and columns (dx) to the right.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.assessment import Assessment
 from xcorr_app.report.pictures import Pictures
 
-__all__ = ["FLAG_MEANINGS", "FrameRow", "Pictures", "RunReport", "StackReport"]
+__all__ = ["FLAG_MEANINGS", "Bends", "FrameRow", "Pictures", "RunReport", "StackReport"]
 
 _UNMOVED = 1e-3
 """Pixels by which nothing is seen to move."""
@@ -98,6 +99,45 @@ class FrameRow:
 
 
 @dataclass(frozen=True)
+class Bends:
+    """By how much the parts of frames move otherwise than their frame, at the nodes of a grid.
+
+    Attributes
+    ----------
+    rows, columns : tuple of float
+        Places of the nodes in pixels.
+    frame : int
+        The frame that bends most, of those that are trusted.
+    arrows : tuple of tuple of (float, float)
+        Rows, columns in pixels by which it is moved at each node, less its mean shift.
+    size : tuple of tuple of float
+        Median over the trusted frames of the length of such an arrow.
+    """
+
+    rows: tuple[float, ...]
+    columns: tuple[float, ...]
+    frame: int
+    arrows: tuple[tuple[tuple[float, float], ...], ...]
+    size: tuple[tuple[float, ...], ...]
+
+    def as_record(self) -> dict[str, Any]:
+        """Plain values, from which `from_record` makes it again."""
+        record: dict[str, Any] = asdict(self)
+        return record
+
+    @classmethod
+    def from_record(cls, record: dict[str, Any]) -> Bends:
+        """Undo `as_record`, of what JSON makes of it."""
+        return cls(
+            rows=tuple(map(float, record["rows"])),
+            columns=tuple(map(float, record["columns"])),
+            frame=int(record["frame"]),
+            arrows=tuple(tuple((float(dy), float(dx)) for dy, dx in line) for line in record["arrows"]),
+            size=tuple(tuple(map(float, line)) for line in record["size"]),
+        )
+
+
+@dataclass(frozen=True)
 class StackReport:
     """Everything that a report says about one stack.
 
@@ -146,6 +186,8 @@ class StackReport:
     assessment: Assessment | None = None
     interval: tuple[float, str] | None = None
     tiles: tuple[tuple[float, ...], ...] | None = None
+    bends: Bends | None = None
+    """Of frames whose parts move otherwise; None where they move as one."""
     is_quick: bool = False
     """Only a drawing of its shifts is wanted, which takes no time."""
 

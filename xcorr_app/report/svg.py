@@ -103,11 +103,11 @@ class Chart:
         """Write a line into the legend."""
         self._legend.append(("", text))
 
-    def tile(self, x: float, y: float, colour: str) -> None:
-        """Fill the square from (x, y) to one further on each axis."""
-        (left, right), (top, bottom) = self._places(np.array([x, x + 1.0]), np.array([y, y + 1.0]))
-        size = f'width="{right - left:.1f}" height="{bottom - top:.1f}"'
-        self._drawn.append(f'<rect class="tile" x="{left:.1f}" y="{top:.1f}" {size} fill="{colour}"/>')
+    def tile(self, x: float, y: float, colour: str, size: tuple[float, float] = (1.0, 1.0)) -> None:
+        """Fill the rectangle from (x, y) to `size` further on each axis."""
+        (left, right), (top, bottom) = self._places(np.array([x, x + size[0]]), np.array([y, y + size[1]]))
+        sides = f'width="{right - left:.1f}" height="{bottom - top:.1f}"'
+        self._drawn.append(f'<rect class="tile" x="{left:.1f}" y="{top:.1f}" {sides} fill="{colour}"/>')
 
     def second_axis(self, which: str, axis: Axis) -> None:
         """Write an axis at the right (``y``) or at the top (``x``) as well."""

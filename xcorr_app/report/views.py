@@ -14,6 +14,7 @@ from xcorr_app.report.encoding import picture_file
 from xcorr_app.report.figures import (
     Units,
     agreement_chart,
+    bends_chart,
     error_chart,
     score_chart,
     shift_chart,
@@ -128,6 +129,7 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
             "No frame has a standard error.",
         ),
         *_tiles(stack),
+        *_bends(stack),
     )
 
 
@@ -190,6 +192,17 @@ def _tiles(stack: StackReport) -> tuple[Chart, ...]:
     caption = "Tiles of the picture that do not move as the rest does; grey where too little is seen to tell."
     chart = _chart("Parts that move otherwise", tiles_chart(stack.tiles), caption, caption, "No tile can tell.")
     return (chart,)
+
+
+def _bends(stack: StackReport) -> tuple[Chart, ...]:
+    """Chart of the fields of frames that bend, where they were measured."""
+    if stack.bends is None:
+        return ()
+    caption = (
+        "Colours: median over the trusted frames of how far each place moves from the mean shift of its frame. Arrows: "
+        f"how the frame that bends most, {stack.bends.frame}, is moved beyond its mean shift, enlarged."
+    )
+    return (_chart("Fields of displacement", bends_chart(stack.bends), caption, caption, "No frame has a field."),)
 
 
 def picture_pairs(stack: StackReport, pictures: Pictures, room: Room = ALONE) -> tuple[Pair, ...]:

@@ -21,6 +21,7 @@ from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.estimate import motion_of
 from xcorr_app.registration.motion.models import angle_of, model_of, scale_of
 from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.motion.warps import ByMatrices
 from xcorr_app.registration.results import ShiftResult
 
 _ENGINE = "gauss-newton"
@@ -46,8 +47,10 @@ def align_by_motion(
             progress=resources.progress,
         )
     matrices = np.round(result.applied(options.doubtful), 9)
-    turned = Turned(matrices, motion_csv(frames, result, matrices), seen_by_all(matrices, frames.shape))
-    shifts = as_shifts(result)
+    files = {"motion.csv": motion_csv(frames, result, matrices).encode()}
+    turned = Turned(ByMatrices(matrices), files, seen_by_all(matrices, frames.shape))
+    told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
+    shifts = as_shifts(result, _ENGINE, told)
 
     def finish() -> Aligned:
         written = correction if options.correct else None
@@ -56,7 +59,7 @@ def align_by_motion(
     return finish
 
 
-def as_shifts(result: MotionResult) -> ShiftResult:
+def as_shifts(result: MotionResult, engine: str, told: str) -> ShiftResult:
     """What is known of the frames as of shifts: those of their middles."""
     count = len(result.flags)
     nothing = np.full(count, np.nan)
@@ -70,9 +73,9 @@ def as_shifts(result: MotionResult) -> ShiftResult:
         difference=nothing,
         non_finite=np.array([int("non-finite" in flags) for flags in result.flags]),
         window=ShiftWindow.symmetric(reach[0], reach[1]),
-        engine=_ENGINE,
+        engine=engine,
         reference=result.reference,
-        notes=(f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv).",),
+        notes=(told, *result.notes),
         unreadable=result.unreadable,
         sigma=result.sigma,
         significance=nothing,

@@ -22,6 +22,7 @@ from xcorr_app.pipeline.output import prepared_output
 from xcorr_app.pipeline.resources import Resources, default_memory
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.masked.rules import Masks
+from xcorr_app.registration.motion.patches import PatchOptions
 from xcorr_app.registration.passes import Progress
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.progress_bar import shown
@@ -61,7 +62,11 @@ class AlignKeywords(TypedDict, total=False):
     align_channel: int | Literal["sum"] | Sequence[int]
     mask: str | Path | None
     mask_moves: bool
-    motion: Literal["translation", "rigid", "similarity", "affine"]
+    motion: Literal["translation", "rigid", "similarity", "affine", "patches"]
+    patch: int
+    patch_overlap: float
+    max_deviation: float
+    field_csv: bool
     flat: Path | None
     dark: Path | None
     background: str | Path | None
@@ -193,6 +198,8 @@ def _options(given: AlignKeywords) -> AlignOptions:
         rest |= {"align_channel": 0, "more_channels": None}
     elif isinstance(channels, Sequence):
         rest |= {"align_channel": channels[0], "more_channels": tuple(channels[1:])}
+    cut = {"patch": "patch", "patch_overlap": "overlap", "max_deviation": "max_deviation"}
+    rest["patches"] = PatchOptions(**{field: values[name] for name, field in cut.items() if name in values})
     if "max_pixels" in values:
         rest["limits"] = Limits(max_pixels=values["max_pixels"])
     return AlignOptions(settings=Settings(**settings), **rest)

@@ -29,7 +29,7 @@ from xcorr_app.pipeline.chunks import over_planes
 from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.registration.apply import common_area, shift_frames
 from xcorr_app.registration.correction import Correction
-from xcorr_app.registration.motion.warp import warp_frames
+from xcorr_app.registration.motion.warps import Warp
 from xcorr_app.registration.moving_choice import decide_moving
 from xcorr_app.registration.passes import Progress
 
@@ -70,15 +70,15 @@ def move_stack(
     progress: Progress | None,
     new_writer: Callable[[Path, StackMetadata], Writer] = StackWriter,
     on_device: DeviceFrames | None = None,
-    matrices: NDArray[np.float64] | None = None,
+    warp: Warp | None = None,
     correction: Correction | None = None,
 ) -> Moved:
     """Move all planes of all channels by (count, 2) pixels and write them to `target`, if any.
 
     Frames whose shift is NaN are left out. Planes of the measured channel are added to `projections`; damaged planes of
     frames in `unreadable` become zeros. Where the device's memory does not suffice for a single plane, the CPU moves
-    the rest. Frames that were measured `on_device` are taken from there. With `matrices` (count, 3, 3) frames are
-    warped by them, and `shifts` only say which are left out. With a `correction` planes are corrected before they move.
+    the rest. Frames that were measured `on_device` are taken from there. With a `warp` frames are warped,
+    and `shifts` only say which are left out. With a `correction` planes are corrected before they move.
     """
     source = frames.source
     kept = np.isfinite(shifts[:, 0]) & np.isfinite(shifts[:, 1])
@@ -115,10 +115,10 @@ def move_stack(
             before = xp.asarray(read(start, stop))
         if correction is not None:
             before = correction.as_stored(before)
-        if matrices is None:
+        if warp is None:
             after, count = shift_frames(before, shifts[numbers], order=order, mode=mode, workers=1)
         else:
-            after, count = warp_frames(before, matrices[numbers], order, mode), 0
+            after, count = warp(before, numbers, order, mode), 0
         return start, before, after, count
 
     if target is None:

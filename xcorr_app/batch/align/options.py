@@ -11,7 +11,8 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.io import Limits
 from xcorr_app.io.picked import Channel
 from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
-from xcorr_app.registration.motion.models import model_of
+from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
+from xcorr_app.registration.motion.patches import REFERENCES, PatchOptions
 from xcorr_app.registration.settings import Settings
 
 INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "fourier": "fourier"}
@@ -48,7 +49,11 @@ class AlignOptions:
     mask: str | Path | None = None
     """Name of what the settings' masks were made of: a rule, or a file."""
     motion: str = "translation"
-    """What a frame may do: a name of :data:`xcorr_app.registration.motion.models.MODELS`."""
+    """What a frame may do: a name of :data:`xcorr_app.registration.motion.models.MODELS`, or ``patches``."""
+    patches: PatchOptions = field(default_factory=PatchOptions)
+    """How frames are cut; of the motion ``patches`` alone."""
+    field_csv: bool = False
+    """Whether the field of patches is written as a table, too."""
     flat: Path | None = None
     dark: Path | None = None
     background: str | Path | None = None
@@ -71,8 +76,10 @@ class AlignOptions:
         check_policy(self.doubtful)
         if self.correct and not self.corrects:
             raise ArgumentError("correct needs an image to correct by: flat, dark or background")
-        if model_of(self.motion).turns:
+        if is_more_than_a_shift(self.motion):
             self._check_motion()
+        if self.motion != PATCHES and (self.patches != PatchOptions() or self.field_csv):
+            raise ArgumentError("patch, patch_overlap, max_deviation and field_csv go with --motion patches")
         if not math.isfinite(self.settings.tolerance):
             raise ArgumentError("tolerance is infinite: give a number of pixels, or use --verify none")
         if self.align_channel < 0:
@@ -92,9 +99,10 @@ class AlignOptions:
             raise ArgumentError(f"interpolation {self.interpolation!r} moves by shifts only: use {known} with --motion")
         if self.border == "crop":
             raise ArgumentError("border 'crop' is for shifts: use constant or nearest with --motion")
-        if isinstance(self.reference, str) and self.reference not in ("first", "last"):
+        references = REFERENCES if self.motion == PATCHES else ("first", "last")
+        if isinstance(self.reference, str) and self.reference not in references:
             raise ArgumentError(
-                f"reference {self.reference!r} is for shifts: use first, last, a frame number or a file"
+                f"reference {self.reference!r} is for shifts: use {', '.join(references)}, a frame number or a file"
             )
         if self.mask is not None or self.settings.roi is not None or self.settings.prefilter.name:
             raise ArgumentError("mask, roi and prefilter are for shifts: leave them out with --motion")
@@ -135,6 +143,8 @@ class AlignOptions:
             "mask": None if self.mask is None else str(self.mask),
             "mask_moves": s.masks is not None and s.masks.moves,
             "motion": self.motion,
+            "patches": asdict(self.patches) if self.motion == PATCHES else None,
+            "field_csv": self.field_csv,
             "flat": None if self.flat is None else str(self.flat),
             "dark": None if self.dark is None else str(self.dark),
             "background": None if self.background is None else str(self.background),

@@ -8,7 +8,8 @@ from typing import Any
 
 from xcorr_app.pipeline.state import State
 from xcorr_app.registration.assessment import Assessment
-from xcorr_app.report.records import Pictures, StackReport
+from xcorr_app.report.pictures import Pictures
+from xcorr_app.report.records import Bends, StackReport
 from xcorr_app.report.table import parse_shifts_csv
 
 _PICTURES = ".npz"
@@ -28,6 +29,7 @@ def keep(report: StackReport, out: Path) -> dict[str, Any]:
             "tolerance": report.tolerance,
             "notes": report.notes,
             "tiles": report.tiles and [[None if math.isnan(share) else share for share in row] for row in report.tiles],
+            "bends": None if report.bends is None else report.bends.as_record(),
             "pictures": report.pictures is not None,
             "assessment": None if report.assessment is None else report.assessment.as_record(),
             "interval": report.interval,
@@ -55,6 +57,7 @@ def restore(name: str, record: dict[str, Any], out: Path) -> StackReport | None:
             assessment=None if known["assessment"] is None else Assessment.from_record(known["assessment"]),
             interval=None if known["interval"] is None else (known["interval"][0], known["interval"][1]),
             tiles=_tiles(known["tiles"]),
+            bends=None if known["bends"] is None else Bends.from_record(known["bends"]),
             is_quick=known["is_quick"],
         )
     except (OSError, ValueError, LookupError, TypeError, AttributeError, OverflowError):

@@ -14,6 +14,8 @@ from urllib.parse import quote
 import numpy as np
 
 from xcorr_app.batch.align.by_motion import align_by_motion
+from xcorr_app.batch.align.by_patches import ENGINE as PATCHES_ENGINE
+from xcorr_app.batch.align.by_patches import FILES, align_by_patches
 from xcorr_app.batch.align.correcting import correction_files
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.options import AlignOptions
@@ -32,7 +34,7 @@ from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Elsewhere, Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.pipeline.state import REPORT
 from xcorr_app.registration import quality
-from xcorr_app.registration.motion.models import model_of
+from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
 from xcorr_app.report.html import StackView, load_template, render_report, stack_view
 from xcorr_app.report.records import RunReport, StackReport
 from xcorr_app.report.room import has_own_pages, room_for
@@ -172,11 +174,15 @@ class _Align:
     def outputs(self, name: str) -> list[Path]:
         folder = self._plan.out / name
         stacks = [f"{name}_aligned{ending}" for ending in ENDINGS.values()]
-        return [folder / file for file in ("shifts.csv", "motion.csv", REPORT, *stacks)]
+        return [folder / file for file in ("shifts.csv", "motion.csv", *FILES, REPORT, *stacks)]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         options, xp = self._plan.options, self._plan.device.xp
-        if model_of(options.motion).turns:
+        if options.motion == PATCHES:
+            cut = f"{options.patches.patch} x {options.patches.patch} pixels"
+            why = f"from the shift of each frame, patches of {cut} are matched, and one smooth field is fitted to all"
+            return Decision(PATCHES_ENGINE, reason=why)
+        if is_more_than_a_shift(options.motion):
             why = "frames that turn are found by the Fourier-Mellin transform and refined by Gauss-Newton"
             return Decision("gauss-newton", reason=why)
         with spec.open() as source:
@@ -185,7 +191,9 @@ class _Align:
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[StackReport]]:
         plan = self._plan
-        align = align_by_motion if model_of(plan.options.motion).turns else align_stack
+        align = align_by_motion if is_more_than_a_shift(plan.options.motion) else align_stack
+        if plan.options.motion == PATCHES:
+            align = align_by_patches
         apply = align(spec, plan.options, plan.device, plan.out / spec.name, resources)
 
         def rest() -> Finished[StackReport]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
@@ -33,10 +32,11 @@ from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.masks import two_motions
+from xcorr_app.registration.motion.warps import Warp
 from xcorr_app.registration.needs import check_memory
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.tiles import DIFFERS
-from xcorr_app.report.records import FrameRow, StackReport
+from xcorr_app.report.records import Bends, FrameRow, StackReport
 from xcorr_app.report.summary import count
 from xcorr_app.report.table import parse_shifts_csv, shifts_csv
 
@@ -67,12 +67,13 @@ class Aligned:
 class Turned:
     """What is known of a stack whose frames are not only shifted."""
 
-    matrices: NDArray[np.float64]
-    """(T, 3, 3) by which frames are warped; NaN for those that are left out."""
-    table: str
-    """Text of ``motion.csv``."""
+    warp: Warp
+    files: dict[str, bytes]
+    """Content of the files that tell of it, by name."""
     seen: tuple[slice, slice]
     """Part of the reference that every frame shows."""
+    bends: Bends | None = None
+    """What the report shows of frames whose parts move otherwise."""
 
 
 def align_stack(
@@ -128,8 +129,9 @@ def finish_stack(
     outputs = [folder / "shifts.csv"]
     resources.write_text(outputs[0], table)
     if turned is not None:
-        outputs.append(folder / "motion.csv")
-        resources.write_text(outputs[1], turned.table)
+        for name, content in turned.files.items():
+            outputs.append(folder / name)
+            resources.write_bytes(outputs[-1], content)
     ending = output_ending(options.format, source.metadata)
     target = folder / f"{spec.name}_aligned{ending}" if options.apply else None
     full = options.report == "full"
@@ -151,7 +153,7 @@ def finish_stack(
                 resources.progress,
                 resources.writer,
                 measured if isinstance(measured, DeviceFrames) else None,
-                None if turned is None else turned.matrices,
+                None if turned is None else turned.warp,
                 correction,
             )
     resources.close()
@@ -183,6 +185,7 @@ def finish_stack(
         assessment=assessment,
         interval=_interval(source, frames.axis),
         tiles=_tiles(result),
+        bends=None if turned is None else turned.bends,
         is_quick=options.report == "quick",
     )
     facts = {

@@ -26,6 +26,7 @@ from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, run_stacks
 from xcorr_app.registration.motion.warp import about_middle
+from xcorr_app.registration.motion.warps import ByMatrices
 from xcorr_app.registration.moving_choice import decide_moving
 
 PROGRAM = "xcorr apply"
@@ -102,10 +103,11 @@ class _Apply:
         if matrices is not None and (options.border == "crop" or options.interpolation not in MOTION_INTERPOLATIONS):
             raise InputError(f"{self._tables[spec.name]}: holds motions: use nearest, linear or cubic, and no --crop")
         shifts = moves if matrices is None else -moves[:, :2, 2]
+        warp = None if matrices is None else ByMatrices(matrices)
         make_folder(target.parent)
         with resources.step("move"):
             moved = move_stack(
-                frames, shifts, options, target, (), NoPictures(), resources.progress, resources.writer, None, matrices
+                frames, shifts, options, target, (), NoPictures(), resources.progress, resources.writer, None, warp
             )
         resources.close()
         notes = [*spec.notes, *resources.notes, *moved.notes]

@@ -13,6 +13,7 @@ from xcorr_app.errors import InputError, ShapeError
 from xcorr_app.io import Discovery
 from xcorr_app.io.shift_table import ShiftTable, read_shift_table
 
+_FIELD = "motion.npz"
 _TABLES = ("motion.csv", "shifts.csv")
 """In the folder of a stack's results; motions go before the shifts of their middles."""
 
@@ -59,6 +60,11 @@ def moves_of(table_file: Path, frames: SourceFrames, options: ApplyOptions) -> t
 
 
 def _table_in(folder: Path) -> Path:
+    if (field := folder / _FIELD).is_file():
+        raise InputError(
+            f"{field}: holds fields of patches, and their mean shifts alone would not bend frames; in Python, "
+            "xcorr_app.MotionResult.load(FILE).apply(stack) does; or name shifts.csv itself"
+        )
     return next((folder / name for name in _TABLES if (folder / name).is_file()), folder / _TABLES[-1])
 
 

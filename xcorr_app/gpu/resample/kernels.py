@@ -7,16 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.gpu.resample import project, translation
+from xcorr_app.gpu.resample import project, translation, warping
 from xcorr_app.gpu.resample.fourier import FourierProblem, fourier_launches
 from xcorr_app.gpu.resample.problem import TranslationProblem, sum_type
 from xcorr_app.gpu.resample.project import ProjectionProblem, projection_launch
 from xcorr_app.gpu.resample.translation import translation_launch
+from xcorr_app.gpu.resample.warping import WarpProblem, warp_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES, DeviceLimits
 
-__all__ = ["FOURIER", "KERNELS", "PROJECTIONS", "fourier_cost", "translation_cost"]
+__all__ = ["FOURIER", "KERNELS", "PROJECTIONS", "WARPS", "fourier_cost", "translation_cost"]
 
 _COPY = 4.1e6
 """Bytes that an H200 reads and writes in a microsecond."""
@@ -63,6 +64,12 @@ def _project(
     return projection_launch(problem, limits, tuning=tuning, **options)
 
 
+def _warp(
+    problem: WarpProblem, limits: DeviceLimits, tuning: Mapping[str, int] | None = None, **options: Any
+) -> Launch:
+    return warp_launch(problem, limits, tuning=tuning, **options)
+
+
 _DOCUMENTS = {
     "nearest": "copies of the nearest pixels",
     "linear": "linear interpolation along both axes",
@@ -89,6 +96,18 @@ FOURIER: Mapping[str, KernelEntry[FourierProblem]] = {
     )
 }
 """What moves frames by Fourier interpolation, between batched FFTs."""
+
+WARPS: Mapping[str, KernelEntry[WarpProblem]] = {
+    "warp": KernelEntry(
+        "warp",
+        ("resample/warp_frames",),
+        lambda _problem, _limits: None,
+        _warp,
+        tunables=warping.TUNABLES,
+        document="Unser (1999), doi:10.1109/79.799930: splines; frames seen through matrices or fields",
+    )
+}
+"""Kernels that see frames through more than a shift."""
 
 PROJECTIONS: Mapping[str, KernelEntry[ProjectionProblem]] = {
     "project": KernelEntry(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -9,10 +10,14 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.motion.device_warp import splines_of, takes, warped
 from xcorr_app.registration.motion.grid import pixel_bases
-from xcorr_app.registration.motion.warp import Mode, inside_frame, ndimage_of
+from xcorr_app.registration.motion.ndimage import ndimage_of
+from xcorr_app.registration.motion.warp import Mode, inside_frame, with_copies
 
 _ORDERS = (0, 1, 3)
+_MULTIPLICATIONS = 1 << 18
+"""Of a product up to which OpenBLAS and its like work in the thread that calls them."""
 
 
 def at_every_pixel(values: Array, bases: tuple[Array, Array]) -> Array:
@@ -23,18 +28,25 @@ def at_every_pixel(values: Array, bases: tuple[Array, Array]) -> Array:
 def product(one: Array, other: Array) -> Array:
     """Product of matrices (..., n, m) and (m, k), in one thread for float32 on the host.
 
-    Frames are fitted by several threads; the threads of a BLAS below each of them would wait for one another.
+    Frames are fitted by several threads; the threads of a BLAS below each of them would wait for one another. It shares
+    out no product as small as these parts.
     """
     if array_namespace(one) is not np or one.dtype != np.float32 or other.dtype != np.float32:
         return one @ other
-    import cv2
-
     if one.ndim == 3:
         return np.stack([product(part, other) for part in one])
     if other.ndim == 3:
         return np.stack([product(one, part) for part in other])
-    whole = np.ascontiguousarray(one), np.ascontiguousarray(other)
-    found: Array = cv2.gemm(*whole, 1.0, None, 0.0)  # type: ignore[call-overload]  # the stubs know no None
+    rows, inner = one.shape
+    parts = -(-rows * inner * other.shape[1] // _MULTIPLICATIONS)
+    if parts == 1:
+        return one @ other
+    if rows < 4 * parts:
+        edges = np.linspace(0, inner, parts + 1).astype(int)
+        return sum(one[:, a:b] @ other[a:b] for a, b in itertools.pairwise(edges))
+    found = np.empty((rows, other.shape[1]), np.float32)
+    for a, b in itertools.pairwise(np.linspace(0, rows, parts + 1).astype(int)):
+        np.matmul(one[a:b], other, out=found[a:b])
     return found
 
 
@@ -79,6 +91,10 @@ def warp_by_fields(
         raise ArgumentError(f"order {order!r}, mode {mode!r}: use order 0, 1 or 3, and mode 'constant' or 'nearest'")
     if stack.dtype.kind not in "iuf":
         raise DataTypeError(f"stack has dtype {stack.dtype}: convert it to integers or floating point")
+    if xp is not np and takes(stack.dtype):
+        outside = cval if mode == "constant" else None
+        seen = warped(stack, splines_of(fields, nodes, stack.shape[1:]), order, outside)
+        return with_copies(seen, stack, (fields == 0).all(axis=(1, 2, 3)))
     working = np.float64 if stack.dtype.itemsize > 2 and stack.dtype != np.float32 else np.float32
     bases = tuple(xp.asarray(basis) for basis in pixel_bases(*nodes, stack.shape[1:]))
     result = xp.empty_like(stack)
@@ -91,13 +107,13 @@ def warp_by_fields(
         if order == 3:
             values = ndimage_of(xp).spline_filter(values, order=3, output=working, mode="mirror")
         border = "nearest" if order < 3 else "mirror"
-        warped = ndimage_of(xp).map_coordinates(
-            values, places, order=order, mode=border, output=working, prefilter=False
-        )
+        # Beyond the edge a spline is mirrored: the nearest pixel is at the edge.
+        edge = xp.stack([xp.clip(place, 0, size - 1) for place, size in zip(places, frame.shape, strict=True)])
+        moved = ndimage_of(xp).map_coordinates(values, edge, order=order, mode=border, output=working, prefilter=False)
         if mode == "constant":
-            warped = xp.where(inside_frame(places, frame.shape), warped, working(cval))
+            moved = xp.where(inside_frame(places, frame.shape), moved, working(cval))
         if stack.dtype.kind != "f":
             limits = np.iinfo(stack.dtype)
-            warped = xp.clip(xp.rint(warped), limits.min, limits.max)
-        out[:] = warped.astype(stack.dtype)
+            moved = xp.clip(xp.rint(moved), limits.min, limits.max)
+        out[:] = moved.astype(stack.dtype)
     return result

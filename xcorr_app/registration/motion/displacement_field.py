@@ -14,10 +14,10 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.motion.displacement import at_every_pixel, places_of
 from xcorr_app.registration.motion.grid import Grid, pixel_bases, with_edges
+from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
-from xcorr_app.registration.motion.warp import ndimage_of
 from xcorr_app.registration.motion.window_icgn import RefinedWindows, refine_windows
-from xcorr_app.registration.motion.window_match import WindowMatch, match_windows
+from xcorr_app.registration.motion.window_match import WindowMatch, Windows, match_windows
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 
 Floats = NDArray[np.float64]
@@ -248,7 +248,9 @@ def _pass(
     if seen is not None:
         share = _share(seen, grid)
     nowhere = np.zeros((len(rows), 2), dtype=np.intp)
-    match = match_windows(first, second, rows, columns, window, reach, nowhere, seen, both_ways=before is not None)
+    windows = Windows(first, rows, columns, window, reach, seen)
+    back = None if before is None else Windows(second, rows, columns, window, reach, seen)
+    match = match_windows(windows, second, nowhere, back=back)
     return _validated(match, grid, predicted, share < _LEAST_SEEN, threshold)
 
 

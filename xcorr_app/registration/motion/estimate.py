@@ -14,7 +14,8 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.given import Given, given_reference
 from xcorr_app.registration.motion.gauss_newton import Fit, halved, levels_of, refined
-from xcorr_app.registration.motion.models import Matrix, Model, model_of
+from xcorr_app.registration.motion.models import PATCHES, Matrix, Model, model_of
+from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.patches import (
     DEFAULT_DEVIATION,
     DEFAULT_OVERLAP,
@@ -22,10 +23,9 @@ from xcorr_app.registration.motion.patches import (
     PatchOptions,
     patches_of,
 )
-from xcorr_app.registration.motion.patches import MODEL as PATCHES
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.start import Candidate, Starts, apart
-from xcorr_app.registration.motion.warp import about_corner, ndimage_of
+from xcorr_app.registration.motion.warp import about_corner
 from xcorr_app.registration.passes import Progress, worker_count
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA

@@ -18,6 +18,7 @@ values. The slopes are those of the reference and stay the same (Baker and Matth
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -27,7 +28,8 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.motion.displacement import at_every_pixel, linear_at, places_of, product
 from xcorr_app.registration.motion.grid import pixel_bases
-from xcorr_app.registration.motion.warp import inside_frame, ndimage_of
+from xcorr_app.registration.motion.ndimage import ndimage_of
+from xcorr_app.registration.motion.warp import inside_frame
 
 Floats = NDArray[np.float64]
 
@@ -37,6 +39,9 @@ _MOST_STEPS, _LAST_STEPS = 5, 2
 """At first, and after those on images of half the size."""
 _SETTLED = 0.004
 """Largest change of a node in pixels after which the field is settled."""
+_NEAR, _THERE = 0.35, 0.7
+"""Root mean square of the changes in standard errors from which the field is settled too, on images of half the size
+and on the last: what is left is a fraction of that."""
 _BENDS = (1e-3, 1e3)
 """Pixels between which the expected bend lies."""
 _LEAST_GAIN = 0.02
@@ -68,9 +73,9 @@ def fitted(levels: list[FieldReference], frames: list[Array], start: Floats) -> 
     """Fit the field of a frame, given like its reference at full size and perhaps at half; that is looked at first."""
     field, bend = start, 1.0
     if len(levels) > 1:
-        coarse = levels[1].steps(frames[1], start / 2, bend / 4, _MOST_STEPS)
+        coarse = levels[1].steps(frames[1], start / 2, bend / 4, _MOST_STEPS, _NEAR)
         field, bend = 2 * coarse.field, 4 * coarse.bend
-    return levels[0].steps(frames[0], field, bend, _LAST_STEPS if len(levels) > 1 else _MOST_STEPS)
+    return levels[0].steps(frames[0], field, bend, _LAST_STEPS if len(levels) > 1 else _MOST_STEPS, _THERE)
 
 
 class Nodes:
@@ -88,7 +93,7 @@ class Nodes:
         hats = [_hats(nodes, size) for nodes, size in zip((rows, columns), shape, strict=True)]
         self.hats = tuple(xp.asarray(hat, dtype=np.float32) for hat in hats)
         bending = _bending(rows, columns)
-        self.bending = np.kron(np.eye(2), bending)
+        self.bending: Floats = np.kron(np.eye(2), bending).astype(np.float64)
         """Quadratic form of both components."""
         self.bends = 2 * int(np.linalg.matrix_rank(bending))
         """In how many ways a field can bend."""
@@ -117,21 +122,33 @@ class Modes:
     shapes: Floats
     """(m, m)"""
 
+    @cached_property
+    def squares(self) -> Floats:
+        """(m, m) of the shapes."""
+        return np.square(self.shapes)
+
 
 class FieldReference:
-    """An image that fields are fitted against; it and the frames are smoothed and float32."""
+    """An image that fields are fitted against; it and the frames are smoothed and float32.
 
-    def __init__(self, image: Array, nodes: Nodes) -> None:
+    `like` is a reference that differs by so little that its modes will do: they only set the length of a step and the
+    standard errors.
+    """
+
+    def __init__(self, image: Array, nodes: Nodes, like: FieldReference | None = None) -> None:
         xp = array_namespace(image)
         taps = xp.asarray(np.array([1.0, -8.0, 0.0, 8.0, -1.0], dtype=np.float32) / 12)
         self.image, self.nodes = image, nodes
         self.slopes = [ndimage_of(xp).correlate1d(image, taps, axis=axis, mode="mirror") for axis in (0, 1)]
         gy, gx = self.slopes
-        self._products = [gy * gy, gy * gx, gx * gx]
+        self._products = [] if like else [gy * gy, gy * gx, gx * gx]
+        self._like = like
         self._modes: dict[tuple[int, int, int, int], Modes] = {}
 
     def modes(self, lost: tuple[int, int, int, int]) -> Modes:
         """Modes of the nodes, without the pixels `lost` at top, bottom, left and right."""
+        if self._like is not None:
+            return self._like.modes(lost)
         if lost not in self._modes:
             if len(self._modes) >= _MOST_KEPT:
                 self._modes.clear()
@@ -153,12 +170,13 @@ class FieldReference:
             blocks.append(sums.reshape(gy, gy, gx, gx).transpose(0, 2, 1, 3).reshape(n, n).astype(np.float64))
         return np.block([[blocks[0], blocks[1]], [blocks[1].T, blocks[2]]])
 
-    def steps(self, frame: Array, start: Floats, bend: float, most: int) -> FieldFit:
-        """Take at most so many steps from a field that is right to about a pixel."""
+    def steps(self, frame: Array, start: Floats, bend: float, most: int, near: float) -> FieldFit:
+        """Take at most so many steps from a field that is right to about a pixel, to `near` of standard errors."""
         xp, nodes = array_namespace(frame), self.nodes
-        field, modes = start.ravel(), self.modes(_lost(start, nodes.shape))
+        field: Floats = start.ravel()
+        modes = self.modes(_lost(start, nodes.shape))
         settled, score, alike = False, np.nan, None
-        spread = np.full(field.size, np.inf)
+        sigma = np.full(field.size, np.inf)
         for _ in range(most):
             residual, score, pixels = self._residual(frame, field.reshape(start.shape), xp)
             if alike is None:
@@ -167,41 +185,56 @@ class FieldReference:
             variance = max(_dot(residual, residual, xp) / max(pixels, 1.0) * alike, 1e-12)
             right = np.concatenate([nodes.sums(slope * residual).ravel() for slope in self.slopes])
             spread = 1 / (1 / variance + modes.bends / bend)
-            bent = nodes.bending @ field
-            change = modes.shapes @ (spread * (modes.shapes.T @ (right / variance + bent / bend)))
+            bent = _times(nodes.bending, field)
+            change: Floats = _times(modes.shapes, spread * _times(modes.shapes.T, right / variance + bent / bend))
             field = field - change
+            sigma = np.sqrt(_times(modes.squares, spread))
             if nodes.bends:
                 free = max(nodes.bends - float((modes.bends * spread).sum()) / bend, 1e-3)
-                energy = float(field @ nodes.bending @ field)
+                energy = float(np.vdot(field, _times(nodes.bending, field)))
                 bend = float(np.clip(energy / free, _BENDS[0] ** 2, _BENDS[1] ** 2))
-            if np.abs(change).max() < _SETTLED:
+            if np.abs(change).max() < _SETTLED or np.square(change / sigma).mean() < near**2:
                 settled = True
                 break
-        sigma = np.sqrt((modes.shapes**2) @ spread)
         return FieldFit(field.reshape(start.shape), sigma.reshape(start.shape), score, settled, bend)
 
     def _residual(self, frame: Array, field: Floats, xp: Any) -> tuple[Array, float, float]:
         """What frame and reference do not share (Y, X), zero where not compared; the score; the pixels compared."""
-        places = self.nodes.displacement(field, xp) + self.nodes.pixels
-        seen = linear_at(frame, places)
+        places = self.nodes.displacement(field, xp)
+        places += self.nodes.pixels
+        one = linear_at(frame, places)
         inside = inside_frame(places, frame.shape, _RIM).astype(np.float32)
-        pixels = float(inside.sum(dtype=np.float64))
+        pixels = _dot(inside, inside, xp)
         if pixels < _FEWEST:
-            return xp.zeros_like(seen), np.nan, 0.0
-        means = [_dot(image, inside, xp) / pixels for image in (seen, self.image)]
-        one, other = (seen - np.float32(means[0])) * inside, (self.image - np.float32(means[1])) * inside
+            return xp.zeros_like(one), np.nan, 0.0
+        one -= np.float32(_dot(one, inside, xp) / pixels)
+        one *= inside
+        other = self.image - np.float32(_dot(self.image, inside, xp) / pixels)
+        other *= inside
         products = [_dot(a, b, xp) for a, b in ((one, other), (other, other), (one, one))]
         score = products[0] / np.sqrt(products[1] * products[2]) if products[1] > 0 and products[2] > 0 else np.nan
         gain = max(products[0] / products[1], _LEAST_GAIN) if products[1] > 0 else 1.0
-        rest = one / np.float32(gain) - other
+        one *= np.float32(1 / gain)
+        one -= other
         rows, columns = self.nodes.hats
         weight = product(product(rows.T, inside), columns)
-        local = product(product(rows.T, rest), columns) / xp.maximum(weight, 1.0)
-        return rest - product(product(rows, local), columns.T) * inside, score, pixels
+        local = product(product(rows.T, one), columns) / xp.maximum(weight, 1.0)
+        inside *= product(product(rows, local), columns.T)
+        one -= inside
+        return one, score, pixels
 
 
 def _dot(one: Array, other: Array, xp: Any) -> float:
-    return float(xp.vdot(one, other))
+    if xp is not np:
+        return float(xp.vdot(one, other))
+    # Row by row: a BLAS would share a longer product between threads.
+    return float((one[:, None, :] @ other[:, :, None]).sum(dtype=np.float64))
+
+
+def _times(matrix: Floats, vector: Floats) -> Floats:
+    """Product of a small matrix and a vector, in the thread that asks for it."""
+    found: Floats = np.einsum("ij,j", matrix, vector)
+    return found
 
 
 def _alike(residual: Array, xp: Any) -> float:

@@ -17,7 +17,8 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.motion.models import Matrix, Model
-from xcorr_app.registration.motion.warp import coefficients, ndimage_of, seen_through
+from xcorr_app.registration.motion.ndimage import ndimage_of
+from xcorr_app.registration.motion.warp import coefficients, seen_through
 
 _SMALLEST = 48
 """Pixels that the shorter side of the smallest image has at least."""

@@ -12,6 +12,9 @@ from xcorr_app.errors import ArgumentError
 
 Floats = NDArray[np.float64]
 
+_LOCAL = 4
+"""Cubic B-splines that are not zero at a place."""
+
 
 @dataclass(frozen=True)
 class Axis:
@@ -67,6 +70,30 @@ def spline_basis(nodes: Floats, places: Floats) -> Floats:
     degree = min(3, nodes.size - 1)
     basis: Floats = make_interp_spline(nodes, np.eye(nodes.size), k=degree)(places)
     return basis
+
+
+def local_splines(nodes: Floats, size: int) -> tuple[Floats, NDArray[np.int32], NDArray[np.float32]]:
+    """The same splines by what is not zero: to coefficients (m, nodes), and of each pixel the first and four weights.
+
+    A pixel's value is the sum of four coefficients from its first on, by its weights (size, 4); m is 4 or more.
+    """
+    from scipy.interpolate import BSpline, make_interp_spline
+
+    places = np.clip(np.arange(size, dtype=np.float64), nodes[0], nodes[-1])
+    count = max(nodes.size, _LOCAL)
+    weights = np.zeros((size, _LOCAL))
+    if nodes.size == 1:
+        weights[:, 0] = 1.0
+        return np.eye(count, 1), np.zeros(size, np.int32), weights.astype(np.float32)
+    degree = min(3, nodes.size - 1)
+    spline = make_interp_spline(nodes, np.eye(nodes.size), k=degree)
+    to_coefficients = np.zeros((count, nodes.size))
+    to_coefficients[: nodes.size] = spline.c
+    dense = BSpline.design_matrix(places, spline.t, degree).toarray()
+    starts = np.minimum(np.argmax(dense != 0, axis=1), count - _LOCAL)
+    padded = np.pad(dense, ((0, 0), (0, count - nodes.size)))
+    weights = np.take_along_axis(padded, starts[:, None] + np.arange(_LOCAL), axis=1)
+    return to_coefficients, starts.astype(np.int32), weights.astype(np.float32)
 
 
 def with_edges(axis: Axis) -> Floats:

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.motion.warp import ndimage_of
+from xcorr_app.registration.motion.ndimage import ndimage_of
 
 _ANGLES = 360
 """Over half a turn."""

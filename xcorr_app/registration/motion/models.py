@@ -84,11 +84,20 @@ MODELS: dict[str, Model] = {
 """Every model by its name."""
 
 
+PATCHES = "patches"
+"""Name of the motion that is a shift for each place of the frame: see :mod:`xcorr_app.registration.motion.patches`."""
+
+
 def model_of(name: str) -> Model:
     """Return the model of that name; raises ArgumentError for any other."""
     if name not in MODELS:
-        raise ArgumentError(f"unknown model of motion {name!r}: use one of {', '.join(MODELS)}, patches")
+        raise ArgumentError(f"unknown model of motion {name!r}: use one of {', '.join(MODELS)}, {PATCHES}")
     return MODELS[name]
+
+
+def is_more_than_a_shift(name: str) -> bool:
+    """Whether frames may do more than move as one; raises ArgumentError for names that are none."""
+    return name == PATCHES or model_of(name).turns
 
 
 def turned(angle: float, scale: float = 1.0) -> Matrix:

@@ -25,19 +25,19 @@ from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.measurement import Measurement
 from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.field_fit import FieldFit, FieldReference, Nodes, fitted
-from xcorr_app.registration.motion.gauss_newton import halved
 from xcorr_app.registration.motion.grid import Grid, with_edges
+from xcorr_app.registration.motion.halved_frames import HalvedFrames, halved_image
+from xcorr_app.registration.motion.models import PATCHES
+from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
-from xcorr_app.registration.motion.warp import ndimage_of
-from xcorr_app.registration.motion.window_match import WindowMatch, match_windows
+from xcorr_app.registration.motion.window_match import WindowMatch, Windows, match_windows
 from xcorr_app.registration.passes import Pass, Progress, worker_count
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.strategies import Estimation
 
-MODEL = "patches"
 DEFAULT_PATCH, DEFAULT_OVERLAP, DEFAULT_DEVIATION = 128, 0.5, 6.0
 
 _SMALLEST = 16
@@ -55,7 +55,7 @@ _FEWEST_TRUSTED = 1 / 3
 _NO_MATTER = {quality.INCONSISTENT, quality.LOW_SCORE, quality.UNCERTAIN, quality.AMBIGUOUS}
 """What a frame whose parts move otherwise is flagged with when it is measured as one."""
 _LEFT_OUT = ("mean", "median", "template")
-_REFERENCES = ("first", "last", *_LEFT_OUT)
+REFERENCES = ("first", "last", *_LEFT_OUT)
 
 
 @dataclass(frozen=True)
@@ -74,6 +74,11 @@ class PatchOptions:
         if not 0 < self.max_deviation <= self.patch:
             raise ArgumentError(f"max_deviation is {self.max_deviation!r}: give pixels, at most a patch")
 
+    @property
+    def half(self) -> int:
+        """Factor by which images are made smaller for matching."""
+        return 2 if self.patch >= _HALVED_FROM else 1
+
 
 def patches_of(
     frames: Frames,
@@ -81,29 +86,30 @@ def patches_of(
     options: PatchOptions,
     *,
     max_sigma: float,
+    max_shift: float | tuple[float, float] | None = None,
     progress: Progress | None = None,
 ) -> MotionResult:
-    """Measure the motion of the patches of frames that are read as needed."""
+    """Measure the motion of the patches of frames that are read as needed.
+
+    `max_shift` in pixels is that of whole frames, by default a quarter of them.
+    """
     if min(frames.shape) < options.patch:
         raise ShapeError(
             f"patches of {options.patch} pixels do not fit into frames of {frames.shape[0]} x {frames.shape[1]}: "
             "give a smaller patch"
         )
-    if isinstance(reference, str) and reference not in _REFERENCES:
-        raise ArgumentError(
-            f"unknown reference {reference!r}: use {', '.join(_REFERENCES)}, a frame number or an image"
-        )
+    if isinstance(reference, str) and reference not in REFERENCES:
+        raise ArgumentError(f"unknown reference {reference!r}: use {', '.join(REFERENCES)}, a frame number or an image")
     xp = array_namespace(frames.read(0, 1).frames)
-    rigid = _rigid(frames, reference, xp, progress)
+    rigid = _rigid(frames, reference, max_shift, options.half, xp, progress)
     grid = Grid.of(frames.shape, options.patch, options.patch * (1 - options.overlap))
-    against = _Against(grid, frames, options, xp)
-    references = _references(frames, reference, rigid, xp)
+    against = _Against(grid, frames, _references(frames, reference, rigid, xp), options, xp)
     found: list[_Found | None] = []
 
     def measure(t: int) -> _Found | None:
         if not np.isfinite(rigid.shifts[t]).all():
             return None
-        return against.measured(frames.read(t, t + 1).frames[0], references, t, rigid.shifts[t])
+        return against.measured(frames.read(t, t + 1).frames[0], t, rigid.shifts[t])
 
     with ThreadPoolExecutor(worker_count() if xp is np else 1, thread_name_prefix="patches") as pool:
         for t, one in enumerate(pool.map(measure, range(frames.count))):
@@ -124,14 +130,28 @@ class _Rigid:
     unreadable: dict[int, str]
 
 
-def _rigid(frames: Frames, reference: str | int | Array, xp: Any, progress: Progress | None) -> _Rigid:
-    """Shifts as `estimate_shifts` finds them, but of frames as a whole: parts that move otherwise are expected."""
-    settings = Settings(contrast=Contrast())
+def _rigid(
+    frames: Frames,
+    reference: str | int | Array,
+    max_shift: float | tuple[float, float] | None,
+    half: int,
+    xp: Any,
+    progress: Progress | None,
+) -> _Rigid:
+    """Shifts as `estimate_shifts` finds them, but of frames as a whole: parts that move otherwise are expected.
+
+    Where patches are matched at half their size, so are the frames.
+    """
+    if half == 2:
+        frames = HalvedFrames(frames)
+        reference = halved_image(reference) if not isinstance(reference, (str, int, np.integer)) else reference
+    reach = None if max_shift is None else np.broadcast_to(np.asarray(max_shift, np.float64) / half, 2)
+    settings = Settings(contrast=Contrast(), max_shift=None if reach is None else (float(reach[0]), float(reach[1])))
     walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np, progress)
     measurement = Measurement(frames, walk, settings, xp, whole=True)
     estimation = Estimation(frames, settings, measurement, Statistics(frames, walk, settings, xp), xp)
     measured, described, notes = estimation.run(reference, np.zeros(frames.count, dtype=bool))
-    return _Rigid(measured.shifts, measured.flags(settings), described, notes, measured.reasons)
+    return _Rigid(half * measured.shifts, measured.flags(settings), described, notes, measured.reasons)
 
 
 @dataclass(frozen=True)
@@ -148,26 +168,37 @@ class _References:
     """The image that each frame is compared with: one for all, or the mean of all aligned frames but itself."""
 
     def __init__(self, image: Array, others: tuple[Array, Array] | None = None, moved: Any = None) -> None:
-        self.shared = others is None
-        self._image, self._others, self._moved = image, others, moved
+        self.image, self._others, self._moved = image, others, moved
 
-    def of(self, t: int) -> Array:
-        """The image for frame t."""
+    def of(self, t: int) -> Array | None:
+        """The image for frame t, None where it is that of all."""
         if self._others is None:
-            return self._image
-        xp = array_namespace(self._image)
+            return None
+        xp = array_namespace(self.image)
         total, count = self._others
         values, seen = self._moved(t)
         count = count - seen
-        return xp.where(count > 0, (total - values) / xp.maximum(count, 1), self._image)
+        return xp.where(count > 0, (total - values) / xp.maximum(count, 1), self.image)
+
+
+@dataclass(frozen=True)
+class _Prepared:
+    """A reference as frames are compared with it."""
+
+    sigma: float
+    """Pixels of the Gaussian that its noise calls for."""
+    levels: list[FieldReference]
+    """At full size and perhaps at half."""
+    windows: Windows
+    """Its patches at the smallest size."""
 
 
 class _Against:
     """Measures frames against a reference."""
 
-    def __init__(self, grid: Grid, frames: Frames, options: PatchOptions, xp: Any) -> None:
+    def __init__(self, grid: Grid, frames: Frames, references: _References, options: PatchOptions, xp: Any) -> None:
         self.grid, self._options, self._xp = grid, options, xp
-        self._half = 2 if options.patch >= _HALVED_FROM else 1
+        self._half = options.half
         self.nodes = Nodes(with_edges(grid.rows), with_edges(grid.columns), frames.shape, xp)
         self._levels = [self.nodes, self.nodes.halved(xp)][: self._half]
         firsts = np.meshgrid(grid.rows.firsts, grid.columns.firsts, indexing="ij")
@@ -179,39 +210,43 @@ class _Against:
         self._step = max(
             np.diff(axis.middles).mean() if axis.count > 1 else axis.size for axis in (grid.rows, grid.columns)
         )
-        self._prepared: tuple[float, list[FieldReference]] | None = None
+        self._shared = self.prepared(references.image)
+        self._references = references
 
-    def prepared(self, image: Array) -> tuple[float, list[FieldReference]]:
-        """A reference: the smoothing that its noise calls for, and itself at every size."""
+    def prepared(self, image: Array, like: _Prepared | None = None) -> _Prepared:
+        """A reference as frames are compared with it; `like` another that differs by little, to save time."""
         values = _finite(image)
-        clean = float(quality.clean_fraction(values[None])[0])
-        sigma = next(sigma for above, sigma in _SMOOTHING if clean >= above)
+        sigma = self._smoothing(values) if like is None else like.sigma
         sizes = self._sizes(smoothed(values, sigma))
-        return sigma, [FieldReference(size, nodes) for size, nodes in zip(sizes, self._levels, strict=True)]
+        known = [None] * len(sizes) if like is None else like.levels
+        levels = [FieldReference(*each) for each in zip(sizes, self._levels, known, strict=True)]
+        size, reach = self._options.patch // self._half, int(np.ceil(self._options.max_deviation / self._half))
+        return _Prepared(sigma, levels, Windows(sizes[-1], self._firsts[0], self._firsts[1], size, reach))
 
-    def measured(self, frame: Array, references: _References, t: int, shift: NDArray[np.float64]) -> _Found:
-        """Measure a frame that a rigid shift brings near."""
-        if references.shared:
-            if self._prepared is None:
-                self._prepared = self.prepared(references.of(t))
-            sigma, levels = self._prepared
-        else:
-            sigma, levels = self.prepared(references.of(t))
-        sizes = self._sizes(smoothed(_finite(frame), sigma))
-        match, trusted = self._matched(levels[-1].image, sizes[-1], -shift / self._half, self._by_chance(sigma))
-        fit = fitted(levels, sizes, self._start(match, trusted, -shift))
+    @staticmethod
+    def _smoothing(values: Array) -> float:
+        clean = float(quality.clean_fraction(values[None])[0])
+        return next(sigma for above, sigma in _SMOOTHING if clean >= above)
+
+    def measured(self, frame: Array, t: int, shift: NDArray[np.float64]) -> _Found:
+        """Measure frame t, which a rigid shift brings near."""
+        own = self._references.of(t)
+        reference = self._shared if own is None else self.prepared(own, self._shared)
+        sizes = self._sizes(smoothed(_finite(frame), reference.sigma))
+        match, trusted = self._matched(reference, sizes[-1], -shift / self._half)
+        fit = fitted(reference.levels, sizes, self._start(match, trusted, -shift))
         return _Found(fit, match, trusted.reshape(self.grid.shape))
 
     def _sizes(self, image: Array) -> list[Array]:
-        return [image, _halved(image)] if self._half == 2 else [image]
+        return [image, halved_image(image)] if self._half == 2 else [image]
 
     def _matched(
-        self, reference: Array, frame: Array, start: NDArray[np.float64], by_chance: float
+        self, reference: _Prepared, frame: Array, start: NDArray[np.float64]
     ) -> tuple[WindowMatch, NDArray[np.bool_]]:
         """Match patches around a displacement; those lost once more around where their neighbours are."""
-        size, reach = self._options.patch // self._half, int(np.ceil(self._options.max_deviation / self._half))
+        windows, by_chance = reference.windows, self._by_chance(reference.sigma)
         offset = np.tile(np.rint(start).astype(np.intp), (len(self._middles), 1))
-        match = match_windows(reference, frame, self._firsts[0], self._firsts[1], size, reach, offset)
+        match = match_windows(windows, frame, offset)
         trusted = self._trusted(match, by_chance)
         lost = np.flatnonzero(~trusted)
         if lost.size and trusted.any():
@@ -222,10 +257,9 @@ class _Against:
                 self._middles[lost],
                 self._step,
             )
-            rows, columns = (firsts[lost] for firsts in self._firsts)
-            limit = 2 * reach
+            limit = 2 * windows.reach
             nearby = np.rint(np.clip(near, offset[lost] - limit, offset[lost] + limit)).astype(np.intp)
-            again = match_windows(reference, frame, rows, columns, size, reach, nearby)
+            again = match_windows(windows, frame, nearby, lost)
             for name in vars(match):
                 getattr(match, name)[lost] = getattr(again, name)
             trusted = self._trusted(match, by_chance)
@@ -266,16 +300,6 @@ def smoothed(image: Array, sigma: float) -> Array:
     return ndimage_of(xp).gaussian_filter(image, sigma, mode="nearest")
 
 
-def _halved(image: Array) -> Array:
-    """Means of 2 x 2 pixels."""
-    if array_namespace(image) is not np:
-        return halved(image)
-    import cv2
-
-    height, width = (size // 2 for size in image.shape)
-    return cv2.resize(image[: 2 * height, : 2 * width], (width, height), interpolation=cv2.INTER_AREA)
-
-
 def _finite(image: Array) -> Array:
     """An image as float32 without its mean, which takes the place of NaN and infinity."""
     xp = array_namespace(image)
@@ -303,9 +327,8 @@ def _references(frames: Frames, reference: str | int | Array, rigid: _Rigid, xp:
         if not usable[t]:
             return xp.zeros(frames.shape, np.float32), xp.zeros(frames.shape, np.float32)
         frame = _finite(frames.read(t, t + 1).frames[0])
-        shift = shifts[t : t + 1]
-        values = apply_shifts(frame[None], shift, order=3)[0]
-        seen = apply_shifts(xp.ones_like(frame)[None], shift, order=1)[0] > 0.999
+        values = apply_shifts(frame[None], shifts[t : t + 1], order=3, cval=np.nan)[0]
+        seen = xp.isfinite(values)
         return xp.where(seen, values, 0.0), seen.astype(np.float32)
 
     total, count = xp.zeros(frames.shape, np.float32), xp.zeros(frames.shape, np.float32)
@@ -343,7 +366,7 @@ def _result(found: list[_Found | None], rigid: _Rigid, against: _Against, max_si
     shift = matrices[:, :2, 2]
     overlap = np.prod(np.clip(1 - np.abs(shift) / np.array(nodes.shape), 0, 1), axis=1)
     return MotionResult(
-        model=MODEL,
+        model=PATCHES,
         matrices=matrices,
         score=score,
         sigma=np.median(sigma.reshape(count, -1, 2), axis=1),

@@ -24,6 +24,11 @@ def save(result: MotionResult, path: Path) -> None:
     """Write a result as `MotionResult.save` says."""
     if path.suffix.lower() != ".npz":
         raise ArgumentError(f"{path}: motion is written to .npz")
+    write_whole(path, content_of(result))
+
+
+def content_of(result: MotionResult) -> bytes:
+    """Return what `save` writes; the same result gives the same bytes."""
     words = {
         "model": result.model,
         "flags": result.flags,
@@ -39,7 +44,7 @@ def save(result: MotionResult, path: Path) -> None:
             arrays[f"field_{name}"] = array.astype(np.float32) if name in _COMPACT else array
     content = io.BytesIO()
     np.savez_compressed(content, words=np.array(json.dumps(words)), **arrays)
-    write_whole(path, content.getvalue())
+    return content.getvalue()
 
 
 def load(path: Path) -> MotionResult:

@@ -28,12 +28,23 @@ def normalised_median(vectors: Floats, known: NDArray[np.bool_], noise: float = 
     padded = np.pad(np.where(known[..., None], vectors, np.nan), ((1, 1), (1, 1), (0, 0)), constant_values=np.nan)
     gy, gx = known.shape
     around = np.stack([padded[dy : dy + gy, dx : dx + gx] for dy in range(3) for dx in range(3) if (dy, dx) != (1, 1)])
-    enough = np.isfinite(around[..., 0]).sum(axis=0) >= _FEWEST
-    around = np.where(enough[..., None], around, 0.0)
-    middle = np.nanmedian(around, axis=0)
-    scatter = np.nanmedian(np.abs(around - middle), axis=0)
+    count = np.isfinite(around[..., :1]).sum(axis=0)
+    enough = count[..., 0] >= _FEWEST
+    middle = _median(around, count)
+    scatter = _median(np.abs(around - middle), count)
     ratio = (np.abs(vectors - middle) / (scatter + noise)).max(axis=2)
     return np.where(enough & np.isfinite(ratio), ratio, 0.0)
+
+
+def _median(values: Floats, count: NDArray[np.intp]) -> Floats:
+    """Median along the first axis, of which `count` values are known and the others NaN."""
+    ordered = np.sort(values, axis=0)  # NaN last
+    lower, upper = np.maximum(count - 1, 0) // 2, np.minimum(count // 2, len(values) - 1)
+    pair = [
+        np.take_along_axis(ordered, np.broadcast_to(at, values.shape[1:])[None], axis=0)[0] for at in (lower, upper)
+    ]
+    found: Floats = (pair[0] + pair[1]) / 2
+    return found
 
 
 def local_linear(places: Floats, values: Floats, weights: Floats, at: Floats, reach: float) -> Floats:

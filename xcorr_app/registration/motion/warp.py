@@ -1,8 +1,7 @@
-"""Frames looked at through a motion: splines of SciPy, on the host and, by their twins in CuPy, on a device alike."""
+"""Frames looked at through a motion: by splines of SciPy, and where a device's frames are written by its own kernel."""
 
 from __future__ import annotations
 
-from types import ModuleType
 from typing import Any, Literal
 
 import numpy as np
@@ -10,22 +9,14 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.motion.device_warp import takes, warped
 from xcorr_app.registration.motion.models import Matrix
+from xcorr_app.registration.motion.ndimage import ndimage_of
 
 Mode = Literal["constant", "nearest"]
 _ORDERS = (0, 1, 3)
 _INSIDE = 1e-3
 """Pixels by which a place may be beyond the edge and still count as inside, as in `xcorr_app.apply_shifts`."""
-
-
-def ndimage_of(xp: Any) -> ModuleType:
-    """Return ``scipy.ndimage`` or its twin for device arrays."""
-    if xp is np:
-        from scipy import ndimage
-    else:
-        from cupyx.scipy import ndimage
-    module: ModuleType = ndimage
-    return module
 
 
 def about_corner(motion: Matrix, shape: tuple[int, int]) -> Matrix:
@@ -74,22 +65,38 @@ def warp_frames(
         raise ArgumentError(f"order {order!r}, mode {mode!r}: use order 0, 1 or 3, and mode 'constant' or 'nearest'")
     if stack.dtype.kind not in "iuf":
         raise DataTypeError(f"stack has dtype {stack.dtype}: convert it to integers or floating point")
+    stays = (matrices == np.eye(3)).all(axis=(1, 2))
+    if xp is not np and takes(stack.dtype):
+        return with_copies(warped(stack, matrices, order, cval if mode == "constant" else None), stack, stays)
     working = np.float64 if stack.dtype.itemsize > 2 and stack.dtype != np.float32 else np.float32
     result = xp.empty_like(stack)
-    for frame, matrix, out in zip(stack, matrices, result, strict=True):
-        if np.array_equal(matrix, np.eye(3)):
+    for frame, matrix, stay, out in zip(stack, matrices, stays, result, strict=True):
+        if stay:
             out[:] = frame
             continue
         values = frame.astype(working)
         if order == 3:
             values = ndimage_of(xp).spline_filter(values, order=3, output=working, mode="mirror")
-        warped = _transformed(values, matrix, order, "nearest" if order < 3 else "mirror", 0.0)
+        if mode == "constant" or order < 3:
+            seen = _transformed(values, matrix, order, "nearest" if order < 3 else "mirror", 0.0)
+        else:
+            # Beyond the edge a spline is mirrored: the nearest pixel is at the edge.
+            places = zip(_places(xp, matrix, frame.shape), frame.shape, strict=True)
+            edge = xp.stack([xp.clip(place, 0, size - 1) for place, size in places])
+            seen = ndimage_of(xp).map_coordinates(values, edge, order=3, mode="mirror", output=working, prefilter=False)
         if mode == "constant":
-            warped = xp.where(_inside(xp, matrix, frame.shape), warped, working(cval))
+            seen = xp.where(inside_frame(_places(xp, matrix, frame.shape), frame.shape), seen, working(cval))
         if stack.dtype.kind != "f":
             limits = np.iinfo(stack.dtype)
-            warped = xp.clip(xp.rint(warped), limits.min, limits.max)
-        out[:] = warped.astype(stack.dtype)
+            seen = xp.clip(xp.rint(seen), limits.min, limits.max)
+        out[:] = seen.astype(stack.dtype)
+    return result
+
+
+def with_copies(result: Array, stack: Array, stays: NDArray[np.bool_]) -> Array:
+    """Put frames that stay where they are (T,) into a result bit by bit."""
+    for t in np.flatnonzero(stays).tolist():
+        result[t] = stack[t]
     return result
 
 
@@ -107,11 +114,10 @@ def _transformed(splines: Array, matrix: Matrix, order: int, mode: str, cval: fl
     )
 
 
-def _inside(xp: Any, matrix: Matrix, shape: tuple[int, int]) -> Array:
-    """Which pixels (h, w) of the result come from inside the frame."""
+def _places(xp: Any, matrix: Matrix, shape: tuple[int, int]) -> list[Array]:
+    """Rows and columns (h, w) of the frame that the pixels of the result come from."""
     y, x = xp.arange(shape[0])[:, None], xp.arange(shape[1])[None, :]
-    places = [float(matrix[axis, 0]) * y + float(matrix[axis, 1]) * x + float(matrix[axis, 2]) for axis in (0, 1)]
-    return inside_frame(places, shape)
+    return [float(matrix[axis, 0]) * y + float(matrix[axis, 1]) * x + float(matrix[axis, 2]) for axis in (0, 1)]
 
 
 def inside_frame(places: Array | list[Array], shape: tuple[int, int], rim: float = -_INSIDE) -> Array:

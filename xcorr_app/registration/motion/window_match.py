@@ -1,10 +1,15 @@
-"""Many small windows of two images compared at once: shift, height and significance of every peak."""
+"""Many small windows of two images compared at once: shift, height and significance of every peak.
+
+On a device by the kernels that correlate n images with m each; on the host by FFTs, so that those of a reference's
+windows are taken once for all frames that are compared with it.
+"""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.fft
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
@@ -18,6 +23,11 @@ _RIM = 1
 """Shifts beyond the window, which the peaks at its edge are interpolated from."""
 _LEAST_VARIANCE = 1e-12
 """Share of the square of the largest value below which a window holds nothing but rounding."""
+
+_ROUNDING = 1e-6
+"""Share of the squares of values in float32 below which their variance is nothing but rounding."""
+_PIXELS_AT_ONCE = 1 << 20
+"""Of windows that FFTs are taken of together."""
 
 
 @dataclass(frozen=True)
@@ -39,44 +49,119 @@ class WindowMatch:
 def windows_of(image: Array, rows: NDArray[np.intp], columns: NDArray[np.intp], size: tuple[int, int]) -> Array:
     """Windows (n, *size) of an image whose first pixels are at (n,) rows and columns; edges of the image continued."""
     xp = array_namespace(image)
+    if xp is np:
+        # Farther beyond the edge than a window there is nothing new.
+        starts = [
+            np.clip(first, -one, whole) for first, one, whole in zip((rows, columns), size, image.shape, strict=True)
+        ]
+        rims = [
+            (max(0, -int(first.min(initial=0))), max(0, int(first.max(initial=0)) + one - whole))
+            for first, one, whole in zip(starts, size, image.shape, strict=True)
+        ]
+        padded = np.pad(image, rims, mode="edge") if np.any(rims) else image
+        views = np.lib.stride_tricks.sliding_window_view(padded, size)
+        return views[starts[0] + rims[0][0], starts[1] + rims[1][0]]
     y = np.clip(rows[:, None] + np.arange(size[0]), 0, image.shape[0] - 1)
     x = np.clip(columns[:, None] + np.arange(size[1]), 0, image.shape[1] - 1)
     return image[xp.asarray(y)[:, :, None], xp.asarray(x)[:, None, :]]
 
 
-def match_windows(
-    first: Array,
-    second: Array,
-    rows: NDArray[np.intp],
-    columns: NDArray[np.intp],
-    size: int,
-    reach: int,
-    offset: NDArray[np.intp],
-    seen: Array | None = None,
-    *,
-    both_ways: bool = False,
-) -> WindowMatch:
-    """Find where the second image (Y, X) shows windows of the first.
+class Windows:
+    """Windows of an image (Y, X), to be looked for in other images.
 
-    Windows of `size` pixels a side begin at (n,) rows and columns; they are searched up to `reach` pixels around
-    their `offset` (n, 2). The part of the second image that they are compared with is larger, so that at every shift
-    they overlap wholly. Pixels of the first image that are not `seen` (Y, X) take no part.
-
-    With `both_ways`, for images that show the same in the same place but for a fraction of a pixel and an `offset` of
-    zero, windows of the second are looked for in the first as well and the planes averaged: what a window holds by
-    chance then pulls the peak to neither side.
+    They have `size` pixels a side, begin at (n,) rows and columns, and are looked for up to `reach` pixels away. Pixels
+    that are not `seen` (Y, X) take no part.
     """
-    xp = array_namespace(first)
+
+    def __init__(
+        self,
+        image: Array,
+        rows: NDArray[np.intp],
+        columns: NDArray[np.intp],
+        size: int,
+        reach: int,
+        seen: Array | None = None,
+    ) -> None:
+        xp = array_namespace(image)
+        part = None if seen is None else windows_of(seen, rows, columns, (size, size))
+        self.rows, self.columns, self.size, self.reach, self.image = rows, columns, size, reach, image
+        self._values = _without_means(windows_of(image, rows, columns, (size, size)), part)
+        self._power = (self._values * self._values).sum(axis=(1, 2))
+        self.flat = self._power <= _LEAST_VARIANCE * size**2 * xp.abs(image).max() ** 2
+        self._spectra: dict[int, Array] = {}
+
+    def planes(self, image: Array, offset: NDArray[np.intp], which: NDArray[np.intp] | slice = slice(None)) -> Array:
+        """Scores (m, ny, nx) of `which` windows in an image around their offsets (m, 2), one shift beyond the reach.
+
+        The parts of the image that they are compared with are larger, so that at every shift they overlap wholly.
+        """
+        margin = self.reach + _RIM
+        starts = self.rows[which] + offset[:, 0] - margin, self.columns[which] + offset[:, 1] - margin
+        if array_namespace(image) is np:
+            numbers = np.arange(len(self.rows))[which]
+            return self._planes_on_host(image, numbers, *starts, self.size + 2 * margin)
+        large = windows_of(image, *starts, (self.size + 2 * margin,) * 2)
+        large = large - large.mean(axis=(1, 2), keepdims=True)
+        window = ShiftWindow(0, 2 * margin, 0, 2 * margin)
+        values = self._values[which]
+        return cross_correlate(large, values[:, None], "n-to-mn", window, check_finite=False)[:, 0]
+
+    def _planes_on_host(
+        self, image: Array, numbers: NDArray[np.intp], rows: NDArray[np.intp], columns: NDArray[np.intp], side: int
+    ) -> NDArray[np.float32]:
+        """By FFTs just long enough that the shifts looked at do not wrap, a few windows at once."""
+        shifts = side - self.size + 1
+        found = np.empty((len(rows), shifts, shifts), np.float32)
+        at_once = max(1, _PIXELS_AT_ONCE // side**2)
+        for first in range(0, len(rows), at_once):
+            part = slice(first, first + at_once)
+            large = windows_of(image, rows[part], columns[part], (side, side))
+            large -= large.mean(axis=(1, 2), keepdims=True)
+            length = scipy.fft.next_fast_len(side, real=True)
+            spectra = scipy.fft.rfft2(large, (length, length), overwrite_x=True)
+            spectra *= self._conjugate(numbers[part], length)
+            sums = scipy.fft.irfft2(spectra, (length, length), overwrite_x=True)[:, :shifts, :shifts]
+            variance = _spread_within(large, self.size)
+            scale = variance * self._power[numbers[part], None, None]
+            usable = scale > 0
+            found[part] = np.where(usable, sums / np.sqrt(np.where(usable, scale, 1.0)), np.nan)
+        return found
+
+    def _conjugate(self, numbers: NDArray[np.intp], length: int) -> NDArray[np.complex64]:
+        """Conjugate spectra of some windows; those of few windows are kept for the next image."""
+
+        def of(values: Array) -> NDArray[np.complex64]:
+            found: NDArray[np.complex64] = np.conj(scipy.fft.rfft2(values, (length, length)))
+            return found
+
+        if len(self.rows) * length**2 > _PIXELS_AT_ONCE:
+            return of(self._values[numbers])
+        if length not in self._spectra:
+            self._spectra[length] = of(self._values)
+        kept: NDArray[np.complex64] = self._spectra[length]
+        return kept if len(numbers) == len(kept) else kept[numbers]
+
+
+def match_windows(
+    windows: Windows,
+    image: Array,
+    offset: NDArray[np.intp],
+    which: NDArray[np.intp] | slice = slice(None),
+    *,
+    back: Windows | None = None,
+) -> WindowMatch:
+    """Find where an image (Y, X) shows windows of another, around their `offset` (m, 2); of `which` of them, if given.
+
+    `back` are the same windows of the image, for images that show the same in the same place but for a fraction of a
+    pixel and an `offset` of zero: they are looked for in the other image as well and the planes averaged. What a
+    window holds by chance then pulls the peak to neither side.
+    """
+    xp, reach = array_namespace(image), windows.reach
     margin = reach + _RIM
-    starts = (rows, columns), (rows + offset[:, 0] - margin, columns + offset[:, 1] - margin)
-    part = None if seen is None else windows_of(seen, rows, columns, (size, size))
-    small = _without_means(windows_of(first, *starts[0], (size, size)), part)
-    flat = (small * small).mean(axis=(1, 2)) <= _LEAST_VARIANCE * xp.abs(first).max() ** 2
-    planes = _planes(small, second, starts[1], margin)
-    if both_ways:
-        there = _without_means(windows_of(second, *starts[0], (size, size)), part)
-        planes = (planes + _planes(there, first, starts[1], margin)[:, ::-1, ::-1]) / 2
-    planes = xp.where(flat[:, None, None], np.nan, xp.clip(planes.astype(np.float64), -1.0, 1.0))
+    planes = windows.planes(image, offset, which)
+    if back is not None:
+        planes = (planes + back.planes(windows.image, offset, which)[:, ::-1, ::-1]) / 2
+    planes = xp.where(windows.flat[which, None, None], np.nan, xp.clip(planes.astype(np.float64), -1.0, 1.0))
     inner = slice(_RIM, 2 * margin + 1 - _RIM)
     peaks = find_peaks(planes, (inner, inner))
     near = to_host(neighbourhoods(planes, peaks.row, peaks.column, 1)).astype(np.float64)
@@ -87,7 +172,7 @@ def match_windows(
     peak = np.stack([to_host(peaks.row), to_host(peaks.column)], axis=1)
     with np.errstate(invalid="ignore"):
         higher = (near > value[:, None, None]).any(axis=(1, 2))
-    edge = (np.abs(peak - margin) >= reach).any(axis=1) if reach > 0 else np.zeros(len(rows), dtype=bool)
+    edge = (np.abs(peak - margin) >= reach).any(axis=1) if reach > 0 else np.zeros(len(offset), dtype=bool)
     shift = np.where(found[:, None], peak - margin + offset + fraction, np.nan)
     return WindowMatch(shift, value, rating.z, rating.false_alarm, (edge | higher) & found)
 
@@ -101,10 +186,17 @@ def _without_means(windows: Array, part: Array | None) -> Array:
     return xp.where(part, windows - means[:, None, None].astype(windows.dtype), 0.0).astype(windows.dtype)
 
 
-def _planes(small: Array, image: Array, starts: tuple[NDArray[np.intp], NDArray[np.intp]], margin: int) -> Array:
-    """Scores (n, ny, nx) of windows (n, h, w) within larger ones of an image, which begin at `starts`."""
-    size = small.shape[1] + 2 * margin, small.shape[2] + 2 * margin
-    large = windows_of(image, *starts, size)
-    large = large - large.mean(axis=(1, 2), keepdims=True)
-    window = ShiftWindow(0, 2 * margin, 0, 2 * margin)
-    return cross_correlate(large, small[:, None], "n-to-mn", window, check_finite=False)[:, 0]
+def _spread_within(large: NDArray[np.float32], size: int) -> NDArray[np.float64]:
+    """Sums (n, m, m) of squares about their mean in each square of `size` pixels of windows (n, side, side).
+
+    Zero where it is nothing but rounding.
+    """
+    side = large.shape[1]
+    shifts = side - size + 1
+    # Sums over squares as products with ones and zeros, each too small for a BLAS to share between threads.
+    first = np.arange(side)[:, None] - np.arange(shifts)
+    within = ((first >= 0) & (first < size)).astype(np.float32)
+    sums, squares = (within.T @ (values @ within) for values in (large, large * large))
+    squares, mean = squares.astype(np.float64), sums.astype(np.float64) / size
+    found = squares - mean**2
+    return np.where(found > _ROUNDING * squares, found, 0.0)

@@ -1,0 +1,190 @@
+// Frames of a stack seen through a motion of their own: result[y, x] = frame[source(y, x)], one launch for all of them.
+//
+// FIELD 0: source(y, x) = M (y, x, 1), a matrix of 2 x 3 for each frame. FIELD 1: source(y, x) = (y, x) + d(y, x), d a
+// spline over a coarse grid: four coefficients along each axis, whose weights depend on the row and the column alone and
+// come in tables, the same for all frames. A thread goes down a strip of one column: it sums the coefficients along the
+// columns' axis for four of their rows and keeps that until the row needs others, so that a pixel takes eight
+// multiply-adds for its displacement. Neighbouring threads have neighbouring columns, which read and write together.
+//
+// TAPS 1 copies the nearest pixel's bits, 2 interpolates linearly, 4 sums a cubic B-spline whose coefficients, in the type
+// of the sums, take the place of the frames. Positions are in float64. What lies outside by more than EDGE_TOLERANCE is
+// filled, or sees the edge; pixels under taps beyond the edge are the edge's (linear) or mirrored about it (cubic). NaN
+// under a weight of zero does not count.
+//
+// Document: Unser, IEEE Signal Process. Mag. 1999, doi:10.1109/79.799930 (B-splines).
+// Floor: one read and one write of every pixel, of which the reads of a bent frame are shared by the cache: 512 x 512 of
+// uint16 on an H200 (4.1 TB/s) 0.255 us; cubic reads float32, 0.38 us.
+#include "pixel.cuh"
+
+#ifndef TAPS  // along an axis: 1, 2 or 4
+#define TAPS 2
+#endif
+#ifndef FIELD  // 1: a field of displacements, 0: a matrix
+#define FIELD 0
+#endif
+#ifndef THREADS
+#define THREADS 128
+#endif
+#ifndef BLOCKS  // of a multiprocessor at once: bounds the registers, so that none is spilled
+#define BLOCKS (sizeof(SUM_TYPE) == 8 ? 4 : 6)
+#endif
+#define EDGE_TOLERANCE 1e-3  // pixels beyond an edge that still count as inside, as of translations
+#define NODES 4              // coefficients along an axis that a place depends on
+
+#if TAPS == 4
+typedef Sum Source;
+#else
+typedef Pixel Source;
+#endif
+
+struct Sizes {
+    unsigned long long outside;  // bits of what lies outside, where it is filled
+    int height, width;           // of a frame
+    int rows;                    // of a strip
+    int blocks;                  // of a frame
+    int grid_rows, grid_columns; // of coefficients
+    int fills_outside;           // 0: what lies outside sees the edge
+};
+
+struct alignas(8) Vector {
+    float y, x;
+};
+
+struct alignas(16) Weights {
+    float of[NODES];
+};
+
+__device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
+__device__ __forceinline__ int most(int a, int b) { return a > b ? a : b; }
+
+__device__ __forceinline__ Sum value_at(const Pixel* place) {
+    Word word = 0;
+    memcpy(&word, place, sizeof(Pixel));
+    return value_of(word, 0);
+}
+
+// Where an axis is looked at: the index at or before a place, what is left, and whether it is inside.
+struct Place {
+    int at;
+    Sum rest;
+    bool inside;
+};
+
+__device__ __forceinline__ Place place_on(double position, int length) {
+    const double last = length - 1;
+    Place place;
+    place.inside = position >= -EDGE_TOLERANCE && position <= last + EDGE_TOLERANCE;
+    const double held = position > 0 ? (position < last ? position : last) : 0.0;
+    const double whole = TAPS == 1 ? floor(held + 0.5) : floor(held);
+    place.at = (int)whole;
+    place.rest = (Sum)(held - whole);
+    return place;
+}
+
+// Indices under the taps, and their weights.
+__device__ __forceinline__ void taps_of(const Place& place, int length, int (&index)[TAPS], Sum (&weight)[TAPS]) {
+#if TAPS == 1
+    index[0] = place.at;
+    weight[0] = 1;
+#elif TAPS == 2
+    index[0] = place.at;
+    index[1] = least(place.at + 1, length - 1);
+    weight[0] = 1 - place.rest;
+    weight[1] = place.rest;
+#else
+    const Sum t = place.rest, u = 1 - t, sixth = (Sum)(1.0 / 6.0);
+    weight[0] = u * u * u * sixth;
+    weight[1] = (Sum)(2.0 / 3.0) - t * t * (1 - t * (Sum)0.5);
+    weight[2] = (Sum)(2.0 / 3.0) - u * u * (1 - u * (Sum)0.5);
+    weight[3] = t * t * t * sixth;
+#pragma unroll
+    for (int k = 0; k < TAPS; ++k) {
+        const int i = place.at + k - 1, mirrored = i < 0 ? -i : i > length - 1 ? 2 * (length - 1) - i : i;
+        index[k] = least(most(mirrored, 0), length - 1);
+    }
+#endif
+}
+
+__device__ __forceinline__ Pixel sampled(const Source* frame, const Place& down, const Place& across, const Sizes& p) {
+    int row[TAPS], column[TAPS];
+    Sum along_rows[TAPS], along_columns[TAPS];
+    taps_of(down, p.height, row, along_rows);
+    taps_of(across, p.width, column, along_columns);
+#if TAPS == 1
+    return frame[(long long)row[0] * p.width + column[0]];
+#else
+    Sum sum = 0;
+#pragma unroll
+    for (int i = 0; i < TAPS; ++i) {
+        const Source* line = frame + (long long)row[i] * p.width;
+        Sum part = 0;
+#pragma unroll
+        for (int k = 0; k < TAPS; ++k) {
+#if TAPS == 4
+            const Sum value = line[column[k]];
+#else
+            const Sum value = value_at(line + column[k]);
+#endif
+            part = Is<Pixel>::INTEGER || along_columns[k] != 0 ? fused(value, along_columns[k], part) : part;
+        }
+        sum = Is<Pixel>::INTEGER || along_rows[i] != 0 ? fused(part, along_rows[i], sum) : sum;
+    }
+    return stored(sum);
+#endif
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
+    warp_frames(const Source* frames, Pixel* results, const double* matrices, const Vector* fields,
+                const Weights* row_weights, const int* row_starts, const Weights* column_weights,
+                const int* column_starts, const __grid_constant__ Sizes p) {
+    const int number = (int)blockIdx.x / p.blocks;
+    const int thread = ((int)blockIdx.x - number * p.blocks) * THREADS + (int)threadIdx.x;
+    const int strip = thread / p.width, x = thread - strip * p.width;
+    const int first = least(strip * p.rows, p.height), stop = least(first + p.rows, p.height);
+    const long long before = (long long)number * p.height * p.width;
+    const Source* frame = frames + before;
+    Pixel* to = results + before + x;
+#if FIELD
+    const Weights across = column_weights[x];
+    const Vector* field = fields + (long long)number * p.grid_rows * p.grid_columns + column_starts[x];
+    Vector summed[NODES];  // along the columns' axis, of the coefficients' rows from `held` on
+    int held = -1;
+#else
+    const double* m = matrices + 6 * (long long)number;
+    const double down_at = m[1] * x + m[2], across_at = m[4] * x + m[5], down_step = m[0], across_step = m[3];
+#endif
+#pragma unroll 1  // several rows at once would take the registers of many warps
+    for (int y = first; y < stop; ++y) {
+#if FIELD
+        if (row_starts[y] != held) {
+            held = row_starts[y];
+#pragma unroll
+            for (int i = 0; i < NODES; ++i) {
+                const Vector* line = field + (long long)(held + i) * p.grid_columns;
+                Vector sum = {0, 0};
+#pragma unroll
+                for (int k = 0; k < NODES; ++k) {
+                    const Vector value = line[k];
+                    sum.y = fmaf(value.y, across.of[k], sum.y);
+                    sum.x = fmaf(value.x, across.of[k], sum.x);
+                }
+                summed[i] = sum;
+            }
+        }
+        const Weights down = row_weights[y];
+        Vector away = {0, 0};
+#pragma unroll
+        for (int i = 0; i < NODES; ++i) {
+            away.y = fmaf(summed[i].y, down.of[i], away.y);
+            away.x = fmaf(summed[i].x, down.of[i], away.x);
+        }
+        const double position[2] = {y + (double)away.y, x + (double)away.x};
+#else
+        const double position[2] = {fma(down_step, (double)y, down_at), fma(across_step, (double)y, across_at)};
+#endif
+        const Place row = place_on(position[0], p.height), column = place_on(position[1], p.width);
+        Pixel pixel = same_bits<Pixel>(p.outside);
+        if (!p.fills_outside || (row.inside && column.inside)) pixel = sampled(frame, row, column, p);
+        to[(long long)y * p.width] = pixel;
+    }
+}

@@ -1,0 +1,128 @@
+"""`xcorr align --motion patches`: the field in files, the frames that it makes, the report, and what is refused."""
+
+import csv
+
+import numpy as np
+import pytest
+
+import xcorr_app as xc
+from tests.batch.movies import align, record, xcorr
+from tests.io.samples import write_plain
+from tests.registration.test_motion_patches import bent, field_errors
+from xcorr_app import read_stack
+from xcorr_app.registration.motion.displacement import warp_by_fields
+
+WORDS = ("--motion", "patches", "--patch", 48, "--interpolation", "cubic", "--field-csv", "--device", "cpu")
+
+
+@pytest.fixture(scope="module")
+def bending(tmp_path_factory):
+    """A stack that bends, the folder of its results, and its true shifts."""
+    folder = tmp_path_factory.mktemp("bending")
+    frames, truth = bent(3, 20, amplitude=3.0, count=4, shape=(120, 135))
+    frames = np.clip(frames * 2000 + 12000, 0, 65535).astype(np.uint16)
+    write_plain(folder / "b.tif", frames)
+    run = align(folder / "b.tif", "-o", folder / "out", *WORDS)
+    assert run.code == 0, run.stdout + run.stderr
+    return folder, frames, truth
+
+
+def table(path):
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_field_is_in_files_and_frames_are_moved_by_it(bending):
+    folder, frames, truth = bending
+    out = folder / "out" / "b"
+    result = xc.MotionResult.load(out / "motion.npz")
+    assert field_errors(result, truth)[1:].max() < 0.08
+    in_python = xc.estimate_motion(frames, "patches", patch=48)
+    np.testing.assert_allclose(result.field.shifts, in_python.field.shifts, atol=1e-5)
+    written = read_stack(out / "b_aligned.tif").data
+    assert written.dtype == frames.dtype
+    applied = np.round(in_python.field.shifts, 6)
+    expected = warp_by_fields(frames, applied, (result.field.rows, result.field.columns), 3)
+    np.testing.assert_array_equal(written, expected)
+    # The table of the field says the same.
+    rows = table(out / "field.csv")
+    assert len(rows) == result.field.shifts[..., 0].size
+    moved = np.array([[float(row["applied_dy"]), float(row["applied_dx"])] for row in rows])
+    np.testing.assert_allclose(moved.reshape(result.field.shifts.shape), applied, atol=1e-9)
+    inner = (slice(None), slice(20, -20), slice(20, -20))
+    before, after = (np.abs(stack.astype(float) - frames[0])[inner].mean() for stack in (frames, written))
+    assert after < 0.15 * before
+
+
+def test_quality_of_each_frame_and_the_report(bending):
+    folder, frames, truth = bending
+    rows = table(folder / "out" / "b" / "patches.csv")
+    assert len(rows) == len(frames)
+    size = np.hypot(*(truth - truth.mean(axis=(2, 3), keepdims=True)).transpose(1, 0, 2, 3)).max(axis=(1, 2))
+    np.testing.assert_allclose([float(row["max_bend"]) for row in rows], size, atol=0.35)
+    assert all(float(row["score"]) > 0.97 and float(row["trusted_patches"]) > 0.8 for row in rows)
+    assert all(0 < float(row["median_sigma"]) < 0.05 for row in rows[1:])
+    facts = record(folder / "out")["stacks"]["b"]
+    assert facts["engine"] == "patches"
+    assert facts["assessment"]["correlation"]["after"] > 0.95
+    assert "48 x 48" in str(facts["decisions"])
+    page = (folder / "out" / "report.html").read_text()
+    assert "Fields of displacement" in page
+    bent_most = truth.var(axis=(2, 3)).sum(axis=1).argmax()
+    assert f"how the frame that bends most, {bent_most}," in page
+
+
+def test_a_run_resumed_gives_the_same_bytes(bending):
+    folder, _, _ = bending
+    files = [
+        path for path in (folder / "out").rglob("*") if path.is_file() and not {".xcorr", "run.json"} & set(path.parts)
+    ]
+    before = {path: path.read_bytes() for path in files}
+    run = align(folder / "b.tif", "-o", folder / "out", *WORDS, "--resume")
+    assert run.code == 0
+    assert {path: path.read_bytes() for path in files} == before
+    (folder / "out" / "b" / "motion.npz").write_bytes(b"damaged")
+    assert align(folder / "b.tif", "-o", folder / "out", *WORDS, "--resume").code == 0
+    assert {path: path.read_bytes() for path in files} == before
+
+
+def test_doubtful_frames_follow_their_neighbours(tmp_path):
+    frames, _ = bent(3, 20, amplitude=2.0, count=4, shape=(100, 110))
+    frames[2] = 0.0
+    write_plain(tmp_path / "f.tif", frames)
+    words = ("--motion", "patches", "--patch", 40, "--field-csv", "--report", "none")
+    run = align(tmp_path / "f.tif", "-o", tmp_path / "out", *words)
+    rows = table(tmp_path / "out" / "f" / "patches.csv")
+    assert "flat" in rows[2]["flags"]
+    assert run.code == 1
+    field = table(tmp_path / "out" / "f" / "field.csv")
+    applied = np.array([float(row["applied_dy"]) for row in field]).reshape(4, -1)
+    np.testing.assert_allclose(applied[2], (applied[1] + applied[3]) / 2, atol=2e-6)
+    dropped = align(tmp_path / "f.tif", "-o", tmp_path / "drop", *words, "--doubtful", "drop")
+    assert dropped.code == 1
+    assert len(read_stack(tmp_path / "drop" / "f" / "f_aligned.tif").data) == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--motion", "patches"], "do not fit into frames of 120 x 135: give a smaller patch"),
+        (["--motion", "patches", "--border", "crop"], "crop"),
+        (["--motion", "patches", "--reference", "previous"], "is for shifts"),
+        (["--motion", "patches", "--patch", 48, "--max-deviation", 60], "at most a patch"),
+        (["--patch", 64], "go with --motion patches"),
+        (["--motion", "rigid", "--field-csv"], "go with --motion patches"),
+    ],
+)
+def test_what_does_not_go_together(bending, tmp_path, words, message):
+    run = align(bending[0] / "b.tif", "-o", tmp_path / "out", *words)
+    assert run.code != 0
+    assert message in run.stdout + run.stderr
+
+
+def test_a_field_is_not_applied_as_if_it_were_a_shift(bending, tmp_path):
+    folder = bending[0]
+    run = xcorr("apply", folder / "out", folder / "b.tif", "-o", tmp_path / "out")
+    assert run.code != 0
+    assert "MotionResult.load" in run.stdout + run.stderr
+    assert xcorr("apply", folder / "out" / "b" / "shifts.csv", folder / "b.tif", "-o", tmp_path / "mean").code == 0

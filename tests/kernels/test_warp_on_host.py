@@ -1,0 +1,189 @@
+"""The kernel that warps frames, its own source run on the host, against SciPy in float64 and the answer of the CPU."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import ndimage
+
+from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from tests.kernels.pointwise_definition import off_by, surroundings_are_whole
+from tests.kernels.resample_host import forget, numpy_as_device
+from tests.registration.moving_definition import random_frame
+from xcorr_app.errors import ArgumentError, ShapeError
+from xcorr_app.gpu.resample.problem import PIXEL_TYPES, pixel_bytes
+from xcorr_app.gpu.resample.warping import WarpProblem, warp_argument, warp_launch, warp_on_device
+from xcorr_app.registration.motion.device_warp import splines_of, warped
+from xcorr_app.registration.motion.displacement import warp_by_fields
+from xcorr_app.registration.motion.grid import local_splines, pixel_bases
+from xcorr_app.registration.motion.warp import warp_frames
+
+ORDERS = {0: "nearest", 1: "linear", 3: "cubic"}
+
+
+@pytest.fixture
+def device(monkeypatch, host_builds):
+    yield numpy_as_device(monkeypatch, host_builds)
+    forget()
+
+
+def random_matrices(rng, count):
+    matrices = np.tile(np.eye(3), (count, 1, 1))
+    matrices[:, :2, :2] += rng.normal(size=(count, 2, 2)) * 0.15
+    matrices[:, :2, 2] = rng.uniform(-4, 4, (count, 2))
+    return matrices
+
+
+def random_fields(rng, count, shape, grid):
+    nodes = []
+    for n, size in zip(grid, shape, strict=True):
+        even = np.linspace(0, size - 1.0, n) if n > 1 else np.array([size / 2.0])
+        even[1:-1] += rng.uniform(-0.2, 0.2, max(n - 2, 0)) * size / n
+        nodes.append(even)
+    return rng.normal(size=(count, *grid, 2)) * 2, tuple(nodes)
+
+
+def seen_at(frame, places, order, outside):
+    """The frame (float64) at places (2, Y, X) by SciPy; places beyond the edge are the edge's, or `outside`."""
+    limit = np.array(frame.shape)[:, None, None] - 1
+    held = np.clip(places, 0, limit)
+    frame = frame.astype(np.float64)
+    if order == 3:
+        values = ndimage.map_coordinates(frame, held, order=3, mode="mirror")
+    else:
+        values = ndimage.map_coordinates(frame, held, order=order, mode="nearest")
+    if outside is not None:
+        inside = ((places >= -1e-3) & (places <= limit + 1e-3)).all(axis=0)
+        values = np.where(inside, values, outside)
+    return values
+
+
+def check(found, frames, places, order, outside, away=None):
+    """Compare with the definition where rounding decides nothing: not next to an edge, or half way between pixels."""
+    dtype = frames.dtype
+    for image, frame, place in zip(found, frames, places, strict=True):
+        expected = seen_at(frame, place, order, outside)
+        limit = np.array(frame.shape)[:, None, None] - 1
+        near_edge = (np.minimum(abs(place + 1e-3), abs(place - limit - 1e-3)) < 1e-4).any(axis=0)
+        tie = (abs(place % 1 - 0.5) < 1e-4).any(axis=0) if order == 0 else np.zeros(frame.shape, bool)
+        sure = ~near_edge & ~tie
+        assert sure.mean() > 0.8
+        if dtype.kind == "f":
+            tolerance = {2: 2e-3, 4: 4e-5, 8: 4e-5 if away else 1e-11}[dtype.itemsize]
+            scale = np.abs(frame.astype(float)).max()
+            np.testing.assert_allclose(image.astype(float)[sure], expected[sure], rtol=0, atol=tolerance * scale)
+        else:
+            limits = np.iinfo(dtype)
+            held = np.clip(expected, limits.min, limits.max)
+            precision = (4e-5 if away or dtype.itemsize < 4 else 1e-9) * float(limits.max)
+            assert np.abs(image - held)[sure].max() <= 0.5 + precision
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", PIXEL_TYPES)
+@pytest.mark.parametrize("outside", [None, 7])
+def test_matrices(device, outside, dtype, order):
+    rng = np.random.default_rng(order)
+    for shape in ((19, 45), (33, 31), (1, 1)):
+        frames = np.stack([random_frame(shape, dtype, seed) for seed in range(3)])
+        matrices = random_matrices(rng, 3)
+        found = warped(frames, matrices, order, outside)
+        assert found.dtype == frames.dtype
+        if shape == (1, 1) and outside is not None:
+            continue  # hardly a place is inside
+        y, x = np.mgrid[: shape[0], : shape[1]]
+        places = np.einsum("tij,jyx->tiyx", matrices[:, :2], np.stack([y, x, np.ones(shape)]))
+        check(found, frames, places, order, outside)
+    assert all(launch.kernel == "resample/warp_frames" for launch in device)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int32", "float16", "float32", "float64"])
+@pytest.mark.parametrize("outside", [None, 7])
+def test_fields(device, outside, dtype, order):
+    rng = np.random.default_rng(order + 5)
+    for shape, grid in (((19, 45), (5, 7)), ((41, 22), (2, 3)), ((30, 17), (1, 4))):
+        frames = np.stack([random_frame(shape, dtype, seed) for seed in range(2)])
+        fields, nodes = random_fields(rng, 2, shape, grid)
+        found = warped(frames, splines_of(fields, nodes, shape), order, outside)
+        rows, columns = pixel_bases(*nodes, shape)
+        places = np.stack(np.mgrid[: shape[0], : shape[1]]) - np.einsum("yi,tijc,xj->tcyx", rows, fields, columns)
+        check(found, frames, places, order, outside, away=True)
+
+
+def test_local_splines_are_the_splines():
+    rng = np.random.default_rng(2)
+    for count in (1, 2, 3, 4, 9):
+        nodes = np.sort(rng.uniform(0, 50, count))
+        coefficients, starts, weights = local_splines(nodes, 53)
+        values = rng.normal(size=count)
+        chosen = (coefficients @ values)[starts[:, None] + np.arange(4)]
+        expected = pixel_bases(nodes, nodes, (53, 53))[0] @ values
+        np.testing.assert_allclose((chosen * weights).sum(axis=1), expected, atol=2e-6 * np.abs(coefficients).max())
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("mode", ["constant", "nearest"])
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32"])
+def test_the_cpu_gives_the_same(device, dtype, mode, order):
+    rng = np.random.default_rng(8)
+    frames = np.stack([random_frame((37, 52), dtype, seed) for seed in range(3)])
+    outside = 9 if mode == "constant" else None
+    matrices = random_matrices(rng, 3)
+    fields, nodes = random_fields(rng, 3, (37, 52), (4, 6))
+    pairs = (
+        (warp_frames(frames, matrices, order, mode, 9), warped(frames, matrices, order, outside)),
+        (
+            warp_by_fields(frames, fields, nodes, order, mode, 9),
+            warped(frames, splines_of(fields, nodes, (37, 52)), order, outside),
+        ),
+    )
+    for here, there in pairs:
+        off = np.abs(here.astype(np.float64) - there)
+        if dtype == "float32":
+            assert (off > 1e-4 * np.abs(frames).max()).mean() < 2e-3
+        else:
+            assert (off > 1).mean() < 2e-3
+            assert (off > 0).mean() < 2e-2
+
+
+@pytest.mark.parametrize("tuning", [{"ROWS": 1}, {"ROWS": 5, "THREADS": 64}, {"ROWS": 64, "THREADS": 32}])
+def test_strips_have_no_seams_and_nothing_else_is_written(host_builds, tuning):
+    frames = np.stack([random_frame((23, 37), "uint16", seed) for seed in range(2)])
+    matrices = random_matrices(np.random.default_rng(3), 2)[:, :2].copy()
+    problem = WarpProblem((23, 37), 2)
+    results = off_by(np.full_like(frames, 1234), 1)
+    launch = warp_launch(problem, tuning=tuning)
+    nothing = guarded(np.zeros(4))
+    argument = warp_argument(problem, launch, pixel_bytes(5, frames.dtype))
+    run_kernel(host_builds, launch, (guarded(frames), results, guarded(matrices), *[nothing] * 5, argument), ())
+    assert surroundings_are_whole(results)
+    assert guards_are_whole(nothing)
+    expected = warp_frames(frames, np.concatenate([matrices, [[[0, 0, 1.0]]] * 2], axis=1), 1, "constant", 5)
+    assert (np.abs(results.astype(int) - expected) > 1).mean() < 2e-3
+
+
+def test_whole_pixels_do_not_spread_what_is_not_finite(device):
+    frames = random_frame((15, 18), "float32", 1)[None].copy()
+    frames[0, 6, 9] = np.nan
+    moved = np.tile(np.eye(3), (1, 1, 1))
+    moved[0, :2, 2] = (2.0, -1.0)
+    found = warped(frames, moved, 1, None)
+    expected = np.zeros((15, 18), bool)
+    expected[4, 10] = True
+    np.testing.assert_array_equal(np.isnan(found[0]), expected)
+    moved[0, :2, 2] = (2.5, -1.0)
+    expected[3, 10] = True
+    np.testing.assert_array_equal(np.isnan(warped(frames, moved, 1, None)[0]), expected)
+
+
+def test_unfit_problems_are_refused(device):
+    frames = np.zeros((1, 8, 8), np.uint16)
+    with pytest.raises(ArgumentError, match="reads float32"):
+        warp_on_device(frames, np.eye(3)[None, :2], frames.dtype, "cubic")
+    with pytest.raises(ArgumentError, match="not known"):
+        WarpProblem((8, 8), 1, "uint16", "lanczos")
+    with pytest.raises(ShapeError, match="4 coefficients"):
+        WarpProblem((8, 8), 1, "uint16", "linear", (3, 9))
+    with pytest.raises(ArgumentError, match="ROWS"):
+        warp_launch(WarpProblem((8, 8)), tuning={"ROWS": 0})

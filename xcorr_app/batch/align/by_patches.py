@@ -1,0 +1,154 @@
+"""One stack whose parts move otherwise: measured by patches, and what its files say of that."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.batch.align.by_motion import as_shifts
+from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
+from xcorr_app.batch.align.frames import SourceFrames, choose_axis
+from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.stack import Aligned, Turned, finish_stack, reference_of
+from xcorr_app.gpu.runtime.select import Device
+from xcorr_app.io import SeriesSpec
+from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.registration.motion.field import Field
+from xcorr_app.registration.motion.patches import patches_of
+from xcorr_app.registration.motion.result import MotionResult
+from xcorr_app.registration.motion.result_file import content_of
+from xcorr_app.registration.motion.warps import ByFields
+from xcorr_app.report.records import Bends
+
+FILES = ("motion.npz", "patches.csv", "field.csv")
+"""In the folder of a stack's results; the last on request."""
+ENGINE = "patches"
+_TOLD = (
+    "Measured by patches; shifts are the means of each frame's field (see patches.csv for its size, motion.npz for the "
+    "field)."
+)
+
+
+def align_by_patches(
+    spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
+) -> Callable[[], Aligned]:
+    """Measure one series of frames; what is returned warps them into `folder` and tells of it."""
+    source = resources.open(spec.open())
+    frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, device.xp)
+    reference = reference_of(options, frames)
+    check_correction(options, frames)
+    with resources.step("measure"):
+        measured = resources.on_device(frames, device.xp)
+        correction = correction_of(options, measured)
+        result = patches_of(
+            corrected(measured, correction),
+            reference,
+            options.patches,
+            max_sigma=options.settings.max_sigma,
+            max_shift=options.settings.max_shift,
+            progress=resources.progress,
+        )
+    field = result.field
+    assert field is not None  # noqa: S101 - patches always have one
+    applied = np.round(field.applied(result.trusted, options.doubtful), 6)
+    files = {"motion.npz": content_of(result), "patches.csv": _frames_csv(frames, result, field).encode()}
+    if options.field_csv:
+        files["field.csv"] = _field_csv(field, applied).encode()
+    warp = ByFields(applied, field.rows, field.columns)
+    turned = Turned(warp, files, _seen_by_all(applied, frames.shape), _bends(field, result.trusted))
+    shifts = as_shifts(result, ENGINE, _TOLD)
+
+    def finish() -> Aligned:
+        written = correction if options.correct else None
+        return finish_stack(spec, options, folder, resources, frames, measured, shifts, turned, written)
+
+    return finish
+
+
+def _frames_csv(frames: SourceFrames, result: MotionResult, field: Field) -> str:
+    """A line for each frame: how much its parts differ from its mean shift, and how well they are known."""
+    away = np.hypot(*np.moveaxis(_from_mean(field), 3, 0)).reshape(len(result.flags), -1)
+    spread = field.sigma.reshape(len(away), -1)
+    significance = field.significance.reshape(len(away), -1)
+    trusted = field.trusted.reshape(len(away), -1).mean(axis=1)
+    named: dict[str, NDArray[np.float64]] = {
+        "score": result.score,
+        "overlap": result.overlap,
+        "trusted_patches": trusted,
+        "rms_bend": np.sqrt((away**2).mean(axis=1)),
+        "max_bend": away.max(axis=1),
+        "median_sigma": np.median(spread, axis=1),
+        "max_sigma": spread.max(axis=1),
+        "median_significance": _median_known(significance),
+    }
+    rows = []
+    for t, flags in enumerate(result.flags):
+        numbers = [f"{values[t]:.6f}" if np.isfinite(values[t]) else "" for values in named.values()]
+        rows.append([t, *frames.origin(t), *numbers, "|".join(flags)])
+    return _csv(["frame", "source", "page", *named, "flags"], rows)
+
+
+def _field_csv(field: Field, applied: NDArray[np.float64]) -> str:
+    """A line for each node of each frame; row and column of a node are those of the reference."""
+    rows: list[list[Any]] = []
+    for t, (measured, moved) in enumerate(zip(field.shifts, applied, strict=True)):
+        for i, row in enumerate(field.rows):
+            for j, column in enumerate(field.columns):
+                numbers = (*measured[i, j], *field.sigma[t, i, j], *moved[i, j])
+                shown = [f"{value:.6f}" if np.isfinite(value) else "" for value in numbers]
+                rows.append([t, f"{row:g}", f"{column:g}", *shown, int(field.trusted[t, i, j])])
+    names = ("dy", "dx", "sigma_y", "sigma_x", "applied_dy", "applied_dx", "trusted")
+    return _csv(["frame", "row", "column", *names], rows)
+
+
+def _csv(head: list[str], rows: list[list[Any]]) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(head)
+    writer.writerows(rows)
+    return text.getvalue().encode("utf-8", "backslashreplace").decode("utf-8")
+
+
+def _from_mean(field: Field) -> NDArray[np.float64]:
+    """Shifts (T, gy, gx, 2) less the mean of their frame."""
+    away: NDArray[np.float64] = field.shifts - field.shifts.mean(axis=(1, 2), keepdims=True)
+    return away
+
+
+def _median_known(values: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median of each row without its NaN; NaN where there is nothing else."""
+    known = np.isfinite(values)
+    return np.array([np.median(row[ok]) if ok.any() else np.nan for row, ok in zip(values, known, strict=True)])
+
+
+def _bends(field: Field, trusted: NDArray[np.bool_]) -> Bends | None:
+    """What the report draws; None where no frame is to be trusted."""
+    if not trusted.any():
+        return None
+    away = _from_mean(field)
+    size = np.hypot(away[..., 0], away[..., 1])
+    most = int(np.where(trusted, np.square(size).mean(axis=(1, 2)), -1.0).argmax())
+    return Bends(
+        rows=tuple(field.rows.tolist()),
+        columns=tuple(field.columns.tolist()),
+        frame=most,
+        arrows=tuple(tuple((float(dy), float(dx)) for dy, dx in line) for line in away[most].round(4)),
+        size=tuple(map(tuple, np.median(size[trusted], axis=0).round(4).tolist())),
+    )
+
+
+def _seen_by_all(shifts: NDArray[np.float64], shape: tuple[int, int]) -> tuple[slice, slice]:
+    """A part of the reference that every frame shows; the middle where there is none."""
+    kept = shifts[np.isfinite(shifts).all(axis=(1, 2, 3))]
+    parts = []
+    for axis, size in enumerate(shape):
+        along = kept[..., axis] if len(kept) else np.zeros(1)
+        first, last = int(np.ceil(max(along.max(), 0.0))), size - int(np.ceil(max(-along.min(), 0.0)))
+        parts.append(slice(first, last) if last - first > 1 else slice(size // 2, size // 2 + 1))
+    return parts[0], parts[1]
