@@ -7,8 +7,11 @@ import re
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_LEFT_OUT = {"gpu", "kernels", "benchmarks", "fuzz", "chaos", "mutate"}
-"""Folders of tests that need a device, compile, or take their time."""
+_LEFT_OUT = {"gpu", "benchmarks", "chaos", "mutate", "napari"}
+"""Folders of tests that need a device, take their time, or are of something else."""
+_COMPILING = ("_on_host.py", "_compiles_everywhere.py", "_on_device.py")
+_OF_TEXT = {"test_house.py", "test_docs.py", "test_packaging.py"}
+"""Files of tests that read the program as text: they would notice how a fault is written, not what it does."""
 _WHOLE = (
     "batch/test_results.py",
     "batch/test_filter_values.py",
@@ -20,6 +23,23 @@ _WHOLE = (
 """Files whose tests go through a whole layer and those below it: there a module is met that no test names."""
 
 
+def files_of_tests(root: Path = ROOT) -> list[Path]:
+    """Files whose tests may notice a fault; the paths are relative to `root`."""
+    paths = [path.relative_to(root) for path in sorted((root / "tests").rglob("test_*.py"))]
+    return [
+        path
+        for path in paths
+        if path.parts[1] not in _LEFT_OUT and path.name not in _OF_TEXT and not path.name.endswith(_COMPILING)
+    ]
+
+
+def importers(module: Path, root: Path = ROOT) -> list[Path]:
+    """Modules of the program that import from a module."""
+    line = re.compile(rf"^(from|import) {re.escape('.'.join(module.with_suffix('').parts))}\b", re.MULTILINE)
+    paths = sorted((root / "xcorr_app").rglob("*.py"))
+    return [path.relative_to(root) for path in paths if line.search(path.read_text())]
+
+
 def nearest(module: Path, root: Path = ROOT) -> list[Path]:
     """Test files from the nearest on; the paths are relative to `root`."""
     dotted = ".".join(module.with_suffix("").parts)
@@ -29,10 +49,8 @@ def nearest(module: Path, root: Path = ROOT) -> list[Path]:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("__")
     }
     rated = []
-    for path in sorted((root / "tests").rglob("test_*.py")):
-        inside = path.relative_to(root)
-        if inside.parts[1] in _LEFT_OUT or path.stat().st_size == 0:
-            continue
+    for inside in files_of_tests(root):
+        path = root / inside
         text = path.read_text()
         words = set(re.findall(r"\w+", text))
         score = (
