@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -74,9 +75,10 @@ def main() -> None:
         traced = time.time() - begin
         jobs: list[Future[slot.Verdict]] = [pool.submit(slot.judge, _fault(*place, traces), until) for place in faults]
         verdicts = []
-        for job in as_completed(jobs):
-            verdicts.append(job.result())
-            _print(verdicts[-1])
+        with contextlib.suppress(BrokenProcessPool):  # the system ended a worker: what is judged counts
+            for job in as_completed(jobs):
+                verdicts.append(job.result())
+                _print(verdicts[-1])
     judged = [verdict for verdict in verdicts if verdict.outcome != slot.UNJUDGED]
     counts = Counter(verdict.outcome for verdict in judged)
     share = counts[slot.NOTICED] / max(1, len(judged))
@@ -112,8 +114,8 @@ def _traced(pool: ProcessPoolExecutor, until: float) -> Traces:
     for job in as_completed([pool.submit(slot.trace, str(path), until) for path in files]):
         file, found = job.result()
         traces |= found
+        late |= time.time() > until
         if not found:
-            late |= time.time() > until
             print(f"left out, no test passes in time without a fault: {file}", flush=True)
     if not late:
         keep_traces(traces)

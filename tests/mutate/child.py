@@ -40,16 +40,14 @@ class Chosen:
 
 
 def traced(tree: Path, file: str, seconds: float) -> dict[str, tuple[float, set[tuple[str, int]]]]:
-    """Seconds and lines of every test of a file that passes; empty where the file cannot be imported or takes long."""
+    """Seconds and lines of every test of a file that passes; those that were done, where the time is out."""
     found = tree.parent / "traced"
     found.unlink(missing_ok=True)
 
     def work() -> int:
-        plugin = Traced(tree)
+        plugin = Traced(tree, found)
         _pytest(tree, [file], plugin)
-        sys.settrace(None)
-        found.with_suffix(".part").write_bytes(pickle.dumps(plugin.tests))
-        found.with_suffix(".part").rename(found)
+        plugin.keep()
         return 0
 
     _in_child(tree, work, seconds)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import sys
 import threading
 import time
@@ -13,17 +14,20 @@ from typing import Any
 import pytest
 
 Lines = set[tuple[str, int]]
+_BETWEEN = 15
+"""Seconds after which what is known is written again."""
 
 
 class Traced:
-    """What tests ran: `tests` maps the identity of each that passed to its seconds and its lines.
+    """What tests ran: `tests` maps the identity of each that passed to its seconds and its lines; `file` keeps it.
 
     A line is a module's path below the root and its number; the first line of a function stands for a call of it. What
     runs in other processes is not seen.
     """
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, file: Path) -> None:
         self.tests: dict[str, tuple[float, Lines]] = {}
+        self._file, self._kept = file, time.monotonic()
         self._prefix = f"{root}/"
         self._program = f"{root}/xcorr_app/"
         self._now: Lines = set()
@@ -75,6 +79,16 @@ class Traced:
                 for definitions in item._fixtureinfo.name2fixturedefs.values():  # type: ignore[attr-defined]
                     lines = lines.union(*(self._fixtures.get(one.func, set()) for one in definitions))
                 self.tests[item.nodeid] = time.perf_counter() - begin, lines
+                if time.monotonic() - self._kept > _BETWEEN:
+                    self.keep()
+
+    def keep(self) -> None:
+        """Write what is known, lest all is lost where the file's tests do not end in time."""
+        sys.settrace(None)
+        partial = self._file.with_suffix(".part")
+        partial.write_bytes(pickle.dumps(self.tests))
+        partial.rename(self._file)
+        self._kept = time.monotonic()
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """A test that is skipped, or fails where nothing is wrong, notices nothing."""
