@@ -59,6 +59,7 @@ def main() -> None:
     until = begin + 60 * chosen.minutes - 10
     for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
         os.environ[name] = "1"  # every processor has a worker
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # as on a machine without one: workers would share its memory
     for name in _AT_ONCE:
         with contextlib.suppress(ImportError):
             importlib.import_module(name)
