@@ -130,5 +130,7 @@ def test_pyramids_are_read_at_full_resolution(tmp_path, in_chain):
 def test_bigtiff_is_chosen_where_offsets_need_it(tmp_path):
     large = StackMetadata("TYX", (70, 8192, 8192), np.dtype(np.uint8), "ome")
     assert StackWriter(tmp_path / "a.ome.tif", large)._layout.big
+    nearly = StackMetadata("TYX", (64, 8192, 8176), np.dtype(np.uint8), "ome")  # a description of 8 MB would not fit
+    assert StackWriter(tmp_path / "a.ome.tif", nearly)._layout.big
     small = StackMetadata("TYX", (60, 8192, 8192), np.dtype(np.uint8), "ome")
     assert not StackWriter(tmp_path / "a.ome.tif", small)._layout.big

@@ -124,6 +124,16 @@ def test_imagej_stays_imagej_with_labels_and_tables(tmp_path):
         assert after.pages[0].tags["XResolution"].value == before.pages[0].tags["XResolution"].value
 
 
+def test_labels_of_other_planes_are_left_out(tmp_path):
+    """One a plane: of half of the planes they would name the wrong ones."""
+    write_imagej(tmp_path / "in.tif", noise((4, 2, 6, 5)), "TCYX", Labels=[f"plane {index}" for index in range(8)])
+    stack = read_stack(tmp_path / "in.tif")
+    for count, kept in ((4, True), (2, False)):
+        write_stack(tmp_path / "out.tif", stack.data[:count], dataclasses.replace(stack.metadata, shape=(count, 2, 6, 5)))
+        with tifffile.TiffFile(tmp_path / "out.tif") as tif:
+            assert ("Labels" in tif.imagej_metadata) == kept
+
+
 @pytest.mark.parametrize(
     ("axes", "shape"), [("TYX", (4, 6, 5)), ("CYX", (2, 6, 5)), ("ZYX", (3, 6, 5)), ("YX", (6, 5))]
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from xcorr_app.registration.placement import Placement, coverage, covered_part, 
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack_statistics import Statistics
+from xcorr_app.registration.template import frames_to_average
 
 COUNT = 10
 
@@ -83,6 +86,16 @@ def test_frames_that_are_not_trusted_take_no_part():
     kept = np.arange(COUNT) != 4
     alone = estimate_shifts(stack[kept], "template", 12, contrast="none")
     np.testing.assert_allclose(result.shifts[kept], alone.shifts, atol=2e-3)
+
+
+def test_where_few_are_trusted_frames_inside_the_window_take_part():
+    """Not those at its edge, whose shift is as far as the window reaches."""
+    measured = SimpleNamespace(
+        score=np.array([1.0, 0.5, 0.4, np.nan, 0.6]),
+        on_edge=np.array([False, False, True, False, False]),
+        trusted=lambda _: np.array([True, False, False, False, False]),
+    )
+    np.testing.assert_array_equal(frames_to_average(measured, Settings()), [True, True, False, False, True])
 
 
 def test_of_a_mean_too():

@@ -160,9 +160,11 @@ def test_a_part_is_left_out_only_where_that_is_surer():
 def test_tiles_do_not_depend_on_the_size_of_chunks(monkeypatch, reference):
     drift = np.cumsum(np.random.default_rng(3).uniform(-2, 2, (60, 2)), axis=0)
     stack = drifting(drift, (128, 140), width=0.06)
+    stack[7] = 3  # flat: of two frames that are read together one is usable
     found = []
-    for frames in (1, 60):
+    for frames in (1, 2, 60):
         monkeypatch.setattr("xcorr_app.registration.passes._PIXELS_PER_CHUNK", frames * 128 * 140)
         found.append(estimate_shifts(stack, reference, 24, contrast="none").tiles)
     assert np.isfinite(found[0]).any(axis=(1, 2)).sum() > 1
-    np.testing.assert_array_equal(*found)
+    for tiles in found[:-1]:
+        np.testing.assert_array_equal(tiles, found[-1])
