@@ -9,12 +9,13 @@ import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
+from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.frames import ArrayFrames
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.placement import Placement, coverage, covered_part, fitted, moved
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack_statistics import Statistics
+from xcorr_app.registration.stack_statistics import Statistics, _sums
 from xcorr_app.registration.template import frames_to_average
 
 COUNT = 10
@@ -142,6 +143,15 @@ def test_the_template_of_a_frame_is_the_mean_of_what_the_others_saw_there(xp):
         seen = weights > 1e-9
         np.testing.assert_allclose(images[t][seen], total[seen] / weights[seen], atol=1e-9)
         np.testing.assert_allclose(images[t][~seen], (total[seen] / weights[seen]).mean(), atol=1e-9)
+
+
+def test_sums_of_many_frames_keep_their_digits(xp, rng):
+    """One after the other in float32 they would be off by a hundred thousandth."""
+    values = rng.uniform(1, 2, (20_000, 2, 3)).astype(np.float32)
+    ones, zeros = np.ones(20_000), np.zeros(20_000)
+    total, weights = _sums(xp.asarray(values), Placement(np.zeros((20_000, 2)), ones, zeros, ones))
+    np.testing.assert_allclose(to_host(total), values.sum(axis=0, dtype=np.float64), rtol=1e-12)
+    np.testing.assert_array_equal(to_host(weights), 20_000)
 
 
 def test_frames_are_brought_to_the_level_of_an_image(xp, rng):
