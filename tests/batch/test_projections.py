@@ -1,9 +1,12 @@
 """Pictures gathered while a stack is moved, against their definition in float64."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from tests.registration.scenes import drifting
+from xcorr_app.batch.align.moving import _is_shown
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.registration.apply import shift_frames
 from xcorr_app.registration.interpolation import inside
@@ -66,6 +69,27 @@ def test_steady_bright_pixels_have_no_deviation(xp):
     for start in range(0, 200, 8):
         gathered.add(list(range(start, start + 8)), stack[start : start + 8], stack[start : start + 8])
     assert np.abs(gathered.pictures().std_before - 1.04).max() < 0.3
+
+
+def test_pixels_that_never_change_have_a_deviation_of_nothing(xp):
+    """Where the first frame has no value, rounding may leave less than nothing."""
+    scene = np.random.default_rng(4).uniform(0.1, 1, (16, 16)).astype(np.float32)
+    stack = np.repeat(scene[None], 7, axis=0)
+    shifts = np.zeros((7, 2))
+    shifts[0, 0] = 8
+    after = stack.copy()
+    after[0, :8] = 0
+    gathered = Projections((16, 16), shifts, [])
+    gathered.add(list(range(7)), xp.asarray(stack), xp.asarray(after))
+    np.testing.assert_allclose(gathered.pictures().std_after, 0, atol=2e-3)
+
+
+@pytest.mark.parametrize(("axis", "across"), [("T", "z"), ("Z", "t")])
+def test_the_middle_of_averaged_planes_is_shown(axis, across):
+    """Of the channel that is measured; the outermost planes of a volume are its dullest."""
+    frames = SimpleNamespace(axis=axis, channel=1, averaged=5)
+    positions = [{axis.lower(): 3, across: number, "c": channel} for number in range(5) for channel in range(2)]
+    assert [p for p in positions if _is_shown(frames, p)] == [{axis.lower(): 3, across: 2, "c": 1}]
 
 
 def test_a_long_stack_is_previewed_in_a_few_frames():
