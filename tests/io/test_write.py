@@ -129,7 +129,9 @@ def test_labels_of_other_planes_are_left_out(tmp_path):
     write_imagej(tmp_path / "in.tif", noise((4, 2, 6, 5)), "TCYX", Labels=[f"plane {index}" for index in range(8)])
     stack = read_stack(tmp_path / "in.tif")
     for count, kept in ((4, True), (2, False)):
-        write_stack(tmp_path / "out.tif", stack.data[:count], dataclasses.replace(stack.metadata, shape=(count, 2, 6, 5)))
+        write_stack(
+            tmp_path / "out.tif", stack.data[:count], dataclasses.replace(stack.metadata, shape=(count, 2, 6, 5))
+        )
         with tifffile.TiffFile(tmp_path / "out.tif") as tif:
             assert ("Labels" in tif.imagej_metadata) == kept
 

@@ -16,7 +16,7 @@ from xcorr_app.registration.placement import Placement, coverage, covered_part, 
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack_statistics import Statistics, _sums
-from xcorr_app.registration.template import frames_to_average
+from xcorr_app.registration.template import _median, frames_to_average
 
 COUNT = 10
 
@@ -143,6 +143,13 @@ def test_the_template_of_a_frame_is_the_mean_of_what_the_others_saw_there(xp):
         seen = weights > 1e-9
         np.testing.assert_allclose(images[t][seen], total[seen] / weights[seen], atol=1e-9)
         np.testing.assert_allclose(images[t][~seen], (total[seen] / weights[seen]).mean(), atol=1e-9)
+
+
+def test_one_frame_does_not_move_the_middle_of_all():
+    """A frame whose shift jumps from one round to the next must not drag the others along; one without any says nothing."""
+    changes = np.array([(0.0, 1.0), (0.2, 1.2), (40.0, -30.0), (np.nan, np.nan), (0.1, 1.1)])
+    np.testing.assert_allclose(_median(changes), (0.15, 1.05))
+    np.testing.assert_array_equal(_median(changes[3:4]), 0)
 
 
 def test_sums_of_many_frames_keep_their_digits(xp, rng):
