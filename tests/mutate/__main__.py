@@ -72,7 +72,7 @@ def main() -> None:
     ):
         traces = kept_traces()
         if traces is None:
-            traces = _traced(pool, begin + 60 * chosen.minutes * _FOR_TRACES)
+            traces = _traced(pool, faults, begin + 60 * chosen.minutes * _FOR_TRACES)
         traced = time.time() - begin
         jobs: list[Future[slot.Verdict]] = [pool.submit(slot.judge, _fault(*place, traces), until) for place in faults]
         verdicts = []
@@ -107,10 +107,12 @@ def _place(text: str) -> tuple[Path, int]:
     return Path(path), int(number)
 
 
-def _traced(pool: ProcessPoolExecutor, until: float) -> Traces:
-    """Run every file without a fault, the longest texts first; say which files have no test that passes."""
+def _traced(pool: ProcessPoolExecutor, faults: list[tuple[Path, int]], until: float) -> Traces:
+    """Run every file without a fault, those nearest to faults first; say which files have no test that passes."""
     traces: dict[str, Any] = {}
-    files = sorted(files_of_tests(), key=lambda path: -(ROOT / path).stat().st_size)
+    orders = [nearest(module) for module in {module for module, _ in faults}]
+    ranks = {path: min(order.index(path) for order in orders) for path in files_of_tests()}
+    files = sorted(ranks, key=lambda path: (ranks[path], -(ROOT / path).stat().st_size))
     late = False
     for job in as_completed([pool.submit(slot.trace, str(path), until) for path in files]):
         file, found = job.result()

@@ -138,9 +138,9 @@ def _says_nothing(node: ast.AST) -> bool:
 
 
 def _instead(node: ast.AST) -> Iterator[ast.AST]:
-    new = copy.deepcopy(node)
+    new = copy.copy(node)  # its lists are shared with the other, and replaced where they differ
     if isinstance(new, ast.Compare):
-        new.ops[0] = _COMPARISONS[type(new.ops[0])]()
+        new.ops = [_COMPARISONS[type(new.ops[0])](), *new.ops[1:]]
         yield new
     elif isinstance(new, ast.BinOp | ast.AugAssign) and type(new.op) in _ARITHMETIC:
         if not any(isinstance(part, ast.JoinedStr) or _is_text(part) for part in ast.walk(new)):
@@ -162,7 +162,7 @@ def _instead(node: ast.AST) -> Iterator[ast.AST]:
         new.id = _NAMES[new.id]
         yield new
     elif isinstance(new, ast.Call) and new.keywords:
-        del new.keywords[-1]
+        new.keywords = new.keywords[:-1]
         yield new
     elif isinstance(new, ast.Expr) and isinstance(new.value, ast.Call):
         yield ast.Pass()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -36,8 +37,19 @@ def files_of_tests(root: Path = ROOT) -> list[Path]:
 def importers(module: Path, root: Path = ROOT) -> list[Path]:
     """Modules of the program that import from a module."""
     line = re.compile(rf"^(from|import) {re.escape('.'.join(module.with_suffix('').parts))}\b", re.MULTILINE)
-    paths = sorted((root / "xcorr_app").rglob("*.py"))
-    return [path.relative_to(root) for path in paths if line.search(path.read_text())]
+    return [path for path, text in _modules(root) if line.search(text)]
+
+
+@cache
+def _modules(root: Path) -> list[tuple[Path, str]]:
+    return [(path.relative_to(root), path.read_text()) for path in sorted((root / "xcorr_app").rglob("*.py"))]
+
+
+@cache
+def _tests(root: Path) -> list[tuple[Path, str, frozenset[str]]]:
+    """Every file of tests, its text, and the words in it."""
+    texts = ((path, (root / path).read_text()) for path in files_of_tests(root))
+    return [(path, text, frozenset(re.findall(r"\w+", text))) for path, text in texts]
 
 
 def nearest(module: Path, root: Path = ROOT) -> list[Path]:
@@ -49,16 +61,13 @@ def nearest(module: Path, root: Path = ROOT) -> list[Path]:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("__")
     }
     rated = []
-    for inside in files_of_tests(root):
-        path = root / inside
-        text = path.read_text()
-        words = set(re.findall(r"\w+", text))
+    for inside, text, words in _tests(root):
         score = (
             8 * (dotted in text)
-            + 6 * (module.stem in path.stem)
+            + 6 * (module.stem in inside.stem)
             + min(6, 2 * len(names & words))
             + 2 * (inside.parts[1] == module.parts[1])
             + 2 * ("/".join(inside.parts[1:]) in _WHOLE)
         )
-        rated.append((-score, path.stat().st_size, inside))
+        rated.append((-score, len(text), inside))
     return [inside for _, _, inside in sorted(rated)]
