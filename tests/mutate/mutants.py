@@ -132,6 +132,8 @@ def _says_nothing(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
+    if isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: an assertion as well
+        return True
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
         return True
     return isinstance(node, ast.ClassDef) and any("Protocol" in ast.unparse(base) for base in node.bases)
@@ -161,7 +163,7 @@ def _instead(node: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(new, ast.Name) and new.id in _NAMES and isinstance(new.ctx, ast.Load):
         new.id = _NAMES[new.id]
         yield new
-    elif isinstance(new, ast.Call) and new.keywords:
+    elif isinstance(new, ast.Call) and new.keywords and new.keywords[-1].arg != "strict":
         new.keywords = new.keywords[:-1]
         yield new
     elif isinstance(new, ast.Expr) and isinstance(new.value, ast.Call):

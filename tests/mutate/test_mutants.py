@@ -14,6 +14,7 @@ def f(x: int = 1) -> str:
     """The same."""
     if x < 2 and not x:
         g(x, axis=0)
+    assert zip(x, x, strict=True), 1
     return f"{x + 1}"
 '''
 
@@ -32,7 +33,7 @@ def test_every_fault_changes_one_thing():
         "0 -> 1",
     ]
     # A default belongs to the whole function, a condition to its own line.
-    assert [one.lines for one in found] == [range(4, 9)] + [range(6, 7)] * 5 + [range(7, 8)] * 3
+    assert [one.lines for one in found] == [range(4, 10)] + [range(6, 7)] * 5 + [range(7, 8)] * 3
 
 
 def test_a_fault_leaves_a_module_that_compiles_and_differs_in_one_place():

@@ -146,7 +146,7 @@ def test_the_template_of_a_frame_is_the_mean_of_what_the_others_saw_there(xp):
 
 
 def test_one_frame_does_not_move_the_middle_of_all():
-    """A frame whose shift jumps from one round to the next must not drag the others along; one without any says nothing."""
+    """A frame whose shift jumps from one round to the next drags no other along; one without any says nothing."""
     changes = np.array([(0.0, 1.0), (0.2, 1.2), (40.0, -30.0), (np.nan, np.nan), (0.1, 1.1)])
     np.testing.assert_allclose(_median(changes), (0.15, 1.05))
     np.testing.assert_array_equal(_median(changes[3:4]), 0)
