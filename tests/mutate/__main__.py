@@ -36,6 +36,8 @@ LAYERS = ("registration", "correlation", "io", "pipeline", "batch", "filtering",
 _ASKED = 0.85
 _FOR_TRACES = 0.45
 """Share of the time in which tests are traced at most; files that are not done by then are left out."""
+_KNOWN = 3
+"""Files, the nearest to a fault, that must have been traced."""
 _AT_ONCE = (
     "click", "cv2", "h5py", "hypothesis", "imagecodecs", "jinja2", "matplotlib.figure", "numpy.testing", "PIL.Image",
     "rich.console", "rich.progress", "scipy.fft", "scipy.ndimage", "scipy.optimize", "scipy.stats", "tifffile",
@@ -70,11 +72,13 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="xcorr-mutate-", ignore_cleanup_errors=True) as folder,
         ProcessPoolExecutor(chosen.workers, get_context("fork"), slot.settle, (Path(folder),)) as pool,
     ):
-        traces = kept_traces()
+        traces, late = kept_traces(), frozenset[Path]()
         if traces is None:
-            traces = _traced(pool, faults, begin + 60 * chosen.minutes * _FOR_TRACES)
+            traces, late = _traced(pool, faults, begin + 60 * chosen.minutes * _FOR_TRACES)
         traced = time.time() - begin
-        jobs: list[Future[slot.Verdict]] = [pool.submit(slot.judge, _fault(*place, traces), until) for place in faults]
+        # A fault whose nearest tests are not known is not judged, whatever others would say of it.
+        known = [place for place in faults if late.isdisjoint(nearest(place[0])[:_KNOWN])]
+        jobs: list[Future[slot.Verdict]] = [pool.submit(slot.judge, _fault(*place, traces), until) for place in known]
         verdicts = []
         with contextlib.suppress(BrokenProcessPool):  # the system ended a worker: what is judged counts
             for job in as_completed(jobs):
@@ -107,22 +111,23 @@ def _place(text: str) -> tuple[Path, int]:
     return Path(path), int(number)
 
 
-def _traced(pool: ProcessPoolExecutor, faults: list[tuple[Path, int]], until: float) -> Traces:
+def _traced(pool: ProcessPoolExecutor, faults: list[tuple[Path, int]], until: float) -> tuple[Traces, frozenset[Path]]:
     """Run every file without a fault, those nearest to faults first; say which files have no test that passes."""
     traces: dict[str, Any] = {}
     orders = [nearest(module) for module in {module for module, _ in faults}]
     ranks = {path: min(order.index(path) for order in orders) for path in files_of_tests()}
     files = sorted(ranks, key=lambda path: (ranks[path], -(ROOT / path).stat().st_size))
-    late = False
+    late = set()
     for job in as_completed([pool.submit(slot.trace, str(path), until) for path in files]):
         file, found = job.result()
         traces |= found
-        late |= time.time() > until
         if not found:
+            if time.time() > until:
+                late.add(Path(file))
             print(f"left out, no test passes in time without a fault: {file}", flush=True)
-    if not late:
+    if time.time() < until:
         keep_traces(traces)
-    return traces
+    return traces, frozenset(late)
 
 
 def _fault(module: Path, number: int, traces: Traces) -> slot.Fault:
