@@ -25,10 +25,10 @@ fuzz: $(VENV)/.test-installed
 # Runs that are killed, doubled, refused by the system and robbed of their inputs, of two commands: a hundred kills each,
 # 25 pairs, every step. `make test` takes a few; XCORR_CHAOS_SEED=7 chooses other moments.
 chaos: $(VENV)/.test-installed
-	XCORR_CHAOS=$${XCORR_CHAOS:-100} $(PYTEST) tests/chaos
+	XCORR_CHAOS=$${XCORR_CHAOS:-100} $(PYTEST) $(PARALLEL) tests/chaos
 
-# Random single faults put into the program, one after the other: which do the tests nearest to them not notice?
-# MUTATE='--count 20 --seed 7' takes others.
+# Random single faults put into copies of the program: which do the tests that run their lines not notice?
+# MUTATE='--count 20 --seed 7' takes others; '--minutes 8 --json FILE' ends by then and writes what was judged.
 mutate: $(VENV)/.test-installed
 	$(BIN)/python -m tests.mutate $(MUTATE)
 

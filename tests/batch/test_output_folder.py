@@ -2,9 +2,12 @@
 
 import json
 
+import numpy as np
 import pytest
 
 from tests.batch.movies import align, files, record, refused, write_movie
+from xcorr_app.batch.align import run as align_run
+from xcorr_app.gpu.runtime.select import Device
 
 pytestmark = pytest.mark.usefixtures("short_report")
 
@@ -94,6 +97,17 @@ def test_resume_keeps_what_is_finished(tmp_path, folder):
     after = content(tmp_path / "out")
     assert after.pop("run.json") != before.pop("run.json")
     assert after == before
+    assert record(tmp_path / "out")["resumed"] == ["a", "b"]
+
+
+def test_what_another_device_has_done_is_done_anew(tmp_path, folder, monkeypatch):
+    """Devices differ in their last digits: of a run that goes on elsewhere, all stacks are of one device."""
+    options = [folder, "-o", tmp_path / "out"]
+    assert align(*options).code == 0
+    monkeypatch.setattr(align_run, "select_device", lambda _: Device(np, "another CPU"))
+    assert align(*options, "--resume").code == 0
+    assert record(tmp_path / "out")["resumed"] == []
+    assert align(*options, "--resume").code == 0
     assert record(tmp_path / "out")["resumed"] == ["a", "b"]
 
 

@@ -1,15 +1,18 @@
 """Pictures gathered while a stack is moved, against their definition in float64."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from tests.registration.scenes import drifting
+from xcorr_app.batch.align.moving import _is_shown
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.registration.apply import shift_frames
 from xcorr_app.registration.interpolation import inside
 
 SHAPE = (41, 53)
-SHIFTS = np.array([[0, 0], [2.5, -1], [-3, 4.25], [7, 0], [0.3, 0.3], [100, 0], [1, 1]])
+SHIFTS = np.array([[0, 0], [2.5, -1], [-3, 4.25], [20, 0], [0.3, 0.3], [100, 0], [1, 1]])
 
 
 def covered(values):
@@ -28,6 +31,7 @@ def test_pictures_are_the_definition(xp, dtype, mode):
     before = (60 + 20 * drifting(np.zeros((7, 2)), SHAPE) + np.arange(7)[:, None, None]).astype(dtype)
     if dtype[0] == "f":
         before[3, 10:13, 10:13], before[1, 0, 0] = np.nan, np.inf
+        before[2, [0, -1], 20] = np.nan  # with `nearest` beyond what was moved there as well
     after = shift_frames(before, SHIFTS, mode=mode)[0]
     gathered = Projections(SHAPE, SHIFTS, [1, 4])
     for start, stop in ((0, 3), (3, 4), (4, 7)):
@@ -43,7 +47,8 @@ def test_pictures_are_the_definition(xp, dtype, mode):
     band = slice(18, 23)
     np.testing.assert_allclose(found.kymograph_before, before[:, band].mean(axis=1, dtype=float), rtol=1e-5)
     whole = [i for i, (dy, _) in enumerate(SHIFTS) if inside(41, dy)[0] <= 18 and inside(41, dy)[1] >= 23]
-    assert np.isnan(found.kymograph_after[5]).all()
+    assert whole == [0, 1, 2, 4, 6]  # in the fourth the band is covered in part
+    assert np.isnan(found.kymograph_after[[3, 5]]).all()
     for i in whole:
         columns = slice(*inside(53, SHIFTS[i, 1]))
         expected = after[i, band, columns].mean(axis=0, dtype=float)
@@ -64,6 +69,27 @@ def test_steady_bright_pixels_have_no_deviation(xp):
     for start in range(0, 200, 8):
         gathered.add(list(range(start, start + 8)), stack[start : start + 8], stack[start : start + 8])
     assert np.abs(gathered.pictures().std_before - 1.04).max() < 0.3
+
+
+def test_pixels_that_never_change_have_a_deviation_of_nothing(xp):
+    """Where the first frame has no value, rounding may leave less than nothing."""
+    scene = np.random.default_rng(4).uniform(0.1, 1, (16, 16)).astype(np.float32)
+    stack = np.repeat(scene[None], 7, axis=0)
+    shifts = np.zeros((7, 2))
+    shifts[0, 0] = 8
+    after = stack.copy()
+    after[0, :8] = 0
+    gathered = Projections((16, 16), shifts, [])
+    gathered.add(list(range(7)), xp.asarray(stack), xp.asarray(after))
+    np.testing.assert_allclose(gathered.pictures().std_after, 0, atol=2e-3)
+
+
+@pytest.mark.parametrize(("axis", "across"), [("T", "z"), ("Z", "t")])
+def test_the_middle_of_averaged_planes_is_shown(axis, across):
+    """Of the channel that is measured; the outermost planes of a volume are its dullest."""
+    frames = SimpleNamespace(axis=axis, channel=1, averaged=5)
+    positions = [{axis.lower(): 3, across: number, "c": channel} for number in range(5) for channel in range(2)]
+    assert [p for p in positions if _is_shown(frames, p)] == [{axis.lower(): 3, across: 2, "c": 1}]
 
 
 def test_a_long_stack_is_previewed_in_a_few_frames():

@@ -69,6 +69,24 @@ def test_gaussian_is_exact_for_an_inclined_gaussian_of_any_width(xp):
         np.testing.assert_allclose(refined(xp, values[None], "gaussian")[0], [(0.31, -0.22)], atol=1e-6)
 
 
+def test_a_gaussian_is_fitted_where_all_nine_values_stand_above_the_noise(xp):
+    """The logarithm of less than a fiftieth of the peak is mostly noise: the polynomial is fitted instead."""
+    wide, narrow = (gaussians("gaussian", [(0.1, -0.1)], deviation) for deviation in (0.6, 0.5))
+    np.testing.assert_allclose(refined(xp, wide, "gaussian")[0], [(0.1, -0.1)], atol=1e-6)
+    by_polynomial = refined(xp, narrow, "quadratic")[0]
+    assert np.abs(by_polynomial - (0.1, -0.1)).max() > 1e-3
+    np.testing.assert_allclose(refined(xp, narrow, "gaussian")[0], by_polynomial, atol=1e-12)
+
+
+@pytest.mark.parametrize("method", REFINING)
+def test_the_scale_of_the_values_does_not_matter(xp, method):
+    values = gaussians(method, [(0.2, -0.3)])
+    position = refined(xp, values, method)[0]
+    assert np.abs(position).max() > 0.1
+    for scale in (2.0**-60, 2.0**60):
+        np.testing.assert_allclose(refined(xp, values * scale, method)[0], position, atol=1e-9)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_symmetric_peaks_stay_where_they_are(xp, method):
     values = gaussians(method, [(0, 0)], 1.3)

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from xcorr_app import cross_correlate
-from xcorr_app.correlation.weighting import LAGS, RADIUS, autocorrelations, noise_share, smooth, weighting_kernel
+from xcorr_app.correlation.weighting import (
+    LAGS,
+    RADIUS,
+    _scene_spectrum,
+    autocorrelations,
+    noise_share,
+    smooth,
+    weighting_kernel,
+)
 from xcorr_app.gpu.runtime.arrays import to_host
 
 
@@ -44,6 +52,24 @@ def test_more_noise_is_smoothed_more():
 
 def test_quiet_images_are_not_weighted():
     assert weighting_kernel(autocorrelation(0.01), autocorrelation(0.0)) is None
+
+
+def test_one_noisy_image_is_enough():
+    assert weighting_kernel(autocorrelation(0.0), autocorrelation(0.5)) is not None
+    assert weighting_kernel(autocorrelation(0.5), autocorrelation(0.0)) is not None
+
+
+@pytest.mark.parametrize("shares", [(0.5, 0.5), (0.2, 0.6)])
+def test_the_kernel_is_that_of_hannan_and_thomson(shares):
+    """S / (S (Nl + Nr) + Nl Nr), the noise being counted in units of the scene's variance."""
+    power = _scene_spectrum(autocorrelation(0.0), 0.0)
+    left, right = (share / (1 - share) for share in shares)
+    weight = power / (power * (left + right) + left * right)
+    lags = np.arange(-RADIUS, RADIUS + 1)
+    waves = np.exp(2j * np.pi * np.outer(lags, np.arange(64)) / 64)
+    expected = (waves @ weight @ waves.T).real * np.outer(*(np.cos(np.pi * lags / (2 * RADIUS + 2)) ** 2,) * 2)
+    found = weighting_kernel(*(autocorrelation(share) for share in shares))
+    np.testing.assert_allclose(found, expected / expected[RADIUS, RADIUS], atol=0.02)
 
 
 def test_unknown_autocorrelations_are_not_weighted():

@@ -101,6 +101,10 @@ def test_leung_malik_has_edges_bars_and_spots():
     # At angle 0 the long axis lies along the columns.
     energy = bank[18] ** 2
     assert (energy * x**2).sum() > 3 * (energy * y**2).sum()
+    # Of width sqrt(2): a Gaussian of three times that along, and its derivative across.
+    spread = np.abs(bank[0])
+    np.testing.assert_allclose((spread * x**2).sum(), (3 * math.sqrt(2)) ** 2, rtol=1e-3)
+    np.testing.assert_allclose((spread * y**2).sum(), 4, rtol=0.06)  # of |y|, which is bent where it is sampled
 
 
 @pytest.mark.parametrize(

@@ -144,6 +144,13 @@ def test_limits_decide():
         plan_pointwise(256, 256, 10**6, replace(H200, registers_per_thread=40))
 
 
+def test_every_block_loses_what_the_system_reserves_of_its_share():
+    assert pointwise_planner.shared_for(H200, 2) == 233472 // 2 - 1024
+    assert pointwise_planner.shared_for(H200, 4) == 233472 // 4 - 1024
+    assert pointwise_planner.shared_for(T4, 1) == 65536
+    assert pointwise_planner.shared_for(H200, 2, BlockingOptions(shared_bytes=48 * 1024)) == 24 * 1024
+
+
 @settings(max_examples=60, deadline=None)
 @given(shapes, st.sampled_from([1, 2, 8]), st.sampled_from([None, 1, 3]), st.sampled_from([None, 30000]))
 def test_plans_of_other_constants_keep_their_limits(shape, warps, blocks, registers):

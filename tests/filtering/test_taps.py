@@ -54,6 +54,17 @@ def test_a_large_gaussian_is_never_multiplied_out() -> None:
     assert len(made.terms) == 1
 
 
+@pytest.mark.parametrize("size", [1e-30, 1.0, 1e30])
+def test_terms_of_a_large_filter_are_scaled_and_weighed_as_its_taps_would_be(size: float, rng: Any) -> None:
+    column, row = rng.normal(size=2500) * size, rng.normal(size=2200)
+    made = kernel(Filter("mine", ((column, row),)))
+    assert made.dense is None
+    scaled = np.outer(*made.terms[0])
+    assert 0.5 <= np.abs(scaled).max() < 1
+    np.testing.assert_allclose(made.weight, np.abs(scaled).sum(), rtol=1e-12)
+    np.testing.assert_array_equal(np.ldexp(made.terms[0][0], made.exponent), column)
+
+
 def test_the_centre_is_that_of_scipy() -> None:
     taps = np.ones((4, 5))
     assert kernel(taps).centre == (2, 2)

@@ -268,6 +268,19 @@ def test_czi(tmp_path):
     np.testing.assert_array_equal(stack.data, data)
 
 
+def test_czi_plane_that_is_said_to_be_enlarged(tmp_path):
+    """The entry beside the pixels is damaged: what is read is what was stored, not a thousand times as much."""
+    pytest.importorskip("czifile")
+    data = noise((1, 1, 7, 9))
+    path = write_czi(tmp_path / "a.czi", data)
+    content = path.read_bytes()
+    entry = content.index(b"DV")
+    size = content.index(b"T\0\0\0", entry) + 8
+    assert content[size : size + 4] == struct.pack("<i", 1)
+    path.write_bytes(content[:size] + struct.pack("<i", 1000) + content[size + 4 :])
+    np.testing.assert_array_equal(read_stack(path).data.squeeze(), data.squeeze())
+
+
 def test_czi_cut_short(tmp_path):
     pytest.importorskip("czifile")
     content = write_czi(tmp_path / "a.czi", noise((3, 2, 12, 14))).read_bytes()

@@ -19,7 +19,7 @@ def main():
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
     parser.add_argument("--count", type=int, default=100_000, help="files in all")
     parser.add_argument("--seed", type=int, default=1, help="another one makes other files")
-    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    parser.add_argument("--workers", type=int, default=os.cpu_count(), help="processes; the files are the same")
     parser.add_argument("--keep", type=Path, help="folder for files that were met wrongly")
     parser.add_argument("targets", nargs="*", default=[*TARGETS, *COMMANDS], help="kinds of file and commands")
     chosen = parser.parse_args()
@@ -33,7 +33,7 @@ def main():
     ]
     outcomes = {name: Counter() for name in chosen.targets}
     wrong = 0
-    with ProcessPoolExecutor(chosen.processes, get_context("spawn"), limit) as pool:
+    with ProcessPoolExecutor(chosen.workers, get_context("spawn"), limit) as pool:
         for name, found, findings in pool.map(job, jobs):
             outcomes[name] += found
             wrong += len(findings)

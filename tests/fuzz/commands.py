@@ -15,7 +15,7 @@ from xcorr_app.cli import main
 OF_COMMAND = {
     "filter-taps": ("csv-taps",),
     "unmix": ("rgb", "rgb-ome", "png-colour", "bmp-colour", "jpeg-colour"),
-    "correlate": ("plain", "ome", "lzw", "jpegxl", "png", "bmp", "npy", "npy-operand"),
+    "correlate": ("plain", "ome", "lzw", "jpegxl", "png", "bmp", "npy"),
 }
 KINDS = [name for name in TARGETS if name.split("-")[0] not in ("csv", "json") and not name.startswith("npy-")]
 

@@ -33,6 +33,7 @@ def test_safe_names(text, expected):
 
 def test_safe_names_fit_into_a_file_name():
     assert len(safe_name("é" * 300).encode()) <= 100
+    assert safe_name("a" * 99 + ". b") == "a" * 99  # Windows knows no names that end in a full stop
 
 
 def test_unique_names_ignore_case_and_reserved_names():

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tifffile
 
-from tests.io.samples import noise
+from tests.io.samples import noise, page_tags, tiff_bytes
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import StackMetadata, StackWriter, discover, read_stack, scan_file
 
@@ -127,8 +127,19 @@ def test_pyramids_are_read_at_full_resolution(tmp_path, in_chain):
     np.testing.assert_array_equal(read_stack(tmp_path / "p.tif").data, data)
 
 
+@pytest.mark.parametrize("size", [{"t256": None}, {"t257": None}, {"t256": 0}, {"t256": 12}, {"t257": 9}])
+def test_a_page_that_cannot_be_a_smaller_image_is_not_left_out(tmp_path, size):
+    """Whatever it says: without a width, or wider than the first."""
+    pages = [page_tags(8, 10, 8, 80), page_tags(8, 10, 8, 80, t254=1, **size)]
+    (tmp_path / "a.tif").write_bytes(tiff_bytes(pages, tail=bytes(200)))
+    with pytest.raises(InputError, match=r"a\.tif"):
+        scan_file(tmp_path / "a.tif")
+
+
 def test_bigtiff_is_chosen_where_offsets_need_it(tmp_path):
     large = StackMetadata("TYX", (70, 8192, 8192), np.dtype(np.uint8), "ome")
     assert StackWriter(tmp_path / "a.ome.tif", large)._layout.big
+    nearly = StackMetadata("TYX", (64, 8192, 8176), np.dtype(np.uint8), "ome")  # a description of 8 MB would not fit
+    assert StackWriter(tmp_path / "a.ome.tif", nearly)._layout.big
     small = StackMetadata("TYX", (60, 8192, 8192), np.dtype(np.uint8), "ome")
     assert not StackWriter(tmp_path / "a.ome.tif", small)._layout.big

@@ -12,7 +12,7 @@ from tests.io.samples import TYPES, noise, write_imagej, write_ome, write_shaped
 from xcorr_app.errors import ArgumentError, DamagedFileError, DataTypeError, OutputError, ShapeError
 from xcorr_app.io import StackMetadata, StackWriter, read_stack, scan_file, write_stack
 from xcorr_app.io import write as write_module
-from xcorr_app.io.source import TiffTags
+from xcorr_app.io.source import TiffTags, runs_of
 
 ADVICE = "check that the folder exists, is writable and has space left"
 OME = "{http://www.openmicroscopy.org/Schemas/OME/2016-06}"
@@ -122,6 +122,22 @@ def test_imagej_stays_imagej_with_labels_and_tables(tmp_path):
             assert new[key] == old[key], key
         np.testing.assert_array_equal(new["LUTs"], tables)
         assert after.pages[0].tags["XResolution"].value == before.pages[0].tags["XResolution"].value
+
+
+def test_runs_of_numbers():
+    assert runs_of([0, 1, 2, 3, 4, 6, 8, 9, 11]) == "0-4, 6, 8-9, 11"
+
+
+def test_labels_of_other_planes_are_left_out(tmp_path):
+    """One a plane: of half of the planes they would name the wrong ones."""
+    write_imagej(tmp_path / "in.tif", noise((4, 2, 6, 5)), "TCYX", Labels=[f"plane {index}" for index in range(8)])
+    stack = read_stack(tmp_path / "in.tif")
+    for count, kept in ((4, True), (2, False)):
+        write_stack(
+            tmp_path / "out.tif", stack.data[:count], dataclasses.replace(stack.metadata, shape=(count, 2, 6, 5))
+        )
+        with tifffile.TiffFile(tmp_path / "out.tif") as tif:
+            assert ("Labels" in tif.imagej_metadata) == kept
 
 
 @pytest.mark.parametrize(

@@ -1,35 +1,50 @@
-"""``python -m tests.mutate``: random single faults put into a copy of the program, and the share that tests notice.
+"""``python -m tests.mutate``: random single faults put into copies of the program, and the share that tests notice.
 
-Each fault is put in alone, and the test files nearest to it run in a child of a process that has the libraries
-imported. A fault that they do not notice is printed: either a test is missing, or the fault changes nothing. Exit code
-1 where fewer than 85 % are noticed.
+First every test file runs without a fault, to see which tests pass and which lines each runs. Then each fault is put in
+alone, and tests that run its line are run, the nearest first, until one fails. A fault that none notices is printed:
+either a test is missing, or the fault changes nothing. Exit code 1 where fewer than 85 % are noticed.
 """
 
 from __future__ import annotations
 
 import argparse
+import compileall
+import contextlib
 import importlib
+import json
 import os
-import random
-import resource
-import shutil
-import signal
 import sys
 import tempfile
 import time
 from collections import Counter
-from functools import cache
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
-import pytest
-
-from tests.mutate.mutants import Mutant, mutants, mutated
-from tests.mutate.nearest import ROOT, nearest
+from tests.mutate import slot
+from tests.mutate.cache import keep_traces, kept_traces
+from tests.mutate.choice import Traces, rounds
+from tests.mutate.mutants import mutants, mutated
+from tests.mutate.nearest import ROOT, files_of_tests, importers, nearest
 
 LAYERS = ("registration", "correlation", "io", "pipeline", "batch", "filtering", "report")
 _ASKED = 0.85
-_NOTICED, _SURVIVED, _UNKNOWN = "noticed", "NOT NOTICED", "tests out of time"
-_ALWAYS = ("click", "imagecodecs", "numpy", "rich", "scipy.ndimage", "scipy.fft", "scipy.stats", "tifffile")
+_FOR_TRACES = 0.45
+"""Share of the time in which tests are traced at most; files that are not done by then are left out."""
+_KNOWN = 3
+"""Files, the nearest to a fault, that must have been traced."""
+_AT_ONCE = (
+    "click", "cv2", "h5py", "hypothesis", "imagecodecs", "jinja2", "matplotlib.figure", "numpy.testing", "PIL.Image",
+    "rich.console", "rich.progress", "scipy.fft", "scipy.ndimage", "scipy.optimize", "scipy.stats", "tifffile",
+    "xxhash",
+)  # fmt: skip
+"""Libraries that are imported once, for all children."""
+_VERSIONS = ("numpy", "scipy", "tifffile", "imagecodecs", "opencv-python-headless", "pytest", "hypothesis")
 
 
 def main() -> None:
@@ -37,34 +52,58 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m tests.mutate", description=__doc__)
     parser.add_argument("--count", type=int, default=150, help="faults in all")
     parser.add_argument("--seed", type=int, default=1, help="another one makes other faults")
-    parser.add_argument("--files", type=int, default=4, help="test files for each, the nearest first")
-    parser.add_argument("--seconds", type=int, default=60, help="of processor time for one test file")
-    parser.add_argument("--only", help="a fault that was printed, as FILE:NUMBER")
+    parser.add_argument("--workers", type=int, default=os.cpu_count() or 1, help="processes, each with its own copy")
+    parser.add_argument("--minutes", type=float, default=24 * 60, help="end by then, with what is judged")
+    parser.add_argument("--json", type=Path, help="file for the results")
+    parser.add_argument("--only", nargs="*", help="faults that were printed, as FILE:NUMBER")
     chosen = parser.parse_args()
-    for name in _ALWAYS:
-        importlib.import_module(name)
-    with tempfile.TemporaryDirectory(prefix="xcorr-mutate-") as folder:
-        tree = Path(folder)
-        for name in ("xcorr_app", "kernels", "tests", "benchmarks", "sample_data", "docs"):
-            shutil.copytree(ROOT / name, tree / name, ignore=shutil.ignore_patterns("__pycache__"))
-        for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", "Makefile"):
-            shutil.copy(ROOT / name, tree)
-        places = _places(tree, chosen.count, chosen.seed) if chosen.only is None else [_place(chosen.only)]
-        outcomes = Counter(_outcome(tree, *place, chosen.files, chosen.seconds) for place in places)
-    share = outcomes[_NOTICED] / len(places)
-    print(", ".join(f"{outcome} {number}" for outcome, number in outcomes.items()), f"of {len(places)}: {share:.0%}")
+    begin = time.time()
+    until = begin + 60 * chosen.minutes - 10
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        os.environ[name] = "1"  # every processor has a worker
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""  # as on a machine without one: workers would share its memory
+    for name in _AT_ONCE:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    for name in ("xcorr_app", "benchmarks"):
+        compileall.compile_dir(ROOT / name, quiet=2)
+    faults = [_place(text) for text in chosen.only] if chosen.only else _places(chosen.count, chosen.seed)
+    with (
+        tempfile.TemporaryDirectory(prefix="xcorr-mutate-", ignore_cleanup_errors=True) as folder,
+        ProcessPoolExecutor(chosen.workers, get_context("fork"), slot.settle, (Path(folder),)) as pool,
+    ):
+        traces, late = kept_traces(), frozenset[Path]()
+        if traces is None:
+            traces, late = _traced(pool, faults, begin + 60 * chosen.minutes * _FOR_TRACES)
+        traced = time.time() - begin
+        # A fault whose nearest tests are not known is not judged, whatever others would say of it.
+        known = [place for place in faults if late.isdisjoint(nearest(place[0])[:_KNOWN])]
+        jobs: list[Future[slot.Verdict]] = [pool.submit(slot.judge, _fault(*place, traces), until) for place in known]
+        verdicts = []
+        with contextlib.suppress(BrokenProcessPool):  # the system ended a worker: what is judged counts
+            for job in as_completed(jobs):
+                verdicts.append(job.result())
+                _print(verdicts[-1])
+    judged = [verdict for verdict in verdicts if verdict.outcome != slot.UNJUDGED]
+    counts = Counter(verdict.outcome for verdict in judged)
+    share = counts[slot.NOTICED] / max(1, len(judged))
+    print(
+        f"{len(judged)} of {len(faults)} judged: {counts[slot.NOTICED]} noticed, {counts[slot.SURVIVED]} not: "
+        f"{share:.1%}; {len(traces)} tests traced in {traced:.0f} s, {time.time() - begin:.0f} s in all"
+    )
+    if chosen.json is not None:
+        _write(chosen.json, chosen.seed, faults, verdicts, traces)
     sys.exit(share < _ASKED)
 
 
-def _places(tree: Path, count: int, seed: int) -> list[tuple[Path, int]]:
-    """Files, each with the number of one of its faults; every fault is as likely as any other."""
+def _places(count: int, seed: int) -> list[tuple[Path, int]]:
     everywhere = [
-        (path.relative_to(tree), number)
+        (path.relative_to(ROOT), number)
         for layer in LAYERS
-        for path in sorted((tree / "xcorr_app" / layer).rglob("*.py"))
+        for path in sorted((ROOT / "xcorr_app" / layer).rglob("*.py"))
         for number, _ in enumerate(mutants(path.read_text()))
     ]
-    return random.Random(seed).sample(everywhere, count)  # noqa: S311 - nothing is kept secret
+    return slot.sample(everywhere, count, seed)
 
 
 def _place(text: str) -> tuple[Path, int]:
@@ -72,67 +111,67 @@ def _place(text: str) -> tuple[Path, int]:
     return Path(path), int(number)
 
 
-@cache
-def _sound(tree: Path, path: Path, seconds: int) -> bool:
-    """Whether a file's tests pass without a fault; a file that fails anyway notices nothing."""
-    return _passes(tree, path, seconds) is True
+def _traced(pool: ProcessPoolExecutor, faults: list[tuple[Path, int]], until: float) -> tuple[Traces, frozenset[Path]]:
+    """Run every file without a fault, those nearest to faults first; say which files have no test that passes."""
+    traces: dict[str, Any] = {}
+    orders = [nearest(module) for module in {module for module, _ in faults}]
+    ranks = {path: min(order.index(path) for order in orders) for path in files_of_tests()}
+    files = sorted(ranks, key=lambda path: (ranks[path], -(ROOT / path).stat().st_size))
+    late = set()
+    for job in as_completed([pool.submit(slot.trace, str(path), until) for path in files]):
+        file, found = job.result()
+        traces |= found
+        if not found:
+            if time.time() > until:
+                late.add(Path(file))
+            print(f"left out, no test passes in time without a fault: {file}", flush=True)
+    if time.time() < until:
+        keep_traces(traces)
+    return traces, frozenset(late)
 
 
-def _outcome(tree: Path, module: Path, number: int, files: int, seconds: int) -> str:
-    """Put one fault in, run the nearest tests, and take it out again."""
-    source = (tree / module).read_text()
-    mutant: Mutant = mutated(source, number)
-    outcome, by = _SURVIVED, ""
-    for path in nearest(module, tree)[:files]:
-        (tree / module).write_text(mutant.source)
-        try:
-            passed = _passes(tree, path, seconds)
-        finally:
-            (tree / module).write_text(source)
-        if passed is None:
-            outcome = _UNKNOWN
-        elif not passed and _sound(tree, path, seconds):
-            outcome, by = _NOTICED, f" by {path}"
-            break
-    print(f"{outcome}{by}: {module}:{number} line {mutant.line}: {mutant.change}", flush=True)
-    return outcome
+def _fault(module: Path, number: int, traces: Traces) -> slot.Fault:
+    mutant = mutated((ROOT / module).read_text(), number)
+    tests = rounds(module, mutant.lines, importers(module), nearest(module), traces)
+    costs = [(some, sum(traces[test][0] for test in some)) for some in tests]
+    return slot.Fault(str(module), number, mutant.line, mutant.before, mutant.after, mutant.source, costs)
 
 
-def _passes(tree: Path, path: Path, seconds: int) -> bool | None:
-    """Run a file's tests in a child until one fails; None where they do not end in time."""
-    child = os.fork()
-    if child == 0:
-        code = 1
-        try:
-            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds + 5))
-            code = _run(tree, path)
-        finally:
-            os._exit(code)
-    until = time.monotonic() + 8 * seconds
-    while time.monotonic() < until:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            code = os.waitstatus_to_exitcode(status)
-            return None if code == -signal.SIGXCPU else code == 0
-        time.sleep(0.02)
-    os.killpg(child, signal.SIGKILL)
-    os.waitpid(child, 0)
-    return None
+def _print(verdict: slot.Verdict) -> None:
+    by = f" by {verdict.by}" + (f" ({verdict.how})" if verdict.how != "fails" else "") if verdict.by else ""
+    place = f"{verdict.file}:{verdict.number} line {verdict.line}"
+    change = f"{verdict.before} -> {verdict.after}"
+    print(f"{verdict.outcome}{by}: {place}: {change} [{verdict.tests} tests, {verdict.seconds:.0f} s]", flush=True)
 
 
-def _run(tree: Path, path: Path) -> int:
-    os.setpgid(0, 0)
-    nowhere = os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 1)
-    os.dup2(nowhere, 2)
-    os.chdir(tree)
-    sys.path[:] = [str(tree), *(entry for entry in sys.path if entry not in ("", str(ROOT)))]
-    for name in [name for name in sys.modules if name.split(".")[0] in ("tests", "xcorr_app")]:
-        del sys.modules[name]
-    sys.dont_write_bytecode = True
-    os.environ |= {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1"}
-    code = pytest.main(["-x", "-q", "-p", "no:cacheprovider", "-p", "no:xdist", str(path)])
-    return int(code not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED))
+def _write(path: Path, seed: int, faults: list[tuple[Path, int]], verdicts: list[slot.Verdict], traces: Traces) -> None:
+    order = {(str(file), number): index for index, (file, number) in enumerate(faults)}
+    judged = [verdict for verdict in verdicts if verdict.outcome != slot.UNJUDGED]
+    noticed = sum(verdict.outcome == slot.NOTICED for verdict in judged)
+    record = {
+        "date": datetime.now(UTC).date().isoformat(),
+        "versions": {"python": sys.version.split()[0]} | {name: _version(name) for name in _VERSIONS},
+        "seed": seed,
+        "asked": len(faults),
+        "judged": len(judged),
+        "noticed": noticed,
+        "share": round(noticed / max(1, len(judged)), 4),
+        "tests": len(traces),
+        "left_out": sorted({str(file) for file in files_of_tests()} - {test.split("::")[0] for test in traces}),
+        "mutants": [
+            asdict(verdict) | {"seconds": round(verdict.seconds, 1)}
+            for verdict in sorted(verdicts, key=lambda verdict: order[verdict.file, verdict.number])
+        ],
+    }
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record, indent=1) + "\n")
+
+
+def _version(name: str) -> str | None:
+    try:
+        return version(name)
+    except PackageNotFoundError:
+        return None
 
 
 if __name__ == "__main__":

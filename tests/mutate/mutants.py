@@ -6,6 +6,7 @@ import ast
 import copy
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 _COMPARISONS = {
     ast.Lt: ast.LtE, ast.LtE: ast.Lt, ast.Gt: ast.GtE, ast.GtE: ast.Gt, ast.Eq: ast.NotEq, ast.NotEq: ast.Eq,
@@ -20,14 +21,21 @@ _NAMES = {
     "nanmedian": "nanmean", "median": "mean", "nanmin": "nanmax", "nanmax": "nanmin", "ceil": "floor", "floor": "ceil",
     "argmax": "argmin", "argmin": "argmax", "float64": "float32", "hypot": "maximum",
 }  # fmt: skip
+_FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
 @dataclass(frozen=True)
 class Mutant:
-    """A fault: where it is, what it does, and the module that has it."""
+    """A fault: where it is, which lines run it, what it does, and the module that has it.
+
+    `lines` are those of its statement, or of the function whose default it is; all of the module for what runs when
+    the module is imported.
+    """
 
     line: int
-    change: str
+    lines: range
+    before: str
+    after: str
     source: str
 
 
@@ -37,18 +45,67 @@ def mutants(source: str) -> Iterator[tuple[ast.AST, ast.AST]]:
 
 
 def mutated(source: str, number: int) -> Mutant:
-    """The module with the fault of that number."""
+    """The module with the fault of that number; all other text stays as it is."""
     tree = ast.parse(source)
     old, new = list(_within(tree))[number]
-    before, line = ast.unparse(old), getattr(old, "lineno", 0)
+    before, line, lines = ast.unparse(old), getattr(old, "lineno", 0), _lines_that_run(tree, old)
     after = ast.unparse(new)
+    span = _span(source, old)
+    _exchange(tree, old, new)
+    wanted = ast.dump(tree)
+    for text in (after, f"({after})"):
+        changed = (source.encode()[: span.start] + text.encode() + source.encode()[span.stop :]).decode()
+        if _parsed(changed) == wanted:
+            return Mutant(line, lines, _short(before), _short(after), changed)
+    return Mutant(line, lines, _short(before), _short(after), ast.unparse(ast.fix_missing_locations(tree)))
+
+
+def _exchange(tree: ast.AST, old: ast.AST, new: ast.AST) -> None:
     for parent in ast.walk(tree):
         for name, value in ast.iter_fields(parent):
             if value is old:
                 setattr(parent, name, new)
             elif isinstance(value, list):
                 setattr(parent, name, [new if item is old else item for item in value])
-    return Mutant(line, f"{_short(before)} -> {_short(after)}", ast.unparse(ast.fix_missing_locations(tree)))
+
+
+def _parsed(source: str) -> str:
+    try:
+        return ast.dump(ast.parse(source))
+    except SyntaxError:
+        return ""
+
+
+def _span(source: str, node: Any) -> range:
+    """Bytes of a node."""
+    begins = [0]
+    for line in source.encode().splitlines(keepends=True):
+        begins.append(begins[-1] + len(line))
+    return range(begins[node.lineno - 1] + node.col_offset, begins[node.end_lineno - 1] + node.end_col_offset)
+
+
+def _lines_that_run(tree: ast.Module, node: ast.AST) -> range:
+    """Lines that run where a node does: of its statement, without the statements in that."""
+    around = [tree, *_path(tree, node)]
+    inner = max(index for index, each in enumerate(around) if isinstance(each, ast.stmt | ast.Module))
+    statement, outside = around[inner], around[:inner]
+    if isinstance(statement, _FUNCTIONS):  # a default: whatever the function does
+        return range(statement.lineno, (statement.end_lineno or 0) + 1)
+    if not any(isinstance(each, _FUNCTIONS) for each in outside) or not isinstance(statement, ast.stmt):
+        return range(1, max(getattr(each, "end_lineno", 1) or 1 for each in tree.body) + 1)
+    body = getattr(statement, "body", None)
+    end = body[0].lineno if body else (statement.end_lineno or 0) + 1
+    return range(statement.lineno, max(end, statement.lineno + 1))
+
+
+def _path(parent: ast.AST, node: ast.AST) -> list[ast.AST]:
+    """Nodes from below `parent` to `node`."""
+    for child in ast.iter_child_nodes(parent):
+        if child is node:
+            return [child]
+        if below := _path(child, node):
+            return [child, *below]
+    return []
 
 
 def _short(text: str) -> str:
@@ -57,6 +114,8 @@ def _short(text: str) -> str:
 
 
 def _within(node: ast.AST) -> Iterator[tuple[ast.AST, ast.AST]]:
+    if isinstance(node, ast.If):
+        yield node.test, ast.Constant(value=False)
     for new in _instead(node):
         yield node, new
     for name, value in ast.iter_fields(node):
@@ -73,15 +132,17 @@ def _says_nothing(node: ast.AST) -> bool:
         return True
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
         return True
+    if isinstance(node, ast.keyword) and node.arg == "strict":  # of zip: an assertion as well
+        return True
     if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
         return True
     return isinstance(node, ast.ClassDef) and any("Protocol" in ast.unparse(base) for base in node.bases)
 
 
 def _instead(node: ast.AST) -> Iterator[ast.AST]:
-    new = copy.deepcopy(node)
+    new = copy.copy(node)  # its lists are shared with the other, and replaced where they differ
     if isinstance(new, ast.Compare):
-        new.ops[0] = _COMPARISONS[type(new.ops[0])]()
+        new.ops = [_COMPARISONS[type(new.ops[0])](), *new.ops[1:]]
         yield new
     elif isinstance(new, ast.BinOp | ast.AugAssign) and type(new.op) in _ARITHMETIC:
         if not any(isinstance(part, ast.JoinedStr) or _is_text(part) for part in ast.walk(new)):
@@ -102,16 +163,13 @@ def _instead(node: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(new, ast.Name) and new.id in _NAMES and isinstance(new.ctx, ast.Load):
         new.id = _NAMES[new.id]
         yield new
-    elif isinstance(new, ast.Call) and new.keywords:
-        del new.keywords[-1]
+    elif isinstance(new, ast.Call) and new.keywords and new.keywords[-1].arg != "strict":
+        new.keywords = new.keywords[:-1]
         yield new
     elif isinstance(new, ast.Expr) and isinstance(new.value, ast.Call):
         yield ast.Pass()
     elif isinstance(new, ast.IfExp):
         new.body, new.orelse = new.orelse, new.body
-        yield new
-    elif isinstance(new, ast.If):
-        new.test = ast.Constant(value=False)
         yield new
     elif isinstance(new, ast.Continue | ast.Break):
         yield ast.Pass()

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-_LEFT_OUT = {"gpu", "kernels", "benchmarks", "fuzz", "chaos", "mutate"}
-"""Folders of tests that need a device, compile, or take their time."""
+_LEFT_OUT = {"gpu", "benchmarks", "chaos", "mutate", "napari"}
+"""Folders of tests that need a device, take their time, or are of something else."""
+_COMPILING = ("_on_host.py", "_compiles_everywhere.py", "_on_device.py")
+_OF_TEXT = {"test_house.py", "test_docs.py", "test_packaging.py"}
+"""Files of tests that read the program as text: they would notice how a fault is written, not what it does."""
 _WHOLE = (
     "batch/test_results.py",
     "batch/test_filter_values.py",
@@ -20,6 +24,34 @@ _WHOLE = (
 """Files whose tests go through a whole layer and those below it: there a module is met that no test names."""
 
 
+def files_of_tests(root: Path = ROOT) -> list[Path]:
+    """Files whose tests may notice a fault; the paths are relative to `root`."""
+    paths = [path.relative_to(root) for path in sorted((root / "tests").rglob("test_*.py"))]
+    return [
+        path
+        for path in paths
+        if path.parts[1] not in _LEFT_OUT and path.name not in _OF_TEXT and not path.name.endswith(_COMPILING)
+    ]
+
+
+def importers(module: Path, root: Path = ROOT) -> list[Path]:
+    """Modules of the program that import from a module."""
+    line = re.compile(rf"^(from|import) {re.escape('.'.join(module.with_suffix('').parts))}\b", re.MULTILINE)
+    return [path for path, text in _modules(root) if line.search(text)]
+
+
+@cache
+def _modules(root: Path) -> list[tuple[Path, str]]:
+    return [(path.relative_to(root), path.read_text()) for path in sorted((root / "xcorr_app").rglob("*.py"))]
+
+
+@cache
+def _tests(root: Path) -> list[tuple[Path, str, frozenset[str]]]:
+    """Every file of tests, its text, and the words in it."""
+    texts = ((path, (root / path).read_text()) for path in files_of_tests(root))
+    return [(path, text, frozenset(re.findall(r"\w+", text))) for path, text in texts]
+
+
 def nearest(module: Path, root: Path = ROOT) -> list[Path]:
     """Test files from the nearest on; the paths are relative to `root`."""
     dotted = ".".join(module.with_suffix("").parts)
@@ -29,18 +61,13 @@ def nearest(module: Path, root: Path = ROOT) -> list[Path]:
         if isinstance(node, ast.ClassDef | ast.FunctionDef) and not node.name.startswith("__")
     }
     rated = []
-    for path in sorted((root / "tests").rglob("test_*.py")):
-        inside = path.relative_to(root)
-        if inside.parts[1] in _LEFT_OUT or path.stat().st_size == 0:
-            continue
-        text = path.read_text()
-        words = set(re.findall(r"\w+", text))
+    for inside, text, words in _tests(root):
         score = (
             8 * (dotted in text)
-            + 6 * (module.stem in path.stem)
+            + 6 * (module.stem in inside.stem)
             + min(6, 2 * len(names & words))
             + 2 * (inside.parts[1] == module.parts[1])
             + 2 * ("/".join(inside.parts[1:]) in _WHOLE)
         )
-        rated.append((-score, path.stat().st_size, inside))
+        rated.append((-score, len(text), inside))
     return [inside for _, _, inside in sorted(rated)]

@@ -62,6 +62,17 @@ def test_the_size_of_a_chunk_does_not_matter(xp, monkeypatch, stack, reference, 
         assert result.flags == results[0].flags
 
 
+@pytest.mark.parametrize("reference", ["mean", "previous"])
+def test_the_size_of_a_chunk_does_not_matter_where_few_of_its_frames_are_verified(monkeypatch, stack, reference):
+    """Each has a reference of its own."""
+    results = []
+    for size in (2, COUNT):
+        chunks_of(monkeypatch, size)
+        results.append(estimate_shifts(stack, reference, 8, verify=4))
+    np.testing.assert_allclose(columns(results[0]), columns(results[1]), rtol=1e-5, atol=1e-5)
+    assert 0 < np.isfinite(results[0].fft_shifts).all(axis=1).sum() < COUNT - 1
+
+
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_the_number_of_threads_does_not_matter(monkeypatch, stack, reference):
     chunks_of(monkeypatch, 2)

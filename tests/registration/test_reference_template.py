@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
+from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.frames import ArrayFrames
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.placement import Placement, coverage, covered_part, fitted, moved
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.stack_statistics import Statistics
+from xcorr_app.registration.stack_statistics import Statistics, _sums
+from xcorr_app.registration.template import _median, frames_to_average
 
 COUNT = 10
 
@@ -85,6 +89,16 @@ def test_frames_that_are_not_trusted_take_no_part():
     np.testing.assert_allclose(result.shifts[kept], alone.shifts, atol=2e-3)
 
 
+def test_where_few_are_trusted_frames_inside_the_window_take_part():
+    """Not those at its edge, whose shift is as far as the window reaches."""
+    measured = SimpleNamespace(
+        score=np.array([1.0, 0.5, 0.4, np.nan, 0.6]),
+        on_edge=np.array([False, False, True, False, False]),
+        trusted=lambda _: np.array([True, False, False, False, False]),
+    )
+    np.testing.assert_array_equal(frames_to_average(measured, Settings()), [True, True, False, False, True])
+
+
 def test_of_a_mean_too():
     displacements = path(61, 1.5)
     clean = drifting(displacements, shape=(96, 96), seed=61)
@@ -129,6 +143,22 @@ def test_the_template_of_a_frame_is_the_mean_of_what_the_others_saw_there(xp):
         seen = weights > 1e-9
         np.testing.assert_allclose(images[t][seen], total[seen] / weights[seen], atol=1e-9)
         np.testing.assert_allclose(images[t][~seen], (total[seen] / weights[seen]).mean(), atol=1e-9)
+
+
+def test_one_frame_does_not_move_the_middle_of_all():
+    """A frame whose shift jumps from one round to the next drags no other along; one without any says nothing."""
+    changes = np.array([(0.0, 1.0), (0.2, 1.2), (40.0, -30.0), (np.nan, np.nan), (0.1, 1.1)])
+    np.testing.assert_allclose(_median(changes), (0.15, 1.05))
+    np.testing.assert_array_equal(_median(changes[3:4]), 0)
+
+
+def test_sums_of_many_frames_keep_their_digits(xp, rng):
+    """One after the other in float32 they would be off by a hundred thousandth."""
+    values = rng.uniform(1, 2, (20_000, 2, 3)).astype(np.float32)
+    ones, zeros = np.ones(20_000), np.zeros(20_000)
+    total, weights = _sums(xp.asarray(values), Placement(np.zeros((20_000, 2)), ones, zeros, ones))
+    np.testing.assert_allclose(to_host(total), values.sum(axis=0, dtype=np.float64), rtol=1e-12)
+    np.testing.assert_array_equal(to_host(weights), 20_000)
 
 
 def test_frames_are_brought_to_the_level_of_an_image(xp, rng):

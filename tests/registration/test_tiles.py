@@ -156,13 +156,27 @@ def test_a_part_is_left_out_only_where_that_is_surer():
     assert not masks.surer(whole, whole / 2, np.zeros(4, dtype=bool))
 
 
+def test_tiles_of_all_frames_do_not_depend_on_the_size_of_chunks(monkeypatch):
+    """Where a part moves otherwise, all are looked at; of the two flat frames each is read with a sound one."""
+    stack = np.repeat(with_a_part_that_moves_otherwise(0.05), 2, axis=0)[:9]
+    stack[[3, 6]] = 3
+    found = []
+    for frames in (2, 60):
+        monkeypatch.setattr("xcorr_app.registration.passes._PIXELS_PER_CHUNK", frames * SHAPE[0] * SHAPE[1])
+        found.append(estimate_shifts(stack, "previous", 24, contrast="none").tiles)
+    np.testing.assert_array_equal(*found)
+    assert np.isfinite(found[0]).any(axis=(1, 2)).sum() >= 5
+
+
 @pytest.mark.parametrize("reference", ["first", "previous"])
 def test_tiles_do_not_depend_on_the_size_of_chunks(monkeypatch, reference):
     drift = np.cumsum(np.random.default_rng(3).uniform(-2, 2, (60, 2)), axis=0)
     stack = drifting(drift, (128, 140), width=0.06)
+    stack[7] = 3  # flat: of two frames that are read together one is usable
     found = []
-    for frames in (1, 60):
+    for frames in (1, 2, 60):
         monkeypatch.setattr("xcorr_app.registration.passes._PIXELS_PER_CHUNK", frames * 128 * 140)
         found.append(estimate_shifts(stack, reference, 24, contrast="none").tiles)
     assert np.isfinite(found[0]).any(axis=(1, 2)).sum() > 1
-    np.testing.assert_array_equal(*found)
+    for tiles in found[:-1]:
+        np.testing.assert_array_equal(tiles, found[-1])

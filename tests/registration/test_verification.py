@@ -120,6 +120,20 @@ def test_values_that_an_engine_lacks_are_found_out_but_all_of_the_outer(monkeypa
     assert all(("disagrees" in flags) == is_found_out for flags in result.flags)
 
 
+def test_a_shift_that_an_engine_does_not_find_is_found_out(monkeypatch):
+    """Its values around the peak are right; it says that there is no shift."""
+    compare = Matcher.compare
+
+    def without(self, reference, frames):
+        match, *others = compare(self, reference, frames)
+        match.shift[2] = np.nan
+        return match, *others
+
+    monkeypatch.setattr(Matcher, "compare", without)
+    result = estimate_shifts(drifting(DRIFT), "first", 9, verify="all")
+    assert ["disagrees" in flags for flags in result.flags] == [number == 2 for number in range(len(DRIFT))]
+
+
 def test_without_verification_a_wrong_engine_goes_unnoticed(monkeypatch):
     monkeypatch.setitem(ENGINES, "planted", PlantedError(moved_by_one_row))
     result = estimate_shifts(drifting(DRIFT), "first", 9, engine="planted")
@@ -170,6 +184,16 @@ def test_verifying_changes_no_result(reference):
 def test_a_tolerance_of_nothing_flags_rounding():
     result = estimate_shifts(drifting(DRIFT), "first", 9, verify="all", tolerance=1e-12)
     assert any("disagrees" in flags for flags in result.flags)
+
+
+def test_the_tolerance_is_what_a_shift_may_differ_by():
+    stack = drifting(DRIFT)
+    differences = estimate_shifts(stack, "first", 9, engine="definition", verify="all").difference
+    largest = float(np.nanmax(differences))
+    assert largest > 0
+    for tolerance, found in ((largest * 0.97, True), (largest * 1.03, False)):
+        result = estimate_shifts(stack, "first", 9, engine="definition", verify="all", tolerance=tolerance)
+        assert any("disagrees" in flags for flags in result.flags) == found
 
 
 @pytest.mark.parametrize("shape", [(1, 1), (1, 6), (5, 3), (12, 17), (90, 130)])

@@ -9,9 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.report.builders import pictures, preview
+from tests.report.builders import pictures, preview, stack
 from xcorr_app.errors import ArgumentError, DamagedFileError, OutputError, ShapeError
+from xcorr_app.report.images import ScaleBar
 from xcorr_app.report.pictures import Pictures, block_mean, preview_of
+from xcorr_app.report.views import picture_pairs
 
 NAMES = [
     field.name for field in dataclasses.fields(Pictures) if field.name not in {"thumbnails", "reduction", "preview"}
@@ -54,6 +56,17 @@ def test_shrunk_fits_and_keeps_the_physical_size() -> None:
     again = small.shrunk(side=64, thumbnail_side=10)
     assert again.reduction == 5
     assert np.array_equal(again.mean_after, small.mean_after)
+
+
+def test_a_scale_bar_is_as_long_as_pixels_are_wide() -> None:
+    """Pixels of the picture: several of the image, and along its rows."""
+    wide = stack(pixel_size=(7.0, 0.5), unit="µm")
+    shown = dataclasses.replace(pictures((12, 16)), reduction=4)
+    mean, deviation, kymograph = picture_pairs(wide, shown)
+    for pair in (mean, deviation):
+        assert pair.before.bar == pair.after.bar == ScaleBar(5 / (16 * 0.5 * 4), "5 µm")
+    assert kymograph.before.bar is None  # one of its axes is time
+    assert picture_pairs(stack(), shown)[0].before.bar is None
 
 
 def test_file_round_trip_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

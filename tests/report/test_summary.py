@@ -37,6 +37,7 @@ def test_a_stack_without_any_number() -> None:
 
 def test_infinite_numbers_are_no_result() -> None:
     summary = summarise(stack(rows=(row(0, dy=math.inf, score=-math.inf, difference=math.nan),)))
+    assert summary.verified == 0  # what has no difference was compared with nothing
     assert (summary.largest_shift, summary.median_score, summary.max_difference) == (None, None, None)
 
 

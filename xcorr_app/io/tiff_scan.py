@@ -120,8 +120,9 @@ def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False)
 def _is_reduced(reader: DirectoryReader, directory: Directory, first: Page) -> bool:
     """Tell whether a page says that it shows another one at less resolution, as in pyramids of the older kind."""
     kind = reader.numbers(directory, _NEW_SUBFILE_TYPE) or (0,)
-    size = [reader.numbers(directory, code) for code in (_HEIGHT, _WIDTH)]
-    return bool(kind[0] & 1) and size != [(first.height,), (first.width,)]
+    height, width = (reader.numbers(directory, code) or (0,) for code in (_HEIGHT, _WIDTH))
+    fits = (0,) < height <= (first.height,) and (0,) < width <= (first.width,)
+    return bool(kind[0] & 1) and fits and (height, width) != ((first.height,), (first.width,))
 
 
 def _tags_kept(reader: DirectoryReader, directory: Directory, page: Page) -> TiffTags:

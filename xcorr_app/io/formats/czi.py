@@ -49,7 +49,8 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
 
     def plane(t: int, z: int, c: int) -> np.ndarray:
         with _READERS.of(path, stamp):
-            data = places[t, z, c].data_segment().data()
+            # As it is stored: what is to be enlarged to a size that a damaged entry gives may take all memory.
+            data = places[t, z, c].data_segment().data(resize=False)
         return np.asarray(data).reshape(sizes["Y"], sizes["X"])
 
     return FormatImage(path, metadata, plane, stamp)

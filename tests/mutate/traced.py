@@ -1,0 +1,98 @@
+"""A plug-in of pytest that notes which lines of the program each test runs, how long, and whether it passes."""
+
+from __future__ import annotations
+
+import pickle
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+
+Lines = set[tuple[str, int]]
+_BETWEEN = 15
+"""Seconds after which what is known is written again."""
+
+
+class Traced:
+    """What tests ran: `tests` maps the identity of each that passed to its seconds and its lines; `file` keeps it.
+
+    A line is a module's path below the root and its number; the first line of a function stands for a call of it. What
+    runs in other processes is not seen.
+    """
+
+    def __init__(self, root: Path, file: Path) -> None:
+        self.tests: dict[str, tuple[float, Lines]] = {}
+        self._file, self._kept = file, time.monotonic()
+        self._prefix = f"{root}/"
+        self._program = f"{root}/xcorr_app/"
+        self._now: Lines = set()
+        self._passed = False
+        self._names: dict[CodeType, str] = {}
+        self._fixtures: dict[Any, Lines] = {}
+        threading.settrace(self._called)
+        sys.settrace(self._called)
+
+    def _called(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        code = frame.f_code
+        name = self._names.get(code)
+        if name is None:
+            file = code.co_filename
+            name = file.removeprefix(self._prefix) if file.startswith(self._program) else ""
+            self._names[code] = name
+        if not name:
+            return None
+        self._now.add((name, code.co_firstlineno))
+
+        def line(frame: FrameType, event: str, _argument: Any) -> Any:
+            if event == "line":
+                self._now.add((name, frame.f_lineno))
+            return line
+
+        return line
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
+        """Lines of a fixture belong to every test that uses it, not to the first alone."""
+        before, self._now = self._now, set()
+        try:
+            return (yield)
+        finally:
+            self._fixtures.setdefault(fixturedef.func, set()).update(self._now)
+            self._now |= before
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        """Note one test."""
+        self._now, self._passed = set(), False
+        begin = time.perf_counter()
+        sys.settrace(self._called)
+        try:
+            return (yield)
+        finally:
+            if self._passed:
+                lines = self._now
+                for definitions in item._fixtureinfo.name2fixturedefs.values():  # type: ignore[attr-defined]
+                    lines = lines.union(*(self._fixtures.get(one.func, set()) for one in definitions))
+                self.tests[item.nodeid] = time.perf_counter() - begin, lines
+                if time.monotonic() - self._kept > _BETWEEN:
+                    self.keep()
+
+    def keep(self) -> None:
+        """Write what is known, lest all is lost where the file's tests do not end in time."""
+        sys.settrace(None)
+        partial = self._file.with_suffix(".part")
+        partial.write_bytes(pickle.dumps(self.tests))
+        partial.rename(self._file)
+        self._kept = time.monotonic()
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """A test that is skipped, or fails where nothing is wrong, notices nothing."""
+        if report.when == "call":
+            self._passed = report.passed
+        elif report.failed:
+            self._passed = False
