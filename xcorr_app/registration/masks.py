@@ -80,7 +80,7 @@ def left_out(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
 def surer(
     whole: NDArray[np.float64], without: NDArray[np.float64], taken: NDArray[np.bool_], share: float = _SURER
 ) -> bool:
-    """Whether standard errors (T, 2) of frames (T,) measured without a part are smaller than that share, as far as any are known.
+    """Whether standard errors (T, 2) of frames (T,) measured without a part are below that share of those with it.
 
     What only changes its look, or was taken for a difference by chance, is better kept.
     """

@@ -32,7 +32,7 @@ from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
 _LOOKED_AT = 4
 """Frames of a long stack whose tiles are looked at, to see whether they move as one."""
 _FRAMES_PER_LOOK = 24
-_WORTH_A_FIT = 0.7
+_WORTH_A_FIT = 0.85
 """Standard error with less weight on what differs over that without, below which such a fit is worth its time."""
 
 
@@ -91,7 +91,7 @@ class Measurement:
         columns = self._once(reference, stage, verified, self._looked_at(reference))
         if self._whole or not masks.some_differ(columns.tiles):
             return columns
-        seen = np.isfinite(columns.tiles).any(axis=(1, 2))
+        seen: NDArray[np.bool_] = np.isfinite(columns.tiles).any(axis=(1, 2))
         trusted = columns.undoubted(self._settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, stage, verified)

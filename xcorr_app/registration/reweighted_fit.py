@@ -1,9 +1,9 @@
 """Sub-pixel shifts where parts of the scene come and go: Gauss-Newton by iteratively re-weighted least squares.
 
 A spot that is lit in one of two images only is no motion, but it bends the peak of their correlation by hundredths of a
-pixel, and tiles around it differ. Here pixels in which frame and reference have more in between them than their noise
-explains lose their weight (robust least squares: Holland and Welsch 1977, doi 10.1080/03610927708827533), and what is left
-is fitted: shift, gain and offset. Noise is what the two differ by as a rule (the median absolute deviation) where they
+pixel, and tiles around it differ. Here pixels in which frame and reference differ by more than their noise explains
+lose their weight (robust least squares: Holland and Welsch 1977, doi 10.1080/03610927708827533), and what is left is
+fitted: shift, gain and offset. Noise is what the two differ by as a rule (the median absolute deviation) where they
 are as bright as there, since photons scatter more on bright parts. Differences are smoothed before they are judged, so
 that faint spots are told from noise; what is fitted is not.
 
@@ -132,7 +132,8 @@ class _Moments:
         frame = [xp.gradient(values, axis=1), xp.gradient(values, axis=2), one, reference]
         descent = [weights * each for each in (*weighted[1:], one, weighted[0])]
         left, right = (xp.stack(each).reshape(4, -1) for each in (descent, frame))
-        matrix = to_host(left @ right.T).astype(np.float64)
+        # Not by BLAS, whose threads would contend with those that measure.
+        matrix = to_host(xp.einsum("ap,bp->ab", left, right)).astype(np.float64)
         rest = values - reference
         return cls(matrix, np.stack([_tile_sums(each * rest) for each in descent], axis=1))
 
@@ -198,8 +199,7 @@ def _tile_sums(values: Array) -> NDArray[np.float64]:
     """Sums (K,) over square tiles of an image (1, h, w); what is left at its ends belongs to the last of them."""
     xp = array_namespace(values)
     size = max(min(values.shape[1:]) // _TILES, 1)
-    of_rows, of_columns = (
-        xp.asarray(np.eye(n // size)[np.minimum(np.arange(n) // size, n // size - 1)]) for n in values.shape[1:]
-    )
-    sums: NDArray[np.float64] = to_host(of_rows.T @ values[0].astype(np.float64) @ of_columns).ravel()
-    return sums
+    starts = [xp.arange(n // size) * size for n in values.shape[1:]]
+    sums = xp.add.reduceat(xp.add.reduceat(values[0].astype(np.float64), starts[0], axis=0), starts[1], axis=1)
+    found: NDArray[np.float64] = to_host(sums).ravel()
+    return found
