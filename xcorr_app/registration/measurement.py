@@ -91,7 +91,7 @@ class Measurement:
         columns = self._once(reference, stage, verified, self._looked_at(reference))
         if self._whole or not masks.some_differ(columns.tiles):
             return columns
-        seen: NDArray[np.bool_] = np.isfinite(columns.tiles).any(axis=(1, 2))
+        seen = np.asarray(np.isfinite(columns.tiles).any(axis=(1, 2)))
         trusted = columns.undoubted(self._settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, stage, verified)
