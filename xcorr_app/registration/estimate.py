@@ -31,6 +31,7 @@ from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.results import ShiftResult
+from xcorr_app.registration.reweighted_fit import note as reweighted_note
 from xcorr_app.registration.settings import (
     DEFAULT_MAX_SIGMA,
     DEFAULT_MIN_SCORE,
@@ -306,6 +307,8 @@ def _measured(
         notes = (*notes, f"icgn did not converge on {kept} of {frames.count} frames: they keep the fit to the plane.")
     if measured.partial.any():
         notes = (*notes, masks.note(measured.partial, measured.tiles))
+    if measured.reweighted.any():
+        notes = (*notes, reweighted_note(measured.reweighted))
     # By what these frames are best compared is known where they were measured as they are, and in one way.
     one_way = told.frames is None and frames is as_given and NOTES["both"] not in notes
     return ShiftResult(

@@ -172,6 +172,17 @@ class _Problem:
         return np.where(np.isfinite(step), step, np.inf)
 
 
+def interpolated(frames: Array, place: NDArray[np.float64]) -> tuple[Array, Array]:
+    """Frames (n, h, w) seen `place` (n, 2) away from each pixel of a template; and which of these lie well inside them.
+
+    Either is (n, h - 16, w - 16), as a template's images are.
+    """
+    whole = np.rint(place).astype(np.intp)
+    values = _along(_along(_aligned(frames, whole), _taps((place - whole)[:, 0]), 1), _taps((place - whole)[:, 1]), 2)
+    y, x = (_on_device(_inside(whole[:, axis], size), frames) for axis, size in enumerate(frames.shape[1:]))
+    return values, y[:, :, None] * x[:, None, :]
+
+
 def _weighted_sums(
     frames: Array, weighted: list[Array], y: Array, x: Array, taps: list[NDArray[np.float64]]
 ) -> NDArray[np.float64]:

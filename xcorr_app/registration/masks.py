@@ -17,6 +17,8 @@ from xcorr_app.registration.tiles import DIFFERS, Grid
 
 _SOME = 0.12
 """Share of the tiles that can tell and differ from which a frame shows two motions."""
+_FEW = 0.03
+"""Share of them from which something differs, if only a few things that come and go in noise."""
 _MOST = 0.6
 """Share beyond which it is not known which of them is the scene's, or whether it is motion at all."""
 _SURER = 0.95
@@ -44,6 +46,13 @@ def shares(tiles: NDArray[np.float32]) -> NDArray[np.float64]:
     return share
 
 
+def some_differ(tiles: NDArray[np.float32]) -> bool:
+    """Whether, of the frames that were looked at, at least half show parts that differ, however small."""
+    share = shares(tiles)
+    looked_at = np.isfinite(share)
+    return bool(looked_at.any() and 2 * (share[looked_at] >= _FEW).sum() >= looked_at.sum())
+
+
 def two_motions(tiles: NDArray[np.float32]) -> bool:
     """Whether, of the frames that were looked at, at least half show a part that moves otherwise, and not too large."""
     share = shares(tiles)
@@ -68,8 +77,10 @@ def left_out(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
     return out
 
 
-def surer(whole: NDArray[np.float64], without: NDArray[np.float64], taken: NDArray[np.bool_]) -> bool:
-    """Whether standard errors (T, 2) of frames (T,) measured without a part are smaller, as far as any are known.
+def surer(
+    whole: NDArray[np.float64], without: NDArray[np.float64], taken: NDArray[np.bool_], share: float = _SURER
+) -> bool:
+    """Whether standard errors (T, 2) of frames (T,) measured without a part are below that share of those with it.
 
     What only changes its look, or was taken for a difference by chance, is better kept.
     """
@@ -77,7 +88,7 @@ def surer(whole: NDArray[np.float64], without: NDArray[np.float64], taken: NDArr
     known = ~np.isnan(error[0] + error[1])
     if not known.any():
         return bool(taken.any())
-    return bool(np.median(error[1][known]) < _SURER * np.median(error[0][known]))
+    return bool(np.median(error[1][known]) < share * np.median(error[0][known]))
 
 
 def contested(tiles: NDArray[np.float32], partial: NDArray[np.bool_]) -> NDArray[np.bool_]:

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.registration import masks, quality
+from xcorr_app.registration.reweighted_fit import Fit
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 
@@ -38,6 +39,8 @@ class Measured:
     partial: NDArray[np.bool_]
     """Measured without the tiles that differ."""
     inconsistent: NDArray[np.bool_]
+    reweighted: NDArray[np.bool_]
+    """Refined with less weight on pixels that differ."""
     follows: NDArray[np.intp] | None = None
     """(T,) frame from which each shift is a step; a doubtful step makes all that follow doubtful."""
     broken: NDArray[np.bool_] | None = None
@@ -56,10 +59,8 @@ class Measured:
         non_finite = np.zeros(count, dtype=np.int64)
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
-        partial, inconsistent = (np.zeros(count, dtype=bool) for _ in range(2))
-        return cls(
-            *found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {}, maps, partial, inconsistent
-        )
+        differences = (np.zeros(count, dtype=bool) for _ in range(3))
+        return cls(*found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {}, maps, *differences)
 
     def replaced(self, other: Measured, taken: NDArray[np.bool_]) -> Measured:
         """Take frames (T,) from another measurement, which left out a part of them."""
@@ -71,6 +72,18 @@ class Measured:
                 setattr(chosen, field.name, np.where(rows, new, value))
         chosen.partial, chosen.inconsistent = taken, masks.contested(chosen.tiles, taken)
         return chosen
+
+    def refined(self, fit: Fit, taken: NDArray[np.bool_]) -> Measured:
+        """Take shifts of frames (T,) from a fit in which what differs counts less; all else is as it was measured."""
+        shifts = np.where(taken[:, None], fit.shift, self.shifts)
+        return replace(
+            self,
+            shifts=shifts,
+            fft_shifts=self.fft_shifts + (shifts - self.shifts),
+            sigma=np.where(taken[:, None], fit.sigma, self.sigma),
+            partial=self.partial & ~taken,
+            reweighted=taken,
+        )
 
     def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
         """Words for every frame, in the order of :mod:`xcorr_app.registration.quality`."""

@@ -23,6 +23,7 @@ from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.prepared_frames import PreparedFrames, cropped, take
 from xcorr_app.registration.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
+from xcorr_app.registration.reweighted_fit import Fit, fit_reweighted
 from xcorr_app.registration.seen_tiles import Seen
 from xcorr_app.registration.settings import ICGN, Settings
 from xcorr_app.registration.stack_weighting import StackWeighting
@@ -31,6 +32,8 @@ from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
 _LOOKED_AT = 4
 """Frames of a long stack whose tiles are looked at, to see whether they move as one."""
 _FRAMES_PER_LOOK = 24
+_WORTH_A_FIT = 0.85
+"""Standard error with less weight on what differs over that without, below which such a fit is worth its time."""
 
 
 class Measurement:
@@ -83,11 +86,26 @@ class Measurement:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
 
         Where the tiles of a few frames do not move as one, all are measured a second time, without those that move
-        otherwise.
+        otherwise, and refined with less weight on pixels that differ, as far as either is surer.
         """
         columns = self._once(reference, stage, verified, self._looked_at(reference))
-        if self._whole or not masks.two_motions(columns.tiles):
+        if self._whole or not masks.some_differ(columns.tiles):
             return columns
+        seen = np.asarray(np.isfinite(columns.tiles).any(axis=(1, 2)))
+        trusted = columns.undoubted(self._settings)
+        if masks.two_motions(columns.tiles):
+            columns = self._in_part(columns, trusted, reference, stage, verified)
+        return self._reweighted(columns, trusted, seen, reference)
+
+    def _in_part(
+        self,
+        columns: Measured,
+        trusted: NDArray[np.bool_],
+        reference: Reference,
+        stage: str,
+        verified: NDArray[np.bool_],
+    ) -> Measured:
+        """Measure frames without the tiles that move otherwise, if that is surer."""
         everywhere = np.ones(self._frames.count, dtype=bool)
         if not np.isfinite(columns.tiles).any(axis=(1, 2)).all():
             columns.tiles = self._agreement(reference, columns.shifts)
@@ -96,9 +114,21 @@ class Measurement:
             return columns
         without = self._once(reference, stage, verified, everywhere, parts)
         # What is left of a frame may sharpen what the whole of it showed, but not settle what that left in doubt.
-        trusted = columns.undoubted(self._settings)
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
         return columns.replaced(without, taken) if masks.surer(columns.sigma, without.sigma, taken) else columns
+
+    def _reweighted(
+        self, columns: Measured, trusted: NDArray[np.bool_], seen: NDArray[np.bool_], reference: Reference
+    ) -> Measured:
+        """Refine frames with less weight on pixels that differ; all of them if it pays on those that were looked at."""
+        if self._settings.of_peak != "gaussian":
+            return columns
+        for chosen in (trusted & seen, trusted):
+            fit = self._fit(reference, columns.shifts, chosen)
+            taken = chosen & np.isfinite(fit.shift).all(axis=1)
+            if not (taken.any() and masks.surer(columns.sigma, fit.sigma, taken, _WORTH_A_FIT)):
+                return columns
+        return columns.refined(fit, taken)
 
     def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
         """Mark frames whose tiles are looked at: a few, spread over the stack."""
@@ -125,6 +155,26 @@ class Measurement:
         for numbers, these in self._walk.over("tiles", job):
             tiles[numbers] = these
         return tiles
+
+    def _fit(self, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_]) -> Fit:
+        """Fit of the chosen frames (T,) in which pixels that differ count less."""
+        fit, kernel = Fit.empty(self._frames.count), self._weighting.kernel(reference)
+
+        def job(start: int, stop: int) -> tuple[NDArray[np.intp], Fit] | None:
+            if not chosen[start:stop].any():
+                return None
+            _, prepared = self.prepared.read(start, stop)
+            rows = np.flatnonzero(prepared.usable & chosen[start:stop])
+            images = reference.images(start, prepared)
+            if images.shape[0] > 1:
+                images = take(images, rows)
+            return start + rows, fit_reweighted(images, take(prepared.frames, rows), shifts[start + rows], kernel)
+
+        for found in self._walk.over("refine", job):
+            if found is not None:
+                numbers, these = found
+                fit.shift[numbers], fit.sigma[numbers] = these.shift, these.sigma
+        return fit
 
     def _once(
         self,
