@@ -31,9 +31,10 @@ _LONGEST_WHOLE = 720
 _SHORTEST = 64
 _MOST_BLOCKS = 64
 """Along an axis."""
-_PRODUCT, _CALLS = 4.0, 4e4
-"""Time of a complex product with its sum, and of the calls for a block, in units of a transform's n log2(n)."""
-_WHOLE = 1.35
+_PRODUCT, _CALLS = 8.0, 3e5
+"""Time of filling in an element, of its complex product and the sum of that, and of the calls for a block and what they
+find no longer cached, in units of a transform's n log2(n): few blocks as wide as the matrix are better than squares."""
+_WHOLE = 1.9
 """Time of all that a correlation by real transforms of OpenCV takes, in the same units for each of their elements."""
 _REAL = 1.85
 """The same by those of SciPy, for each element of the plane."""
