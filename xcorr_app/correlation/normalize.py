@@ -154,7 +154,11 @@ class ZNCC:
 
     def _centred(self, matrices: Array, sums: Array, squares: Array, least: float) -> Overlaps:
         variance = squares - sums * sums / self._counts
-        whole = self._xp.einsum("...ij,...ij->...", matrices, matrices)[..., None, None]
+        if self._xp is np:
+            rows = (matrices[..., None, :] @ matrices[..., None])[..., 0, 0]
+            whole = rows.sum(axis=-1, dtype=np.float64)[..., None, None]
+        else:
+            whole = self._xp.einsum("...ij,...ij->...", matrices, matrices)[..., None, None]
         variance[variance <= least * whole] = 0.0
         return sums, variance
 

@@ -165,11 +165,15 @@ def _sums_of_rows(values: Array) -> Array:
     """
     xp = array_namespace(values)
     grouped = values.shape[-2] // _GROUP * _GROUP if values.dtype == np.float32 else 0
-    groups = values[..., :grouped, :].reshape(*values.shape[:-2], -1, _GROUP, values.shape[-1])
-    rest = values[..., grouped:, :]
-    sums = [of.sum(axis=-2, dtype=np.float64) for of in (groups.sum(axis=-2), rest)]
-    squares = [
-        xp.einsum("...gij,...gij->...gj", groups, groups).sum(axis=-2, dtype=np.float64),
-        xp.einsum("...ij,...ij->...j", rest, rest),
-    ]
-    return xp.stack([sums[0] + sums[1], squares[0] + squares[1]])
+
+    def summed(rows: Array) -> Array:
+        groups = rows[..., :grouped, :].reshape(*rows.shape[:-2], -1, _GROUP, rows.shape[-1])
+        return groups.sum(axis=-2).sum(axis=-2, dtype=np.float64) + rows[..., grouped:, :].sum(axis=-2, dtype=np.float64)
+
+    if xp is not np:
+        return xp.stack([summed(values), summed(values * values)])
+    sums = np.empty((2, *values.shape[:-2], values.shape[-1]))
+    # One by one, so that squares stay in the cache.
+    for index in np.ndindex(values.shape[:-2]):
+        sums[0][index], sums[1][index] = summed(values[index]), summed(values[index] * values[index])
+    return sums
