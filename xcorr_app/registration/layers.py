@@ -157,6 +157,13 @@ def _shared(frames: Array) -> Array:
     blocks = min(_BLOCKS, height, width)
     rows, columns = height // blocks * blocks, width // blocks * blocks
     part = frames[:, :rows, :columns]
-    total = part.sum(axis=0)
-    products = (total * total - (part * part).sum(axis=0)) / (count * (count - 1))
+    if xp is np:
+        # One by one, which keeps both sums in the cache.
+        total, squares = np.zeros_like(part[0]), np.zeros_like(part[0])
+        for frame in part:
+            total += frame
+            squares += frame * frame
+    else:
+        total, squares = part.sum(axis=0), (part * part).sum(axis=0)
+    products = (total * total - squares) / (count * (count - 1))
     return xp.asarray(products).reshape(blocks, rows // blocks, blocks, columns // blocks).mean(axis=(1, 3))
