@@ -75,7 +75,11 @@ def test_the_engine_takes_blocks_where_the_window_is_small(dtype):
     shape = (512, 512)
     windows = [ShiftWindow.symmetric(reach, reach) for reach in (16, 130, 500)]
     correlators = [ENGINES["fft"].bind(shape, shape, window, np) for window in windows]
-    assert [type(each.of(np.dtype(dtype))) for each in correlators] == [BlockFFTCorrelator, WholeFFTCorrelator, FFTCorrelator]
+    assert [type(each.of(np.dtype(dtype))) for each in correlators] == [
+        BlockFFTCorrelator,
+        WholeFFTCorrelator,
+        FFTCorrelator,
+    ]
 
 
 def test_blocks_of_doubles_are_smaller_where_a_cache_would_not_hold_them():

@@ -185,7 +185,8 @@ def _sums_of_rows(values: Array) -> Array:
 
     def summed(rows: Array) -> Array:
         groups = rows[..., :grouped, :].reshape(*rows.shape[:-2], -1, _GROUP, rows.shape[-1])
-        return groups.sum(axis=-2).sum(axis=-2, dtype=np.float64) + rows[..., grouped:, :].sum(axis=-2, dtype=np.float64)
+        of_groups, rest = groups.sum(axis=-2), rows[..., grouped:, :]
+        return of_groups.sum(axis=-2, dtype=np.float64) + rest.sum(axis=-2, dtype=np.float64)
 
     if xp is not np:
         return xp.stack([summed(values), summed(values * values)])

@@ -55,8 +55,9 @@ def find_peaks(planes: Array, search: tuple[slice, slice]) -> Peaks:
     Peaks
     """
     xp = array_namespace(planes)
-    if xp is np and planes.dtype in _DILATED and 0 < planes.shape[0] and 0 < planes[0, *search].size:
-        return Peaks(*(np.array(each) for each in zip(*(_peak_on_host(plane, search) for plane in planes), strict=True)))
+    if xp is np and planes.dtype in _DILATED and planes[:, *search].size > 0:
+        found = [_peak_on_host(plane, search) for plane in planes]
+        return Peaks(*(np.array(each) for each in zip(*found, strict=True)))
     filled = xp.where(xp.isnan(planes), -np.inf, planes)
     inside = xp.full_like(filled, -np.inf)
     inside[:, *search] = filled[:, *search]

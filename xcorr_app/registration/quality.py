@@ -80,7 +80,8 @@ def _mean_products(images: Array, period: int, *, centred: bool = False) -> NDAr
     pairs += [(groups[..., lag:], groups[..., :-lag]) for lag in lags]
     if xp is np:
         # Row by row: products that BLAS leaves to one thread, and that are summed in double precision.
-        means = [(one[..., None, :] @ other[..., None]).sum(axis=(1, 2, 3, 4), dtype=np.float64) for one, other in pairs]
+        rows = [one[..., None, :] @ other[..., None] for one, other in pairs]
+        means = [products.sum(axis=(1, 2, 3, 4), dtype=np.float64) for products in rows]
     else:
         means = [xp.einsum("nijk,nijk->n", one, other) for one, other in pairs]
     found = [to_host(mean) / (one.size / count) for mean, (one, _) in zip(means, pairs, strict=True)]

@@ -56,12 +56,15 @@ class HostFFTCorrelator:
         self._made: dict[int, Correlator] = {}
 
     def left(self, matrices: Array) -> Operand:
+        """Prepare left matrices for `sums` of right ones of the same type."""
         return self.of(matrices.dtype).left(matrices)
 
     def right(self, matrices: Array) -> Operand:
+        """Prepare right matrices."""
         return self.of(matrices.dtype).right(matrices)
 
     def sums(self, left: Operand, right: Operand) -> Array:
+        """Multiply and transform back, shape ``(N, M, ny, nx)``."""
         # Spectra of SciPy are complex: of the type of its real part.
         return self.of(right.values.real.dtype).sums(left, right)
 

@@ -81,7 +81,8 @@ def plan(
 ) -> tuple[Cut, Cut] | None:
     """Cut rows and columns so that the least time is expected; None where SciPy's transforms take less.
 
-    `itemsize` is that of an element. Rows in one piece are for :class:`xcorr_app.correlation.engines.fft_whole.WholeFFTCorrelator`.
+    `itemsize` is that of an element.
+    Rows in one piece are for :class:`xcorr_app.correlation.engines.fft_whole.WholeFFTCorrelator`.
     """
     if min(*left_shape, *right_shape) < _SHORTEST:
         return None
