@@ -153,8 +153,14 @@ class ZNCC:
         return sums - of_left * right[0] - of_right * left[0] + self._counts * of_left * of_right
 
     def _centred(self, matrices: Array, sums: Array, squares: Array, least: float) -> Overlaps:
-        variance = squares - sums * sums / self._counts
-        whole = self._xp.einsum("...ij,...ij->...", matrices, matrices)[..., None, None]
+        variance = sums * sums
+        variance /= self._counts
+        self._xp.subtract(squares, variance, out=variance)
+        if self._xp is np:
+            rows = (matrices[..., None, :] @ matrices[..., None])[..., 0, 0]
+            whole = rows.sum(axis=-1, dtype=np.float64)[..., None, None]
+        else:
+            whole = self._xp.einsum("...ij,...ij->...", matrices, matrices)[..., None, None]
         variance[variance <= least * whole] = 0.0
         return sums, variance
 

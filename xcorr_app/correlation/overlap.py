@@ -78,7 +78,9 @@ class Intervals:
     """Overlaps along one axis, from shift to shift: one end or the other moves by one element, or both do."""
 
     def __init__(self, start: NDArray[np.intp], stop: NDArray[np.intp]) -> None:
-        self.count, self.start, self.stop = start.size, start, stop
+        self.count = start.size
+        self.runs = _runs(start, stop)
+        """Shifts through which both ends move evenly, and where these are: triples of slices."""
         there = np.flatnonzero(stop > start)
         self.there = slice(int(there[0]), int(there[-1]) + 1) if there.size else slice(0, 0)
         """Shifts at which anything overlaps."""
@@ -106,6 +108,19 @@ def _intervals(
     rows = axis_overlap(left_shape[0], right_shape[0], window.dys)
     columns = axis_overlap(left_shape[1], right_shape[1], window.dxs)
     return tuple((Intervals(*along_y), Intervals(*along_x)) for along_y, along_x in zip(rows, columns, strict=True))
+
+
+def _runs(start: NDArray[np.intp], stop: NDArray[np.intp]) -> list[tuple[slice, slice, slice]]:
+    steps = np.diff([start, stop], axis=1)
+    turns = np.flatnonzero((steps[:, 1:] != steps[:, :-1]).any(axis=0)) + 2
+    leaps = np.flatnonzero((abs(steps) > 1).any(axis=0)) + 1
+    parts = [slice(int(a), int(b)) for a, b in pairwise(np.unique([0, *turns, *leaps, start.size]))]
+    return [(part, _run_or_one(start[part]), _run_or_one(stop[part])) for part in parts]
+
+
+def _run_or_one(numbers: NDArray[np.intp]) -> slice:
+    """Slice of numbers as of `_run`; of one that stays as it is, of one element, which broadcasts."""
+    return _run(numbers[:1] if numbers[0] == numbers[-1] else numbers)
 
 
 def _run(numbers: NDArray[np.intp]) -> slice:
@@ -149,12 +164,14 @@ def _by_tables(
     """Differences of summed-area tables, image by image, so that a table stays in the cache."""
     of_values, of_squares = (np.empty((images.shape[-2] + 1, images.shape[-1] + 1)) for _ in range(2))
     results = [np.empty((*images.shape[:-2], rows.count, columns.count)) for _ in range(2)]
+    of_rows = np.empty((rows.count, images.shape[-1] + 1))
     for index in np.ndindex(images.shape[:-2]):
         cv2.integral2(images[index], of_values, of_squares, cv2.CV_64F, cv2.CV_64F)
         for table, result in zip((of_values, of_squares), results, strict=True):
-            of_rows = table.take(rows.stop, axis=0)
-            of_rows -= table.take(rows.start, axis=0)
-            np.subtract(of_rows.take(columns.stop, axis=1), of_rows.take(columns.start, axis=1), out=result[index])
+            for at, start, stop in rows.runs:
+                np.subtract(table[stop], table[start], out=of_rows[at])
+            for at, start, stop in columns.runs:
+                np.subtract(of_rows[:, stop], of_rows[:, start], out=result[index][:, at])
     return results[0], results[1]
 
 
@@ -165,11 +182,16 @@ def _sums_of_rows(values: Array) -> Array:
     """
     xp = array_namespace(values)
     grouped = values.shape[-2] // _GROUP * _GROUP if values.dtype == np.float32 else 0
-    groups = values[..., :grouped, :].reshape(*values.shape[:-2], -1, _GROUP, values.shape[-1])
-    rest = values[..., grouped:, :]
-    sums = [of.sum(axis=-2, dtype=np.float64) for of in (groups.sum(axis=-2), rest)]
-    squares = [
-        xp.einsum("...gij,...gij->...gj", groups, groups).sum(axis=-2, dtype=np.float64),
-        xp.einsum("...ij,...ij->...j", rest, rest),
-    ]
-    return xp.stack([sums[0] + sums[1], squares[0] + squares[1]])
+
+    def summed(rows: Array) -> Array:
+        groups = rows[..., :grouped, :].reshape(*rows.shape[:-2], -1, _GROUP, rows.shape[-1])
+        of_groups, rest = groups.sum(axis=-2), rows[..., grouped:, :]
+        return of_groups.sum(axis=-2, dtype=np.float64) + rest.sum(axis=-2, dtype=np.float64)
+
+    if xp is not np:
+        return xp.stack([summed(values), summed(values * values)])
+    sums = np.empty((2, *values.shape[:-2], values.shape[-1]))
+    # One by one, so that squares stay in the cache.
+    for index in np.ndindex(values.shape[:-2]):
+        sums[0][index], sums[1][index] = summed(values[index]), summed(values[index] * values[index])
+    return sums

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import cv2
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,6 +13,8 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 # A rival is a local maximum at least this many pixels away, so the flank of the peak itself does not count.
 _RIVAL_DISTANCE = 3
 
+_DILATED = (np.float32, np.float64)
+"""Types of planes that OpenCV dilates."""
 _TIE = 1e-6
 """Share of a plane's largest magnitude by which elements of one height may differ."""
 
@@ -52,6 +55,9 @@ def find_peaks(planes: Array, search: tuple[slice, slice]) -> Peaks:
     Peaks
     """
     xp = array_namespace(planes)
+    if xp is np and planes.dtype in _DILATED and planes[:, *search].size > 0:
+        found = [_peak_on_host(plane, search) for plane in planes]
+        return Peaks(*(np.array(each) for each in zip(*found, strict=True)))
     filled = xp.where(xp.isnan(planes), -np.inf, planes)
     inside = xp.full_like(filled, -np.inf)
     inside[:, *search] = filled[:, *search]
@@ -71,6 +77,26 @@ def find_peaks(planes: Array, search: tuple[slice, slice]) -> Peaks:
     )
     rival = xp.where(is_maximum & far & within, inside, -np.inf).max(axis=(1, 2))
     return Peaks(row, column, xp.where(xp.isneginf(value), np.nan, value), rival)
+
+
+def _peak_on_host(plane: NDArray[np.floating], search: tuple[slice, slice]) -> tuple[int, int, float, float]:
+    """Row, column and height of the maximum of a plane (ny, nx), and of its strongest rival.
+
+    One plane after the other, which stays in the cache.
+    """
+    filled = np.where(np.isnan(plane), -np.inf, plane)
+    (top, bottom, _), (left, right, _) = (part.indices(size) for part, size in zip(search, plane.shape, strict=True))
+    inside = filled[top:bottom, left:right]
+    row, column = divmod(int(inside.argmax()), right - left)
+    value = inside[row, column]
+    highest = cv2.dilate(filled, np.ones((3, 3), np.uint8))[top:bottom, left:right]
+    y, x = np.nonzero(inside >= highest)
+    far = (abs(y - row) >= _RIVAL_DISTANCE) | (abs(x - column) >= _RIVAL_DISTANCE)
+    for at, size in ((y, bottom - top), (x, right - left)):
+        if size > 1:
+            far &= (at > 0) & (at < size - 1)
+    rival = inside[y[far], x[far]].max(initial=-np.inf)
+    return row + top, column + left, np.nan if np.isneginf(value) else value, rival
 
 
 def prefer(peaks: Peaks, planes: Array, elements: NDArray[np.integer]) -> Peaks:
@@ -118,7 +144,10 @@ def nearest_of_equals(planes: Array, search: tuple[slice, slice], zero: tuple[in
     """
     xp = array_namespace(planes)
     inside = planes[:, *search]
-    highest = xp.where(xp.isnan(inside), -np.inf, inside).max(axis=(1, 2))
+    if xp is np:
+        highest = np.fmax.reduce(inside.reshape(len(inside), -1), axis=1, initial=-np.inf)
+    else:
+        highest = xp.where(xp.isnan(inside), -np.inf, inside).max(axis=(1, 2))
     # NaN compares as lower.
     equal = inside >= (highest - _TIE * abs(highest))[:, None, None]
     if int(equal.sum()) <= planes.shape[0]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import cv2
 import numpy as np
 from numpy.typing import DTypeLike
 
@@ -22,6 +23,8 @@ _PLAIN_RANGE = (1e-15, 1e15)
 
 _EXACT_BYTES = 4
 """Of integers that float64 holds."""
+_SUMMED_EXACTLY = (np.uint8, np.uint16, np.int16)
+"""Types that OpenCV sums without rounding."""
 _SINGLE = (np.uint8, np.int8, np.uint16, np.int16, np.float16, np.float32)
 
 
@@ -79,17 +82,32 @@ def standardize(images: Array, dtype: DTypeLike) -> Standardized:
             images = (images.astype(np.float64) / factor).astype(images.dtype)
             low, high = low / factor, high / factor
             largest = xp.maximum(abs(low), abs(high))
-    mean = images.mean(axis=axes, keepdims=True, dtype=np.float64)
+    mean = _means(images)
     deviation = xp.maximum(high - mean, mean - low)
     flat = _is_flat(low, high, images.dtype)
     scale = xp.where(flat, 0.0, 1.0 / xp.where(flat, 1.0, deviation))
     if np.dtype(dtype) == np.float32 and working_dtype(images) == np.float32:
-        values = xp.subtract(images, mean.astype(np.float32), dtype=np.float32)
-        values *= scale.astype(np.float32)
+        values = xp.empty(images.shape, np.float32)
+        # On a host one by one, so that each stays in the cache.
+        for index in np.ndindex(images.shape[:-2]) if xp is np else ((...,),):
+            image = values[index]
+            image[...] = images[index]
+            image -= mean[index].astype(np.float32)
+            image *= scale[index].astype(np.float32)
     else:
         values = images - mean
         values *= scale
     return Standardized(values.astype(dtype, copy=False), flat[..., 0, 0])
+
+
+def _means(images: Array) -> Array:
+    """Mean (..., 1, 1) of each image, in double precision."""
+    if array_namespace(images) is np and images.dtype in _SUMMED_EXACTLY:
+        means = np.empty((*images.shape[:-2], 1, 1))
+        for index in np.ndindex(means.shape[:-2]):
+            means[index] = cv2.mean(images[index])[0]
+        return means
+    return images.mean(axis=(-2, -1), keepdims=True, dtype=np.float64)
 
 
 def flat_images(images: Array) -> Array:

@@ -61,7 +61,7 @@ class Canvas:
     def counted(self, like: Array) -> Array:
         """In how many frames a place is seen; one where in none."""
         xp = array_namespace(like)
-        return xp.maximum(self.gathered(xp.ones_like(like)), 1)
+        return xp.maximum(self.gathered(xp.broadcast_to(xp.ones_like(like[:1]), like.shape)), 1)
 
 
 def separated(frames: Array, shifts: NDArray[np.float64], rounds: int) -> tuple[Array, Array]:
@@ -124,8 +124,9 @@ def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
     canvas = Canvas((int(frames.shape[1]), int(frames.shape[2])), shifts)
     frames = frames - frames.mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(frames.dtype)
     # Squares of values near the limit of their type would not fit it; what is said is relative.
-    frames = frames / xp.maximum(abs(frames).max(), np.finfo(frames.dtype).tiny)
-    rest = frames - canvas.shown(canvas.gathered(frames) / canvas.counted(frames))
+    frames /= xp.maximum(xp.maximum(frames.max(), -frames.min()), np.finfo(frames.dtype).tiny)
+    rest = canvas.shown(canvas.gathered(frames) / canvas.counted(frames))
+    xp.subtract(frames, rest, out=rest)
     middle = _common(canvas)
     aligned = xp.stack([frames[t][part] for t, part in enumerate(middle)])
     shared = _shared(aligned).mean()
@@ -157,6 +158,13 @@ def _shared(frames: Array) -> Array:
     blocks = min(_BLOCKS, height, width)
     rows, columns = height // blocks * blocks, width // blocks * blocks
     part = frames[:, :rows, :columns]
-    total = part.sum(axis=0)
-    products = (total * total - (part * part).sum(axis=0)) / (count * (count - 1))
+    if xp is np:
+        # One by one, which keeps both sums in the cache.
+        total, squares = np.zeros_like(part[0]), np.zeros_like(part[0])
+        for frame in part:
+            total += frame
+            squares += frame * frame
+    else:
+        total, squares = part.sum(axis=0), (part * part).sum(axis=0)
+    products = (total * total - squares) / (count * (count - 1))
     return xp.asarray(products).reshape(blocks, rows // blocks, blocks, columns // blocks).mean(axis=(1, 3))

@@ -78,8 +78,14 @@ def _mean_products(images: Array, period: int, *, centred: bool = False) -> NDAr
     lags = range(1, _LAGS + 1)
     pairs = [(groups, groups), *((groups[:, :, lag:], groups[:, :, :-lag]) for lag in lags)]
     pairs += [(groups[..., lag:], groups[..., :-lag]) for lag in lags]
-    means = [xp.einsum("nijk,nijk->n", one, other) / (one.size / count) for one, other in pairs]
-    return np.stack([to_host(mean) for mean in means], axis=1).astype(np.float64)
+    if xp is np:
+        # Row by row: products that BLAS leaves to one thread, and that are summed in double precision.
+        rows = [one[..., None, :] @ other[..., None] for one, other in pairs]
+        means = [products.sum(axis=(1, 2, 3, 4), dtype=np.float64) for products in rows]
+    else:
+        means = [xp.einsum("nijk,nijk->n", one, other) for one, other in pairs]
+    found = [to_host(mean) / (one.size / count) for mean, (one, _) in zip(means, pairs, strict=True)]
+    return np.stack(found, axis=1).astype(np.float64)
 
 
 def doubtful_below(

@@ -12,13 +12,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.around_peak import scores_around_peaks
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
 _PIECE = 8192
-"""Elements that stay in cache; longer products would also be split over threads by BLAS, which are busy already."""
+"""Elements of either matrix that stay in the cache."""
 
 _NO_VARIANCE = 1e-12
 """Variance of an overlap, as a share of the largest sum of squares around the peak, that may be rounding."""
@@ -86,54 +87,48 @@ def _moments(
     width: NDArray[np.intp],
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Sums of an image and of its square over 5 x 5 rectangles, which differ by a few columns and rows only."""
-    moments = np.zeros((2, 5, 5))
-    common = max(int(first.max()), 0), int((first + width).min())
-    middle = _by_row(image[:, common[0] : common[1]]) if common[1] > common[0] else None
-    for j in range(5):
-        start, stop = int(first[j]), int(first[j] + width[j])
-        if middle is None:
-            by_row = _by_row(image[:, start:stop])
-        else:
-            by_row = middle + _by_row(image[:, start : common[0]]) + _by_row(image[:, common[1] : stop])
-        for i in range(5):
-            if height[i] > 0 and width[j] > 0:
-                moments[:, i, j] = by_row[:, top[i] : top[i] + height[i]].sum(axis=1)
-    return moments[0], moments[1]
+    there = width > 0
+    if not there.any():
+        return np.zeros((5, 5)), np.zeros((5, 5))
+    end = first + width
+    inner, low, high = first[there].max(), first[there].min(), end[there].max()
+    outer = max(end[there].min(), inner)
+    common, place = image[:, inner:outer], np.r_[low:inner, outer:high]
+    edges, at = image[:, place], place[:, None]
+    of_columns = ((at >= first) & (at < end)).astype(np.float64)
+    row = np.arange(image.shape[0])
+    of_rows = ((row >= top[:, None]) & (row < (top + height)[:, None])).astype(np.float64)
+    sums, squares = (
+        of_rows @ (_dots(common, other)[:, None] * there + of_edges @ of_columns)
+        for other, of_edges in ((np.ones(outer - inner), edges), (common, edges * edges))
+    )
+    return sums, squares
 
 
-def _by_row(values: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Sum of each row, and of its squares."""
-    sums: NDArray[np.float64] = np.stack([values.sum(axis=1), np.einsum("ij,ij->i", values, values)])
-    return sums
+def _dots(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Products of rows (..., n, w) with rows, each by itself: BLAS splits longer ones over threads, which are busy."""
+    products: NDArray[np.float64] = np.matmul(one[..., None, :], other[..., None])[..., 0, 0]
+    return products
 
 
 def _products_around(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
     """Sums of products at the 25 shifts around (dy, dx).
 
-    A few rows at a time of both matrices are laid into rows with four spare zeros, those of the left one moved by the
-    peak: every shift is then one offset into contiguous memory, which stays in the cache while all 25 pass over it, and
-    terms outside either matrix are products with zero.
+    The left matrix is laid into zeros, moved by the peak: every shift is then one offset into it, and terms outside
+    either matrix are products with zero. All 25 pass over a few rows of both before the next, which stay in the cache.
     """
     rows, columns = left.shape
-    stride = columns + 4
-    at_once = min(max(1, _PIECE // stride), rows)
-    fixed, moved = np.zeros((at_once, stride)), np.zeros((at_once + 5, stride))
-    length = fixed.size
+    moved = np.zeros((rows + 4, columns + 4))
     # Row y of `right` meets row y + dy + i of `left`, i = -2 .. 2; likewise along columns.
     first, last = max(0, dx - 2), min(columns, columns + dx + 2)
+    top, bottom = max(0, dy - 2), min(rows, rows + dy + 2)
+    if last <= first or bottom <= top:
+        return np.zeros((5, 5))
+    moved[top - dy + 2 : bottom - dy + 2, first - dx + 2 : last - dx + 2] = left[top:bottom, first:last]
+    shifted = sliding_window_view(moved, (rows, columns))
     sums = np.zeros((5, 5))
-    if last <= first:
-        return sums
+    at_once = max(1, _PIECE // columns)
     for start in range(0, rows, at_once):
-        count = min(at_once, rows - start)
-        fixed[:count, :columns], fixed[count:] = right[start : start + count], 0
-        met = start + dy - 2
-        top, bottom = min(max(met, 0), rows), max(min(met + at_once + 4, rows), 0)
-        if bottom <= top:
-            continue
-        moved[: top - met], moved[bottom - met :] = 0, 0
-        moved[top - met : bottom - met, first - dx + 2 : last - dx + 2] = left[top:bottom, first:last]
-        for i in range(5):
-            part = moved.ravel()[i * stride : i * stride + length + 4]
-            sums[i] += np.correlate(part, fixed.ravel(), "valid")
+        part = slice(start, start + at_once)
+        sums += _dots(shifted[:, :, part], right[part]).sum(axis=2)
     return sums

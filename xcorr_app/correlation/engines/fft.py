@@ -42,15 +42,43 @@ class FFTEngine:
 
         def make(computed: ShiftWindow) -> Correlator:
             if xp is np:
-                axes = plan(left_shape, right_shape, computed)
-                if axes is not None:
-                    in_blocks = len(axes[0].right) > 1
-                    correlator = BlockFFTCorrelator if in_blocks else WholeFFTCorrelator
-                    return correlator(left_shape, right_shape, computed, axes)
-                return FFTCorrelator(left_shape, right_shape, computed, xp)
+                return HostFFTCorrelator(left_shape, right_shape, computed)
             return DeviceFFTCorrelator(left_shape, right_shape, computed)
 
         return over_overlaps(make, left_shape, right_shape, window, xp)
+
+
+class HostFFTCorrelator:
+    """The transforms that take least time on the host, which depends on the precision of the matrices."""
+
+    def __init__(self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> None:
+        self._problem = left_shape, right_shape, window
+        self._made: dict[int, Correlator] = {}
+
+    def left(self, matrices: Array) -> Operand:
+        """Prepare left matrices for `sums` of right ones of the same type."""
+        return self.of(matrices.dtype).left(matrices)
+
+    def right(self, matrices: Array) -> Operand:
+        """Prepare right matrices."""
+        return self.of(matrices.dtype).right(matrices)
+
+    def sums(self, left: Operand, right: Operand) -> Array:
+        """Multiply and transform back, shape ``(N, M, ny, nx)``."""
+        # Spectra of SciPy are complex: of the type of its real part.
+        return self.of(right.values.real.dtype).sums(left, right)
+
+    def of(self, dtype: np.dtype[Any]) -> Correlator:
+        """Return the correlator of matrices of this type."""
+        itemsize = dtype.itemsize
+        if itemsize not in self._made:
+            axes = plan(*self._problem, itemsize)
+            if axes is None:
+                self._made[itemsize] = FFTCorrelator(*self._problem, np)
+            else:
+                correlator = BlockFFTCorrelator if len(axes[0].right) > 1 else WholeFFTCorrelator
+                self._made[itemsize] = correlator(*self._problem, axes)
+        return self._made[itemsize]
 
 
 class FFTCorrelator:

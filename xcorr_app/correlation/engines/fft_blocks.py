@@ -31,9 +31,12 @@ _LONGEST_WHOLE = 720
 _SHORTEST = 64
 _MOST_BLOCKS = 64
 """Along an axis."""
-_PRODUCT, _CALLS = 4.0, 4e4
-"""Time of a complex product with its sum, and of the calls for a block, in units of a transform's n log2(n)."""
-_WHOLE = 1.35
+_PRODUCT, _CALLS = 8.0, 3e5
+"""Time of filling in an element, of its complex product and the sum of that, and of the calls for a block and what they
+find no longer cached, in units of a transform's n log2(n): few blocks as wide as the matrix are better than squares."""
+_CACHE, _BEYOND_CACHE = 1 << 20, 1.5
+"""Bytes of a block whose transform a core's own cache holds, and how much longer that of a larger one takes."""
+_WHOLE = 1.9
 """Time of all that a correlation by real transforms of OpenCV takes, in the same units for each of their elements."""
 _REAL = 1.85
 """The same by those of SciPy, for each element of the plane."""
@@ -73,9 +76,12 @@ def cut(left: int, right: int, lowest: int, highest: int, count: int, longest: i
 
 
 @functools.lru_cache(maxsize=256)
-def plan(left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> tuple[Cut, Cut] | None:
+def plan(
+    left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, itemsize: int = 4
+) -> tuple[Cut, Cut] | None:
     """Cut rows and columns so that the least time is expected; None where SciPy's transforms take less.
 
+    `itemsize` is that of an element.
     Rows in one piece are for :class:`xcorr_app.correlation.engines.fft_whole.WholeFFTCorrelator`.
     """
     if min(*left_shape, *right_shape) < _SHORTEST:
@@ -99,7 +105,8 @@ def plan(left_shape: tuple[int, int], right_shape: tuple[int, int], window: Shif
     for rows in axes[0]:
         for columns in axes[1]:
             size, blocks = rows.size * columns.size, len(rows.right) // 2 * len(columns.right)
-            time = (blocks + 1) * _n_log_n(size) + blocks * (_PRODUCT * size + _CALLS)
+            slower = _BEYOND_CACHE if 2 * itemsize * size > _CACHE else 1.0
+            time = (blocks + 1) * slower * _n_log_n(size) + blocks * (_PRODUCT * size + _CALLS)
             if time < least:
                 best, least = (rows, columns), time
     return best
