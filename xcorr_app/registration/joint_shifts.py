@@ -25,7 +25,7 @@ _LEAST_SHARE, _LARGEST_SHARE = 0.1, 12.0
 _FIRST_SIGN, _DEVIATIONS = 1.0, 5.0
 _UNEXPLAINED, _BY_CHANCE = 0.1, 5.0
 """Share of the changes that both layers leave at most, or so many times what chance leaves."""
-_UNKNOWN_SCALE = 0.25
+_UNKNOWN_SCALE = 0.15
 """Relative standard error of the length of all shifts beyond which nothing is known of them."""
 _LARGEST_CHANGE = 20.0
 """Times the shifts measured beyond which it is no scene that moves."""
@@ -56,7 +56,7 @@ class JointShifts:
     def replacing(self, measured: Measured) -> Measured:
         """Shifts measured, replaced by these; what an engine and its check differ by stays so."""
         difference = measured.fft_shifts - measured.shifts
-        known = np.isfinite(self.shifts).all(axis=1)
+        known: NDArray[np.bool_] = np.asarray(np.isfinite(self.shifts).all(axis=1))
         shifts = np.where(known[:, None], self.shifts, measured.shifts)
         # What differs from tile to tile, and a second peak, is the pattern, which is accounted for.
         return replace(
@@ -71,7 +71,7 @@ class JointShifts:
 
 
 def show_two_layers(images: Array, shifts: NDArray[np.float64], *, surely: bool) -> bool:
-    """Whether float images (n, h, w) with measured shifts (n, 2) show a moving scene and something that stands still."""
+    """Whether float images (n, h, w) with shifts (n, 2) measured show a scene that moves and a pattern that does not."""
     reach = float(np.ptp(shifts, axis=0).max())
     if len(shifts) < 4 or not _LEAST_MOTION <= reach < LARGEST_MOTION:
         return False
@@ -82,7 +82,7 @@ def show_two_layers(images: Array, shifts: NDArray[np.float64], *, surely: bool)
 def fitted_together(
     stack: Array, numbers: NDArray[np.intp], begin: NDArray[np.float64], measured: Measured, taken: Taken
 ) -> tuple[JointShifts | None, bool]:
-    """Fit both layers to a stack (n, h, w) of the frames with these numbers, whose shifts are about those to begin with.
+    """Fit both layers to a stack (n, h, w) of the frames with these numbers, from shifts (n, 2) to begin with.
 
     Returns the shifts of all frames, `taken` by number, or None; and whether two layers were found whose motion
     against each other is not known.
