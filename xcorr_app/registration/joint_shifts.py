@@ -25,7 +25,7 @@ _LEAST_SHARE, _LARGEST_SHARE = 0.1, 12.0
 _FIRST_SIGN, _DEVIATIONS = 1.0, 5.0
 _UNEXPLAINED, _BY_CHANCE = 0.1, 5.0
 """Share of the changes that both layers leave at most, or so many times what chance leaves."""
-_UNKNOWN_SCALE = 0.15
+_UNKNOWN_SCALE = 0.2
 """Relative standard error of the length of all shifts beyond which nothing is known of them."""
 _LARGEST_CHANGE = 20.0
 """Times the shifts measured beyond which it is no scene that moves."""
@@ -71,7 +71,7 @@ class JointShifts:
 
 
 def show_two_layers(images: Array, shifts: NDArray[np.float64], *, surely: bool) -> bool:
-    """Whether float images (n, h, w) with shifts (n, 2) measured show a scene that moves and a pattern that does not."""
+    """Whether float images (n, h, w) of measured shifts (n, 2) show a moving scene and a pattern that stands still."""
     reach = float(np.ptp(shifts, axis=0).max())
     if len(shifts) < 4 or not _LEAST_MOTION <= reach < LARGEST_MOTION:
         return False
