@@ -17,8 +17,8 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.measurement import Measured
 from xcorr_app.registration.two_layers import TwoLayers
 
-LARGEST_MOTION = 16.0
-"""Pixels of motion beyond which what enters at the rim counts more than what the peaks of both layers share."""
+_LARGEST_MOTION, _OF_SIZE = 16.0, 1 / 15
+"""Pixels of motion, and share of the longer side, beyond which what enters at the rim counts too much."""
 _LEAST_MOTION = 0.05
 _LEAST_SHARE, _LARGEST_SHARE = 0.1, 12.0
 """Of the power that frames share, which a pattern has: less bends nothing by much, of more no scene is left."""
@@ -73,7 +73,7 @@ class JointShifts:
 def show_two_layers(images: Array, shifts: NDArray[np.float64], *, surely: bool) -> bool:
     """Whether float images (n, h, w) of measured shifts (n, 2) show a moving scene and a pattern that stands still."""
     reach = float(np.ptp(shifts, axis=0).max())
-    if len(shifts) < 4 or not _LEAST_MOTION <= reach < LARGEST_MOTION:
+    if len(shifts) < 4 or not _LEAST_MOTION <= reach < _largest_motion(images):
         return False
     share, deviations = TwoLayers(images).evidence(shifts)
     return _LEAST_SHARE < share < _LARGEST_SHARE and deviations > (_DEVIATIONS if surely else _FIRST_SIGN)
@@ -96,7 +96,7 @@ def fitted_together(
     reach, before = (float(np.ptp(each, axis=0).max()) for each in (fit.shifts, begin))
     if fit.scale_error > _UNKNOWN_SCALE or reach > _LARGEST_CHANGE * before:
         return None, True
-    if reach >= LARGEST_MOTION:
+    if reach >= _largest_motion(stack):
         return None, False
     pattern, scene = layers.strengths(fit.shifts)
     count = measured.shifts.shape[0]
@@ -113,6 +113,10 @@ def fitted_together(
     if np.abs(measured.shifts[numbers[held]]).max() > _ROUNDING:  # a mean of frames, where it lies itself
         shifts += np.nanmedian(measured.shifts - shifts, axis=0)
     return JointShifts(shifts, sigma, float(np.sqrt(pattern / max(scene, 1e-300)))), False
+
+
+def _largest_motion(images: Array) -> float:
+    return float(min(_LARGEST_MOTION, _OF_SIZE * max(images.shape[1:])))
 
 
 def _held(measured: Measured, numbers: NDArray[np.intp]) -> int:
