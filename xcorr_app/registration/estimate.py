@@ -290,6 +290,8 @@ def _measured(
                 frames, (measured, estimation, described, notes) = lit, again
                 notes = (*notes, lit.note)
         told = without_pattern(frames, measured, settings, trial)
+    if told.joint is not None:
+        measured = told.joint.replacing(measured)
     if told.frames is not None:
         measured, estimation, described, notes = measure(told.frames, reference, verified, progress)
         notes = (*notes, *((lit.note,) if frames is lit else ()))
@@ -310,7 +312,7 @@ def _measured(
     if measured.reweighted.any():
         notes = (*notes, reweighted_note(measured.reweighted))
     # By what these frames are best compared is known where they were measured as they are, and in one way.
-    one_way = told.frames is None and frames is as_given and NOTES["both"] not in notes
+    one_way = told.frames is None and told.joint is None and frames is as_given and NOTES["both"] not in notes
     return ShiftResult(
         shifts=measured.shifts,
         score=measured.score,

@@ -22,6 +22,7 @@ from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver, PickedFrames
+from xcorr_app.registration.joint_shifts import JointShifts, fitted_together, show_two_layers
 from xcorr_app.registration.layers import Shares, separated, shares
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.prefilter import Prefilter
@@ -106,6 +107,8 @@ class Told:
 
     frames: PatternFreeFrames | None = None
     """Without it; None where there is none, or none that can be told from the scene."""
+    joint: JointShifts | None = None
+    """Shifts of a scene that hardly moves over a pattern, fitted together with both."""
     contested: bool = False
     """Two layers were found, but they move too little against each other to say which is which, or how far."""
 
@@ -113,7 +116,8 @@ class Told:
     def notes(self) -> tuple[str, ...]:
         """The same in words."""
         doubt = "Something stands still while something else moves, too little to tell them apart: no shift is sure."
-        return (*((self.frames.note,) if self.frames else ()), *((doubt,) if self.contested else ()))
+        found = [told.note for told in (self.frames, self.joint) if told is not None]
+        return (*found, *((doubt,) if self.contested else ()))
 
 
 def without_pattern(frames: Frames, measured: Measured, settings: Settings, measure: Measure) -> Told:
@@ -136,17 +140,30 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
     few = _spread(usable, _LOOKED_AT)
     shifts = measured.shifts[few]
-    one = shares(_taken(frames, few, replace(plain, roi=_middle(frames.shape))), shifts)
-    if not (_has_pattern(one, shifts) or one.unexplained > _UNEXPLAINED):
-        return Told()
+    looked_at = _taken(frames, few, replace(plain, roi=_middle(frames.shape)))
     pixels = frames.shape[0] * frames.shape[1]
     many = _spread(usable, min(_MOST, max(_FEWEST_TAKEN, _PIXELS // pixels)))
+    doubted = False
+    if show_two_layers(looked_at, shifts, surely=False):
+        within = replace(plain, roi=settings.roi)
+        reference = usable[np.argmin(np.abs(measured.shifts[usable]).max(axis=1))]
+        chosen = np.union1d(many, reference)
+        stack = _taken(frames, chosen, within)
+        if show_two_layers(stack, measured.shifts[chosen], surely=True):
+            together, doubted = fitted_together(
+                stack, chosen, measured.shifts[chosen], measured, lambda some: _taken(frames, some, within)
+            )
+            if together is not None:
+                return Told(joint=together)
+    one = shares(looked_at, shifts)
+    if not (_has_pattern(one, shifts) or one.unexplained > _UNEXPLAINED):
+        return Told(contested=doubted)
     stack = _taken(frames, many, plain)
     trial = replace(plain, engine="fft", contrast=Contrast(), roi=settings.roi)
     begin = measured.shifts[many] if _has_pattern(one, shifts) else None
     shifts, pattern, scene = _layers(stack, begin, trial, measure)
     if pattern is None:
-        return Told()
+        return Told(contested=doubted)
     found = shares(stack, shifts)
     if not (_has_pattern(found, shifts) if begin is not None else _stands_still(found)):
         return Told()
@@ -162,7 +179,7 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     if larger > _LARGEST_LAYER or not _moves(shifts):
         return Told(contested=contested)
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
-    return Told(PatternFreeFrames(frames, pattern, strength), contested)
+    return Told(PatternFreeFrames(frames, pattern, strength), contested=contested)
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
