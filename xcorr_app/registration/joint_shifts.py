@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.measurement import Measured
+from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.two_layers import TwoLayers
 
 _LARGEST_MOTION, _OF_SIZE = 16.0, 1 / 15
