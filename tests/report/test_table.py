@@ -8,7 +8,7 @@ import math
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.report.builders import row, unread
@@ -77,6 +77,11 @@ def same(left: Any, right: Any) -> bool:
     return bool(left == right)
 
 
+anywhere = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+"""A busy machine is no fault of what is tested."""
+
+
+@anywhere
 @given(st.lists(frame_rows, max_size=4))
 def test_round_trip(rows: list[FrameRow]) -> None:
     text = shifts_csv(rows)
@@ -87,6 +92,7 @@ def test_round_trip(rows: list[FrameRow]) -> None:
     assert shifts_csv(back) == text
 
 
+@anywhere
 @given(st.lists(frame_rows, min_size=1, max_size=3), st.data())
 def test_text_that_breaks_off_never_reads_as_other_numbers(rows: list[FrameRow], data: st.DataObject) -> None:
     text = shifts_csv(rows)

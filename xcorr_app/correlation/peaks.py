@@ -89,6 +89,8 @@ def _peak_on_host(plane: NDArray[np.floating], search: tuple[slice, slice]) -> t
     inside = filled[top:bottom, left:right]
     row, column = divmod(int(inside.argmax()), right - left)
     value = inside[row, column]
+    if np.isneginf(value):  # nothing is known of this plane
+        return 0, 0, np.nan, -np.inf
     highest = cv2.dilate(filled, np.ones((3, 3), np.uint8))[top:bottom, left:right]
     y, x = np.nonzero(inside >= highest)
     far = (abs(y - row) >= _RIVAL_DISTANCE) | (abs(x - column) >= _RIVAL_DISTANCE)
@@ -96,7 +98,7 @@ def _peak_on_host(plane: NDArray[np.floating], search: tuple[slice, slice]) -> t
         if size > 1:
             far &= (at > 0) & (at < size - 1)
     rival = inside[y[far], x[far]].max(initial=-np.inf)
-    return row + top, column + left, np.nan if np.isneginf(value) else value, rival
+    return row + top, column + left, value, rival
 
 
 def prefer(peaks: Peaks, planes: Array, elements: NDArray[np.integer]) -> Peaks:
