@@ -132,7 +132,7 @@ def test_flagged_frames_get_marks_of_their_own() -> None:
 
 
 def test_frames_not_moved_as_measured_do_not_set_the_view() -> None:
-    rows = (*(row(frame) for frame in range(5)), row(5, dy=500.0, flags=("low-score",)))
+    rows = (*(row(frame) for frame in range(5)), row(5, dy=500.0, flags=("edge",)))
     kept, seen = trajectory_chart(rows, frozenset({5})), trajectory_chart(rows, frozenset())
     assert kept != seen
 

@@ -262,11 +262,19 @@ def test_a_bar_is_drawn_only_where_it_is_true() -> None:
     assert 'class="bar"' not in render_report(run(thin))
 
 
+def test_a_low_score_alone_is_a_remark_and_no_flag() -> None:
+    rows = (row(0), row(1, flags=("low-score",)), row(2, flags=("edge", "low-score")), row(3, flags=("low-score",)))
+    page = render_report(run(stack(rows=rows)))
+    assert "1 of 4 frames flagged" in Page(page).text
+    assert "2 x low-score" in Page(page).text
+    assert page.count('<tr class="flagged">') == 1
+
+
 def test_long_flagged_stacks_stay_small() -> None:
     random = np.random.default_rng(3)
     count = 10_000
     rows = tuple(
-        row(frame, source="a/long/path/" * 6 + "cells.tif", dy=random.normal(), flags=("low-score",))
+        row(frame, source="a/long/path/" * 6 + "cells.tif", dy=random.normal(), flags=("ambiguous",))
         for frame in range(count)
     )
     noise = [random.random((1024, 1024), dtype=np.float32) for _ in range(4)]

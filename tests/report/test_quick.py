@@ -38,7 +38,7 @@ def test_sections_drawn_before_give_the_same_page():
 
 @pytest.mark.parametrize(("stacks", "limit"), [(1, 1_000_000), (10, 1_000_000), (500, 10_000_000)])
 def test_a_page_of_many_stacks_of_noise_stays_small(stacks, limit):
-    rows = tuple(builders.row(t, dy=math.sin(t), dx=math.cos(2 * t), flags=("low-score",)) for t in range(400))
+    rows = tuple(builders.row(t, dy=math.sin(t), dx=math.cos(2 * t), flags=("ambiguous",)) for t in range(400))
     thumbnails = builders.pictures((512, 512), 1, tuple(range(24))).thumbnails
     preview = builders.preview(24, (224, 224))
     pictures = replace(builders.pictures((512, 512), 400), thumbnails=thumbnails, preview=preview)

@@ -17,6 +17,8 @@ INHERITED, UNCERTAIN, INCONSISTENT = "inherited", "uncertain", "inconsistent"
 
 DOUBTFUL = frozenset({EDGE, AMBIGUOUS, DISAGREES, INHERITED, UNCERTAIN, INCONSISTENT})
 """The shift was measured but is not to be trusted. A low score alone is a remark: noise lowers scores, not trust."""
+REMARKS = frozenset({LOW_SCORE})
+"""Said of a frame, no reason to look at it."""
 FAILED = frozenset({FLAT, UNREADABLE, DISAGREES})
 """The frame has no shift, or its check failed: the run does not count as good."""
 
@@ -33,6 +35,11 @@ _MOST_BY_CHANCE = 0.8
 def is_trusted(flags: tuple[str, ...]) -> bool:
     """Whether a frame with these flags may be moved without asking."""
     return not (DOUBTFUL | FAILED) & set(flags)
+
+
+def is_flagged(flags: tuple[str, ...]) -> bool:
+    """Whether anything that is more than a remark is said of a frame."""
+    return bool(set(flags) - REMARKS)
 
 
 def clean_fraction(

@@ -214,7 +214,7 @@ def _column(rows: Sequence[FrameRow], name: str) -> Vector:
 
 
 def _flagged(rows: Sequence[FrameRow]) -> NDArray[np.bool_]:
-    return np.array([bool(row.flags) for row in rows])
+    return np.array([row.is_flagged for row in rows])
 
 
 def _any_replaced(rows: Sequence[FrameRow]) -> bool:

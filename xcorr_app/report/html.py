@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import threading
+from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -80,6 +81,12 @@ class StackView:
         words = {flag: None for row in self.flagged for flag in row.flags}
         return tuple((word, FLAG_MEANINGS.get(word, "")) for word in words)
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What is said of frames that are not flagged, with how many there are."""
+        counts = Counter(flag for row in self.stack.rows if not row.is_flagged for flag in row.flags)
+        return tuple(f"{number} x {flag}: {FLAG_MEANINGS.get(flag, '')}" for flag, number in counts.items())
+
 
 def render_report(run: RunReport, drawn: Mapping[int, StackView] | None = None) -> str:
     r"""Write the page as text; the same records give the same text.
@@ -108,7 +115,7 @@ def stack_view(index: int, stack: StackReport, room: Room = ALONE, page: str = "
 
     The view holds what was drawn and not the pictures that it was drawn from: those of all stacks together may be many.
     """
-    flagged = tuple(row for row in stack.rows if row.flags)
+    flagged = tuple(row for row in stack.rows if row.is_flagged)
     pictures = None if stack.pictures is None or stack.is_quick else stack.pictures.shrunk(room.side)
     stack = replace(stack, pictures=None)
     summary = summarise(stack)

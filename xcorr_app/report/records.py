@@ -12,6 +12,7 @@ from typing import Any
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.assessment import Assessment
+from xcorr_app.registration.quality import is_flagged
 from xcorr_app.report.pictures import Pictures
 
 __all__ = ["FLAG_MEANINGS", "Bends", "FrameRow", "Pictures", "RunReport", "StackReport"]
@@ -81,6 +82,11 @@ class FrameRow:
     def as_measured(self) -> bool:
         """It is moved by its measured shift."""
         return (self.applied_dy, self.applied_dx) == (self.dy, self.dx)
+
+    @property
+    def is_flagged(self) -> bool:
+        """Something is said of it that is more than a remark."""
+        return is_flagged(self.flags)
 
     @property
     def is_dropped(self) -> bool:

@@ -34,8 +34,8 @@ class StackSummary:
     name : str
         Name of the stack.
     frames, flagged, untrusted, replaced, verified, disagreeing : int
-        How many frames there are, carry any flag, have no shift to trust, were not moved by what was measured, were
-        compared with the FFT reference, and differ from it by more than `tolerance`.
+        How many frames there are, carry a flag that is more than a remark, have no shift to trust, were not moved by
+        what was measured, were compared with the FFT reference, and differ from it by more than `tolerance`.
     unmoved : bool
         No frame was moved at all.
     largest_shift : float or None
@@ -55,8 +55,6 @@ class StackSummary:
     name: str
     frames: int
     flagged: int
-    doubted: int
-    """Frames with a flag that is more than a remark."""
     unmeasured: int
     untrusted: int
     replaced: int
@@ -116,7 +114,7 @@ class StackSummary:
         """
         if self.failure is not None or self.disagreeing or self.unmeasured or self.is_untrusted:
             return "failed"
-        return "doubtful" if self.doubted or self.objections else "good"
+        return "doubtful" if self.flagged or self.objections else "good"
 
     @property
     def result(self) -> str:
@@ -152,8 +150,7 @@ def summarise(stack: StackReport) -> StackSummary:
     return StackSummary(
         name=stack.name,
         frames=len(stack.rows),
-        flagged=sum(bool(row.flags) for row in stack.rows),
-        doubted=sum(bool(set(row.flags) - {"low-score"}) for row in stack.rows),
+        flagged=sum(row.is_flagged for row in stack.rows),
         unmeasured=sum(math.isnan(row.dy) for row in stack.rows),
         untrusted=sum(math.isnan(row.dy) or not is_trusted(row.flags) for row in stack.rows),
         replaced=len(stack.replaced),

@@ -135,7 +135,7 @@ def finish_stack(
     ending = output_ending(options.format, source.metadata)
     target = folder / f"{spec.name}_aligned{ending}" if options.apply else None
     full = options.report == "full"
-    flagged = [row.frame for row in rows if row.flags]
+    flagged = [row.frame for row in rows if row.is_flagged]
     covers, seen = moves, None
     if turned is not None:
         covers, seen = np.where(np.isfinite(moves), 0.0, np.nan), turned.seen
