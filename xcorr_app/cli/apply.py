@@ -65,6 +65,7 @@ _SHOWN = {
 @options.channel(
     "Read one channel alone: R, G, B or gray of colour images, or a number counted from 0.  [default: all]"
 )
+@options.compression
 @options.running
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")

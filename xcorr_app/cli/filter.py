@@ -91,6 +91,7 @@ _SHOWN = {
     "Read one channel alone: R, G, B or gray of colour images, or a number counted from 0.  [default: all; colour "
     "images are refused]"
 )
+@options.compression
 @options.running
 @options.cluster
 @options.layout

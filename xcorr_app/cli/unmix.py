@@ -86,6 +86,7 @@ _SHOWN = {
 @click.option(
     "--explain-for", type=click.Choice(choices.DEVICES), help="Like --explain, for a GPU that need not be present."
 )
+@options.compression
 @options.running
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
