@@ -77,15 +77,17 @@ _SHOWN = {
 def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **given: Any) -> None:
     """Move stacks by shifts that are known: other channels, cameras, raw data.
 
-    SHIFTS is a table with columns dy and dx (shifts.csv of xcorr align, or your own), a .npy array of (frames, 2), or
-    the output folder of xcorr align, whose table of the same stack name is taken. All planes of a frame move alike; a
-    frame that the table leaves out is left out. Each stack gets OUT/NAME/NAME_aligned.tif with its type, axes and
-    calibration; the run gets OUT/run.json. Exit code: 0 all good, 1 something failed, 2 wrong usage.
+    SHIFTS is a table with columns dy and dx (shifts.csv of xcorr align, or your own), a .npy array of (frames, 2), the
+    motion.csv or motion.npz of xcorr align --motion, or the output folder of xcorr align, whose file of the same stack
+    name is taken. All planes of a frame move alike; a frame that the table leaves out is left out. Each stack gets
+    OUT/NAME/NAME_aligned.tif with its type, axes and calibration; the run gets OUT/run.json. Exit code: 0 all good, 1
+    something failed, 2 wrong usage.
 
     \b
     Examples:
       xcorr apply out/green/shifts.csv red.tif -o out_red
       xcorr apply out RAW_FOLDER -o out_raw --interpolation cubic
+      xcorr apply out/green/motion.npz red.tif -o out_red
       xcorr apply drift.csv binned.tif -o out --scale 0.5 --crop
     """
     options.check_modes(given)
