@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from xcorr_app.cli import choices, options
-from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.failures import WRONG_USAGE, one_line_failures
 from xcorr_app.cli.help import GroupedCommand
 
 _SHOWN = {
@@ -92,11 +92,11 @@ def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **giv
     """
     options.check_modes(given)
     from xcorr_app.batch.apply.options import ApplyOptions
-    from xcorr_app.batch.apply.run import plan_apply, run_apply
+    from xcorr_app.batch.apply.run import plan_apply, work_of
     from xcorr_app.cli.apply_table import print_applied
     from xcorr_app.cli.memory import keep_freed_memory
-    from xcorr_app.cli.progress import count_of, display_for
-    from xcorr_app.cli.tables import console_for, failures_in, print_failures, print_found, print_pace, print_timings
+    from xcorr_app.cli.stack_run import planes_of, run_plan
+    from xcorr_app.cli.tables import console_for
     from xcorr_app.io import Limits
     from xcorr_app.pipeline.output import prepared_output
 
@@ -112,24 +112,5 @@ def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **giv
             **{name: given[name] for name in same},
         )
         plan = plan_apply(list(inputs), given["output"], asked, **modes)
-        click.get_current_context().with_resource(prepared_output(plan.out, **modes))
-    with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
-        if not given["quiet"]:
-            print_found(console, plan.discovery, options.device_note(plan.device, given))
-        count = None if given["quiet"] else count_of(plan.discovery, lambda sizes: sizes["T"] * sizes["Z"] * sizes["C"])
-        with display_for(console, quiet=given["quiet"], count=count) as display:
-            result = run_apply(
-                plan,
-                resume=given["resume"],
-                stop_at_defects=given["debug"],
-                watcher=display.watch,
-                resources=options.read_resources(given),
-            )
-        if given["quiet"]:
-            print_failures(failures_in(result.outcomes))
-        else:
-            print_applied(console, result)
-        if given["timings"]:
-            print_timings(console, result.stages)
-            print_pace(console, result.stages)
-    ctx.exit(SOMETHING_FAILED if result.failed else 0)
+        ctx.with_resource(prepared_output(plan.out, **modes))
+    ctx.exit(run_plan(console, given, plan, work_of(plan), print_applied, counted=planes_of))

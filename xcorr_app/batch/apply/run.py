@@ -16,6 +16,7 @@ from xcorr_app.batch.align.options import INTERPOLATIONS, MOTION_INTERPOLATIONS
 from xcorr_app.batch.apply.moves import Moves
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.batch.apply.tables import moves_of, table_files
+from xcorr_app.batch.of_facts import Facts, OfFacts
 from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
@@ -23,14 +24,11 @@ from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.io import SeriesSpec, discover, make_folder
 from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.output import check_output
-from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, run_stacks
+from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.run import Finished, Plan, Work
 from xcorr_app.registration.moving_choice import decide_moving
 
 PROGRAM = "xcorr apply"
-
-Facts = dict[str, Any]
-"""What is known of a stack: frames, largest shift, clipped pixels, notes."""
 
 
 def plan_apply(
@@ -43,24 +41,15 @@ def plan_apply(
     return Plan(discovery, select_device(options.device), tuple(inputs), out, options)
 
 
-def run_apply(
-    plan: Plan[ApplyOptions],
-    *,
-    resume: bool = False,
-    stop_at_defects: bool = False,
-    watcher: Watcher | None = None,
-    resources: Resources | None = None,
-) -> Run[Facts]:
-    """Move every series of a plan whose output folder is ready, and write results and record."""
-    modes: Any = {"resume": resume, "stop_at_defects": stop_at_defects}
-    return run_stacks(plan, _Apply(plan), **modes, watcher=watcher, resources=resources)
+def work_of(plan: Plan[ApplyOptions]) -> Work[Facts]:
+    """What is done to each stack of a plan."""
+    return _Apply(plan)
 
 
-class _Apply:
+class _Apply(OfFacts):
     """Moves one stack, for the run loop."""
 
     program = PROGRAM
-    less_memory = "use a machine with more"
 
     def __init__(self, plan: Plan[ApplyOptions]) -> None:
         self._plan = plan
@@ -123,13 +112,6 @@ class _Apply:
             "notes": notes,
         }
         return Finished(facts, [target], facts)
-
-    def restored(self, name: str, record: dict[str, Any]) -> Facts:
-        facts: Facts = record["facts"]
-        return facts
-
-    def is_flagged(self, finished: Finished[Facts]) -> bool:
-        return False
 
     def _frames(self, source: Any) -> SourceFrames:
         return SourceFrames(source, choose_axis(source, self._plan.options.axis), 0, self._plan.device.xp)
