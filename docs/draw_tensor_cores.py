@@ -253,7 +253,7 @@ def window(d: Drawing, x: float, y: float) -> None:
         left + 4 * side + 24,
         top + 28,
         "Two products a step of 16 columns:",
-        "both meet the same fixed rows, and the",
+        "both take the same fixed rows, and the",
         "second's fragments are the first's of",
         "the next step. That is 32 x 32 x 16",
         "multiply-adds, and each is one that",

@@ -19,7 +19,7 @@ __all__ = ["Layout"]
 class Layout:
     """Roles, grid and places of the matrices of a problem.
 
-    A spectrum is conjugated for the matrices that play ``fixed``: the single left, where many rights meet one left,
+    A spectrum is conjugated for the matrices that play ``fixed``: the single left, where many rights share one left,
     else the rights. With the roles exchanged the plane comes out turned by 180 degrees, which costs nothing to read.
 
     Attributes
@@ -79,7 +79,7 @@ class Layout:
         return (rights, lefts) if self.turned else (lefts, rights)
 
     def chunks(self, most: int) -> Iterator[tuple[slice, slice]]:
-        """Yield moving matrices, at most so many at a time, and the fixed ones that each of them meets."""
+        """Yield moving matrices, at most so many at a time, and the fixed ones that each of them is correlated with."""
         shared = self.fixed == self.fixed_per_moving
         for start in range(0, self.moving, most):
             stop = min(start + most, self.moving)

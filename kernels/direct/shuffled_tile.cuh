@@ -3,13 +3,13 @@
 //
 // A warp sums 32 neighbouring dx, a lane each, of SHIFTS neighbouring dy, for LEFTS x RIGHTS pairs, LEFT_ROWS left rows at a
 // time. Left rows slide through the lanes, right elements are broadcast: LEFTS * RIGHTS * SHIFTS * LEFT_ROWS FMA for
-// 2 * LEFTS * LEFT_ROWS + RIGHTS * (SHIFTS + LEFT_ROWS - 1) shuffles. Left row y + u meets right row y + u - dy for the dy of
+// 2 * LEFTS * LEFT_ROWS + RIGHTS * (SHIFTS + LEFT_ROWS - 1) shuffles. Left row y + u pairs with right row y + u - dy for the dy of
 // each sum: right row k = u - j + SHIFTS - 1 for sum j. All indices are compile-time constants, so arrays stay in registers.
 //
-// PHASES: where the SHIFTS dy of a thread have different overlaps, the first and last left rows meet only some of the right
-// rows. 0: one loop for all, in which a row outside its matrix is read as zero. 1: as the document has it, an init phase and
-// a drain phase, one left row at a time and only with the right rows that there are, and between them a body in which all
-// rows lie inside.
+// PHASES: where the SHIFTS dy of a thread have different overlaps, the first and last left rows overlap only some of the
+// right rows. 0: one loop for all, in which a row outside its matrix is read as zero. 1: as the document has it, an init
+// phase and a drain phase, one left row at a time and only with the right rows that there are, and between them a body in
+// which all rows lie inside.
 //
 // DISTRIBUTION: the left rows of one group of dy are split among warps, which add their sums with atomicAdd: zero the plane
 // first; the last bits then depend on the order of the warps. Without (NONE) sums are stored.
@@ -49,12 +49,12 @@ __device__ __forceinline__ Row<Element> row_at(const Element* matrix, int height
     return row;
 }
 
-// Adds the products of ROWS left rows from y on, before y_last. INSIDE: these and the right rows that they meet are all there.
+// Adds the products of ROWS left rows from y on, before y_last. INSIDE: these and their right rows are all there.
 template <int ROWS, bool INSIDE>
 __device__ __forceinline__ void add_rows(const Problem& p, const Operands& of, int y, int y_last, int lane, Sums& sum) {
     constexpr int RIGHT_ROWS = ROWS + SHIFTS - 1;
     const int right_y = y - of.dy - (SHIFTS - 1);
-    // Rows of the next task must not count; beyond all tasks they meet rows of zeros.
+    // Rows of the next task must not count; beyond all tasks they are multiplied with rows of zeros.
     const int left_height = DISTRIBUTION == NONE ? p.left_height : y_last;
     for (int x = of.xs.first; x < of.xs.last; x += WARP) {
         SlidingRow sliding[LEFTS][ROWS];

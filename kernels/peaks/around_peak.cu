@@ -3,8 +3,8 @@
 // g = right[y][x], in double precision; NaN where fewer than `fewest` pixels overlap, or their variance may be rounding.
 //
 // A block takes one pair. Where all 25 overlaps have a pixel, which is all of them but a rim four pixels wide, a thread
-// walks down a column of g: the five rows of g that meet a row of f stay in registers, so that five f and one new g make
-// 25 products, and the other sums are the same for all shifts. The rim is added up shift by shift. It shares no code with
+// walks down a column of g: the five rows of g that pair with a row of f stay in registers, so that five f and one new g
+// make 25 products, and the other sums are the same for all shifts. The rim is added up shift by shift. It shares no code with
 // the kernels whose results it checks.
 //
 // Document: none; Lewis 1995, "Fast normalized cross-correlation", for the purpose of the sums. Floor: one read of both
@@ -54,7 +54,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
             double g[SIDE];  // rows y - 2 ... y + 2; zero where they are not inner ones
 #pragma unroll
             for (int i = 0; i < SIDE; ++i) g[i] = 0.0;
-            // Row y of f meets row y - i of g at shift i; f is read where a row of g within reach is an inner one.
+            // Row y of f pairs with row y - i of g at shift i; f is read where a row of g within reach is an inner one.
             for (int y = inner_top - REACH; y < inner_bottom + REACH; ++y) {
                 const double* f_row = left + (long long)(y + dy) * width + x + dx;
                 const int next = y + REACH;

@@ -55,7 +55,7 @@ struct BlockMemory {
     Record row_tile[2][ROW_TILE_ROWS * ROW_TILE_PITCH];
     Group<float, VEC4> arrivals[LOADS * WARPS * WARP];  // float4s of the next row tile, by thread
     int source[VEC4 * ROW_TILE_VEC4S];  // column of the image for one of the row tile
-    int exponent[RING * WARPS];     // of the largest element of a warp's rows, of the row tiles that tiles have met and the next
+    int exponent[RING * WARPS];     // of the largest element of a warp's rows, of the row tiles that tiles have used and the next
     RowTileVec4s vec4s;
     SubBlock block;
     float taps[FILTER_HEIGHT + FILTER_WIDTH];

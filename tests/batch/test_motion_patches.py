@@ -10,6 +10,7 @@ from tests.batch.movies import align, record, xcorr
 from tests.io.samples import write_plain
 from tests.registration.test_motion_patches import bent, field_errors
 from xcorr_app import read_stack
+from xcorr_app.io.source import StackMetadata
 from xcorr_app.registration.motion.displacement import warp_by_fields
 
 WORDS = ("--motion", "patches", "--patch", 48, "--interpolation", "cubic", "--field-csv", "--device", "cpu")
@@ -120,9 +121,96 @@ def test_what_does_not_go_together(bending, tmp_path, words, message):
     assert message in run.stdout + run.stderr
 
 
-def test_a_field_is_not_applied_as_if_it_were_a_shift(bending, tmp_path):
-    folder = bending[0]
-    run = xcorr("apply", folder / "out", folder / "b.tif", "-o", tmp_path / "out")
-    assert run.code != 0
-    assert "MotionResult.load" in run.stdout + run.stderr
-    assert xcorr("apply", folder / "out" / "b" / "shifts.csv", folder / "b.tif", "-o", tmp_path / "mean").code == 0
+@pytest.fixture(scope="module")
+def two_channels(bending):
+    """A stack of two channels that bend alike, the second alone, and the results of the first."""
+    folder, frames, _ = bending
+    other = 65535 - frames[:, ::-1, ::-1] // 2
+    both = np.stack([frames, other], axis=1)
+    xc.write_stack(folder / "two.ome.tif", both, StackMetadata("TCYX", both.shape, both.dtype, "ome"))
+    write_plain(folder / "red.tif", other)
+    run = align(folder / "two.ome.tif", "-o", folder / "two", *WORDS, "--report", "none")
+    assert run.code == 0, run.stdout + run.stderr
+    return folder, other
+
+
+@pytest.mark.parametrize("source", ["", "two", "two/motion.npz"])
+def test_a_field_is_applied_to_other_channels(two_channels, tmp_path, source):
+    folder, other = two_channels
+    name = "red" if source else "two"
+    stack = folder / ("red.tif" if source else "two.ome.tif")
+    words = ("--interpolation", "cubic", "--device", "cpu")
+    run = xcorr("apply", folder / "two" / source, stack, "-o", tmp_path / "out", *words)
+    assert run.code == 0, run.stdout + run.stderr
+    moved = read_stack(tmp_path / "out" / name / f"{name}_aligned.tif").data
+    moved = moved if source else moved[:, 1]
+    result = xc.MotionResult.load(folder / "two" / "two" / "motion.npz")
+    field = result.field
+    expected = warp_by_fields(other, np.round(field.shifts, 6), (field.rows, field.columns), 3)
+    np.testing.assert_array_equal(moved, expected)
+    # In Python, and as align moved the channel itself, but for values that are rounded to the file.
+    for same in (result.apply(other, order=3), read_stack(folder / "two" / "two" / "two_aligned.tif").data[:, 1]):
+        assert np.abs(same.astype(int) - moved).max() <= 1
+    facts = record(tmp_path / "out")["stacks"][name]
+    assert facts["largest_shift_px"] == pytest.approx(np.hypot(*np.moveaxis(field.shifts, 3, 0)).max(), abs=1e-5)
+    assert facts["matched"] == "by frame number"
+
+
+def test_a_field_is_applied_to_a_binned_copy(two_channels, tmp_path):
+    folder, other = two_channels
+    binned = other[:, :120, :134].astype(float).reshape(4, 60, 2, 67, 2).mean(axis=(2, 4)).astype(np.float32)
+    write_plain(tmp_path / "half.tif", binned)
+    motion = folder / "two" / "two" / "motion.npz"
+    run = xcorr("apply", motion, tmp_path / "half.tif", "-o", tmp_path / "out", "--scale", 0.5, "--device", "cpu")
+    assert run.code == 0, run.stdout + run.stderr
+    moved = read_stack(tmp_path / "out" / "half" / "half_aligned.tif").data
+    whole = xc.MotionResult.load(motion).apply(other, order=1).astype(float)
+    expected = whole[:, :120, :134].reshape(4, 60, 2, 67, 2).mean(axis=(2, 4))
+    inner = (slice(None), slice(8, -8), slice(8, -8))
+    error, before = (np.abs(stack - expected)[inner].mean() for stack in (moved, binned))
+    assert error < 0.2 * before
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["--invert"], "holds fields, which have no inverse"),
+        (["--match", "name"], "match by number"),
+        (["--crop"], "no --crop"),
+        (["--interpolation", "fourier"], "use nearest, linear or cubic"),
+        (["--scale", 0.5], "are of frames of 120 x 135"),
+    ],
+)
+def test_what_fields_cannot_do_is_refused(two_channels, tmp_path, words, message):
+    folder, _ = two_channels
+    motion = folder / "two" / "two" / "motion.npz"
+    run = xcorr("apply", motion, folder / "red.tif", "-o", tmp_path / "out", *words)
+    assert run.code == 1
+    assert message in run.stdout + run.stderr
+    assert not (tmp_path / "out" / "red").exists()
+
+
+def test_fields_of_another_stack_are_refused(two_channels, tmp_path):
+    folder, other = two_channels
+    write_plain(tmp_path / "short.tif", other[:3])
+    run = xcorr("apply", folder / "two" / "two" / "motion.npz", tmp_path / "short.tif", "-o", tmp_path / "out")
+    assert run.code == 1
+    assert "the fields of 4 frames, the stack 3" in run.stdout
+    assert xcorr("apply", folder / "two" / "two" / "shifts.csv", folder / "red.tif", "-o", tmp_path / "mean").code == 0
+
+
+@pytest.mark.parametrize("policy", ["interpolate", "apply", "leave", "drop"])
+def test_frames_in_doubt_move_as_align_moved_them(tmp_path, policy):
+    frames, _ = bent(3, 20, amplitude=2.0, count=4, shape=(100, 110))
+    frames[2] = frames[2][::-1, ::-1]
+    write_plain(tmp_path / "f.tif", frames)
+    words = ("--motion", "patches", "--patch", 40, "--report", "none", "--doubtful", policy)
+    align(tmp_path / "f.tif", "-o", tmp_path / "out", *words)
+    assert not xc.MotionResult.load(tmp_path / "out" / "f" / "motion.npz").trusted[2]
+    run = xcorr("apply", tmp_path / "out", tmp_path / "f.tif", "-o", tmp_path / "again", "--device", "cpu")
+    assert run.code == 0, run.stdout + run.stderr
+    again, before = (read_stack(tmp_path / out / "f" / "f_aligned.tif").data for out in ("again", "out"))
+    assert len(again) == (3 if policy == "drop" else 4)
+    np.testing.assert_allclose(again, before, atol=1e-4)
+    if policy in ("leave", "apply"):
+        assert np.array_equal(before[2], frames[2]) == (policy == "leave")

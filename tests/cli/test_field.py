@@ -85,3 +85,11 @@ def test_what_cannot_be_measured_is_told(tmp_path, images):
     assert run.code == 1
     assert "flat" in run.stdout
     refused(measuring(images / "movie.tif", "-o", tmp_path / "x", "--mask", images / "none.tif"), "none.tif")
+
+
+def test_no_option_for_files_that_it_does_not_write(tmp_path, images):
+    run = measuring(images / "movie.tif", "-o", tmp_path / "out", "--compression", "zlib")
+    assert run.code == 2
+    assert "--compression" in run.stderr
+    run = measuring(images / "movie.tif", "-o", tmp_path / "out", "--memory", "1GB", "--pictures", "none")
+    assert run.code == 0, run.stderr

@@ -23,12 +23,13 @@ from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import align_device, plan_align, run_align
 from xcorr_app.batch.filter.choice import FilterChoice
 from xcorr_app.batch.filter.options import FilterOptions
-from xcorr_app.batch.filter.run import filter_device, plan_filter, run_filter
+from xcorr_app.batch.filter.run import filter_device, plan_filter, work_of
 from xcorr_app.cluster.connect import connected
 from xcorr_app.cluster.task import BEGUN
 from xcorr_app.cluster.workers import Workers
 from xcorr_app.errors import ArgumentError, ClusterError
 from xcorr_app.pipeline.output import prepared_output
+from xcorr_app.pipeline.run import run_stacks
 
 OPTIONS = AlignOptions(device="cpu", report="none")
 # Scheduler and workers close their sockets when they are told to, not always before Python looks for open ones.
@@ -116,7 +117,7 @@ def test_filters_run_there_too(folder, tmp_path, workers):
         outs.append(tmp_path / name)
         plan = plan_filter([folder], outs[-1], asked, elsewhere=elsewhere is not None)
         with prepared_output(plan.out, resume=False, overwrite=False):
-            assert not run_filter(plan, elsewhere=elsewhere).failed
+            assert not run_stacks(plan, work_of(plan), elsewhere=elsewhere).failed
     assert results(outs[0]) == results(outs[1])
 
 

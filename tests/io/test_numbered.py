@@ -1,6 +1,7 @@
 """File names that number axes: put together, or refused with both readings, never one movie of unlike images."""
 
 import itertools
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -242,6 +243,48 @@ def test_stacks_of_one_channel_each_are_joined(tmp_path):
             np.testing.assert_array_equal(source.plane(t, 0, c), data[c, t])
             assert source.origin(t, 0, c) == (tmp_path / f"movie_ch{c:02d}.tif", t)
     assert len(discover(tmp_path, layout="stacks").series) == 2
+
+
+@pytest.mark.parametrize(
+    ("names", "told"),
+    [
+        (["well_C1", "well_C2", "well_C3", "well_C4"], False),
+        (["x_A1", "x_B2", "x_C1", "x_C2"], False),
+        (["A1-x", "C1-x", "C2-x"], False),
+        (["exp_C01", "exp_C02", "exp_C24"], True),
+    ],
+)
+@pytest.mark.parametrize("single", ["frames", "stacks"])
+def test_wells_of_row_c_are_stacks_of_their_own(tmp_path, names, told, single):
+    for c, name in enumerate(names):
+        write_plain(tmp_path / f"{name}.tif", np.full((3, 6, 7), c, np.uint16))
+    found = discover(tmp_path, single=single).series
+    assert [spec.name for spec in found] == names
+    for c, spec in enumerate(found):
+        with spec.open() as source:
+            assert source.metadata.axes == "TYX"
+            assert (source.plane(2, 0, 0) == c).all()
+        assert ["wells of a plate" in note for note in spec.notes] == [True] * told
+    with pytest.raises(InputError, match="either channels of one stack, or wells") if told else nullcontext():
+        assert len(discover(tmp_path, channel=0, single=single).series) == len(names)
+
+
+@pytest.mark.parametrize("pattern", ["C{}-movie", "movie_c{}", "movie_ch{}", "B2_movie_c{}", "z3_T1_C{}"])
+def test_channels_are_no_wells(tmp_path, pattern):
+    for c in (1, 2):
+        write_plain(tmp_path / f"{pattern.format(c)}.tif", noise((3, 6, 7)))
+    (series,) = discover(tmp_path).series
+    with series.open() as source:
+        assert source.sizes["C"] == 2
+
+
+def test_frames_of_wells_are_movies_of_their_own(tmp_path):
+    wells = {"x_A1": 0, "x_C1": 1, "x_C2": 2}
+    folder_of(tmp_path / "m", {f"{well}_t{t}": value(t, s=s) for well, s in wells.items() for t in T})
+    found = discover(tmp_path / "m").series
+    assert [spec.name for spec in found] == list(wells)
+    for spec in found:
+        np.testing.assert_array_equal(values_of(spec), expected(3, s=wells[spec.name]))
 
 
 def test_volumes_numbered_by_time_are_joined_and_movies_are_not(tmp_path):

@@ -1,5 +1,7 @@
 """Frames whose parts move otherwise: the field that bent them is found and undone."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import ndimage
@@ -7,6 +9,7 @@ from scipy import ndimage
 import xcorr_app as xc
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
 from xcorr_app.registration.motion.displacement import warp_by_fields
+from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
 from xcorr_app.registration.motion.warp import warp_frames
 
@@ -149,11 +152,31 @@ def test_a_result_is_kept_in_a_file(tmp_path):
         np.testing.assert_allclose(again.apply(frames), result.apply(frames), atol=1e-4)
     with pytest.raises(ArgumentError, match="npz"):
         result.save(tmp_path / "m.csv")
+    replace(result, doubtful="leave").save(tmp_path / "m.npz")
+    assert xc.MotionResult.load(tmp_path / "m.npz").doubtful == "leave"
     with pytest.raises(InputError):
         xc.MotionResult.load(tmp_path / "none.npz")
     (tmp_path / "bad.npz").write_bytes(b"nothing")
     with pytest.raises(DamagedFileError):
         xc.MotionResult.load(tmp_path / "bad.npz")
+
+
+def test_what_becomes_of_frames_in_doubt():
+    shifts = np.random.default_rng(7).normal(size=(4, 3, 5, 2))
+    shifts[3] = np.nan
+    nothing = np.zeros((4, 3, 5))
+    field = Field(np.arange(3.0), np.arange(5.0), shifts, nothing, nothing, nothing)
+    taken = np.array([True, False, True, False])
+    for policy, second, last in (
+        ("interpolate", (shifts[0] + shifts[2]) / 2, shifts[2]),
+        ("apply", shifts[1], shifts[2]),
+        ("leave", 0, 0),
+        ("drop", np.nan, np.nan),
+    ):
+        applied = field.applied(taken, policy)
+        np.testing.assert_array_equal(applied[[0, 2]], shifts[[0, 2]])
+        np.testing.assert_allclose(applied[1], np.broadcast_to(second, applied[1].shape), rtol=1e-12)
+        np.testing.assert_allclose(applied[3], np.broadcast_to(last, applied[3].shape), rtol=1e-12)
 
 
 def test_a_flat_frame_is_interpolated_and_nan_is_a_remark():

@@ -1,6 +1,7 @@
 """`xcorr tune` without a device: problems, time, rows and words, with a clock and a measurer of the test's own."""
 
 import math
+import sys
 from dataclasses import replace
 
 import numpy as np
@@ -179,6 +180,14 @@ def test_without_a_gpu_there_is_nothing_to_tune():
     run = xcorr("tune", "--device", "cpu")
     assert run.code == 1
     assert "nothing to tune on the CPU" in run.stderr
+
+
+def test_without_cupy_no_device_is_advised_that_cannot_be_tuned(monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", None)
+    run = xcorr("tune")
+    assert run.code == 1
+    assert "install xcorr-app[gpu]; there is nothing to tune without a GPU" in run.stderr
+    assert "--device cpu" not in run.stderr
 
 
 def test_env_says_which_measurements_decide(monkeypatch, tmp_path):

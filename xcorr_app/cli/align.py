@@ -215,6 +215,7 @@ _SHOWN = {
     help="Wait in one folder for stacks, and align each as soon as its file is complete, until Ctrl-C; single frames "
     "are measured as they come, and aligned in the end.",
 )
+@options.compression
 @options.running
 @options.cluster
 @options.layout

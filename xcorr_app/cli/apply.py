@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from xcorr_app.cli import choices, options
-from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.failures import WRONG_USAGE, one_line_failures
 from xcorr_app.cli.help import GroupedCommand
 
 _SHOWN = {
@@ -65,6 +65,7 @@ _SHOWN = {
 @options.channel(
     "Read one channel alone: R, G, B or gray of colour images, or a number counted from 0.  [default: all]"
 )
+@options.compression
 @options.running
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
@@ -76,24 +77,26 @@ _SHOWN = {
 def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **given: Any) -> None:
     """Move stacks by shifts that are known: other channels, cameras, raw data.
 
-    SHIFTS is a table with columns dy and dx (shifts.csv of xcorr align, or your own), a .npy array of (frames, 2), or
-    the output folder of xcorr align, whose table of the same stack name is taken. All planes of a frame move alike; a
-    frame that the table leaves out is left out. Each stack gets OUT/NAME/NAME_aligned.tif with its type, axes and
-    calibration; the run gets OUT/run.json. Exit code: 0 all good, 1 something failed, 2 wrong usage.
+    SHIFTS is a table with columns dy and dx (shifts.csv of xcorr align, or your own), a .npy array of (frames, 2), the
+    motion.csv or motion.npz of xcorr align --motion, or the output folder of xcorr align, whose file of the same stack
+    name is taken. All planes of a frame move alike; a frame that the table leaves out is left out. Each stack gets
+    OUT/NAME/NAME_aligned.tif with its type, axes and calibration; the run gets OUT/run.json. Exit code: 0 all good, 1
+    something failed, 2 wrong usage.
 
     \b
     Examples:
       xcorr apply out/green/shifts.csv red.tif -o out_red
       xcorr apply out RAW_FOLDER -o out_raw --interpolation cubic
+      xcorr apply out/green/motion.npz red.tif -o out_red
       xcorr apply drift.csv binned.tif -o out --scale 0.5 --crop
     """
     options.check_modes(given)
     from xcorr_app.batch.apply.options import ApplyOptions
-    from xcorr_app.batch.apply.run import plan_apply, run_apply
+    from xcorr_app.batch.apply.run import plan_apply, work_of
     from xcorr_app.cli.apply_table import print_applied
     from xcorr_app.cli.memory import keep_freed_memory
-    from xcorr_app.cli.progress import count_of, display_for
-    from xcorr_app.cli.tables import console_for, failures_in, print_failures, print_found, print_pace, print_timings
+    from xcorr_app.cli.stack_run import planes_of, run_plan
+    from xcorr_app.cli.tables import console_for
     from xcorr_app.io import Limits
     from xcorr_app.pipeline.output import prepared_output
 
@@ -109,24 +112,5 @@ def command(ctx: click.Context, /, shifts: Path, inputs: tuple[Path, ...], **giv
             **{name: given[name] for name in same},
         )
         plan = plan_apply(list(inputs), given["output"], asked, **modes)
-        click.get_current_context().with_resource(prepared_output(plan.out, **modes))
-    with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
-        if not given["quiet"]:
-            print_found(console, plan.discovery, options.device_note(plan.device, given))
-        count = None if given["quiet"] else count_of(plan.discovery, lambda sizes: sizes["T"] * sizes["Z"] * sizes["C"])
-        with display_for(console, quiet=given["quiet"], count=count) as display:
-            result = run_apply(
-                plan,
-                resume=given["resume"],
-                stop_at_defects=given["debug"],
-                watcher=display.watch,
-                resources=options.read_resources(given),
-            )
-        if given["quiet"]:
-            print_failures(failures_in(result.outcomes))
-        else:
-            print_applied(console, result)
-        if given["timings"]:
-            print_timings(console, result.stages)
-            print_pace(console, result.stages)
-    ctx.exit(SOMETHING_FAILED if result.failed else 0)
+        ctx.with_resource(prepared_output(plan.out, **modes))
+    ctx.exit(run_plan(console, given, plan, work_of(plan), print_applied, counted=planes_of))

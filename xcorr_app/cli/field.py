@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from xcorr_app.cli import options
-from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.failures import WRONG_USAGE, one_line_failures
 from xcorr_app.cli.help import GroupedCommand
 
 _SHOWN = {
@@ -103,11 +103,11 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     """
     options.check_modes(given)
     from xcorr_app.batch.field.options import FieldOptions
-    from xcorr_app.batch.field.run import plan_field, run_field
+    from xcorr_app.batch.field.run import plan_field, work_of
     from xcorr_app.cli.field_table import print_fields
     from xcorr_app.cli.memory import keep_freed_memory
-    from xcorr_app.cli.progress import count_of, display_for
-    from xcorr_app.cli.tables import console_for, failures_in, print_failures, print_found, print_pace, print_timings
+    from xcorr_app.cli.stack_run import run_plan
+    from xcorr_app.cli.tables import console_for
     from xcorr_app.io import Limits
     from xcorr_app.pipeline.output import prepared_output
 
@@ -121,24 +121,9 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
             limits=Limits(max_pixels=given["max_pixels"]), **{name: given[name] for name in (*same, *more)}
         )
         plan = plan_field(list(inputs), given["output"], asked, **modes)
-        click.get_current_context().with_resource(prepared_output(plan.out, **modes))
-    with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
-        if not given["quiet"]:
-            print_found(console, plan.discovery, options.device_note(plan.device, given))
-        count = None if given["quiet"] else count_of(plan.discovery, lambda sizes: max(sizes["T"], sizes["Z"]))
-        with display_for(console, quiet=given["quiet"], count=count) as display:
-            result = run_field(
-                plan,
-                resume=given["resume"],
-                stop_at_defects=given["debug"],
-                watcher=display.watch,
-                resources=options.read_resources(given),
-            )
-        if given["quiet"]:
-            print_failures(failures_in(result.outcomes))
-        else:
-            print_fields(console, result)
-        if given["timings"]:
-            print_timings(console, result.stages)
-            print_pace(console, result.stages)
-    ctx.exit(SOMETHING_FAILED if result.failed else 0)
+        ctx.with_resource(prepared_output(plan.out, **modes))
+    ctx.exit(run_plan(console, given, plan, work_of(plan), print_fields, counted=_frames))
+
+
+def _frames(sizes: dict[str, int]) -> int:
+    return max(sizes["T"], sizes["Z"])

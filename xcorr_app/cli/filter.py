@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from xcorr_app.cli import choices, options
-from xcorr_app.cli.failures import SOMETHING_FAILED, WRONG_USAGE, one_line_failures
+from xcorr_app.cli.failures import WRONG_USAGE, one_line_failures
 from xcorr_app.cli.help import GroupedCommand
 
 if TYPE_CHECKING:
@@ -91,6 +92,7 @@ _SHOWN = {
     "Read one channel alone: R, G, B or gray of colour images, or a number counted from 0.  [default: all; colour "
     "images are refused]"
 )
+@options.compression
 @options.running
 @options.cluster
 @options.layout
@@ -123,19 +125,13 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     options.check_modes(given)
     name, argument = _chosen(given)
     from xcorr_app.batch.filter.device import filter_device
-    from xcorr_app.batch.filter.run import explain_filter, plan_filter, run_filter
+    from xcorr_app.batch.filter.run import plan_filter, work_of
     from xcorr_app.cli.filter_table import failures_of, print_filtered
     from xcorr_app.cli.memory import keep_freed_memory
-    from xcorr_app.cli.progress import count_of, display_for
-    from xcorr_app.cli.tables import (
-        console_for,
-        print_decision,
-        print_failures,
-        print_found,
-        print_pace,
-        print_timings,
-    )
+    from xcorr_app.cli.stack_run import planes_of, run_plan
+    from xcorr_app.cli.tables import console_for, print_decision
     from xcorr_app.pipeline.output import prepared_output
+    from xcorr_app.pipeline.run import explain_stacks
 
     console, cluster = console_for(sys.stdout), given["cluster"]
     sources, out = [options.absolute(cluster, path) for path in inputs], options.absolute(cluster, given["output"])
@@ -145,37 +141,22 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
         asked = _options(name, argument, given)
         plan = plan_filter(sources, out, asked, **modes, elsewhere=cluster is not None)
         if given["explain"]:
-            for of_stack, decision in explain_filter(plan):
+            for of_stack, decision in explain_stacks(plan, work_of(plan)):
                 print_decision(console, of_stack, decision)
             return
-        click.get_current_context().with_resource(prepared_output(plan.out, **modes))
-    with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
-        if not given["quiet"]:
-            print_found(console, plan.discovery, options.device_note(plan.device, given))
-        how: Any = {"resume": given["resume"], "stop_at_defects": given["debug"]}
-        whole = given["quiet"] or cluster
-        count = None if whole else count_of(plan.discovery, lambda sizes: sizes["T"] * sizes["Z"] * sizes["C"])
-        resources = options.read_resources(given)
-        stages = resources.stages if given["timings"] else None
-        shown: Any = {
-            "quiet": given["quiet"],
-            "count": count,
-            "stages": stages,
-            "unit": "stacks" if cluster else "frames",
-        }
-        with (
-            options.workers_of(cluster, filter_device) as how["elsewhere"],
-            display_for(console, **shown) as display,
-        ):
-            result = run_filter(plan, **how, watcher=display.watch, resources=resources)
-        if given["quiet"]:
-            print_failures(failures_of(result))
-        else:
-            print_filtered(console, result, every=given["verbose"])
-        if given["timings"]:
-            print_timings(console, result.stages)
-            print_pace(console, result.stages)
-    ctx.exit(SOMETHING_FAILED if result.failed else 0)
+        ctx.with_resource(prepared_output(plan.out, **modes))
+    code = run_plan(
+        console,
+        given,
+        plan,
+        work_of(plan),
+        partial(print_filtered, every=given["verbose"]),
+        failures=failures_of,
+        counted=None if cluster else planes_of,
+        unit="stacks" if cluster else "frames",
+        workers=options.workers_of(cluster, filter_device),
+    )
+    ctx.exit(code)
 
 
 def _chosen(given: dict[str, Any]) -> tuple[str, str]:

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from rich.console import Console
-from rich.table import Table
-from rich.text import Text
 
-from xcorr_app.batch.filter.run import Facts
-from xcorr_app.cli.failures import one_line
-from xcorr_app.cli.tables import say
+from xcorr_app.batch.of_facts import Facts
+from xcorr_app.cli.run_table import print_run
 from xcorr_app.pipeline.run import Outcome, Run
-from xcorr_app.report.summary import count
 
+_HEADINGS = ("planes", "shape", "type", "clipped", "seconds")
 _SHOWN = 5
 
 
@@ -20,25 +19,7 @@ def print_filtered(console: Console, result: Run[Facts], *, every: bool) -> None
 
     Of planes that cannot be read, the first few are named, or all of them if `every` is set.
     """
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column("stack", overflow="fold", min_width=14)
-    for heading in ("planes", "shape", "type", "clipped", "seconds"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    table.add_column("result", no_wrap=True)
-    for outcome in result.outcomes:
-        verdict = Text("failed", style="red") if outcome.failed else Text("good", style="green")
-        table.add_row(Text(one_line(outcome.name)), *_numbers(outcome), verdict)
-    console.print(table)
-    for outcome in result.outcomes:
-        for line in _remarks(outcome, every=every):
-            say(console, f"  {outcome.name}: {line}")
-    if result.resumed:
-        say(console, f"Finished before: {', '.join(result.resumed)}")
-    failed = sum(outcome.failed for outcome in result.outcomes)
-    total = count(len(result.outcomes), "stack")
-    sentence = f"{failed} of {total} failed." if failed else f"{total} filtered."
-    say(console, sentence, "red" if failed else "green")
-    say(console, f"Record: {result.record}")
+    print_run(console, result, _HEADINGS, _numbers, "filtered", remarks=partial(_remarks, every=every))
 
 
 def failures_of(result: Run[Facts]) -> list[tuple[str, str]]:
@@ -46,10 +27,7 @@ def failures_of(result: Run[Facts]) -> list[tuple[str, str]]:
     return [(each.name, "; ".join(_remarks(each, every=False))) for each in result.outcomes if each.failed]
 
 
-def _numbers(outcome: Outcome[Facts]) -> list[str]:
-    facts = outcome.facts
-    if not facts:
-        return [""] * 5
+def _numbers(facts: Facts) -> list[str]:
     shape = " x ".join(map(str, facts["shape"]))
     return [
         str(facts["planes"]),

@@ -196,12 +196,12 @@ layout = click.option(
     "names such as _t000_c1_z2.",
 )
 resume = click.option("--resume", is_flag=True, help="Continue an interrupted run; finished stacks are kept.")
+compression = click.option(
+    "--compression",
+    type=click.Choice(choices.COMPRESSIONS),
+    help="Compress the TIFF files that are written, without loss.  [default: not compressed]",
+)
 _RUN_OPTIONS = (
-    click.option(
-        "--compression",
-        type=click.Choice(choices.COMPRESSIONS),
-        help="Compress the TIFF files that are written, without loss.  [default: not compressed]",
-    ),
     click.option(
         "--memory",
         type=SIZE,
@@ -229,7 +229,7 @@ def read_resources(given: dict[str, Any]) -> Resources:
     if given["gpu_memory"] is not None:
         limit_pool(given["gpu_memory"])
     memory = default_memory() if given["memory"] is None else given["memory"]
-    return Resources(MemoryBudget(memory), given["compression"], pyramid=given.get("pyramid", 1))
+    return Resources(MemoryBudget(memory), given.get("compression"), pyramid=given.get("pyramid", 1))
 
 
 cluster = click.option(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import glob
 import sys
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -86,6 +87,7 @@ _SHOWN = {
 @click.option(
     "--explain-for", type=click.Choice(choices.DEVICES), help="Like --explain, for a GPU that need not be present."
 )
+@options.compression
 @options.running
 @options.layout
 @options.max_pixels("Refuse images that declare more pixels than this.")
@@ -119,7 +121,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
     if _is_one_file(inputs):
         _unmix_file(inputs[0], given)
         ctx.exit(0)
-    ctx.exit(SOMETHING_FAILED if _unmix_many(inputs, given) else 0)
+    ctx.exit(_unmix_many(inputs, given))
 
 
 def _is_one_file(inputs: tuple[Path, ...]) -> bool:
@@ -154,15 +156,15 @@ def _unmix_file(path: Path, given: dict[str, Any]) -> None:
             print_timings(console, resources.stages)
 
 
-def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
-    """Mix the channels of all stacks found; returns whether something failed."""
+def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> int:
+    """Mix the channels of all stacks found; returns the exit code."""
     options.check_modes(given)
     from xcorr_app.batch.unmix.explain import explain_many
-    from xcorr_app.batch.unmix.run import plan_unmix, run_many
+    from xcorr_app.batch.unmix.run import plan_unmix, work_of
     from xcorr_app.batch.unmix.stack import spectra_condition
-    from xcorr_app.cli.progress import display_for
-    from xcorr_app.cli.tables import console_for, failures_in, print_failures, print_found, print_pace, print_timings
-    from xcorr_app.cli.unmix_table import print_condition, print_explained, print_outcomes
+    from xcorr_app.cli.stack_run import run_plan
+    from xcorr_app.cli.tables import console_for
+    from xcorr_app.cli.unmix_table import print_explained, print_outcomes, told_of_spectra
     from xcorr_app.pipeline.output import prepared_output
 
     console = console_for(sys.stdout)
@@ -172,23 +174,10 @@ def _unmix_many(inputs: tuple[Path, ...], given: dict[str, Any]) -> bool:
         if given["explain"] or given["explain_for"]:
             for explained in explain_many(plan, given["explain_for"]):
                 print_explained(console, *explained)
-            return False
+            return 0
         click.get_current_context().with_resource(prepared_output(plan.out, **modes))
-    with one_line_failures(SOMETHING_FAILED, debug=given["debug"]):
-        if not given["quiet"]:
-            print_found(console, plan.discovery, options.device_note(plan.device, given))
-            print_condition(console, spectra_condition(plan.options))
-        how: Any = {"resume": given["resume"], "stop_at_defects": given["debug"]}
-        with display_for(console, quiet=given["quiet"], unit="images") as display:
-            run = run_many(plan, **how, watcher=display.watch, resources=options.read_resources(given))
-        if given["quiet"]:
-            print_failures(failures_in(run.outcomes))
-        else:
-            print_outcomes(console, run, plan.out)
-        if given["timings"]:
-            print_timings(console, run.stages)
-            print_pace(console, run.stages)
-    return run.failed
+    show, told = partial(print_outcomes, out=plan.out), told_of_spectra(spectra_condition(plan.options))
+    return run_plan(console, given, plan, work_of(plan), show, told=told, unit="images")
 
 
 def _options(given: dict[str, Any]) -> UnmixOptions:

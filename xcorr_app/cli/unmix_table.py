@@ -6,7 +6,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from xcorr_app.batch.unmix.run import Facts
+from xcorr_app.batch.of_facts import Facts
 from xcorr_app.batch.unmix.stack import UnmixPlan, UnmixResult
 from xcorr_app.cli.tables import print_decision, say
 from xcorr_app.decision import Decision
@@ -46,14 +46,16 @@ def print_plan(console: Console, plan: UnmixPlan, note: str | None = None) -> No
         say(console, f"  {name} = " + "  ".join(f"{factor:+.4g}" for factor in row[:_SHOWN]) + more)
     if len(names) > _SHOWN:
         say(console, f"  ... and {len(names) - _SHOWN} more channels")
-    print_condition(console, plan.condition_number)
+    for line in told_of_spectra(plan.condition_number):
+        say(console, line)
 
 
-def print_condition(console: Console, condition: float | None) -> None:
+def told_of_spectra(condition: float | None) -> list[str]:
     """How far noise grows when spectra are separated."""
-    if condition is not None:
-        advice = "; the dyes can hardly be told apart, expect noise" if condition > _ILL_CONDITIONED else ""
-        say(console, f"Condition number of the spectra: {condition:.3g}{advice}")
+    if condition is None:
+        return []
+    advice = "; the dyes can hardly be told apart, expect noise" if condition > _ILL_CONDITIONED else ""
+    return [f"Condition number of the spectra: {condition:.3g}{advice}"]
 
 
 def print_result(console: Console, plan: UnmixPlan, result: UnmixResult) -> None:

@@ -113,7 +113,7 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
     """Sums over the lines that an overlap has beyond the crops, six arrays (n, r, 2 r + 1).
 
     By how many shifts, 1 ... r, the overlap is nearer to zero across `axis`, and at the shifts -r ... r along it.
-    At m shifts nearer to zero, line a of right at either end meets line m - 1 - a of left. Lines of rows are as long as
+    At m shifts nearer to zero, line a of right at either end is on line m - 1 - a of left. Lines of rows are as long as
     the overlap; of columns, as the crops, so that no corner counts twice.
     """
     xp = array_namespace(right)
@@ -146,7 +146,7 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
     g = xp.take_along_axis(g, xp.broadcast_to(at, (*g.shape[:3], length + 2 * radius)), axis=3) * present
     f = f * counted
     steps = 2 * radius + 1
-    # A further line counts what meets: ones where there is an element.
+    # A further line counts the pairs: ones where there is an element.
     ours = xp.concatenate([f, xp.broadcast_to(counted, (*f.shape[:2], 1, length))], axis=2)
     theirs = xp.concatenate([g, xp.broadcast_to(present, (*g.shape[:2], 1, g.shape[3]))], axis=2)
     # Line by line of either image at one step after the other: no copies, and products that BLAS leaves to one thread.
@@ -164,8 +164,8 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
         of_f2[:, :, :, None] * both,
         products,
     )
-    meets = xp.asarray((line[:, None] + line == line[:, None, None]).reshape(radius, -1).astype(np.float64))
-    return [meets @ term.sum(axis=1).reshape(-1, radius * radius, steps) for term in terms]
+    paired = xp.asarray((line[:, None] + line == line[:, None, None]).reshape(radius, -1).astype(np.float64))
+    return [paired @ term.sum(axis=1).reshape(-1, radius * radius, steps) for term in terms]
 
 
 def _moved(values: Array, steps: int, length: int) -> Array:

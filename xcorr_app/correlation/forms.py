@@ -1,4 +1,4 @@
-"""The four forms of a correlation: which left matrix meets which right matrix.
+"""The four forms of a correlation: which left matrix is correlated with which right matrix.
 
 Every form is one broadcast of the leading axes ``(N, M)``: a left operand becomes ``(N, 1, H, W)`` (or
 ``(1, 1, H, W)``), a right one ``(1 or N, M, H', W')``. Engines work on these, results get the form's shape back.

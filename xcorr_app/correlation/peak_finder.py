@@ -97,7 +97,7 @@ class PeakFinder:
         lefts, rights : cupy.ndarray
             (n, H, W) and (m, H', W'), dense, each of a type that kernels read. Pairs as in `Problem`.
         rights_per_left : int
-            Number of rights that each left meets.
+            Number of rights that each left is correlated with.
         left_tables : cupy.ndarray, optional
             What `left_tables` made of `lefts`.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Literal
 
 from xcorr_app.errors import InputError
@@ -161,8 +162,12 @@ def _joined_or_each(
     """Files joined where their names say how and their own axes allow it; all others by themselves."""
     results: list[SeriesSpec | Failure] = []
     left = dict(files)
+    notes: dict[Path, tuple[str, ...]] = {}
     for stack in stacks:
-        if isinstance(stack, InputError) or not stack.axes:
+        if isinstance(stack, InputError):
+            continue
+        if not stack.axes:
+            notes |= dict.fromkeys(stack.paths, stack.notes)
             continue
         spec = _spec(group, files, stack)
         try:
@@ -172,12 +177,12 @@ def _joined_or_each(
         results.append(spec)
         for path in stack.paths:
             del left[path]
-    return [*results, *_each(group, left)]
+    return [*results, *_each(group, left, notes)]
 
 
 def _with_channels(group: Group) -> Sequence[NumberedStack | InputError]:
     """Stacks whose channels are files, as far as names leave no doubt."""
-    return [stack for stack in joined_by_number(group.path, group.paths) if "C" in stack.axes]
+    return [stack for stack in joined_by_number(group.path, group.paths) if "C" in stack.axes or not stack.axes]
 
 
 def _sets_once(files: dict[Path, ImageFile | UnusableFile]) -> dict[Path, ImageFile | UnusableFile]:
@@ -192,13 +197,19 @@ def _sets_once(files: dict[Path, ImageFile | UnusableFile]) -> dict[Path, ImageF
     return left
 
 
-def _stack(name: str, file: ImageFile) -> SeriesSpec:
-    return SeriesSpec(name, "stacks", paths_of(file, file.path), (file,))
+def _stack(name: str, file: ImageFile, notes: tuple[str, ...] = ()) -> SeriesSpec:
+    return SeriesSpec(name, "stacks", paths_of(file, file.path), (file,), notes=notes)
 
 
-def _each(group: Group, files: dict[Path, ImageFile | UnusableFile]) -> list[SeriesSpec | Failure]:
+def _each(
+    group: Group,
+    files: dict[Path, ImageFile | UnusableFile],
+    notes: Mapping[Path, tuple[str, ...]] = MappingProxyType({}),
+) -> list[SeriesSpec | Failure]:
     return [
-        Failure(path, str(file.error)) if isinstance(file, UnusableFile) else _stack(group.prefix + label(path), file)
+        Failure(path, str(file.error))
+        if isinstance(file, UnusableFile)
+        else _stack(group.prefix + label(path), file, notes.get(path, ()))
         for path, file in files.items()
     ]
 

@@ -28,6 +28,8 @@ MARK = re.compile(
     re.IGNORECASE,
 )
 NUMBER = re.compile(r"([0-9]+)")
+WELL = re.compile(r"(?<![A-Za-z0-9])([A-P])(0?[1-9]|1[0-9]|2[0-4])(?![A-Za-z0-9.,])")
+"""A well of a plate with up to 384: row and column."""
 _SHOWN = 3
 
 
@@ -50,14 +52,16 @@ class NamedFile(NamedTuple):
         return self.rest.casefold()
 
 
-def read_name(path: Path) -> NamedFile:
-    """Read the numbers in the name of a file."""
+def read_name(path: Path, *, well: bool = False) -> NamedFile:
+    """Read the numbers in the name of a file; the C of C1 is the row of a `well`, or a channel."""
     name = stem(path.name)
     at: dict[str, int] = {}
     label, series, rest = "", False, name
     # From the end: of two numbers along one axis the last one counts, the other is part of the name.
     for mark in reversed(list(MARK.finditer(name))):
         axis, end, following = axis_of(mark), mark.end(3), mark[4] or ""
+        if well and WELL.fullmatch(mark[0]):
+            continue
         if following and MARK.match(following) is None:
             if axis != "C":
                 continue

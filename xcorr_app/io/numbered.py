@@ -11,12 +11,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.file_names import MARK, NUMBER, NamedFile, axis_of, read_name, some
+from xcorr_app.io.file_names import MARK, NUMBER, NamedFile, axis_of, some
 from xcorr_app.io.natural import natural_key, stem
 from xcorr_app.io.placed_files import NumberedStack, gaps, stack_of
+from xcorr_app.io.wells import may_be_wells, read_names
 
 _MOST_CHANNELS = 16
 """More numbers of channels than that, and no others, may well count frames."""
+_WELLS = "{names}: taken for wells of a plate, a stack each; channels of one stack are named _c1 or _ch1."
 
 
 def stacks_by_number(folder: Path, paths: Sequence[Path]) -> list[NumberedStack | InputError]:
@@ -26,7 +28,7 @@ def stacks_by_number(folder: Path, paths: Sequence[Path]) -> list[NumberedStack 
     """
     if len(paths) < 2:
         return [NumberedStack("", tuple(paths))]
-    names = [read_name(path) for path in paths]
+    names = read_names(paths)
     groups = _grouped(names)
     marked = [name for name in names if name.at]
     if len(marked) == len(names):
@@ -49,21 +51,32 @@ def stacks_by_number(folder: Path, paths: Sequence[Path]) -> list[NumberedStack 
 
 def joined_by_number(folder: Path, paths: Sequence[Path]) -> list[NumberedStack]:
     """Sort files with several pages into stacks where their names leave no doubt; each by itself where they do."""
-    names = [read_name(path) for path in paths]
+    names = read_names(paths)
     groups = _grouped(names)
     found: list[NumberedStack] = []
     for group in groups.values():
-        stack = stack_of(folder, group[0].rest, group) if len(group) > 1 and all(name.at for name in group) else None
-        found += [stack] if isinstance(stack, NumberedStack) else [NumberedStack("", (name.path,)) for name in group]
+        stack: NumberedStack | InputError | None = None
+        notes: tuple[str, ...] = ()
+        if len(group) > 1 and may_be_wells(group):
+            notes = (_WELLS.format(names=some([name.path.name for name in group])),)
+        elif len(group) > 1 and all(name.at for name in group):
+            stack = stack_of(folder, group[0].rest, group)
+        alone = [NumberedStack("", (name.path,), notes=notes) for name in group]
+        found += [stack] if isinstance(stack, NumberedStack) else alone
     return found
 
 
 def files_of_channel(folder: Path, paths: Sequence[Path], channel: int) -> tuple[Path, ...]:
     """Files whose names have the number of one channel, counted from 0 upwards; none where names number no channels."""
-    names = [read_name(path) for path in paths]
+    names = read_names(paths)
     numbers = sorted({name.at["C"] for name in names if "C" in name.at})
     if len(numbers) < 2 or not all("C" in name.at for name in names):
         return ()
+    if may_be_wells(names):
+        raise InputError(
+            f"{folder}: {some([name.path.name for name in names])} are either channels of one stack, or wells of a "
+            "plate: name the file of the channel by itself for the first, use --layout stacks for the second"
+        )
     if channel >= len(numbers):
         raise InputError(
             f"{folder}: names number {len(numbers)} channels: --channel counts from 0, up to {len(numbers) - 1}"

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from xcorr_app.registration.passes import worker_count
 
-_PACKAGES = ("numpy", "scipy", "tifffile", "imagecodecs", "opencv-python-headless", "pillow")
+_PACKAGES = ("numpy", "scipy", "tifffile", "imagecodecs", "opencv-python-headless")
 _DEVICE_PACKAGES = ("cupy-cuda13x", "cupy-cuda12x", "cupy")
 
 

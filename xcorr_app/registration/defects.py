@@ -26,7 +26,7 @@ _FEWEST_FRAMES = 3
 _FLICKERING_FRAMES, _FLICKERING_SHARE = 16, 0.2
 """Looked at where single pixels stand out, and the share of them in which one that flickers does so at least."""
 _FEWEST_FLICKERING = 10
-"""Frames from which a place where that happens is enough; of fewer, points that move meet each other's too often."""
+"""Frames from which a place where that happens is enough; of fewer, moving points swap places too often."""
 _ALONE = 1
 """Pixels around one that flickers in which nothing else stands out in any frame: a point that drifts leaves a trace."""
 _LOOKED_AT = (_FRAMES, _FLICKERING_FRAMES)

@@ -27,7 +27,7 @@ _SMALLEST = 16
 def earlier(usable: NDArray[np.bool_], back: int, apart: int = 0) -> NDArray[np.intp]:
     """For each frame (T,) the number of the `back`-th usable one before it, `apart` numbers left out.
 
-    Where there are not as many, the first usable one for `back` 1, so that it meets itself, else -1.
+    Where there are not as many, the first usable one for `back` 1, so that it is compared with itself, else -1.
     """
     numbers = np.flatnonzero(usable)
     rank = np.searchsorted(numbers, np.arange(usable.size) - apart) - back

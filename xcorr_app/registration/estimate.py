@@ -142,7 +142,7 @@ def estimate_shifts(
     mask : str or ndarray, optional
         Which pixels count: ``nonzero``, ``finite``, ``saturated`` (all but those), ``threshold:V`` (those above V), or
         an array, nonzero where they do, (Y, X) for every frame or (T, Y, X). Only pixels that count in both images at
-        a shift take part in its score (Padfield 2012); `min_overlap` is the share of the most that meet at any shift.
+        a shift take part in its score (Padfield 2012); `min_overlap` is the share of the largest overlap in pixels.
         NaN and infinite pixels never do, and those that all frames lack are a mask without being asked. The reference
         is ``first``, ``last``, a frame number or an image.
     mask_moves : bool

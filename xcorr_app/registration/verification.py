@@ -62,7 +62,7 @@ def scores_by_definition(
 def _sums_of(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
     """Sums of left, its square, right, its square and the products at the 5 x 5 shifts around (dy, dx), first axis."""
     rows, columns = left.shape
-    # Row y of `right` meets row y + dy + i - 2 of `left`, i = 0 .. 4; likewise along columns.
+    # Row y of `right` pairs with row y + dy + i - 2 of `left`, i = 0 .. 4; likewise along columns.
     tops, bottoms = _overlap_ends(rows, dy)
     firsts, lasts = _overlap_ends(columns, dx)
     of_left = _moments(
@@ -119,7 +119,7 @@ def _products_around(left: NDArray[np.float64], right: NDArray[np.float64], dy: 
     """
     rows, columns = left.shape
     moved = np.zeros((rows + 4, columns + 4))
-    # Row y of `right` meets row y + dy + i of `left`, i = -2 .. 2; likewise along columns.
+    # Row y of `right` pairs with row y + dy + i of `left`, i = -2 .. 2; likewise along columns.
     first, last = max(0, dx - 2), min(columns, columns + dx + 2)
     top, bottom = max(0, dy - 2), min(rows, rows + dy + 2)
     if last <= first or bottom <= top:

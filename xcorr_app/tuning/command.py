@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, DeviceError
+from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.select import select_device
@@ -27,7 +28,13 @@ def measure_device(
     """Measure a device and keep its table; raises DeviceError where there is none or nothing could be measured."""
     if device == "cpu":
         raise ArgumentError("there is nothing to tune on the CPU: use --device cuda or cuda:N")
-    select_device(device)
+    try:
+        select_device(device)
+    except DeviceError as error:
+        # The advice to use the CPU helps nobody here.
+        if reason := error.__cause__ or cuda_status().reason:
+            raise DeviceError(f"{reason}; there is nothing to tune without a GPU") from error
+        raise
     number = current_device()
     limits = replace(device_limits(number), tuned=None)
     found = tune(domains_named((), limits, Sizes(sizes)), seconds, tell=tell)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +58,9 @@ def align_by_patches(
     field = result.field
     assert field is not None  # noqa: S101 - patches always have one
     applied = np.round(field.applied(result.trusted, options.doubtful), 6)
-    files = {"motion.npz": content_of(result), "patches.csv": _frames_csv(frames, result, field).encode()}
+    # What is moved later by this file moves as this stack does.
+    kept = replace(result, doubtful=options.doubtful)
+    files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(frames, result, field).encode()}
     if options.field_csv:
         files["field.csv"] = _field_csv(field, applied).encode()
     warp = ByFields(applied, field.rows, field.columns)

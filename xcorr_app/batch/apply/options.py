@@ -21,7 +21,7 @@ class ApplyOptions:
     """Shifts, what is made of them, and how frames are moved."""
 
     shifts: Path
-    """A table, or the folder of a run of ``xcorr align``, where each stack's table is taken by its name."""
+    """A table, a file of fields, or the folder of a run of ``xcorr align``, where each stack's is taken by its name."""
     match: Match = "auto"
     missing: Missing = "refuse"
     invert: bool = False

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.moving import move_stack
 from xcorr_app.batch.align.no_pictures import NoPictures
 from xcorr_app.batch.align.options import INTERPOLATIONS, MOTION_INTERPOLATIONS
+from xcorr_app.batch.apply.moves import Moves
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.batch.apply.tables import moves_of, table_files
+from xcorr_app.batch.of_facts import Facts, OfFacts
 from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
@@ -23,16 +24,11 @@ from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.io import SeriesSpec, discover, make_folder
 from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.output import check_output
-from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, run_stacks
-from xcorr_app.registration.motion.warp import about_middle
-from xcorr_app.registration.motion.warps import ByMatrices
+from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.run import Finished, Plan, Work
 from xcorr_app.registration.moving_choice import decide_moving
 
 PROGRAM = "xcorr apply"
-
-Facts = dict[str, Any]
-"""What is known of a stack: frames, largest shift, clipped pixels, notes."""
 
 
 def plan_apply(
@@ -45,24 +41,15 @@ def plan_apply(
     return Plan(discovery, select_device(options.device), tuple(inputs), out, options)
 
 
-def run_apply(
-    plan: Plan[ApplyOptions],
-    *,
-    resume: bool = False,
-    stop_at_defects: bool = False,
-    watcher: Watcher | None = None,
-    resources: Resources | None = None,
-) -> Run[Facts]:
-    """Move every series of a plan whose output folder is ready, and write results and record."""
-    modes: Any = {"resume": resume, "stop_at_defects": stop_at_defects}
-    return run_stacks(plan, _Apply(plan), **modes, watcher=watcher, resources=resources)
+def work_of(plan: Plan[ApplyOptions]) -> Work[Facts]:
+    """What is done to each stack of a plan."""
+    return _Apply(plan)
 
 
-class _Apply:
+class _Apply(OfFacts):
     """Moves one stack, for the run loop."""
 
     program = PROGRAM
-    less_memory = "use a machine with more"
 
     def __init__(self, plan: Plan[ApplyOptions]) -> None:
         self._plan = plan
@@ -84,66 +71,47 @@ class _Apply:
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[Facts]]:
         source = resources.open(spec.open(), once=True)
         frames = self._frames(source)
-        moves, matched = moves_of(self._tables[spec.name], frames, self._plan.options)
-        if not _known(moves).any():
+        moves, options = moves_of(self._tables[spec.name], frames, self._plan.options), self._plan.options
+        if not moves.kept.any():
             raise InputError(f"{self._tables[spec.name]}: has no shift for any frame of this stack")
-        return partial(self._moved, spec, frames, moves, matched, resources)
+        if moves.warp and (options.border == "crop" or options.interpolation not in MOTION_INTERPOLATIONS):
+            raise InputError(f"{self._tables[spec.name]}: holds motions: use nearest, linear or cubic, and no --crop")
+        return partial(self._moved, spec, frames, moves, resources)
 
     def _moved(
-        self,
-        spec: SeriesSpec,
-        frames: SourceFrames,
-        moves: NDArray[np.float64],
-        matched: str,
-        resources: StackResources,
+        self, spec: SeriesSpec, frames: SourceFrames, moves: Moves, resources: StackResources
     ) -> Finished[Facts]:
         (target,) = self.outputs(spec.name)
-        kept, options = _known(moves), self._plan.options
-        matrices = moves if moves.ndim == 3 else None
-        if matrices is not None and (options.border == "crop" or options.interpolation not in MOTION_INTERPOLATIONS):
-            raise InputError(f"{self._tables[spec.name]}: holds motions: use nearest, linear or cubic, and no --crop")
-        shifts = moves if matrices is None else -moves[:, :2, 2]
-        warp = None if matrices is None else ByMatrices(matrices)
         make_folder(target.parent)
         with resources.step("move"):
             moved = move_stack(
-                frames, shifts, options, target, (), NoPictures(), resources.progress, resources.writer, None, warp
+                frames,
+                moves.shifts,
+                self._plan.options,
+                target,
+                (),
+                NoPictures(),
+                resources.progress,
+                resources.writer,
+                warp=moves.warp,
             )
         resources.close()
         notes = [*spec.notes, *resources.notes, *moved.notes]
-        if not kept.all():
-            notes.append(f"Without a shift and left out: frames {runs_of(np.flatnonzero(~kept).tolist())}.")
+        if not moves.kept.all():
+            notes.append(f"Without a shift and left out: frames {runs_of(np.flatnonzero(~moves.kept).tolist())}.")
         if moved.area is not None:
             rows, columns = moved.area
             notes.append(f"Cropped to rows {rows.start}:{rows.stop} and columns {columns.start}:{columns.stop}.")
         facts = {
             "frames": frames.count,
             "table": str(self._tables[spec.name]),
-            "matched": matched,
-            "largest_shift_px": round(_largest_shift(moves[kept], frames.shape), 6),
+            "matched": moves.matched,
+            "largest_shift_px": round(moves.largest, 6),
             "clipped_pixels": moved.clipped,
             "moving": moved.decision and moved.decision.as_record(),
             "notes": notes,
         }
         return Finished(facts, [target], facts)
 
-    def restored(self, name: str, record: dict[str, Any]) -> Facts:
-        facts: Facts = record["facts"]
-        return facts
-
-    def is_flagged(self, finished: Finished[Facts]) -> bool:
-        return False
-
     def _frames(self, source: Any) -> SourceFrames:
         return SourceFrames(source, choose_axis(source, self._plan.options.axis), 0, self._plan.device.xp)
-
-
-def _known(moves: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which frames have a shift or a matrix."""
-    return np.asarray(np.isfinite(moves.reshape(len(moves), -1)).all(axis=1))
-
-
-def _largest_shift(moves: NDArray[np.float64], shape: tuple[int, int]) -> float:
-    """Of the middles of frames, in pixels."""
-    shifts = moves if moves.ndim == 2 else np.stack([about_middle(matrix, shape)[:2, 2] for matrix in moves])
-    return float(np.hypot(*shifts.T).max())

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.field.options import FieldOptions
 from xcorr_app.batch.field.pictures import pictures_of
+from xcorr_app.batch.of_facts import Facts, OfFacts
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
@@ -20,16 +20,13 @@ from xcorr_app.io import Discovery, SeriesSpec, discover, make_folder, read_stac
 from xcorr_app.io.atomic import atomic_write_bytes
 from xcorr_app.io.found import joined_frames
 from xcorr_app.pipeline.output import check_output
-from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, run_stacks
+from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.run import Finished, Plan, Work
 from xcorr_app.registration.motion.displacement_field import DisplacementField, displacement_field
 
 PROGRAM = "xcorr field"
 _MOST_REPLACED = 0.5
 """Share of replaced vectors above which a field counts as failed."""
-
-Facts = dict[str, Any]
-"""What is known of a series: fields, vectors, replaced, largest displacement, notes."""
 
 
 def plan_field(
@@ -58,20 +55,12 @@ def _pair(inputs: list[Path], options: FieldOptions) -> Discovery | None:
     return Discovery("frames", [replace(each, name=series[1].name) for each in series], ())
 
 
-def run_field(
-    plan: Plan[FieldOptions],
-    *,
-    resume: bool = False,
-    stop_at_defects: bool = False,
-    watcher: Watcher | None = None,
-    resources: Resources | None = None,
-) -> Run[Facts]:
-    """Measure every series of a plan whose output folder is ready, and write results and record."""
-    modes: Any = {"resume": resume, "stop_at_defects": stop_at_defects}
-    return run_stacks(plan, _Fields(plan), **modes, watcher=watcher, resources=resources)
+def work_of(plan: Plan[FieldOptions]) -> Work[Facts]:
+    """What is done to each stack of a plan."""
+    return _Fields(plan)
 
 
-class _Fields:
+class _Fields(OfFacts):
     """Measures one series, for the run loop."""
 
     program = PROGRAM
@@ -126,10 +115,6 @@ class _Fields:
             "notes": notes,
         }
         return lambda: Finished(facts, outputs, facts)
-
-    def restored(self, name: str, record: dict[str, Any]) -> Facts:
-        facts: Facts = record["facts"]
-        return facts
 
     def is_flagged(self, finished: Finished[Facts]) -> bool:
         return bool(finished.facts["replaced"] > _MOST_REPLACED)

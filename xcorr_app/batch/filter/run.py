@@ -4,23 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from xcorr_app.batch.decisions import decide_filter
 from xcorr_app.batch.filter.device import filter_device
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.batch.filter.stack import filter_stack
+from xcorr_app.batch.of_facts import Facts, OfFacts
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import OF_WORKERS
 from xcorr_app.io import SeriesSpec, discover
 from xcorr_app.pipeline.output import check_output
-from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.run import Elsewhere, Finished, Plan, Run, Watcher, explain_stacks, run_stacks
+from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.run import Finished, Plan, Work
 
 PROGRAM = "xcorr filter"
-
-Facts = dict[str, Any]
-"""What is known of a stack: counts, times and engine."""
 
 
 def plan_filter(
@@ -39,30 +36,15 @@ def plan_filter(
     return Plan(discovery, device, tuple(inputs), out, options)
 
 
-def run_filter(
-    plan: Plan[FilterOptions],
-    *,
-    resume: bool = False,
-    stop_at_defects: bool = False,
-    watcher: Watcher | None = None,
-    resources: Resources | None = None,
-    elsewhere: Elsewhere | None = None,
-) -> Run[Facts]:
-    """Filter every series of a plan whose output folder is ready, and write results and record."""
-    modes: Any = {"resume": resume, "stop_at_defects": stop_at_defects}
-    return run_stacks(plan, _Filter(plan), **modes, watcher=watcher, resources=resources, elsewhere=elsewhere)
+def work_of(plan: Plan[FilterOptions]) -> Work[Facts]:
+    """What is done to each stack of a plan."""
+    return _Filter(plan)
 
 
-def explain_filter(plan: Plan[FilterOptions]) -> list[tuple[str, Decision | str]]:
-    """Say for every stack what would filter it, and why; nothing is filtered."""
-    return explain_stacks(plan, _Filter(plan))
-
-
-class _Filter:
+class _Filter(OfFacts):
     """Filters one stack, for the run loop."""
 
     program = PROGRAM
-    less_memory = "use a machine with more"
 
     def __init__(self, plan: Plan[FilterOptions]) -> None:
         self._plan = plan
@@ -82,10 +64,6 @@ class _Filter:
         (target,) = self.outputs(spec.name)
         facts = filter_stack(spec, self._plan.options, self._plan.device, target, resources)
         return lambda: Finished(facts, [target], facts)
-
-    def restored(self, name: str, record: dict[str, Any]) -> Facts:
-        facts: Facts = record["facts"]
-        return facts
 
     def is_flagged(self, finished: Finished[Facts]) -> bool:
         return bool(finished.facts["unreadable"])

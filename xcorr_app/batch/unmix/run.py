@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from xcorr_app.batch.decisions import decide_unmix
+from xcorr_app.batch.of_facts import Facts, OfFacts
 from xcorr_app.batch.unmix.options import UnmixOptions
 from xcorr_app.batch.unmix.stack import UnmixPlan, mix, mixing_of, plan_stack, write_record
 from xcorr_app.correlation.engines import limits_of
@@ -18,13 +19,10 @@ from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.io import SeriesSpec, discover
 from xcorr_app.io.channels import scan_with_colours
 from xcorr_app.pipeline.output import check_output
-from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.run import Finished, Plan, Run, Watcher, run_stacks
+from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.run import Finished, Plan, Work
 
 PROGRAM = "xcorr unmix"
-
-Facts = dict[str, Any]
-"""What is known of a stack: sizes, times, clipped values, notes."""
 
 
 def plan_unmix(
@@ -44,24 +42,15 @@ def plan_unmix(
     return Plan(discovery, device, tuple(inputs), out, options)
 
 
-def run_many(
-    plan: Plan[UnmixOptions],
-    *,
-    resume: bool = False,
-    stop_at_defects: bool = False,
-    watcher: Watcher | None = None,
-    resources: Resources | None = None,
-) -> Run[Facts]:
-    """Mix the channels of every series of a plan whose output folder is ready, and write results and record."""
-    modes: Any = {"resume": resume, "stop_at_defects": stop_at_defects}
-    return run_stacks(plan, _Unmix(plan), **modes, watcher=watcher, resources=resources)
+def work_of(plan: Plan[UnmixOptions]) -> Work[Facts]:
+    """What is done to each stack of a plan."""
+    return _Unmix(plan)
 
 
-class _Unmix:
+class _Unmix(OfFacts):
     """Mixes the channels of one stack, for the run loop."""
 
     program = PROGRAM
-    less_memory = "use a machine with more"
 
     def __init__(self, plan: Plan[UnmixOptions]) -> None:
         self._plan = plan
@@ -100,13 +89,6 @@ class _Unmix:
             return {}
 
         return lambda: Finished(facts, [stack.out, stack.record], facts, keep)
-
-    def restored(self, name: str, record: dict[str, Any]) -> Facts:
-        facts: Facts = record["facts"]
-        return facts
-
-    def is_flagged(self, finished: Finished[Facts]) -> bool:
-        return False
 
     def _planned(self, spec: SeriesSpec) -> UnmixPlan:
         ending = ".ome.tif" if spec.paths[0].name.lower().endswith((".ome.tif", ".ome.tiff")) else ".tif"

@@ -69,7 +69,7 @@ def _accepts_any(_: Problem, __: DeviceLimits) -> str | None:
 
 
 def _accepts_shared_rights(problem: Problem, _: DeviceLimits) -> str | None:
-    return None if problem.shared_rights else "multi-left-right needs form n-to-m: every left meets the same rights"
+    return None if problem.shared_rights else "multi-left-right needs form n-to-m: every left has the same rights"
 
 
 def _accepts_bands(problem: Problem, limits: DeviceLimits) -> str | None:

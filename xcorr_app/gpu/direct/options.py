@@ -78,7 +78,7 @@ class KernelOptions:
     shifts_per_block : int, optional
         Shifts a block sums, a warp each, 1 to 16 (``shift-per-warp``).
     phases : bool, optional
-        Whether left rows that meet only some of a thread's right rows have init and drain phases of their own, as the
+        Whether left rows with only some of a thread's right rows have init and drain phases of their own, as the
         document has it, or are summed with rows of zeros (``multi-row``, ``combined-shuffle``; default False).
     sums : {"float32", "float64"}, optional
         What is summed in. With ``"float64"`` planes are float64, of any type of elements: float64 itself by the

@@ -26,7 +26,7 @@ class Problem:
     plane_shape : tuple of int
         Number of shifts along y and x.
     lefts, rights, rights_per_left : int
-        Number of left matrices, of right matrices, and of rights that each left meets.
+        Number of left matrices, of right matrices, and of rights that each left is correlated with.
     """
 
     left_shape: tuple[int, int]
@@ -46,7 +46,7 @@ class Problem:
         if self.rights not in (self.rights_per_left, self.lefts * self.rights_per_left):
             raise ShapeError(
                 f"{self.rights} rights for {self.lefts} lefts of {self.rights_per_left} each: "
-                "give as many rights as each left meets (n-to-m), or that many for every left (n-to-mn)"
+                "give as many rights as each left is correlated with (n-to-m), or that many for every left (n-to-mn)"
             )
 
     @classmethod
@@ -63,7 +63,7 @@ class Problem:
 
     @property
     def shared_rights(self) -> bool:
-        """Whether every left meets the same rights."""
+        """Whether every left is correlated with the same rights."""
         return self.rights == self.rights_per_left
 
     def within_full_plane(self) -> bool:

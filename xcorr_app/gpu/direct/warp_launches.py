@@ -93,7 +93,7 @@ def combined_shuffle(problem: Problem, types: Types, tuning: Mapping[str, int], 
     lefts = min(4, problem.lefts) if problem.shared_rights else 1
     macros = {"LEFTS": lefts, "RIGHTS": min(4, problem.rights_per_left), "SHIFTS": rows, "LEFT_ROWS": rows, **tuning}
     if macros["LEFTS"] > 1 and not problem.shared_rights:
-        raise ArgumentError("several lefts a thread need form n-to-m: every left meets the same rights")
+        raise ArgumentError("several lefts a thread need form n-to-m: every left has the same rights")
     return _shuffled_tile("combined_shuffle", problem, types, macros)
 
 

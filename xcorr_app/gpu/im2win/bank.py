@@ -80,7 +80,7 @@ class BankProblem:
 
     @property
     def first(self) -> tuple[int, int]:
-        """Row and column of the filters' element that meets the result's own pixel."""
+        """Row and column of the filters' element that lies on the result's own pixel."""
         return (0, 0) if self.boundary == "valid" else (self.filter_height // 2, self.filter_width // 2)
 
     @property

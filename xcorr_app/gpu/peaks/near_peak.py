@@ -26,7 +26,7 @@ _RESIDENT = {3: 28, 5: 16}
 _MAX_BLOCKS = 16
 """That a multiprocessor of any architecture takes."""
 _OVERHEAD = {3: 12, 5: 8}
-"""What beginning and ending a strip costs beside the rows of left that it meets, in rows (counted in instructions)."""
+"""What beginning and ending a strip costs beside its rows of left, in rows (counted in instructions)."""
 _ADDING = {3: 0.25, 5: 0.05}
 """What a block more costs a pair at its end, in rows: one block adds up what all have left."""
 _WHOLE, _NEAREST = 5, 3
@@ -97,7 +97,7 @@ def _lanes(width: int) -> int:
 def _strip_rows(pairs: int, height: int, groups: int, tasks: int, slots: int, side: int, of_round: int) -> int:
     """Rows of a strip at which `slots` blocks at a time are done first: waves of blocks times a strip, and the sums.
 
-    A strip meets more rows of left than it has, and ends without a remainder where these are whole rounds of the walk.
+    A strip takes more rows of left than it has, and ends without a remainder where these are whole rounds of the walk.
     """
     more = side - 1
 

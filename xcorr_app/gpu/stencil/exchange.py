@@ -46,7 +46,7 @@ class ExchangeOptions:
         A lane loads two elements of every sub-filter of three or five columns and gets the others from its neighbours
         by shuffles; otherwise it loads all.
     row_reuse : bool
-        A row is loaded once, and multiplied with every filter row that it meets; otherwise once for each of them.
+        A row is loaded once, and multiplied with every filter row that needs it; otherwise once for each of them.
     shared_taps : bool
         Taps are staged in shared memory; otherwise they are operands from constant memory.
     share_last : bool

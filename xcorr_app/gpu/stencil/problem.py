@@ -75,7 +75,7 @@ class FilterProblem:
 
     @property
     def first(self) -> tuple[int, int]:
-        """Row and column of the tap that meets the result's own pixel."""
+        """Row and column of the tap that lies on the result's own pixel."""
         if self.boundary == "valid":
             return (0, 0)
         (height, width), (rows, columns) = self.filter_shape, self.origin

@@ -70,7 +70,7 @@ class CentredSums:
 
 
 class FrameSums:
-    """As `CentredSums`, where many frames meet one reference: its Hankel matrix, products, sums of pieces."""
+    """As `CentredSums`, where many frames share one reference: its Hankel matrix, products, sums of pieces."""
 
     def __init__(
         self,

@@ -112,7 +112,7 @@ class _Columns:
         self.unreadable: dict[int, str] = {}
 
     def rate(self, planes: Array, number: Array, window: ShiftWindow, alike: float) -> None:
-        """Find the peaks of planes at which a `number` of pixels meet, of which `alike` amount to one."""
+        """Find the peaks of planes whose overlaps have a `number` of pixels, of which `alike` amount to one."""
         search = (slice(None), slice(None))
         peaks = find_peaks(planes, search)
         if (nearest := nearest_of_equals(planes, search, (-window.dy_min, -window.dx_min))) is not None:
@@ -121,8 +121,8 @@ class _Columns:
         self.significance, self.false_alarm = rated.z, rated.false_alarm
         self.score, self.peak_ratio = to_host(peaks.value).astype(np.float64), to_host(peaks.ratio())
         self.peak = np.stack([to_host(peaks.row) + window.dy_min, to_host(peaks.column) + window.dx_min], axis=1)
-        met = to_host(neighbourhoods(number, peaks.row, peaks.column, 0))[:, 0, 0]
-        self.chance_score = quality.score_by_chance(met / alike, window)
+        overlap = to_host(neighbourhoods(number, peaks.row, peaks.column, 0))[:, 0, 0]
+        self.chance_score = quality.score_by_chance(overlap / alike, window)
         beside = to_host(neighbourhoods(planes, peaks.row, peaks.column, 1))
         self.on_edge = lacks_neighbours(beside, window)
 

@@ -2,7 +2,7 @@
 
 At a shift only those pixels take part that count in both images; their number, sums and sums of squares are themselves
 correlations with the masks, so that six products of spectra give the plane (Padfield 2012, doi
-10.1109/TIP.2011.2181402). A plane element is NaN where too few pixels meet.
+10.1109/TIP.2011.2181402). A plane element is NaN where too few pixels overlap.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _VARIANCE = 1e-9
 
 
 _FEWEST = 4
-"""Pixels that must meet."""
+"""Smallest overlap in pixels."""
 _CORRELATED = 24
 """Pixels around each within which an image may resemble itself."""
 
@@ -47,7 +47,7 @@ class MaskedPlanes:
     window : ShiftWindow
         Shifts to be added to a frame to land on the image.
     min_overlap : float
-        Share, of the most pixels that meet at any shift of the window, that must meet at a shift.
+        Smallest overlap of a shift, as a share of the largest of the window, both in pixels that count.
     """
 
     def __init__(self, image: Array, counts: Array, window: ShiftWindow, min_overlap: float) -> None:
@@ -66,7 +66,7 @@ class MaskedPlanes:
         self._power = float((centred * centred).sum()) / max(float(counts.sum()), 1.0)
 
     def planes(self, frames: Array, counts: Array) -> tuple[Array, Array]:
-        """Scores (n, ny, nx) of frames (n, h, w), NaN where too few pixels meet, and how many meet."""
+        """Scores (n, ny, nx) of frames (n, h, w), NaN where the overlap is too small, and the overlap in pixels."""
         xp = array_namespace(frames)
         level = xp.where(counts, frames, 0.0).sum(axis=(1, 2)) / xp.maximum(counts.sum(axis=(1, 2)), 1)
         centred = xp.where(counts, frames - level[:, None, None], 0.0)
@@ -74,7 +74,7 @@ class MaskedPlanes:
         one, squares, mask = self._spectra
         other, other_squares, other_mask = (spectrum.conj() for spectrum in self._transformed(centred, counts))
         number = xp.rint(self._windowed(mask * other_mask))
-        meets = number >= xp.maximum(self._min_overlap * number.max(axis=(1, 2), keepdims=True), _FEWEST)
+        enough = number >= xp.maximum(self._min_overlap * number.max(axis=(1, 2), keepdims=True), _FEWEST)
         safe = xp.maximum(number, 1.0)
         sum_one, sum_other = self._windowed(one * other_mask), self._windowed(mask * other)
         product = self._windowed(one * other) - sum_one * sum_other / safe
@@ -82,7 +82,7 @@ class MaskedPlanes:
         others = self._windowed(mask * other_squares) - sum_other**2 / safe
         varies = (own > _VARIANCE * self._power * safe) & (others > _VARIANCE * power[:, None, None] * safe)
         root = xp.sqrt(xp.where(varies, own * others, 1.0))
-        return xp.where(meets & varies, xp.clip(product / root, -1.0, 1.0), np.nan), number
+        return xp.where(enough & varies, xp.clip(product / root, -1.0, 1.0), np.nan), number
 
     def _transformed(self, centred: Array, counts: Array) -> tuple[Array, Array, Array]:
         transform = self._fft.rfft2

@@ -1,7 +1,7 @@
 """Between whole pixels, where only some pixels count: scores around a peak, all of the same pixels.
 
 The scores of a plane are of other pixels at every shift: near a mask's edge that bends the peak. Here the nine scores
-around a peak are of those pixels of the image that meet pixels that count at all nine shifts.
+around a peak are of those pixels of the image that overlap pixels that count at all nine shifts.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def refined(
     """Refine a whole shift, to be added to `frame` to land on `image`; both (h, w) without their means, float64."""
     xp = array_namespace(image)
     nothing = Refined(np.array(peak, np.float64), np.nan, np.full(2, np.nan))
-    rows, columns = (_meeting(size, shift) for size, shift in zip(image.shape, peak, strict=True))
+    rows, columns = (_overlap(size, shift) for size, shift in zip(image.shape, peak, strict=True))
     if rows.stop - rows.start < 3 or columns.stop - columns.start < 3:
         return nothing
     there = [slice(part.start - shift, part.stop - shift) for part, shift in zip((rows, columns), peak, strict=True)]
@@ -58,8 +58,8 @@ def refined(
     return Refined(np.array(peak) + to_host(offset)[0], float(to_host(height)[0]), sigma)
 
 
-def _meeting(size: int, shift: int) -> slice:
-    """Lines of the image that meet lines of the frame at a shift, one more and one less."""
+def _overlap(size: int, shift: int) -> slice:
+    """Lines of the image that overlap lines of the frame at a shift, one more and one less."""
     return slice(max(shift + 1, 0), min(size + shift - 1, size))
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,9 +34,17 @@ class Field:
         bases = pixel_bases(self.rows, self.columns, shape)
         return np.moveaxis(at_every_pixel(np.moveaxis(self.shifts[frame], 2, 0), bases), 0, 2)
 
+    def scaled(self, factor: float) -> Field:
+        """Return the field of the same frames with pixels `factor` times as many: 0.5 where 2 x 2 were binned."""
+        # Pixels are squares: the middle of the first is half a pixel from the edge.
+        rows, columns = ((nodes + 0.5) * factor - 0.5 for nodes in (self.rows, self.columns))
+        return replace(self, rows=rows, columns=columns, shifts=self.shifts * factor, sigma=self.sigma * factor)
+
     def applied(self, taken: NDArray[np.bool_], policy: str) -> NDArray[np.float64]:
         """Shifts (T, gy, gx, 2) to move by: those of frames not `taken` (T,) replaced as `ShiftResult.applied` does."""
         shifts = self.shifts.copy()
+        if policy == "apply":
+            taken = np.asarray(np.isfinite(shifts).all(axis=(1, 2, 3)))
         if policy == "drop":
             shifts[~taken] = np.nan
         elif policy == "leave" or not taken.any():

@@ -45,6 +45,8 @@ class MotionResult:
     notes: tuple[str, ...] = ()
     field: Field | None = None
     """Of patches, the shift at every node of a grid; None of the other models."""
+    doubtful: str = DEFAULT_POLICY
+    """What becomes of frames of patches that are not trusted where frames are moved: see `applied`."""
 
     @property
     def trusted(self) -> NDArray[np.bool_]:
@@ -118,7 +120,9 @@ class MotionResult:
             Shape, type and kind of `stack`; integers are rounded half to even and clipped to their range.
         """
         if self.field is not None:
-            fields = self.field.applied(self.trusted, DEFAULT_POLICY)
+            # The shape is kept, so no frame can be dropped.
+            policy = DEFAULT_POLICY if self.doubtful == "drop" else self.doubtful
+            fields = self.field.applied(self.trusted, policy)
             return warp_by_fields(stack, fields, (self.field.rows, self.field.columns), order, mode, cval)
         return warp_frames(stack, self.applied(), order, mode, cval)
 

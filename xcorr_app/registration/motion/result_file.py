@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError
+from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.result_files import write_whole
@@ -35,6 +36,7 @@ def content_of(result: MotionResult) -> bytes:
         "shape": result.shape,
         "reference": result.reference,
         "notes": result.notes,
+        "doubtful": result.doubtful,
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
     arrays = {name: getattr(result, name) for name in _ARRAYS}
@@ -77,4 +79,5 @@ def _result_of(archive: Any) -> MotionResult:
         notes=tuple(map(str, words["notes"])),
         unreadable={int(frame): str(reason) for frame, reason in words["unreadable"].items()},
         field=field,
+        doubtful=check_policy(str(words.get("doubtful", DEFAULT_POLICY))),
     )

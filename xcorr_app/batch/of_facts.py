@@ -1,0 +1,25 @@
+"""What commands have in common whose result for a stack is all in ``run.json``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from xcorr_app.pipeline.run import Finished
+
+Facts = dict[str, Any]
+"""What is known of a stack: counts, times, notes."""
+
+
+class OfFacts:
+    """The part of `Work` that is the same for all of them."""
+
+    less_memory = "use a machine with more"
+
+    def restored(self, name: str, record: dict[str, Any]) -> Facts:
+        """See `Work`."""
+        facts: Facts = record["facts"]
+        return facts
+
+    def is_flagged(self, finished: Finished[Facts]) -> bool:
+        """See `Work`: nothing is, unless a command says so."""
+        return False
