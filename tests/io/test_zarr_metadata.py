@@ -31,7 +31,9 @@ def said(order, steps=STEPS, places=PLACES, units=LONG, **others):
     transforms = [{"type": "scale", "scale": [steps[axis] for axis in order]}]
     if places:
         transforms.append({"type": "translation", "translation": [places[axis] for axis in order]})
-    return {"multiscales": [{"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": transforms}]}]} | others
+    return {
+        "multiscales": [{"axes": axes, "datasets": [{"path": "0", "coordinateTransformations": transforms}]}]
+    } | others
 
 
 def read(attributes, shape):
@@ -86,7 +88,10 @@ def test_a_z_step_of_a_stack_without_z_is_no_axis():
     assert [axis["name"] for axis in scales["axes"]] == ["t", "y", "x"]
     assert scales["datasets"][0]["coordinateTransformations"] == [{"type": "scale", "scale": [0.5, 1.0, 1.0]}]
     still = StackMetadata("ZYX", (4, 5, 6), TYPE, "ome", time_increment=0.5, time_unit="s")
-    assert scales_of(build_attributes(still, "0.5", 1))["datasets"][0]["coordinateTransformations"][0]["scale"] == [1.0] * 3
+    assert (
+        scales_of(build_attributes(still, "0.5", 1))["datasets"][0]["coordinateTransformations"][0]["scale"]
+        == [1.0] * 3
+    )
 
 
 @pytest.mark.parametrize("levels", [1, 2, 4])
@@ -148,8 +153,17 @@ def test_units_have_long_names_in_the_file(short, long):
 
 @pytest.mark.parametrize(
     ("unit", "long"),
-    [("um", "micrometer"), ("μm", "micrometer"), ("micron", "micrometer"), ("microns", "micrometer")]
-    + [("\\u00B5m", "micrometer"), ("sec", "second"), ("second", "second"), ("furlong", None), (None, None)],
+    [
+        ("um", "micrometer"),
+        ("μm", "micrometer"),
+        ("micron", "micrometer"),
+        ("microns", "micrometer"),
+        ("\\u00B5m", "micrometer"),
+        ("sec", "second"),
+        ("second", "second"),
+        ("furlong", None),
+        (None, None),
+    ],
 )
 def test_other_names_of_units(unit, long):
     known = StackMetadata("YX", (5, 6), TYPE, "ome", pixel_size=(0.1, 0.2), unit=unit)

@@ -28,7 +28,13 @@ def test_a_reference_that_cannot_be_read_is_refused(rng):
 
 @pytest.mark.parametrize(
     ("wanted", "number", "described"),
-    [("first", 0, "first (0)"), ("last", 3, "last (3)"), (1, 1, "frame (1)"), (-1, 3, "frame (3)"), (-4, 0, "frame (0)")],
+    [
+        ("first", 0, "first (0)"),
+        ("last", 3, "last (3)"),
+        (1, 1, "frame (1)"),
+        (-1, 3, "frame (3)"),
+        (-4, 0, "frame (0)"),
+    ],
 )
 def test_a_reference_by_name_and_number(rng, wanted, number, described):
     stack = rng.normal(size=(4, 40, 44))
@@ -123,8 +129,15 @@ def test_patches_that_are_taken(given):
 
 @pytest.mark.parametrize(
     "given",
-    [{"patch": 15}, {"patch": 32.0}, {"overlap": 1.0}, {"overlap": -0.01}, {"max_deviation": 0.0}]
-    + [{"max_deviation": 128.1}, {"max_deviation": math.nan}],
+    [
+        {"patch": 15},
+        {"patch": 32.0},
+        {"overlap": 1.0},
+        {"overlap": -0.01},
+        {"max_deviation": 0.0},
+        {"max_deviation": 128.1},
+        {"max_deviation": math.nan},
+    ],
 )
 def test_patches_that_are_not(given):
     with pytest.raises(ArgumentError):
@@ -204,7 +217,13 @@ def test_the_result_is_put_together_from_what_was_found(rng):
     few.ravel()[:3] = True
     four = np.zeros((3, 4), dtype=bool)
     four.ravel()[:4] = True
-    frames = [found(sigma, trusted), None, found(9 * sigma, np.ones((3, 4), bool)), found(sigma, few), found(sigma, four)]
+    frames = [
+        found(sigma, trusted),
+        None,
+        found(9 * sigma, np.ones((3, 4), bool)),
+        found(sigma, few),
+        found(sigma, four),
+    ]
     flags = (("inconsistent", "low-score", "uncertain", "ambiguous"), ("flat",), ("non-finite",), (), ("edge",))
     rigid = patches._Rigid(np.zeros((5, 2)), flags, "first frame (0)", ("noted",), {1: "why"})
     result = patches._result(frames, rigid, against, max_sigma=0.5)
@@ -235,8 +254,8 @@ def test_a_patch_is_trusted_where_it_stands_out_inside_the_search_and_with_its_n
     level = against._by_chance(0.5)
     assert level == pytest.approx(4 * math.sqrt(1 + math.pi) / 16)
     shift = np.tile([1.0, -2.0], (12, 1)) + np.random.default_rng(1).normal(size=(12, 2)) * 0.1
-    good = dict(shift=shift, score=np.full(12, 0.9), significance=np.full(12, 9.0))
-    good |= dict(false_alarm=np.full(12, 1e-9), on_edge=np.zeros(12, dtype=bool))
+    good = {"shift": shift, "score": np.full(12, 0.9), "significance": np.full(12, 9.0)}
+    good |= {"false_alarm": np.full(12, 1e-9), "on_edge": np.zeros(12, dtype=bool)}
     assert against._trusted(WindowMatch(**good), level).all()
     for name, value in (("score", level), ("on_edge", True), ("false_alarm", 0.5), ("shift", 6.0), ("shift", np.nan)):
         changed = {key: values.copy() for key, values in good.items()}

@@ -298,10 +298,13 @@ def test_the_way_of_a_scene_lies_in_a_square() -> None:
     near(drawn.points("line"), [place(r) for r in ROWS])
     near(drawn.points("dots"), [place(r) for r in ROWS])
     near(drawn.points("mark"), [place(ROWS[0]), place(ROWS[-1])])
-    assert [name for name in drawn.legend()] == ["start", "end"]
+    assert list(drawn.legend()) == ["start", "end"]
     assert {each.get("stroke-width") for each in drawn.paths("dots")} == {"6"}
     heights = drawn.beside(left - 7)
-    near(list(heights.values()), [top + (float(t.replace("−", "-")) - 0.8 + half) / (2 * half) * side + 4 for t in heights])
+    near(
+        list(heights.values()),
+        [top + (float(t.replace("−", "-")) - 0.8 + half) / (2 * half) * side + 4 for t in heights],
+    )
     assert drawn.turned()["dy (pixels, downwards)"] == (16, top + side / 2)
     assert drawn.place("dx (pixels, to the right)") == (left + side / 2, top + side + 38)
 
@@ -372,7 +375,7 @@ def test_applied_and_flagged_shifts_by_frame() -> None:
 
 def test_shifts_in_units_have_axes_of_their_own() -> None:
     drawn = Drawn(shift_chart(ROWS, (100.0, 100.0), Units((0.5, "µm"), (2.0, "s"))))
-    left, top, width, height = BETWEEN
+    left, top, width, _height = BETWEEN
     x, y = framed(5, BETWEEN), spanned(-4, 1.6, BETWEEN)
     near(drawn.points("line")[:5], [(x(r.frame), y(r.dy)) for r in ROWS])
     heights = drawn.beside(left + width + 6)
@@ -385,7 +388,9 @@ def test_shifts_in_units_have_axes_of_their_own() -> None:
     assert not only.beside(left + width + 6)
     square = Drawn(trajectory_chart(ROWS, frozenset(), Units((0.5, "µm"))))
     heights = square.beside(SQUARE[0] + SQUARE[2] + 6)
-    near(list(heights.values()), [40 + (float(t.replace("−", "-")) / 0.5 - 0.8 + 2.24) / 4.48 * 250 + 4 for t in heights])
+    near(
+        list(heights.values()), [40 + (float(t.replace("−", "-")) / 0.5 - 0.8 + 2.24) / 4.48 * 250 + 4 for t in heights]
+    )
 
 
 def test_scores_by_frame() -> None:
@@ -400,7 +405,7 @@ def test_scores_by_frame() -> None:
     near(drawn.points("ring"), [(x(1), y(0.55))])
     near(drawn.points("cross"), [(x(3), TOP + HEIGHT)])
     # What is no correlation has an axis of its own.
-    for scores in ((2.0, 7.0), (-5.0, 0.5)):
+    for scores in ((2.0, 7.0), (-5.0, 0.5), (0.5, 7.0)):
         plain = Drawn(score_chart([row(t, score=score) for t, score in enumerate(scores)]))
         y_plain = spanned(*scores)
         near(plain.points("line"), [(framed(2)(t), y_plain(score)) for t, score in enumerate(scores)])
@@ -426,6 +431,9 @@ def test_errors_by_frame() -> None:
     heights = drawn.beside(LEFT - 7)
     assert list(heights) == ["10⁻³", "0.01", "0.1", "1"]
     near(list(heights.values()), [TOP + (1 - k / 3) * HEIGHT + 4 for k in range(4)])
+    # The few that have next to no error and the few that have much do not decide where the axis begins.
+    uneven = [row(t, sigma_y=sigma, sigma_x=sigma) for t, sigma in enumerate((1e-5, 0.02, 0.02, 40.0))]
+    assert next(iter(Drawn(error_chart(uneven)).beside(LEFT - 7))) == "10⁻⁴"
     # The ends leave room for what lies near to a power of ten.
     ends = Drawn(error_chart([row(t, sigma_y=0.01, sigma_x=0.1) for t in range(2)])).beside(LEFT - 7)
     assert list(ends) == ["10⁻³", "0.01", "0.1", "1"]
@@ -433,18 +441,18 @@ def test_errors_by_frame() -> None:
 
 
 def test_differences_by_frame() -> None:
-    rows = [row(t, difference=value) for t, value in enumerate((0.001, 0.0, 0.02))]
+    rows = [row(t, difference=value) for t, value in enumerate((0.002, 0.0, 0.02))]
     rows[2] = dataclasses.replace(rows[2], flags=("disagrees",))
     rows.append(row(3, difference=None, flags=("disagrees",)))
     drawn = Drawn(agreement_chart(rows, 0.01))
-    floor = 10.0 ** (math.floor(math.log10(0.001)) - 1)
+    floor = 10.0 ** (math.floor(math.log10(0.002)) - 1)
     x, y = framed(4), decade(0.7 * floor, 0.08)
-    near(drawn.points("dots"), [(x(0), y(0.001)), (x(1), y(floor)), (x(2), y(0.02))])
+    near(drawn.points("dots"), [(x(0), y(0.002)), (x(1), y(floor)), (x(2), y(0.02))])
     near(drawn.points("ring"), [(x(2), y(0.02))])
     near([point[1] for point in drawn.points("line")], [y(floor)] * 2 + [y(0.01)] * 2)
     assert list(drawn.legend()) == ["≤ 1e-04 px", "tolerance", "flagged"]
     plain = Drawn(agreement_chart(rows[:1], 0.0))
-    near(plain.points("dots"), [(framed(1)(0), decade(0.7 * floor, 0.004)(0.001))])
+    near(plain.points("dots"), [(framed(1)(0), decade(0.7 * floor, 0.008)(0.002))])
     assert plain.legend() == {}
     nothing = Drawn(agreement_chart([row(0, difference=0.0)], 0.0))
     near(nothing.points("dots"), [(framed(1)(0), decade(0.07, 4.0)(0.1))])
@@ -517,7 +525,7 @@ def test_bends_are_tiles_around_nodes_and_arrows_from_them() -> None:
     )
     heights = drawn.beside(left - 7)
     near(list(heights.values()), [top + (float(text) - 3) * scale + 4 for text in heights])
-    places = {text: x for text, x in drawn.above(top + 21 * scale + 17).items()}
+    places = dict(drawn.above(top + 21 * scale + 17).items())
     near(list(places.values()), [left + (float(text) - 5) * scale for text in places])
 
 
@@ -538,7 +546,7 @@ def test_without_bends_there_is_no_chart_and_of_none_no_arrow_is_long() -> None:
     assert bends_chart(dataclasses.replace(given, arrows=broken)) is None
     zero = dataclasses.replace(given, arrows=(((0.0, 0.0),) * 2,) * 2, size=((0.0, 0.0), (0.0, 0.0)))
     drawn = Drawn(bends_chart(zero))
-    left, top, side, _ = SQUARE
+    left, top, _side, _ = SQUARE
     near(drawn.points("line")[:5], [(left, top)] * 5)
     assert {colour for _, colour in drawn.tiles()} == {colour_of(0.0)}
     one = Drawn(bends_chart(bends((4.0,), (6.0,))))

@@ -74,7 +74,7 @@ def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage
 
 
 def _decoded(content: bytes, levels: int) -> np.ndarray:
-    """Image whose values have all their entry in a palette of so many; the decoder takes grey ones for what they are."""
+    """Image of which every value has an entry in a palette of so many; the decoder does not look up grey ones."""
     image: np.ndarray = imagecodecs.bmp_decode(content)
     if image.ndim == 2 and image.max() >= levels:
         raise ValueError(f"has a value of {image.max()}, and a palette of {levels} entries")
