@@ -155,6 +155,5 @@ def test_leung_malik_filters_are_those_of_their_formulas():
     for sigma in widths:
         gaussian = np.exp(-square / 2 / sigma**2)
         spots.append(gaussian / gaussian.sum())
-        for wide in (sigma, 3 * sigma):
-            spots.append(normal((square / wide**4 - 2 / wide**2) * np.exp(-square / 2 / wide**2)))
+        spots += [normal((square / s**4 - 2 / s**2) * np.exp(-square / 2 / s**2)) for s in (sigma, 3 * sigma)]
     np.testing.assert_allclose(leung_malik(), edges + bars + spots, atol=1e-14)
