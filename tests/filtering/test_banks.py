@@ -121,3 +121,39 @@ def test_leung_malik_has_edges_bars_and_spots():
 def test_what_is_refused(call):
     with pytest.raises(ArgumentError):
         call()
+
+
+def test_schmid_filters_are_those_of_their_formula():
+    y, x = np.mgrid[-24:25, -24:25]
+    r = np.sqrt(x**2.0 + y**2.0)
+    pairs = [(2, 1), (4, 1), (4, 2), (6, 1), (6, 2), (6, 3), (8, 1), (8, 2), (8, 3), (10, 1), (10, 2), (10, 3), (10, 4)]
+    for taps, (sigma, tau) in zip(schmid(), pairs, strict=True):
+        wave = np.cos(np.pi * tau * r / sigma) * np.exp(-0.5 * (r / sigma) ** 2)
+        wave -= wave.mean()
+        np.testing.assert_allclose(taps, wave / np.abs(wave).sum(), atol=1e-15)
+
+
+def test_leung_malik_filters_are_those_of_their_formulas():
+    y, x = np.mgrid[-24:25, -24:25].astype(float)
+
+    def normal(taps):
+        taps = taps - taps.mean()
+        return taps / np.abs(taps).sum()
+
+    def bell(along, across, sigma):
+        return np.exp(-0.5 * (along / (3 * sigma)) ** 2) * np.exp(-0.5 * (across / sigma) ** 2)
+
+    widths = [2**0.5, 2.0, 8**0.5, 4.0]
+    edges, bars, spots = [], [], []
+    for sigma in widths[:3]:
+        for degrees in range(0, 180, 30):
+            cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+            along, across = cos * x + sin * y, cos * y - sin * x
+            edges.append(normal(-across / sigma**2 * bell(along, across, sigma)))
+            bars.append(normal((across**2 / sigma**4 - 1 / sigma**2) * bell(along, across, sigma)))
+    square = x**2 + y**2
+    for sigma in widths:
+        gaussian = np.exp(-square / 2 / sigma**2)
+        spots.append(gaussian / gaussian.sum())
+        spots += [normal((square / s**4 - 2 / s**2) * np.exp(-square / 2 / s**2)) for s in (sigma, 3 * sigma)]
+    np.testing.assert_allclose(leung_malik(), edges + bars + spots, atol=1e-14)

@@ -114,3 +114,47 @@ def test_an_unknown_axis_is_refused(axis: Any) -> None:
 def test_an_amount_that_is_not_finite_is_refused(amount: float) -> None:
     with pytest.raises(ArgumentError, match="amount"):
         xc.filters.unsharp(1, amount)
+
+
+def bell(sigma: float) -> Any:
+    """A sampled Gaussian of sum one, to four sigmas."""
+    radius = int(4 * sigma + 0.5)
+    values = np.array([np.exp(-(n**2) / (2 * sigma**2)) for n in range(-radius, radius + 1)])
+    return values / values.sum()
+
+
+def in_the_middle(taps: Any, shape: tuple[int, int]) -> Any:
+    rims = [(have - size) // 2 for have, size in zip(shape, taps.shape, strict=True)]
+    return np.pad(taps, [(rim, rim) for rim in rims])
+
+
+@pytest.mark.parametrize("rows", [0.3, 1.0, 2.6])
+@pytest.mark.parametrize("columns", [0.5, 1.0, 3.1])
+def test_the_taps_of_each_named_filter_are_those_of_its_formula(rows: float, columns: float) -> None:
+    column, row = bell(rows), bell(columns)
+    smooth = np.outer(column, row)
+    made = xc.filters.gaussian((rows, columns))
+    np.testing.assert_allclose(made.taps, smooth, atol=1e-15)
+    assert made.sigmas == (rows, columns)
+    y, x = (np.arange(len(each)) - len(each) // 2 for each in (column, row))
+    curved = (y**2 / rows**4 - 1 / rows**2)[:, None] + (x**2 / columns**4 - 1 / columns**2)
+    np.testing.assert_allclose(xc.filters.log((rows, columns)).taps, curved * smooth, atol=1e-12)
+    sharp = xc.filters.unsharp((rows, columns), 0.7).taps
+    np.testing.assert_allclose(sharp, 1.7 * in_the_middle(np.ones((1, 1)), smooth.shape) - 0.7 * smooth, atol=1e-15)
+    other = np.outer(bell(1.4), bell(0.8))
+    shape = max(smooth.shape[0], other.shape[0]), max(smooth.shape[1], other.shape[1])
+    band = xc.filters.dog((rows, columns), (1.4, 0.8))
+    np.testing.assert_allclose(band.taps, in_the_middle(smooth, shape) - in_the_middle(other, shape), atol=1e-15)
+
+
+def test_the_taps_of_small_filters() -> None:
+    np.testing.assert_array_equal(xc.filters.sobel("y").taps, [[1, 2, 1], [0, 0, 0], [-1, -2, -1]])
+    np.testing.assert_array_equal(xc.filters.sobel(0).taps, xc.filters.sobel("y").taps)
+    np.testing.assert_array_equal(xc.filters.sobel("x").taps, xc.filters.sobel("y").taps.T)
+    np.testing.assert_array_equal(xc.filters.laplacian().taps, [[0, 1, 0], [1, -4, 1], [0, 1, 0]])
+    np.testing.assert_allclose(xc.filters.box((2, 5)).taps, np.full((2, 5), 0.1))
+    for sigma in (0.1, 250.0):
+        assert len(xc.filters.gaussian(sigma).terms[0][0]) == 2 * int(4 * sigma + 0.5) + 1
+    for sigma in (0.0999, 250.1):
+        with pytest.raises(ArgumentError):
+            xc.filters.gaussian(sigma)

@@ -183,6 +183,23 @@ def test_bmp_fields_are_compared_with_the_file(tmp_path):
             scan_file(tmp_path / "a.bmp")
 
 
+@pytest.mark.parametrize("start", [1078, 1076])
+def test_a_grey_value_beyond_the_palette_of_a_bmp_is_refused(tmp_path, start):
+    """Of a palette said to be shorter, the rest would be pixels."""
+    image = np.arange(256, dtype=np.uint8).reshape(8, 32)
+    content = bytearray(imagecodecs.bmp_encode(image))
+    struct.pack_into("<I", content, 10, start)
+    for used in (16, 255):
+        struct.pack_into("<I", content, 46, used)
+        (tmp_path / "a.bmp").write_bytes(content)
+        with pytest.raises(DamagedFileError, match=rf"cannot be decoded.*palette of {used} entries"):
+            scan_file(tmp_path / "a.bmp").read(0)
+    content = bytearray(imagecodecs.bmp_encode(image // 16))
+    struct.pack_into("<I", content, 46, 16)
+    (tmp_path / "a.bmp").write_bytes(content)
+    np.testing.assert_array_equal(scan_file(tmp_path / "a.bmp").read(0), image // 16)
+
+
 def test_a_bmp_with_colours_in_another_order_is_refused(tmp_path):
     pixels = struct.pack("<2I", 0x112233, 0x445566)
     for masks, fits in (((0xFF0000, 0xFF00, 0xFF), True), ((0xFF, 0xFF00, 0xFF0000), False)):

@@ -461,3 +461,12 @@ def test_empty_file_and_one_page_of_tags(tmp_path):
     (tmp_path / "a.lsm").write_bytes(tiff_bytes([page_tags(4, 4, 200, 16, t34412=7)], tail=bytes(200)))
     with pytest.raises(InputError, match="LSM file of several positions, tiles or lines"):
         scan_file(tmp_path / "a.lsm")
+
+
+def test_a_jpeg_that_ends_with_the_head_of_its_scan_is_without_an_end(tmp_path):
+    content = save_jpeg(tmp_path / "a.jpg", smooth((16, 16))).read_bytes()
+    scan = content.index(b"\xff\xda")
+    for length, message in ((scan + 4, "without an end"), (scan + 3, "no JPEG frame and scan up to byte")):
+        (tmp_path / "a.jpg").write_bytes(content[:length])
+        with pytest.raises(DamagedFileError, match=message):
+            scan_file(tmp_path / "a.jpg")

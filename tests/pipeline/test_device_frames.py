@@ -102,6 +102,18 @@ def test_memory_that_runs_out_is_told_to_who_asks_and_the_next_may_work(stack, a
     assert failed == 1
 
 
+def test_what_was_brought_ahead_and_is_not_asked_for_leaves_its_buffer_to_others(stack):
+    data, host = stack
+    buffers = Buffers()
+    with frames_on(host, buffers) as frames:
+        for start in (0, 30, 4, 20, 0, 12):
+            np.testing.assert_array_equal(frames.read(start, start + 8).frames, data[start : start + 8])
+            frames._coming[1].result()
+    # One is worked on, one is brought: those of ranges that nobody wanted are used again.
+    assert buffers.made <= 3
+    assert len(buffers.sent) == 12
+
+
 def test_damaged_frames_are_named(tmp_path):
     data = noise((30, 8, 9))
     write_plain(tmp_path / "a.tif", data, compression="zlib")

@@ -152,6 +152,17 @@ def test_a_scene_that_hardly_moves_over_a_pattern(xp, length, reference):
     assert np.sqrt(np.mean((error / sigma) ** 2)) < 2
 
 
+@pytest.mark.parametrize(("shape", "count", "width"), [((96, 104), 7, 0.05), ((64, 72), 5, 0.03)])
+def test_what_enters_at_the_rim_is_no_pattern(shape, count, width):
+    """It bends the fit of both layers by no more than that says itself, and makes better shifts worse."""
+    time = np.arange(count)
+    drift = shape[0] / 16 * np.stack([np.sin(0.3 * time), time / 15], axis=1)
+    clean = 200 + 40 * drifting(drift, shape=shape, width=width)
+    result = estimate_shifts(clean + noise(clean, 8), "first", 16)
+    assert result.notes == ()
+    np.testing.assert_allclose(result.shifts, -drift, atol=0.1)
+
+
 def test_frames_beside_those_that_are_fitted(monkeypatch):
     monkeypatch.setattr("xcorr_app.registration.static_pattern._MOST", 8)
     monkeypatch.setattr("xcorr_app.registration.static_pattern._PIXELS", 1)

@@ -118,7 +118,7 @@ def decide_bank(
 
 def is_wide(dtype: np.dtype) -> bool:
     """Whether images of a type are summed in float64 and their results float64."""
-    return bool(dtype == np.float64) or (dtype.kind in "iu" and dtype.itemsize > 2)
+    return bool(dtype.newbyteorder("=") == np.float64) or (dtype.kind in "iu" and dtype.itemsize > 2)
 
 
 def _place_of_mixing(given: Mapping[str, Any]) -> tuple[float, ...]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import struct
+from functools import partial
 from typing import TYPE_CHECKING
 
 import imagecodecs
@@ -68,7 +69,16 @@ def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage
             f"{path}: is a colour image (BMP, {bits} bits), which cannot be measured as it is; pick one channel with "
             "--channel R, G, B or gray"
         )
-    return SingleImage(path, imagecodecs.bmp_decode, (height, width), np.dtype(np.uint8), mark, 3 if in_colour else 1)
+    decode = partial(_decoded, levels=len(palette) // 4 or 256)
+    return SingleImage(path, decode, (height, width), np.dtype(np.uint8), mark, 3 if in_colour else 1)
+
+
+def _decoded(content: bytes, levels: int) -> np.ndarray:
+    """Image of which every value has an entry in a palette of so many; the decoder does not look up grey ones."""
+    image: np.ndarray = imagecodecs.bmp_decode(content)
+    if image.ndim == 2 and image.max() >= levels:
+        raise ValueError(f"has a value of {image.max()}, and a palette of {levels} entries")
+    return image
 
 
 def _is_coloured(palette: bytes) -> bool:

@@ -29,6 +29,8 @@ _UNKNOWN_SCALE = 0.2
 """Relative standard error of the length of all shifts beyond which nothing is known of them."""
 _LARGEST_CHANGE = 20.0
 """Times the shifts measured beyond which it is no scene that moves."""
+_SURELY_OFF = 5.0
+"""Standard errors of the joint fit by which shifts measured must be off: what the rim adds looks like a pattern too."""
 _ROUNDING = 1e-4
 """Pixels that the shift of the reference itself may be off zero."""
 _AT_ONCE = 16
@@ -96,7 +98,8 @@ def fitted_together(
     reach, before = (float(np.ptp(each, axis=0).max()) for each in (fit.shifts, begin))
     if fit.scale_error > _UNKNOWN_SCALE or reach > _LARGEST_CHANGE * before:
         return None, True
-    if reach >= _largest_motion(stack):
+    off = np.abs(fit.shifts - (begin - begin[held]))
+    if reach >= _largest_motion(stack) or not (off > _SURELY_OFF * fit.sigma).any():
         return None, False
     pattern, scene = layers.strengths(fit.shifts)
     count = measured.shifts.shape[0]
