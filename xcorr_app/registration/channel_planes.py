@@ -1,9 +1,10 @@
 """Frames that no channel alone can tell, by the sum of the channels' correlation planes.
 
-Noise of different channels is independent, so the log-likelihood of a shift is the sum of theirs. For frames as noisy as
-those in question that of a channel is its plane, its frequencies weighted as in
+Noise of different channels is independent, so the log-likelihood of a shift is the sum of theirs. For frames as noisy
+as those in question that of a channel is its plane, its frequencies weighted as in
 :mod:`xcorr_app.correlation.weighting`, times the score that the scene reaches in it: the root of the product of both
-images' shares of the variance that is no noise. A peak that each plane hides stands out in the sum.
+images' shares of the variance that is no noise (Knapp and Carter 1976, doi 10.1109/TASSP.1976.1162830). A peak that
+each plane hides stands out in the sum.
 """
 
 from __future__ import annotations
@@ -69,7 +70,7 @@ def measured_together(
     That needs two channels that were compared as they are, or by their local contrast, with one and the same image:
     the first or last frame, a frame by its number, or an image.
     """
-    one_way = [each for each in channels if each.result.contrast is not None]
+    one_way = [each for each in channels if each.result.contrast is not None and np.isfinite(each.result.shifts).any()]
     if settings.normalization != "zncc" or len({each.result.reference for each in one_way}) != 1:
         return None
     count, shape = one_way[0].frames.count, one_way[0].frames.shape
@@ -223,7 +224,7 @@ class _SumOfPlanes(Matcher):
 
 
 def _image(reference: str | int | Array, statistics: Statistics) -> Array | None:
-    """The prepared image that all frames are compared with; None where they are compared with several, or there is none."""
+    """The prepared image that all frames are compared with; None where there is no such one."""
     count = statistics.frames.count
     if not isinstance(reference, (str, int, np.integer)):
         prepared = prepare(Chunk(0, reference[None], {}), statistics.settings)

@@ -68,7 +68,7 @@ def combined(results: Sequence[ShiftResult], names: Sequence[str]) -> ShiftResul
         return results[0]
     trusted = np.stack([result.trusted for result in results])
     shifts = np.stack([result.shifts for result in results])
-    sigma = np.maximum(np.stack([np.nan_to_num(result.sigma, nan=np.inf) for result in results]), _EXACT)
+    sigma = np.maximum(np.stack([np.nan_to_num(result.sigma, nan=np.inf, posinf=np.inf) for result in results]), _EXACT)
     score = np.stack([result.score for result in results])
     weights = np.where(trusted[:, :, None], 1 / sigma**2, 0.0)
     # Standard errors may be unknown; then trusted channels count alike.
