@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -42,12 +43,18 @@ def product(one: Array, other: Array) -> Array:
     if parts == 1:
         return one @ other
     if rows < 4 * parts:
-        edges = np.linspace(0, inner, parts + 1).astype(int)
-        return sum(one[:, a:b] @ other[a:b] for a, b in itertools.pairwise(edges))
+        return sum(one[:, a:b] @ other[a:b] for a, b in _edges(inner, parts))
     found = np.empty((rows, other.shape[1]), np.float32)
-    for a, b in itertools.pairwise(np.linspace(0, rows, parts + 1).astype(int)):
+    for a, b in _edges(rows, parts):
         np.matmul(one[a:b], other, out=found[a:b])
     return found
+
+
+@functools.cache
+def _edges(size: int, parts: int) -> list[tuple[int, int]]:
+    """Where each of so many equal parts begins and ends."""
+    edges = [size * part // parts for part in range(parts + 1)]
+    return list(itertools.pairwise(edges))
 
 
 def places_of(displacement: Array) -> Array:
