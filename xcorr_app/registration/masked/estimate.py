@@ -57,10 +57,8 @@ def estimate_masked(
     image, counts = image[rows, columns], counts[rows, columns]
     window = settings.window(frames.shape)
     image = standardised(image[None], counts[None])[0]
-    against, refinement = (
-        MaskedPlanes(image, counts, window, settings.min_overlap),
-        Refinement(image, counts, settings.subpixel),
-    )
+    against = MaskedPlanes(image, counts, window, settings.min_overlap)
+    refinement = Refinement(image, counts, settings.subpixel)
     alike = pixels_alike(image, counts)
     found = _Columns(frames.count)
     walk = Pass(frames.count, 4 * frames.shape[0] * frames.shape[1], xp is not np, progress)
@@ -167,11 +165,6 @@ class _Columns:
             quality.NON_FINITE: self.non_finite > 0,
         }
         return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(known.size))
-
-
-def _note(masks: Masks, share: float) -> str:
-    whose = "a mask that moves with the scene" if masks.moves else f"mask: {masks.rule}"
-    return f"Measured by the pixels that count ({whose}), {share:.0%} of the reference."
 
 
 def _problem(settings: Settings) -> str | None:
