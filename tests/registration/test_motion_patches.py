@@ -4,14 +4,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+import scipy.fft
 from scipy import ndimage
 
 import xcorr_app as xc
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
-from xcorr_app.registration.motion.displacement import warp_by_fields
+from xcorr_app.registration.motion.displacement import at_every_pixel, warp_by_fields
 from xcorr_app.registration.motion.field import Field
+from xcorr_app.registration.motion.grid import pixel_bases
 from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
 from xcorr_app.registration.motion.warp import warp_frames
+from xcorr_app.registration.motion.window_match import _first_of_inverse
 
 SHAPE = (221, 240)
 
@@ -139,6 +142,26 @@ def test_warping_is_what_scipy_does_with_type_and_border(dtype, order):
         limits = np.iinfo(dtype)
         np.testing.assert_allclose(out[0][inside], np.clip(exact[inside], limits.min, limits.max), atol=0.52)
     np.testing.assert_array_equal(warp_by_fields(frame, 0 * field, nodes, order), frame)
+
+
+@pytest.mark.parametrize("shape", [(61, 83), (128, 257)])
+def test_places_between_pixels_are_not_rounded(shape):
+    """A frame that rises evenly shows where it was looked at."""
+    rng = np.random.default_rng(9)
+    y, x = np.mgrid[: shape[0], : shape[1]].astype(np.float32)
+    nodes = tuple(np.linspace(0, size - 1, 4) for size in shape)
+    field = rng.uniform(-2, 2, (1, 4, 4, 2))
+    for rise, axis in ((y, 0), (x, 1)):
+        seen = warp_by_fields(rise[None], field, nodes, 1, "nearest")[0]
+        expected = rise - at_every_pixel(field[0].transpose(2, 0, 1), pixel_bases(*nodes, shape))[axis]
+        np.testing.assert_allclose(seen, np.clip(expected, 0, rise.max()), atol=5e-4)
+
+
+@pytest.mark.parametrize(("length", "count"), [(72, 9), (75, 11), (64, 1)])
+def test_a_part_of_an_inverse_transform_is_that_of_the_whole(length, count):
+    spectra = scipy.fft.rfft2(np.random.default_rng(length).normal(size=(5, length, length))).astype(np.complex64)
+    whole = scipy.fft.irfft2(spectra.astype(complex), (length, length))[:, :count, :count]
+    np.testing.assert_allclose(_first_of_inverse(spectra, length, count), whole, atol=1e-5)
 
 
 def test_a_result_is_kept_in_a_file(tmp_path):

@@ -27,7 +27,8 @@ from xcorr_app.io.source import ImageFile, runs_of
 from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.assessment import assessment_of
-from xcorr_app.registration.channels import combined
+from xcorr_app.registration.channel_planes import Channel
+from xcorr_app.registration.channels import together
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.frames import Frames
@@ -91,16 +92,18 @@ def align_stack(
         measured = resources.on_device(frames, device.xp)
         correction = correction_of(options, measured)
 
-        def estimated(frames: Frames, reference: str | int | Array) -> ShiftResult:
+        def estimated(frames: Frames, reference: str | int | Array) -> Channel:
             how: Any = {"xp": device.xp, "verify": options.verify, "progress": resources.progress}
-            return estimate_from(corrected(frames, correction), reference, options.settings, **how)
+            frames = corrected(frames, correction)
+            return Channel(frames, reference, estimate_from(frames, reference, options.settings, **how))
 
         results = [estimated(measured, reference)]
         others = [replace(frames, channel=channel) for channel in other_channels(options, frames)]
         results += [estimated(resources.on_device(other, device.xp), reference_of(options, other)) for other in others]
         names = source.metadata.channel_names
         channels = [frames.channel, *(other.channel for other in others)]
-        result = combined(results, [names[c] if c < len(names) else str(c) for c in channels])
+        said = [names[c] if c < len(names) else str(c) for c in channels]
+        result = together(results, said, options.settings, device.xp)
     written = correction if options.correct else None
     return partial(finish_stack, spec, options, folder, resources, frames, measured, result, correction=written)
 

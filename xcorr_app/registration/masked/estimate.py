@@ -10,11 +10,11 @@ from xcorr_app.correlation.peaks import find_peaks, nearest_of_equals, neighbour
 from xcorr_app.correlation.plane_peaks import lacks_neighbours
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError, ShapeError
-from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration import quality
 from xcorr_app.registration.frames import Frames
-from xcorr_app.registration.masked.planes import MaskedPlanes, pixels_alike
-from xcorr_app.registration.masked.refine import Refined, refined
+from xcorr_app.registration.masked.planes import MaskedPlanes, pixels_alike, standardised
+from xcorr_app.registration.masked.refine import Refinement
 from xcorr_app.registration.masked.rules import Masks, has_static_gaps
 from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.results import ShiftResult
@@ -56,8 +56,9 @@ def estimate_masked(
     rows, columns = settings.roi or (slice(None), slice(None))
     image, counts = image[rows, columns], counts[rows, columns]
     window = settings.window(frames.shape)
+    image = standardised(image[None], counts[None])[0]
     against = MaskedPlanes(image, counts, window, settings.min_overlap)
-    centred = xp.where(counts, image - against.level, 0.0)
+    refinement = Refinement(image, counts, settings.subpixel)
     alike = pixels_alike(image, counts)
     found = _Columns(frames.count)
     walk = Pass(frames.count, 4 * frames.shape[0] * frames.shape[1], xp is not np, progress)
@@ -65,12 +66,14 @@ def estimate_masked(
     def job(start: int, stop: int) -> _Columns:
         chunk = frames.read(start, stop)
         own = masks.of_frames(chunk.frames, start)[:, rows, columns]
-        values = xp.where(own, chunk.frames[:, rows, columns], 0.0).astype(np.float64)
+        seen = chunk.frames[:, rows, columns]
+        values = standardised(seen, own)
         part = _Columns(stop - start)
         part.unreadable = dict(chunk.unreadable)
-        part.non_finite[:] = to_host((~xp.isfinite(chunk.frames[:, rows, columns])).sum(axis=(1, 2)))
+        if seen.dtype.kind == "f":
+            part.non_finite[:] = to_host((~xp.isfinite(seen)).sum(axis=(1, 2)))
         part.rate(*against.planes(values, own), window, alike)
-        part.measure(centred, counts, values, own, settings.subpixel)
+        part.measure(refinement, values, own)
         return part
 
     done = 0
@@ -112,8 +115,8 @@ class _Columns:
         self.unreadable: dict[int, str] = {}
 
     def rate(self, planes: Array, number: Array, window: ShiftWindow, alike: float) -> None:
-        """Find the peaks of planes whose overlaps have a `number` of pixels, of which `alike` amount to one."""
-        search = (slice(None), slice(None))
+        """Find the peaks of planes at which a `number` of pixels meet, of which `alike` amount to one."""
+        xp, search = array_namespace(planes), (slice(None), slice(None))
         peaks = find_peaks(planes, search)
         if (nearest := nearest_of_equals(planes, search, (-window.dy_min, -window.dx_min))) is not None:
             peaks = prefer(peaks, planes, nearest)
@@ -121,16 +124,17 @@ class _Columns:
         self.significance, self.false_alarm = rated.z, rated.false_alarm
         self.score, self.peak_ratio = to_host(peaks.value).astype(np.float64), to_host(peaks.ratio())
         self.peak = np.stack([to_host(peaks.row) + window.dy_min, to_host(peaks.column) + window.dx_min], axis=1)
-        overlap = to_host(neighbourhoods(number, peaks.row, peaks.column, 0))[:, 0, 0]
-        self.chance_score = quality.score_by_chance(overlap / alike, window)
+        number = xp.broadcast_to(number, planes.shape)  # of one mask they are known once
+        met = to_host(neighbourhoods(number, peaks.row, peaks.column, 0))[:, 0, 0]
+        self.chance_score = quality.score_by_chance(met / alike, window)
         beside = to_host(neighbourhoods(planes, peaks.row, peaks.column, 1))
         self.on_edge = lacks_neighbours(beside, window)
 
-    def measure(self, image: Array, counts: Array, values: Array, own: Array, method: str) -> None:
+    def measure(self, refinement: Refinement, values: Array, own: Array) -> None:
         """Refine the peaks."""
         for i in np.flatnonzero(np.isfinite(self.score)):
             peak = (int(self.peak[i, 0]), int(self.peak[i, 1]))
-            one: Refined = refined(image, counts, values[i], own[i], peak, method)
+            one = refinement.of(values[i], own[i], peak)
             self.shifts[i] = np.array(peak) if self.on_edge[i] else one.shift
             self.sigma[i] = one.sigma
 
@@ -161,11 +165,6 @@ class _Columns:
             quality.NON_FINITE: self.non_finite > 0,
         }
         return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(known.size))
-
-
-def _note(masks: Masks, share: float) -> str:
-    whose = "a mask that moves with the scene" if masks.moves else f"mask: {masks.rule}"
-    return f"Measured by the pixels that count ({whose}), {share:.0%} of the reference."
 
 
 def _problem(settings: Settings) -> str | None:

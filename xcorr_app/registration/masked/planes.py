@@ -2,39 +2,57 @@
 
 At a shift only those pixels take part that count in both images; their number, sums and sums of squares are themselves
 correlations with the masks, so that six products of spectra give the plane (Padfield 2012, doi
-10.1109/TIP.2011.2181402). A plane element is NaN where too few pixels overlap.
+10.1109/TIP.2011.2181402). A plane element is NaN where too few pixels meet.
 """
 
 from __future__ import annotations
 
-import importlib
+from functools import cached_property
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 
+from xcorr_app.correlation.engines import choose_engine
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.direct.fft_size import smallest_size
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
-_VARIANCE = 1e-9
-"""Of an overlap, over that of the image: below, it is rounding."""
-
-
+_VARIANCE = {4: 1e-4, 8: 1e-9}
+"""Of an overlap, over that of the image, by the bytes of a number: below, it is rounding."""
 _FEWEST = 4
-"""Smallest overlap in pixels."""
+"""Pixels that must meet."""
 _CORRELATED = 24
 """Pixels around each within which an image may resemble itself."""
 
 
+def standardised(images: Array, counts: Array) -> Array:
+    """Images (n, h, w) in float32 of mean zero and variance one over the pixels that count; zero elsewhere."""
+    xp = array_namespace(images)
+    values = xp.where(counts, images, images.dtype.type(0))
+    number = xp.maximum(counts.sum(axis=(1, 2)), 1)
+    level = (values.sum(axis=(1, 2), dtype=np.float64) / number)[:, None, None]
+    if images.dtype.kind == "f" or images.dtype.itemsize > 2:
+        values = values - level  # large offsets are lost in float64, not in float32
+        largest = abs(values).max(axis=(1, 2), keepdims=True)
+        values /= xp.where(largest > 0, largest, 1.0)
+        values = values.astype(np.float32)
+    else:
+        values = values.astype(np.float32) - level.astype(np.float32)
+    values *= counts
+    deviation = xp.sqrt((values * values).sum(axis=(1, 2), dtype=np.float64) / number)
+    values *= (1 / xp.where(deviation > 0, deviation, 1.0)).astype(np.float32)[:, None, None]
+    return values
+
+
 def pixels_alike(image: Array, counts: Array) -> float:
-    """How many pixels of an image amount to one independent one: the sum of squares of its autocorrelation.
+    """How many pixels of an image (h, w), standardised, amount to one: the sum of squares of its autocorrelation.
 
     The variance of the correlation of n pixels of two unrelated images is that over n (Bartlett 1935).
     """
     reach = [min(_CORRELATED, size // 4) for size in image.shape]
     plane, _ = MaskedPlanes(image, counts, ShiftWindow.symmetric(*reach), 0.25).planes(image[None], counts[None])
     xp = array_namespace(image)
-    return max(float(xp.where(xp.isnan(plane), 0.0, plane**2).sum()), 1.0)
+    return max(float(xp.where(xp.isnan(plane), 0.0, plane**2).sum(dtype=np.float64)), 1.0)
 
 
 class MaskedPlanes:
@@ -43,63 +61,70 @@ class MaskedPlanes:
     Parameters
     ----------
     image, counts : ndarray, shape (h, w)
-        The image and which of its pixels count.
+        The image, zero where not counted, and which of its pixels count; a mean near zero keeps rounding small.
     window : ShiftWindow
         Shifts to be added to a frame to land on the image.
     min_overlap : float
-        Smallest overlap of a shift, as a share of the largest of the window, both in pixels that count.
+        Share, of the most pixels that meet at any shift of the window, that must meet at a shift.
+    dtype : float32 or float64
+        Precision. Frames whose overlaps hold too little variance for float32 are computed in float64 all the same.
     """
 
-    def __init__(self, image: Array, counts: Array, window: ShiftWindow, min_overlap: float) -> None:
+    def __init__(
+        self, image: Array, counts: Array, window: ShiftWindow, min_overlap: float, dtype: DTypeLike = np.float32
+    ) -> None:
         xp = array_namespace(image)
-        self._window, self._shape = window, image.shape
-        rows, columns = image.shape
-        self._size = (
-            smallest_size(rows, rows, window.dy_min, window.dy_max),
-            smallest_size(columns, columns, window.dx_min, window.dx_max),
-        )
-        self._fft = _fft_of(xp)
-        self.level = _mean(image, counts)
-        self._min_overlap = min_overlap
-        self._spectra = self._transformed(xp.where(counts, image - self.level, 0.0)[None], counts[None])
-        centred = xp.where(counts, image - self.level, 0.0)
-        self._power = float((centred * centred).sum()) / max(float(counts.sum()), 1.0)
+        self._arguments = image, counts, window, min_overlap
+        self._min_overlap, self._dtype = min_overlap, np.dtype(dtype)
+        shape = image.shape[0], image.shape[1]
+        self._correlator = choose_engine("fft", xp).bind(shape, shape, window, xp)
+        values, mask = image.astype(dtype), counts.astype(dtype)
+        self._power = float((values * values).sum(dtype=np.float64)) / max(float(counts.sum()), 1.0)
+        self._of_masks = self._correlator.left(xp.stack([mask, values, values * values])[:, None])
+        self._of_values = self._correlator.left(xp.stack([mask, values])[:, None])
+        self._of_squares = self._correlator.left(mask[None, None])
+        self._known: tuple[Array, tuple[Array, Array, Array]] | None = None
+
+    @cached_property
+    def _exact(self) -> MaskedPlanes:
+        return MaskedPlanes(*self._arguments, np.float64)
 
     def planes(self, frames: Array, counts: Array) -> tuple[Array, Array]:
-        """Scores (n, ny, nx) of frames (n, h, w), NaN where the overlap is too small, and the overlap in pixels."""
+        """Scores (n, ny, nx) of frames (n, h, w), NaN where too few pixels meet, and how many (n or 1, ny, nx) meet.
+
+        Frames are like the image: zero where not counted.
+        """
         xp = array_namespace(frames)
-        level = xp.where(counts, frames, 0.0).sum(axis=(1, 2)) / xp.maximum(counts.sum(axis=(1, 2)), 1)
-        centred = xp.where(counts, frames - level[:, None, None], 0.0)
-        power = (centred * centred).sum(axis=(1, 2)) / xp.maximum(counts.sum(axis=(1, 2)), 1)
-        one, squares, mask = self._spectra
-        other, other_squares, other_mask = (spectrum.conj() for spectrum in self._transformed(centred, counts))
-        number = xp.rint(self._windowed(mask * other_mask))
-        enough = number >= xp.maximum(self._min_overlap * number.max(axis=(1, 2), keepdims=True), _FEWEST)
+        values = frames.astype(self._dtype, copy=False)
+        power = (values * values).sum(axis=(1, 2), dtype=np.float64) / xp.maximum(counts.sum(axis=(1, 2)), 1)
+        number, sum_one, squares_one = self._sums_with_masks(counts)
+        sum_other, product = self._sums(self._of_values, values)
+        (squares_other,) = self._sums(self._of_squares, values * values)
+        meets = number >= xp.maximum(self._min_overlap * number.max(axis=(1, 2), keepdims=True), _FEWEST)
         safe = xp.maximum(number, 1.0)
-        sum_one, sum_other = self._windowed(one * other_mask), self._windowed(mask * other)
-        product = self._windowed(one * other) - sum_one * sum_other / safe
-        own = self._windowed(squares * other_mask) - sum_one**2 / safe
-        others = self._windowed(mask * other_squares) - sum_other**2 / safe
-        varies = (own > _VARIANCE * self._power * safe) & (others > _VARIANCE * power[:, None, None] * safe)
+        own, others = squares_one - sum_one**2 / safe, squares_other - sum_other**2 / safe
+        least, power = _VARIANCE[self._dtype.itemsize], power.astype(self._dtype)[:, None, None]
+        varies = (own > least * self._power * safe) & (others > least * power * safe)
+        if self._dtype == np.float32 and bool((meets & ~varies).any()):
+            return self._exact.planes(frames, counts)
         root = xp.sqrt(xp.where(varies, own * others, 1.0))
-        return xp.where(enough & varies, xp.clip(product / root, -1.0, 1.0), np.nan), number
+        scores = xp.clip(((product - sum_one * sum_other / safe) / root).astype(np.float64), -1.0, 1.0)
+        return xp.where(meets & varies, scores, np.nan), number
 
-    def _transformed(self, centred: Array, counts: Array) -> tuple[Array, Array, Array]:
-        transform = self._fft.rfft2
-        return tuple(transform(part, s=self._size) for part in (centred, centred**2, counts.astype(np.float64)))
+    def _sums_with_masks(self, counts: Array) -> tuple[Array, Array, Array]:
+        """How many pixels meet, and the sums and sums of squares of the image's; of one mask they are kept."""
+        xp = array_namespace(counts)
+        alike = bool((counts[1:] == counts[:1]).all())
+        known = self._known
+        if alike and known is not None and bool((known[0] == counts[0]).all()):
+            return known[1]
+        number, one, squares = self._sums(self._of_masks, (counts[:1] if alike else counts).astype(self._dtype))
+        found = xp.rint(number), one, squares
+        if alike:
+            self._known = counts[0].copy(), found
+        return found
 
-    def _windowed(self, spectrum: Array) -> Array:
-        """Elements of the window of an inverse transform."""
-        xp = array_namespace(spectrum)
-        rows = self._fft.ifft(spectrum, axis=1)[:, xp.asarray(self._window.dys % self._size[0])]
-        whole = self._fft.irfft(rows, n=self._size[1], axis=2)
-        return whole[:, :, xp.asarray(self._window.dxs % self._size[1])]
-
-
-def _mean(image: Array, counts: Array) -> float:
-    xp = array_namespace(image)
-    return float(xp.where(counts, image, 0.0).sum()) / max(float(counts.sum()), 1.0)
-
-
-def _fft_of(xp: Any) -> Any:
-    return importlib.import_module("scipy.fft" if xp is np else "cupyx.scipy.fft")
+    def _sums(self, lefts: Any, rights: Array) -> NDArray[Any]:
+        """Plain sums (images, n, ny, nx) of images and frames."""
+        found: NDArray[Any] = self._correlator.sums(lefts, self._correlator.right(rights[None]))
+        return found

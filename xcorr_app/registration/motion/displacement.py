@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from typing import Any
 
@@ -16,6 +17,8 @@ from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.warp import Mode, inside_frame, with_copies
 
 _ORDERS = (0, 1, 3)
+_MOST_LINES, _EXACT = 32766, 1e-4
+"""Rows or columns that OpenCV takes, and the error in pixels of places that it takes as they are."""
 _MULTIPLICATIONS = 1 << 18
 """Of a product up to which OpenBLAS and its like work in the thread that calls them."""
 
@@ -34,7 +37,7 @@ def product(one: Array, other: Array) -> Array:
     if array_namespace(one) is not np or one.dtype != np.float32 or other.dtype != np.float32:
         return one @ other
     if one.ndim == 3:
-        return np.stack([product(part, other) for part in one])
+        return product(one.reshape(-1, one.shape[2]), other).reshape(*one.shape[:2], other.shape[1])
     if other.ndim == 3:
         return np.stack([product(one, part) for part in other])
     rows, inner = one.shape
@@ -42,12 +45,18 @@ def product(one: Array, other: Array) -> Array:
     if parts == 1:
         return one @ other
     if rows < 4 * parts:
-        edges = np.linspace(0, inner, parts + 1).astype(int)
-        return sum(one[:, a:b] @ other[a:b] for a, b in itertools.pairwise(edges))
+        return sum(one[:, a:b] @ other[a:b] for a, b in _edges(inner, parts))
     found = np.empty((rows, other.shape[1]), np.float32)
-    for a, b in itertools.pairwise(np.linspace(0, rows, parts + 1).astype(int)):
+    for a, b in _edges(rows, parts):
         np.matmul(one[a:b], other, out=found[a:b])
     return found
+
+
+@functools.cache
+def _edges(size: int, parts: int) -> list[tuple[int, int]]:
+    """Where each of so many equal parts begins and ends."""
+    edges = [size * part // parts for part in range(parts + 1)]
+    return list(itertools.pairwise(edges))
 
 
 def places_of(displacement: Array) -> Array:
@@ -66,6 +75,18 @@ def linear_at(frame: Array, places: Array) -> Array:
 
         return cv2.remap(frame, places[1], places[0], cv2.INTER_LINEAR, borderMode=cv2.BORDER_REPLICATE)
     return ndimage_of(xp).map_coordinates(frame, places, order=1, mode="nearest", output=frame.dtype)
+
+
+@functools.cache
+def _is_exact_at(rows: int, columns: int) -> bool:
+    """Whether OpenCV looks between the pixels of frames of a size: before version 5 at every 1/32 of a pixel only."""
+    if max(rows, columns) > _MOST_LINES:
+        return False
+    numbers = np.arange(40, dtype=np.float32)
+    y, x = np.meshgrid(numbers, numbers, indexing="ij")
+    places = np.stack([y + (0.37 * x) % 1, x + (0.41 * y) % 1]).astype(np.float32)
+    found, edge = linear_at(y + 40 * x, places), np.minimum(places, 39)
+    return bool(np.abs(found - edge[0] - 40 * edge[1]).max() < 40 * _EXACT)
 
 
 def warp_by_fields(
@@ -104,12 +125,10 @@ def warp_by_fields(
             continue
         places = places_of(at_every_pixel(xp.asarray(-np.moveaxis(field, 2, 0)), (bases[0], bases[1])))
         values = frame.astype(working)
-        if order == 3:
-            values = ndimage_of(xp).spline_filter(values, order=3, output=working, mode="mirror")
-        border = "nearest" if order < 3 else "mirror"
-        # Beyond the edge a spline is mirrored: the nearest pixel is at the edge.
-        edge = xp.stack([xp.clip(place, 0, size - 1) for place, size in zip(places, frame.shape, strict=True)])
-        moved = ndimage_of(xp).map_coordinates(values, edge, order=order, mode=border, output=working, prefilter=False)
+        if xp is np and order == 1 and working is np.float32 and _is_exact_at(*frame.shape):
+            moved = linear_at(values, places.astype(np.float32))
+        else:
+            moved = _seen_at(values, places, order)
         if mode == "constant":
             moved = xp.where(inside_frame(places, frame.shape), moved, working(cval))
         if stack.dtype.kind != "f":
@@ -117,3 +136,15 @@ def warp_by_fields(
             moved = xp.clip(xp.rint(moved), limits.min, limits.max)
         out[:] = moved.astype(stack.dtype)
     return result
+
+
+def _seen_at(values: Array, places: Array, order: int) -> Array:
+    """Values of a frame at places (2, Y, X), those of the edge beyond it."""
+    xp = array_namespace(values)
+    ndimage, working = ndimage_of(xp), values.dtype
+    if order == 3:
+        values = ndimage.spline_filter(values, order=3, output=working, mode="mirror")
+    border = "nearest" if order < 3 else "mirror"
+    # Beyond the edge a spline is mirrored: the nearest pixel is at the edge.
+    edge = xp.stack([xp.clip(place, 0, size - 1) for place, size in zip(places, values.shape, strict=True)])
+    return ndimage.map_coordinates(values, edge, order=order, mode=border, output=working, prefilter=False)

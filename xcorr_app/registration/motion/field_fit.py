@@ -26,7 +26,7 @@ import scipy.linalg
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.motion.displacement import at_every_pixel, linear_at, places_of, product
+from xcorr_app.registration.motion.displacement import at_every_pixel, linear_at, product
 from xcorr_app.registration.motion.grid import pixel_bases
 from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.warp import inside_frame
@@ -97,16 +97,25 @@ class Nodes:
         """Quadratic form of both components."""
         self.bends = 2 * int(np.linalg.matrix_rank(bending))
         """In how many ways a field can bend."""
-        self.pixels = places_of(xp.zeros((2, *shape), dtype=np.float32))
+        # Rows and columns of pixels as two more splines: a product then gives places, not only displacements.
+        ones, (y, x) = [np.ones((size, 1)) for size in shape], [np.arange(size)[:, None] for size in shape]
+        first, second = ([y, ones[0]], [ones[1], x])
+        self._of_places = tuple(
+            xp.asarray(np.concatenate([basis, *more], axis=1), dtype=np.float32)
+            for basis, more in zip(bases, (first, second), strict=True)
+        )
 
     def halved(self, xp: Any) -> Nodes:
         """The same nodes in frames of half the size."""
         rows, columns = ((nodes - 0.5) / 2 for nodes in (self.rows, self.columns))
         return Nodes(rows, columns, (self.shape[0] // 2, self.shape[1] // 2), xp)
 
-    def displacement(self, field: Floats, xp: Any) -> Array:
-        """The field (2, gy, gx) at every pixel, (2, Y, X)."""
-        return at_every_pixel(xp.asarray(field, dtype=np.float32), (self.bases[0], self.bases[1]))
+    def places(self, field: Floats, xp: Any) -> Array:
+        """Where the field (2, gy, gx) leads from every pixel, (2, Y, X)."""
+        values = np.zeros((2, field.shape[1] + 2, field.shape[2] + 2), np.float32)
+        values[:, :-2, :-2] = field
+        values[0, -2, -2] = values[1, -1, -1] = 1
+        return at_every_pixel(xp.asarray(values), (self._of_places[0], self._of_places[1]))
 
     def sums(self, image: Array) -> Floats:
         """Sums (gy, gx) of an image times the spline of each node."""
@@ -200,8 +209,7 @@ class FieldReference:
 
     def _residual(self, frame: Array, field: Floats, xp: Any) -> tuple[Array, float, float]:
         """What frame and reference do not share (Y, X), zero where not compared; the score; the pixels compared."""
-        places = self.nodes.displacement(field, xp)
-        places += self.nodes.pixels
+        places = self.nodes.places(field, xp)
         one = linear_at(frame, places)
         inside = inside_frame(places, frame.shape, _RIM).astype(np.float32)
         pixels = _dot(inside, inside, xp)

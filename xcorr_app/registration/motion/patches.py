@@ -305,6 +305,9 @@ def _finite(image: Array) -> Array:
     xp = array_namespace(image)
     if image.dtype.kind != "f":
         return (image - xp.mean(image, dtype=np.float64)).astype(np.float32)
+    mean = float(image.mean(dtype=np.float64))
+    if np.isfinite(mean):
+        return (image - image.dtype.type(mean)).astype(np.float32, copy=False)
     finite = xp.isfinite(image)
     mean = float(xp.where(finite, image, 0.0).sum(dtype=np.float64)) / max(int(finite.sum()), 1)
     return xp.where(finite, image - mean, 0.0).astype(np.float32)

@@ -6,13 +6,14 @@ windows are taken once for all frames that are compared with it.
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.fft
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.peaks import find_peaks, neighbourhoods
+from xcorr_app.correlation.peaks import neighbourhoods
 from xcorr_app.correlation.plane import cross_correlate
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.correlation.window import ShiftWindow
@@ -26,6 +27,8 @@ _LEAST_VARIANCE = 1e-12
 
 _ROUNDING = 1e-6
 """Share of the squares of values in float32 below which their variance is nothing but rounding."""
+_FEW = 24
+"""Shifts a side up to which a part of an inverse transform is a product with its matrix."""
 _PIXELS_AT_ONCE = 1 << 20
 """Of windows that FFTs are taken of together."""
 
@@ -120,7 +123,10 @@ class Windows:
             length = scipy.fft.next_fast_len(side, real=True)
             spectra = scipy.fft.rfft2(large, (length, length), overwrite_x=True)
             spectra *= self._conjugate(numbers[part], length)
-            sums = scipy.fft.irfft2(spectra, (length, length), overwrite_x=True)[:, :shifts, :shifts]
+            if shifts <= _FEW:
+                sums = _first_of_inverse(spectra, length, shifts)
+            else:
+                sums = scipy.fft.irfft2(spectra, (length, length), overwrite_x=True)[:, :shifts, :shifts]
             variance = _spread_within(large, self.size)
             scale = variance * self._power[numbers[part], None, None]
             usable = scale > 0
@@ -140,6 +146,26 @@ class Windows:
             self._spectra[length] = of(self._values)
         kept: NDArray[np.complex64] = self._spectra[length]
         return kept if len(numbers) == len(kept) else kept[numbers]
+
+
+def _first_of_inverse(spectra: NDArray[np.complex64], length: int, count: int) -> NDArray[np.float32]:
+    """First `count` rows and columns of the inverse transforms (n, length, length) of half spectra.
+
+    Of so few, products with the transform's matrix take less time than a whole inverse transform.
+    """
+    rows, columns = _inverse_matrices(length, count)
+    return (rows @ (spectra @ columns)).real
+
+
+@functools.cache
+def _inverse_matrices(length: int, count: int) -> tuple[NDArray[np.complex64], NDArray[np.complex64]]:
+    """Matrices (count, length) of rows and (length // 2 + 1, count) of columns, whose product has the real part."""
+    turns = np.outer(np.arange(count), np.arange(length)) / length
+    waves = np.exp(2j * np.pi * turns) / length
+    half = waves[:, : length // 2 + 1].T.copy()
+    # Frequencies that a half spectrum leaves out are the conjugates of others.
+    half[1 : (length + 1) // 2] *= 2
+    return waves.astype(np.complex64), half.astype(np.complex64)
 
 
 def match_windows(
@@ -162,19 +188,31 @@ def match_windows(
     if back is not None:
         planes = (planes + back.planes(windows.image, offset, which)[:, ::-1, ::-1]) / 2
     planes = xp.where(windows.flat[which, None, None], np.nan, xp.clip(planes.astype(np.float64), -1.0, 1.0))
-    inner = slice(_RIM, 2 * margin + 1 - _RIM)
-    peaks = find_peaks(planes, (inner, inner))
-    near = to_host(neighbourhoods(planes, peaks.row, peaks.column, 1)).astype(np.float64)
-    rating = significance(planes, peaks.row, peaks.column, peaks.value, scores=True)
-    value = to_host(peaks.value).astype(np.float64)
+    row, column, top = _highest(planes[:, _RIM:-_RIM, _RIM:-_RIM])
+    row, column = row + _RIM, column + _RIM
+    near = to_host(neighbourhoods(planes, row, column, 1)).astype(np.float64)
+    rating = significance(planes, row, column, top, scores=True)
+    value = to_host(top).astype(np.float64)
     found = np.isfinite(value)
     fraction, _ = refine(np.where(found[:, None, None], near, 0.0), "gaussian", 1)
-    peak = np.stack([to_host(peaks.row), to_host(peaks.column)], axis=1)
+    peak = np.stack([to_host(row), to_host(column)], axis=1)
     with np.errstate(invalid="ignore"):
         higher = (near > value[:, None, None]).any(axis=(1, 2))
     edge = (np.abs(peak - margin) >= reach).any(axis=1) if reach > 0 else np.zeros(len(offset), dtype=bool)
     shift = np.where(found[:, None], peak - margin + offset + fraction, np.nan)
     return WindowMatch(shift, value, rating.z, rating.false_alarm, (edge | higher) & found)
+
+
+def _highest(planes: Array) -> tuple[Array, Array, Array]:
+    """Row and column of the highest element of each plane, and its value; NaN where a plane is nothing else.
+
+    All at once, without the rivals that `find_peaks` looks for: there are many planes, and they are small.
+    """
+    xp = array_namespace(planes)
+    flat = xp.where(xp.isnan(planes), -np.inf, planes).reshape(len(planes), -1)
+    best = flat.argmax(axis=1)
+    value = flat[xp.arange(len(planes)), best]
+    return best // planes.shape[2], best % planes.shape[2], xp.where(xp.isneginf(value), np.nan, value)
 
 
 def _without_means(windows: Array, part: Array | None) -> Array:

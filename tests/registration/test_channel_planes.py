@@ -1,0 +1,124 @@
+"""Frames that no channel alone can tell, by the sum of the channels' correlation planes."""
+
+import numpy as np
+import pytest
+from scipy.ndimage import gaussian_filter
+
+from xcorr_app.correlation.plane import cross_correlate
+from xcorr_app.registration.channel_planes import Channel, measured_together
+from xcorr_app.registration.channels import combined, together
+from xcorr_app.registration.estimate import estimate_from
+from xcorr_app.registration.frames import ArrayFrames
+from xcorr_app.registration.settings import Settings
+
+SHAPE = (161, 147)
+DRIFT = np.concatenate([[(0, 0)], np.random.default_rng(5).integers(-9, 10, (23, 2))])
+SETTINGS = Settings(max_shift=14)
+
+
+def movie(seed, noise, drift=DRIFT, blur=2.0):
+    rng = np.random.default_rng(seed)
+    scene = gaussian_filter(rng.normal(size=(SHAPE[0] + 60, SHAPE[1] + 60)), blur)
+    scene /= scene.std()
+    frames = [scene[30 + y : 30 + y + SHAPE[0], 30 + x : 30 + x + SHAPE[1]] for y, x in drift]
+    return (np.stack(frames) + noise * rng.normal(size=(len(drift), *SHAPE))).astype(np.float32)
+
+
+def measured(stack, reference="first", settings=SETTINGS):
+    frames = ArrayFrames(stack)
+    return Channel(frames, reference, estimate_from(frames, reference, settings, xp=np))
+
+
+def faint(seed, noise=4.6, **how):
+    """Frames in most of which a channel alone has no peak to be trusted; the reference is as noisy as they are."""
+    return measured(movie(seed, noise, **how))
+
+
+def found(channels, settings=SETTINGS):
+    asked = ~combined([channel.result for channel in channels], ["0", "1"]).trusted
+    return measured_together(channels, asked, settings, np), asked
+
+
+@pytest.mark.parametrize("seed", [1, 11, 21])
+@pytest.mark.parametrize("weighting", ["auto", "none"])
+def test_the_sum_tells_what_no_channel_does(seed, weighting):
+    settings = Settings(max_shift=14, weighting=weighting)
+    noise = {"auto": 4.8, "none": 5.5}[weighting]
+    channels = [measured(movie(seed + k, noise), settings=settings) for k in (0, 1)]
+    alone = [channel.result.trusted[1:].mean() for channel in channels]
+    averaged = combined([channel.result for channel in channels], ["0", "1"])
+    both = together(channels, ["0", "1"], settings, np)
+    assert max(alone) < 0.5
+    assert averaged.trusted.mean() < 0.7
+    assert both.trusted.mean() > averaged.trusted.mean() + 0.25
+    away = np.abs(both.shifts - DRIFT)[both.trusted]
+    assert away.max() < 3.0
+    if weighting == "auto":
+        assert away.max() < 0.8
+        within = (away < both.sigma[both.trusted])[1:].mean()
+        assert 0.45 < within < 0.9
+    assert any("by the sum of the channels" in note for note in both.notes)
+
+
+def test_the_sum_is_of_planes_weighted_by_what_is_no_noise():
+    """Whole shifts are those of planes made one by one, by the definition of the score."""
+    stacks = [movie(3, 5.2), movie(4, 6.5)]
+    settings = Settings(max_shift=14, weighting="none", subpixel="none")
+    summed, asked = found([measured(stack, settings=settings) for stack in stacks], settings)
+    # Variances are those of the scenes and of the noise.
+    weights = [1 / (1 + noise**2) for noise in (5.2, 6.5)]
+    planes = [cross_correlate(s[0].astype(float), s.astype(float), "one-to-many", max_shift=14) for s in stacks]
+    total = sum(weight * plane for weight, plane in zip(weights, planes, strict=True)).reshape(len(DRIFT), -1)
+    taken = np.flatnonzero(summed.taken)
+    assert taken.size >= 5
+    places = ((summed.measured.shifts[taken] + 14) @ [29, 1]).astype(int)
+    # Shares of noise are estimated: peaks that are all but equal may change places.
+    assert (total.max(axis=1)[taken] - total[taken, places] < 0.15 * total.std(axis=1)[taken]).all()
+    np.testing.assert_allclose(summed.measured.score[taken], total[taken, places] / sum(weights), atol=0.003)
+    assert asked[taken].all()
+
+
+def test_noise_alone_is_not_believed():
+    rng = np.random.default_rng(0)
+    noise = rng.normal(size=(2, 60, *SHAPE)).astype(np.float32)
+    channels = [measured(stack) for stack in noise]
+    summed, asked = found(channels)
+    assert asked.sum() >= 58
+    assert summed.taken.sum() <= 1
+
+
+def test_channels_that_move_apart_are_not_believed():
+    channels = [faint(1), faint(2, drift=DRIFT[:, ::-1] * [-1, 1])]
+    both = together(channels, ["0", "1"], SETTINGS, np)
+    summed, asked = found(channels)
+    apart = asked & (np.abs(DRIFT - DRIFT[:, ::-1] * [-1, 1]).max(axis=1) > 3)
+    assert apart.sum() > 5
+    assert summed.taken[apart].mean() < 0.3
+    assert len(both.shifts) == len(DRIFT)
+
+
+def test_an_empty_channel_takes_no_part():
+    empty = measured(np.zeros((len(DRIFT), *SHAPE), np.float32))
+    channels = [faint(1), empty, faint(2)]
+    both = together(channels, ["0", "1", "2"], SETTINGS, np)
+    assert both.trusted.mean() > 0.9
+
+
+@pytest.mark.parametrize("reference", ["last", 5, -2, "image"])
+def test_every_single_image_is_a_reference(reference):
+    stacks = [movie(seed, 4.8) for seed in (1, 2)]
+    given = [stack[3] if reference == "image" else reference for stack in stacks]
+    at = {"last": -1, "image": 3}.get(reference, reference)
+    settings = Settings(max_shift=20)
+    channels = [measured(stack, image, settings) for stack, image in zip(stacks, given, strict=True)]
+    both = together(channels, ["0", "1"], settings, np)
+    alone = max(channel.result.trusted.mean() for channel in channels)
+    assert both.trusted.mean() > max(0.7, alone + 0.25)
+    assert np.abs(both.shifts - (DRIFT - DRIFT[at]))[both.trusted].max() < 2.0
+
+
+@pytest.mark.parametrize("reference", ["template", "previous"])
+def test_other_references_keep_the_average(reference):
+    channels = [measured(movie(seed, 4.8), reference) for seed in (1, 2)]
+    assert found(channels)[0] is None
+    assert together(channels, ["0", "1"], SETTINGS, np) == combined([each.result for each in channels], ["0", "1"])
