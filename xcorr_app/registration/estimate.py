@@ -291,7 +291,7 @@ def _measured(
     told = Told()
     # An image of the user's may hold the pattern or not, and has a light of its own.
     if isinstance(reference, (str, int, np.integer)):
-        lit = evenly_lit(frames, measured, settings)
+        lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
         if lit is not None:
             again = measure(lit, reference, verified, progress)
             if as_sure(measured, again[0]):

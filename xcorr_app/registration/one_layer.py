@@ -26,7 +26,7 @@ from xcorr_app.registration.two_layers import fading
 _LOOKED_AT = 5
 _LARGE = 192
 """Rows and columns from which bins of 2 x 2 pixels are enough to look at."""
-_LITTLE, _LEAST = 0.001, 1e-4
+_LITTLE, _LEAST = 0.001, 2e-4
 """Share that bends nothing by much, and that fractions of pixels leave at the rim."""
 _FEW = 2.0
 """Standard errors that are little."""
@@ -48,18 +48,23 @@ class LeftOver:
     """Of the power that the aligned frames share."""
     chance: float
     """Standard error of that."""
+    static: float = np.inf
+    """What of it the frames share where they were, noise of pixels as well, and"""
+    static_chance: float = 0.0
+    """standard error of that."""
     is_sure: bool = False
     """Whether nothing else speaks against the frames that were looked at."""
 
     @property
     def is_little(self) -> bool:
         """Whether it bends no shift: a layer that does has more power."""
-        return self.share < max(_LITTLE, _FEW * self.chance)
+        little = self.share < max(_LITTLE, _FEW * self.chance)
+        return little and self.static < max(_LITTLE, _FEW * self.static_chance)
 
     @property
     def is_noise(self) -> bool:
         """Whether there is nothing, of a layer that hardly moves against the other as well."""
-        return self.share < max(_LEAST, self.chance)
+        return self.is_little and self.share < max(_LEAST, self.chance)
 
 
 UNKNOWN = LeftOver(np.inf, 0.0)
@@ -93,32 +98,47 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
         return UNKNOWN
     window = fading(height)[:, None] * fading(width)
     overlap = float((window**4).mean() / (window**2).mean() ** 2)
+    # Of magnitude one, squares keep their digits.
     aligned = aligned - aligned.mean(axis=(1, 2), keepdims=True)
-    largest = xp.maximum(abs(aligned).max(), np.finfo(aligned.dtype).tiny)
-    spectra = fft.rfft2(aligned / largest * xp.asarray(window.astype(aligned.dtype)))
-    fraction = shifts - canvas.whole
+    aligned /= xp.maximum(xp.maximum(aligned.max(), -aligned.min()), np.finfo(aligned.dtype).tiny)
+    spectra = fft.rfft2(aligned * xp.asarray(window.astype(aligned.dtype)))
     y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
-    down, across = (
-        np.exp(-2j * np.pi * part[:, None] * k).astype(spectra.dtype)
-        for part, k in zip(fraction.T, (y, x), strict=True)
-    )
-    spectra *= xp.asarray(down)[:, :, None]
-    spectra *= xp.asarray(across)[:, None, :]
+    _move(spectra, canvas.whole - shifts, y, x)
     mean = spectra.mean(axis=0)
-    gain = (spectra * mean.conj()).real.sum(axis=(1, 2)) / xp.maximum((abs(mean) ** 2).sum(), 1e-30)
+    gain = (spectra * mean.conj()).real.sum(axis=(1, 2)) / xp.maximum(_power(mean).sum(), 1e-30)
     spectra /= xp.maximum(gain, _LEAST_GAIN)[:, None, None].astype(aligned.dtype)
     mean = spectra.mean(axis=0)
     spectra -= mean
-    rest = to_host((spectra.real**2 + spectra.imag**2).sum(axis=0)).astype(np.float64) / (count - 1)
-    both = to_host(mean.real**2 + mean.imag**2).astype(np.float64) - rest / count
-    low = (abs(y) < _LOW)[:, None] & (x < _LOW)
-    noisy = ((abs(y) > _HIGH)[:, None] | (x > _HIGH)) & (abs(y) > _ON_AXIS)[:, None] & (x > _ON_AXIS)
+    squares = _power(spectra).sum(axis=0)
+    # Back to where the frames were: there a pattern adds up, be it as white as noise.
+    _move(spectra, shifts, y, x)
+    products = to_host(_power(spectra.sum(axis=0)) - squares).astype(np.float64) / (count * (count - 1))
+    rest = to_host(squares).astype(np.float64) / (count - 1)
+    both = to_host(_power(mean)).astype(np.float64) - rest / count
     # Half of the plane is seen; of the first column, both halves.
-    weight = np.where(x > 0, 1.0, 0.5) * low
-    noise = float(rest[noisy].mean())
-    number = float(weight.sum())
-    shared = float((weight * both).sum())
+    halves = np.where(x > 0, 1.0, 0.5) * np.ones((height, 1))
+    low = halves * ((abs(y) < _LOW)[:, None] & (x < _LOW))
+    noisy = ((abs(y) > _HIGH)[:, None] | (x > _HIGH)) & (abs(y) > _ON_AXIS)[:, None] & (x > _ON_AXIS)
+    noise, number = float(rest[noisy].mean()), float(low.sum())
+    shared = float((low * both).sum())
     if not shared > 0:
         return UNKNOWN
     scatter = noise * np.sqrt(overlap / (count - 1) * (number + number**2 / noisy.sum()))
-    return LeftOver((float((weight * rest).sum()) - number * noise) / shared, float(scatter) / shared)
+    of_products = noise * np.sqrt(overlap / (count * (count - 1)) * halves.sum())
+    share, static = float((low * rest).sum()) - number * noise, float((halves * products).sum())
+    return LeftOver(share / shared, float(scatter) / shared, static / shared, float(of_products) / shared)
+
+
+def _move(spectra: Array, shifts: NDArray[np.float64], y: NDArray[np.float64], x: NDArray[np.float64]) -> None:
+    """Move what spectra (n, h, w) show by shifts (n, 2) up and to the left, in place."""
+    xp = array_namespace(spectra)
+    down, across = (
+        xp.asarray(np.exp(2j * np.pi * part[:, None] * k).astype(spectra.dtype))
+        for part, k in zip(shifts.T, (y, x), strict=True)
+    )
+    spectra *= down[:, :, None]
+    spectra *= across[:, None, :]
+
+
+def _power(spectra: Array) -> Array:
+    return spectra.real**2 + spectra.imag**2
