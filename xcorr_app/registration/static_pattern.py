@@ -122,9 +122,7 @@ class Told:
         return (*found, *((doubt,) if self.contested else ()))
 
 
-def without_pattern(
-    frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: LeftOver
-) -> Told:
+def without_pattern(frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: LeftOver) -> Told:
     """Look for a fixed pattern, and take it away.
 
     Parameters
