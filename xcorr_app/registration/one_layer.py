@@ -129,7 +129,7 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     return LeftOver(share / shared, float(scatter) / shared, static / shared, float(of_products) / shared)
 
 
-def _move(spectra: Array, shifts: NDArray[np.float64], y: NDArray[np.float64], x: NDArray[np.float64]) -> None:
+def _move(spectra: Array, shifts: NDArray[np.float64], y: NDArray[np.floating], x: NDArray[np.floating]) -> None:
     """Move what spectra (n, h, w) show by shifts (n, 2) up and to the left, in place."""
     xp = array_namespace(spectra)
     down, across = (
