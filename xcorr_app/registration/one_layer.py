@@ -26,8 +26,8 @@ from xcorr_app.registration.two_layers import fading
 _LOOKED_AT = 5
 _LARGE = 192
 """Rows and columns from which bins of 2 x 2 pixels are enough to look at."""
-_LITTLE, _LEAST = 0.001, 2e-4
-"""Share that bends nothing by much, and that fractions of pixels leave at the rim."""
+_LITTLE, _LEAST = 0.001, 3e-4
+"""Share that bends nothing by much, and that fractions of pixels leave at the rim and in bins."""
 _FEW = 2.0
 """Standard errors that are little."""
 
