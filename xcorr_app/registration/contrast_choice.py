@@ -1,5 +1,6 @@
 """Whether a stack is measured as it is or by its local contrast: both are tried on a few frames.
 
+Tried only where frames, moved by what was measured, leave more than noise (:mod:`xcorr_app.registration.one_layer`).
 Where the two agree the stack is measured as it is, whose sub-pixel shifts are the better ones; where they do not, by
 local contrast, which a few bright moving things cannot lead astray, unless its peaks stand out much less. Where they
 agree but only local contrast has peaks that cannot be chance, both are measured: local contrast vouches for the shift,

@@ -27,6 +27,7 @@ from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.measurement import Measurement
+from xcorr_app.registration.one_layer import LeftOver, left_over_of
 from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.progress_bar import shown
@@ -264,36 +265,43 @@ def _measured(
 
     def measure(
         frames: Frames, reference: str | int | Array, verified: NDArray[np.bool_], progress: Progress | None
-    ) -> tuple[Measured, Estimation, str, tuple[str, ...]]:
-        choice = choose_contrast(frames, reference, settings, partial(trial, whole=True))
-        taken = settings
-        if settings.contrast.auto:
-            taken = replace(settings, contrast=LOCAL if choice == "local" else Contrast())
-        estimation = job(frames, taken, progress)
+    ) -> tuple[Measured, Estimation, str, tuple[str, ...], LeftOver]:
+        plain = replace(settings, contrast=Contrast()) if settings.contrast.auto else settings
+        estimation = job(frames, plain, progress)
         measured, described, notes = estimation.run(reference, verified)
-        if choice == "both":
-            local = job(frames, replace(taken, contrast=LOCAL), progress).run(reference, verified)[0]
-            measured = merged(measured, local)
-        return measured, estimation, described, (*notes, *(note for note in (NOTES[choice],) if note))
+        rest = left_over_of(frames, measured, settings)
+        # What frames look like once they are moved says more than a trial. An image of the user's is none of them.
+        if isinstance(reference, (str, int, np.integer)) and rest.is_little and rest.is_sure:
+            return measured, estimation, described, notes, rest
+        choice = choose_contrast(frames, reference, settings, partial(trial, whole=True))
+        if choice != "none":
+            local = job(frames, replace(plain, contrast=LOCAL), progress)
+            by_contrast, described, notes = local.run(reference, verified)
+            if choice == "both":
+                measured = merged(measured, by_contrast)
+            else:
+                measured, estimation = by_contrast, local
+            notes, rest = (*notes, NOTES[choice]), left_over_of(frames, measured, settings)
+        return measured, estimation, described, notes, rest
 
     frames = without_defects(frames)
     repaired = frames.note if isinstance(frames, RepairedFrames) else None
     frames = as_given = smoothed_in_time(frames, settings.smooth_time)
-    measured, estimation, described, notes = measure(frames, reference, verified, progress)
+    measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
     told = Told()
     # An image of the user's may hold the pattern or not, and has a light of its own.
     if isinstance(reference, (str, int, np.integer)):
-        lit = evenly_lit(frames, measured, settings)
+        lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
         if lit is not None:
             again = measure(lit, reference, verified, progress)
             if as_sure(measured, again[0]):
-                frames, (measured, estimation, described, notes) = lit, again
+                frames, (measured, estimation, described, notes, rest) = lit, again
                 notes = (*notes, lit.note)
-        told = without_pattern(frames, measured, settings, trial)
+        told = without_pattern(frames, measured, settings, trial, rest)
     if told.joint is not None:
         measured = told.joint.replacing(measured)
     if told.frames is not None:
-        measured, estimation, described, notes = measure(told.frames, reference, verified, progress)
+        measured, estimation, described, notes, _ = measure(told.frames, reference, verified, progress)
         notes = (*notes, *((lit.note,) if frames is lit else ()))
     notes = (*notes, *told.notes)
     measured.inconsistent |= told.contested

@@ -127,7 +127,7 @@ def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
     frames /= xp.maximum(xp.maximum(frames.max(), -frames.min()), np.finfo(frames.dtype).tiny)
     rest = canvas.shown(canvas.gathered(frames) / canvas.counted(frames))
     xp.subtract(frames, rest, out=rest)
-    middle = _common(canvas)
+    middle = common_parts(canvas)
     aligned = xp.stack([frames[t][part] for t, part in enumerate(middle)])
     shared = _shared(aligned).mean()
     static = _shared(rest)
@@ -139,7 +139,7 @@ def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
     return Shares(mean / shared, scatter / _BLOCKS / shared, left / shared)
 
 
-def _common(canvas: Canvas) -> list[tuple[slice, slice]]:
+def common_parts(canvas: Canvas) -> list[tuple[slice, slice]]:
     """Rows and columns of each frame that show what all of them show; of frames that share nothing their first."""
     whole = canvas.whole
     low, high = whole.max(axis=0), whole.min(axis=0) + canvas.shape

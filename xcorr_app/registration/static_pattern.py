@@ -16,17 +16,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.contrast import Contrast
-from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver, PickedFrames
+from xcorr_app.registration.few_frames import near_each_other, spread, taken
+from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver
 from xcorr_app.registration.joint_shifts import JointShifts, fitted_together, show_two_layers
 from xcorr_app.registration.layers import Shares, separated, shares
 from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.one_layer import LeftOver
 from xcorr_app.registration.prefilter import Prefilter
-from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 
@@ -45,7 +45,9 @@ _LEAST_SHARE = 0.004
 """Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
 _DEVIATIONS = 6.0
 _UNEXPLAINED = 0.005
-"""Share from which the shifts measured may be those of the pattern."""
+"""Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
+_BY_CHANCE = 3.0
+"""Standard errors by which it is beyond chance."""
 _MUST_EXPLAIN, _MOST_LEFT = 0.5, 5.0
 """Two layers leave less than this share of what one leaves unexplained, or less than so many times the pattern."""
 _LEFT_AT_LEAST_LESS = 0.8
@@ -120,7 +122,7 @@ class Told:
         return (*found, *((doubt,) if self.contested else ()))
 
 
-def without_pattern(frames: Frames, measured: Measured, settings: Settings, measure: Measure) -> Told:
+def without_pattern(frames: Frames, measured: Measured, settings: Settings, measure: Measure, rest: LeftOver) -> Told:
     """Look for a fixed pattern, and take it away.
 
     Parameters
@@ -131,34 +133,39 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     settings : Settings
     measure : callable
         Measures frames against a reference.
+    rest : LeftOver
+        What a few of the frames leave, moved by those shifts.
     """
-    if not _is_open(frames, settings):
+    if not _is_open(frames, settings) or rest.is_noise:
         return Told()
-    usable = _near_each_other(measured, frames.shape)
+    usable = near_each_other(measured, frames.shape)
     if usable.size < _FEWEST:
         return Told()
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
-    few = _spread(usable, _LOOKED_AT)
+    few = spread(usable, _LOOKED_AT)
     shifts = measured.shifts[few]
-    looked_at = _taken(frames, few, replace(plain, roi=_middle(frames.shape)))
+    looked_at = taken(frames, few, replace(plain, roi=_middle(frames.shape)))
     pixels = frames.shape[0] * frames.shape[1]
-    many = _spread(usable, min(_MOST, max(_FEWEST_TAKEN, _PIXELS // pixels)))
+    many = spread(usable, min(_MOST, max(_FEWEST_TAKEN, _PIXELS // pixels)))
     doubted = False
     if show_two_layers(looked_at, shifts, surely=False):
         within = replace(plain, roi=settings.roi)
         reference = usable[np.argmin(np.abs(measured.shifts[usable]).max(axis=1))]
         chosen = np.union1d(many, reference)
-        stack = _taken(frames, chosen, within)
+        stack = taken(frames, chosen, within)
         if show_two_layers(stack, measured.shifts[chosen], surely=True):
             together, doubted = fitted_together(
-                stack, chosen, measured.shifts[chosen], measured, lambda some: _taken(frames, some, within)
+                stack, chosen, measured.shifts[chosen], measured, lambda some: taken(frames, some, within)
             )
             if together is not None:
                 return Told(joint=together)
-    one = shares(looked_at, shifts)
-    if not (_has_pattern(one, shifts) or one.unexplained > _UNEXPLAINED):
+    if rest.is_little:
         return Told(contested=doubted)
-    stack = _taken(frames, many, plain)
+    one = shares(looked_at, shifts)
+    unexplained = one.unexplained > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
+    if not (_has_pattern(one, shifts) or unexplained):
+        return Told(contested=doubted)
+    stack = taken(frames, many, plain)
     trial = replace(plain, engine="fft", contrast=Contrast(), roi=settings.roi)
     begin = measured.shifts[many] if _has_pattern(one, shifts) else None
     shifts, pattern, scene = _layers(stack, begin, trial, measure)
@@ -193,43 +200,10 @@ def _is_open(frames: Frames, settings: Settings) -> bool:
     )
 
 
-def _near_each_other(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:
-    """Frames with shifts, but for those that would leave half of what the others share."""
-    known = measured.usable & np.isfinite(measured.shifts).all(axis=1)
-    if known.any():
-        distance = np.abs(np.nan_to_num(measured.shifts) - np.median(measured.shifts[known], axis=0))
-        known &= (distance <= np.array(shape) / 4).all(axis=1)
-    return np.flatnonzero(known)
-
-
 def _middle(shape: tuple[int, int]) -> Roi | None:
     """Rows of large frames that are enough to see whether there is a pattern."""
     rows = shape[0]
     return None if rows < _LARGE else (slice(rows // 4, rows - rows // 4), slice(0, shape[1]))
-
-
-def _spread(numbers: NDArray[np.intp], count: int) -> NDArray[np.intp]:
-    """At most so many of the numbers, spread evenly, the first among them."""
-    spread: NDArray[np.intp] = numbers[
-        np.unique(np.linspace(0, numbers.size - 1, min(count, numbers.size)).round().astype(int))
-    ]
-    return spread
-
-
-def _taken(frames: Frames, numbers: NDArray[np.intp], settings: Settings) -> Array:
-    """Frames (n, Y, X) as floats without their means."""
-    taken = []
-    for number in numbers:
-        chunk = frames.read(int(number), int(number) + 1)
-        if is_device_array(chunk.frames):  # every step costs the host as much time as many frames take
-            picked = PickedFrames(frames, tuple(numbers.tolist()))
-            images = prepare(picked.read(0, picked.count), settings).frames
-            images = images.astype(working_dtype(images))
-            return images - images.mean(axis=(1, 2), keepdims=True)
-        image = prepare(chunk, settings).frames[0]
-        image = image.astype(working_dtype(image))
-        taken.append(image - image.mean())
-    return array_namespace(taken[0]).stack(taken)
 
 
 def _has_pattern(found: Shares, shifts: NDArray[np.float64]) -> bool:

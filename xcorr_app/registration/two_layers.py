@@ -69,7 +69,7 @@ class TwoLayers:
 
     def __init__(self, frames: Array) -> None:
         self.count, height, width = frames.shape
-        window = _fading(height)[:, None] * _fading(width)
+        window = fading(height)[:, None] * fading(width)
         self._overlap = float((window**4).mean() / (window**2).mean() ** 2)
         power = float((window**2).sum())
         y, x = np.fft.fftfreq(height)[:, None], np.fft.rfftfreq(width)[None]
@@ -304,7 +304,7 @@ def _of_frames(hessian: Floats, frames: NDArray[np.intp]) -> Floats:
     return hessian[frames][:, :, frames].reshape(2 * frames.size, -1)
 
 
-def _fading(size: int) -> Floats:
+def fading(size: int) -> Floats:
     """Weights (size,) of pixels that fade to zero towards both ends (Tukey's window)."""
     place = (np.arange(size) + 0.5) / size
     to_end = np.minimum(place, 1 - place)
