@@ -35,6 +35,9 @@ _FRAMES_PER_LOOK = 24
 _WORTH_A_FIT = 0.85
 """Standard error with less weight on what differs over that without, below which such a fit is worth its time."""
 
+_NEEDY = 0.5, 0.9
+"""Ranks, by standard error, of the frames on which it is tried."""
+
 
 class Measurement:
     """A way to measure every frame of a stack: shapes, window, engine and precision are fixed here.
@@ -91,11 +94,10 @@ class Measurement:
         columns = self._once(reference, stage, verified, self._looked_at(reference))
         if self._whole or not masks.some_differ(columns.tiles):
             return columns
-        seen = np.asarray(np.isfinite(columns.tiles).any(axis=(1, 2)))
         trusted = columns.undoubted(self._settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, stage, verified)
-        return self._reweighted(columns, trusted, seen, reference)
+        return self._reweighted(columns, trusted, reference)
 
     def _in_part(
         self,
@@ -117,18 +119,21 @@ class Measurement:
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
         return columns.replaced(without, taken) if masks.surer(columns.sigma, without.sigma, taken) else columns
 
-    def _reweighted(
-        self, columns: Measured, trusted: NDArray[np.bool_], seen: NDArray[np.bool_], reference: Reference
-    ) -> Measured:
-        """Refine frames with less weight on pixels that differ; all of them if it pays on those that were looked at."""
+    def _reweighted(self, columns: Measured, trusted: NDArray[np.bool_], reference: Reference) -> Measured:
+        """Refine frames with less weight on pixels that differ; all of them if it pays on a few that need it."""
         if self._settings.of_peak != "gaussian":
             return columns
-        for chosen in (trusted & seen, trusted):
+        for chosen in (_less_sure(columns.sigma, trusted, self._few), trusted):
             fit = self._fit(reference, columns.shifts, chosen)
             taken = chosen & np.isfinite(fit.shift).all(axis=1)
             if not (taken.any() and masks.surer(columns.sigma, fit.sigma, taken, _WORTH_A_FIT)):
                 return columns
         return columns.refined(fit, taken)
+
+    @property
+    def _few(self) -> int:
+        """Frames that stand for all."""
+        return min(_LOOKED_AT, self._frames.count // _FRAMES_PER_LOOK + 2)
 
     def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
         """Mark frames whose tiles are looked at: a few, spread over the stack."""
@@ -136,8 +141,7 @@ class Measurement:
         # A mean of frames that were not aligned is blurred: it differs everywhere.
         is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers)) or reference.part is not None
         if self._tiles and self._settings.normalization == "zncc" and not is_blurred:
-            number = min(_LOOKED_AT, chosen.size // _FRAMES_PER_LOOK + 2)
-            chosen[np.linspace(0, chosen.size - 1, number + 1)[1:].round().astype(int)] = True
+            chosen[np.linspace(0, chosen.size - 1, self._few + 1)[1:].round().astype(int)] = True
         return chosen
 
     def _agreement(self, reference: Reference, shifts: NDArray[np.float64]) -> NDArray[np.float32]:
@@ -262,3 +266,16 @@ class Measurement:
     ) -> Matcher:
         settings = self._settings if engine == self.engine else replace(self._settings, kernel_options=None)
         return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self._xp)
+
+
+def _less_sure(sigma: NDArray[np.float64], trusted: NDArray[np.bool_], number: int) -> NDArray[np.bool_]:
+    """Mark so many of the frames (T,) whose standard errors (T, 2) are the median or larger, the very largest aside.
+
+    Those whose tiles were looked at are no measure: of them alone it is known what a mask leaves out best.
+    """
+    chosen = np.zeros_like(trusted)
+    error = np.where(trusted, sigma.max(axis=1), np.nan)
+    order = np.argsort(error)[: int(np.isfinite(error).sum())]
+    if order.size:
+        chosen[order[np.rint(np.linspace(*_NEEDY, number) * (order.size - 1)).astype(int)]] = True
+    return chosen
