@@ -10,8 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_LEAST_CHI_SQUARED = 60.0
-"""Of the four numbers beside the shift: five standard deviations are 35, those of few tiles are themselves uncertain."""
+_LEAST_CHI_SQUARED = 40.0
+"""Of the four numbers beside the shift: five standard deviations are 35, but those of few tiles are uncertain."""
 _FEWEST = 12
 """Tiles below which their scatter says nothing."""
 _RIDGE = 1e-9
@@ -47,9 +47,15 @@ def edge_offsets(sums: Floats, covered: NDArray[np.bool_], size: int, shape: tup
     design = (place[:, None, :, None] * np.eye(2)[:, None]).reshape(-1, 2, 6)
     take = covered.reshape(count, -1)
     normal, right = (
-        (each * covered.reshape(*covered.shape, *(1,) * (each.ndim - 3))).reshape(count, rows * columns, *each.shape[3:])
+        (each * covered.reshape(*covered.shape, *(1,) * (each.ndim - 3))).reshape(
+            count, rows * columns, *each.shape[3:]
+        )
         for each in (normal, right)
     )
+    # No tile counts for much more than the others: few bright things would leave nothing to tell chance by.
+    shown = np.trace(normal, axis1=2, axis2=3)
+    weight = 1 / np.maximum(shown + shown.mean(axis=1, keepdims=True), 1e-300)
+    normal, right = normal * weight[..., None, None], right * weight[..., None]
     return np.array([_edge_offset(*each, design) for each in zip(normal, right, take.sum(axis=1), strict=True)])
 
 

@@ -102,7 +102,7 @@ class Measured:
         )
 
     def turned(self, found: Turned) -> Measured:
-        """Take the shifts of centres where a linear motion holds; where neither it nor a shift does, none is trusted."""
+        """Take the shifts of centres where a linear motion holds; where neither it nor a shift does, trust none."""
         taken = found.holds
         shifts = np.where(taken[:, None], found.shift, self.shifts)
         return replace(

@@ -37,7 +37,7 @@ _WORTH_A_FIT = 0.85
 """Standard error with less weight on what differs over that without, below which such a fit is worth its time."""
 
 _NEEDY = 0.5, 0.9
-"""Ranks, by standard error, of the frames on which it is tried."""
+"""Ranks, by standard error, of frames on which it is tried."""
 
 _UNEXPLAINED = 0.6
 """Share of the score that noise allows, below which frames are looked at for what they show."""
@@ -104,15 +104,18 @@ class Measurement:
             return columns
         if looked_at.any():
             self._suspects(columns, reference)
-            turned = self._turned(columns, reference)
-            if turned is not None:
-                return turned
-        if not masks.some_differ(columns.tiles[looked_at]):
+        some_differ = masks.some_differ(columns.tiles[looked_at])
+        if some_differ:
+            self._look(columns, reference, np.isnan(columns.alike))
+        turned = self._turned(columns, reference)
+        if turned is not None:
+            return turned
+        if not some_differ:
             return columns
         trusted = columns.undoubted(self._settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, stage, verified)
-        return self._reweighted(columns, trusted, reference)
+        return self._reweighted(columns, trusted, looked_at, reference)
 
     def _suspects(self, columns: Measured, reference: Reference) -> None:
         """Look at frames whose score noise does not explain: of sparse scenes a few things fall together by chance."""
@@ -147,7 +150,7 @@ class Measurement:
 
             for _ in self._walk.over("turn", job):
                 pass
-            if 2 * found.holds.sum() <= chosen.sum():
+            if 2 * found.holds.sum() < chosen.sum():
                 return None
         return columns.turned(found)
 
@@ -161,8 +164,6 @@ class Measurement:
     ) -> Measured:
         """Measure frames without the tiles that move otherwise, if that is surer."""
         everywhere = np.ones(self._frames.count, dtype=bool)
-        if not np.isfinite(columns.tiles).any(axis=(1, 2)).all():
-            self._look(columns, reference, everywhere)
         parts = masks.Parts(masks.left_out(columns.tiles), columns.shifts)
         if not parts.out.any():
             return columns
@@ -171,15 +172,24 @@ class Measurement:
         taken: NDArray[np.bool_] = trusted & parts.out.any(axis=(1, 2)) & np.isfinite(without.shifts).all(axis=1)
         return columns.replaced(without, taken) if masks.surer(columns.sigma, without.sigma, taken) else columns
 
-    def _reweighted(self, columns: Measured, trusted: NDArray[np.bool_], reference: Reference) -> Measured:
-        """Refine frames with less weight on pixels that differ; all of them if it pays on a few that need it."""
+    def _reweighted(
+        self, columns: Measured, trusted: NDArray[np.bool_], seen: NDArray[np.bool_], reference: Reference
+    ) -> Measured:
+        """Refine frames with less weight on pixels that differ; all of them if it pays on a few."""
         if self._settings.of_peak != "gaussian":
             return columns
-        for chosen in (_less_sure(columns.sigma, trusted, self._few), trusted):
+
+        def pays(chosen: NDArray[np.bool_]) -> Fit | None:
             fit = self._fit(reference, columns.shifts, chosen)
-            taken = chosen & np.isfinite(fit.shift).all(axis=1)
-            if not (taken.any() and masks.surer(columns.sigma, fit.sigma, taken, _WORTH_A_FIT)):
-                return columns
+            known = chosen & np.isfinite(fit.shift).all(axis=1)
+            return fit if known.any() and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT) else None
+
+        # A mask may have been made for the frames whose tiles were looked at: they alone are no measure.
+        few = trusted & seen, _less_sure(columns.sigma, trusted, self._few)
+        if all(pays(chosen) is None for chosen in few) or (fit := pays(trusted)) is None:
+            return columns
+        with np.errstate(invalid="ignore"):
+            taken = trusted & np.isfinite(fit.shift).all(axis=1) & ~(fit.sigma > columns.sigma).all(axis=1)
         return columns.refined(fit, taken)
 
     @property
@@ -323,10 +333,7 @@ class Measurement:
 
 
 def _less_sure(sigma: NDArray[np.float64], trusted: NDArray[np.bool_], number: int) -> NDArray[np.bool_]:
-    """Mark so many of the frames (T,) whose standard errors (T, 2) are the median or larger, the very largest aside.
-
-    Those whose tiles were looked at are no measure: of them alone it is known what a mask leaves out best.
-    """
+    """Mark so many of the frames (T,) whose standard errors (T, 2) are the median or larger, the very largest aside."""
     chosen = np.zeros_like(trusted)
     error = np.where(trusted, sigma.max(axis=1), np.nan)
     order = np.argsort(error)[: int(np.isfinite(error).sum())]

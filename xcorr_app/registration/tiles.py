@@ -89,9 +89,7 @@ def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDAr
     return look(images, frames, shifts).tiles
 
 
-def look(
-    images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None = None
-) -> Look:
+def look(images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None = None) -> Look:
     """Compare the tiles of the reference with each frame at its shift.
 
     Parameters

@@ -3,12 +3,15 @@
 A frame that turns has no one shift. The peak of its correlation lies at a mean of the shifts of its parts, weighted by
 what they show, which may be a pixel from that of its centre. So where the tiles of a few frames move their edges
 against their centres (:mod:`xcorr_app.registration.linear_motion`), a linear motion is fitted to all frames, from their
-shifts on. It holds where tiles that differed agree under it: things that move by themselves do not.
+shifts on. It holds where tiles that differed agree under it, or most of what was not shared is: of things that move by
+themselves neither is true.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +21,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import masks
 from xcorr_app.registration.motion import gauss_newton
 from xcorr_app.registration.motion.models import MODELS, Matrix, angle_of, scale_of
+from xcorr_app.registration.motion.start import Starts
 from xcorr_app.registration.motion.warp import coefficients, seen_through
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.tiles import Grid, look
@@ -30,6 +34,8 @@ _DIFFER = 0.03
 """Share of the tiles that may differ under a motion that holds, and"""
 _OF_BEFORE = 0.5
 """share of those that differed before."""
+_UNEXPLAINED = 0.6
+"""What frame and reference do not share under a motion that holds, over that under a shift: where few tiles tell."""
 _LEFT = 0.25
 """Pixels that a simpler motion may leave at an edge."""
 _AFFINE = MODELS["affine"]
@@ -81,25 +87,37 @@ class StraightReference:
         frames = _standard(frames)
         before = masks.shares(look(self._image, frames, shift).tiles)
         for i in np.flatnonzero(np.isfinite(shift).all(axis=1)):
-            frame = frames[i]
-            sizes = [gauss_newton.smoothed(frame, self._smoothing)]
+            sizes = [gauss_newton.smoothed(frames[i], self._smoothing)]
             while len(sizes) < len(self._levels):
                 sizes.append(gauss_newton.halved(sizes[-1]))
-            start = np.eye(3)
-            start[:2, 2] = -shift[i]
-            fit = gauss_newton.refined(self._levels, _AFFINE, sizes, start)
-            turned.shift[i], turned.linear[i] = -fit.motion[:2, 2], fit.motion[:2, :2]
-            turned.sigma[i] = np.sqrt(np.maximum(np.diag(fit.covariance)[:2], 0.0))
-            if fit.settled and fit.definite and _edge_error(fit.covariance, grid.shape) < _KNOWN:
-                seen = seen_through(coefficients(frame), fit.motion)
-                turned.tiles[i] = look(
-                    self._image, seen[None], np.zeros((1, 2)), covered=_covered(grid, fit.motion)
-                ).tiles[0]
-        after = masks.shares(turned.tiles)
-        with np.errstate(invalid="ignore"):
-            turned.holds[:] = after <= np.maximum(_DIFFER, _OF_BEFORE * before)
+            most = max(_DIFFER, _OF_BEFORE * before[i]) if np.isfinite(before[i]) else _DIFFER
+            rest = 1 - gauss_newton.score_of(self._levels[0], sizes[0], _shifted(shift[i]))
+            for start in self._starts(shift[i], sizes[-1]):
+                fit = gauss_newton.refined(self._levels, _AFFINE, sizes, start)
+                if not (fit.settled and fit.definite and _edge_error(fit.covariance, grid.shape) < _KNOWN):
+                    continue
+                tiles = self._agreement(frames[i], fit.motion, grid)
+                if masks.shares(tiles)[0] <= most or 1 - fit.score < _UNEXPLAINED * rest:
+                    turned.shift[i], turned.linear[i] = -fit.motion[:2, 2], fit.motion[:2, :2]
+                    turned.sigma[i] = np.sqrt(np.diag(fit.covariance)[:2])
+                    turned.tiles[i], turned.holds[i] = tiles[0], True
+                    break
         turned.contested[:] = ~turned.holds & masks.contested_by(before)
         return turned
+
+    def _starts(self, shift: NDArray[np.float64], small: Array) -> Iterator[Matrix]:
+        """Where to begin: at the shift (2,); what turns too far for that is looked for at every angle."""
+        yield _shifted(shift)
+        yield self._any_angle.of(small, [])[0].motion
+
+    @cached_property
+    def _any_angle(self) -> Starts:
+        return Starts(self._levels[-1], MODELS["rigid"])
+
+    def _agreement(self, frame: Array, motion: Matrix, grid: Grid) -> NDArray[np.float32]:
+        """Which tiles (1, rows, columns) of a frame (h, w) agree when it is looked at through a motion."""
+        seen = seen_through(coefficients(frame), motion)[None]
+        return look(self._image, seen, np.zeros((1, 2)), covered=_covered(grid, motion)).tiles
 
 
 def note(linear: NDArray[np.float64], shape: tuple[int, int]) -> str:
@@ -113,13 +131,13 @@ def note(linear: NDArray[np.float64], shape: tuple[int, int]) -> str:
     rigid = np.stack([cosine, sine, -sine, cosine], axis=-1).reshape(-1, 2, 2)
     similar = rigid / scale[:, None, None]
     edge = edges(linear - np.eye(2), shape).max()
+    turns = f"turn by up to {np.abs(angle).max():.1f} degrees"
+    grows = f"change size by up to {100 * np.abs(scale - 1).max():.1f} %"
     if edges(linear - rigid, shape).max() <= _LEFT:
-        does, model = f"turn by up to {np.abs(angle).max():.2g} degrees", "rigid"
+        does, model = turns, "rigid"
     elif edges(linear - similar, shape).max() <= _LEFT:
-        percent = 100 * np.abs(scale - 1).max()
-        does, model = f"turn by up to {np.abs(angle).max():.2g} degrees and change size by up to {percent:.2g} %", (
-            "similarity"
-        )
+        is_turned = edges(rigid - np.eye(2), shape).max() > _LEFT
+        does, model = f"{turns} and {grows}" if is_turned else grows, "similarity"
     else:
         does, model = "turn, change size or shear", "affine"
     return (
@@ -130,8 +148,15 @@ def note(linear: NDArray[np.float64], shape: tuple[int, int]) -> str:
 
 def edges(linear: NDArray[np.float64], shape: tuple[int, int]) -> NDArray[np.float64]:
     """Pixels (n,) by which linear parts (n, 2, 2) move the middle of an edge against the centre."""
-    moved: NDArray[np.float64] = np.hypot(linear[:, 0], linear[:, 1]) * (np.array(shape) / 2)
-    return moved.max(axis=1)
+    moved = np.hypot(linear[:, 0], linear[:, 1]) * (np.array(shape) / 2)
+    return np.asarray(moved.max(axis=1))
+
+
+def _shifted(shift: NDArray[np.float64]) -> Matrix:
+    """The motion of a frame that a shift (2,) puts on the reference."""
+    motion = np.eye(3)
+    motion[:2, 2] = -shift
+    return motion
 
 
 def _standard(images: Array) -> Array:
@@ -150,10 +175,9 @@ def _covered(grid: Grid, motion: Matrix) -> NDArray[np.bool_]:
     """(1, rows, columns) which tiles a frame covers, looked at through a motion."""
     y, x = ((np.arange(size) - (size - 1) / 2) for size in grid.shape)
     places = [motion[axis, 0] * y[:, None] + motion[axis, 1] * x + motion[axis, 2] for axis in (0, 1)]
-    inside = np.ones(grid.shape, dtype=bool)
-    for place, size in zip(places, grid.shape, strict=True):
-        inside &= np.abs(place) <= (size - 1) / 2
+    inside: NDArray[np.bool_] = np.ones(grid.shape, dtype=bool)
+    for place, pixels in zip(places, grid.shape, strict=True):
+        inside[np.abs(place) > (pixels - 1) / 2] = False
     (rows, columns), size = grid.count, grid.size
     whole = inside[: rows * size, : columns * size].reshape(rows, size, columns, size)
-    covered: NDArray[np.bool_] = whole.all(axis=(1, 3))[None]
-    return covered
+    return np.asarray(whole.all(axis=(1, 3)))[None]

@@ -104,6 +104,12 @@ def refined(levels: list[Level], model: Model, frames: list[Array], motion: Matr
     return fit
 
 
+def score_of(level: Level, frame: Array, motion: Matrix) -> float:
+    """Correlation of a frame of that size with the reference over their overlap under a motion."""
+    inside = _inside(level, motion)
+    return _correlation(level.image[inside], seen_through(coefficients(frame), motion)[inside])
+
+
 def _at_level(level: Level, model: Model, splines: Array, motion: Matrix, *, fine: bool) -> Fit:
     xp = array_namespace(splines)
     corners = np.array([[y, x, 1.0] for y in (-0.5, 0.5) for x in (-0.5, 0.5)]) * [*level.shape, 1.0]
