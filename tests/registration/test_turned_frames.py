@@ -49,7 +49,7 @@ def turn(degrees):
 
 TURNS = [turn(angle) for angle in np.linspace(0, 1.8, len(PATH))]
 SIZES = [np.eye(2) * (1 + 0.03 * t / 5) for t in range(len(PATH))]
-SHEARS = [np.eye(2) + [[0, 0.04 * t / 5], [0, 0]] for t in range(len(PATH))]
+SHEARS = [np.array([[1, 0.04 * t / 5], [0, 1]]) for t in range(len(PATH))]
 
 
 @pytest.mark.parametrize("scene", [stars, blobs])
@@ -80,7 +80,7 @@ def test_more_than_a_few_degrees_are_found_too():
     result = estimate_shifts(views(stars(), linear, 0.05), "first", 16)
     assert result.trusted.sum() >= 5
     assert np.abs(result.shifts + PATH)[result.trusted].max() < 0.05
-    assert any("turn by up to 7.0 degrees" in note for note in result.notes)
+    assert any("--motion rigid " in note for note in result.notes)
 
 
 @pytest.mark.parametrize("scene", [stars, blobs])
@@ -106,21 +106,6 @@ def test_a_frame_of_another_scene_is_inconsistent(scene):
     result = estimate_shifts(stack, "first", 16)
     assert "inconsistent" in result.flags[3] or "uncertain" in result.flags[3]
     assert result.trusted.tolist() == [True, True, True, False, True, True]
-
-
-def test_a_frame_of_other_stars_is_inconsistent_however_clear_its_peak():
-    stack = views(stars(), [np.eye(2)] * len(PATH), 0.05)
-    # One star that is brighter than all others, in both fields.
-    other = views(stars(seed=78), [np.eye(2)], 0.05, path=[(0, 0)])[0]
-    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
-    bright = 6000 * np.exp(-((y - 80) ** 2 + (x - 90) ** 2) / 4.5)
-    stack[0] = stack[0] + bright.astype(np.uint16)
-    for t in range(1, len(PATH)):
-        moved = 6000 * np.exp(-((y - 80 - PATH[t, 0]) ** 2 + (x - 90 - PATH[t, 1]) ** 2) / 4.5)
-        stack[t] = (other if t == 3 else stack[t]) + moved.astype(np.uint16)
-    result = estimate_shifts(stack, "first", 16)
-    assert np.abs(result.shifts + PATH)[[1, 2, 4, 5]].max() < 0.1
-    assert result.trusted[[0, 1, 2, 4, 5]].all()
 
 
 def test_a_frame_out_of_focus_or_faded_is_trusted():

@@ -41,7 +41,7 @@ _NEEDY = 0.5, 0.9
 
 _UNEXPLAINED = 0.6
 """Share of the score that noise allows, below which frames are looked at for what they show."""
-_MOST_FOREIGN = 0.4
+_MOST_FOREIGN = 0.3
 """Share of their tiles that resemble the reference, below which they show something else."""
 _TINY = 1e-3
 
@@ -132,7 +132,8 @@ class Measurement:
         """Measure the shifts of the centres of frames that turn or change size; None where they do not."""
         if not isinstance(reference, FixedImage) or self._settings.of_peak != "gaussian":
             return None
-        trusted = columns.undoubted(self._settings)
+        # A turn makes peaks wide, and their places uncertain.
+        trusted = replace(columns, sigma=np.zeros_like(columns.sigma)).undoubted(self._settings)
         seen = trusted & (columns.edges > LEAST_EDGE)
         if not seen.any():
             return None
