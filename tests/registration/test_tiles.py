@@ -9,7 +9,7 @@ from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration import masks
-from xcorr_app.registration.tiles import Grid, agreement
+from xcorr_app.registration.tiles import Grid, agreement, look
 
 DRIFT = np.array([(0, 0), (1.5, -2.25), (3.25, 1), (-4.5, 4), (2, 5.75), (-1, -3.5)])
 OTHER = np.array([(0, 0), (-5, 3.5), (6.5, -4), (5, 7), (-7.25, 2), (4, 6)])
@@ -36,7 +36,10 @@ def test_tiles_are_even_and_fit_the_image(shape):
 
 def test_small_images_have_no_tiles():
     assert Grid((40, 300)).count == (0, 0)
-    assert agreement(np.zeros((1, 40, 300)), np.zeros((2, 40, 300)), np.zeros((2, 2))).shape == (2, 0, 0)
+    seen = look(np.zeros((1, 40, 300)), np.zeros((2, 40, 300)), np.zeros((2, 2)))
+    assert seen.tiles.shape == (2, 0, 0)
+    assert np.isnan(seen.alike).all()
+    assert (seen.edges == 0).all()
 
 
 @pytest.mark.parametrize("deviation", [0.02, 0.5, 2.0])

@@ -46,6 +46,7 @@ from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.static_pattern import Told, without_pattern
 from xcorr_app.registration.steps_check import astray
 from xcorr_app.registration.strategies import Estimation
+from xcorr_app.registration.turned_frames import note as turned_note
 
 _LOG = logging.getLogger("xcorr_app")
 _CHECKED_ON_A_CPU = 32
@@ -290,7 +291,7 @@ def _measured(
     measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
     told = Told()
     # An image of the user's may hold the pattern or not, and has a light of its own.
-    if isinstance(reference, (str, int, np.integer)):
+    if isinstance(reference, (str, int, np.integer)) and measured.linear is None:
         lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
         if lit is not None:
             again = measure(lit, reference, verified, progress)
@@ -315,6 +316,8 @@ def _measured(
         notes = (*notes, repaired)
     if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):
         notes = (*notes, f"icgn did not converge on {kept} of {frames.count} frames: they keep the fit to the plane.")
+    if measured.linear is not None:
+        notes = (*notes, turned_note(measured.linear, settings.measured_shape(frames.shape)))
     if measured.partial.any():
         notes = (*notes, masks.note(measured.partial, measured.tiles))
     if measured.reweighted.any():

@@ -95,8 +95,14 @@ def contested(tiles: NDArray[np.float32], partial: NDArray[np.bool_]) -> NDArray
     """Which frames are not to be trusted (T,): what moves otherwise is most of them, or was not left out."""
     share = shares(tiles)
     with np.errstate(invalid="ignore"):
-        contested: NDArray[np.bool_] = (share > _MOST) | (~partial & (share >= _SOME))
+        contested: NDArray[np.bool_] = (share > _MOST) | (~partial & contested_by(share))
     return contested
+
+
+def contested_by(share: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Whether so many tiles (T,) differ that a shift of the whole frame does not stand."""
+    with np.errstate(invalid="ignore"):
+        return np.asarray(share >= _SOME)
 
 
 def windows(

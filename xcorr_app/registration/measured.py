@@ -11,6 +11,8 @@ from xcorr_app.registration import masks, quality
 from xcorr_app.registration.reweighted_fit import Fit
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
+from xcorr_app.registration.tiles import Look
+from xcorr_app.registration.turned_frames import Turned
 
 
 @dataclass
@@ -39,12 +41,19 @@ class Measured:
     partial: NDArray[np.bool_]
     """Measured without the tiles that differ."""
     inconsistent: NDArray[np.bool_]
+    """Not to be trusted, since what the frame shows contradicts its shift."""
+    alike: NDArray[np.float64]
+    """(T,) and"""
+    edges: NDArray[np.float64]
+    """(T,) of frames looked at, see :class:`xcorr_app.registration.tiles.Look`."""
     reweighted: NDArray[np.bool_]
     """Refined with less weight on pixels that differ."""
     follows: NDArray[np.intp] | None = None
     """(T,) frame from which each shift is a step; a doubtful step makes all that follow doubtful."""
     broken: NDArray[np.bool_] | None = None
     """(T,) frames that nothing to be trusted joins with the first."""
+    linear: NDArray[np.float64] | None = None
+    """(T, 2, 2) motion beside the shift of the centre where frames turn, NaN where it is none or not known."""
     closure: NDArray[np.float64] | None = None
     """(T,) pixels by which measurements of a frame contradict each other, NaN where there are none."""
 
@@ -59,8 +68,14 @@ class Measured:
         non_finite = np.zeros(count, dtype=np.int64)
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
-        differences = (np.zeros(count, dtype=bool) for _ in range(3))
+        partial, inconsistent, reweighted = (np.zeros(count, dtype=bool) for _ in range(3))
+        alike, edges = (np.full(count, np.nan) for _ in range(2))
+        differences = partial, inconsistent, alike, edges, reweighted
         return cls(*found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {}, maps, *differences)
+
+    def looked_at(self, numbers: NDArray[np.intp], look: Look) -> None:
+        """Fill in what the tiles of these frames say."""
+        self.tiles[numbers], self.alike[numbers], self.edges[numbers] = look.tiles, look.alike, look.edges
 
     def replaced(self, other: Measured, taken: NDArray[np.bool_]) -> Measured:
         """Take frames (T,) from another measurement, which left out a part of them."""
@@ -70,7 +85,8 @@ class Measured:
             if isinstance(value, np.ndarray):
                 rows = taken.reshape(-1, *(1,) * (value.ndim - 1))
                 setattr(chosen, field.name, np.where(rows, new, value))
-        chosen.partial, chosen.inconsistent = taken, masks.contested(chosen.tiles, taken)
+        chosen.partial = taken
+        chosen.inconsistent = (self.inconsistent & ~taken) | masks.contested(chosen.tiles, taken)
         return chosen
 
     def refined(self, fit: Fit, taken: NDArray[np.bool_]) -> Measured:
@@ -83,6 +99,20 @@ class Measured:
             sigma=np.where(taken[:, None], fit.sigma, self.sigma),
             partial=self.partial & ~taken,
             reweighted=taken,
+        )
+
+    def turned(self, found: Turned) -> Measured:
+        """Take the shifts of centres where a linear motion holds; where neither it nor a shift does, trust none."""
+        taken = found.holds
+        shifts = np.where(taken[:, None], found.shift, self.shifts)
+        return replace(
+            self,
+            shifts=shifts,
+            fft_shifts=self.fft_shifts + (shifts - self.shifts),
+            sigma=np.where(taken[:, None], found.sigma, self.sigma),
+            tiles=np.where(taken[:, None, None], found.tiles, self.tiles),
+            linear=np.where(taken[:, None, None], found.linear, np.nan),
+            inconsistent=self.inconsistent | found.contested,
         )
 
     def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:

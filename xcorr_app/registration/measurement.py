@@ -27,6 +27,7 @@ from xcorr_app.registration.reweighted_fit import Fit, fit_reweighted
 from xcorr_app.registration.seen_tiles import Seen
 from xcorr_app.registration.settings import ICGN, Settings
 from xcorr_app.registration.stack_weighting import StackWeighting
+from xcorr_app.registration.turned_frames import LEAST_EDGE, StraightReference, Turned
 from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
 
 _LOOKED_AT = 4
@@ -34,6 +35,15 @@ _LOOKED_AT = 4
 _FRAMES_PER_LOOK = 24
 _WORTH_A_FIT = 0.85
 """Standard error with less weight on what differs over that without, below which such a fit is worth its time."""
+
+_NEEDY = 0.5, 0.9
+"""Ranks, by standard error, of frames on which it is tried."""
+
+_UNEXPLAINED = 0.6
+"""Share of the score that noise allows, below which frames are looked at for what they show."""
+_MOST_FOREIGN = 0.3
+"""Share of their tiles that resemble the reference, below which they show something else."""
+_TINY = 1e-3
 
 
 class Measurement:
@@ -88,14 +98,62 @@ class Measurement:
         Where the tiles of a few frames do not move as one, all are measured a second time, without those that move
         otherwise, and refined with less weight on pixels that differ, as far as either is surer.
         """
-        columns = self._once(reference, stage, verified, self._looked_at(reference))
-        if self._whole or not masks.some_differ(columns.tiles):
+        looked_at = self._looked_at(reference)
+        columns = self._once(reference, stage, verified, looked_at)
+        if self._whole:
             return columns
-        seen = np.asarray(np.isfinite(columns.tiles).any(axis=(1, 2)))
+        if looked_at.any():
+            self._suspects(columns, reference)
+        some_differ = masks.some_differ(columns.tiles[looked_at])
+        if some_differ:
+            self._look(columns, reference, np.isnan(columns.alike))
+        turned = self._turned(columns, reference)
+        if turned is not None:
+            return turned
+        if not some_differ:
+            return columns
         trusted = columns.undoubted(self._settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, stage, verified)
-        return self._reweighted(columns, trusted, seen, reference)
+        return self._reweighted(columns, trusted, looked_at, reference)
+
+    def _suspects(self, columns: Measured, reference: Reference) -> None:
+        """Look at frames whose score noise does not explain: of sparse scenes a few things fall together by chance."""
+        with np.errstate(invalid="ignore"):
+            suspect = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.least_score
+        suspect &= columns.undoubted(self._settings) & np.isnan(columns.alike)
+        if suspect.any():
+            self._look(columns, reference, suspect)
+        with np.errstate(invalid="ignore"):
+            low = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.least_score
+            columns.inconsistent |= low & (columns.alike < _MOST_FOREIGN)
+
+    def _turned(self, columns: Measured, reference: Reference) -> Measured | None:
+        """Measure the shifts of the centres of frames that turn or change size; None where they do not."""
+        if not isinstance(reference, FixedImage) or self._settings.of_peak != "gaussian":
+            return None
+        # A turn makes peaks wide, and their places uncertain.
+        trusted = replace(columns, sigma=np.zeros_like(columns.sigma)).undoubted(self._settings)
+        seen = trusted & (columns.edges > LEAST_EDGE)
+        if not seen.any():
+            return None
+        image = StraightReference(reference.image[None])
+        for chosen in (_less_sure(columns.sigma, seen, self._few), trusted):
+            found = Turned.empty(self._frames.count, tile_grid.Grid(self._shape).count)
+
+            def job(start: int, stop: int, these: Any = (chosen, found)) -> None:
+                chosen, found = these
+                if chosen[start:stop].any():
+                    _, prepared = self.prepared.read(start, stop)
+                    rows = np.flatnonzero(prepared.usable & chosen[start:stop])
+                    numbers = start + rows
+                    found.write(numbers, image.compared(take(prepared.frames, rows), columns.shifts[numbers]))
+
+            for _ in self._walk.over("turn", job):
+                pass
+            if 2 * found.holds.sum() < chosen.sum():
+                return None
+        return columns.turned(found)
 
     def _in_part(
         self,
@@ -107,8 +165,6 @@ class Measurement:
     ) -> Measured:
         """Measure frames without the tiles that move otherwise, if that is surer."""
         everywhere = np.ones(self._frames.count, dtype=bool)
-        if not np.isfinite(columns.tiles).any(axis=(1, 2)).all():
-            columns.tiles = self._agreement(reference, columns.shifts)
         parts = masks.Parts(masks.left_out(columns.tiles), columns.shifts)
         if not parts.out.any():
             return columns
@@ -120,15 +176,27 @@ class Measurement:
     def _reweighted(
         self, columns: Measured, trusted: NDArray[np.bool_], seen: NDArray[np.bool_], reference: Reference
     ) -> Measured:
-        """Refine frames with less weight on pixels that differ; all of them if it pays on those that were looked at."""
+        """Refine frames with less weight on pixels that differ; all of them if it pays on a few."""
         if self._settings.of_peak != "gaussian":
             return columns
-        for chosen in (trusted & seen, trusted):
+
+        def pays(chosen: NDArray[np.bool_]) -> Fit | None:
             fit = self._fit(reference, columns.shifts, chosen)
-            taken = chosen & np.isfinite(fit.shift).all(axis=1)
-            if not (taken.any() and masks.surer(columns.sigma, fit.sigma, taken, _WORTH_A_FIT)):
-                return columns
+            known = chosen & np.isfinite(fit.shift).all(axis=1)
+            return fit if known.any() and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT) else None
+
+        # A mask may have been made for the frames whose tiles were looked at: they alone are no measure.
+        few = trusted & seen, _less_sure(columns.sigma, trusted, self._few)
+        if all(pays(chosen) is None for chosen in few) or (fit := pays(trusted)) is None:
+            return columns
+        with np.errstate(invalid="ignore"):
+            taken = trusted & np.isfinite(fit.shift).all(axis=1) & ~(fit.sigma > columns.sigma).all(axis=1)
         return columns.refined(fit, taken)
+
+    @property
+    def _few(self) -> int:
+        """Frames that stand for all."""
+        return min(_LOOKED_AT, self._frames.count // _FRAMES_PER_LOOK + 2)
 
     def _looked_at(self, reference: Reference) -> NDArray[np.bool_]:
         """Mark frames whose tiles are looked at: a few, spread over the stack."""
@@ -136,25 +204,25 @@ class Measurement:
         # A mean of frames that were not aligned is blurred: it differs everywhere.
         is_blurred = isinstance(reference, (MeanOfOthers, MedianOfOthers)) or reference.part is not None
         if self._tiles and self._settings.normalization == "zncc" and not is_blurred:
-            number = min(_LOOKED_AT, chosen.size // _FRAMES_PER_LOOK + 2)
-            chosen[np.linspace(0, chosen.size - 1, number + 1)[1:].round().astype(int)] = True
+            chosen[np.linspace(0, chosen.size - 1, self._few + 1)[1:].round().astype(int)] = True
         return chosen
 
-    def _agreement(self, reference: Reference, shifts: NDArray[np.float64]) -> NDArray[np.float32]:
-        """Tiles (T, rows, columns) of all frames."""
-        tiles = np.full((self._frames.count, *tile_grid.Grid(self._shape).count), np.nan, dtype=np.float32)
+    def _look(self, columns: Measured, reference: Reference, chosen: NDArray[np.bool_]) -> None:
+        """Look at the tiles of the chosen frames (T,)."""
 
-        def job(start: int, stop: int) -> tuple[NDArray[np.intp], NDArray[np.float32]]:
+        def job(start: int, stop: int) -> tuple[NDArray[np.intp], tile_grid.Look] | None:
+            if not chosen[start:stop].any():
+                return None
             prepared = prepare(self._frames.read(start, stop), self._settings)
-            rows = np.flatnonzero(prepared.usable)
+            rows = np.flatnonzero(prepared.usable & chosen[start:stop])
             images = reference.images(start, prepared)
             if images.shape[0] > 1:
                 images = take(images, rows)
-            return start + rows, tile_grid.agreement(images, take(prepared.frames, rows), shifts[start + rows])
+            return start + rows, tile_grid.look(images, take(prepared.frames, rows), columns.shifts[start + rows])
 
-        for numbers, these in self._walk.over("tiles", job):
-            tiles[numbers] = these
-        return tiles
+        for found in self._walk.over("tiles", job):
+            if found is not None:
+                columns.looked_at(*found)
 
     def _fit(self, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_]) -> Fit:
         """Fit of the chosen frames (T,) in which pixels that differ count less."""
@@ -232,7 +300,7 @@ class Measurement:
                 images_of = take(whole[0], look) if whole[0].shape[0] > 1 else whole[0]
                 result.seen = Seen(start + result.rows[look], images_of, take(whole[1], look), match.shift[look])
                 if parts is not None:
-                    result.seen.judged(columns.tiles)
+                    columns.looked_at(*result.seen.judged())
                     result.seen = None
             overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
@@ -253,7 +321,8 @@ class Measurement:
             if result.seen is not None:
                 seen.append(result.seen)
         # The few frames that are looked at, all at once.
-        Seen.together(seen, columns.tiles, shared=isinstance(reference, FixedImage))
+        for numbers, look in Seen.together(seen, shared=isinstance(reference, FixedImage)):
+            columns.looked_at(numbers, look)
         columns.sigma = shapes.standard_errors(columns.significance)
         return columns
 
@@ -262,3 +331,13 @@ class Measurement:
     ) -> Matcher:
         settings = self._settings if engine == self.engine else replace(self._settings, kernel_options=None)
         return Matcher((shape[0], shape[1]), self.window, settings, dtype, engine, kernel, self._xp)
+
+
+def _less_sure(sigma: NDArray[np.float64], trusted: NDArray[np.bool_], number: int) -> NDArray[np.bool_]:
+    """Mark so many of the frames (T,) whose standard errors (T, 2) are the median or larger, the very largest aside."""
+    chosen = np.zeros_like(trusted)
+    error = np.where(trusted, sigma.max(axis=1), np.nan)
+    order = np.argsort(error)[: int(np.isfinite(error).sum())]
+    if order.size:
+        chosen[order[np.rint(np.linspace(*_NEEDY, number) * (order.size - 1)).astype(int)]] = True
+    return chosen

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.tiles import agreement
+from xcorr_app.registration.tiles import Look, look
 
 
 @dataclass(frozen=True)
@@ -20,21 +20,19 @@ class Seen:
     frames: Array
     shifts: NDArray[np.float64]
 
-    def judged(self, tiles: NDArray[np.float32]) -> None:
-        """Fill in which of their tiles agree."""
-        tiles[self.numbers] = agreement(self.images, self.frames, self.shifts)
+    def judged(self) -> tuple[NDArray[np.intp], Look]:
+        """Their numbers, and what their tiles say."""
+        return self.numbers, look(self.images, self.frames, self.shifts)
 
     @staticmethod
-    def together(seen: list[Seen], tiles: NDArray[np.float32], *, shared: bool) -> None:
-        """Do so for several, all compared with the same image where `shared`."""
+    def together(seen: list[Seen], *, shared: bool) -> list[tuple[NDArray[np.intp], Look]]:
+        """The same of several, at once where they can be; all compared with the same image where `shared`."""
         if not seen:
-            return
+            return []
         xp = array_namespace(seen[0].frames)
         if not shared and any(one.images.shape[0] != one.frames.shape[0] for one in seen):
-            for one in seen:
-                one.judged(tiles)
-            return
+            return [one.judged() for one in seen]
         images = seen[0].images if shared else xp.concatenate([one.images for one in seen])
         frames = xp.concatenate([one.frames for one in seen])
         numbers, shifts = (np.concatenate(parts) for parts in zip(*((s.numbers, s.shifts) for s in seen), strict=True))
-        Seen(numbers, images, frames, shifts).judged(tiles)
+        return [Seen(numbers, images, frames, shifts).judged()]

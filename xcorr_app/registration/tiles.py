@@ -22,6 +22,7 @@ from xcorr_app.filtering.taps import Filter
 from xcorr_app.gpu.peaks.tile_sums import moments_and_products, tile_bins, tile_sums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+from xcorr_app.registration.linear_motion import edge_offsets
 from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction, clean_of
 
 AGREES, DIFFERS = 1.0, 0.0
@@ -38,6 +39,8 @@ _SIGMA = 1.5
 """Of the Gaussian that smooths, in bins."""
 _UNSHARED = 0.3
 """Share of what a tile shows that frame and reference may not share."""
+_ALIKE, _FEWEST_TOLD = 0.3, 8
+"""Correlation of a tile from which frame and reference have something in common; and tiles for a share of them."""
 _DEVIATIONS = 6.0
 """Standard deviations of the noise by which a tile differs at least."""
 _LEAST_OFFSET = 0.1
@@ -68,8 +71,26 @@ class Grid:
         return (rows, columns) if min(rows, columns) >= _FEWEST else (0, 0)
 
 
+@dataclass(frozen=True)
+class Look:
+    """What the tiles of n frames say about their shifts."""
+
+    tiles: NDArray[np.float32]
+    """(n, rows, columns) 1 where a tile agrees, 0 where it differs, NaN where it shows too little to tell or the frame
+    does not cover it."""
+    alike: NDArray[np.float64]
+    """(n,) share of those that can tell in which frame and reference resemble each other at all; NaN where few can."""
+    edges: NDArray[np.float64]
+    """(n,) pixels by which turning, scale and shear move the edge against the centre; 0 where chance may do as much."""
+
+
 def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDArray[np.float32]:
-    """Say which tiles of the reference agree with the shift of each frame.
+    """Say which tiles (n, rows, columns) agree: `Look.tiles` of :func:`look`."""
+    return look(images, frames, shifts).tiles
+
+
+def look(images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None = None) -> Look:
+    """Compare the tiles of the reference with each frame at its shift.
 
     Parameters
     ----------
@@ -78,16 +99,13 @@ def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDAr
     frames : ndarray, shape (n, h, w)
     shifts : ndarray of float64, shape (n, 2)
         To be added to each frame; NaN where there is none.
-
-    Returns
-    -------
-    ndarray of float32, shape (n, rows, columns)
-        1 where a tile agrees, 0 where it differs, NaN where it shows too little to tell or the frame does not cover it.
+    covered : ndarray of bool, shape (n, rows, columns), optional
+        Tiles that a frame shows, where it is more than shifted.
     """
-    grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
+    count, grid = int(frames.shape[0]), Grid((int(frames.shape[1]), int(frames.shape[2])))
     known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
     if not all(grid.count) or not known.any():
-        return np.full((frames.shape[0], *grid.count), np.nan, dtype=np.float32)
+        return Look(np.full((count, *grid.count), np.nan, dtype=np.float32), np.full(count, np.nan), np.zeros(count))
     shifts = np.where(known[:, None], shifts, 0.0)
     whole = np.rint(shifts).astype(np.intp)
     (f, of_frames), (g, of_reference) = _both_standard(frames, images, whole)
@@ -97,7 +115,10 @@ def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDAr
         noise, correlated = noise / (4 * np.pi * _SIGMA**2), 2 * np.pi * _SIGMA**2
     sums = tile_sums if is_device_array(f) and f.dtype == g.dtype == np.float32 else _tile_sums
     found = sums(f, g, shifts - whole, grid.size // 2, grid.count)
-    return _judged(found, _covered(grid, whole), (grid.size // 2) ** 2, noise, correlated, known)
+    covered = _covered(grid, whole) if covered is None else covered
+    tiles, alike = _judged(found, covered, (grid.size // 2) ** 2, noise, correlated, known)
+    edges = edge_offsets(found, covered & known[:, None, None], grid.size, grid.shape)
+    return Look(tiles, alike, edges)
 
 
 @functools.cache
@@ -135,7 +156,7 @@ def _judged(
     noise: NDArray[np.float64],
     correlated: float,
     known: NDArray[np.bool_],
-) -> NDArray[np.float32]:
+) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
     """What tiles say by their `_tile_sums`, those that frames cover (n, rows, columns), and the bins of one."""
     count = np.maximum(_around(bins * covered.astype(np.float64)), 1.0)
     # Sums over each tile that is covered and those around it.
@@ -156,7 +177,11 @@ def _judged(
     says = covered & (shown > _DEVIATIONS * scatter) & (shown > 0.02 * shown.max(axis=(1, 2), keepdims=True))
     differs = (beyond > _UNSHARED * shown) & (beyond > _DEVIATIONS * scatter)
     chi_squared = explained * count / (noise * correlated + 1e-30)
-    return _verdict(says, differs, dy, dx, chi_squared, known)
+    # Whatever the gain: something bright elsewhere in a frame makes all the rest of it seem faint.
+    alike = says & (of_f + of_g - unshared > 2 * _ALIKE * np.sqrt(np.maximum(of_f * of_g, 0.0)))
+    told = says.sum(axis=(1, 2))
+    share = np.where(known & (told >= _FEWEST_TOLD), alike.sum(axis=(1, 2)) / np.maximum(told, 1), np.nan)
+    return _verdict(says, differs, dy, dx, chi_squared, known), share
 
 
 def _verdict(

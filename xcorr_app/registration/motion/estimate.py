@@ -13,9 +13,15 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration import quality
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.given import Given, given_reference
-from xcorr_app.registration.motion.gauss_newton import Fit, halved, levels_of, refined
+from xcorr_app.registration.motion.gauss_newton import (
+    Fit,
+    halved,
+    levels_of,
+    refined,
+    smoothed,
+    smoothing_for,
+)
 from xcorr_app.registration.motion.models import PATCHES, Matrix, Model, model_of
-from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.patches import (
     DEFAULT_DEVIATION,
     DEFAULT_OVERLAP,
@@ -37,9 +43,6 @@ _AS_LIKELY = 0.85
 """Share of the best candidate's score from which another is refined too."""
 _ALIKE = 1.05
 """Ratio of the scores of two motions below which either may be the true one."""
-_SMOOTHING = ((0.97, 0.0), (0.7, 0.7), (0.35, 1.0), (0.0, 1.5))
-"""Share of the variance that is no noise, and the sigma in pixels of the Gaussian that noisier images are smoothed by:
-noise in the slopes of the reference would pass for signal. By trial on spots and speckle at SNR 20 to 0.5."""
 _WINDOWS = 1e4
 """Independent angles and shifts that are searched, for the score that chance reaches."""
 
@@ -192,7 +195,7 @@ class _Against:
     def __init__(self, image: Array, model: Model, max_sigma: float) -> None:
         prepared, _ = _prepared(image)
         clean = float(quality.clean_fraction(prepared[None])[0])
-        self._smoothing = next(sigma for above, sigma in _SMOOTHING if clean >= above)
+        self._smoothing = smoothing_for(clean)
         self._model, self._max_sigma = model, max_sigma
         self._levels = levels_of(self._smoothed(prepared), model)
         self._starts = Starts(self._levels[-1], model)
@@ -248,9 +251,7 @@ class _Against:
         return float((np.sqrt(2 * np.log(_WINDOWS)) + 3) / np.sqrt(max(pixels, 1.0)))
 
     def _smoothed(self, image: Array) -> Array:
-        if self._smoothing == 0:
-            return image
-        return ndimage_of(array_namespace(image)).gaussian_filter(image, self._smoothing, mode="nearest")
+        return smoothed(image, self._smoothing)
 
 
 def _prepared(image: Array) -> tuple[Array, bool]:
