@@ -112,6 +112,7 @@ def test_what_was_brought_ahead_and_is_not_asked_for_leaves_its_buffer_to_others
     # One is worked on, one is brought: those of ranges that nobody wanted are used again.
     assert buffers.made <= 3
     assert len(buffers.sent) == 12
+    assert frames._coming is None  # nor is memory held once it is closed
 
 
 def test_damaged_frames_are_named(tmp_path):

@@ -251,6 +251,9 @@ def test_of_more_marks_than_there_is_room_for_one_in_two_pixels_is_drawn() -> No
     found = np.array(Drawn(chart.svg()).points("dots"))
     assert 40 <= len(found) <= 50
     assert np.ptp(found[:, 0]) > 0.95 * WIDTH
+    upright = Chart(X, Y, points=120)
+    upright.dots(np.full(5001, 5.0), np.linspace(0, 0.4, 5001), "#000000", 1)
+    assert 10 <= len(Drawn(upright.svg()).points("dots")) <= 12  # of 20 pixels
     few = Chart(Axis(0, 1000, ""), Y, points=120)
     few.dots(x[:50], np.zeros(50), "#000000", 1)
     assert len(Drawn(few.svg()).points("dots")) == 50
