@@ -141,9 +141,8 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
     if axis == 1:
         inside &= (place >= 0) & (place < length)
         within = inside[:, radius:-radius]
-    at = xp.asarray(np.clip(source, 0, length - 1))[:, None, None]
     present, counted = (xp.asarray(mask.astype(np.float64))[:, None, None] for mask in (inside, within))
-    g = xp.take_along_axis(g, xp.broadcast_to(at, (*g.shape[:3], length + 2 * radius)), axis=3) * present
+    g = _along(g, source, inside, present)
     f = f * counted
     steps = 2 * radius + 1
     # A further line counts the pairs: ones where there is an element.
@@ -166,6 +165,20 @@ def _lines(left: Array, right: Array, peak: NDArray[np.intp], axis: int, radius:
     )
     paired = xp.asarray((line[:, None] + line == line[:, None, None]).reshape(radius, -1).astype(np.float64))
     return [paired @ term.sum(axis=1).reshape(-1, radius * radius, steps) for term in terms]
+
+
+def _along(lines: Array, source: NDArray[np.intp], inside: NDArray[np.bool_], present: Array) -> Array:
+    """Lines (n, 2, r, length) from other places (n, m), consecutive ones; zero but where they are `inside`."""
+    xp = array_namespace(lines)
+    if xp is not np:
+        at = xp.asarray(np.clip(source, 0, lines.shape[3] - 1))[:, None, None]
+        return xp.take_along_axis(lines, xp.broadcast_to(at, (*lines.shape[:3], source.shape[1])), axis=3) * present
+    moved = np.zeros((*lines.shape[:3], source.shape[1]))
+    first, count = inside.argmax(axis=1).tolist(), inside.sum(axis=1).tolist()
+    for image, (to, length) in enumerate(zip(first, count, strict=True)):
+        of = int(source[image, to])
+        moved[image, :, :, to : to + length] = lines[image, :, :, max(of, 0) : max(of, 0) + length]
+    return moved
 
 
 def _moved(values: Array, steps: int, length: int) -> Array:

@@ -45,11 +45,16 @@ def overlap_counts(
     left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow
 ) -> NDArray[np.float64]:
     """Number of overlapping element pairs at every shift, shape `window.shape`."""
-    counts = []
-    for axis, shifts in enumerate((window.dys, window.dxs)):
-        _, (start, stop) = axis_overlap(left_shape[axis], right_shape[axis], shifts)
-        counts.append((stop - start).astype(np.float64))
-    return counts[0][:, None] * counts[1][None, :]
+    rows = _counts_along(left_shape[0], right_shape[0], window.dy_min, window.dy_max)
+    columns = _counts_along(left_shape[1], right_shape[1], window.dx_min, window.dx_max)
+    return rows[:, None] * columns[None, :]
+
+
+@functools.lru_cache(maxsize=64)
+def _counts_along(left_size: int, right_size: int, first: int, last: int) -> NDArray[np.float64]:
+    """Overlapping elements along an axis, for shifts from the first to the last: of small images slow to count."""
+    _, (start, stop) = axis_overlap(left_size, right_size, np.arange(first, last + 1))
+    return (stop - start).astype(np.float64)
 
 
 class OverlapSums:

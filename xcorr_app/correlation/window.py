@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,7 +31,8 @@ class ShiftWindow:
     dx_max: int
 
     def __post_init__(self) -> None:
-        if not all(isinstance(shift, (int, np.integer)) for shift in astuple(self)):
+        shifts = self.dy_min, self.dy_max, self.dx_min, self.dx_max
+        if not all(isinstance(shift, (int, np.integer)) for shift in shifts):
             raise ArgumentError(f"{self}: a window is made of whole pixels, give integers")
         if self.dy_min > self.dy_max or self.dx_min > self.dx_max:
             raise ArgumentError(f"empty shift window {self}: each minimum must not exceed its maximum")

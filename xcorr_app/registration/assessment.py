@@ -13,7 +13,6 @@ from xcorr_app.errors import DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.gpu.runtime.placement import on_device_of
 from xcorr_app.registration.assessment_sums import AssessmentSums, shared_area
-from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.frames import ArrayFrames
 from xcorr_app.registration.passes import Pass
@@ -37,7 +36,8 @@ class Assessment:
     crispness: BeforeAfter
     """Root mean squared gradient of the mean image, in standard deviations of a frame before, per pixel; no noise."""
     residual_shift: BeforeAfter
-    """Root mean squared length, in pixels, of the shifts of a few frames registered against the mean after."""
+    """Root mean squared length, in pixels, of the shifts before, about their mean, and of those of a few frames that
+    were registered again after."""
     registered_again: int
     """How many frames that is: those of the sample whose shift could be trusted."""
     sampled: int
@@ -91,10 +91,10 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
         <z, m> / sqrt(sum <z, z> sum <m, m>), z the standardised frame and m the mean of all others. Interpolation
         smooths noise and so raises it by itself. ``crispness``: root of the mean squared gradient of the mean image, in
         standard deviations of a frame before, per pixel; the product of the gradients of the means of even and odd
-        frames, to which noise does not contribute. ``residual_shift``: up to 8 frames spread over the stack are
-        registered against the mean of the frames of the other parity after registration; root mean squared length of
-        their shifts in pixels, before (about their mean) and after. NaN where fewer than half of them have a shift to
-        trust.
+        frames, to which noise does not contribute. ``residual_shift``: up to 4 even frames spread over the stack
+        are registered against the mean of the odd ones after registration; root mean squared length of their shifts in
+        pixels. Before, that of all shifts of the result about their mean; without a result those of the same few frames
+        before, against the same mean. NaN where fewer than half have a shift to trust.
 
     Raises
     ------
@@ -115,7 +115,7 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
     >>> result = xc.estimate_shifts(stack, max_shift=16)
     >>> quality = xc.assess(stack, xc.apply_shifts(stack, result.applied()), result)
     >>> [round(value, 2) + 0.0 for value in (*quality.correlation, *quality.residual_shift, quality.corrected)]
-    [0.52, 1.0, 4.18, 0.0, 1.0]
+    [0.52, 1.0, 4.06, 0.0, 1.0]
     """
     xp = array_namespace(before)
     if array_namespace(after) is not xp:
@@ -127,9 +127,7 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
         walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np)
         starts = range(0, frames.count, walk.images_at_once)
         chunks = [slice(start, start + walk.images_at_once) for start in starts]
-        if result is not None:
-            corrected = float(result.trusted.mean())
-        else:
+        if result is None:
             differ = [to_host((before[part] != after[part]).any(axis=(1, 2))) for part in chunks]
             corrected = float(np.concatenate(differ).mean())
         extents = np.concatenate([_extents(before[part], after[part]) for part in chunks])
@@ -138,24 +136,35 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
         for part in chunks:
             if sums is not None:
                 sums.add(before[part], after[part])
-        return assessment_of(sums, Settings(), moved.shape, corrected, None if result is None else result.contrast)
+        if result is not None:
+            return assessment_of(sums, Settings(), moved.shape, result)
+        return _assessment(sums, Settings(), moved.shape, corrected)
 
 
 def assessment_of(
+    sums: AssessmentSums | None, settings: Settings, shape: tuple[int, int], result: ShiftResult
+) -> Assessment:
+    """Assessment from sums over all frames of a `shape`, None where the frames have no part in common.
+
+    The kept frames are registered again as `settings` say, within the same window of shifts, and by the contrast that
+    was found best for them, where one was: trying again would take twice as long as registering.
+    """
+    taken = replace(settings, contrast=result.contrast or settings.contrast)
+    shifts = np.where(result.trusted[:, None], result.shifts, np.nan)
+    return _assessment(sums, taken, shape, float(result.trusted.mean()), shifts)
+
+
+def _assessment(
     sums: AssessmentSums | None,
     settings: Settings,
     shape: tuple[int, int],
     corrected: float,
-    contrast: Contrast | None = None,
+    shifts: NDArray[np.float64] | None = None,
 ) -> Assessment:
-    """Assessment from sums over all frames of a `shape`, None where the frames have no part in common.
-
-    The kept frames are registered again as `settings` say, within the same window of shifts, and by the `contrast` that
-    was found best for them, where one was: trying again would take twice as long as registering.
-    """
+    """Assessment of which the shifts (T, 2) before may be known, NaN where they are not to be trusted."""
     if sums is None:
         return Assessment(_UNKNOWN, _UNKNOWN, _UNKNOWN, 0, 0, corrected)
-    residual, registered = _residual_shift(sums, replace(settings, contrast=contrast or settings.contrast), shape)
+    residual, registered = _residual_shift(sums, settings, shape, shifts)
     return Assessment(
         correlation=BeforeAfter(*sums.correlation()),
         crispness=BeforeAfter(*sums.crispness()),
@@ -166,8 +175,14 @@ def assessment_of(
     )
 
 
-def _residual_shift(sums: AssessmentSums, settings: Settings, shape: tuple[int, int]) -> tuple[BeforeAfter, int]:
-    """Root mean squared shift of the kept frames before and after, and how many of the latter are to be trusted."""
+def _residual_shift(
+    sums: AssessmentSums, settings: Settings, shape: tuple[int, int], before: NDArray[np.float64] | None
+) -> tuple[BeforeAfter, int]:
+    """Root mean squared shift before and of the kept frames after, and how many of the latter are to be trusted."""
+    found = sums.to_register()
+    if found is None:
+        return _UNKNOWN, 0
+    were, are, reference = found
     window = settings.window(shape)
     again = replace(
         settings,
@@ -180,24 +195,22 @@ def _residual_shift(sums: AssessmentSums, settings: Settings, shape: tuple[int, 
         smooth_time=1,  # the frames kept lie far apart
         masks=None if settings.masks is None or settings.masks.given is not None else settings.masks,
     )
-    found: tuple[list[NDArray[np.float64]], list[NDArray[np.float64]]] = ([], [])
-    for parity in range(2):
-        pair = sums.to_register(parity)
-        if pair is not None:
-            frames, reference = pair
-            result = estimate_from(ArrayFrames(frames), reference, again, xp=array_namespace(frames))
-            shifts = np.where(result.trusted[:, None], result.shifts, np.nan)
-            for side, part in zip(found, np.split(shifts, 2), strict=True):
-                side.append(part)
-    if not found[0]:
-        return _UNKNOWN, 0
-    before, after = (np.concatenate(side) for side in found)
-    known = [side[np.isfinite(side).all(axis=1)] for side in (before, after)]
-    lengths = [
-        float(np.sqrt((shifts**2).sum(axis=1).mean())) if 2 * len(shifts) >= len(before) else math.nan
-        for shifts in (known[0] - (known[0].mean(axis=0) if len(known[0]) else 0.0), known[1])
-    ]
-    return BeforeAfter(*lengths), len(known[1])
+    xp = array_namespace(are)
+    frames = xp.concatenate([were, are]) if before is None else are
+    result = estimate_from(ArrayFrames(frames), reference, again, xp=xp)
+    shifts = np.where(result.trusted[:, None], result.shifts, np.nan)
+    if before is None:
+        before, shifts = np.split(shifts, 2)
+    known = np.isfinite(shifts).all(axis=1)
+    drift = before[np.isfinite(before).all(axis=1)]
+    if len(drift):
+        drift = drift - drift.mean(axis=0)
+    return BeforeAfter(_length(drift, len(before)), _length(shifts[known], len(shifts))), int(known.sum())
+
+
+def _length(shifts: NDArray[np.float64], tried: int) -> float:
+    """Root mean squared length of shifts (n, 2), of so many tried; NaN where these are less than half."""
+    return float(np.sqrt((shifts**2).sum(axis=1).mean())) if 2 * len(shifts) >= tried else math.nan
 
 
 def _extents(before: Array, after: Array) -> NDArray[np.int64]:

@@ -32,8 +32,8 @@ _ENOUGH = 0.25
 """Share of the frame's rows times columns that is enough."""
 _FLAT = 1e-12
 """Variance over squared mean below which there is nothing but rounding in a frame."""
-_KEPT = 8
-"""Frames spread over the stack that are kept, to be registered again."""
+_KEPT = 4
+"""Even frames spread over the stack that are kept, to be registered again: what their shifts are like needs no more."""
 _KEPT_SIDE = 768
 """Rows and columns of their middle that are kept at most."""
 _EVERY = 16
@@ -156,6 +156,7 @@ class AssessmentSums:
         self._shared, self._seen = shared, 0
         self._before, self._after = _Side(), _Side()
         members = np.flatnonzero(shared.members)
+        members = members[members % 2 == 0]
         picks = np.linspace(0, members.size - 1, min(_KEPT, members.size)).round().astype(int)
         self.kept = members[np.unique(picks)]
         """Numbers of the frames that are kept."""
@@ -195,19 +196,18 @@ class AssessmentSums:
         shape = (rows.stop - rows.start, columns.stop - columns.start)
         return self._before.crispness(shape), self._after.crispness(shape)
 
-    def to_register(self, parity: int) -> tuple[Array, Array] | None:
-        """Kept even (0) or odd (1) frames, before then after (2k, y, x), and the mean of the others' parity after."""
-        own = [i for i, number in enumerate(self.kept) if number % 2 == parity]
-        if not own or float(self._after.numbers[1 - parity]) < 1:
+    def to_register(self) -> tuple[Array, Array, Array] | None:
+        """Kept frames before (k, y, x), after, and the mean of the odd frames after, in which these have no part."""
+        if not self.kept.size or float(self._after.numbers[1]) < 1:
             return None
         xp = array_namespace(self._after.sums)
         rows, columns = self._shared.area
-        mean = self._after.sums[1 - parity].reshape(rows.stop - rows.start, columns.stop - columns.start)
+        mean = self._after.sums[1].reshape(rows.stop - rows.start, columns.stop - columns.start)
         inner = tuple(
             slice(crop.start - part.start, crop.stop - part.start)
             for crop, part in zip(self._crop, self._shared.area, strict=True)
         )
-        return xp.stack([side.kept[i] for side in (self._before, self._after) for i in own]), mean[inner]
+        return xp.stack(self._before.kept), xp.stack(self._after.kept), mean[inner]
 
 
 def _centred(frames: Array) -> tuple[Array, Array]:

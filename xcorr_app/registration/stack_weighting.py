@@ -53,9 +53,8 @@ class StackWeighting:
             many = len(numbers) > AT_ONCE
             for i in range(0, len(numbers), AT_ONCE):
                 usable = self._prepared.usable(numbers[i : i + AT_ONCE])
-                # On a device every step costs the host much, so that the image takes its place among the frames.
-                beside = image is not None and bool(usable) and usable[0].dtype == image.dtype
-                beside = beside and self._xp is not np and not many
+                # Every step costs as much time as a small image, so that this one takes its place among the frames.
+                beside = image is not None and bool(usable) and usable[0].dtype == image.dtype and not many
                 if beside:
                     usable.append(image)
                 if usable:

@@ -18,8 +18,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 
@@ -245,7 +245,7 @@ class TwoLayers:
         return cost
 
     def _best_scale(self, shifts: Floats) -> float:
-        found = minimize_scalar(
+        found = scipy.optimize.minimize_scalar(
             lambda s: self._scaled_cost(shifts, s), bounds=(-0.7, 0.7), method="bounded", options={"xatol": 0.01}
         )
         scale = float(np.exp(found.x))

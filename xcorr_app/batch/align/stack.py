@@ -164,8 +164,7 @@ def finish_stack(
         outputs.append(target)
     with resources.step("assess"):
         pictures = projections.pictures()
-        corrected = float(result.trusted.mean())
-        assessment = assessment_of(projections.sums, options.settings, frames.shape, corrected, result.contrast)
+        assessment = assessment_of(projections.sums, options.settings, frames.shape, result)
     notes = [
         *spec.notes,
         *_notes(frames, result, options),

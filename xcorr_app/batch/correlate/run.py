@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,11 @@ from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.io.plane_file import Write, plane_writer
 from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import memory_as_limit
+from xcorr_app.pipeline.finisher import Finisher, Later
 from xcorr_app.registration.passes import Progress
+
+_WAITING = 2
+"""Blocks of planes that are written or wait for it, at most."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +87,26 @@ def run_correlation(plan: CorrelationPlan, progress: Progress | None = None) -> 
     return CorrelationResult(tuple(records))
 
 
-def _writer(plan: CorrelationPlan) -> AbstractContextManager[Write | None]:
-    """Open the file for planes; nothing where peaks alone are wanted."""
-    return nullcontext() if plan.options.peaks else plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan))
+@contextmanager
+def _writer(plan: CorrelationPlan) -> Iterator[Write | None]:
+    """Open the file for planes; nothing where peaks alone are wanted.
+
+    What is called with planes leaves them to a thread, which writes them while the next block is computed.
+    """
+    if plan.options.peaks:
+        yield None
+        return
+    with plane_writer(plan.out, plan.shape, plan.dtype, _facts(plan)) as write, Finisher[None](1) as thread:
+        waiting = deque[Later[None]]()
+
+        def hand_over(planes: np.ndarray) -> None:
+            while len(waiting) >= _WAITING:
+                waiting.popleft().result()
+            waiting.append(thread.submit(partial(write, planes), lambda: None))
+
+        yield hand_over
+        for later in waiting:
+            later.result()
 
 
 def _correlate(

@@ -51,6 +51,8 @@ def array_namespace(x: object) -> ModuleType:
     >>> array_namespace(np.zeros((2, 3))).__name__
     'numpy'
     """
+    if type(x) is np.ndarray:
+        return np
     if isinstance(x, np.ma.MaskedArray):
         raise DataTypeError("a masked array would lose its mask: pass array.filled(value) instead")
     if isinstance(x, np.ndarray):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
-import scipy.spatial
+import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
