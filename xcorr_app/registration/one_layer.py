@@ -78,11 +78,14 @@ def left_over_of(frames: Frames, measured: Measured, settings: Settings) -> Left
     if usable.size < 2:
         return UNKNOWN
     few = spread(usable, _LOOKED_AT)
-    images = taken(frames, few, replace(settings, prefilter=Prefilter(), contrast=Contrast()))
     shifts = measured.shifts[few]
-    if min(images.shape[1:]) >= _LARGE:
-        images, shifts = binned(images), shifts / 2
-    return replace(left_over(images, shifts), is_sure=bool(measured.undoubted(settings)[few].all()))
+    # Sums of values at the limits of their type are infinite: then nothing is known.
+    with np.errstate(over="ignore", invalid="ignore"):
+        images = taken(frames, few, replace(settings, prefilter=Prefilter(), contrast=Contrast()))
+        if min(images.shape[1:]) >= _LARGE:
+            images, shifts = binned(images), shifts / 2
+        left = left_over(images, shifts)
+    return replace(left, is_sure=bool(measured.undoubted(settings)[few].all()))
 
 
 def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
