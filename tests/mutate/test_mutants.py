@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from tests.mutate import child
 from tests.mutate.choice import rounds
 from tests.mutate.mutants import mutants, mutated
