@@ -12,7 +12,7 @@ DRIFT[0] = 0
 
 
 def blinking(rng, share, photons=400.0):
-    """Spots of which some are lit in each frame anew, Poisson noise; float32 (T, *SHAPE)."""
+    """Spots that blink independently, with Poisson noise; float32 (T, *SHAPE)."""
     count = 180
     y, x = (rng.uniform(-12, size + 12, count) for size in SHAPE)
     width, height = rng.uniform(2.5, 3.5, count), photons * rng.uniform(0.5, 1.5, count)

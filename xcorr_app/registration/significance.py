@@ -25,7 +25,7 @@ MAX_FALSE_ALARM = 0.01
 _SAMPLES = 48
 """Values along each axis of a plane that its spread is taken from."""
 _FEW = 4
-"""Places of a row that are found sooner than the whole is sorted."""
+"""Up to so many places of a row, partial sorting costs less than sorting the whole row."""
 _DEVIATION = 1.4826
 """Standard deviation of normal values over their median absolute deviation."""
 
