@@ -305,6 +305,7 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
                 watcher=display.watch,
                 resources=resources,
                 elsewhere=elsewhere,
+                timings=given["timings"],
             )
         if given["verbose"]:
             for stack in result.report.stacks:

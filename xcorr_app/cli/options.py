@@ -209,7 +209,11 @@ _RUN_OPTIONS = (
         "[default: an eighth of what there is, at most 1 GiB]",
     ),
     click.option("--gpu-memory", type=SIZE, help="Device memory that may be used.  [default: all that is free]"),
-    click.option("--timings", is_flag=True, help="Print how long each stage was busy and which one set the pace."),
+    click.option(
+        "--timings",
+        is_flag=True,
+        help="Print how long each stage was busy and which one set the pace; the report of align shows it too.",
+    ),
 )
 
 

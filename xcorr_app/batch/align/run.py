@@ -32,11 +32,12 @@ from xcorr_app.pipeline.environment import own_version, processor, versions
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Elsewhere, Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
+from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import REPORT
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
 from xcorr_app.report.html import StackView, load_template, render_report, stack_view
-from xcorr_app.report.records import RunReport, StackReport
+from xcorr_app.report.records import RunReport, StackReport, StageReport
 from xcorr_app.report.room import has_own_pages, room_for
 from xcorr_app.report.summary import summarise
 
@@ -90,10 +91,12 @@ def run_align(
     watcher: Watcher | None = None,
     resources: Resources | None = None,
     elsewhere: Elsewhere | None = None,
+    timings: bool = False,
 ) -> AlignResult:
     """Align every series of a plan whose output folder is ready, and write results, report and record.
 
-    What the report shows of a stack is drawn as soon as that is finished, while the next one is computed.
+    What the report shows of a stack is drawn as soon as that is finished, while the next one is computed. With
+    `timings` it shows as well what the stages of the run took, which is never the same again.
     """
     path = None if plan.options.report == "none" else plan.out / REPORT
     resources = resources or Resources()
@@ -104,7 +107,8 @@ def run_align(
 
     def write_report(outcomes: Sequence[Outcome[StackReport]]) -> None:
         stacks = tuple(_shown(outcome, plan.options) for outcome in outcomes)
-        reports.append(_report(plan, outcomes, stacks, _title(plan)))
+        stages = _stages(resources.stages) if timings else ()
+        reports.append(replace(_report(plan, outcomes, stacks, _title(plan)), stages=stages))
         if path is None:
             # That of an earlier run would show something else.
             (plan.out / REPORT).unlink(missing_ok=True)
@@ -235,6 +239,12 @@ def _report(
     # The day alone, so that a run resumed on the same day gives the same bytes.
     date = datetime.now(UTC).strftime("%Y-%m-%d")
     return RunReport(title, _facts(plan, _engines(plan, outcomes)), stacks, date)
+
+
+def _stages(stages: Stages) -> tuple[StageReport, ...]:
+    """What the stages took so far, the one that set the pace first."""
+    times = sorted(stages.times(), key=lambda stage: -stage.held_up)
+    return tuple(StageReport(stage.name, stage.busy, stage.held_up, stage.rate) for stage in times)
 
 
 def _title(plan: Plan[AlignOptions]) -> str:
