@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from xcorr_app.io.within import url_of
 from xcorr_app.io.zarr_checksum import folder_checksum, remote_checksum
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _BLOCK = 1 << 22
 _LONGEST_GAP = 1 << 26
@@ -31,7 +32,10 @@ _TAIL = 1 << 16
 
 
 class FileChecksum:
-    """Checksum of one file, told of what was read of it by any number of threads."""
+    """Checksum of one file, told of what was read of it by any number of threads.
+
+    Threads that read parts of a file side by side take turns, in the order of the file, so that nothing is read twice.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -39,19 +43,34 @@ class FileChecksum:
         self._position = 0
         self._stamp: Stamp | None = None
         self._result: str | None = None
-        self._lock = threading.Lock()
+        self._turn = threading.Condition()
+        self._taken = False
+        self._coming: list[int] = []
+
+    @contextmanager
+    def reading(self, offset: int) -> Iterator[None]:
+        """Say that bytes from `offset` on are being read, and will be told of before the block ends."""
+        with self._turn:
+            self._coming.append(offset)
+        try:
+            yield
+        finally:
+            with self._turn:
+                self._coming.remove(offset)
+                self._turn.notify_all()
 
     def add(self, descriptor: int, known: Stamp, offset: int, parts: Sequence[memoryview]) -> None:
         """Take in `parts`, bytes that follow each other from `offset` on in the open file of size and time `known`."""
         end = offset + sum(part.nbytes for part in parts)
-        if self._result is not None or end <= self._position:
-            return
-        with self._lock:
-            if self._result is not None or not self._position <= offset <= self._position + _LONGEST_GAP:
+        with self._turn:
+            # Whoever reads what comes before this tells of it first.
+            self._turn.wait_for(lambda: not self._taken and min(self._coming, default=offset) >= offset)
+            if self._result is not None or end <= self._position or self._stamp not in (None, known):
                 return
-            if self._stamp not in (None, known):
+            if not self._position <= offset <= self._position + _LONGEST_GAP:
                 return
-            self._stamp = known
+            self._taken, self._stamp = True, known
+        try:
             self._read(descriptor, offset)
             for part in parts:
                 self._digest.update(part)
@@ -59,10 +78,15 @@ class FileChecksum:
             if known[0] - end <= _TAIL:
                 self._read(descriptor, known[0])
                 self._result = self._digest.hexdigest()
+        finally:
+            with self._turn:
+                self._taken = False
+                self._turn.notify_all()
 
     def hexdigest(self) -> str:
         """The checksum; what is missing is read here. Raises InputError where the file cannot be read."""
-        with self._lock:
+        with self._turn:
+            self._turn.wait_for(lambda: not self._taken)
             if self._result is None and (found := _of_folder(self.path)) is not None:
                 self._result = found
             if self._result is None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
@@ -89,6 +89,9 @@ class Work(Protocol[ResultT]):
 
     def decide(self, spec: SeriesSpec) -> Decision:
         """Say what would compute the results of a stack, and why."""
+
+    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
+        """Begin to read what `process` will, from what lies beside it in memory; what is wrong is said there."""
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[ResultT]]:
         """Compute the results of a stack; what is returned does the rest, while the next stack is computed.
@@ -223,13 +226,17 @@ def compute_stacks(
     loop = _Loop(plan, work, state, files, found, resources, resume=resume, stop_at_defects=stop_at_defects)
     entries: list[_Entry[ResultT]] = []
     with (
+        closing(resources.bringing),
+        closing(loop),
         Finisher[Known[ResultT]](max(2, min(4, worker_count()))) as finisher,
         Finisher[_Entry[ResultT]](1, at_once=1, prepare=same_device(plan.device.xp)) as follower,
     ):
         series = plan.discovery.series
         for number, spec in enumerate(series):
+            loop.ahead(number, spec)
             for following in series[number + 1 : number + 2]:
                 announce_files(following.paths)
+                loop.ahead(number + 1, following)
             entries.append(loop.begun(spec, follower, finisher, watcher, number, finished))
             for entry in entries[-2:]:
                 if isinstance(entry, Later):
@@ -318,6 +325,25 @@ class _Loop(Generic[ResultT]):
         } | plan.options.parameters()
         self._besides = {path: checksum for of_name in files.values() for path, checksum in of_name.items()}
         self._ran_on = found | {"device": plan.device.description}
+        self._lent: dict[int, StackResources] = {}
+
+    def ahead(self, number: int, spec: SeriesSpec) -> None:
+        """Let a stack be read while the one before it is computed, unless an earlier run finished it."""
+        if number in self._lent or (self._resume and self._state.knows(spec.name)):
+            return
+        lent = self._lent[number] = self._lending(spec)
+        try:
+            self._work.ahead(spec, lent)
+        except Exception:  # noqa: BLE001 - it comes again when the stack is processed
+            lent.close()
+
+    def close(self) -> None:
+        """Give up what was read ahead."""
+        while self._lent:
+            self._lent.popitem()[1].abandon()
+
+    def _lending(self, spec: SeriesSpec) -> StackResources:
+        return StackResources(self._resources, Checksums(spec.paths, self._resources.stages.meter))
 
     def begun(
         self,
@@ -329,15 +355,15 @@ class _Loop(Generic[ResultT]):
         finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None,
     ) -> _Entry[ResultT]:
         """Compute a stack, unless an earlier run did; the rest is left to `follower`, then to `finisher`."""
-        checksums = Checksums(spec.paths, self._resources.stages.meter)
+        begun = self._lent.pop(number, None) or self._lending(spec)
+        checksums = begun.checksums
 
         def told(known: Known[ResultT]) -> Known[ResultT]:
             return known if finished is None else replace(known, outcome=finished(number, known.outcome))
 
         if self._resume and (known := self._restored(spec.name, checksums)) is not None:
             return told(known)
-        progress = watcher(spec.name) if watcher is not None else None
-        begun = StackResources(self._resources, checksums, progress, follower.check)
+        begun.watched(watcher(spec.name) if watcher is not None else None, follower.check)
 
         def failed(error: Exception) -> Known[ResultT]:
             begun.abandon()

@@ -25,8 +25,8 @@ from xcorr_app.io import HeldSource, StackMetadata, StackWriter
 from xcorr_app.io.outputs import Writer
 from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import plane_positions
+from xcorr_app.pipeline.arriving_frames import ArrivingFrames
 from xcorr_app.pipeline.chunks import over_planes
-from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.registration.apply import common_area, shift_frames
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.motion.warps import Warp
@@ -69,7 +69,7 @@ def move_stack(
     projections: Projections | NoPictures,
     progress: Progress | None,
     new_writer: Callable[[Path, StackMetadata], Writer] = StackWriter,
-    on_device: DeviceFrames | None = None,
+    on_device: ArrivingFrames | None = None,
     warp: Warp | None = None,
     correction: Correction | None = None,
 ) -> Moved:
@@ -108,9 +108,10 @@ def move_stack(
         numbers = [position[along] for position in planes[start:stop]]
         if on_device is not None and xp is not np and _are_those_measured(frames, planes[start:stop]):
             chunk = on_device.read(numbers[0], numbers[-1] + 1)
-            if new := chunk.unreadable.keys() - unreadable:
+            if new := (chunk.unreadable.keys() & numbers) - unreadable:
                 raise InputError(chunk.unreadable[min(new)])
-            before = chunk.frames
+            together = len(numbers) == len(chunk.frames)
+            before = chunk.frames if together else chunk.frames[[number - numbers[0] for number in numbers]]
         else:
             before = xp.asarray(read(start, stop))
         if correction is not None:
@@ -153,10 +154,8 @@ def _planes(frames: SourceFrames, *, only_measured: bool) -> list[dict[str, int]
 
 
 def _are_those_measured(frames: SourceFrames, positions: list[dict[str, int]]) -> bool:
-    """Whether planes are frames as they were measured, one after the other."""
-    numbers = [position[frames.axis.lower()] for position in positions]
-    together = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-    return frames.averaged == 1 and together and all(position["c"] == frames.channel for position in positions)
+    """Whether planes are frames as they were measured."""
+    return frames.averaged == 1 and all(position["c"] == frames.channel for position in positions)
 
 
 def _is_shown(frames: SourceFrames, position: dict[str, int]) -> bool:

@@ -17,7 +17,7 @@ from xcorr_app.batch.align.by_motion import align_by_motion
 from xcorr_app.batch.align.by_patches import ENGINE as PATCHES_ENGINE
 from xcorr_app.batch.align.by_patches import FILES, align_by_patches
 from xcorr_app.batch.align.correcting import correction_files
-from xcorr_app.batch.align.frames import SourceFrames, choose_axis
+from xcorr_app.batch.align.frames import SourceFrames, begin_ahead, choose_axis
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.record import keep, restore
 from xcorr_app.batch.align.stack import align_stack, scan_reference
@@ -188,6 +188,9 @@ class _Align:
         with spec.open() as source:
             frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, xp)
             return decide_align(frames, options)
+
+    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
+        begin_ahead(spec, self._plan.options, self._plan.device.xp, resources)
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[StackReport]]:
         plan = self._plan

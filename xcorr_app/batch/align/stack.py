@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
-from xcorr_app.batch.align.frames import SourceFrames, choose_axis
+from xcorr_app.batch.align.frames import SourceFrames, begin_stack
 from xcorr_app.batch.align.moving import Moved, move_stack
 from xcorr_app.batch.align.no_pictures import NoPictures
 from xcorr_app.batch.align.options import AlignOptions
@@ -24,7 +24,7 @@ from xcorr_app.io import SeriesSpec, Source, make_folder, scan_file
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.picked import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
-from xcorr_app.pipeline.device_frames import DeviceFrames
+from xcorr_app.pipeline.arriving_frames import ArrivingFrames
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.assessment import assessment_of
 from xcorr_app.registration.channel_planes import Channel
@@ -81,15 +81,14 @@ def align_stack(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
 ) -> Callable[[], Aligned]:
     """Measure one series of frames; what is returned moves them into `folder` and tells of it."""
-    source = resources.open(spec.open())
-    frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, device.xp)
+    begun = begin_stack(spec, options, device.xp, resources)
+    source, frames, measured = begun.source, begun.frames, begun.measured
     if device.xp is np:
         measured_shape = options.settings.measured_shape(frames.shape)
         check_memory(measured_shape, options.settings.window(frames.shape), verified=options.verify != "none")
     reference = reference_of(options, frames)
     check_correction(options, frames)
     with resources.step("measure"):
-        measured = resources.on_device(frames, device.xp)
         correction = correction_of(options, measured)
 
         def estimated(frames: Frames, reference: str | int | Array) -> Channel:
@@ -97,7 +96,7 @@ def align_stack(
             frames = corrected(frames, correction)
             return Channel(frames, reference, estimate_from(frames, reference, options.settings, **how))
 
-        results = [estimated(measured, reference)]
+        results = [estimated(begun.to_measure, reference)]
         others = [replace(frames, channel=channel) for channel in other_channels(options, frames)]
         results += [estimated(resources.on_device(other, device.xp), reference_of(options, other)) for other in others]
         names = source.metadata.channel_names
@@ -155,7 +154,7 @@ def finish_stack(
                 projections,
                 resources.progress,
                 resources.writer,
-                measured if isinstance(measured, DeviceFrames) else None,
+                measured if isinstance(measured, ArrivingFrames) else None,
                 None if turned is None else turned.warp,
                 correction,
             )
