@@ -37,7 +37,7 @@ _ASCII = 2
 _MOST_NUMBERS = 1 << 22
 """Of one tag: as many strips or tiles as no page has; as numbers of Python they take far more memory than the file."""
 _AT_ONCE, _MOST_AT_ONCE = 16, 4096
-"""Directories that are compared with one at once, where they lie equally far apart: at first, and as long as they do."""
+"""Directories that are compared at once, where they lie equally far apart: at first, and as long as they do."""
 _NEAR = 1 << 11
 """Bytes from one directory to the next up to which what lies between them is read, too."""
 
@@ -48,6 +48,11 @@ class TagValue(NamedTuple):
     kind: int
     length: int
     offset: int
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return self.length * _TYPES[self.kind][0]
 
 
 @dataclass(frozen=True)
@@ -141,7 +146,7 @@ class DirectoryReader:
 
     def repeat(self, directory: Directory) -> None:
         """Take the directory read last, of a page stored plainly, as what those after it are compared with."""
-        sizes = {code: value.length * _TYPES[value.kind][0] for code, value in directory.tags.items()}
+        sizes = {code: value.size for code, value in directory.tags.items()}
         if self._block_start != directory.offset or _TILE_OFFSETS in directory.tags:
             return
         self._template = template_of(

@@ -108,7 +108,7 @@ def move_stack(
         numbers = [position[along] for position in planes[start:stop]]
         if on_device is not None and xp is not np and _are_those_measured(frames, planes[start:stop]):
             chunk = on_device.read(numbers[0], numbers[-1] + 1)
-            if new := (chunk.unreadable.keys() & numbers) - unreadable:
+            if new := (chunk.unreadable.keys() & set(numbers)) - set(unreadable):
                 raise InputError(chunk.unreadable[min(new)])
             together = len(numbers) == len(chunk.frames)
             before = chunk.frames if together else chunk.frames[[number - numbers[0] for number in numbers]]

@@ -39,7 +39,7 @@ from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.tiles import DIFFERS
 from xcorr_app.report.records import Bends, FrameRow, StackReport
 from xcorr_app.report.summary import count
-from xcorr_app.report.table import parse_shifts_csv, shifts_csv
+from xcorr_app.report.table import shifts_csv
 
 _BECAME = {
     "interpolate": "moved by what lies between the shifts of trusted neighbours in time",
@@ -51,6 +51,7 @@ _NOTHING_KEPT = (
     "{name}: none of its {frames} frames has a shift to trust, and --doubtful drop leaves nothing to write; "
     "look at the flags with --no-apply, or use --doubtful interpolate"
 )
+_DECIMALS = 1e6
 
 
 @dataclass(frozen=True)
@@ -122,8 +123,8 @@ def finish_stack(
     source = frames.source
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
     # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-    table = shifts_csv(frame_rows(frames, result, options.doubtful))
-    rows = parse_shifts_csv(table)
+    rows = tuple(frame_rows(frames, result, options.doubtful))
+    table = shifts_csv(rows)
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
     if options.apply and not np.isfinite(moves).any():
         raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
@@ -239,28 +240,18 @@ def scan_reference(options: AlignOptions) -> ImageFile:
 
 
 def frame_rows(frames: SourceFrames, result: ShiftResult, doubtful: str) -> Iterator[FrameRow]:
-    """Lines of the table of shifts."""
-    applied = result.applied(doubtful)
-    for t, (dy, dx) in enumerate(result.shifts.tolist()):
+    """Lines of the table of shifts, of numbers as it has them: with six decimals."""
+    verified = np.asarray(np.isfinite(result.fft_shifts).all(axis=1)).tolist()
+    numbers = (result.shifts, result.score, result.peak_ratio, result.fft_shifts, result.difference, result.sigma)
+    # All at once: one by one, numbers of an array take longer than all else here. Zeros lose their sign.
+    table = np.column_stack([*numbers, result.applied(doubtful)]).astype(np.float64)
+    columns = (np.rint(table * _DECIMALS) / _DECIMALS + 0.0).tolist()
+    for t, (dy, dx, score, ratio, *checked, sigma_y, sigma_x, applied_dy, applied_dx) in enumerate(columns):
         source, page = frames.origin(t)
-        verified = bool(np.isfinite(result.fft_shifts[t]).all())
-        yield FrameRow(
-            frame=t,
-            source=source,
-            page=page,
-            dy=dy,
-            dx=dx,
-            score=float(result.score[t]),
-            peak_ratio=float(result.peak_ratio[t]),
-            fft_dy=float(result.fft_shifts[t, 0]) if verified else None,
-            fft_dx=float(result.fft_shifts[t, 1]) if verified else None,
-            difference=float(result.difference[t]) if verified else None,
-            flags=result.flags[t],
-            sigma_y=float(result.sigma[t, 0]),
-            sigma_x=float(result.sigma[t, 1]),
-            applied_dy=float(applied[t, 0]),
-            applied_dx=float(applied[t, 1]),
-        )
+        fft_dy, fft_dx, difference = checked if verified[t] else (None, None, None)
+        flags = result.flags[t]
+        measured = (dy, dx, score, ratio, fft_dy, fft_dx, difference, flags)
+        yield FrameRow(t, source, page, *measured, sigma_y, sigma_x, applied_dy, applied_dx)
 
 
 def _tiles(result: ShiftResult) -> tuple[tuple[float, ...], ...] | None:
