@@ -24,7 +24,6 @@ from xcorr_app.io import SeriesSpec, Source, make_folder, scan_file
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.picked import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
-from xcorr_app.pipeline.arriving_frames import ArrivingFrames
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.assessment import assessment_of
 from xcorr_app.registration.channel_planes import Channel
@@ -155,7 +154,7 @@ def finish_stack(
                 projections,
                 resources.progress,
                 resources.writer,
-                measured if isinstance(measured, ArrivingFrames) else None,
+                None if measured is frames else measured,
                 None if turned is None else turned.warp,
                 correction,
             )
