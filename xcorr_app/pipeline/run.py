@@ -41,6 +41,8 @@ class Options(Protocol):
 
 _MOST_ANNOUNCED = 64
 _BYTES_ANNOUNCED = 1 << 28
+_AHEAD = 2
+"""Stacks that may be read while one is computed."""
 
 OptionsT_co = TypeVar("OptionsT_co", bound=Options, covariant=True)
 ResultT = TypeVar("ResultT")
@@ -233,10 +235,10 @@ def compute_stacks(
     ):
         series = plan.discovery.series
         for number, spec in enumerate(series):
-            loop.ahead(number, spec)
             for following in series[number + 1 : number + 2]:
                 announce_files(following.paths)
-                loop.ahead(number + 1, following)
+            for place in range(number, min(number + 1 + _AHEAD, len(series))):
+                loop.ahead(place, series[place])
             entries.append(loop.begun(spec, follower, finisher, watcher, number, finished))
             for entry in entries[-2:]:
                 if isinstance(entry, Later):
