@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -114,16 +115,17 @@ class TiffImage:
         self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None
     ) -> None:
         """Read planes and what lies between them by as few calls as the system allows."""
-        offsets, size = self.data_offsets[np.asarray(pages)], self.metadata.plane_bytes
-        begin, gaps = int(offsets[0]), np.diff(offsets) - size
+        offsets = self.data_offsets[np.asarray(pages)].tolist()
+        begin, first = offsets[0], 0
         parts: list[memoryview] = []
-        first = 0
         # Planes without a gap are one buffer: every call more would have to wait for Python's lock.
-        for last in [*np.flatnonzero(gaps).tolist(), len(pages) - 1]:
-            parts.append(out[first : last + 1].reshape(-1).view(np.uint8).data)
-            if last < len(gaps):
-                parts.append(memoryview(bytearray(int(gaps[last]))))
-            first = last + 1
+        for i, (offset, following) in enumerate(pairwise([*offsets, -1]), 1):
+            gap = following - offset - self.metadata.plane_bytes
+            if gap:
+                parts.append(out[first:i].reshape(-1).view(np.uint8).data)
+                first = i
+            if gap > 0:
+                parts.append(memoryview(bytearray(gap)))
         with nullcontext() if checksum is None else checksum.reading(begin):
             total, done = sum(part.nbytes for part in parts), 0
             while done < total:
