@@ -1,4 +1,4 @@
-"""Stacks are begun while others are computed, with the same results, and given up where a run ends before their turn."""
+"""Stacks are begun while others are computed, with the same results, and given up where a run ends before that."""
 
 import numpy as np
 import pytest
