@@ -14,7 +14,7 @@ from typing import Generic, Self, TypeVar
 
 T = TypeVar("T")
 
-_PATIENCE = 0.7
+_PATIENCE = 0.45
 """Seconds that threads which were told to stop are waited for."""
 
 

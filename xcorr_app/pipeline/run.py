@@ -1,8 +1,8 @@
 """A run of one command over many stacks: failures apart, resumable, and one record of it all.
 
-Stacks are computed one after the other. What follows from a stack's result, such as moving its frames, is done by a
-second thread while the next stack is computed; what brings it to the disk, its checksum, record and drawings, by
-others.
+Stacks are computed one after the other; on a device, the next ones are read meanwhile. What follows from a stack's
+result, such as moving its frames, is done by a second thread while the next stack is computed; what is said of the
+result, by a third; what brings it to the disk, its checksum, record and drawings, by others.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from xcorr_app.decision import Decision
 from xcorr_app.errors import OutputError, XcorrError
@@ -75,6 +75,9 @@ class Finished(Generic[ResultT]):
     values from which :meth:`Work.restored` makes the result again."""
 
 
+Rest: TypeAlias = Callable[[], Finished[ResultT] | Callable[[], Finished[ResultT]]]
+
+
 class Work(Protocol[ResultT]):
     """What one command does to a stack."""
 
@@ -95,10 +98,11 @@ class Work(Protocol[ResultT]):
     def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
         """Begin to read what `process` will, from what lies beside it in memory; what is wrong is said there."""
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[ResultT]]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Rest[ResultT]:
         """Compute the results of a stack; what is returned does the rest, while the next stack is computed.
 
-        Files begun through `resources` are completed, and sources opened through it closed, afterwards.
+        If that again returns what is to be done, it needs nothing of the input, and the next stack does not wait for
+        it. Files begun through `resources` are completed, and sources opened through it closed, afterwards.
         """
 
     def restored(self, name: str, record: dict[str, Any]) -> ResultT | None:
@@ -231,6 +235,7 @@ def compute_stacks(
         closing(resources.bringing),
         closing(loop),
         Finisher[Known[ResultT]](max(2, min(4, worker_count()))) as finisher,
+        Finisher[_Entry[ResultT]](1, at_once=2, prepare=same_device(plan.device.xp)) as assessor,
         Finisher[_Entry[ResultT]](1, at_once=1, prepare=same_device(plan.device.xp)) as follower,
     ):
         series = plan.discovery.series
@@ -239,7 +244,7 @@ def compute_stacks(
                 announce_files(following.paths)
             for place in range(number, min(number + 1 + _AHEAD, len(series))):
                 loop.ahead(place, series[place])
-            entries.append(loop.begun(spec, follower, finisher, watcher, number, finished))
+            entries.append(loop.begun(spec, (follower, assessor), finisher, watcher, number, finished))
             for entry in entries[-2:]:
                 if isinstance(entry, Later):
                     entry.raise_error()
@@ -350,13 +355,14 @@ class _Loop(Generic[ResultT]):
     def begun(
         self,
         spec: SeriesSpec,
-        follower: Finisher[_Entry[ResultT]],
+        one_by_one: tuple[Finisher[_Entry[ResultT]], Finisher[_Entry[ResultT]]],
         finisher: Finisher[Known[ResultT]],
         watcher: Watcher | None,
         number: int,
         finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None,
     ) -> _Entry[ResultT]:
-        """Compute a stack, unless an earlier run did; the rest is left to `follower`, then to `finisher`."""
+        """Compute a stack, unless an earlier run did; the rest is left to the two of `one_by_one`, then `finisher`."""
+        follower, assessor = one_by_one
         begun = self._lent.pop(number, None) or self._lending(spec)
         checksums = begun.checksums
 
@@ -387,20 +393,28 @@ class _Loop(Generic[ResultT]):
             begun.abandon()
             raise
 
-        def follow() -> _Entry[ResultT]:
+        def guarded(step: Callable[[], _Entry[ResultT]]) -> _Entry[ResultT]:
             try:
-                done = rest()
-                facts = done.facts | {"seconds": begun.seconds, "decisions": [self._work.decide(spec).as_record()]}
-                begun.close()
-                return finisher.submit(partial(finish, done, facts), begun.abandon)
+                return step()
             except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
                 return failed(error)
             except BaseException:
                 begun.abandon()
                 raise
 
-        def finish(done: Finished[ResultT], facts: dict[str, Any]) -> Known[ResultT]:
+        def follow() -> _Entry[ResultT]:
+            done = rest()
+            begun.close()
+            if isinstance(done, Finished):
+                return finisher.submit(partial(finish, done), begun.abandon)
+            return assessor.submit(partial(guarded, partial(assess, done)), begun.abandon)
+
+        def assess(done: Callable[[], Finished[ResultT]]) -> _Entry[ResultT]:
+            return finisher.submit(partial(finish, done()), begun.abandon)
+
+        def finish(done: Finished[ResultT]) -> Known[ResultT]:
             try:
+                facts = done.facts | {"seconds": begun.seconds, "decisions": [self._work.decide(spec).as_record()]}
                 begun.complete()
                 inputs = checksums.finished()
                 self._state.save(spec.name, self._mark(inputs), done.outputs, facts, done.keep(), self._work.program)
@@ -411,7 +425,7 @@ class _Loop(Generic[ResultT]):
 
         try:
             with self._resources.stages.waiting("move"):
-                return follower.submit(follow, begun.abandon)
+                return follower.submit(partial(guarded, follow), begun.abandon)
         except BaseException:
             begun.abandon()
             raise

@@ -30,7 +30,7 @@ _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
 
 def align_by_motion(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> Callable[[], Aligned]:
+) -> Callable[[], Callable[[], Aligned]]:
     """Measure one series of frames; what is returned warps them into `folder` and tells of it."""
     begun = begin_stack(spec, options, device.xp, resources)
     frames, measured = begun.frames, begun.measured
@@ -51,7 +51,7 @@ def align_by_motion(
     told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
     shifts = as_shifts(result, _ENGINE, told)
 
-    def finish() -> Aligned:
+    def finish() -> Callable[[], Aligned]:
         written = correction if options.correct else None
         return finish_stack(spec, options, folder, resources, frames, measured, shifts, turned, written)
 

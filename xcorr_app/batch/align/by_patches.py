@@ -38,7 +38,7 @@ _TOLD = (
 
 def align_by_patches(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> Callable[[], Aligned]:
+) -> Callable[[], Callable[[], Aligned]]:
     """Measure one series of frames; what is returned warps them into `folder` and tells of it."""
     begun = begin_stack(spec, options, device.xp, resources)
     frames, measured = begun.frames, begun.measured
@@ -66,7 +66,7 @@ def align_by_patches(
     turned = Turned(warp, files, _seen_by_all(applied, frames.shape), _bends(field, result.trusted))
     shifts = as_shifts(result, ENGINE, _TOLD)
 
-    def finish() -> Aligned:
+    def finish() -> Callable[[], Aligned]:
         written = correction if options.correct else None
         return finish_stack(spec, options, folder, resources, frames, measured, shifts, turned, written)
 

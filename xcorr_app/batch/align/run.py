@@ -192,16 +192,21 @@ class _Align:
     def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
         begin_ahead(spec, self._plan.options, self._plan.device.xp, resources)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[StackReport]]:
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Callable[[], Finished[StackReport]]]:
         plan = self._plan
         align = align_by_motion if is_more_than_a_shift(plan.options.motion) else align_stack
         if plan.options.motion == PATCHES:
             align = align_by_patches
         apply = align(spec, plan.options, plan.device, plan.out / spec.name, resources)
 
-        def rest() -> Finished[StackReport]:
-            done = apply()
-            return Finished(done.facts, done.outputs, done.report, lambda: keep(done.report, plan.out))
+        def rest() -> Callable[[], Finished[StackReport]]:
+            assess = apply()
+
+            def assessed() -> Finished[StackReport]:
+                done = assess()
+                return Finished(done.facts, done.outputs, done.report, lambda: keep(done.report, plan.out))
+
+            return assessed
 
         return rest
 

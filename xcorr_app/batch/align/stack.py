@@ -25,7 +25,7 @@ from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.picked import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.registration.assessment import assessment_of
+from xcorr_app.registration.assessment import begun_assessment
 from xcorr_app.registration.channel_planes import Channel
 from xcorr_app.registration.channels import together
 from xcorr_app.registration.correction import Correction
@@ -79,7 +79,7 @@ class Turned:
 
 def align_stack(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> Callable[[], Aligned]:
+) -> Callable[[], Callable[[], Aligned]]:
     """Measure one series of frames; what is returned moves them into `folder` and tells of it."""
     begun = begin_stack(spec, options, device.xp, resources)
     source, frames, measured = begun.source, begun.frames, begun.measured
@@ -117,8 +117,11 @@ def finish_stack(
     result: ShiftResult,
     turned: Turned | None = None,
     correction: Correction | None = None,
-) -> Aligned:
-    """Tabulate, move and picture a stack whose shifts are known, or of which frames are turned, too."""
+) -> Callable[[], Aligned]:
+    """Tabulate and move a stack whose shifts are known, or of which frames are turned, too.
+
+    What is returned needs none of its frames any more, and tells how good the result is.
+    """
     source = frames.source
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
     # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
@@ -163,7 +166,8 @@ def finish_stack(
         outputs.append(target)
     with resources.step("assess"):
         pictures = projections.pictures()
-        assessment = assessment_of(projections.sums, options.settings, frames.shape, result)
+        assess = begun_assessment(projections.sums, options.settings, frames.shape, result)
+    del projections
     notes = [
         *spec.notes,
         *_notes(frames, result, options),
@@ -183,7 +187,6 @@ def finish_stack(
         tolerance=options.settings.tolerance,
         notes=tuple(notes),
         failure=None,
-        assessment=assessment,
         interval=_interval(source, frames.axis),
         tiles=_tiles(result),
         bends=None if turned is None else turned.bends,
@@ -193,14 +196,19 @@ def finish_stack(
         "frames": frames.count,
         "engine": result.engine,
         "reference": report.reference,
-        "assessment": assessment.as_record(),
+        "assessment": None,
         "closure_px": _closure(result),
         "clipped_pixels": moved.clipped,
         "moving": moved.decision and moved.decision.as_record(),
         "non_finite_pixels": int(result.non_finite.sum()),
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
-    return Aligned(report, outputs, facts)
+
+    def assessed() -> Aligned:
+        assessment = assess()
+        return Aligned(replace(report, assessment=assessment), outputs, facts | {"assessment": assessment.as_record()})
+
+    return assessed
 
 
 def other_channels(options: AlignOptions, frames: SourceFrames) -> list[int]:
