@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from xcorr_app.gpu.runtime.memory import attempt, free_bytes
+from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
 from xcorr_app.io.outputs import Writer, new_writer
 from xcorr_app.pipeline.arriving_frames import ArrivingFrames
@@ -109,7 +109,7 @@ class StackResources:
     @staticmethod
     def fits_on_device(size: int) -> bool:
         """Whether so many bytes of frames may stay on the device, beside what measuring them takes."""
-        return size <= free_bytes() // _SHARE_OF_DEVICE
+        return size <= bytes_within_limit() // _SHARE_OF_DEVICE
 
     def on_device(self, frames: HostFrames, xp: Any) -> Frames:
         """Frames for an array module: with CuPy, read and uploaded ahead; with NumPy, as they are.

@@ -228,15 +228,15 @@ def compute_stacks(
     finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
 ) -> list[Known[ResultT]]:
     """Process every series of a plan in this process; `files` are the checksums of :meth:`Work.files`."""
-    state, found = State(plan.out), versions()
+    state, found, prepare = State(plan.out), versions(), same_device(plan.device.xp)
     loop = _Loop(plan, work, state, files, found, resources, resume=resume, stop_at_defects=stop_at_defects)
     entries: list[_Entry[ResultT]] = []
     with (
         closing(resources.bringing),
         closing(loop),
-        Finisher[Known[ResultT]](max(2, min(4, worker_count()))) as finisher,
-        Finisher[_Entry[ResultT]](1, at_once=2, prepare=same_device(plan.device.xp)) as assessor,
-        Finisher[_Entry[ResultT]](1, at_once=1, prepare=same_device(plan.device.xp)) as follower,
+        Finisher[Known[ResultT]](max(2, min(4, worker_count())), prepare=prepare) as finisher,
+        Finisher[_Entry[ResultT]](1, at_once=2, prepare=prepare) as assessor,
+        Finisher[_Entry[ResultT]](1, at_once=1, prepare=prepare) as follower,
     ):
         series = plan.discovery.series
         for number, spec in enumerate(series):
