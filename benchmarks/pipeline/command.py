@@ -80,6 +80,7 @@ def _timed(case: Case, folder: Path, size: Size, device: str, raw: dict[str, flo
         seconds.append(runs[-1][0])
         record = runs[-1][1]
         shutil.rmtree(source)
+        shutil.rmtree(folder / "out")
     frames = case.frames(size)
     # On a busy machine twice as much may take less time: then there is no rate.
     more = seconds[1] - seconds[0]

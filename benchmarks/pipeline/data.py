@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -10,6 +11,7 @@ from scipy.ndimage import gaussian_filter
 from xcorr_app.io import StackMetadata, StackWriter
 
 _DRIFT = 12
+_DISTINCT = 8
 _POOL = 64
 """Different frames; a stack goes through them again and again, since making them takes longer than measuring."""
 
@@ -29,12 +31,16 @@ def frames_of(side: int, seed: int) -> np.ndarray:
 def write_stacks(
     folder: Path, stacks: int, frames: int, side: int, *, compression: str | None = None, channels: int = 1
 ) -> None:
-    """Stacks of so many frames, a file each."""
+    """Stacks of so many frames, a file each; of many, the later ones are further names of the first."""
     folder.mkdir(parents=True)
     pool = frames_of(side, 0)
     shape = (frames, channels, side, side) if channels > 1 else (frames, side, side)
     metadata = StackMetadata("TCYX" if channels > 1 else "TYX", shape, np.dtype(np.uint16))
     for number in range(stacks):
+        if number >= _DISTINCT:
+            # All are in the page cache as they are read; a disk need not hold so many.
+            os.link(folder / f"s{number % _DISTINCT:04d}.tif", folder / f"s{number:04d}.tif")
+            continue
         with StackWriter(folder / f"s{number:04d}.tif", metadata, compression=compression) as writer:
             for plane in range(frames * channels):
                 writer.write(pool[(plane + number) % _POOL])

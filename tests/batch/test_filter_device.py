@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -17,6 +18,7 @@ from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.pipeline import chunks
+from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration import passes
 
 
@@ -30,7 +32,7 @@ class OutOfMemoryError(MemoryError):
 def gpu(monkeypatch):
     """A device whose arrays are NumPy's, in ranges of four planes; lists what was filtered there."""
     cuda = SimpleNamespace(Device=lambda: SimpleNamespace(use=lambda: None))
-    xp = SimpleNamespace(asarray=lambda images: images.view(OnDevice), cuda=cuda)
+    xp = SimpleNamespace(cuda=cuda)
     told = SimpleNamespace(ranges=[], most=99, dies=99)
     real = filter_stack.filter_frames
 
@@ -46,7 +48,17 @@ def gpu(monkeypatch):
     class OnDevice(np.ndarray):
         pass
 
+    class Brought:
+        def __init__(self, frames):
+            self.frames = frames
+
+        def read(self, start, stop):
+            chunk = self.frames.read(start, stop)
+            return replace(chunk, frames=chunk.frames.view(OnDevice))
+
     monkeypatch.setattr(filter_device, "select_device", lambda _: Device(xp, "a GPU that is none"))
+    monkeypatch.setattr(StackResources, "fits_on_device", lambda *_: True)
+    monkeypatch.setattr(StackResources, "on_device", lambda _, frames, xp: frames if xp is np else Brought(frames))
     monkeypatch.setattr(chunks, "release_unused", lambda: None)
     monkeypatch.setattr(filter_stack, "filter_frames", filter_frames)
     monkeypatch.setattr(filter_stack, "is_device_array", lambda images: isinstance(images, OnDevice))

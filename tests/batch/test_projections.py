@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.registration.scenes import drifting
+from xcorr_app.batch.align import projections
 from xcorr_app.batch.align.moving import _is_shown
 from xcorr_app.batch.align.projections import Projections
 from xcorr_app.registration.apply import shift_frames
@@ -116,3 +117,18 @@ def test_sums_of_integers_are_those_of_the_same_numbers_as_floats():
         found.append(sums.pictures())
     for name in ("mean_before", "mean_after", "std_before", "std_after", "kymograph_before", "kymograph_after"):
         np.testing.assert_allclose(*(getattr(pictures, name) for pictures in found), rtol=1e-5, err_msg=name)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
+@pytest.mark.parametrize("shape", [(41, 53), (225, 300), (700, 449)])
+def test_frames_of_the_preview_are_as_small_on_a_device(dtype, shape):
+    rng = np.random.default_rng(0)
+    images = rng.normal(100, 30, (4, *shape)).astype(dtype)
+    if dtype[0] == "f":
+        images[1, 3:40, 5:30], images[2, 0, 0] = np.nan, np.inf
+        images[3] *= 1e36
+    extents = np.array([[0, shape[0], 0, shape[1]], [2, 30, 7, 41], [0, 0, 0, 0], [40, 41, 0, 53]])
+    step = projections.block_side(max(shape), projections.PREVIEW_SIDE)
+    for part in (None, extents):
+        found = projections._small_on_device(images, part, step)
+        np.testing.assert_allclose(found, projections._small(images, part), rtol=1e-6)

@@ -5,8 +5,9 @@ import pytest
 import tifffile
 
 from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
-from xcorr_app.errors import InputError
+from xcorr_app.errors import InputError, LimitError
 from xcorr_app.io import read_stack, scan_file, tiff_scan, write_stack
+from xcorr_app.io.limits import Limits
 from xcorr_app.io.tiff_directory import DirectoryReader
 
 WRITERS = {
@@ -61,12 +62,49 @@ def test_most_pages_are_not_read_in_full(tmp_path, monkeypatch, kind):
 
 
 @pytest.mark.parametrize("kind", ["plain", "big", "described", "ours"])
+@pytest.mark.parametrize("count", [17, 18, 19, 20, 70])
+def test_many_pages(tmp_path, in_full, kind, count):
+    path = tmp_path / "a.tif"
+    WRITERS[kind](path, noise((count, 5, 7)))
+    whole = found(path)
+    assert whole == in_full(path)
+    assert len(whole[1]) == count
+    with pytest.raises(LimitError):
+        scan_file(path, Limits(max_pages=count - 1))
+    assert scan_file(path, Limits(max_pages=count)).page_count == count
+
+
+def test_pages_that_do_not_lie_equally_far_apart(tmp_path, in_full):
+    path = tmp_path / "a.tif"
+    rng = np.random.default_rng(0)
+    with tifffile.TiffWriter(path) as tif:
+        for text in rng.integers(1, 40, 60):
+            tif.write(noise((5, 7)), contiguous=False, description="a" * int(text), metadata=None)
+    assert found(path) == in_full(path)
+
+
+def test_a_chain_that_leads_back(tmp_path, in_full):
+    path = tmp_path / "a.tif"
+    write_stack(path, noise((60, 5, 7)))
+    content = bytearray(path.read_bytes())
+    with tifffile.TiffFile(path) as tif:
+        offsets = [page.offset for page in tif.pages]
+        count = len(tif.pages[50].tags)
+    link = offsets[50] + 2 + 12 * count
+    for target in (10, 49, 50, 52, 59):
+        content[link : link + 4] = offsets[target].to_bytes(4, "little")
+        path.write_bytes(content)
+        assert found(path) == in_full(path)
+        assert isinstance(found(path), str) == (target <= 50)
+
+
+@pytest.mark.parametrize("kind", ["plain", "big", "described", "ours"])
 def test_whatever_byte_of_a_directory_is_wrong_the_same_is_found(tmp_path, in_full, kind):
     path = tmp_path / "a.tif"
-    WRITERS[kind](path, noise((8, 5, 7)))
+    WRITERS[kind](path, noise((12, 5, 7)))
     content = path.read_bytes()
     with tifffile.TiffFile(path) as tif:
-        page = tif.pages[5]
+        page = tif.pages[7]
         begin, end = page.offset, page.offset + 2 + 12 * len(page.tags) + 4
     if kind == "big":
         end = begin + 8 + 20 * len(page.tags) + 8

@@ -57,15 +57,14 @@ def stack(request, tmp_path):
         yield data, SourceFrames(source, "T", 0, np)
 
 
-def frames_on(host, buffers, keep=0, **more):
-    return DeviceFrames(host, buffers, threads=3, may_keep=lambda: keep, **more)
+def frames_on(host, buffers, **more):
+    return DeviceFrames(host, buffers, threads=3, **more)
 
 
-@pytest.mark.parametrize("keep", [0, 1 << 30])
-def test_ranges_in_order_are_brought_ahead_and_are_the_frames(stack, keep):
+def test_ranges_in_order_are_brought_ahead_and_are_the_frames(stack):
     data, host = stack
     buffers = Buffers()
-    with frames_on(host, buffers, keep) as frames:
+    with frames_on(host, buffers) as frames:
         for _ in range(3):
             for start in range(0, 50, 16):
                 chunk = frames.read(start, min(start + 16, 50))
@@ -73,14 +72,14 @@ def test_ranges_in_order_are_brought_ahead_and_are_the_frames(stack, keep):
                 assert chunk.unreadable == {}
         np.testing.assert_array_equal(frames.read(7, 8).frames, data[7:8])
     assert buffers.made <= 3
-    assert sum(buffers.sent) == (50 if keep else 3 * 50 + 1)
+    assert sum(buffers.sent) == 3 * 50 + 1
     assert len(buffers.users) == 1
 
 
 def test_ranges_in_any_order(stack):
     data, host = stack
     rng = np.random.default_rng(0)
-    with frames_on(host, Buffers(), keep=1 << 30) as frames:
+    with frames_on(host, Buffers()) as frames:
         for _ in range(60):
             start = int(rng.integers(0, 50))
             stop = int(rng.integers(start + 1, 51))
@@ -155,7 +154,7 @@ def test_on_a_device(stack):
 
     data, host = stack
     uploader = Uploader()
-    with frames_on(host, uploader, keep=1 << 30) as frames:
+    with frames_on(host, uploader) as frames:
         for _ in range(2):
             for start in range(0, 50, 16):
                 found = frames.read(start, min(start + 16, 50)).frames

@@ -45,6 +45,15 @@ def test_device_memory_is_limited_where_there_is_a_device(monkeypatch):
     assert limits == [5]
 
 
+@pytest.mark.parametrize(("limit", "room"), [(0, 25), (60, 12), (1000, 25), (5, 0)])
+def test_a_quarter_of_the_device_memory_that_is_left_holds_frames(monkeypatch, limit, room):
+    pool = SimpleNamespace(get_limit=lambda: limit, used_bytes=lambda: 10, free_bytes=lambda: 20)
+    device = SimpleNamespace(Device=lambda: SimpleNamespace(mem_info=(80, 200)))
+    monkeypatch.setitem(sys.modules, "cupy", SimpleNamespace(get_default_memory_pool=lambda: pool, cuda=device))
+    assert StackResources.fits_on_device(room)
+    assert not StackResources.fits_on_device(room + 1)
+
+
 def test_the_system_is_told_of_the_next_stack(tmp_path, monkeypatch):
     for number, name in enumerate("abc"):
         write_movie(tmp_path / "in" / f"{name}.tif", seed=number)

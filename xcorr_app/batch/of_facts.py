@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from xcorr_app.io import SeriesSpec
+from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.run import Finished
 
 Facts = dict[str, Any]
@@ -14,6 +16,9 @@ class OfFacts:
     """The part of `Work` that is the same for all of them."""
 
     less_memory = "use a machine with more"
+
+    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
+        """See `Work`: nothing is, unless a command says so."""
 
     def restored(self, name: str, record: dict[str, Any]) -> Facts:
         """See `Work`."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import threading
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -21,7 +22,7 @@ from xcorr_app.io.within import url_of
 from xcorr_app.io.zarr_checksum import folder_checksum, remote_checksum
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 _BLOCK = 1 << 22
 _LONGEST_GAP = 1 << 26
@@ -31,7 +32,10 @@ _TAIL = 1 << 16
 
 
 class FileChecksum:
-    """Checksum of one file, told of what was read of it by any number of threads."""
+    """Checksum of one file, told of what was read of it by any number of threads.
+
+    Threads that read parts of a file side by side take turns, in the order of the file, so that nothing is read twice.
+    """
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -40,16 +44,31 @@ class FileChecksum:
         self._stamp: Stamp | None = None
         self._result: str | None = None
         self._lock = threading.Lock()
+        self._coming: list[int] = []
+        """Where parts begin that are being read."""
+        self._waiting: list[tuple[int, threading.Event]] = []
+        """Those of them whose turn has not come."""
+        self._taken = False
+
+    @contextmanager
+    def reading(self, offset: int) -> Iterator[None]:
+        """Say that bytes from `offset` on are being read, and will be told of before the block ends."""
+        with self._lock:
+            self._coming.append(offset)
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._coming.remove(offset)
+                self._call_next()
 
     def add(self, descriptor: int, known: Stamp, offset: int, parts: Sequence[memoryview]) -> None:
         """Take in `parts`, bytes that follow each other from `offset` on in the open file of size and time `known`."""
         end = offset + sum(part.nbytes for part in parts)
-        if self._result is not None or end <= self._position:
-            return
-        with self._lock:
-            if self._result is not None or not self._position <= offset <= self._position + _LONGEST_GAP:
+        with self._turn(offset):
+            if self._result is not None or end <= self._position or self._stamp not in (None, known):
                 return
-            if self._stamp not in (None, known):
+            if not self._position <= offset <= self._position + _LONGEST_GAP:
                 return
             self._stamp = known
             self._read(descriptor, offset)
@@ -62,7 +81,7 @@ class FileChecksum:
 
     def hexdigest(self) -> str:
         """The checksum; what is missing is read here. Raises InputError where the file cannot be read."""
-        with self._lock:
+        with self._turn(None):
             if self._result is None and (found := _of_folder(self.path)) is not None:
                 self._result = found
             if self._result is None:
@@ -73,6 +92,35 @@ class FileChecksum:
                     self._read(descriptor, now[0])
                 self._result = self._digest.hexdigest()
             return self._result
+
+    @contextmanager
+    def _turn(self, offset: int | None) -> Iterator[None]:
+        """Be the only one, once whoever reads what comes before `offset` has told of it; without it, as soon as may be.
+
+        Who waits is called: if all were woken whenever one is done, they would hinder each other more than they read.
+        """
+        while True:
+            with self._lock:
+                place = min(self._coming, default=0) if offset is None else offset
+                if not self._taken and min(self._coming, default=place) >= place:
+                    self._taken = True
+                    break
+                called = threading.Event()
+                self._waiting.append((place, called))
+            called.wait()
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._taken = False
+                self._call_next()
+
+    def _call_next(self) -> None:
+        """Wake the one who comes first; with the lock held."""
+        if self._waiting and not self._taken:
+            first = min(self._waiting, key=lambda waiting: waiting[0])
+            self._waiting.remove(first)
+            first[1].set()
 
     def _read(self, descriptor: int, end: int) -> None:
         while self._position < end:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
+from itertools import chain
 from pathlib import Path
 from types import MappingProxyType
 from typing import Literal
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.alike import ScanOfAlike
 from xcorr_app.io.found import Discovery, Failure, SeriesSpec
 from xcorr_app.io.inputs import Group, grouped_inputs
 from xcorr_app.io.limits import Limits
@@ -29,7 +31,7 @@ Layout = Literal["auto", "frames", "stacks"]
 _RESERVED = ("report.html", "run.json")
 _NOTE = "{folder}: {count} images of other kinds were left out; name them to use them."
 _SHOWN = 3
-_FEW, _THREADS = 8, 4
+_FEW, _THREADS, _AT_ONCE = 8, 4, 8
 
 
 def series_of_file(path: Path, limits: Limits, scan: Scan = scan_file) -> SeriesSpec:
@@ -218,8 +220,11 @@ def _scanned(paths: Sequence[Path], limits: Limits, scan: Scan) -> dict[Path, Im
     """Check files by several threads, of which most wait for the disk."""
     if len(paths) < _FEW:
         return {path: _scan_or_note(path, limits, scan) for path in paths}
+    scan = ScanOfAlike(scan)
+    parts = [paths[start : start + _AT_ONCE] for start in range(0, len(paths), _AT_ONCE)]
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-scan") as pool:
-        return dict(zip(paths, pool.map(lambda path: _scan_or_note(path, limits, scan), paths), strict=True))
+        found = pool.map(lambda part: [_scan_or_note(path, limits, scan) for path in part], parts)
+        return dict(zip(paths, chain.from_iterable(found), strict=True))
 
 
 def _scan_or_note(path: Path, limits: Limits, scan: Scan) -> ImageFile | UnusableFile:

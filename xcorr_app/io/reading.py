@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from itertools import groupby
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.series import FramesSource, StackSource, UnusableFile
-from xcorr_app.io.source import ReadsTogether
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from xcorr_app.io.checksum import Checksums
-    from xcorr_app.io.source import ImageFile, Source
+    from xcorr_app.io.source import ImageFile, ReadsTogether, Source
 
 
 def read_planes(
@@ -49,9 +48,10 @@ def _read_file(
 ) -> dict[int, InputError]:
     """Read pages of one file: together, and where that fails one by one, so that only damaged ones are lost."""
     checksum = None if checksums is None else checksums.of(file.path)
-    if isinstance(file, ReadsTogether):
+    together: ReadsTogether | None = getattr(file, "read_into", None) and cast("ReadsTogether", file)
+    if together is not None:
         try:
-            file.read_into(pages, out, checksum)
+            together.read_into(pages, out, checksum)
         except InputError as error:
             if len(pages) == 1:
                 out[0] = 0

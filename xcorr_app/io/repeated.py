@@ -10,6 +10,8 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
 
+import numpy as np
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -22,10 +24,10 @@ _LETTERS = {3: "H", 4: "I", 16: "Q"}
 
 
 class Repeated(NamedTuple):
-    """A page as its predecessor: its directory, its pixels, and the next directory."""
+    """Pages as the one before them: their directories, their pixels, and the next directory."""
 
-    offset: int
-    data_offset: int
+    offsets: list[int]
+    data_offsets: list[int]
     following: int
 
 
@@ -46,9 +48,14 @@ class Template:
     """Bytes of pixels."""
     file_size: int
 
+    @property
+    def size(self) -> int:
+        """Bytes of a directory."""
+        return self.link + self.offset_type.size
+
     def match(self, block: bytes, offset: int) -> Repeated | None:
         """Read the directory at `offset`, of which `block` are the bytes; None where it must be read in full."""
-        if len(block) < self.link + self.offset_type.size:
+        if len(block) < self.size:
             return None
         for start, stop, content in self.fixed:
             if block[start:stop] != content:
@@ -60,7 +67,35 @@ class Template:
         for place, size in self.pointers:
             if self.offset_type.unpack_from(block, place)[0] + size > self.file_size:
                 return None
-        return Repeated(offset, data, self.offset_type.unpack_from(block, self.link)[0])
+        return Repeated([offset], [data], self.offset_type.unpack_from(block, self.link)[0])
+
+    def match_many(self, blocks: np.ndarray, offset: int, stride: int) -> Repeated | None:
+        """Read directories that lie `stride` bytes apart from `offset` on, whose bytes are the rows of `blocks`.
+
+        As many as match and lead from one to the next; None where the first does not match.
+        """
+        offsets = offset + stride * np.arange(len(blocks))
+        matches = np.ones(len(blocks), dtype=bool)
+        for start, stop, content in self.fixed:
+            matches &= (blocks[:, start:stop] == np.frombuffer(content, np.uint8)).all(axis=1)
+        data = _numbers(blocks, *self.pixels)
+        matches &= (data > 0) & (data <= max(0, self.file_size - self.needed))
+        for place, size in self.pointers:
+            if size > self.file_size:
+                return None
+            matches &= _numbers(blocks, place, self.offset_type) <= self.file_size - size
+        links = _numbers(blocks, self.link, self.offset_type)
+        matches[1:] &= links[:-1] == offsets[1:]
+        count = len(blocks) if matches.all() else int(matches.argmin())
+        if count == 0:
+            return None
+        return Repeated(offsets[:count].tolist(), data[:count].tolist(), int(links[count - 1]))
+
+
+def _numbers(blocks: np.ndarray, place: int, kind: struct.Struct) -> np.ndarray:
+    """Unsigned numbers at a place of each row."""
+    order = kind.format[0]
+    return np.ascontiguousarray(blocks[:, place : place + kind.size]).view(f"{order}u{kind.size}")[:, 0]
 
 
 def template_of(

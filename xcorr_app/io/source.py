@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, Self
 
 import numpy as np
 
@@ -252,7 +252,6 @@ class Source(Protocol):
     ) -> None: ...
 
 
-@runtime_checkable
 class ReadsTogether(Protocol):
     """A file that reads several pages together faster than one by one."""
 

@@ -8,7 +8,9 @@ one after the other by one call (a memory map would count as resident memory); e
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -113,21 +115,26 @@ class TiffImage:
         self, descriptor: int, pages: Sequence[int], out: np.ndarray, checksum: FileChecksum | None
     ) -> None:
         """Read planes and what lies between them by as few calls as the system allows."""
-        offsets, size = [int(self.data_offsets[page]) for page in pages], self.metadata.plane_bytes
+        offsets = self.data_offsets[np.asarray(pages)].tolist()
+        begin, first = offsets[0], 0
         parts: list[memoryview] = []
-        for i, offset in enumerate(offsets):
-            if parts and (gap := offset - offsets[i - 1] - size):
+        # Planes without a gap are one buffer: every call more would have to wait for Python's lock.
+        for i, (offset, following) in enumerate(pairwise([*offsets, -1]), 1):
+            gap = following - offset - self.metadata.plane_bytes
+            if gap:
+                parts.append(out[first:i].reshape(-1).view(np.uint8).data)
+                first = i
+            if gap > 0:
                 parts.append(memoryview(bytearray(gap)))
-            parts.append(out[i].reshape(-1).view(np.uint8).data)
-        total = sum(part.nbytes for part in parts)
-        done = os.preadv(descriptor, parts, offsets[0])
-        while done < total:
-            count = os.preadv(descriptor, _after(parts, done), offsets[0] + done)
-            if count == 0:
-                raise DamagedFileError(f"{self.path}: ends {total - done} bytes before the end of a plane")
-            done += count
-        if checksum is not None:
-            checksum.add(descriptor, self.stamp, offsets[0], parts)
+        with nullcontext() if checksum is None else checksum.reading(begin):
+            total, done = sum(part.nbytes for part in parts), 0
+            while done < total:
+                count = os.preadv(descriptor, _after(parts, done) if done else parts, begin + done)
+                if count == 0:
+                    raise DamagedFileError(f"{self.path}: ends {total - done} bytes before the end of a plane")
+                done += count
+            if checksum is not None:
+                checksum.add(descriptor, self.stamp, begin, parts)
         if not self.metadata.dtype.newbyteorder(self.byteorder).isnative:
             out.byteswap(inplace=True)
 

@@ -12,6 +12,8 @@ import struct
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, NamedTuple
 
+import numpy as np
+
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io.repeated import Repeated, Template, template_of
 
@@ -34,6 +36,10 @@ _TILE_OFFSETS = 324
 _ASCII = 2
 _MOST_NUMBERS = 1 << 22
 """Of one tag: as many strips or tiles as no page has; as numbers of Python they take far more memory than the file."""
+_AT_ONCE, _MOST_AT_ONCE = 16, 4096
+"""Directories that are compared at once, where they lie equally far apart: at first, and as long as they do."""
+_NEAR = 1 << 11
+"""Bytes from one directory to the next up to which what lies between them is read, too."""
 
 
 class TagValue(NamedTuple):
@@ -42,6 +48,11 @@ class TagValue(NamedTuple):
     kind: int
     length: int
     offset: int
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return self.length * _TYPES[self.kind][0]
 
 
 @dataclass(frozen=True)
@@ -61,6 +72,7 @@ class DirectoryReader:
         self.path = path
         self._block, self._block_start = b"", 0
         self._template: Template | None = None
+        self._at_once = _AT_ONCE
         self.size = os.fstat(descriptor).st_size
         head = os.pread(descriptor, 16, 0)
         if not head:
@@ -98,8 +110,10 @@ class DirectoryReader:
             block = os.pread(self._descriptor, self._count.size + 32 * self._entry.size + self._link.size, offset)
             repeated = None if self._template is None else self._template.match(block, offset)
             if repeated is not None:
+                repeated = self._more(repeated, seen, limits.max_pages - index) or repeated
                 yield repeated
-                offset, index = repeated.following, index + 1
+                seen.update(repeated.offsets)
+                offset, index = repeated.following, index + len(repeated.offsets)
                 continue
             tags, following = self._directory(offset, index, block)
             yield Directory(index, offset, tags)
@@ -107,9 +121,32 @@ class DirectoryReader:
         if index == 0:
             raise DamagedFileError(f"{self.path}: holds no image (the header points to no page)")
 
+    def _more(self, first: Repeated, seen: set[int], most: int) -> Repeated | None:
+        """Read directories that lie as far apart as a matching one and the next, which is as most programs write."""
+        offset, stride = first.offsets[0], first.following - first.offsets[0]
+        template, descriptor = self._template, self._descriptor
+        if template is None or stride < template.size:
+            return None
+        count = min(self._at_once, most, (self.size - offset - template.size) // stride + 1)
+        places = range(offset, offset + count * stride, stride)
+        if count < 2 or not seen.isdisjoint(places[1:]):
+            return None
+        if stride <= _NEAR:
+            raw = os.pread(descriptor, count * stride, offset).ljust(count * stride, b"\0")
+            blocks = np.frombuffer(raw, np.uint8).reshape(count, stride)[:, : template.size]
+        else:
+            raw = b"".join([os.pread(descriptor, template.size, place) for place in places])
+            if len(raw) != count * template.size:
+                return None
+            blocks = np.frombuffer(raw, np.uint8).reshape(count, template.size)
+        found = template.match_many(blocks, offset, stride)
+        all_match = found is not None and len(found.offsets) == count
+        self._at_once = min(2 * self._at_once, _MOST_AT_ONCE) if all_match else _AT_ONCE
+        return found
+
     def repeat(self, directory: Directory) -> None:
         """Take the directory read last, of a page stored plainly, as what those after it are compared with."""
-        sizes = {code: value.length * _TYPES[value.kind][0] for code, value in directory.tags.items()}
+        sizes = {code: value.size for code, value in directory.tags.items()}
         if self._block_start != directory.offset or _TILE_OFFSETS in directory.tags:
             return
         self._template = template_of(

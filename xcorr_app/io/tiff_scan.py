@@ -85,8 +85,8 @@ def walk_pages(reader: DirectoryReader, limits: Limits, *, colour: bool = False)
     for directory in reader.walk(limits):
         if isinstance(directory, Repeated):
             assert pages is not None  # noqa: S101 - for the type checker
-            pages.directory_offsets.append(directory.offset)
-            pages.data_offsets.append(directory.data_offset)
+            pages.directory_offsets.extend(directory.offsets)
+            pages.data_offsets.extend(directory.data_offsets)
             continue
         if pages is not None and _is_reduced(reader, directory, pages.first):
             continue

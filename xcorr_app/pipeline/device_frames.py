@@ -1,4 +1,4 @@
-"""Frames on a device, read and uploaded ahead of who asks for them, and kept there where a budget allows it."""
+"""Frames of a stack that is larger than a device, read and uploaded ahead of who asks for them."""
 
 from __future__ import annotations
 
@@ -63,9 +63,7 @@ class DeviceFrames:
         Brings them.
     threads
         That read one range together.
-    may_keep
-        Bytes of frames that may stay on the device, so that a second pass finds them there; asked once.
-    waiting
+    waited
         Told of the time for which a range was not there yet.
     """
 
@@ -75,7 +73,6 @@ class DeviceFrames:
         uploader: Buffers,
         *,
         threads: int,
-        may_keep: Callable[[], int],
         meter: Meter | None = None,
         waited: Callable[[str, float], None] | None = None,
     ) -> None:
@@ -86,14 +83,9 @@ class DeviceFrames:
         self._ahead = ThreadPoolExecutor(1, thread_name_prefix="xcorr-upload", initializer=uploader.use)
         self._coming: tuple[tuple[int, int], Future[tuple[Buffer, dict[int, str]]]] | None = None
         self._free: list[Buffer] = []
-        size = self.count * self.shape[0] * self.shape[1] * self._read_dtype.itemsize
-        self._keeps = size <= may_keep()
-        self._kept: dict[int, Chunk] = {}
 
     def read(self, start: int, stop: int) -> Chunk:
         """Frames ``start`` to ``stop - 1``, on the device, not to be changed."""
-        if (kept := self._of_kept(start, stop)) is not None:
-            return kept
         begin = time.perf_counter()
         if self._coming is not None and self._coming[0] == (start, stop):
             (_, future), self._coming = self._coming, None
@@ -108,10 +100,7 @@ class DeviceFrames:
         following = (stop, min(2 * stop - start, self.count))
         if stop - start > 1 and following[1] > following[0]:
             self._coming = following, self._ahead.submit(self._bring, *following)
-        chunk = Chunk(start, frames, unreadable)
-        if self._keeps and stop - start > 1:
-            self._kept[start] = chunk
-        return chunk
+        return Chunk(start, frames, unreadable)
 
     def on_host(self) -> Frames:
         """Return the same frames, handed out as NumPy arrays."""
@@ -122,7 +111,6 @@ class DeviceFrames:
         self._forget()
         self._ahead.shutdown()
         self._readers.shutdown()
-        self._kept.clear()
         self._free.clear()
 
     def __enter__(self) -> Self:
@@ -132,21 +120,6 @@ class DeviceFrames:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-    def _of_kept(self, start: int, stop: int) -> Chunk | None:
-        """A part of what is on the device already."""
-        for first, chunk in self._kept.items():
-            if first <= start and stop <= first + chunk.frames.shape[0]:
-                unreadable = {i: text for i, text in chunk.unreadable.items() if start <= i < stop}
-                return Chunk(start, chunk.frames[start - first : stop - first], unreadable)
-        if stop - start > 1 and start in self._kept:
-            # Ranges have become longer.
-            del self._kept[start]
-        elif stop - start > 1 and any(first < stop for first in self._kept if first > start):
-            # They have become shorter, as they do where memory runs out: it is needed for other things.
-            self._keeps = False
-            self._kept.clear()
-        return None
 
     def _forget(self) -> None:
         """Give up what was being brought, since something else is asked for."""

@@ -14,7 +14,7 @@ from typing import Generic, Self, TypeVar
 
 T = TypeVar("T")
 
-_PATIENCE = 0.7
+_PATIENCE = 0.45
 """Seconds that threads which were told to stop are waited for."""
 
 
@@ -22,15 +22,18 @@ class Later(Generic[T]):
     """The outcome of a job that a thread does."""
 
     def __init__(self, job: Callable[[], T], abandon: Callable[[], None]) -> None:
-        self._job, self.abandon = job, abandon
+        self._job: Callable[[], T] | None = job
+        self.abandon = abandon
         self._done = threading.Event()
         self._outcome: tuple[T] | None = None
         self._error: BaseException | None = None
 
     def run(self) -> None:
-        """Do the job."""
+        """Do the job, and forget it: it holds what it works on."""
+        job, self._job = self._job, None
+        assert job is not None  # noqa: S101 - for the type checker
         try:
-            self._outcome = (self._job(),)
+            self._outcome = (job(),)
         except BaseException as error:  # noqa: BLE001 - it is raised where the outcome is asked for
             self._error = error
         finally:

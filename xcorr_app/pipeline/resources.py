@@ -8,21 +8,25 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
-from xcorr_app.gpu.runtime.memory import free_bytes
-from xcorr_app.gpu.runtime.upload import Uploader
+from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
 from xcorr_app.io.outputs import Writer, new_writer
+from xcorr_app.pipeline.arriving_frames import ArrivingFrames
+from xcorr_app.pipeline.bringing import Bringing
 from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.passes import Progress, worker_count
 
+T = TypeVar("T")
+
 _LARGEST_DEFAULT = 1 << 30
 _SHARE_OF_MEMORY = 8
+_SHARE_OF_DEVICE = 4
 _MOST_READERS = 8
 
 
@@ -46,25 +50,17 @@ class Resources:
     stages: Stages = field(default_factory=Stages)
     pyramid: int = 1
     """Levels of OME-Zarr images that are written."""
-
-
-def _device_share() -> int:
-    """Bytes of the device's memory that frames of a stack may stay in."""
-    return free_bytes() // 4
+    bringing: Bringing = field(default_factory=Bringing)
+    """Of frames to a device."""
 
 
 class StackResources:
     """Of one stack."""
 
-    def __init__(
-        self,
-        run: Resources,
-        checksums: Checksums,
-        progress: Progress | None = None,
-        check: Callable[[], None] | None = None,
-    ) -> None:
+    def __init__(self, run: Resources, checksums: Checksums) -> None:
         self.checksums, self.stages = checksums, run.stages
-        self._progress, self._check = progress, check
+        self._progress: Progress | None = None
+        self._check: Callable[[], None] | None = None
         self.seconds: dict[str, float] = {}
         """Of the steps of this stack."""
         self.notes: list[str] = []
@@ -73,6 +69,18 @@ class StackResources:
         self._writers: list[Writer] = []
         self._files: list[tuple[Path, bytes]] = []
         self._opened = ExitStack()
+        self._begun: Any = None
+
+    def watched(self, progress: Progress | None, check: Callable[[], None]) -> None:
+        """Tell of the stack's progress from now on, and ask whether to go on."""
+        self._progress, self._check = progress, check
+
+    def begun(self, begin: Callable[[], T]) -> T:
+        """Return what `begin` returns, or returned before: a stack may be begun while the one before is computed."""
+        if self._begun is None:
+            self._begun = begin()
+        begun: T = self._begun
+        return begun
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Take in how far a stage is; raises Stopped where the run was interrupted."""
@@ -81,15 +89,16 @@ class StackResources:
         if self._progress is not None:
             self._progress(stage, done, total)
 
-    def open(self, source: Source, *, once: bool = False) -> HeldSource:
+    def open(self, source: Source, *, once: bool = False, elsewhere: bool = False) -> HeldSource:
         """The stack, opened, with checksums taken as it is read; where memory allows, threads begin to read it.
 
         It is closed with the stack's other resources. With `once`, its planes are needed once only: it is kept, to be
-        read ahead, where it takes little memory.
+        read ahead, where it takes little memory; with `elsewhere`, which is where it is kept, it is not.
         """
         metadata = source.metadata
         size = metadata.planes * metadata.plane_bytes
-        budget = MemoryBudget(0) if once and size > self._run.memory.limit // 4 else self._run.memory
+        needless = elsewhere or (once and size > self._run.memory.limit // 4)
+        budget = MemoryBudget(0) if needless else self._run.memory
         # The stack before may still be moved: to be read once is worth waiting for.
         with self.stages.waiting("move"):
             budget.wait_for(size)
@@ -97,26 +106,26 @@ class StackResources:
         held.read_ahead(max(1, min(_MOST_READERS, worker_count() // 2)))
         return held
 
+    @staticmethod
+    def fits_on_device(size: int) -> bool:
+        """Whether so many bytes of frames may stay on the device, beside what measuring them takes."""
+        return size <= bytes_within_limit() // _SHARE_OF_DEVICE
+
     def on_device(self, frames: HostFrames, xp: Any) -> Frames:
         """Frames for an array module: with CuPy, read and uploaded ahead; with NumPy, as they are.
 
-        What is kept of them on the device is given back with the stack's other resources.
+        On the device they stay there, if they fit, until the stack's other resources are given back.
         """
         if xp is np:
             return frames
-        uploader = Uploader()
-        readers = max(1, min(_MOST_READERS, worker_count() // 2))
+        uploader, readers = self._run.bringing.made()
         self._opened.callback(lambda: self.notes.extend(uploader.notes))
-        return self._opened.enter_context(
-            DeviceFrames(
-                frames,
-                uploader,
-                threads=readers,
-                may_keep=_device_share,
-                meter=self.stages.meter,
-                waited=self.stages.waited,
-            )
-        )
+        told: Any = {"meter": self.stages.meter, "waited": self.stages.waited}
+        if self.fits_on_device(frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize):
+            for arriving in attempt(lambda: ArrivingFrames(frames, uploader, readers, **told)):
+                return self._opened.enter_context(arriving)
+        threads = max(1, min(_MOST_READERS, worker_count() // 2))
+        return self._opened.enter_context(DeviceFrames(frames, uploader, threads=threads, **told))
 
     def writer(self, path: Path, metadata: StackMetadata) -> Writer:
         """Return a writer whose file is completed together with the stack."""
@@ -147,6 +156,7 @@ class StackResources:
 
     def close(self) -> None:
         """Close what was opened to be read, and give its memory back."""
+        self._begun = None
         self._opened.close()
 
     def complete(self) -> None:

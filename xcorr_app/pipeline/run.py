@@ -1,20 +1,20 @@
 """A run of one command over many stacks: failures apart, resumable, and one record of it all.
 
-Stacks are computed one after the other. What follows from a stack's result, such as moving its frames, is done by a
-second thread while the next stack is computed; what brings it to the disk, its checksum, record and drawings, by
-others.
+Stacks are computed one after the other; on a device, the next ones are read meanwhile. What follows from a stack's
+result, such as moving its frames, is done by a second thread while the next stack is computed; what is said of the
+result, by a third; what brings it to the disk, its checksum, record and drawings, by others.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from xcorr_app.decision import Decision
 from xcorr_app.errors import OutputError, XcorrError
@@ -41,6 +41,8 @@ class Options(Protocol):
 
 _MOST_ANNOUNCED = 64
 _BYTES_ANNOUNCED = 1 << 28
+_AHEAD = 2
+"""Stacks that may be read while one is computed."""
 
 OptionsT_co = TypeVar("OptionsT_co", bound=Options, covariant=True)
 ResultT = TypeVar("ResultT")
@@ -73,6 +75,9 @@ class Finished(Generic[ResultT]):
     values from which :meth:`Work.restored` makes the result again."""
 
 
+Rest: TypeAlias = Callable[[], Finished[ResultT] | Callable[[], Finished[ResultT]]]
+
+
 class Work(Protocol[ResultT]):
     """What one command does to a stack."""
 
@@ -90,10 +95,14 @@ class Work(Protocol[ResultT]):
     def decide(self, spec: SeriesSpec) -> Decision:
         """Say what would compute the results of a stack, and why."""
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[ResultT]]:
+    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
+        """Begin to read what `process` will, from what lies beside it in memory; what is wrong is said there."""
+
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Rest[ResultT]:
         """Compute the results of a stack; what is returned does the rest, while the next stack is computed.
 
-        Files begun through `resources` are completed, and sources opened through it closed, afterwards.
+        If that again returns what is to be done, it needs nothing of the input, and the next stack does not wait for
+        it. Files begun through `resources` are completed, and sources opened through it closed, afterwards.
         """
 
     def restored(self, name: str, record: dict[str, Any]) -> ResultT | None:
@@ -219,18 +228,23 @@ def compute_stacks(
     finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None = None,
 ) -> list[Known[ResultT]]:
     """Process every series of a plan in this process; `files` are the checksums of :meth:`Work.files`."""
-    state, found = State(plan.out), versions()
+    state, found, prepare = State(plan.out), versions(), same_device(plan.device.xp)
     loop = _Loop(plan, work, state, files, found, resources, resume=resume, stop_at_defects=stop_at_defects)
     entries: list[_Entry[ResultT]] = []
     with (
-        Finisher[Known[ResultT]](max(2, min(4, worker_count()))) as finisher,
-        Finisher[_Entry[ResultT]](1, at_once=1, prepare=same_device(plan.device.xp)) as follower,
+        closing(resources.bringing),
+        closing(loop),
+        Finisher[Known[ResultT]](max(2, min(4, worker_count())), prepare=prepare) as finisher,
+        Finisher[_Entry[ResultT]](1, at_once=2, prepare=prepare) as assessor,
+        Finisher[_Entry[ResultT]](1, at_once=1, prepare=prepare) as follower,
     ):
         series = plan.discovery.series
         for number, spec in enumerate(series):
             for following in series[number + 1 : number + 2]:
                 announce_files(following.paths)
-            entries.append(loop.begun(spec, follower, finisher, watcher, number, finished))
+            for place in range(number, min(number + 1 + _AHEAD, len(series))):
+                loop.ahead(place, series[place])
+            entries.append(loop.begun(spec, (follower, assessor), finisher, watcher, number, finished))
             for entry in entries[-2:]:
                 if isinstance(entry, Later):
                     entry.raise_error()
@@ -318,26 +332,46 @@ class _Loop(Generic[ResultT]):
         } | plan.options.parameters()
         self._besides = {path: checksum for of_name in files.values() for path, checksum in of_name.items()}
         self._ran_on = found | {"device": plan.device.description}
+        self._lent: dict[int, StackResources] = {}
+
+    def ahead(self, number: int, spec: SeriesSpec) -> None:
+        """Let a stack be read while the one before it is computed, unless an earlier run finished it."""
+        if number in self._lent or (self._resume and self._state.knows(spec.name)):
+            return
+        lent = self._lent[number] = self._lending(spec)
+        try:
+            self._work.ahead(spec, lent)
+        except Exception:  # noqa: BLE001 - it comes again when the stack is processed
+            lent.close()
+
+    def close(self) -> None:
+        """Give up what was read ahead."""
+        while self._lent:
+            self._lent.popitem()[1].abandon()
+
+    def _lending(self, spec: SeriesSpec) -> StackResources:
+        return StackResources(self._resources, Checksums(spec.paths, self._resources.stages.meter))
 
     def begun(
         self,
         spec: SeriesSpec,
-        follower: Finisher[_Entry[ResultT]],
+        one_by_one: tuple[Finisher[_Entry[ResultT]], Finisher[_Entry[ResultT]]],
         finisher: Finisher[Known[ResultT]],
         watcher: Watcher | None,
         number: int,
         finished: Callable[[int, Outcome[ResultT]], Outcome[ResultT]] | None,
     ) -> _Entry[ResultT]:
-        """Compute a stack, unless an earlier run did; the rest is left to `follower`, then to `finisher`."""
-        checksums = Checksums(spec.paths, self._resources.stages.meter)
+        """Compute a stack, unless an earlier run did; the rest is left to the two of `one_by_one`, then `finisher`."""
+        follower, assessor = one_by_one
+        begun = self._lent.pop(number, None) or self._lending(spec)
+        checksums = begun.checksums
 
         def told(known: Known[ResultT]) -> Known[ResultT]:
             return known if finished is None else replace(known, outcome=finished(number, known.outcome))
 
         if self._resume and (known := self._restored(spec.name, checksums)) is not None:
             return told(known)
-        progress = watcher(spec.name) if watcher is not None else None
-        begun = StackResources(self._resources, checksums, progress, follower.check)
+        begun.watched(watcher(spec.name) if watcher is not None else None, follower.check)
 
         def failed(error: Exception) -> Known[ResultT]:
             begun.abandon()
@@ -359,20 +393,28 @@ class _Loop(Generic[ResultT]):
             begun.abandon()
             raise
 
-        def follow() -> _Entry[ResultT]:
+        def guarded(step: Callable[[], _Entry[ResultT]]) -> _Entry[ResultT]:
             try:
-                done = rest()
-                facts = done.facts | {"seconds": begun.seconds, "decisions": [self._work.decide(spec).as_record()]}
-                begun.close()
-                return finisher.submit(partial(finish, done, facts), begun.abandon)
+                return step()
             except Exception as error:  # noqa: BLE001 - it becomes the stack's outcome
                 return failed(error)
             except BaseException:
                 begun.abandon()
                 raise
 
-        def finish(done: Finished[ResultT], facts: dict[str, Any]) -> Known[ResultT]:
+        def follow() -> _Entry[ResultT]:
+            done = rest()
+            begun.close()
+            if isinstance(done, Finished):
+                return finisher.submit(partial(finish, done), begun.abandon)
+            return assessor.submit(partial(guarded, partial(assess, done)), begun.abandon)
+
+        def assess(done: Callable[[], Finished[ResultT]]) -> _Entry[ResultT]:
+            return finisher.submit(partial(finish, done()), begun.abandon)
+
+        def finish(done: Finished[ResultT]) -> Known[ResultT]:
             try:
+                facts = done.facts | {"seconds": begun.seconds, "decisions": [self._work.decide(spec).as_record()]}
                 begun.complete()
                 inputs = checksums.finished()
                 self._state.save(spec.name, self._mark(inputs), done.outputs, facts, done.keep(), self._work.program)
@@ -383,7 +425,7 @@ class _Loop(Generic[ResultT]):
 
         try:
             with self._resources.stages.waiting("move"):
-                return follower.submit(follow, begun.abandon)
+                return follower.submit(partial(guarded, follow), begun.abandon)
         except BaseException:
             begun.abandon()
             raise

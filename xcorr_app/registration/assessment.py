@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -138,48 +139,56 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
                 sums.add(before[part], after[part])
         if result is not None:
             return assessment_of(sums, Settings(), moved.shape, result)
-        return _assessment(sums, Settings(), moved.shape, corrected)
+        return _begun(sums, Settings(), moved.shape, corrected)()
 
 
 def assessment_of(
     sums: AssessmentSums | None, settings: Settings, shape: tuple[int, int], result: ShiftResult
 ) -> Assessment:
-    """Assessment from sums over all frames of a `shape`, None where the frames have no part in common.
+    """Assessment from sums over all frames of a `shape`, None where the frames have no part in common."""
+    return begun_assessment(sums, settings, shape, result)()
+
+
+def begun_assessment(
+    sums: AssessmentSums | None, settings: Settings, shape: tuple[int, int], result: ShiftResult
+) -> Callable[[], Assessment]:
+    """What `assessment_of` finds, but for what takes long: what is returned does it, and holds the kept frames alone.
 
     The kept frames are registered again as `settings` say, within the same window of shifts, and by the contrast that
     was found best for them, where one was: trying again would take twice as long as registering.
     """
     taken = replace(settings, contrast=result.contrast or settings.contrast)
     shifts = np.where(result.trusted[:, None], result.shifts, np.nan)
-    return _assessment(sums, taken, shape, float(result.trusted.mean()), shifts)
+    return _begun(sums, taken, shape, float(result.trusted.mean()), shifts)
 
 
-def _assessment(
+def _begun(
     sums: AssessmentSums | None,
     settings: Settings,
     shape: tuple[int, int],
     corrected: float,
     shifts: NDArray[np.float64] | None = None,
-) -> Assessment:
+) -> Callable[[], Assessment]:
     """Assessment of which the shifts (T, 2) before may be known, NaN where they are not to be trusted."""
     if sums is None:
-        return Assessment(_UNKNOWN, _UNKNOWN, _UNKNOWN, 0, 0, corrected)
-    residual, registered = _residual_shift(sums, settings, shape, shifts)
-    return Assessment(
-        correlation=BeforeAfter(*sums.correlation()),
-        crispness=BeforeAfter(*sums.crispness()),
-        residual_shift=residual,
-        registered_again=registered,
-        sampled=int(sums.kept.size),
-        corrected=corrected,
-    )
+        return lambda: Assessment(_UNKNOWN, _UNKNOWN, _UNKNOWN, 0, 0, corrected)
+    correlation, crispness = BeforeAfter(*sums.correlation()), BeforeAfter(*sums.crispness())
+    to_register, sampled = sums.to_register(), int(sums.kept.size)
+
+    def finished() -> Assessment:
+        residual, registered = _residual_shift(to_register, settings, shape, shifts)
+        return Assessment(correlation, crispness, residual, registered, sampled, corrected)
+
+    return finished
 
 
 def _residual_shift(
-    sums: AssessmentSums, settings: Settings, shape: tuple[int, int], before: NDArray[np.float64] | None
+    found: tuple[Array, Array, Array] | None,
+    settings: Settings,
+    shape: tuple[int, int],
+    before: NDArray[np.float64] | None,
 ) -> tuple[BeforeAfter, int]:
     """Root mean squared shift before and of the kept frames after, and how many of the latter are to be trusted."""
-    found = sums.to_register()
     if found is None:
         return _UNKNOWN, 0
     were, are, reference = found

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import functools
 import io
 import math
 import re
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 COLUMNS = (
     "frame,source,page,dy,dx,score,peak_ratio,fft_dy,fft_dx,difference,flags,sigma_y,sigma_x,applied_dy,applied_dx"
 )
+_WIDTH = COLUMNS.count(",") + 1
+_FOUR, _THREE = ("%.6f" + ",%.6f" * others for others in (3, 2))
+_NOT_VERIFIED = (None, None, None)
+_NAN = "nan"
 # What begins like this is computed by spreadsheets. Names that begin with an apostrophe get one more, to be told apart.
 _FORMULA = re.compile(r"'*[=+\-@\t\r]")
 _MARKED = re.compile(r"'+[=+\-@\t\r]")
@@ -32,10 +37,12 @@ def shifts_csv(rows: Iterable[FrameRow]) -> str:
     """
     lines = [COLUMNS]
     for row in rows:
-        numbers = (row.dy, row.dx, row.score, row.peak_ratio, row.fft_dy, row.fft_dx, row.difference)
-        fields = [str(row.frame), _as_text(row.source), str(row.page), *map(_number, numbers), "|".join(row.flags)]
-        fields += map(_number, (row.sigma_y, row.sigma_x, row.applied_dy, row.applied_dx))
-        lines.append(",".join(map(_quoted, fields)))
+        verified = row.fft_dy, row.fft_dx, row.difference
+        measured = _written(_FOUR, (row.dy, row.dx, row.score, row.peak_ratio))
+        checked = ",," if verified == _NOT_VERIFIED else _written(_THREE, verified)
+        behind = _written(_FOUR, (row.sigma_y, row.sigma_x, row.applied_dy, row.applied_dx))
+        flags = _quoted("|".join(row.flags)) if row.flags else ""
+        lines.append(f"{row.frame},{_name(row.source)},{row.page},{measured},{checked},{flags},{behind}")
     text = "\n".join(lines) + "\n"
     return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
@@ -58,30 +65,37 @@ def parse_shifts_csv(text: str) -> tuple[FrameRow, ...]:
 
 
 def _row(fields: Sequence[str]) -> FrameRow:
-    if len(fields) != COLUMNS.count(",") + 1:
-        raise ArgumentError(f"{len(fields)} fields in place of {COLUMNS.count(',') + 1}")
-    dy, dx, score, peak_ratio = (float(field) if field else math.nan for field in fields[3:7])
-    fft_dy, fft_dx, difference = (float(field) if field else None for field in fields[7:10])
-    flags = tuple(fields[10].split("|")) if fields[10] else ()
-    behind = (float(field) if field else math.nan for field in fields[11:15])
+    if len(fields) != _WIDTH:
+        raise ArgumentError(f"{len(fields)} fields in place of {_WIDTH}")
+    frame, source, page, dy, dx, score, ratio, fft_dy, fft_dx, difference, flags, *behind = fields
     return FrameRow(
-        int(fields[0]),
-        fields[1][1:] if _MARKED.match(fields[1]) else fields[1],
-        int(fields[2]),
-        dy,
-        dx,
-        score,
-        peak_ratio,
-        fft_dy,
-        fft_dx,
-        difference,
-        flags,
-        *behind,
+        int(frame),
+        source[1:] if source.startswith("'") and _MARKED.match(source) else source,
+        int(page),
+        float(dy or _NAN),
+        float(dx or _NAN),
+        float(score or _NAN),
+        float(ratio or _NAN),
+        float(fft_dy) if fft_dy else None,
+        float(fft_dx) if fft_dx else None,
+        float(difference) if difference else None,
+        tuple(flags.split("|")) if flags else (),
+        *[float(field or _NAN) for field in behind],
     )
 
 
-def _as_text(name: str) -> str:
-    return f"'{name}" if _FORMULA.match(name) else name
+@functools.lru_cache(maxsize=64)
+def _name(source: str) -> str:
+    return _quoted(f"'{source}" if _FORMULA.match(source) else source)
+
+
+def _written(form: str, values: tuple[float | None, ...]) -> str:
+    """Numbers between commas; all at once, where each is there and none is a negative zero."""
+    if None not in values:
+        text = form % values
+        if "n" not in text and "-0.000000" not in text:
+            return text
+    return ",".join(map(_number, values))
 
 
 def _number(value: float | None) -> str:

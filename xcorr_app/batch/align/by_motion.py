@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
-from xcorr_app.batch.align.frames import SourceFrames, choose_axis
+from xcorr_app.batch.align.frames import SourceFrames, begin_stack
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.stack import Aligned, Turned, finish_stack, reference_of
 from xcorr_app.correlation.window import ShiftWindow
@@ -30,14 +30,13 @@ _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
 
 def align_by_motion(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> Callable[[], Aligned]:
+) -> Callable[[], Callable[[], Aligned]]:
     """Measure one series of frames; what is returned warps them into `folder` and tells of it."""
-    source = resources.open(spec.open())
-    frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, device.xp)
+    begun = begin_stack(spec, options, device.xp, resources)
+    frames, measured = begun.frames, begun.measured
     reference = reference_of(options, frames)
     check_correction(options, frames)
     with resources.step("measure"):
-        measured = resources.on_device(frames, device.xp)
         correction = correction_of(options, measured)
         result = motion_of(
             corrected(measured, correction),
@@ -52,7 +51,7 @@ def align_by_motion(
     told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
     shifts = as_shifts(result, _ENGINE, told)
 
-    def finish() -> Aligned:
+    def finish() -> Callable[[], Aligned]:
         written = correction if options.correct else None
         return finish_stack(spec, options, folder, resources, frames, measured, shifts, turned, written)
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.batch.align.by_motion import as_shifts
 from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
-from xcorr_app.batch.align.frames import SourceFrames, choose_axis
+from xcorr_app.batch.align.frames import SourceFrames, begin_stack
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.stack import Aligned, Turned, finish_stack, reference_of
 from xcorr_app.gpu.runtime.select import Device
@@ -38,14 +38,13 @@ _TOLD = (
 
 def align_by_patches(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> Callable[[], Aligned]:
+) -> Callable[[], Callable[[], Aligned]]:
     """Measure one series of frames; what is returned warps them into `folder` and tells of it."""
-    source = resources.open(spec.open())
-    frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, device.xp)
+    begun = begin_stack(spec, options, device.xp, resources)
+    frames, measured = begun.frames, begun.measured
     reference = reference_of(options, frames)
     check_correction(options, frames)
     with resources.step("measure"):
-        measured = resources.on_device(frames, device.xp)
         correction = correction_of(options, measured)
         result = patches_of(
             corrected(measured, correction),
@@ -67,7 +66,7 @@ def align_by_patches(
     turned = Turned(warp, files, _seen_by_all(applied, frames.shape), _bends(field, result.trusted))
     shifts = as_shifts(result, ENGINE, _TOLD)
 
-    def finish() -> Aligned:
+    def finish() -> Callable[[], Aligned]:
         written = correction if options.correct else None
         return finish_stack(spec, options, folder, resources, frames, measured, shifts, turned, written)
 

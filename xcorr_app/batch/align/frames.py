@@ -7,10 +7,13 @@ from typing import Any, Literal
 
 import numpy as np
 
+from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.errors import InputError
-from xcorr_app.io import HeldSource, Source
+from xcorr_app.io import HeldSource, SeriesSpec, Source
 from xcorr_app.io.reading import read_planes
-from xcorr_app.registration.frames import Chunk
+from xcorr_app.pipeline.arriving_frames import ArrivingFrames
+from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.registration.frames import Chunk, Frames
 
 
 @dataclass(frozen=True)
@@ -105,6 +108,55 @@ class SourceFrames:
     def _position(self, frame: int, other: int) -> dict[str, int]:
         along, across = ("t", "z") if self.axis == "T" else ("z", "t")
         return {along: frame, across: other, "c": self.channel}
+
+
+@dataclass(frozen=True)
+class BegunStack:
+    """A stack of which reading has begun."""
+
+    frames: SourceFrames
+    measured: Frames
+    """The same, or on the way to the device."""
+
+    @property
+    def source(self) -> Source:
+        """Where the frames come from."""
+        return self.frames.source
+
+    @property
+    def to_measure(self) -> Frames:
+        """The frames that are measured: an array on the device, once all of a stack that fits there has arrived."""
+        return self.measured.settled() if isinstance(self.measured, ArrivingFrames) else self.measured
+
+
+def begin_stack(spec: SeriesSpec, options: AlignOptions, xp: Any, resources: StackResources) -> BegunStack:
+    """Open a stack and begin to read it, unless that was done ahead."""
+    begun = resources.begun(lambda: _begun(spec, options, xp, resources))
+    assert begun is not None  # noqa: S101 - for the type checker
+    return begun
+
+
+def begin_ahead(spec: SeriesSpec, options: AlignOptions, xp: Any, resources: StackResources) -> None:
+    """Begin to read a stack while another is worked on, if that takes nothing from it: if a device has room for both.
+
+    A CPU that reads ahead would not measure meanwhile, and the system is told of the next stack.
+    """
+    if xp is not np:
+        resources.begun(lambda: _begun(spec, options, xp, resources, ahead=True))
+
+
+def _begun(
+    spec: SeriesSpec, options: AlignOptions, xp: Any, resources: StackResources, *, ahead: bool = False
+) -> BegunStack | None:
+    source = spec.open()
+    frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, xp)
+    # Frames that are all there is of the stack are kept once: where they are measured.
+    alone = xp is not np and frames.count == source.metadata.planes
+    elsewhere = alone and resources.fits_on_device(source.metadata.planes * source.metadata.plane_bytes)
+    if ahead and not elsewhere:
+        return None
+    frames = replace(frames, source=resources.open(source, elsewhere=elsewhere))
+    return BegunStack(frames, resources.on_device(frames, xp))
 
 
 def choose_axis(source: Source, wanted: Literal["T", "Z"] | None) -> Literal["T", "Z"]:

@@ -18,7 +18,7 @@ from xcorr_app.batch.align.projections import Projections
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.gpu.runtime.download import download
+from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.io import HeldSource, StackMetadata, StackWriter
@@ -26,9 +26,9 @@ from xcorr_app.io.outputs import Writer
 from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.chunks import over_planes
-from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.registration.apply import common_area, shift_frames
 from xcorr_app.registration.correction import Correction
+from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.motion.warps import Warp
 from xcorr_app.registration.moving_choice import decide_moving
 from xcorr_app.registration.passes import Progress
@@ -69,7 +69,7 @@ def move_stack(
     projections: Projections | NoPictures,
     progress: Progress | None,
     new_writer: Callable[[Path, StackMetadata], Writer] = StackWriter,
-    on_device: DeviceFrames | None = None,
+    on_device: Frames | None = None,
     warp: Warp | None = None,
     correction: Correction | None = None,
 ) -> Moved:
@@ -108,9 +108,10 @@ def move_stack(
         numbers = [position[along] for position in planes[start:stop]]
         if on_device is not None and xp is not np and _are_those_measured(frames, planes[start:stop]):
             chunk = on_device.read(numbers[0], numbers[-1] + 1)
-            if new := chunk.unreadable.keys() - unreadable:
+            if new := (chunk.unreadable.keys() & set(numbers)) - set(unreadable):
                 raise InputError(chunk.unreadable[min(new)])
-            before = chunk.frames
+            together = len(numbers) == len(chunk.frames)
+            before = chunk.frames if together else chunk.frames[[number - numbers[0] for number in numbers]]
         else:
             before = xp.asarray(read(start, stop))
         if correction is not None:
@@ -136,11 +137,12 @@ def move_stack(
             clipped += count
             shown = [i for i in range(before.shape[0]) if _is_shown(frames, planes[start + i])]
             if shown:
-                part: Any = shown if len(shown) < before.shape[0] else slice(None)
-                projections.add([planes[start + i][along] for i in shown], before[part], after[part])
+                those: Any = shown if len(shown) < before.shape[0] else slice(None)
+                projections.add([planes[start + i][along] for i in shown], before[those], after[those])
             if stream is not None:
-                for image in download(after):
-                    stream.write(image if area is None else image[area])
+                for part in download_in_parts(after):
+                    for image in part:
+                        stream.write(image if area is None else image[area])
     limits = None if frames.xp is np or notes else device_limits(current_device())
     decision = decide_moving(frames.shape, len(planes), metadata.dtype.name, order, limits)
     return Moved(clipped, area, decision, tuple(notes))
@@ -153,10 +155,8 @@ def _planes(frames: SourceFrames, *, only_measured: bool) -> list[dict[str, int]
 
 
 def _are_those_measured(frames: SourceFrames, positions: list[dict[str, int]]) -> bool:
-    """Whether planes are frames as they were measured, one after the other."""
-    numbers = [position[frames.axis.lower()] for position in positions]
-    together = numbers == list(range(numbers[0], numbers[0] + len(numbers)))
-    return frames.averaged == 1 and together and all(position["c"] == frames.channel for position in positions)
+    """Whether planes are frames as they were measured."""
+    return frames.averaged == 1 and all(position["c"] == frames.channel for position in positions)
 
 
 def _is_shown(frames: SourceFrames, position: dict[str, int]) -> bool:

@@ -95,10 +95,10 @@ class Projections:
         for i, number in enumerate(numbers):
             if number in self._wanted:
                 self._thumbnails[number] = to_host(before[i]).copy()
-            if number in self._previewed:
-                top, bottom, left, right = self._extents[number].tolist()
-                part = slice(top, bottom), slice(left, right)
-                self._preview.append((_small(before[i], None), _small(after[i], part)))
+        shown = [i for i, number in enumerate(numbers) if number in self._previewed]
+        if shown:
+            of_shown = (_small(before[shown], None), _small(after[shown], extents[shown]))
+            self._preview += zip(*of_shown, strict=True)
         self._numbers += numbers
 
     def _to_host(self) -> None:
@@ -225,7 +225,31 @@ def _coverage(shape: tuple[int, int], extents: NDArray[np.int64]) -> NDArray[np.
     return corners.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
 
 
-def _small(image: Array, part: tuple[slice, slice] | None) -> NDArray[np.float32]:
-    shown = to_host(image)
-    step = block_side(max(shown.shape), PREVIEW_SIDE)
-    return block_mean(shown, step, step, part)
+def _small(images: Array, extents: NDArray[np.int64] | None) -> NDArray[np.float32]:
+    """Images (n, Y, X) as a preview shows them, within what they cover (n, 4)."""
+    shape = images.shape[1:]
+    step = block_side(max(shape), PREVIEW_SIDE)
+    if is_device_array(images):
+        return _small_on_device(images, extents, step)
+    if extents is None:
+        return np.stack([block_mean(image, step, step) for image in images])
+    parts = [(slice(top, bottom), slice(left, right)) for top, bottom, left, right in extents.tolist()]
+    return np.stack([block_mean(image, step, step, part) for image, part in zip(images, parts, strict=True)])
+
+
+def _small_on_device(images: Array, extents: NDArray[np.int64] | None, step: int) -> NDArray[np.float32]:
+    """As `block_mean` of each: a few steps for all of them, and little that is brought to the host."""
+    xp, (rows, columns) = array_namespace(images), images.shape[1:]
+    whole = np.tile([0, rows, 0, columns], (len(images), 1)) if extents is None else extents
+    known = [xp.asarray(_between(whole[:, 2 * axis : 2 * axis + 2], size)) for axis, size in enumerate((rows, columns))]
+    counted = known[0][:, :, None] & known[1][:, None, :]
+    limit = float(np.finfo(np.float32).max)
+    values = images.astype(np.float64)
+    if images.dtype.kind == "f":
+        counted &= xp.isfinite(values)
+    blocks = (len(images), -(-rows // step), step, -(-columns // step), step)
+    rim = ((0, 0), (0, blocks[1] * step - rows), (0, blocks[3] * step - columns))
+    values = xp.where(counted, xp.clip(values, -limit, limit), 0.0)
+    sums, counts = (xp.pad(part, rim).reshape(blocks).sum(axis=(2, 4)) for part in (values, counted))
+    small: NDArray[np.float32] = to_host(xp.where(counts > 0, sums / xp.maximum(counts, 1), np.nan).astype(np.float32))
+    return small

@@ -17,7 +17,7 @@ from xcorr_app.batch.align.by_motion import align_by_motion
 from xcorr_app.batch.align.by_patches import ENGINE as PATCHES_ENGINE
 from xcorr_app.batch.align.by_patches import FILES, align_by_patches
 from xcorr_app.batch.align.correcting import correction_files
-from xcorr_app.batch.align.frames import SourceFrames, choose_axis
+from xcorr_app.batch.align.frames import SourceFrames, begin_ahead, choose_axis
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.record import keep, restore
 from xcorr_app.batch.align.stack import align_stack, scan_reference
@@ -193,16 +193,24 @@ class _Align:
             frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, xp)
             return decide_align(frames, options)
 
-    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[StackReport]]:
+    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
+        begin_ahead(spec, self._plan.options, self._plan.device.xp, resources)
+
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Callable[[], Finished[StackReport]]]:
         plan = self._plan
         align = align_by_motion if is_more_than_a_shift(plan.options.motion) else align_stack
         if plan.options.motion == PATCHES:
             align = align_by_patches
         apply = align(spec, plan.options, plan.device, plan.out / spec.name, resources)
 
-        def rest() -> Finished[StackReport]:
-            done = apply()
-            return Finished(done.facts, done.outputs, done.report, lambda: keep(done.report, plan.out))
+        def rest() -> Callable[[], Finished[StackReport]]:
+            assess = apply()
+
+            def assessed() -> Finished[StackReport]:
+                done = assess()
+                return Finished(done.facts, done.outputs, done.report, lambda: keep(done.report, plan.out))
+
+            return assessed
 
         return rest
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
-from xcorr_app.batch.align.frames import SourceFrames, choose_axis
+from xcorr_app.batch.align.frames import SourceFrames, begin_stack
 from xcorr_app.batch.align.moving import Moved, move_stack
 from xcorr_app.batch.align.no_pictures import NoPictures
 from xcorr_app.batch.align.options import AlignOptions
@@ -24,9 +24,8 @@ from xcorr_app.io import SeriesSpec, Source, make_folder, scan_file
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.picked import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
-from xcorr_app.pipeline.device_frames import DeviceFrames
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.registration.assessment import assessment_of
+from xcorr_app.registration.assessment import begun_assessment
 from xcorr_app.registration.channel_planes import Channel
 from xcorr_app.registration.channels import together
 from xcorr_app.registration.correction import Correction
@@ -39,7 +38,7 @@ from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.tiles import DIFFERS
 from xcorr_app.report.records import Bends, FrameRow, StackReport
 from xcorr_app.report.summary import count
-from xcorr_app.report.table import parse_shifts_csv, shifts_csv
+from xcorr_app.report.table import shifts_csv
 
 _BECAME = {
     "interpolate": "moved by what lies between the shifts of trusted neighbours in time",
@@ -51,6 +50,7 @@ _NOTHING_KEPT = (
     "{name}: none of its {frames} frames has a shift to trust, and --doubtful drop leaves nothing to write; "
     "look at the flags with --no-apply, or use --doubtful interpolate"
 )
+_DECIMALS = 1e6
 
 
 @dataclass(frozen=True)
@@ -79,17 +79,16 @@ class Turned:
 
 def align_stack(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
-) -> Callable[[], Aligned]:
+) -> Callable[[], Callable[[], Aligned]]:
     """Measure one series of frames; what is returned moves them into `folder` and tells of it."""
-    source = resources.open(spec.open())
-    frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, device.xp)
+    begun = begin_stack(spec, options, device.xp, resources)
+    source, frames, measured = begun.source, begun.frames, begun.measured
     if device.xp is np:
         measured_shape = options.settings.measured_shape(frames.shape)
         check_memory(measured_shape, options.settings.window(frames.shape), verified=options.verify != "none")
     reference = reference_of(options, frames)
     check_correction(options, frames)
     with resources.step("measure"):
-        measured = resources.on_device(frames, device.xp)
         correction = correction_of(options, measured)
 
         def estimated(frames: Frames, reference: str | int | Array) -> Channel:
@@ -97,7 +96,7 @@ def align_stack(
             frames = corrected(frames, correction)
             return Channel(frames, reference, estimate_from(frames, reference, options.settings, **how))
 
-        results = [estimated(measured, reference)]
+        results = [estimated(begun.to_measure, reference)]
         others = [replace(frames, channel=channel) for channel in other_channels(options, frames)]
         results += [estimated(resources.on_device(other, device.xp), reference_of(options, other)) for other in others]
         names = source.metadata.channel_names
@@ -118,13 +117,16 @@ def finish_stack(
     result: ShiftResult,
     turned: Turned | None = None,
     correction: Correction | None = None,
-) -> Aligned:
-    """Tabulate, move and picture a stack whose shifts are known, or of which frames are turned, too."""
+) -> Callable[[], Aligned]:
+    """Tabulate and move a stack whose shifts are known, or of which frames are turned, too.
+
+    What is returned needs none of its frames any more, and tells how good the result is.
+    """
     source = frames.source
     # Table, report, resumed report and moved stack all hold to the same rounded numbers: who applies the table
     # to the input gets the output, and a rounding error of 1e-8 px does not push an edge row out of the frame.
-    table = shifts_csv(frame_rows(frames, result, options.doubtful))
-    rows = parse_shifts_csv(table)
+    rows = tuple(frame_rows(frames, result, options.doubtful))
+    table = shifts_csv(rows)
     moves = np.array([(row.applied_dy, row.applied_dx) for row in rows])
     if options.apply and not np.isfinite(moves).any():
         raise InputError(_NOTHING_KEPT.format(name=spec.name, frames=frames.count))
@@ -155,7 +157,7 @@ def finish_stack(
                 projections,
                 resources.progress,
                 resources.writer,
-                measured if isinstance(measured, DeviceFrames) else None,
+                None if measured is frames else measured,
                 None if turned is None else turned.warp,
                 correction,
             )
@@ -164,7 +166,8 @@ def finish_stack(
         outputs.append(target)
     with resources.step("assess"):
         pictures = projections.pictures()
-        assessment = assessment_of(projections.sums, options.settings, frames.shape, result)
+        assess = begun_assessment(projections.sums, options.settings, frames.shape, result)
+    del projections
     notes = [
         *spec.notes,
         *_notes(frames, result, options),
@@ -184,7 +187,6 @@ def finish_stack(
         tolerance=options.settings.tolerance,
         notes=tuple(notes),
         failure=None,
-        assessment=assessment,
         interval=_interval(source, frames.axis),
         tiles=_tiles(result),
         bends=None if turned is None else turned.bends,
@@ -194,14 +196,19 @@ def finish_stack(
         "frames": frames.count,
         "engine": result.engine,
         "reference": report.reference,
-        "assessment": assessment.as_record(),
+        "assessment": None,
         "closure_px": _closure(result),
         "clipped_pixels": moved.clipped,
         "moving": moved.decision and moved.decision.as_record(),
         "non_finite_pixels": int(result.non_finite.sum()),
         "unreadable": {str(frame): reason for frame, reason in result.unreadable.items()},
     }
-    return Aligned(report, outputs, facts)
+
+    def assessed() -> Aligned:
+        assessment = assess()
+        return Aligned(replace(report, assessment=assessment), outputs, facts | {"assessment": assessment.as_record()})
+
+    return assessed
 
 
 def other_channels(options: AlignOptions, frames: SourceFrames) -> list[int]:
@@ -240,28 +247,18 @@ def scan_reference(options: AlignOptions) -> ImageFile:
 
 
 def frame_rows(frames: SourceFrames, result: ShiftResult, doubtful: str) -> Iterator[FrameRow]:
-    """Lines of the table of shifts."""
-    applied = result.applied(doubtful)
-    for t, (dy, dx) in enumerate(result.shifts.tolist()):
+    """Lines of the table of shifts, of numbers as it has them: with six decimals."""
+    verified = np.asarray(np.isfinite(result.fft_shifts).all(axis=1)).tolist()
+    numbers = (result.shifts, result.score, result.peak_ratio, result.fft_shifts, result.difference, result.sigma)
+    # All at once: one by one, numbers of an array take longer than all else here. Zeros lose their sign.
+    table = np.column_stack([*numbers, result.applied(doubtful)]).astype(np.float64)
+    columns = (np.rint(table * _DECIMALS) / _DECIMALS + 0.0).tolist()
+    for t, (dy, dx, score, ratio, *checked, sigma_y, sigma_x, applied_dy, applied_dx) in enumerate(columns):
         source, page = frames.origin(t)
-        verified = bool(np.isfinite(result.fft_shifts[t]).all())
-        yield FrameRow(
-            frame=t,
-            source=source,
-            page=page,
-            dy=dy,
-            dx=dx,
-            score=float(result.score[t]),
-            peak_ratio=float(result.peak_ratio[t]),
-            fft_dy=float(result.fft_shifts[t, 0]) if verified else None,
-            fft_dx=float(result.fft_shifts[t, 1]) if verified else None,
-            difference=float(result.difference[t]) if verified else None,
-            flags=result.flags[t],
-            sigma_y=float(result.sigma[t, 0]),
-            sigma_x=float(result.sigma[t, 1]),
-            applied_dy=float(applied[t, 0]),
-            applied_dx=float(applied[t, 1]),
-        )
+        fft_dy, fft_dx, difference = checked if verified[t] else (None, None, None)
+        flags = result.flags[t]
+        measured = (dy, dx, score, ratio, fft_dy, fft_dx, difference, flags)
+        yield FrameRow(t, source, page, *measured, sigma_y, sigma_x, applied_dy, applied_dx)
 
 
 def _tiles(result: ShiftResult) -> tuple[tuple[float, ...], ...] | None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+
 from xcorr_app.batch.decisions import decide_filter
 from xcorr_app.batch.filter.device import filter_device
 from xcorr_app.batch.filter.options import FilterOptions
-from xcorr_app.batch.filter.stack import filter_stack
+from xcorr_app.batch.filter.stack import begin_filtering, filter_stack
 from xcorr_app.batch.of_facts import Facts, OfFacts
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import OF_WORKERS
@@ -59,6 +61,11 @@ class _Filter(OfFacts):
     def decide(self, spec: SeriesSpec) -> Decision:
         with spec.open() as source:
             return decide_filter(source.metadata, self._plan.options, self._plan.device.xp)
+
+    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
+        """See `Work`."""
+        if self._plan.device.xp is not np:
+            begin_filtering(spec, self._plan.options, self._plan.device, resources, ahead=True)
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[Facts]]:
         (target,) = self.outputs(spec.name)

@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.batch.filter.metadata import bank_metadata, bank_positions
 from xcorr_app.batch.filter.options import FilterOptions
@@ -17,11 +16,13 @@ from xcorr_app.filtering.device import planned_engine
 from xcorr_app.filtering.engines.choice import chosen_engine
 from xcorr_app.filtering.filter_bank import filter_bank
 from xcorr_app.filtering.request import checked_request
-from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array
+from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, StackMetadata, make_folder
 from xcorr_app.io.source import plane_positions
 from xcorr_app.pipeline.chunks import over_planes
+from xcorr_app.pipeline.planes import BegunPlanes, begin_planes
 from xcorr_app.pipeline.resources import StackResources
 
 
@@ -38,38 +39,40 @@ def filter_stack(
     notes: list[str] = [*spec.notes]
     clipped = non_finite = 0
     bank = options.choice.bank
-    with resources.open(spec.open(), once=True) as source:
-        if bank is None:
-            positions, metadata = plane_positions(source.metadata), written_metadata(source.metadata, options)
-            _check_types(source.metadata, options)
-        else:
-            positions, metadata = bank_positions(source.metadata), bank_metadata(source.metadata, bank, options)
+    begun = begin_filtering(spec, options, device, resources)
+    source, positions = begun.source, begun.host.positions
+    if bank is None:
+        metadata = written_metadata(source.metadata, options)
+        _check_types(source.metadata, options)
+    else:
+        metadata = bank_metadata(source.metadata, bank, options)
 
-        def job(start: int, stop: int, xp: Any) -> tuple[NDArray[Any], int, dict[int, str], str]:
-            before, errors = source.planes(positions[start:stop])
-            damaged = {i: str(error) for i, error in errors.items()}
-            after, count, engine = _filtered(xp.asarray(before), options)
-            after = to_host(after).astype(metadata.dtype, copy=False)
-            for plane in damaged:
-                after[plane] = 0
-            return after, count, {start + plane: reason for plane, reason in damaged.items()}, engine
+    def job(start: int, stop: int, xp: Any) -> tuple[Array, int, dict[int, str], str]:
+        chunk = begun.read(start, stop, xp)
+        after, count, engine = _filtered(chunk.frames, options)
+        after = after.astype(metadata.dtype, copy=False)
+        for plane in chunk.unreadable:
+            after[plane - start] = 0
+        return after, count, chunk.unreadable, engine
 
-        make_folder(target.parent)
-        with resources.step("filter"), resources.writer(target, metadata) as writer:
-            rows, columns = source.metadata.shape[-2:]
-            pixels = rows * columns * (1 if bank is None else len(bank.filters))
-            stage = ("filter", "filtered")
-            results = over_planes(device.xp, len(positions), pixels, job, stage, resources.progress, notes)
-            for after, count, damaged, engine in results:
-                clipped += count
-                engines[engine] = None
-                if after.dtype.kind == "f":
-                    non_finite += after.size - int(np.count_nonzero(np.isfinite(after)))
-                unreadable |= {str(plane): reason for plane, reason in damaged.items()}
-                if len(unreadable) == len(positions):
-                    raise DamagedFileError(next(iter(unreadable.values())))
-                for plane in after.reshape(-1, *after.shape[-2:]):
+    make_folder(target.parent)
+    with resources.step("filter"), resources.writer(target, metadata) as writer:
+        rows, columns = source.metadata.shape[-2:]
+        pixels = rows * columns * (1 if bank is None else len(bank.filters))
+        stage = ("filter", "filtered")
+        results = over_planes(device.xp, len(positions), pixels, job, stage, resources.progress, notes)
+        for after, count, damaged, engine in results:
+            clipped += count
+            engines[engine] = None
+            unreadable |= {str(plane): reason for plane, reason in damaged.items()}
+            if len(unreadable) == len(positions):
+                raise DamagedFileError(next(iter(unreadable.values())))
+            for part in download_in_parts(after):
+                if part.dtype.kind == "f":
+                    non_finite += part.size - int(np.count_nonzero(np.isfinite(part)))
+                for plane in part.reshape(-1, *part.shape[-2:]):
                     writer.write(plane)
+    resources.close()
     return {
         "planes": len(positions),
         "shape": list(metadata.shape),
@@ -81,6 +84,19 @@ def filter_stack(
         "unreadable": unreadable,
         "notes": notes,
     }
+
+
+def begin_filtering(
+    spec: SeriesSpec, options: FilterOptions, device: Device, resources: StackResources, *, ahead: bool = False
+) -> Any:
+    """Open a stack and begin to read its planes, unless that was done; None where it is not to be done `ahead`."""
+
+    def begin() -> BegunPlanes | None:
+        source = spec.open()
+        in_order = plane_positions if options.choice.bank is None else bank_positions
+        return begin_planes(source, in_order(source.metadata), device.xp, resources, ahead=ahead)
+
+    return resources.begun(begin)
 
 
 def _filtered(images: Array, options: FilterOptions) -> tuple[Array, int, str]:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
 
 from xcorr_app.batch.decisions import decide_unmix
 from xcorr_app.batch.of_facts import Facts, OfFacts
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.batch.unmix.stack import UnmixPlan, mix, mixing_of, plan_stack, write_record
+from xcorr_app.batch.unmix.stack import UnmixPlan, channels_in_order, mix, mixing_of, plan_stack, write_record
 from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import OutputError
@@ -19,8 +20,10 @@ from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.io import SeriesSpec, discover
 from xcorr_app.io.channels import scan_with_colours
 from xcorr_app.pipeline.output import check_output
+from xcorr_app.pipeline.planes import begin_planes
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.run import Finished, Plan, Work
+from xcorr_app.registration.frames import Frames
 
 PROGRAM = "xcorr unmix"
 
@@ -47,6 +50,14 @@ def work_of(plan: Plan[UnmixOptions]) -> Work[Facts]:
     return _Unmix(plan)
 
 
+class _Begun(NamedTuple):
+    """A stack of which reading has begun."""
+
+    plan: UnmixPlan
+    brought: Frames | None
+    """Its planes, on the way to a device."""
+
+
 class _Unmix(OfFacts):
     """Mixes the channels of one stack, for the run loop."""
 
@@ -67,13 +78,17 @@ class _Unmix(OfFacts):
     def decide(self, spec: SeriesSpec) -> Decision:
         return decide_unmix(self._planned(spec), limits_of(self._plan.device.xp))
 
+    def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
+        """See `Work`."""
+        if self._plan.device.xp is not np:
+            self._begun(spec, resources, ahead=True)
+
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[Facts]]:
-        stack = self._planned(spec)
-        with ExitStack() as opened, resources.step("unmix"):
-            if not stack.stack.colour:
-                source = opened.enter_context(resources.open(stack.stack.source, once=True))
-                stack = replace(stack, stack=replace(stack.stack, source=source))
-            done = mix(stack, resources.writer(stack.out, stack.metadata), resources.progress)
+        begun = self._begun(spec, resources)
+        stack = begun.plan
+        with resources.step("unmix"):
+            done = mix(stack, resources.writer(stack.out, stack.metadata), resources.progress, begun.brought)
+        resources.close()
         facts = {
             "output": stack.out.name,
             "shape": list(stack.metadata.shape),
@@ -89,6 +104,22 @@ class _Unmix(OfFacts):
             return {}
 
         return lambda: Finished(facts, [stack.out, stack.record], facts, keep)
+
+    def _begun(self, spec: SeriesSpec, resources: StackResources, *, ahead: bool = False) -> Any:
+        """Plan a stack and begin to read it, unless that was done; None where it is not to be done `ahead`."""
+
+        def begin() -> _Begun | None:
+            plan, xp = self._planned(spec), self._plan.device.xp
+            if plan.stack.colour:
+                # Its planes are read whole: three channels at once.
+                return None if ahead else _Begun(plan, None)
+            planes = begin_planes(plan.stack.source, channels_in_order(plan.stack), xp, resources, ahead=ahead)
+            if planes is None:
+                return None
+            plan = replace(plan, stack=replace(plan.stack, source=planes.source))
+            return _Begun(plan, None if xp is np else planes.there)
+
+        return resources.begun(begin)
 
     def _planned(self, spec: SeriesSpec) -> UnmixPlan:
         ending = ".ome.tif" if spec.paths[0].name.lower().endswith((".ome.tif", ".ome.tiff")) else ".tif"

@@ -4,20 +4,23 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from xcorr_app.batch.unmix.options import UnmixOptions
-from xcorr_app.errors import ArgumentError, InputError
+from xcorr_app.errors import ArgumentError, DeviceMemoryError, InputError
 from xcorr_app.filtering.kernel_names import kernel_record
 from xcorr_app.filtering.spectra import condition_number, inverted_spectra
 from xcorr_app.filtering.stains import stain_matrix
 from xcorr_app.filtering.unmix import checked_matrix, mixed_type, unmix_counted
-from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.gpu.runtime.memory import attempt, release_unused
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
+from xcorr_app.gpu.runtime.download import download_in_parts
+from xcorr_app.gpu.runtime.memory import attempt, in_parts, release_unused
 from xcorr_app.gpu.runtime.select import Device, select_device
 from xcorr_app.io import SeriesSpec, StackMetadata, StackWriter, atomic_write_text
 from xcorr_app.io.channels import ChannelSource, channels_of, scan_with_colours
@@ -29,7 +32,8 @@ from xcorr_app.pipeline.failures import memory_as_limit
 from xcorr_app.pipeline.new_channels import with_new_channels
 from xcorr_app.pipeline.output_file import check_output_file
 from xcorr_app.pipeline.resources import Resources
-from xcorr_app.registration.passes import Progress
+from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.passes import Pass, Progress
 
 NOTE = "The device's memory did not suffice for the channels of one image: the CPU mixed them, and those after it."
 
@@ -157,10 +161,19 @@ def run_unmix(plan: UnmixPlan, progress: Progress | None = None, resources: Reso
     return result
 
 
-def mix(plan: UnmixPlan, new: Writer, progress: Progress | None = None) -> UnmixResult:
+def channels_in_order(stack: ChannelSource) -> list[dict[str, int]]:
+    """Positions (t, z, c) of all channels of every place, those of one place after the other."""
+    axes = stack.metadata.axes[:-2].replace(stack.axis, "")
+    places = np.ndindex(*(stack.metadata.sizes[axis] for axis in axes))
+    ats = [{"t": 0, "z": 0, "c": 0} | dict(zip(axes.lower(), place, strict=True)) for place in places]
+    return [at | {stack.axis.lower(): channel} for at in ats for channel in range(stack.channels)]
+
+
+def mix(plan: UnmixPlan, new: Writer, progress: Progress | None = None, brought: Frames | None = None) -> UnmixResult:
     """Read, mix and write a plan's channels, all those of one place at a time.
 
-    Where the device's memory does not suffice for a place, the CPU mixes it and those after it.
+    Planes `channels_in_order` that are `brought` to the device are mixed there, many places at once. Where the device's
+    memory does not suffice for a place, the CPU mixes it and those after it.
     """
     tell = progress or (lambda _stage, _done, _total: None)
     axes = plan.metadata.axes[:-2].removesuffix("C")
@@ -172,11 +185,19 @@ def mix(plan: UnmixPlan, new: Writer, progress: Progress | None = None) -> Unmix
         "memory than there is; cut the image into parts, or use a machine with more"
     )
     with memory_as_limit(too_large), new as writer:
-        for done, place in enumerate(np.ndindex(*sizes), 1):
+        done = 0
+        for stop, planes, beyond in () if brought is None else mixer.brought(brought):
+            for part in download_in_parts(planes):
+                for plane in part.reshape(-1, *part.shape[-2:]):
+                    writer.write(plane)
+            done, clipped = stop, clipped + beyond
+            tell("unmix", done, total)
+        for place in islice(np.ndindex(*sizes), done, None):
             planes, beyond = mixer.mix(plan.stack.read(dict(zip(axes, place, strict=True))))
             for plane in planes:
                 writer.write(plane)
             clipped += beyond
+            done += 1
             tell("unmix", done, total)
     return UnmixResult(math.prod(plan.metadata.shape), clipped, mixer.notes)
 
@@ -199,17 +220,42 @@ class _Mixer:
         if self._xp is not np:
             if results := attempt(self._on, self._xp, channels):
                 return results[0]
-            release_unused()
-            self._xp, self.notes = np, (NOTE,)
-        return self._on(np, channels)
+            self._give_up()
+        planes, beyond = self._on(np, channels)
+        return planes, beyond
+
+    def brought(self, frames: Frames) -> Iterator[tuple[int, Array, int]]:
+        """Yield places done, mixed channels (n, C, Y, X) on the device, and clipped values; as far as memory allows."""
+        channels, shape = self._plan.stack.channels, frames.shape
+        count = frames.count // channels
+
+        def job(start: int, stop: int) -> tuple[Array, int]:
+            chunk = frames.read(start * channels, stop * channels)
+            for number in sorted(chunk.unreadable):
+                raise InputError(chunk.unreadable[number])
+            return self._mixed(chunk.frames.reshape(stop - start, channels, *shape))
+
+        at_once = Pass(count, channels * shape[0] * shape[1], on_device=True).images_at_once
+        try:
+            for stop, (planes, beyond) in in_parts(job, count, at_once=at_once):
+                yield stop, planes, beyond
+        except DeviceMemoryError:
+            self._give_up()
+
+    def _give_up(self) -> None:
+        """Leave the rest to the CPU."""
+        release_unused()
+        self._xp, self.notes = np, (NOTE,)
 
     def _on(self, xp: Any, channels: np.ndarray) -> tuple[np.ndarray, int]:
-        options = self._plan.options
-        stack: Array = xp.asarray(channels)
-        how: Any = {"white": options.white, "clip": options.clip, "dtype": options.dtype}
-        how["kernel"] = "auto" if xp is np else options.kernel
-        planes, beyond = unmix_counted(stack, self._plan.matrix, from_log=options.by_density, **how)
+        planes, beyond = self._mixed(xp.asarray(channels))
         return to_host(planes), beyond
+
+    def _mixed(self, stack: Array) -> tuple[Array, int]:
+        options = self._plan.options
+        how: Any = {"white": options.white, "clip": options.clip, "dtype": options.dtype}
+        how["kernel"] = options.kernel if is_device_array(stack) else "auto"
+        return unmix_counted(stack, self._plan.matrix, from_log=options.by_density, **how)
 
 
 def _facts(plan: UnmixPlan, result: UnmixResult) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -29,3 +30,16 @@ def download(array: Array) -> NDArray[Any]:
     found: NDArray[Any] = np.frombuffer(pinned, dtype, array.size).reshape(array.shape)
     array.get(out=found)
     return found
+
+
+_BYTES_AT_ONCE = 1 << 24
+
+
+def download_in_parts(images: Array) -> Iterator[NDArray[Any]]:
+    """Yield the same images (n, ...), some at a time: pinned memory takes long to make, and is used again."""
+    if isinstance(images, np.ndarray):
+        yield images
+        return
+    step = max(1, _BYTES_AT_ONCE * len(images) // max(1, images.nbytes))
+    for start in range(0, len(images), step):
+        yield download(images[start : start + step])

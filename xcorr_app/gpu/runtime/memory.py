@@ -12,6 +12,7 @@ from xcorr_app.errors import DeviceMemoryError
 
 __all__ = [
     "attempt",
+    "bytes_within_limit",
     "finish_copies",
     "free_bytes",
     "in_parts",
@@ -59,6 +60,13 @@ def free_bytes() -> int:
     cupy = importlib.import_module("cupy")
     free, _ = cupy.cuda.Device().mem_info
     return int(free) + int(cupy.get_default_memory_pool().free_bytes())
+
+
+def bytes_within_limit() -> int:
+    """Bytes that arrays may still take before `limit_pool` is reached; `free_bytes` where there is no limit."""
+    pool = importlib.import_module("cupy").get_default_memory_pool()
+    limit = int(pool.get_limit())
+    return min(free_bytes(), max(0, limit - int(pool.used_bytes()))) if limit else free_bytes()
 
 
 def limit_pool(size: int) -> None:

@@ -1,13 +1,15 @@
-"""Frames brought to a device while it works on others: through pinned memory, on a stream of their own.
+"""Frames brought to a device while it works on others: through pinned memory, on streams of their own.
 
-A copy from pinned memory runs beside kernels of other streams. It goes into a buffer that lives as long as the
-uploader; who takes the frames gets a copy of that, made by their own stream in the order of their own work. So no block
-of CuPy's pool is ever filled by one stream while another still reads what was in it before.
+A copy from pinned memory runs beside kernels of other streams. No block of CuPy's pool may be filled by one stream
+while another still reads what was in it before. So a copy goes either into a buffer that lives as long as the uploader,
+and who takes the frames gets a copy of that, made by their own stream in the order of their own work; or into an array
+that is not filled before all work that was under way when it was made has been done.
 """
 
 from __future__ import annotations
 
 import importlib
+import threading
 from typing import Any
 
 import numpy as np
@@ -50,6 +52,7 @@ class Uploader:
         self.device = self.cupy.cuda.Device()
         self.stream = self.cupy.cuda.Stream(non_blocking=True)
         self.notes: list[str] = []
+        self._of_thread, self._lock = threading.local(), threading.Lock()
 
     def use(self) -> None:
         """Make the device current in a thread."""
@@ -59,13 +62,35 @@ class Uploader:
         """Return a buffer; raises what CuPy does where the device's memory does not suffice."""
         return Upload(self, shape, dtype)
 
+    def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Return an array on the device that `send` may fill; raises what CuPy does where memory does not suffice."""
+        there = self.cupy.empty(shape, dtype)
+        # What its memory was before may still be read by work that the current stream has not come to.
+        self.stream.wait_event(self.cupy.cuda.get_current_stream().record())
+        return there
+
+    def own_buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        """Return a buffer of this thread, pinned where the system allows it; the next call returns the same memory."""
+        size = int(np.prod(shape)) * dtype.itemsize
+        kept: np.ndarray | None = getattr(self._of_thread, "buffer", None)
+        if kept is None or kept.size < size:
+            self._of_thread.buffer = None
+            self._of_thread.buffer = kept = self.host_buffer((size,), np.dtype(np.uint8))
+        return kept[:size].view(dtype).reshape(shape)
+
+    def send(self, host: np.ndarray, there: Array) -> None:
+        """Bring a buffer to the device; returns when it is there."""
+        there.set(host, stream=self.stream)
+        self.stream.record().synchronize()
+
     def host_buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
         """Pinned memory, or plain memory where that is refused."""
         size = int(np.prod(shape))
         try:
             pinned = self.cupy.cuda.alloc_pinned_memory(size * dtype.itemsize)
         except Exception:  # noqa: BLE001 - CUDA's errors of every kind: there is another way
-            if NOTE not in self.notes:
-                self.notes.append(NOTE)
+            with self._lock:
+                if NOTE not in self.notes:
+                    self.notes.append(NOTE)
             return np.empty(shape, dtype)
         return np.frombuffer(pinned, dtype, size).reshape(shape)

@@ -1,0 +1,104 @@
+"""Files that differ in their pixels alone are looked at once, and what is found is as if each was checked in full."""
+
+import numpy as np
+import pytest
+
+from tests.io.samples import noise, write_imagej, write_ome, write_plain, write_shaped
+from xcorr_app.errors import InputError
+from xcorr_app.io import discover, read_stack, scan_file, write_stack
+from xcorr_app.io.alike import ScanOfAlike
+from xcorr_app.io.limits import Limits
+
+WRITERS = {
+    "plain": write_plain,
+    "big-endian": lambda path, plane: write_plain(path, plane, bigtiff=True, byteorder=">"),
+    "described": lambda path, plane: write_plain(path, plane, description="of every file", resolution=(3.0, 2.0)),
+    "shaped": write_shaped,
+    "imagej": lambda path, plane: write_imagej(path, plane, "YX"),
+    "strips": lambda path, plane: write_plain(path, plane, rowsperstrip=2),
+    "ours": write_stack,
+}
+OTHERS = {
+    "compressed": lambda path, plane: write_plain(path, plane, compression="zlib"),
+    "ome": lambda path, plane: write_ome(path, plane, "YX"),
+    "pages": lambda path, plane: write_plain(path, np.stack([plane, plane])),
+}
+
+
+def counted():
+    calls = []
+
+    def scan(path, limits):
+        calls.append(path)
+        return scan_file(path, limits)
+
+    return ScanOfAlike(scan), calls
+
+
+def found(scan, path):
+    try:
+        file = scan(path, Limits())
+    except InputError as error:
+        return str(error)
+    return (
+        type(file),
+        file.path,
+        file.metadata,
+        file.directory_offsets.tolist(),
+        file.data_offsets.tolist(),
+        file.page_map.tolist(),
+        file.stamp,
+    )
+
+
+@pytest.mark.parametrize("kind", [*WRITERS, *OTHERS])
+def test_what_is_found_is_the_same(tmp_path, kind):
+    write, (scan, calls) = {**WRITERS, **OTHERS}[kind], counted()
+    data = noise((5, 9, 11))
+    for number, plane in enumerate(data):
+        path = tmp_path / f"{number}.tif"
+        write(path, plane)
+        assert found(scan, path) == found(scan_file, path)
+        np.testing.assert_array_equal(scan(path, Limits()).read(0), read_stack(path).data.reshape(-1, 9, 11)[0])
+    if kind in WRITERS:
+        assert calls == [tmp_path / "0.tif"]
+    else:
+        assert len(calls) == 10
+
+
+@pytest.mark.parametrize("kind", ["plain", "shaped", "ours"])
+def test_whatever_byte_differs_the_same_is_found(tmp_path, kind):
+    WRITERS[kind](tmp_path / "first.tif", noise((4, 5)))
+    content = (tmp_path / "first.tif").read_bytes()
+    scan, calls = counted()
+    scan(tmp_path / "first.tif", Limits())
+    path = tmp_path / "other.tif"
+    outcomes = set()
+    for place in range(len(content)):
+        damaged = bytearray(content)
+        damaged[place] ^= 5
+        path.write_bytes(damaged)
+        ours = found(scan, path)
+        assert ours == found(scan_file, path), place
+        outcomes.add(type(ours))
+    assert outcomes == {str, tuple}
+    # Those of which a pixel differs.
+    assert len(calls) <= 1 + len(content) - 4 * 5 * 2
+    for size in (len(content) - 1, 8, 0):
+        path.write_bytes(content[:size])
+        assert found(scan, path) == found(scan_file, path)
+    path.write_bytes(content + b"more")
+    assert found(scan, path) == found(scan_file, path)
+
+
+def test_a_folder_of_alike_files_and_others(tmp_path):
+    data = noise((40, 6, 7))
+    for number, plane in enumerate(data):
+        write_plain(tmp_path / f"{number}.tif", plane, description="x" * (number % 3 + 1))
+    (tmp_path / "7.tif").write_bytes(b"no image")
+    (spec,) = discover(tmp_path).series
+    with spec.open() as source:
+        for number in (0, 6, 8, 21, 39):
+            np.testing.assert_array_equal(source.plane(number), data[number])
+        with pytest.raises(InputError, match=r"7\.tif"):
+            source.plane(7)

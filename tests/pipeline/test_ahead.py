@@ -1,0 +1,86 @@
+"""Stacks are begun while others are computed, with the same results, and given up where a run ends before that."""
+
+import numpy as np
+import pytest
+
+from tests.batch.movies import align, write_movie
+from tests.batch.test_killed import content
+from xcorr_app.batch.align import frames as of_frames
+from xcorr_app.batch.align import stack as of_stack
+from xcorr_app.batch.align.run import _Align
+from xcorr_app.errors import InputError
+
+NAMES = ("a", "b", "c", "d", "e")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for number, name in enumerate(NAMES):
+        write_movie(tmp_path / "in" / f"{name}.tif", seed=number)
+    return tmp_path / "in"
+
+
+@pytest.fixture
+def events(monkeypatch):
+    """What happened, in order; stacks are begun ahead on a CPU, too."""
+    told, real_measure, real_begin = [], of_stack.estimate_from, of_frames._begun
+
+    def ahead(self, spec, resources):
+        told.append(("ahead", spec.name))
+        if spec.name == "c":
+            raise InputError("c: not now")
+        of_frames.begin_stack(spec, self._plan.options, np, resources)
+
+    def begin(spec, *others, **how):
+        told.append(("begin", spec.name))
+        return real_begin(spec, *others, **how)
+
+    def measure(frames, *others, **how):
+        told.append(("measure", frames.source.name))
+        return real_measure(frames, *others, **how)
+
+    monkeypatch.setattr(_Align, "ahead", ahead)
+    monkeypatch.setattr(of_frames, "_begun", begin)
+    monkeypatch.setattr(of_stack, "estimate_from", measure)
+    return told
+
+
+def test_two_stacks_are_begun_ahead_once_and_the_results_are_the_same(tmp_path, folder, events, monkeypatch):
+    assert align(folder, "-o", tmp_path / "out", "--memory", "0MB").code == 0
+    begun = [name for what, name in events if what == "begin"]
+    assert sorted(begun) == list(NAMES)
+    assert events.index(("begin", "b")) < events.index(("measure", "a"))
+    assert events.index(("ahead", "c")) < events.index(("measure", "a"))
+    assert events.index(("measure", "a")) < events.index(("ahead", "d"))
+    # What failed ahead is tried again in its turn.
+    assert events.index(("measure", "b")) < events.index(("begin", "c"))
+    monkeypatch.setattr(_Align, "ahead", lambda *_: None)
+    assert align(folder, "-o", tmp_path / "alone", "--memory", "0MB").code == 0
+    assert content(tmp_path / "out") == content(tmp_path / "alone")
+
+
+def test_what_is_finished_is_not_begun_again(tmp_path, folder, events):
+    assert align(folder, "-o", tmp_path / "out").code == 0
+    (tmp_path / "out" / "d" / "d_aligned.tif").unlink()
+    (tmp_path / "out" / ".xcorr" / "e.json").unlink()
+    events.clear()
+    assert align(folder, "-o", tmp_path / "out", "--resume").code == 0
+    assert [event for event in events if event[0] == "ahead"] == [("ahead", "e")]
+    assert [name for what, name in events if what == "begin"] in (["d", "e"], ["e", "d"])
+
+
+def test_what_was_begun_is_closed_where_the_run_ends(tmp_path, folder, events, monkeypatch):
+    closed, real = [], of_frames.HeldSource.close
+
+    def close(source):
+        closed.append(source.name)
+        real(source)
+
+    def stop(frames, *_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(of_frames.HeldSource, "close", close)
+    monkeypatch.setattr(of_stack, "estimate_from", stop)
+    assert align(folder, "-o", tmp_path / "out").code == 130
+    assert set(closed) == {"a", "b"}
+    assert not (tmp_path / "out" / "run.json").exists()

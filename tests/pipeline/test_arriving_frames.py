@@ -1,0 +1,168 @@
+"""All frames of a stack brought to a device by several threads, with NumPy in CuPy's place."""
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+
+from tests.io.samples import noise, write_plain
+from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.gpu.runtime.upload import NOTE, Uploader
+from xcorr_app.io import Checksums, HeldSource, MemoryBudget
+from xcorr_app.io.discover import series_of_file
+from xcorr_app.io.limits import Limits
+from xcorr_app.pipeline import arriving_frames
+from xcorr_app.pipeline.arriving_frames import ArrivingFrames
+from xcorr_app.registration.frames import ArrayFrames
+
+SHAPE = (50, 20, 24)
+
+
+class Carrier:
+    """`fails` uploads are refused; none is done before `gate` opens."""
+
+    def __init__(self, fails=0):
+        self.fails, self.sent, self.gate = fails, 0, threading.Event()
+        self.gate.set()
+        self._own = threading.local()
+
+    def room(self, shape, dtype):
+        return np.full(shape, 99, dtype)
+
+    def own_buffer(self, shape, dtype):
+        size = int(np.prod(shape)) * dtype.itemsize
+        if getattr(self._own, "buffer", np.empty(0)).size < size:
+            self._own.buffer = np.empty(size, np.uint8)
+        return self._own.buffer[:size].view(dtype).reshape(shape)
+
+    def send(self, host, there):
+        assert self.gate.wait(30)
+        if self.fails:
+            self.fails -= 1
+            raise MemoryError
+        there[:] = host
+        host[:] = 0  # whoever reads it afterwards would see
+        self.sent += len(host)
+
+
+@pytest.fixture
+def readers(monkeypatch):
+    monkeypatch.setattr(arriving_frames, "_BYTES_A_PART", 3 * 20 * 24 * 2)
+    with ThreadPoolExecutor(3) as pool:
+        yield pool
+
+
+@pytest.fixture
+def stack(tmp_path):
+    data = noise(SHAPE)
+    write_plain(tmp_path / "a.tif", data)
+    source = HeldSource(series_of_file(tmp_path / "a.tif", Limits()).open(), MemoryBudget(0))
+    return data, SourceFrames(source, "T", 0, np)
+
+
+def test_frames_are_those_of_the_file_and_are_read_once(stack, readers):
+    data, host = stack
+    carrier, rng = Carrier(), np.random.default_rng(0)
+    with ArrivingFrames(host, carrier, readers) as frames:
+        for _ in range(60):
+            start = int(rng.integers(0, 50))
+            stop = int(rng.integers(start + 1, 51))
+            chunk = frames.read(start, stop)
+            np.testing.assert_array_equal(chunk.frames, data[start:stop])
+            assert (chunk.start, chunk.unreadable) == (start, {})
+    assert carrier.sent == 50
+
+
+def test_checksums_are_taken_as_frames_pass(tmp_path, readers):
+    write_plain(tmp_path / "a.tif", noise(SHAPE))
+    checksums = Checksums([tmp_path / "a.tif"])
+    source = HeldSource(series_of_file(tmp_path / "a.tif", Limits()).open(), MemoryBudget(0), checksums)
+    with ArrivingFrames(SourceFrames(source, "T", 0, np), Carrier(), readers) as frames:
+        frames.read(0, 50)
+    assert checksums.of(tmp_path / "a.tif")._result is not None
+    assert checksums.finished() == Checksums([tmp_path / "a.tif"]).finished()
+
+
+def test_only_what_is_asked_for_is_waited_for(stack, readers):
+    data, host = stack
+    carrier, waited = Carrier(), []
+    carrier.gate.clear()
+    with ArrivingFrames(host, carrier, readers, waited=lambda *told: waited.append(told)) as frames:
+        timer = threading.Timer(0.2, carrier.gate.set)
+        timer.start()
+        np.testing.assert_array_equal(frames.read(40, 50).frames, data[40:])
+        timer.join()
+    assert waited[0][0] == "read"
+    assert waited[0][1] > 0.1
+
+
+def test_what_failed_is_told_and_may_work_for_who_asks_next(stack, readers):
+    data, host = stack
+    failed = 0
+    with ArrivingFrames(host, Carrier(fails=2), readers) as frames:
+        for _ in range(3):
+            try:
+                np.testing.assert_array_equal(frames.read(0, 50).frames, data)
+            except MemoryError:
+                failed += 1
+    assert failed == 2
+
+
+def test_what_is_not_begun_when_it_is_closed_is_not_read(stack, readers):
+    carrier = Carrier()
+    carrier.gate.clear()
+    frames = ArrivingFrames(stack[1], carrier, readers)
+    timer = threading.Timer(0.2, carrier.gate.set)
+    timer.start()
+    frames.close()
+    timer.join()
+    assert carrier.sent <= 3 * 3
+
+
+def test_a_whole_stack_is_an_array(stack, readers, monkeypatch):
+    data, host = stack
+    with ArrivingFrames(host, Carrier(), readers) as frames:
+        settled = frames.settled()
+        assert isinstance(settled, ArrayFrames)
+        np.testing.assert_array_equal(settled.read(7, 31).frames, data[7:31])
+        monkeypatch.setattr(arriving_frames, "_WAITED_FOR", 49)
+        assert frames.settled() is frames
+
+
+def test_frames_that_cannot_be_read_are_named_and_zero(tmp_path, readers):
+    data = noise(SHAPE)
+    write_plain(tmp_path / "a.tif", data)
+    spec = series_of_file(tmp_path / "a.tif", Limits())
+    host = SourceFrames(HeldSource(spec.open(), MemoryBudget(0)), "T", 0, np)
+    with (tmp_path / "a.tif").open("r+b") as file:
+        file.truncate(30 * 20 * 24 * 2)
+    with ArrivingFrames(host, Carrier(), readers) as frames:
+        assert frames.settled() is frames
+        chunk = frames.read(20, 50)
+    assert set(chunk.unreadable) == set(range(20, 50))
+    assert not chunk.frames.any()
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("pinned", [True, False])
+def test_on_a_device(stack, monkeypatch, pinned):
+    import cupy
+
+    def refuse(_size):
+        raise cupy.cuda.runtime.CUDARuntimeError(2)
+
+    if not pinned:
+        monkeypatch.setattr(cupy.cuda, "alloc_pinned_memory", refuse)
+    monkeypatch.setattr(arriving_frames, "_BYTES_A_PART", 3 * 20 * 24 * 2)
+    data, host = stack
+    uploader = Uploader()
+    with ThreadPoolExecutor(3, initializer=uploader.use) as readers:
+        for _ in range(20):
+            # Memory goes back and forth between work and uploads.
+            with ArrivingFrames(host, uploader, readers) as frames:
+                found = frames.settled().read(0, 50).frames
+                assert isinstance(found, cupy.ndarray)
+                sums = [cupy.asnumpy((found[i].astype(cupy.float64) ** 2).sum()) for i in range(50)]
+            np.testing.assert_array_equal(sums, (data.astype(float) ** 2).sum(axis=(1, 2)))
+    assert uploader.notes == ([] if pinned else [NOTE])

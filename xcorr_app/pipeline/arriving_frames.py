@@ -1,0 +1,131 @@
+"""All frames of a stack on a device: read by several threads, a part each, and uploaded as they come."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+import numpy as np
+
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.io.meter import Meter, timed
+from xcorr_app.pipeline.device_frames import HostFrames
+from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames
+
+_BYTES_A_PART = 1 << 23
+"""That a thread reads at once: enough to be worth its calls, and little enough for all threads to share a stack."""
+_WAITED_FOR = 4096
+"""Frames of a stack that is measured when all of it is there: the one before is measured meanwhile."""
+
+
+class Carrier(Protocol):
+    """See :class:`xcorr_app.gpu.runtime.upload.Uploader`."""
+
+    def room(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+        """Return an array on the device that `send` may fill."""
+
+    def own_buffer(self, shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray:
+        """Return a buffer of this thread in host memory; the next call returns the same memory."""
+
+    def send(self, host: np.ndarray, there: Array) -> None:
+        """Bring a buffer to the device; returns when it is there."""
+
+
+class ArrivingFrames:
+    """Hands out frames of a stack as parts of one device array, once they are there.
+
+    Raises what CuPy does where the device's memory does not suffice for all of them.
+
+    Parameters
+    ----------
+    host
+        Where they come from.
+    carrier
+        Brings them.
+    readers
+        Threads that read, one stack after the other, in which the carrier's device is current.
+    waited
+        Told of the time for which frames were not there yet.
+    """
+
+    def __init__(
+        self,
+        host: HostFrames,
+        carrier: Carrier,
+        readers: ThreadPoolExecutor,
+        *,
+        meter: Meter | None = None,
+        waited: Callable[[str, float], None] | None = None,
+    ) -> None:
+        self.count, self.shape, self.dtype = host.count, host.shape, np.dtype(host.dtype)
+        self._host, self._carrier, self._readers, self._meter, self._waited = host, carrier, readers, meter, waited
+        kind = host.read_dtype
+        self._there: Array = carrier.room((self.count, *self.shape), kind)
+        self._step = max(1, _BYTES_A_PART // (self.shape[0] * self.shape[1] * kind.itemsize))
+        self._parts: list[Future[dict[int, str]] | None] = []
+        self._closed = False
+        for start in range(0, self.count, self._step):
+            self._parts.append(readers.submit(self._bring, start))
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Frames ``start`` to ``stop - 1``, on the device, not to be changed."""
+        return Chunk(start, self._there[start:stop], self._arrived(start, stop))
+
+    def settled(self) -> Frames:
+        """The frames as a plain array on the device, which is measured in fewer steps; as they are where many come."""
+        if self.count > _WAITED_FOR or self._there.dtype != self.dtype or self._arrived(0, self.count):
+            return self
+        return ArrayFrames(self._there)
+
+    def on_host(self) -> Frames:
+        """Return the same frames, handed out as NumPy arrays."""
+        return self._host.on_host()
+
+    def close(self) -> None:
+        """Give back the memory, once nothing is brought there any more."""
+        self._closed = True
+        for part in self._parts:
+            if part is not None and not part.cancel():
+                part.exception()
+        self._parts.clear()
+        self._there = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _arrived(self, start: int, stop: int) -> dict[int, str]:
+        """Wait for frames; returns why some of them cannot be read."""
+        begin = time.perf_counter()
+        unreadable: dict[int, str] = {}
+        for number in range(start // self._step, -(-stop // self._step)):
+            part = self._parts[number]
+            if part is None:
+                part = self._parts[number] = self._readers.submit(self._bring, number * self._step)
+            try:
+                unreadable |= part.result()
+            except BaseException:
+                # What has failed, memory having run out, say, may work for who asks next.
+                self._parts[number] = None
+                raise
+        if self._waited is not None:
+            self._waited("read", time.perf_counter() - begin)
+        return {number: text for number, text in unreadable.items() if start <= number < stop}
+
+    def _bring(self, start: int) -> dict[int, str]:
+        """Read a part and upload it."""
+        if self._closed:
+            return {}
+        stop = min(start + self._step, self.count)
+        out = self._carrier.own_buffer((stop - start, *self.shape), self._there.dtype)
+        unreadable = self._host.fill(start, stop, out)
+        with timed(self._meter, "upload", out.nbytes):
+            self._carrier.send(out, self._there[start:stop])
+        return unreadable
