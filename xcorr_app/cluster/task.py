@@ -1,4 +1,4 @@
-"""What a worker does: one stack, by the same code as without a cluster, from its own disk to its own disk.
+"""What a worker does: one stack, or a part of a large one, by the same code as without a cluster, from disk to disk.
 
 Only names, checksums and words travel. Pixels, tables and pictures go to the output folder, which all workers and the
 client see.
@@ -9,22 +9,29 @@ from __future__ import annotations
 import os
 import platform
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+
+from xcorr_app.cluster.blocks import Part, Replay, Session
 from xcorr_app.errors import ClusterError
+from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import Discovery, MemoryBudget, SeriesSpec
+from xcorr_app.io import Checksums, Discovery, MemoryBudget, SeriesSpec
 from xcorr_app.io.atomic import remove_abandoned
+from xcorr_app.io.within import url_of
 from xcorr_app.pipeline.environment import own_version
-from xcorr_app.pipeline.resources import Resources
+from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Options, Plan, Work, compute_stacks
 from xcorr_app.pipeline.state import checksums
+from xcorr_app.registration.passes import Pass, sharing
 
 BEGUN = "xcorr-begun"
-"""Topic of the event by which a worker says that it begins a stack: of one that dies nothing else is known."""
+"""Topic of the event by which a worker says that it begins a task: of one that dies nothing else is known."""
 
 _ONE_AT_A_TIME = threading.Lock()
 """A stack takes all cores, and the device, of its process."""
@@ -43,6 +50,8 @@ class Job:
     compression: str | None
     resume: bool
     stop_at_defects: bool
+    run: str
+    """A name that no other run has."""
     version: str
     """Of the client's program: another one might give other results."""
 
@@ -58,23 +67,93 @@ class Told:
     host: str
 
 
-def compute_stack(job: Job, spec: SeriesSpec) -> Told:
-    """Compute one stack on a worker."""
-    from distributed import get_worker
+@runtime_checkable
+class MeasuresInBlocks(Protocol):
+    """Work whose `process` measures frames in passes over the stack, which workers can share."""
 
-    host = platform.node()
-    get_worker().log_event(BEGUN, {"stack": spec.name, "host": host, "pid": os.getpid()})
-    if own_version() != job.version:
-        raise ClusterError(f"worker {host} has xcorr {own_version()}, the client {job.version}: install the same")
-    with _ONE_AT_A_TIME:
-        device = job.choose_device(job.options)
-        plan = Plan(Discovery(spec.layout, (spec,), ()), device, (), job.out, job.options)
-        work = job.work(plan)
+    def measured_frames(self, spec: SeriesSpec) -> tuple[int, int] | None:
+        """Number of frames, and pixels of one; None where passes are not to be shared."""
+
+
+def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = None) -> Told:
+    """Compute one stack on a worker; what is `known` of all its passes was measured in parts."""
+    host = _begun(job, spec.name)
+    with _ONE_AT_A_TIME, nullcontext() if known is None else sharing(Replay(known)):
+        device, plan, work = _planned(job, spec)
         for path in work.outputs(spec.name):
             # Of a worker that was killed in mid-task.
             remove_abandoned(path)
         files = {name: checksums(paths) for name, paths in work.files().items()}
         resources = Resources(MemoryBudget(job.memory), job.compression)
-        (known,) = compute_stacks(plan, work, resources, files, resume=job.resume, stop_at_defects=job.stop_at_defects)
-    outcome = known.outcome
-    return Told(outcome.failure, outcome.resumed, known.inputs, device.description, host)
+        (found,) = compute_stacks(plan, work, resources, files, resume=job.resume, stop_at_defects=job.stop_at_defects)
+    outcome = found.outcome
+    return Told(outcome.failure, outcome.resumed, found.inputs, device.description, host)
+
+
+def number_of_blocks(job: Job, spec: SeriesSpec) -> int:
+    """How many blocks a stack would be measured in on a worker's device; 0 where it cannot be divided."""
+    with _ONE_AT_A_TIME:
+        device, _, work = _planned(job, spec)
+        frames = work.measured_frames(spec) if isinstance(work, MeasuresInBlocks) else None
+        return 0 if frames is None else Pass(*frames, on_device=device.xp is not np).blocks
+
+
+def measure_part(job: Job, spec: SeriesSpec, known: Sequence[Part], part: int, parts: int) -> Part:
+    """Compute one of so many parts of the pass over a stack that follows those that are `known`."""
+    _begun(job, f"{spec.name}, pass {len(known)}, part {part} of {parts}")
+    with _ONE_AT_A_TIME:
+        for path in spec.paths:
+            if url_of(path) is None and not path.exists():
+                raise ClusterError(f"worker {platform.node()} does not see {path}: all must see it under this name")
+        return _session(job, spec, len(known)).part(known, part, parts)
+
+
+def end_session() -> None:
+    """Give up the stack that parts are computed of."""
+    with _ONE_AT_A_TIME:
+        while _OPEN:
+            _OPEN.popitem()[1].end()
+
+
+_OPEN: dict[tuple[str, str], Session] = {}
+"""The session of this worker, one at most, by run and stack."""
+
+
+def _session(job: Job, spec: SeriesSpec, number: int) -> Session:
+    """The session of a stack, which has not gone beyond the pass of a number."""
+    key = job.run, spec.name
+    if key in _OPEN and _OPEN[key].can_go_on_to(number):
+        return _OPEN[key]
+    while _OPEN:
+        _OPEN.popitem()[1].end()
+    device, _, work = _planned(job, spec)
+    there = same_device(device.xp)
+
+    def run() -> None:
+        there()
+        # What is kept, or read ahead, would be the whole stack.
+        resources = StackResources(Resources(MemoryBudget(0)), Checksums(()))
+        try:
+            work.process(spec, resources)
+        finally:
+            resources.abandon()
+
+    _OPEN[key] = Session(run)
+    return _OPEN[key]
+
+
+def _begun(job: Job, name: str) -> str:
+    """Say that a task is begun; returns the name of this machine."""
+    from distributed import get_worker
+
+    host = platform.node()
+    get_worker().log_event(BEGUN, {"stack": name, "host": host, "pid": os.getpid()})
+    if own_version() != job.version:
+        raise ClusterError(f"worker {host} has xcorr {own_version()}, the client {job.version}: install the same")
+    return host
+
+
+def _planned(job: Job, spec: SeriesSpec) -> tuple[Device, Plan[Any], Work[Any]]:
+    device = job.choose_device(job.options)
+    plan = Plan(Discovery(spec.layout, (spec,), ()), device, (), job.out, job.options)
+    return device, plan, job.work(plan)

@@ -189,6 +189,15 @@ class _Align:
             frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, xp)
             return decide_align(frames, options)
 
+    def measured_frames(self, spec: SeriesSpec) -> tuple[int, int] | None:
+        """Number of frames and pixels of one, where workers of a cluster can share the passes over them."""
+        options = self._plan.options
+        if is_more_than_a_shift(options.motion) or options.motion == PATCHES or options.reference == "median":
+            return None
+        with spec.open() as source:
+            frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, np)
+            return frames.count, frames.shape[0] * frames.shape[1]
+
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Finished[StackReport]]:
         plan = self._plan
         align = align_by_motion if is_more_than_a_shift(plan.options.motion) else align_stack
