@@ -7,7 +7,7 @@ import pickle
 
 import numpy as np
 import pytest
-from scipy.ndimage import gaussian_filter
+from scipy.ndimage import gaussian_filter, rotate
 
 import xcorr_app as xc
 from xcorr_app.cluster.blocks import Replay, Session, joined
@@ -33,10 +33,10 @@ def movie(kind):
         frames[t] = scene[y : y + SHAPE[0], x : x + SHAPE[1]] + rng.normal(0, noise, SHAPE)
         if kind == "lit":
             frames[t] *= 1 + 0.5 * np.sin(t / 9) * np.linspace(-1, 1, SHAPE[1])
-    if kind == "particle":
-        for t in range(FRAMES):
-            y = 20 + t
-            frames[t, y : y + 12, 30:60] += 3000
+        if kind == "turns":
+            frames[t] = rotate(frames[t], 0.1 * t, reshape=False, mode="nearest")
+        if kind == "walks":
+            frames[t, t : t + 40, 20:60] = scene[:40, 100:140]
     if kind == "pattern":
         frames += 500 * rng.normal(size=SHAPE[1])
     return np.rint(frames - frames.min()).astype(np.uint16)
@@ -70,25 +70,71 @@ def same(one, other):
 
 
 @pytest.mark.parametrize(
-    ("kind", "options"),
+    ("kind", "options", "shared"),
     [
-        ("clear", {"verify": 7}),
-        ("faint", {"reference": "last"}),
-        ("lit", {}),
-        ("particle", {}),
-        ("pattern", {}),
-        ("clear", {"reference": "template"}),
-        ("faint", {"reference": "mean", "verify": 3}),
-        ("clear", {"reference": "previous"}),
-        ("clear", {"reference": "rolling:5"}),
-        ("faint", {"reference": "pairs:2", "smooth_time": 3}),
-        ("clear", {"mask": "threshold:100"}),
-        ("clear", {"reference": 20, "subpixel": "icgn"}),
+        ("clear", {"verify": 7}, {"measure"}),
+        ("faint", {"reference": "last"}, {"measure"}),
+        ("lit", {}, {"measure"}),
+        ("turns", {}, {"measure", "tiles", "turn"}),
+        ("walks", {"verify": 7}, {"measure", "tiles", "refine"}),
+        ("pattern", {}, {"measure", "tiles", "refine"}),
+        ("clear", {"reference": "template"}, {"measure", "template"}),
+        ("faint", {"reference": "mean", "verify": 3}, {"measure", "mean"}),
+        ("clear", {"reference": "previous"}, {"measure", "closure"}),
+        ("clear", {"reference": "rolling:5"}, {"measure", "closure"}),
+        ("faint", {"reference": "pairs:2", "smooth_time": 3}, {"measure"}),
+        ("clear", {"mask": "threshold:100"}, {"measure"}),
+        ("clear", {"reference": 20, "subpixel": "icgn"}, {"measure"}),
     ],
 )
-def test_parts_give_the_same_bits(kind, options):
+def test_parts_give_the_same_bits(kind, options, shared):
     stack = movie(kind)
     alone = xc.estimate_shifts(stack, max_shift=24, **options)
-    shared, stages = divided(lambda: xc.estimate_shifts(stack, max_shift=24, **options), parts=4, sessions=3)
-    assert "measure" in stages
-    same(shared, alone)
+    found, stages = divided(lambda: xc.estimate_shifts(stack, max_shift=24, **options), parts=4, sessions=3)
+    assert set(stages) == shared
+    same(found, alone)
+
+
+def test_no_pixels_travel():
+    """But for those of the few frames whose tiles are looked at, and the image that they are compared with."""
+    stack = movie("clear")
+    session = Session(lambda: xc.estimate_shifts(stack, max_shift=24))
+    sizes = [sum(map(len, session.part([], part, 6).results)) for part in range(6)]
+    session.end()
+    looked_at = 4 * 2 * stack[0].size * 4
+    assert sum(sizes) < looked_at + 2000 * FRAMES
+    assert min(sizes) < 2000 * 8
+
+
+def test_a_failure_is_told_to_whoever_asks():
+    def run():
+        raise ValueError("no such thing")
+
+    session = Session(run)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no such thing"):
+            session.part([], 0, 2)
+
+
+def test_workers_that_differ_are_noticed():
+    stack = movie("clear")
+    session = Session(lambda: xc.estimate_shifts(stack, max_shift=24))
+    whole = joined([session.part([], 0, 1)])
+    session.end()
+    with pytest.raises(RuntimeError, match="workers differ"), sharing(Replay([dataclasses.replace(whole, stage="x")])):
+        xc.estimate_shifts(stack, max_shift=24)
+
+
+@pytest.mark.parametrize("count", [1, 7, 8, 9, 45])
+def test_a_total_is_summed_by_blocks(count, monkeypatch):
+    """Two frames a range, four ranges a block, whoever sums."""
+    monkeypatch.setattr(passes, "worker_count", lambda: 2)
+    values = np.random.default_rng(count).normal(size=count) * 10.0 ** np.arange(count)
+    walk = Pass(count, SHAPE[0] * SHAPE[1], on_device=False)
+
+    def job(start, stop):
+        return values[start:stop].sum()
+
+    blocks = [values[start : start + 8] for start in range(0, count, 8)]
+    sums = [sum((block[i : i + 2].sum() for i in range(2, len(block), 2)), block[:2].sum()) for block in blocks]
+    assert walk.total("sum", job, float.__add__) == sum(sums[1:], sums[0])

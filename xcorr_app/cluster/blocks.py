@@ -74,6 +74,13 @@ class _Here:
         return Part(self.stage, tuple(results), self.add)
 
 
+@dataclass(frozen=True)
+class _Over:
+    """The end of a session."""
+
+    error: Exception | None = None
+
+
 class Session:
     """A stack on a worker: its code runs in a thread, which waits at each pass that is shared.
 
@@ -85,36 +92,33 @@ class Session:
 
     def __init__(self, run: Callable[[], None]) -> None:
         self._run = run
-        self._come_to: queue.Queue[_Here | BaseException | None] = queue.Queue()
+        self._come_to: queue.Queue[_Here | _Over] = queue.Queue()
         self._known: queue.Queue[Part | None] = queue.Queue()
         self._number = -1
-        self._here: _Here | None = None
+        self._here: _Here | _Over | None = None
         self._thread = threading.Thread(target=self._measure, name="xcorr-session", daemon=True)
         self._thread.start()
 
     def part(self, known: Sequence[Part], number: int, parts: int) -> Part:
         """Compute a part of the pass that follows those that are `known`."""
-        while self._number < len(known):
+        while self._number < len(known) and not isinstance(self._here, _Over):
             if self._number >= 0:
                 self._known.put(known[self._number])
-            here = self._come_to.get()
-            if isinstance(here, BaseException):
-                raise here
-            self._here = here
+            self._here = self._come_to.get()
             self._number += 1
-            if here is None:
-                # Passes are as many on all workers, and this one has seen them all.
-                self._number = len(known)
-        return Part(None) if self._here is None else self._here.part(number, parts)
+        if isinstance(self._here, _Here):
+            return self._here.part(number, parts)
+        if self._here is not None and self._here.error is not None:
+            raise self._here.error
+        return Part(None)
 
     def can_go_on_to(self, number: int) -> bool:
         """Whether the pass of a number is not over yet."""
         return self._number <= number
 
     def end(self) -> None:
-        """Give up what is not measured yet."""
+        """Give up what is not measured yet; the thread ends as soon as it asks for more."""
         self._known.put(None)
-        self._thread.join()
 
     def shared(
         self, walk: Pass, stage: str, job: Callable[[int, int], T], add: Callable[[T, T], T] | None
@@ -127,13 +131,13 @@ class Session:
         yield from _results(known, stage)
 
     def _measure(self) -> None:
-        last: BaseException | None = None
+        over = _Over()
         with suppress(_Ended), sharing(self):
             try:
                 self._run()
             except Exception as error:  # noqa: BLE001 - it is raised where a part is asked for
-                last = error
-        self._come_to.put(last)
+                over = _Over(error)
+        self._come_to.put(over)
 
 
 class Replay:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from distributed import CancelledError, wait
+from distributed import CancelledError
 
 from xcorr_app.cluster.blocks import joined, stage_of
 from xcorr_app.cluster.handing_out import LOST
-from xcorr_app.cluster.task import Job, end_session, measure_part, number_of_blocks
+from xcorr_app.cluster.task import Job, described, end_sessions, measure_part, number_of_blocks
 from xcorr_app.errors import ClusterError
 from xcorr_app.io import SeriesSpec
 
@@ -41,17 +40,15 @@ def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], kn
     measured: dict[int, list[Any]] = {}
     try:
         asked = [client.submit(number_of_blocks, job, series[number], pure=False) for number in waiting if beyond]
-        wait(asked)
-        blocks = {n: future.result() for n, future in zip(waiting, asked, strict=False) if future.status == "finished"}
+        blocks = {n: task.result() for n, task in zip(waiting, asked, strict=False) if task.exception() is None}
         for number in sorted(blocks, key=lambda number: -blocks[number])[:beyond]:
             parts = min(blocks[number] // BLOCKS_A_TASK, _TASKS_PER_WORKER * workers)
             passes = _passes(client, job, series[number], parts) if parts > 1 else None
             if passes is not None:
                 measured[number] = passes
-        if measured:
-            # They hold files open, and memory of devices.
-            with suppress(Exception):
-                client.run(end_session, on_error="ignore")
+            if parts > 1:
+                # They hold files open, and memory of devices.
+                client.run(end_sessions, on_error="ignore")
     except CancelledError as error:
         raise ClusterError(LOST.format(address=client.scheduler.address)) from error
     except (OSError, RuntimeError) as error:
@@ -64,10 +61,11 @@ def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], kn
 def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int) -> list[Future] | None:
     """Futures of what the passes over a stack came to; None where a part failed."""
     passes: list[Future] = []
+    of = client.submit(described, job, spec, pure=False)
     while True:
         name = f"xcorr-{job.run}-{spec.name}-{len(passes)}"
         tasks = [
-            client.submit(measure_part, job, spec, passes, part, parts, key=f"{name}-{part}", pure=False)
+            client.submit(measure_part, of, passes, part, parts, key=f"{name}-{part}", pure=False)
             for part in range(parts)
         ]
         both = client.submit(joined, tasks, key=f"{name}-joined", pure=False)

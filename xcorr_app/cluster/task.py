@@ -90,6 +90,11 @@ def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = Non
     return Told(outcome.failure, outcome.resumed, found.inputs, device.description, host)
 
 
+def described(job: Job, spec: SeriesSpec) -> tuple[Job, SeriesSpec]:
+    """What all parts have in common, as a task of its own: then it travels once, and is told again if it is lost."""
+    return job, spec
+
+
 def number_of_blocks(job: Job, spec: SeriesSpec) -> int:
     """How many blocks a stack would be measured in on a worker's device; 0 where it cannot be divided."""
     with _ONE_AT_A_TIME:
@@ -98,21 +103,21 @@ def number_of_blocks(job: Job, spec: SeriesSpec) -> int:
         return 0 if frames is None else Pass(*frames, on_device=device.xp is not np).blocks
 
 
-def measure_part(job: Job, spec: SeriesSpec, known: Sequence[Part], part: int, parts: int) -> Part:
+def measure_part(of: tuple[Job, SeriesSpec], known: Sequence[Part], part: int, parts: int) -> Part:
     """Compute one of so many parts of the pass over a stack that follows those that are `known`."""
-    _begun(job, f"{spec.name}, pass {len(known)}, part {part} of {parts}")
+    job, spec = of
     with _ONE_AT_A_TIME:
+        host = _begun(job, f"{spec.name}, pass {len(known)}, part {part} of {parts}", job.choose_device(job.options))
         for path in spec.paths:
             if url_of(path) is None and not path.exists():
-                raise ClusterError(f"worker {platform.node()} does not see {path}: all must see it under this name")
+                raise ClusterError(f"worker {host} does not see {path}: all must see it under this name")
         return _session(job, spec, len(known)).part(known, part, parts)
 
 
-def end_session() -> None:
+def end_sessions() -> None:
     """Give up the stack that parts are computed of."""
-    with _ONE_AT_A_TIME:
-        while _OPEN:
-            _OPEN.popitem()[1].end()
+    while _OPEN:
+        _OPEN.popitem()[1].end()
 
 
 _OPEN: dict[tuple[str, str], Session] = {}
@@ -124,8 +129,7 @@ def _session(job: Job, spec: SeriesSpec, number: int) -> Session:
     key = job.run, spec.name
     if key in _OPEN and _OPEN[key].can_go_on_to(number):
         return _OPEN[key]
-    while _OPEN:
-        _OPEN.popitem()[1].end()
+    end_sessions()
     device, _, work = _planned(job, spec)
     there = same_device(device.xp)
 
@@ -142,12 +146,13 @@ def _session(job: Job, spec: SeriesSpec, number: int) -> Session:
     return _OPEN[key]
 
 
-def _begun(job: Job, name: str) -> str:
-    """Say that a task is begun; returns the name of this machine."""
+def _begun(job: Job, name: str, device: Device | None = None) -> str:
+    """Say that a task is begun, on a device that is known where it is a part; returns the name of this machine."""
     from distributed import get_worker
 
     host = platform.node()
-    get_worker().log_event(BEGUN, {"stack": name, "host": host, "pid": os.getpid()})
+    said = {"stack": name, "host": host, "pid": os.getpid()}
+    get_worker().log_event(BEGUN, said if device is None else said | {"device": device.description})
     if own_version() != job.version:
         raise ClusterError(f"worker {host} has xcorr {own_version()}, the client {job.version}: install the same")
     return host

@@ -45,6 +45,7 @@ class Workers:
         self._begun: dict[str, list[str]] = {}
         self._devices: dict[str, str] = {}
         self._stacks: dict[str, int] = {}
+        self._parts: dict[str, int] = {}
         client.subscribe_topic(BEGUN, self._take_note)
 
     def compute_stacks(
@@ -84,11 +85,11 @@ class Workers:
         return [known[number] for number in range(len(series))]
 
     def as_record(self) -> dict[str, Any]:
-        """Who computed how many stacks on what, and which stacks were begun more than once."""
+        """Who computed how many stacks, and parts of large ones, on what; and which were begun more than once."""
         return {
             "workers": {
-                worker: {"device": self._devices[worker], "stacks": self._stacks[worker]}
-                for worker in sorted(self._stacks)
+                worker: {"device": device, "stacks": self._stacks.get(worker, 0), "parts": self._parts.get(worker, 0)}
+                for worker, device in sorted(self._devices.items())
             },
             "retried": {name: workers for name, workers in sorted(self._begun.items()) if len(workers) > 1},
         }
@@ -126,6 +127,10 @@ class Workers:
         return reason_of(error, work.less_memory)
 
     def _take_note(self, event: tuple[float, dict[str, Any]]) -> None:
-        """A worker says that it begins a stack."""
+        """A worker says that it begins a stack, or a part of one."""
         said = event[1]
-        self._begun.setdefault(said["stack"], []).append(f"{said['host']}, process {said['pid']}")
+        worker = f"{said['host']}, process {said['pid']}"
+        self._begun.setdefault(said["stack"], []).append(worker)
+        if "device" in said:
+            self._devices[worker] = said["device"]
+            self._parts[worker] = self._parts.get(worker, 0) + 1
