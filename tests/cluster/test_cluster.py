@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
@@ -234,40 +235,34 @@ def test_nobody_at_an_address(monkeypatch):
         pass
 
 
-def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path, undisturbed):
-    file = tmp_path / "scheduler.json"
-    dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+@contextmanager
+def to_be_lost(folder, workers):
+    """A scheduler in a process of its own, with workers; yields its file and the process."""
+    file = folder / "scheduler.json"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    scheduler = subprocess.Popen(
-        [
-            *dask,
-            "--scheduler-file",
-            file,
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--no-dashboard",
-            "--dashboard-address",
-            ":0",
-        ],
-        **quiet,
-    )
-    dask[-1] = "distributed.cli.dask_worker"
-    few = ["--nthreads", "1", "--no-dashboard", "--no-nanny", "--memory-limit", "0", "--death-timeout", "30"]
-    worker = subprocess.Popen([*dask, "--scheduler-file", file, *few], **quiet)
+    known = ["--scheduler-file", file, "--no-dashboard"]
+    here = ["--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0"]
+    few = ["--nthreads", "1", "--no-nanny", "--memory-limit", "0", "--death-timeout", "30"]
+    dask = [sys.executable, "-m"]
+    processes = [subprocess.Popen([*dask, "distributed.cli.dask_scheduler", *known, *here], **quiet)]
+    for _ in range(workers):
+        processes.append(subprocess.Popen([*dask, "distributed.cli.dask_worker", *known, *few], **quiet))
     try:
         until = time.monotonic() + 60
         while not file.exists() and time.monotonic() < until:
             time.sleep(0.05)
-        with connected(str(file), align_device) as lost:
-            when_begun(lost, lambda said: said["stack"] == "m2" and threading.Timer(0, scheduler.kill).start())
-            with pytest.raises(ClusterError, match="--resume"):
-                aligned(folder, tmp_path / "out", lost)
+        yield file, processes[0]
     finally:
-        for process in (worker, scheduler):
+        for process in processes:
             process.kill()
             process.wait()
+
+
+def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path, undisturbed):
+    with to_be_lost(tmp_path, workers=1) as (file, scheduler), connected(str(file), align_device) as lost:
+        when_begun(lost, lambda said: said["stack"] == "m2" and threading.Timer(0, scheduler.kill).start())
+        with pytest.raises(ClusterError, match="--resume"):
+            aligned(folder, tmp_path / "out", lost)
     assert not (tmp_path / "out" / "run.json").exists()
     finished = len(list((tmp_path / "out" / ".xcorr").glob("*.json")))
     assert finished >= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import threading
 
 import numpy as np
 import pytest
@@ -12,11 +13,12 @@ import tifffile
 from scipy.ndimage import gaussian_filter
 
 from tests.batch.movies import write_movie
-from tests.cluster.test_cluster import aligned, failures, results, when_begun
+from tests.cluster.test_cluster import aligned, failures, results, to_be_lost, when_begun
 from xcorr_app.batch.align.run import align_device
 from xcorr_app.cluster import dividing
 from xcorr_app.cluster.connect import connected
 from xcorr_app.cluster.workers import Workers
+from xcorr_app.errors import ClusterError
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 FRAMES = 300
@@ -107,6 +109,19 @@ def test_a_killed_worker_costs_one_part(long, tmp_path, again, undisturbed):
     retried = cluster_of(tmp_path / "out")["retried"]
     assert "long, pass 0, part 1 of 3" in retried
     assert "long" not in retried
+
+
+def test_a_scheduler_lost_in_mid_pass_stops_the_run(long, tmp_path, monkeypatch, undisturbed):
+    monkeypatch.setattr(dividing, "BLOCKS_A_TASK", 1)
+    with to_be_lost(tmp_path, workers=2) as (file, scheduler), connected(str(file), align_device) as lost:
+        lost._client.wait_for_workers(2, timeout=60)
+        begun = "long, pass 0, part 1 of 3"
+        when_begun(lost, lambda said: said["stack"] == begun and threading.Timer(0, scheduler.kill).start())
+        with pytest.raises(ClusterError, match="--resume"):
+            aligned(long, tmp_path / "out", lost)
+    assert not (tmp_path / "out" / "run.json").exists()
+    aligned(long, tmp_path / "out", resume=True)
+    assert results(tmp_path / "out") == undisturbed
 
 
 def lose(lost):

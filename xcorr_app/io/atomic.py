@@ -41,29 +41,23 @@ def atomic_path(final: Path | str, meter: Meter | None = None) -> Iterator[Path]
         )
     partial = final.with_name(_prefix(final) + secrets.token_hex(6))
     lock = None
-    try:
-        lock = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        # Some network file systems know no locks: what is left there stays.
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield partial
-        with timed(meter, "sync"):
-            _sync(partial)
-            partial.replace(final)
-            _sync(final.parent)
-    except FileError:
-        raise
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(
-            f"{final}: cannot be written ({reason}); check that the folder exists, is writable and has space left"
-        ) from error
-    finally:
-        # After the move there is nothing of that name. A failure to tidy up must not hide the first error.
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        if lock is not None:
-            os.close(lock)
+    with _refusals_of(final):
+        try:
+            lock = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            # Some network file systems know no locks: what is left there stays.
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield partial
+            with timed(meter, "sync"):
+                _sync(partial)
+                partial.replace(final)
+                _sync(final.parent)
+        finally:
+            # After the move there is nothing of that name. A failure to tidy up must not hide the first error.
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            if lock is not None:
+                os.close(lock)
 
 
 @contextmanager
@@ -76,19 +70,30 @@ def atomic_folder(final: Path | str, meter: Meter | None = None) -> Iterator[Pat
     final = Path(final)
     partial = final.with_name(_prefix(final) + secrets.token_hex(6))
     old = final.with_name(_prefix(final) + secrets.token_hex(6))
+    with _refusals_of(final):
+        try:
+            partial.mkdir()
+            yield partial
+            with timed(meter, "sync"):
+                found = [(Path(root), names) for root, _, names in os.walk(partial)]
+                # Together they wait for the disk once: it takes what it is asked for meanwhile in one go.
+                with ThreadPoolExecutor(_SYNCED_TOGETHER, thread_name_prefix="xcorr-sync") as pool:
+                    list(pool.map(_sync, [root / name for root, names in found for name in names]))
+                    list(pool.map(_sync, [root for root, _ in found]))
+                with suppress(FileNotFoundError):
+                    final.rename(old)
+                partial.rename(final)
+                _sync(final.parent)
+        finally:
+            for left in (partial, old):
+                remove_output(left, ignore_errors=True)
+
+
+@contextmanager
+def _refusals_of(final: Path) -> Iterator[None]:
+    """Say in words that the operating system refuses to write an output."""
     try:
-        partial.mkdir()
-        yield partial
-        with timed(meter, "sync"):
-            found = [(Path(root), names) for root, _, names in os.walk(partial)]
-            # Together they wait for the disk once: it takes what it is asked for meanwhile in one go.
-            with ThreadPoolExecutor(_SYNCED_TOGETHER, thread_name_prefix="xcorr-sync") as pool:
-                list(pool.map(_sync, [root / name for root, names in found for name in names]))
-                list(pool.map(_sync, [root for root, _ in found]))
-            with suppress(FileNotFoundError):
-                final.rename(old)
-            partial.rename(final)
-            _sync(final.parent)
+        yield
     except FileError:
         raise
     except OSError as error:
@@ -96,9 +101,6 @@ def atomic_folder(final: Path | str, meter: Meter | None = None) -> Iterator[Pat
         raise OutputError(
             f"{final}: cannot be written ({reason}); check that the folder exists, is writable and has space left"
         ) from error
-    finally:
-        for left in (partial, old):
-            remove_output(left, ignore_errors=True)
 
 
 def remove_output(path: Path, *, ignore_errors: bool = False) -> None:

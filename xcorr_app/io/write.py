@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 import numpy as np
 
-from xcorr_app.errors import ArgumentError, DataTypeError, FileError, OutputError, ShapeError
+from xcorr_app.errors import ArgumentError, FileError, OutputError
 from xcorr_app.io.atomic import atomic_path
 from xcorr_app.io.compression import Compression
 from xcorr_app.io.imagej import build_imagej, is_imagej, parse_imagej, pixel_size
@@ -30,6 +30,7 @@ from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
 from xcorr_app.io.tiff_layout import Layout, Tag, ascii_tag, long_tag, rational_tag, short_tag
 from xcorr_app.io.tiff_scan import scan_tiff
 from xcorr_app.io.tifffile_shape import build_shaped, is_shaped
+from xcorr_app.io.written_planes import check_all_written, check_plane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -139,12 +140,7 @@ class StackWriter:
 
     def write(self, plane: np.ndarray) -> None:
         """Write the next plane, in the order of the axes (the last before YX fastest)."""
-        if plane.shape != self.metadata.shape[-2:]:
-            raise ShapeError(f"{self.path}: planes are {self.metadata.shape[-2:]}, got {plane.shape}")
-        if plane.dtype.newbyteorder("=") != self.metadata.dtype:
-            raise DataTypeError(f"{self.path}: planes are {self.metadata.dtype}, got {plane.dtype}")
-        if self._written == self.metadata.planes:
-            raise OutputError(f"{self.path}: all {self.metadata.planes} planes are written already")
+        check_plane(self.path, self.metadata, plane, self._written)
         self._written += 1
         if self._compression is not None:
             self._under_way.append((plane.nbytes, self._pool().submit(self._compression.encoded, plane)))
@@ -158,8 +154,7 @@ class StackWriter:
     def complete(self) -> None:
         """Write what is left, check it, bring it to the disk and give the file its name."""
         with self._stack:
-            if self._written != self.metadata.planes:
-                raise OutputError(f"{self.path}: {self._written} of {self.metadata.planes} planes were written")
+            check_all_written(self.path, self.metadata, self._written)
             with timed(self._meter, "write"):
                 if self._threads is None and self._gathered:
                     # A small file needs no threads.
