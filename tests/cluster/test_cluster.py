@@ -245,8 +245,8 @@ def to_be_lost(folder, workers):
     few = ["--nthreads", "1", "--no-nanny", "--memory-limit", "0", "--death-timeout", "30"]
     dask = [sys.executable, "-m"]
     processes = [subprocess.Popen([*dask, "distributed.cli.dask_scheduler", *known, *here], **quiet)]
-    for _ in range(workers):
-        processes.append(subprocess.Popen([*dask, "distributed.cli.dask_worker", *known, *few], **quiet))
+    worker = [*dask, "distributed.cli.dask_worker", *known, *few]
+    processes += [subprocess.Popen(worker, **quiet) for _ in range(workers)]
     try:
         until = time.monotonic() + 60
         while not file.exists() and time.monotonic() < until:

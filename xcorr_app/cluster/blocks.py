@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import Any, TypeVar
 
+from xcorr_app.errors import ClusterError
 from xcorr_app.registration.passes import Pass, sharing
 
 T = TypeVar("T")
@@ -31,6 +32,8 @@ class Part:
 
     stage: str | None
     """None where there is no such pass any more: the stack is measured."""
+    of: tuple[bool, int] = (False, 0)
+    """Whether a device computed it, and of how many blocks."""
     results: tuple[bytes, ...] = ()
     """Of every block; where they are added, their sum."""
     add: Callable[[Any, Any], Any] | None = None
@@ -39,10 +42,12 @@ class Part:
 def joined(parts: Sequence[Part]) -> Part:
     """All parts of a pass, in order."""
     results = tuple(result for part in parts for result in part.results)
-    stage, add = parts[0].stage, parts[0].add
+    stage, of, add = parts[0].stage, parts[0].of, parts[0].add
+    if any((part.stage, part.of) != (stage, of) for part in parts):
+        raise ClusterError("workers differ, by their devices perhaps: one of them computes the stack alone")
     if add is not None:
         results = (pickle.dumps([reduce(add, _loaded(results))]),)
-    return Part(stage, results, add)
+    return Part(stage, of, results, add)
 
 
 def stage_of(part: Part) -> str | None:
@@ -71,7 +76,7 @@ class _Here:
             start = block * walk.block
             found = [result for _, result in walk.within(start, min(start + walk.block, walk.count), self.job)]
             results.append(pickle.dumps(found if self.add is None else [reduce(self.add, found)]))
-        return Part(self.stage, tuple(results), self.add)
+        return Part(self.stage, (walk.on_device, walk.blocks), tuple(results), self.add)
 
 
 @dataclass(frozen=True)
@@ -128,7 +133,7 @@ class Session:
         known = self._known.get()
         if known is None:
             raise _Ended
-        yield from _results(known, stage)
+        yield from _results(known, walk, stage)
 
     def _measure(self) -> None:
         over = _Over()
@@ -150,12 +155,13 @@ class Replay:
         self, walk: Pass, stage: str, job: Callable[[int, int], T], add: Callable[[T, T], T] | None
     ) -> Iterator[T]:
         """Yield what is known of the next pass."""
-        yield from _results(next(self._known), stage)
+        yield from _results(next(self._known), walk, stage)
 
 
-def _results(known: Part, stage: str) -> Iterator[Any]:
-    if known.stage != stage:
-        raise RuntimeError(f"pass {stage!r} is not what others computed, {known.stage!r}: workers differ")
+def _results(known: Part, walk: Pass, stage: str) -> Iterator[Any]:
+    here = stage, (walk.on_device, walk.blocks)
+    if here != (known.stage, known.of):
+        raise RuntimeError(f"pass {here} is not what others computed, {known.stage, known.of}: workers differ")
     yield from _loaded(known.results)
 
 

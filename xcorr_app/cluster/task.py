@@ -10,7 +10,6 @@ import os
 import platform
 import threading
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -21,8 +20,9 @@ from xcorr_app.cluster.blocks import Part, Replay, Session
 from xcorr_app.errors import ClusterError
 from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.gpu.runtime.select import Device
-from xcorr_app.io import Checksums, Discovery, MemoryBudget, SeriesSpec
-from xcorr_app.io.atomic import remove_abandoned
+from xcorr_app.io import Checksums, Discovery, MemoryBudget, SeriesSpec, StackMetadata
+from xcorr_app.io.atomic import begun_path, remove_abandoned
+from xcorr_app.io.placed_planes import PlacedPlanes
 from xcorr_app.io.within import url_of
 from xcorr_app.pipeline.environment import own_version
 from xcorr_app.pipeline.resources import Resources, StackResources
@@ -30,6 +30,8 @@ from xcorr_app.pipeline.run import Options, Plan, Work, compute_stacks
 from xcorr_app.pipeline.state import checksums
 from xcorr_app.registration.passes import Pass, sharing
 
+MOVE = "move"
+"""Stage of the pass that moves planes and writes them."""
 BEGUN = "xcorr-begun"
 """Topic of the event by which a worker says that it begins a task: of one that dies nothing else is known."""
 
@@ -74,15 +76,22 @@ class MeasuresInBlocks(Protocol):
     def measured_frames(self, spec: SeriesSpec) -> tuple[int, int] | None:
         """Number of frames, and pixels of one; None where passes are not to be shared."""
 
+    def places_planes(self, spec: SeriesSpec) -> bool:
+        """Whether all that is left to do once they are measured is to write planes, each to a place that is known."""
+
 
 def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = None) -> Told:
-    """Compute one stack on a worker; what is `known` of all its passes was measured in parts."""
+    """Compute one stack on a worker; what is `known` of all its passes was computed in parts."""
     host = _begun(job, spec.name)
-    with _ONE_AT_A_TIME, nullcontext() if known is None else sharing(Replay(known)):
+    with _ONE_AT_A_TIME:
         device, plan, work = _planned(job, spec)
-        for path in work.outputs(spec.name):
+        outputs = work.outputs(spec.name)
+        placed = bool(known) and any(begun_path(path, job.run).exists() for path in outputs)
+        for path in outputs:
             # Of a worker that was killed in mid-task.
-            remove_abandoned(path)
+            remove_abandoned(path, job.run if placed else None)
+        if known and known[0].of[0] == (device.xp is not np):
+            work = _Known(work, known, job.run if placed else None)
         files = {name: checksums(paths) for name, paths in work.files().items()}
         resources = Resources(MemoryBudget(job.memory), job.compression)
         (found,) = compute_stacks(plan, work, resources, files, resume=job.resume, stop_at_defects=job.stop_at_defects)
@@ -114,6 +123,41 @@ def measure_part(of: tuple[Job, SeriesSpec], known: Sequence[Part], part: int, p
         return _session(job, spec, len(known)).part(known, part, parts)
 
 
+class _Known:
+    """Work of whose only stack it is `known` what its passes come to; planes are placed in a file of that mark."""
+
+    def __init__(self, work: Work[Any], known: Sequence[Part], mark: str | None) -> None:
+        self._work, self._mark = work, mark
+        self._replay = Replay([part for part in known if mark is not None or part.stage != MOVE])
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._work, name)
+
+    def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Any]:
+        """Do what the work does."""
+        resources.begun = self._mark
+        with sharing(self._replay):
+            rest = self._work.process(spec, resources)
+
+        def follow() -> Any:
+            with sharing(self._replay):
+                return rest()
+
+        return follow
+
+
+class _PartResources(StackResources):
+    """Of a worker that computes parts of a stack: what would be kept, or read ahead, would be the whole of it."""
+
+    def __init__(self, mark: str) -> None:
+        super().__init__(Resources(MemoryBudget(0)), Checksums(()))
+        self._mark = mark
+
+    def writer(self, path: Path, metadata: StackMetadata) -> Any:
+        """Return what writes planes to their places."""
+        return PlacedPlanes(path, metadata, self._mark)
+
+
 def end_sessions() -> None:
     """Give up the stack that parts are computed of."""
     while _OPEN:
@@ -135,10 +179,11 @@ def _session(job: Job, spec: SeriesSpec, number: int) -> Session:
 
     def run() -> None:
         there()
-        # What is kept, or read ahead, would be the whole stack.
-        resources = StackResources(Resources(MemoryBudget(0)), Checksums(()))
+        resources = _PartResources(job.run)
         try:
-            work.process(spec, resources)
+            rest = work.process(spec, resources)
+            if job.compression is None and isinstance(work, MeasuresInBlocks) and work.places_planes(spec):
+                rest()
         finally:
             resources.abandon()
 

@@ -26,12 +26,13 @@ _MARK = ".xcorr-partial-"
 
 
 @contextmanager
-def atomic_path(final: Path | str, meter: Meter | None = None) -> Iterator[Path]:
+def atomic_path(final: Path | str, meter: Meter | None = None, begun: str | None = None) -> Iterator[Path]:
     """Yield a temporary path beside `final`; a clean exit moves it there, an error removes it.
 
     The move is atomic (POSIX ``rename``), so whoever looks at `final` sees the old file or the whole new one,
     whenever the process is killed. The temporary file is there, empty; the caller fills it and closes it before the
-    block ends. It is locked until then, which tells it from what a killed process left: see `remove_abandoned`.
+    block ends. It is locked until then, which tells it from what a killed process left: see `remove_abandoned`. With
+    the mark of a run, it is the one that processes of that run have `begun`, see `begun_path`.
     Raises OutputError when the operating system refuses to write (folder missing, disk full, read-only, ...).
     """
     final = Path(final)
@@ -39,11 +40,11 @@ def atomic_path(final: Path | str, meter: Meter | None = None) -> Iterator[Path]
         raise OutputError(
             f"{final}: is not written: locks and renaming as POSIX has them are needed; use Linux, macOS or WSL"
         )
-    partial = final.with_name(_prefix(final) + secrets.token_hex(6))
+    partial = begun_path(final, begun or secrets.token_hex(6))
     lock = None
     with _refusals_of(final):
         try:
-            lock = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            lock = os.open(partial, os.O_RDWR if begun else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
             # Some network file systems know no locks: what is left there stays.
             with suppress(OSError):
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -173,16 +174,22 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
-def remove_abandoned(final: Path | str) -> None:
+def begun_path(final: Path, mark: str) -> Path:
+    """Temporary path beside `final` that several processes of a run write to, each its part."""
+    return final.with_name(_prefix(final) + mark)
+
+
+def remove_abandoned(final: Path | str, but: str | None = None) -> None:
     """Remove temporary files of `final` whose writer is gone; those of a process that still writes are kept.
 
     The system frees the lock of a process that ends, however it ends, on whatever machine of a shared folder. A file
-    that cannot be removed is left: it is in nobody's way.
+    that cannot be removed is left: it is in nobody's way. Kept is the one with the mark of a run that is given, too.
     """
     final = Path(final)
+    kept = None if but is None else begun_path(final, but)
     with suppress(OSError):
         for path in list(final.parent.iterdir()):
-            if path.name.startswith(_prefix(final)):
+            if path.name.startswith(_prefix(final)) and path != kept:
                 _remove_unlocked(path)
 
 

@@ -50,9 +50,9 @@ _MOST_BUFFERS = 1000
 _THREADS = 4
 
 
-def open_output(path: Path) -> BinaryIO:
-    """Open a temporary file of `atomic_path` for writing."""
-    return path.open("wb")
+def open_output(path: Path, *, begun: bool = False) -> BinaryIO:
+    """Open a temporary file of `atomic_path` for writing; what is `begun` stays."""
+    return path.open("r+b" if begun else "wb")
 
 
 def write_at(descriptor: int, parts: Sequence[memoryview | bytes], offset: int) -> None:
@@ -85,6 +85,8 @@ class StackWriter:
         takes long, bringing the file to the disk, may happen while the next one is computed.
     meter
         Told of the seconds spent.
+    begun
+        Mark of a run whose processes have placed all planes (`PlacedPlanes`): the file is completed alone.
 
     Examples
     --------
@@ -101,9 +103,11 @@ class StackWriter:
         compression: str | None = None,
         later: Callable[[StackWriter], None] | None = None,
         meter: Meter | None = None,
+        begun: str | None = None,
     ) -> None:
         self.path = Path(path)
         self.metadata = metadata
+        self._begun = begun
         if metadata.kind == "imagej" and list(metadata.axes) != sorted(metadata.axes, key="TZCYX".index):
             raise ArgumentError(
                 f"{self.path}: an ImageJ hyperstack has its axes in the order TZCYX, not {metadata.axes}; "
@@ -132,11 +136,28 @@ class StackWriter:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             # Left in the opposite order: threads end, the file is closed, then synced and renamed.
-            self._partial = stack.enter_context(atomic_path(self.path, self._meter))
-            self._descriptor = stack.enter_context(open_output(self._partial)).fileno()
+            self._partial = stack.enter_context(atomic_path(self.path, self._meter, self._begun))
+            self._descriptor = stack.enter_context(open_output(self._partial, begun=self._begun is not None)).fileno()
             stack.callback(self._stop_threads)
             self._stack = stack.pop_all()
+        if self.is_placed:
+            self._written, size = self.metadata.planes, self.metadata.plane_bytes
+            self._places = [(self._end + number * size, size) for number in range(self._written)]
         return self
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether all planes are in the file already."""
+        return self._begun is not None
+
+    def place_in(self, descriptor: int, first: int, planes: Sequence[np.ndarray]) -> None:
+        """Write planes, the `first` of that number, to where they belong in a file that is not compressed."""
+        for number, plane in enumerate(planes, first):
+            check_plane(self.path, self.metadata, plane, number)
+        stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
+        for at in range(0, len(stored), _MOST_BUFFERS):
+            parts = [plane.reshape(-1).view(np.uint8).data for plane in stored[at : at + _MOST_BUFFERS]]
+            write_at(descriptor, parts, self._layout.data_start + (first + at) * self.metadata.plane_bytes)
 
     def write(self, plane: np.ndarray) -> None:
         """Write the next plane, in the order of the axes (the last before YX fastest)."""

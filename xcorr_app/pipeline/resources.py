@@ -73,6 +73,8 @@ class StackResources:
         self._writers: list[Writer] = []
         self._files: list[tuple[Path, bytes]] = []
         self._opened = ExitStack()
+        self.begun: str | None = None
+        """Mark of a run whose processes have placed the planes of what is written."""
 
     def progress(self, stage: str, done: int, total: int) -> None:
         """Take in how far a stage is; raises Stopped where the run was interrupted."""
@@ -127,6 +129,7 @@ class StackResources:
             pyramid=self._run.pyramid,
             later=self._writers.append,
             meter=self.stages.meter,
+            begun=self.begun,
         )
 
     @contextmanager

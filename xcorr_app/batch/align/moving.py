@@ -131,7 +131,18 @@ def move_stack(
         )
     with writer as stream:
         pixels = frames.shape[0] * frames.shape[1]
-        results = over_planes(frames.xp, len(planes), pixels, job, ("move", "moved"), progress, notes)
+        stage = ("move", "moved")
+        results = over_planes(frames.xp, len(planes), pixels, job, stage, progress, notes)
+        if getattr(stream, "is_placed", False):
+
+            def place(start: int, stop: int, xp: Any) -> int:
+                _, _, after, count = job(start, stop, xp)
+                stream.place(start, [image if area is None else image[area] for image in download(after)])
+                return count
+
+            # Other processes of the run write other planes, or all are written.
+            placed = over_planes(frames.xp, len(planes), pixels, place, stage, progress, notes, small=True)
+            clipped, results = sum(placed), iter(())
         for start, before, after, count in results:
             clipped += count
             shown = [i for i in range(before.shape[0]) if _is_shown(frames, planes[start + i])]
