@@ -10,6 +10,7 @@ import pytest
 from scipy.ndimage import gaussian_filter, rotate
 
 import xcorr_app as xc
+from tests.registration.scenes import drifting, noise
 from xcorr_app.cluster.blocks import Replay, Session, joined
 from xcorr_app.registration import passes
 from xcorr_app.registration.passes import Pass, sharing
@@ -23,7 +24,20 @@ def few_frames_a_block(monkeypatch):
     monkeypatch.setattr(passes, "_PIXELS_PER_CHUNK", 2 * SHAPE[0] * SHAPE[1])
 
 
+def lit():
+    """As in the tests of light, which turns."""
+    phase = np.arange(FRAMES) / (FRAMES - 1)
+    drift = np.stack([9 * np.sin(3.1 * phase), 6 * (np.cos(4 * phase) - 1)], axis=1)
+    y, x = (np.linspace(-1, 1, size) for size in SHAPE)
+    angle = 3 * phase[:, None, None]
+    light = 1 + 0.45 * (np.sin(angle) * y[:, None] + np.cos(angle) * x)
+    clean = light * (60 + 20 * drifting(drift, SHAPE, width=0.04, seed=1))
+    return (100 + clean + noise(clean, 0.4, 2)).astype(np.float32)
+
+
 def movie(kind):
+    if kind == "lit":
+        return lit()
     rng = np.random.default_rng(5)
     scene = gaussian_filter(rng.normal(size=(150, 160)), 2) * 800
     noise = 100.0 if kind == "faint" else 20.0
@@ -31,8 +45,6 @@ def movie(kind):
     for t in range(FRAMES):
         y, x = np.rint([15 + 9 * np.sin(t / 7), 15 + 8 * np.cos(t / 5)]).astype(int)
         frames[t] = scene[y : y + SHAPE[0], x : x + SHAPE[1]] + rng.normal(0, noise, SHAPE)
-        if kind == "lit":
-            frames[t] *= 1 + 0.5 * np.sin(t / 9) * np.linspace(-1, 1, SHAPE[1])
         if kind == "turns":
             frames[t] = rotate(frames[t], 0.1 * t, reshape=False, mode="nearest")
         if kind == "walks":
@@ -74,7 +86,7 @@ def same(one, other):
     [
         ("clear", {"verify": 7}, {"measure"}),
         ("faint", {"reference": "last"}, {"measure"}),
-        ("lit", {}, {"measure"}),
+        ("lit", {}, {"measure", "tiles", "light"}),
         ("turns", {}, {"measure", "tiles", "turn"}),
         ("walks", {"verify": 7}, {"measure", "tiles", "refine"}),
         ("pattern", {}, {"measure", "tiles", "refine"}),

@@ -38,6 +38,7 @@ def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], kn
     workers = len(client.nthreads())
     beyond = len(waiting) % workers if workers > 1 else 0
     measured: dict[int, list[Any]] = {}
+    address = client.scheduler_info()["address"]
     try:
         asked = [client.submit(number_of_blocks, job, series[number], pure=False) for number in waiting if beyond]
         blocks = {n: task.result() for n, task in zip(waiting, asked, strict=False) if task.exception() is None}
@@ -50,17 +51,17 @@ def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], kn
                 # They hold files open, and memory of devices.
                 client.run(end_sessions, on_error="ignore")
     except CancelledError as error:
-        raise ClusterError(LOST.format(address=client.scheduler.address)) from error
+        raise ClusterError(LOST.format(address=address)) from error
     except (OSError, RuntimeError) as error:
         if isinstance(error, ClusterError) or client.status == "running":
             raise
-        raise ClusterError(LOST.format(address=client.scheduler.address)) from error
+        raise ClusterError(LOST.format(address=address)) from error
     return measured
 
 
-def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int) -> list[Future] | None:
+def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int) -> list[Future[Any]] | None:
     """Futures of what the passes over a stack came to; None where a part failed."""
-    passes: list[Future] = []
+    passes: list[Future[Any]] = []
     of = client.submit(described, job, spec, pure=False)
     while True:
         name = f"xcorr-{job.run}-{spec.name}-{len(passes)}"

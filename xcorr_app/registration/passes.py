@@ -136,9 +136,9 @@ class Pass:
             return found
         sums, of_block = list[T](), list[T]()
         for stop, result in self.within(0, self.count, job):
-            of_block = [add(*of_block, result)] if of_block else [result]
+            of_block = [add(of_block[0], result)] if of_block else [result]
             if stop % self.block == 0 or stop == self.count:
-                sums = [add(*sums, *of_block)] if sums else of_block
+                sums = [add(sums[0], of_block[0])] if sums else of_block
                 of_block = []
             self._report(stage, stop)
         return sums[0]
