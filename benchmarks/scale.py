@@ -6,9 +6,9 @@
     python -m benchmarks.scale --simulate                  # tasks that sleep, by default 10 000 over 1 000 workers
 
 Real runs align stacks from the page cache, first measured alone, then moved as well (not with ``--measure-only``), and
-compare tables and aligned stacks of every number of workers byte by byte. Beside seconds there are those of processor
-time, of all workers and of the busiest one, which other work on the machine disturbs less. What is timed is the best of three runs on
-workers that run already; every row is kept as soon as it is known. The simulation has the client's own loop,
+compare tables and aligned stacks of every number of workers byte by byte. What is timed is the best of three runs on
+workers that run already; every row is kept as soon as it is known. Beside it stand seconds of processor time, of all
+workers and of the busiest one, which other work on the machine disturbs less. The simulation has the client's own loop,
 with workers that sleep for as long as a stack takes; it tells the processor time of the scheduler a stack and how much
 the client's memory grows.
 """

@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -215,10 +216,32 @@ def visible():
 
 
 def test_a_worker_sees_one_gpu_alone(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask_cuda", None)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
     with connected("gpus", align_device) as started:
         started._client.wait_for_workers(2, timeout=60)
         assert sorted(started._client.run(visible).values()) == ["3", "GPU-5"]
+
+
+def test_gpus_are_those_of_dask_cuda_where_it_is_installed(monkeypatch):
+    """A cluster of its signature, on CPUs: what it is asked for."""
+    from distributed import LocalCluster
+
+    asked = {}
+
+    class LocalCUDACluster(LocalCluster):
+        def __init__(self, CUDA_VISIBLE_DEVICES, *, device_memory_limit, **options):
+            asked.update(options, gpus=CUDA_VISIBLE_DEVICES, device_memory_limit=device_memory_limit)
+            super().__init__(n_workers=len(CUDA_VISIBLE_DEVICES), processes=False, protocol="tcp", **options)
+
+    monkeypatch.setitem(sys.modules, "dask_cuda", SimpleNamespace(LocalCUDACluster=LocalCUDACluster))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
+    with connected("gpus", align_device) as started:
+        started._client.wait_for_workers(2, timeout=60)
+        assert list(started._client.nthreads().values()) == [1, 1]
+    assert asked["gpus"] == ["3", "GPU-5"]
+    assert asked["memory_limit"] is None
+    assert asked["device_memory_limit"] is None
 
 
 def test_what_is_no_cluster_is_refused(tmp_path):
