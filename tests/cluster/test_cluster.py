@@ -244,6 +244,15 @@ def test_gpus_are_those_of_dask_cuda_where_it_is_installed(monkeypatch):
     assert asked["device_memory_limit"] is None
 
 
+def test_pyramids_are_the_same(folder, tmp_path, workers):
+    pytest.importorskip("zarr")
+    address, how = workers._client.scheduler.address, {"device": "cpu", "report": "none", "format": "ome-zarr"}
+    xc.align(folder / "m0.tif", tmp_path / "a", **how, pyramid=2)
+    xc.align(folder / "m0.tif", tmp_path / "b", **how, pyramid=2, cluster=address)
+    assert results(tmp_path / "a") == results(tmp_path / "b")
+    assert (tmp_path / "b" / "m0" / "m0_aligned.ome.zarr" / "1").is_dir()
+
+
 def test_what_is_no_cluster_is_refused(tmp_path):
     for text in ("", "local:0", "local:many", "here", str(tmp_path / "no.json")):
         with pytest.raises(ArgumentError, match="cluster"), connected(text, align_device):

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 BLOCKS_A_TASK = 4
 """Fewest that are worth a task: 128 frames of 512 x 512 on a CPU, about a second of its time; on a device 4096."""
+_MANY = 4
+"""Stacks for each worker from which workers that are idle at the end are idle for a small part of the time."""
 _TASKS_PER_WORKER = 4
 """In a pass: so that workers which are slower, or are begun anew, do not hold up the others by much."""
 
@@ -26,7 +28,7 @@ def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], kn
     """Measure stacks that would leave workers idle; of each, by number, futures of its passes, which stay with workers.
 
     Of as many stacks as workers each has one. Of more, those beyond a multiple of that number are divided, the largest
-    first, if they have blocks for two tasks at least; those in `known` are finished. A stack of which a part fails is
+    first, if they have blocks for two tasks at least; of many, none. Those in `known` are finished. A stack of which a part fails is
     left to be computed whole, by which it fails or not as without a cluster.
 
     Raises
@@ -36,7 +38,7 @@ def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], kn
     """
     waiting = [number for number, spec in enumerate(series) if spec.name not in known]
     workers = len(client.nthreads())
-    beyond = len(waiting) % workers if workers > 1 else 0
+    beyond = len(waiting) % workers if workers > 1 and len(waiting) < _MANY * workers else 0
     measured: dict[int, list[Any]] = {}
     address = client.scheduler_info()["address"]
     try:

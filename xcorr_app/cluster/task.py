@@ -50,6 +50,7 @@ class Job:
     out: Path
     memory: int
     compression: str | None
+    pyramid: int
     resume: bool
     stop_at_defects: bool
     run: str
@@ -93,7 +94,7 @@ def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = Non
         if known and known[0].of[0] == (device.xp is not np):
             work = _Known(work, known, job.run if placed else None)
         files = {name: checksums(paths) for name, paths in work.files().items()}
-        resources = Resources(MemoryBudget(job.memory), job.compression)
+        resources = Resources(MemoryBudget(job.memory), job.compression, pyramid=job.pyramid)
         (found,) = compute_stacks(plan, work, resources, files, resume=job.resume, stop_at_defects=job.stop_at_defects)
     outcome = found.outcome
     return Told(outcome.failure, outcome.resumed, found.inputs, device.description, host)

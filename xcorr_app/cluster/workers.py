@@ -70,7 +70,7 @@ class Workers:
         series, known = plan.discovery.series, dict[int, Known[ResultT]]()
         job = Job(
             type(work), self._choose_device, plan.options, plan.out, resources.memory.limit, resources.compression,
-            resume, stop_at_defects, uuid.uuid4().hex[:12], own_version(),
+            resources.pyramid, resume, stop_at_defects, uuid.uuid4().hex[:12], own_version(),
         )  # fmt: skip
         progress = watcher("cluster") if watcher is not None else None
         with resources.stages.waiting("workers"):
