@@ -28,8 +28,8 @@ def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], kn
     """Measure stacks that would leave workers idle; of each, by number, futures of its passes, which stay with workers.
 
     Of as many stacks as workers each has one. Of more, those beyond a multiple of that number are divided, the largest
-    first, if they have blocks for two tasks at least; of many, none. Those in `known` are finished. A stack of which a part fails is
-    left to be computed whole, by which it fails or not as without a cluster.
+    first, if they have blocks for two tasks at least; of many, none. Those in `known` are finished. A stack of which a
+    part fails is left to be computed whole, by which it fails or not as without a cluster.
 
     Raises
     ------

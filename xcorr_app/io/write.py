@@ -50,9 +50,9 @@ _MOST_BUFFERS = 1000
 _THREADS = 4
 
 
-def open_output(path: Path, *, begun: bool = False) -> BinaryIO:
-    """Open a temporary file of `atomic_path` for writing; what is `begun` stays."""
-    return path.open("r+b" if begun else "wb")
+def open_output(path: Path) -> BinaryIO:
+    """Open a temporary file of `atomic_path` for writing; what others have written to it stays."""
+    return path.open("r+b")
 
 
 def write_at(descriptor: int, parts: Sequence[memoryview | bytes], offset: int) -> None:
@@ -137,7 +137,7 @@ class StackWriter:
         with ExitStack() as stack:
             # Left in the opposite order: threads end, the file is closed, then synced and renamed.
             self._partial = stack.enter_context(atomic_path(self.path, self._meter, self._begun))
-            self._descriptor = stack.enter_context(open_output(self._partial, begun=self._begun is not None)).fileno()
+            self._descriptor = stack.enter_context(open_output(self._partial)).fileno()
             stack.callback(self._stop_threads)
             self._stack = stack.pop_all()
         if self.is_placed:
