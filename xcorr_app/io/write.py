@@ -52,7 +52,7 @@ _THREADS = 4
 
 def open_output(path: Path) -> BinaryIO:
     """Open a temporary file of `atomic_path` for writing; what others have written to it stays."""
-    return path.open("r+b")
+    return path.open("r+b" if path.exists() else "wb")
 
 
 def write_at(descriptor: int, parts: Sequence[memoryview | bytes], offset: int) -> None:
