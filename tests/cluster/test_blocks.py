@@ -11,7 +11,8 @@ from scipy.ndimage import gaussian_filter, rotate
 
 import xcorr_app as xc
 from tests.registration.scenes import drifting, noise
-from xcorr_app.cluster.blocks import Replay, Session, joined
+from xcorr_app.cluster.blocks import Part, Replay, Session, joined
+from xcorr_app.errors import ClusterError
 from xcorr_app.registration import passes
 from xcorr_app.registration.passes import Pass, sharing
 
@@ -150,3 +151,8 @@ def test_a_total_is_summed_by_blocks(count, monkeypatch):
     blocks = [values[start : start + 8] for start in range(0, count, 8)]
     sums = [sum((block[i : i + 2].sum() for i in range(2, len(block), 2)), block[:2].sum()) for block in blocks]
     assert walk.total("sum", job, float.__add__) == sum(sums[1:], sums[0])
+
+
+def test_parts_of_different_devices_are_not_joined():
+    with pytest.raises(ClusterError, match="workers differ"):
+        joined([Part("measure", (False, 6)), Part("measure", (True, 6))])
