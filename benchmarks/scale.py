@@ -2,11 +2,13 @@
 
     python -m benchmarks.scale --workers 1,2,4             # processes of this machine
     python -m benchmarks.scale --gpus 1,2,4 --stacks 16    # one process a GPU
+    python -m benchmarks.scale --workers 1,2 --stacks 1 --frames 3000    # one long stack, of which each has parts
     python -m benchmarks.scale --simulate                  # tasks that sleep, by default 10 000 over 1 000 workers
 
 Real runs align stacks from the page cache, first measured alone, then moved as well (not with ``--measure-only``), and
 compare tables and aligned stacks of every number of workers byte by byte. What is timed is the best of three runs on
-workers that run already; every row is kept as soon as it is known. The simulation has the client's own loop,
+workers that run already; every row is kept as soon as it is known. Beside it stand seconds of processor time, of all
+workers and of the busiest one, which other work on the machine disturbs less. The simulation has the client's own loop,
 with workers that sleep for as long as a stack takes; it tells the processor time of the scheduler a stack and how much
 the client's memory grows.
 """
@@ -67,11 +69,16 @@ def write_stacks(folder: Path, count: int, frames: int, side: int) -> int:
 
 def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool) -> dict[str, Any]:
     """Seconds from the first task to the last result, those of the steps in all workers, a checksum of all results."""
+    from distributed import Client
+
     import xcorr_app as xc
 
-    done = xc.align(
-        inputs, out, device=device, cluster=cluster, apply=apply, report="none", max_shift=24, overwrite=True
-    )
+    with Client(cluster, set_as_default=False) as client:
+        before = client.run(time.process_time)
+        done = xc.align(
+            inputs, out, device=device, cluster=cluster, apply=apply, report="none", max_shift=24, overwrite=True
+        )
+        used = [seconds - before[worker] for worker, seconds in client.run(time.process_time).items()]
     assert not done.failed, done.failed
     record = json.loads(done.record.read_text())
     steps: dict[str, float] = {}
@@ -84,7 +91,15 @@ def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool) ->
             digest.update(b"" if path is None else path.read_bytes())
     alone = record["timings"]["stages"]["workers"]["waited_seconds"]
     devices = sorted({worker["device"] for worker in record["cluster"]["workers"].values()})
-    return {"seconds": alone, "steps": steps, "digest": digest.hexdigest(), "devices": devices}
+    return {
+        "seconds": alone,
+        "cpu_seconds": round(sum(used), 2),
+        "cpu_seconds_of_the_busiest": round(max(used), 2),
+        "parts": sum(worker["parts"] for worker in record["cluster"]["workers"].values()),
+        "steps": steps,
+        "digest": digest.hexdigest(),
+        "devices": devices,
+    }
 
 
 def real(kind: str, counts: list[int], given: argparse.Namespace) -> Iterator[dict[str, Any]]:
@@ -97,8 +112,8 @@ def real(kind: str, counts: list[int], given: argparse.Namespace) -> Iterator[di
         inputs = Path(folder, "in")
         inputs.mkdir()
         size = write_stacks(inputs, given.stacks, given.frames, given.side)
-        head = "| workers | moved | best, s | first, s | GB/s | times | steps of all workers, s |"
-        print(f"{head}\n|---|---|---|---|---|---|---|")
+        head = "| workers | moved | best, s | first, s | GB/s | times | CPU, s | of the busiest | steps, s |"
+        print(f"{head}\n|---|---|---|---|---|---|---|---|---|")
         for apply in (False,) if given.measure_only else (False, True):
             digests, one = set(), 0.0
             for count in counts:
@@ -118,6 +133,9 @@ def real(kind: str, counts: list[int], given: argparse.Namespace) -> Iterator[di
                     "first": runs[0]["seconds"],
                     "gigabytes_per_second": round(size / best["seconds"] / 1e9, 3),
                     "times": round(one / best["seconds"], 3),
+                    "cpu_seconds": min(run["cpu_seconds"] for run in runs),
+                    "cpu_seconds_of_the_busiest": min(run["cpu_seconds_of_the_busiest"] for run in runs),
+                    "parts": best["parts"],
                     "steps": best["steps"],
                     "devices": best["devices"],
                     "stacks": given.stacks,
@@ -126,7 +144,8 @@ def real(kind: str, counts: list[int], given: argparse.Namespace) -> Iterator[di
                 }
                 print(
                     f"| {kind} {count} | {apply} | {best['seconds']:.2f} | {found['first']:.2f} | "
-                    f"{found['gigabytes_per_second']} | {found['times']} | {best['steps']} |",
+                    f"{found['gigabytes_per_second']} | {found['times']} | {found['cpu_seconds']} | "
+                    f"{found['cpu_seconds_of_the_busiest']} | {best['steps']} |",
                     flush=True,
                 )
                 yield found
@@ -281,9 +300,10 @@ def main() -> None:
     known |= {"date": datetime.now(UTC).strftime("%Y-%m-%d"), "cores": os.cpu_count()}
     for kind in ("workers", "gpus"):
         if counts := [int(number) for number in getattr(given, kind).split(",") if number]:
-            known[kind] = []
+            name = kind if given.stacks > 1 else f"one stack, {kind}"
+            known[name] = []
             for row in real(kind, counts, given):
-                known[kind].append(row)
+                known[name].append(row)
                 kept(known)
     if given.simulate:
         stacks, workers, seconds = given.simulated.split(",")

@@ -11,7 +11,9 @@ import subprocess
 import sys
 import threading
 import time
+from contextlib import contextmanager
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -214,10 +216,41 @@ def visible():
 
 
 def test_a_worker_sees_one_gpu_alone(monkeypatch):
+    monkeypatch.setitem(sys.modules, "dask_cuda", None)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
     with connected("gpus", align_device) as started:
         started._client.wait_for_workers(2, timeout=60)
         assert sorted(started._client.run(visible).values()) == ["3", "GPU-5"]
+
+
+def test_gpus_are_those_of_dask_cuda_where_it_is_installed(monkeypatch):
+    """A cluster of its signature, on CPUs: what it is asked for."""
+    from distributed import LocalCluster
+
+    asked = {}
+
+    class LocalCUDACluster(LocalCluster):
+        def __init__(self, CUDA_VISIBLE_DEVICES, *, device_memory_limit, **options):
+            asked.update(options, gpus=CUDA_VISIBLE_DEVICES, device_memory_limit=device_memory_limit)
+            super().__init__(n_workers=len(CUDA_VISIBLE_DEVICES), processes=False, protocol="tcp", **options)
+
+    monkeypatch.setitem(sys.modules, "dask_cuda", SimpleNamespace(LocalCUDACluster=LocalCUDACluster))
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
+    with connected("gpus", align_device) as started:
+        started._client.wait_for_workers(2, timeout=60)
+        assert list(started._client.nthreads().values()) == [1, 1]
+    assert asked["gpus"] == ["3", "GPU-5"]
+    assert asked["memory_limit"] is None
+    assert asked["device_memory_limit"] is None
+
+
+def test_pyramids_are_the_same(folder, tmp_path, workers):
+    pytest.importorskip("zarr")
+    address, how = workers._client.scheduler.address, {"device": "cpu", "report": "none", "format": "ome-zarr"}
+    xc.align(folder / "m0.tif", tmp_path / "a", **how, pyramid=2)
+    xc.align(folder / "m0.tif", tmp_path / "b", **how, pyramid=2, cluster=address)
+    assert results(tmp_path / "a") == results(tmp_path / "b")
+    assert (tmp_path / "b" / "m0" / "m0_aligned.ome.zarr" / "1").is_dir()
 
 
 def test_what_is_no_cluster_is_refused(tmp_path):
@@ -234,40 +267,34 @@ def test_nobody_at_an_address(monkeypatch):
         pass
 
 
-def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path, undisturbed):
-    file = tmp_path / "scheduler.json"
-    dask = [sys.executable, "-m", "distributed.cli.dask_scheduler"]
+@contextmanager
+def to_be_lost(folder, workers):
+    """A scheduler in a process of its own, with workers; yields its file and the process."""
+    file = folder / "scheduler.json"
     quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-    scheduler = subprocess.Popen(
-        [
-            *dask,
-            "--scheduler-file",
-            file,
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--no-dashboard",
-            "--dashboard-address",
-            ":0",
-        ],
-        **quiet,
-    )
-    dask[-1] = "distributed.cli.dask_worker"
-    few = ["--nthreads", "1", "--no-dashboard", "--no-nanny", "--memory-limit", "0", "--death-timeout", "30"]
-    worker = subprocess.Popen([*dask, "--scheduler-file", file, *few], **quiet)
+    known = ["--scheduler-file", file, "--no-dashboard"]
+    here = ["--host", "127.0.0.1", "--port", "0", "--dashboard-address", ":0"]
+    few = ["--nthreads", "1", "--no-nanny", "--memory-limit", "0", "--death-timeout", "30"]
+    dask = [sys.executable, "-m"]
+    processes = [subprocess.Popen([*dask, "distributed.cli.dask_scheduler", *known, *here], **quiet)]
+    worker = [*dask, "distributed.cli.dask_worker", *known, *few]
+    processes += [subprocess.Popen(worker, **quiet) for _ in range(workers)]
     try:
         until = time.monotonic() + 60
         while not file.exists() and time.monotonic() < until:
             time.sleep(0.05)
-        with connected(str(file), align_device) as lost:
-            when_begun(lost, lambda said: said["stack"] == "m2" and threading.Timer(0, scheduler.kill).start())
-            with pytest.raises(ClusterError, match="--resume"):
-                aligned(folder, tmp_path / "out", lost)
+        yield file, processes[0]
     finally:
-        for process in (worker, scheduler):
+        for process in processes:
             process.kill()
             process.wait()
+
+
+def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path, undisturbed):
+    with to_be_lost(tmp_path, workers=1) as (file, scheduler), connected(str(file), align_device) as lost:
+        when_begun(lost, lambda said: said["stack"] == "m2" and threading.Timer(0, scheduler.kill).start())
+        with pytest.raises(ClusterError, match="--resume"):
+            aligned(folder, tmp_path / "out", lost)
     assert not (tmp_path / "out" / "run.json").exists()
     finished = len(list((tmp_path / "out" / ".xcorr").glob("*.json")))
     assert finished >= 1

@@ -6,7 +6,7 @@ import logging
 import os
 import re
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -81,7 +81,7 @@ def _how(text: str) -> Callable[[ExitStack], dict[str, Any]]:
         count = int(number or max(1, worker_count() // 2))
         return lambda stack: {"address": stack.enter_context(_local([{} for _ in range(count)]))}
     if text == "gpus":
-        return lambda stack: {"address": stack.enter_context(_local([_of_gpu(gpu) for gpu in _gpus()]))}
+        return lambda stack: {"address": stack.enter_context(_on_gpus(_gpus()))}
     if text.endswith(".json"):
         if not Path(text).is_file():
             raise ArgumentError(f"cluster {text!r}: there is no such scheduler file")
@@ -112,6 +112,21 @@ def _local(environments: list[dict[str, str]]) -> Iterator[Any]:
         yield cluster
 
 
+def _on_gpus(gpus: list[str]) -> AbstractContextManager[Any]:
+    """One process a GPU; by dask-cuda, where that is installed, on the cores that are next to it."""
+    try:
+        from dask_cuda import LocalCUDACluster
+    except ImportError:
+        return _local([{"CUDA_VISIBLE_DEVICES": gpu} for gpu in gpus])
+    # Memory, that of the device as well, is counted by the run itself.
+    limits: dict[str, Any] = {"memory_limit": None, "device_memory_limit": None}
+    quiet: dict[str, Any] = {"dashboard_address": None, "silence_logs": logging.CRITICAL}
+    cluster: AbstractContextManager[Any] = LocalCUDACluster(
+        CUDA_VISIBLE_DEVICES=gpus, threads_per_worker=1, host="127.0.0.1", **limits, **quiet
+    )
+    return cluster
+
+
 def _gpus() -> list[str]:
     """Names of this machine's GPUs, as ``CUDA_VISIBLE_DEVICES`` takes them."""
     from xcorr_app.gpu.runtime.device import require_cuda
@@ -122,10 +137,6 @@ def _gpus() -> list[str]:
     import cupy
 
     return [str(number) for number in range(cupy.cuda.runtime.getDeviceCount())]
-
-
-def _of_gpu(name: str) -> dict[str, str]:
-    return {"CUDA_VISIBLE_DEVICES": name}
 
 
 @contextmanager

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _OUT_PER_WORKER = 2
 """One that is computed, and one that waits at the worker, so that it never waits for the client."""
 _SECONDS_BETWEEN_COUNTS = 2.0
-_LOST = "the scheduler {address} is lost; what was finished is kept: start the cluster again, and go on with --resume"
+LOST = "the scheduler {address} is lost; what was finished is kept: start the cluster again, and go on with --resume"
 
 
 def handed_out(
@@ -59,7 +59,7 @@ def handed_out(
                 return
             future, result = next(tasks)
             if isinstance(result, CancelledError):
-                raise ClusterError(_LOST.format(address=address))
+                raise ClusterError(LOST.format(address=address))
             number = numbers.pop(future.key)
             yield number, result[1] if future.status == "error" else result
             # The cluster forgets a task once nobody here knows it.
@@ -67,7 +67,7 @@ def handed_out(
     except (OSError, RuntimeError) as error:
         if isinstance(error, ClusterError) or client.status == "running":
             raise
-        raise ClusterError(_LOST.format(address=address)) from error
+        raise ClusterError(LOST.format(address=address)) from error
     finally:
         if client.status == "running":
             client.cancel(list(tasks.futures))

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import time
+import uuid
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from distributed import KilledWorker
 
+from xcorr_app.cluster.dividing import measured_in_parts
 from xcorr_app.cluster.handing_out import handed_out
 from xcorr_app.cluster.task import BEGUN, Job, compute_stack
 from xcorr_app.io import SeriesSpec
@@ -29,7 +31,6 @@ _NOT_SEEN = (
     "worker {host} has finished it, but {out} shows nothing of it here: the folder must be on a disk that the client "
     "and all workers share, under one name"
 )
-_LOST = "the scheduler {address} is lost; what was finished is kept: start the cluster again, and go on with --resume"
 _WORKERS_DIED = (
     "{count} workers ended while they computed it, the last on {host}: perhaps for want of memory; give them more, or "
     "this stack to one worker alone"
@@ -44,6 +45,7 @@ class Workers:
         self._begun: dict[str, list[str]] = {}
         self._devices: dict[str, str] = {}
         self._stacks: dict[str, int] = {}
+        self._parts: dict[str, int] = {}
         client.subscribe_topic(BEGUN, self._take_note)
 
     def compute_stacks(
@@ -68,11 +70,14 @@ class Workers:
         series, known = plan.discovery.series, dict[int, Known[ResultT]]()
         job = Job(
             type(work), self._choose_device, plan.options, plan.out, resources.memory.limit, resources.compression,
-            resume, stop_at_defects, own_version(),
+            resources.pyramid, resume, stop_at_defects, uuid.uuid4().hex[:12], own_version(),
         )  # fmt: skip
         progress = watcher("cluster") if watcher is not None else None
         with resources.stages.waiting("workers"):
-            for number, told in handed_out(self._client, compute_stack, [(job, spec) for spec in series]):
+            before = {spec.name for spec in series if resume and State(plan.out).knows(spec.name)}
+            measured = measured_in_parts(self._client, job, series, before)
+            tasks = [(job, spec, measured.get(number)) for number, spec in enumerate(series)]
+            for number, told in handed_out(self._client, compute_stack, tasks):
                 one = self._known(told, series[number], plan, work, stop_at_defects=stop_at_defects)
                 known[number] = one if finished is None else replace(one, outcome=finished(number, one.outcome))
                 if progress is not None:
@@ -80,11 +85,11 @@ class Workers:
         return [known[number] for number in range(len(series))]
 
     def as_record(self) -> dict[str, Any]:
-        """Who computed how many stacks on what, and which stacks were begun more than once."""
+        """Who computed how many stacks, and parts of large ones, on what; and which were begun more than once."""
         return {
             "workers": {
-                worker: {"device": self._devices[worker], "stacks": self._stacks[worker]}
-                for worker in sorted(self._stacks)
+                worker: {"device": device, "stacks": self._stacks.get(worker, 0), "parts": self._parts.get(worker, 0)}
+                for worker, device in sorted(self._devices.items())
             },
             "retried": {name: workers for name, workers in sorted(self._begun.items()) if len(workers) > 1},
         }
@@ -122,6 +127,10 @@ class Workers:
         return reason_of(error, work.less_memory)
 
     def _take_note(self, event: tuple[float, dict[str, Any]]) -> None:
-        """A worker says that it begins a stack."""
+        """A worker says that it begins a stack, or a part of one."""
         said = event[1]
-        self._begun.setdefault(said["stack"], []).append(f"{said['host']}, process {said['pid']}")
+        worker = f"{said['host']}, process {said['pid']}"
+        self._begun.setdefault(said["stack"], []).append(worker)
+        if "device" in said:
+            self._devices[worker] = said["device"]
+            self._parts[worker] = self._parts.get(worker, 0) + 1

@@ -26,12 +26,13 @@ _MARK = ".xcorr-partial-"
 
 
 @contextmanager
-def atomic_path(final: Path | str, meter: Meter | None = None) -> Iterator[Path]:
+def atomic_path(final: Path | str, meter: Meter | None = None, begun: str | None = None) -> Iterator[Path]:
     """Yield a temporary path beside `final`; a clean exit moves it there, an error removes it.
 
     The move is atomic (POSIX ``rename``), so whoever looks at `final` sees the old file or the whole new one,
     whenever the process is killed. The temporary file is there, empty; the caller fills it and closes it before the
-    block ends. It is locked until then, which tells it from what a killed process left: see `remove_abandoned`.
+    block ends. It is locked until then, which tells it from what a killed process left: see `remove_abandoned`. With
+    the mark of a run, it is the one that processes of that run have `begun`, see `begun_path`.
     Raises OutputError when the operating system refuses to write (folder missing, disk full, read-only, ...).
     """
     final = Path(final)
@@ -39,31 +40,25 @@ def atomic_path(final: Path | str, meter: Meter | None = None) -> Iterator[Path]
         raise OutputError(
             f"{final}: is not written: locks and renaming as POSIX has them are needed; use Linux, macOS or WSL"
         )
-    partial = final.with_name(_prefix(final) + secrets.token_hex(6))
+    partial = begun_path(final, begun or secrets.token_hex(6))
     lock = None
-    try:
-        lock = os.open(partial, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
-        # Some network file systems know no locks: what is left there stays.
-        with suppress(OSError):
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        yield partial
-        with timed(meter, "sync"):
-            _sync(partial)
-            partial.replace(final)
-            _sync(final.parent)
-    except FileError:
-        raise
-    except OSError as error:
-        reason = error.strerror or str(error)
-        raise OutputError(
-            f"{final}: cannot be written ({reason}); check that the folder exists, is writable and has space left"
-        ) from error
-    finally:
-        # After the move there is nothing of that name. A failure to tidy up must not hide the first error.
-        with suppress(OSError):
-            partial.unlink(missing_ok=True)
-        if lock is not None:
-            os.close(lock)
+    with _refusals_of(final):
+        try:
+            lock = os.open(partial, os.O_RDWR if begun else os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o666)
+            # Some network file systems know no locks: what is left there stays.
+            with suppress(OSError):
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            yield partial
+            with timed(meter, "sync"):
+                _sync(partial)
+                partial.replace(final)
+                _sync(final.parent)
+        finally:
+            # After the move there is nothing of that name. A failure to tidy up must not hide the first error.
+            with suppress(OSError):
+                partial.unlink(missing_ok=True)
+            if lock is not None:
+                os.close(lock)
 
 
 @contextmanager
@@ -76,19 +71,30 @@ def atomic_folder(final: Path | str, meter: Meter | None = None) -> Iterator[Pat
     final = Path(final)
     partial = final.with_name(_prefix(final) + secrets.token_hex(6))
     old = final.with_name(_prefix(final) + secrets.token_hex(6))
+    with _refusals_of(final):
+        try:
+            partial.mkdir()
+            yield partial
+            with timed(meter, "sync"):
+                found = [(Path(root), names) for root, _, names in os.walk(partial)]
+                # Together they wait for the disk once: it takes what it is asked for meanwhile in one go.
+                with ThreadPoolExecutor(_SYNCED_TOGETHER, thread_name_prefix="xcorr-sync") as pool:
+                    list(pool.map(_sync, [root / name for root, names in found for name in names]))
+                    list(pool.map(_sync, [root for root, _ in found]))
+                with suppress(FileNotFoundError):
+                    final.rename(old)
+                partial.rename(final)
+                _sync(final.parent)
+        finally:
+            for left in (partial, old):
+                remove_output(left, ignore_errors=True)
+
+
+@contextmanager
+def _refusals_of(final: Path) -> Iterator[None]:
+    """Say in words that the operating system refuses to write an output."""
     try:
-        partial.mkdir()
-        yield partial
-        with timed(meter, "sync"):
-            found = [(Path(root), names) for root, _, names in os.walk(partial)]
-            # Together they wait for the disk once: it takes what it is asked for meanwhile in one go.
-            with ThreadPoolExecutor(_SYNCED_TOGETHER, thread_name_prefix="xcorr-sync") as pool:
-                list(pool.map(_sync, [root / name for root, names in found for name in names]))
-                list(pool.map(_sync, [root for root, _ in found]))
-            with suppress(FileNotFoundError):
-                final.rename(old)
-            partial.rename(final)
-            _sync(final.parent)
+        yield
     except FileError:
         raise
     except OSError as error:
@@ -96,9 +102,6 @@ def atomic_folder(final: Path | str, meter: Meter | None = None) -> Iterator[Pat
         raise OutputError(
             f"{final}: cannot be written ({reason}); check that the folder exists, is writable and has space left"
         ) from error
-    finally:
-        for left in (partial, old):
-            remove_output(left, ignore_errors=True)
 
 
 def remove_output(path: Path, *, ignore_errors: bool = False) -> None:
@@ -171,16 +174,22 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
-def remove_abandoned(final: Path | str) -> None:
+def begun_path(final: Path, mark: str) -> Path:
+    """Temporary path beside `final` that several processes of a run write to, each its part."""
+    return final.with_name(_prefix(final) + mark)
+
+
+def remove_abandoned(final: Path | str, but: str | None = None) -> None:
     """Remove temporary files of `final` whose writer is gone; those of a process that still writes are kept.
 
     The system frees the lock of a process that ends, however it ends, on whatever machine of a shared folder. A file
-    that cannot be removed is left: it is in nobody's way.
+    that cannot be removed is left: it is in nobody's way. Kept is the one with the mark of a run that is given, too.
     """
     final = Path(final)
+    kept = None if but is None else begun_path(final, but)
     with suppress(OSError):
         for path in list(final.parent.iterdir()):
-            if path.name.startswith(_prefix(final)):
+            if path.name.startswith(_prefix(final)) and path != kept:
                 _remove_unlocked(path)
 
 

@@ -37,15 +37,19 @@ def new_writer(
     pyramid: int = 1,
     later: Callable[[Any], None] | None = None,
     meter: Meter | None = None,
+    begun: str | None = None,
 ) -> Writer:
-    """Return the writer of the kind that a name promises; `pyramid` levels are written into OME-Zarr alone."""
+    """Return the writer of the kind that a name promises; `pyramid` levels are written into OME-Zarr alone.
+
+    Of a TIFF file, planes may have been placed by the processes of a run, by whose mark it is `begun`.
+    """
     if path.suffix == ZARR:
         return ZarrWriter(path, metadata, compression=compression, pyramid=pyramid, later=later, meter=meter)
     if pyramid > 1:
         raise ArgumentError(f"{path}: pyramids are written into OME-Zarr: --format ome-zarr, or leave --pyramid out")
     if path.name.endswith(ENDINGS["ome-tiff"]):
         metadata = replace(metadata, kind="ome")
-    return StackWriter(path, metadata, compression=compression, later=later, meter=meter)
+    return StackWriter(path, metadata, compression=compression, later=later, meter=meter, begun=begun)
 
 
 def output_files(path: Path) -> list[Path]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 
 import numpy as np
 
-from xcorr_app.errors import ArgumentError, DataTypeError, FileError, OutputError, ShapeError
+from xcorr_app.errors import ArgumentError, FileError, OutputError
 from xcorr_app.io.atomic import atomic_path
 from xcorr_app.io.compression import Compression
 from xcorr_app.io.imagej import build_imagej, is_imagej, parse_imagej, pixel_size
@@ -30,6 +30,7 @@ from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, runs_of
 from xcorr_app.io.tiff_layout import Layout, Tag, ascii_tag, long_tag, rational_tag, short_tag
 from xcorr_app.io.tiff_scan import scan_tiff
 from xcorr_app.io.tifffile_shape import build_shaped, is_shaped
+from xcorr_app.io.written_planes import check_all_written, check_plane
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -50,8 +51,8 @@ _THREADS = 4
 
 
 def open_output(path: Path) -> BinaryIO:
-    """Open a temporary file of `atomic_path` for writing."""
-    return path.open("wb")
+    """Open a temporary file of `atomic_path` for writing; what others have written to it stays."""
+    return path.open("r+b" if path.exists() else "wb")
 
 
 def write_at(descriptor: int, parts: Sequence[memoryview | bytes], offset: int) -> None:
@@ -84,6 +85,8 @@ class StackWriter:
         takes long, bringing the file to the disk, may happen while the next one is computed.
     meter
         Told of the seconds spent.
+    begun
+        Mark of a run whose processes have placed all planes (`PlacedPlanes`): the file is completed alone.
 
     Examples
     --------
@@ -100,9 +103,11 @@ class StackWriter:
         compression: str | None = None,
         later: Callable[[StackWriter], None] | None = None,
         meter: Meter | None = None,
+        begun: str | None = None,
     ) -> None:
         self.path = Path(path)
         self.metadata = metadata
+        self._begun = begun
         if metadata.kind == "imagej" and list(metadata.axes) != sorted(metadata.axes, key="TZCYX".index):
             raise ArgumentError(
                 f"{self.path}: an ImageJ hyperstack has its axes in the order TZCYX, not {metadata.axes}; "
@@ -131,20 +136,32 @@ class StackWriter:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             # Left in the opposite order: threads end, the file is closed, then synced and renamed.
-            self._partial = stack.enter_context(atomic_path(self.path, self._meter))
+            self._partial = stack.enter_context(atomic_path(self.path, self._meter, self._begun))
             self._descriptor = stack.enter_context(open_output(self._partial)).fileno()
             stack.callback(self._stop_threads)
             self._stack = stack.pop_all()
+        if self.is_placed:
+            self._written, size = self.metadata.planes, self.metadata.plane_bytes
+            self._places = [(self._end + number * size, size) for number in range(self._written)]
         return self
+
+    @property
+    def is_placed(self) -> bool:
+        """Whether all planes are in the file already."""
+        return self._begun is not None
+
+    def place_in(self, descriptor: int, first: int, planes: Sequence[np.ndarray]) -> None:
+        """Write planes, the `first` of that number, to where they belong in a file that is not compressed."""
+        for number, plane in enumerate(planes, first):
+            check_plane(self.path, self.metadata, plane, number)
+        stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
+        for at in range(0, len(stored), _MOST_BUFFERS):
+            parts = [plane.reshape(-1).view(np.uint8).data for plane in stored[at : at + _MOST_BUFFERS]]
+            write_at(descriptor, parts, self._layout.data_start + (first + at) * self.metadata.plane_bytes)
 
     def write(self, plane: np.ndarray) -> None:
         """Write the next plane, in the order of the axes (the last before YX fastest)."""
-        if plane.shape != self.metadata.shape[-2:]:
-            raise ShapeError(f"{self.path}: planes are {self.metadata.shape[-2:]}, got {plane.shape}")
-        if plane.dtype.newbyteorder("=") != self.metadata.dtype:
-            raise DataTypeError(f"{self.path}: planes are {self.metadata.dtype}, got {plane.dtype}")
-        if self._written == self.metadata.planes:
-            raise OutputError(f"{self.path}: all {self.metadata.planes} planes are written already")
+        check_plane(self.path, self.metadata, plane, self._written)
         self._written += 1
         if self._compression is not None:
             self._under_way.append((plane.nbytes, self._pool().submit(self._compression.encoded, plane)))
@@ -158,8 +175,7 @@ class StackWriter:
     def complete(self) -> None:
         """Write what is left, check it, bring it to the disk and give the file its name."""
         with self._stack:
-            if self._written != self.metadata.planes:
-                raise OutputError(f"{self.path}: {self._written} of {self.metadata.planes} planes were written")
+            check_all_written(self.path, self.metadata, self._written)
             with timed(self._meter, "write"):
                 if self._threads is None and self._gathered:
                     # A small file needs no threads.

@@ -15,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from xcorr_app.errors import ArgumentError, DataTypeError, FileError, OutputError, ShapeError
+from xcorr_app.errors import ArgumentError, FileError, OutputError
 from xcorr_app.io.atomic import atomic_folder
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.optional import library
+from xcorr_app.io.written_planes import check_all_written, check_plane
 from xcorr_app.io.zarr_image import scan_zarr
 from xcorr_app.io.zarr_metadata import build_attributes, stored_order
 from xcorr_app.io.zarr_plain import PlainArray
@@ -100,12 +101,7 @@ class ZarrWriter:
 
     def write(self, plane: np.ndarray) -> None:
         """Write the next plane, in the order of the metadata's axes (the last before YX fastest)."""
-        if plane.shape != self.metadata.shape[-2:]:
-            raise ShapeError(f"{self.path}: planes are {self.metadata.shape[-2:]}, got {plane.shape}")
-        if plane.dtype.newbyteorder("=") != self.metadata.dtype:
-            raise DataTypeError(f"{self.path}: planes are {self.metadata.dtype}, got {plane.dtype}")
-        if self._written == self.metadata.planes:
-            raise OutputError(f"{self.path}: all {self.metadata.planes} planes are written already")
+        check_plane(self.path, self.metadata, plane, self._written)
         self._written += 1
         self._gathered.append(plane)
         if len(self._gathered) == self._planes_a_block() or self._written == self.metadata.planes:
@@ -114,8 +110,7 @@ class ZarrWriter:
     def complete(self) -> None:
         """Write what is left, check it, bring it to the disk and give the folder its name."""
         with self._stack:
-            if self._written != self.metadata.planes:
-                raise OutputError(f"{self.path}: {self._written} of {self.metadata.planes} planes were written")
+            check_all_written(self.path, self.metadata, self._written)
             self._wait(0)
             self._verify()
 

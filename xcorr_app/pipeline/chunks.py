@@ -24,11 +24,13 @@ def over_planes(
     stage: tuple[str, str],
     progress: Progress | None,
     notes: list[str],
+    *,
+    small: bool = False,
 ) -> Iterator[T]:
     """Yield ``job(start, stop, xp)`` for consecutive ranges of `count` planes of `pixels`, in order.
 
     Where the device's memory does not suffice for a single plane, the CPU goes on from there, and `notes` says so once.
-    `stage` is a verb for the progress, and its past tense for that note.
+    `stage` is a verb for the progress, and its past tense for that note. For `small` see `Pass.over`.
     """
     name, past = stage
     done = 0
@@ -38,7 +40,7 @@ def over_planes(
             return stop, job(start, stop, xp)
 
         try:
-            for stop, result in Pass(count, pixels, on_device=True, progress=progress).over(name, counted):
+            for stop, result in Pass(count, pixels, on_device=True, progress=progress).over(name, counted, small=small):
                 yield result
                 done = stop
             return
@@ -52,4 +54,4 @@ def over_planes(
             progress(of_stage, first + number, count)
 
     rest = Pass(count - first, pixels, on_device=False, progress=tell)
-    yield from rest.over(name, lambda start, stop: job(first + start, first + stop, np))
+    yield from rest.over(name, lambda start, stop: job(first + start, first + stop, np), small=small)

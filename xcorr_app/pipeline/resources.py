@@ -69,6 +69,8 @@ class StackResources:
         self._writers: list[Writer] = []
         self._files: list[tuple[Path, bytes]] = []
         self._opened = ExitStack()
+        self.placed: str | None = None
+        """Mark of a run whose processes have placed the planes of what is written."""
         self._begun: Any = None
 
     def watched(self, progress: Progress | None, check: Callable[[], None]) -> None:
@@ -136,6 +138,7 @@ class StackResources:
             pyramid=self._run.pyramid,
             later=self._writers.append,
             meter=self.stages.meter,
+            begun=self.placed,
         )
 
     @contextmanager

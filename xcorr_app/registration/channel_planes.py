@@ -81,7 +81,7 @@ def measured_together(
         return None
     adder = _SumOfPlanes(parts, asked, xp)
     columns, shapes = Measured.empty(count), PeakShapes.empty(count)
-    for found in walk.over("channels", lambda start, stop: adder.measured(start, stop, asked)):
+    for found in walk.over("channels", lambda start, stop: adder.measured(start, stop, asked), small=True):
         if found is not None:
             found.write(columns, shapes, adder.window)
     columns.sigma = shapes.standard_errors(columns.significance)

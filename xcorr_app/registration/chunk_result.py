@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,6 +15,7 @@ from xcorr_app.registration.match import Match
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.preparation import Prepared
 from xcorr_app.registration.seen_tiles import Seen
+from xcorr_app.registration.tiles import Look
 from xcorr_app.registration.uncertainty import PeakShapes
 
 
@@ -28,6 +30,7 @@ class ChunkResult:
     match: Match | None = None
     not_refined: NDArray[np.bool_] | None = None
     seen: Seen | None = None
+    look: tuple[NDArray[np.intp], Look] | None = None
     least_score: NDArray[np.float64] | None = None
     chance_score: NDArray[np.float64] | None = None
     shapes: PeakShapes | None = None
@@ -35,10 +38,16 @@ class ChunkResult:
     exact: Match | None = None
     disagrees: NDArray[np.bool_] | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What travels to another process: no pixels but those of the few frames whose tiles are looked at."""
+        return self.__dict__ | {"prepared": replace(self.prepared, frames=None)}
+
     def write(self, columns: Measured, shapes: PeakShapes, window: ShiftWindow) -> None:
         """Fill in this chunk's entries."""
         prepared = self.prepared
         part = slice(self.start, self.start + prepared.usable.size)
+        if self.look is not None:
+            columns.looked_at(*self.look)
         columns.usable[part], columns.flat[part] = prepared.usable, prepared.flat
         columns.unreadable[part], columns.non_finite[part] = prepared.unreadable, prepared.non_finite
         columns.reasons.update(self.reasons)

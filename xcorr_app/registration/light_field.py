@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.tiles import Grid, binned
 
@@ -102,6 +102,11 @@ class ReferenceLight:
         self._variance = (1 - clean) * variance / 4
         self._is_noisy = self.noise / 4 > _NOISY
         self._bins = self._smoothed(binned(images))
+
+    @property
+    def on_device(self) -> bool:
+        """Whether its pixels, and those of frames that are compared with it, are on a device."""
+        return is_device_array(self._bins)
 
     def _smoothed(self, bins: Array) -> Array:
         return filter_frames(bins, named.gaussian(_SIGMA), dtype="same", count=False)[0] if self._is_noisy else bins

@@ -21,6 +21,7 @@ from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.frames import Chunk, Frames, FramesOver
 from xcorr_app.registration.light_field import Light, ReferenceLight, fields
 from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
@@ -160,11 +161,17 @@ def _compared(
     reference: ReferenceLight, frames: Frames, numbers: NDArray[np.intp], shifts: NDArray[np.float64], plain: Settings
 ) -> Light:
     """Light of the frames of these numbers against the reference."""
-    found = []
-    for first in range(0, numbers.size, _AT_ONCE):
-        these = numbers[first : first + _AT_ONCE]
-        read = [prepare(frames.read(int(number), int(number) + 1), plain).frames for number in these]
-        found.append(reference.compared(array_namespace(read[0]).concatenate(read), shifts[these]))
+    groups = [numbers[first : first + _AT_ONCE] for first in range(0, numbers.size, _AT_ONCE)]
+
+    def job(start: int, stop: int) -> list[Light]:
+        found = []
+        for these in groups[start:stop]:
+            read = [prepare(frames.read(int(number), int(number) + 1), plain).frames for number in these]
+            found.append(reference.compared(array_namespace(read[0]).concatenate(read), shifts[these]))
+        return found
+
+    walk = Pass(len(groups), _AT_ONCE * frames.shape[0] * frames.shape[1], reference.on_device)
+    found = [light for some in walk.over("light", job, small=True) for light in some]
     return Light(**{name: np.concatenate([getattr(one, name) for one in found]) for name in Light.__dataclass_fields__})
 
 

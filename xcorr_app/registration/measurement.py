@@ -141,16 +141,19 @@ class Measurement:
         for chosen in (_less_sure(columns.sigma, seen, self._few), trusted):
             found = Turned.empty(self._frames.count, tile_grid.Grid(self._shape).count)
 
-            def job(start: int, stop: int, these: Any = (chosen, found)) -> None:
-                chosen, found = these
-                if chosen[start:stop].any():
-                    _, prepared = self.prepared.read(start, stop)
-                    rows = np.flatnonzero(prepared.usable & chosen[start:stop])
-                    numbers = start + rows
-                    found.write(numbers, image.compared(take(prepared.frames, rows), columns.shifts[numbers]))
+            def job(
+                start: int, stop: int, chosen: NDArray[np.bool_] = chosen
+            ) -> tuple[NDArray[np.intp], Turned] | None:
+                if not chosen[start:stop].any():
+                    return None
+                _, prepared = self.prepared.read(start, stop)
+                rows = np.flatnonzero(prepared.usable & chosen[start:stop])
+                numbers = start + rows
+                return numbers, image.compared(take(prepared.frames, rows), columns.shifts[numbers])
 
-            for _ in self._walk.over("turn", job):
-                pass
+            for turned in self._walk.over("turn", job, small=True):
+                if turned is not None:
+                    found.write(*turned)
             if 2 * found.holds.sum() < chosen.sum():
                 return None
         return columns.turned(found)
@@ -220,7 +223,7 @@ class Measurement:
                 images = take(images, rows)
             return start + rows, tile_grid.look(images, take(prepared.frames, rows), columns.shifts[start + rows])
 
-        for found in self._walk.over("tiles", job):
+        for found in self._walk.over("tiles", job, small=True):
             if found is not None:
                 columns.looked_at(*found)
 
@@ -238,7 +241,7 @@ class Measurement:
                 images = take(images, rows)
             return start + rows, fit_reweighted(images, take(prepared.frames, rows), shifts[start + rows], kernel)
 
-        for found in self._walk.over("refine", job):
+        for found in self._walk.over("refine", job, small=True):
             if found is not None:
                 numbers, these = found
                 fit.shift[numbers], fit.sigma[numbers] = these.shift, these.sigma
@@ -300,8 +303,7 @@ class Measurement:
                 images_of = take(whole[0], look) if whole[0].shape[0] > 1 else whole[0]
                 result.seen = Seen(start + result.rows[look], images_of, take(whole[1], look), match.shift[look])
                 if parts is not None:
-                    columns.looked_at(*result.seen.judged())
-                    result.seen = None
+                    result.look, result.seen = result.seen.judged(), None
             overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
             result.least_score = quality.doubtful_below(
@@ -316,7 +318,7 @@ class Measurement:
             return result
 
         seen = list[Seen]()
-        for result in self._walk.over(stage, job):
+        for result in self._walk.over(stage, job, small=True):
             result.write(columns, shapes, self.window)
             if result.seen is not None:
                 seen.append(result.seen)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from xcorr_app.gpu.runtime.memory import free_bytes, in_parts
 
@@ -26,6 +28,32 @@ _HELD_PIXELS, _HELD_FRAMES = 1 << 28, 4096
 as a hundred frames."""
 _FRAMES_TOGETHER = 64
 """That tensor cores multiply at once: device chunks of more are whole multiples."""
+_RANGES_A_BLOCK = 4
+"""What is summed over a stack is summed by blocks of so many ranges, and these then: so other processes may sum some of
+them, and the sum has the same bits."""
+
+
+class Sharing(Protocol):
+    """Takes part in passes whose results are small: with other processes, of which each computes some blocks."""
+
+    def shared(
+        self, walk: Pass, stage: str, job: Callable[[int, int], T], add: Callable[[T, T], T] | None
+    ) -> Iterator[T]:
+        """Yield the results of all ranges in order, whoever computed them; with `add`, their sum alone."""
+        ...
+
+
+_SHARING: ContextVar[Sharing | None] = ContextVar("sharing", default=None)
+
+
+@contextmanager
+def sharing(with_others: Sharing) -> Iterator[None]:
+    """Share the passes that this thread makes."""
+    token = _SHARING.set(with_others)
+    try:
+        yield
+    finally:
+        _SHARING.reset(token)
 
 
 @dataclass(frozen=True)
@@ -63,11 +91,23 @@ class Pass:
             return _HELD_PIXELS if self.held else _PIXELS_PER_DEVICE_CHUNK
         return _PIXELS_PER_CHUNK
 
-    def over(self, stage: str, job: Callable[[int, int], T]) -> Iterator[T]:
+    @property
+    def block(self) -> int:
+        """How many images a block has, the last one aside: whole ranges."""
+        return _RANGES_A_BLOCK * self._chunk(self._most_pixels)
+
+    @property
+    def blocks(self) -> int:
+        """How many blocks there are."""
+        return -(-self.count // self.block)
+
+    def over(self, stage: str, job: Callable[[int, int], T], *, small: bool = False) -> Iterator[T]:
         """Yield ``job(start, stop)`` for consecutive ranges of images, in order, computed by several threads.
 
         Only a few ranges are under way at once, so memory does not grow with the stack. The ranges do not depend on
-        the number of threads, nor does anything computed from them; on a device they depend on its free memory.
+        the number of threads, nor does anything computed from them; on a device they depend on its free memory. Where
+        results are `small`, a few numbers a frame, and the job does no more than return them, another process may
+        compute some (`sharing`).
 
         Raises
         ------
@@ -75,16 +115,45 @@ class Pass:
             If a device's memory does not suffice for one image.
         """
         self._report(stage, 0)
-        if self.on_device:
-            yield from self._on_device(stage, job)
+        others = _SHARING.get() if small and self.blocks > 1 else None
+        if others is not None:
+            yield from others.shared(self, stage, job, None)
             return
-        total, size = self.count, self._chunk(_PIXELS_PER_CHUNK)
-        ranges = ((start, min(start + size, total)) for start in range(0, total, size))
+        for stop, result in self.within(0, self.count, job):
+            yield result
+            del result  # not kept while the next one is computed
+            self._report(stage, stop)
+
+    def total(self, stage: str, job: Callable[[int, int], T], add: Callable[[T, T], T]) -> T:
+        """Sum ``job(start, stop)`` over all ranges: by blocks, then these, in order; `add` is a function of a module.
+
+        Bits do not depend on who sums which blocks.
+        """
+        self._report(stage, 0)
+        others = _SHARING.get() if self.blocks > 1 else None
+        if others is not None:
+            (found,) = others.shared(self, stage, job, add)
+            return found
+        sums, of_block = list[T](), list[T]()
+        for stop, result in self.within(0, self.count, job):
+            of_block = [add(of_block[0], result)] if of_block else [result]
+            if stop % self.block == 0 or stop == self.count:
+                sums = [add(sums[0], of_block[0])] if sums else of_block
+                of_block = []
+            self._report(stage, stop)
+        return sums[0]
+
+    def within(self, first: int, last: int, job: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
+        """Yield ``stop, job(start, stop)`` for the ranges from a block's first image to another one's last."""
+        if self.on_device:
+            yield from self._on_device(first, last, job)
+            return
+        size = self._chunk(_PIXELS_PER_CHUNK)
+        ranges = ((start, min(start + size, last)) for start in range(first, last, size))
         workers = worker_count()
-        if workers == 1 or total <= size:
+        if workers == 1 or last - first <= size:
             for start, stop in ranges:
-                yield job(start, stop)
-                self._report(stage, stop)
+                yield stop, job(start, stop)
             return
         with ThreadPoolExecutor(workers, thread_name_prefix="xcorr") as pool:
             waiting: list[tuple[int, Future[T]]] = []
@@ -96,20 +165,22 @@ class Pass:
                     result = future.result()
                     for start, stop in islice(ranges, 1):
                         waiting.append((stop, pool.submit(job, start, stop)))
-                    yield result
-                    self._report(stage, done)
+                    yield done, result
             finally:
                 for _, future in waiting:
                     future.cancel()
 
-    def _on_device(self, stage: str, job: Callable[[int, int], T]) -> Iterator[T]:
+    def _on_device(self, first: int, last: int, job: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
         """One range after the other; from where memory runs out, ranges are half as long."""
         size = self._chunk(min(self._most_pixels, free_bytes() // _DEVICE_BYTES_PER_PIXEL))
         what = f"one image of {self.pixels} pixels does not fit"
-        for stop, result in in_parts(job, self.count, at_once=size, what=what):
-            yield result
+
+        def there(start: int, stop: int) -> T:
+            return job(first + start, first + stop)
+
+        for stop, result in in_parts(there, last - first, at_once=size, what=what):
+            yield first + stop, result
             del result  # not kept while the next one is computed
-            self._report(stage, stop)
 
     def _chunk(self, budget: int) -> int:
         """Return how many images of a range have at most `budget` pixels; 1 where one has more."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,9 @@ from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.references import MeanOfOthers, MedianOfOthers
 from xcorr_app.registration.settings import Settings
 
+_Sum: TypeAlias = tuple[tuple[Placement, ...], Array, Array]
+"""Where frames are placed, range by range, the sum of what they add (h, w), and that of their weights."""
+_COLUMNS = ("shifts", "gain", "offset", "weight")
 _STRIP_BYTES = 1 << 28
 """Memory for one strip of all frames while a median is taken."""
 
@@ -40,9 +44,9 @@ class Statistics:
     def mean_of_others(self, takes_part: NDArray[np.bool_] | None = None) -> MeanOfOthers:
         """Sum of the usable frames, each of zero mean and unit deviation, ready to leave some out."""
 
-        def job(start: int, stop: int) -> tuple[int, Placement, Array, Array]:
+        def job(start: int, stop: int) -> _Sum:
             placement, frames = self._level(start, stop, takes_part)
-            return start, placement, *_sums(entering(frames, placement), placement)
+            return (placement,), *_sums(entering(frames, placement), placement)
 
         return self._summed("mean", job)
 
@@ -51,18 +55,18 @@ class Statistics:
     ) -> MeanOfOthers:
         """Sum of the frames that take part, moved and brought to the level of an image (h, w) where it is `known`."""
 
-        def job(start: int, stop: int) -> tuple[int, Placement, Array, Array]:
+        def job(start: int, stop: int) -> _Sum:
             frames = prepare(self.frames.read(start, stop), self.settings).frames
             part = takes_part[start:stop]
             nothing = np.zeros(stop - start)
             everything = Placement(np.zeros((stop - start, 2)), nothing + 1, nothing, nothing.copy())
             rows = np.flatnonzero(part)
             if rows.size == 0:
-                return start, everything, 0.0, 0.0
+                return (everything,), 0.0, 0.0
             placement, values = fitted(frames[self.xp.asarray(rows)], shifts[start:stop][rows], target, known)
-            for name in ("shifts", "gain", "offset", "weight"):
+            for name in _COLUMNS:
                 getattr(everything, name)[rows] = getattr(placement, name)
-            return start, everything, *_sums(values, placement)
+            return (everything,), *_sums(values, placement)
 
         summed = self._summed("template", job)
         shape = self.settings.measured_shape(self.frames.shape)
@@ -71,16 +75,9 @@ class Statistics:
         # Where the frame measured and those it shares something with are left out, one is left.
         return replace(summed, part=covered_part(summed.placement, shape, 2 * self.settings.apart + 2, least))
 
-    def _summed(self, stage: str, job: Any) -> MeanOfOthers:
-        count = self.frames.count
-        placement = Placement(np.zeros((count, 2)), np.ones(count), np.zeros(count), np.zeros(count))
-        total: Any = 0.0
-        weights: Any = 0.0
-        for start, part, values, covered in self.walk.over(stage, job):
-            total, weights = total + values, weights + covered
-            these = slice(start, start + part.gain.size)
-            for name in ("shifts", "gain", "offset", "weight"):
-                getattr(placement, name)[these] = getattr(part, name)
+    def _summed(self, stage: str, job: Callable[[int, int], _Sum]) -> MeanOfOthers:
+        placements, total, weights = self.walk.total(stage, job, _added)
+        placement = Placement(*(np.concatenate([getattr(p, name) for p in placements]) for name in _COLUMNS))
         shape = self.settings.measured_shape(self.frames.shape)
         nothing = self.xp.zeros(shape)
         return MeanOfOthers(
@@ -135,6 +132,11 @@ class Statistics:
             if prepared.usable[0]:
                 return number, prepared.frames[0]
         raise NoUsableFrameError
+
+
+def _added(one: _Sum, other: _Sum) -> _Sum:
+    """Of frames and of those that follow them."""
+    return one[0] + other[0], one[1] + other[1], one[2] + other[2]
 
 
 def _sums(values: Array, placement: Placement) -> tuple[Array, Array]:

@@ -18,7 +18,7 @@ from xcorr_app.batch.align.projections import Projections
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.gpu.runtime.download import download_in_parts
+from xcorr_app.gpu.runtime.download import download, download_in_parts
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.io import HeldSource, StackMetadata, StackWriter
@@ -132,7 +132,18 @@ def move_stack(
         )
     with writer as stream:
         pixels = frames.shape[0] * frames.shape[1]
-        results = over_planes(frames.xp, len(planes), pixels, job, ("move", "moved"), progress, notes)
+        stage = ("move", "moved")
+        results = over_planes(frames.xp, len(planes), pixels, job, stage, progress, notes)
+        if getattr(stream, "is_placed", False):
+
+            def place(start: int, stop: int, xp: Any) -> int:
+                _, _, after, count = job(start, stop, xp)
+                stream.place(start, [image if area is None else image[area] for image in download(after)])
+                return count
+
+            # Other processes of the run write other planes, or all are written.
+            placed = over_planes(frames.xp, len(planes), pixels, place, stage, progress, notes, small=True)
+            clipped, results = sum(placed), iter(())
         for start, before, after, count in results:
             clipped += count
             shown = [i for i in range(before.shape[0]) if _is_shown(frames, planes[start + i])]

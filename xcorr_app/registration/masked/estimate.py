@@ -77,7 +77,7 @@ def estimate_masked(
         return part
 
     done = 0
-    for part in walk.over("measure", job):
+    for part in walk.over("measure", job, small=True):
         found.take(done, part)
         done += part.score.size
     return ShiftResult(

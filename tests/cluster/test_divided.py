@@ -1,0 +1,166 @@
+"""One large stack measured by two processes: the same bytes as without a cluster, and what becomes of faults."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import threading
+
+import numpy as np
+import pytest
+import tifffile
+from scipy.ndimage import gaussian_filter
+
+from tests.batch.movies import write_movie
+from tests.cluster.test_cluster import aligned, failures, results, to_be_lost, when_begun
+from xcorr_app.batch.align.run import align_device
+from xcorr_app.cluster import dividing
+from xcorr_app.cluster.connect import connected
+from xcorr_app.cluster.workers import Workers
+from xcorr_app.errors import ClusterError
+
+pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+FRAMES = 300
+"""Of 256 x 256 pixels: two blocks of 128 and one of 44."""
+
+
+@pytest.fixture(scope="module")
+def workers():
+    with connected("local:2", align_device) as started:
+        yield started
+
+
+@pytest.fixture
+def again(workers, monkeypatch):
+    """The same workers, of which a new run takes note; a block is worth a task."""
+    monkeypatch.setattr(dividing, "BLOCKS_A_TASK", 1)
+    workers._client.wait_for_workers(2, timeout=60)
+    return Workers(workers._client, align_device)
+
+
+@pytest.fixture(scope="module")
+def long(tmp_path_factory):
+    path = tmp_path_factory.mktemp("in") / "long.tif"
+    rng = np.random.default_rng(2)
+    scene = gaussian_filter(rng.normal(size=(290, 290)), 2) * 800 + 400
+    places = 17 + np.clip(rng.normal(0, 1, (FRAMES, 2)).cumsum(axis=0), -17, 17).round().astype(int)
+    frames = [scene[y : y + 256, x : x + 256] + rng.normal(0, 20, (256, 256)) for y, x in places]
+    tifffile.imwrite(path, np.clip(frames, 0, 4000).astype(np.uint16), photometric="minisblack")
+    return path
+
+
+@pytest.fixture(scope="module")
+def undisturbed(long, tmp_path_factory):
+    out = tmp_path_factory.mktemp("undisturbed") / "out"
+    aligned(long, out)
+    return results(out)
+
+
+def cluster_of(out):
+    return json.loads((out / "run.json").read_text())["cluster"]
+
+
+def parts(out):
+    return [worker["parts"] for worker in cluster_of(out)["workers"].values()]
+
+
+def test_a_large_stack_is_measured_by_both(long, tmp_path, again, undisturbed):
+    assert failures(aligned(long, tmp_path / "out", again)) == {}
+    assert results(tmp_path / "out") == undisturbed
+    # Each of three in two passes, which measure and move; and as many questions whether there is a third.
+    assert sum(parts(tmp_path / "out")) == 9
+    assert min(parts(tmp_path / "out")) >= 1
+    assert cluster_of(tmp_path / "out")["retried"] == {}
+
+
+def test_the_largest_of_three_stacks_is_divided_among_two(long, tmp_path, again):
+    folder = tmp_path / "in"
+    for number in range(2):
+        write_movie(folder / f"m{number}.tif", seed=number, shape=(90, 110))
+    (folder / "long.tif").symlink_to(long)
+    aligned(folder, tmp_path / "alone", report="full")
+    said = []
+    when_begun(again, lambda event: said.append(event["stack"]))
+    aligned(folder, tmp_path / "two", again, report="full")
+    assert results(tmp_path / "two") == results(tmp_path / "alone")
+    assert {"m0", "m1", "long", "long, pass 0, part 2 of 3"} <= set(said)
+    assert {name.split(",")[0] for name in said if "part" in name} == {"long"}
+    # Of two, each worker has one.
+    said.clear()
+    again = Workers(again._client, align_device)
+    when_begun(again, lambda event: said.append(event["stack"]))
+    (folder / "m0.tif").unlink()
+    aligned(folder, tmp_path / "each", again)
+    assert set(said) == {"m1", "long"}
+
+
+def test_a_killed_worker_costs_one_part(long, tmp_path, again, undisturbed):
+    killed = []
+
+    def kill(said):
+        if said["stack"] == "long, pass 0, part 1 of 3" and not killed:
+            killed.append(said["pid"])
+            os.kill(said["pid"], signal.SIGKILL)
+
+    when_begun(again, kill)
+    assert failures(aligned(long, tmp_path / "out", again)) == {}
+    assert killed
+    assert results(tmp_path / "out") == undisturbed
+    retried = cluster_of(tmp_path / "out")["retried"]
+    assert "long, pass 0, part 1 of 3" in retried
+    assert "long" not in retried
+
+
+def test_a_scheduler_lost_in_mid_pass_stops_the_run(long, tmp_path, monkeypatch, undisturbed):
+    monkeypatch.setattr(dividing, "BLOCKS_A_TASK", 1)
+    with to_be_lost(tmp_path, workers=2) as (file, scheduler), connected(str(file), align_device) as lost:
+        lost._client.wait_for_workers(2, timeout=60)
+        begun = "long, pass 0, part 1 of 3"
+        when_begun(lost, lambda said: said["stack"] == begun and threading.Timer(0, scheduler.kill).start())
+        with pytest.raises(ClusterError, match="--resume"):
+            aligned(long, tmp_path / "out", lost)
+    assert not (tmp_path / "out" / "run.json").exists()
+    aligned(long, tmp_path / "out", resume=True)
+    assert results(tmp_path / "out") == undisturbed
+
+
+def lose(lost):
+    from xcorr_app.cluster import task
+
+    if lost:
+        task.kept_session, task._session = task._session, refused
+    else:
+        task._session = task.kept_session
+
+
+def refused(*_):
+    raise OSError("no such disk")
+
+
+def test_a_part_that_fails_leaves_the_stack_to_one_worker(long, tmp_path, again, undisturbed):
+    first = next(iter(again._client.nthreads()))
+    again._client.run(lose, True, workers=[first])
+    try:
+        assert failures(aligned(long, tmp_path / "out", again)) == {}
+    finally:
+        again._client.run(lose, False, workers=[first])
+    assert results(tmp_path / "out") == undisturbed
+
+
+def test_what_is_finished_is_not_measured_again(long, tmp_path, again):
+    aligned(long, tmp_path / "out", again)
+    after = Workers(again._client, align_device)
+    assert aligned(long, tmp_path / "out", after, resume=True).run.resumed == ("long",)
+    assert sum(parts(tmp_path / "out")) == 0
+
+
+def open_sessions():
+    from xcorr_app.cluster import task
+
+    return len(task._OPEN)
+
+
+def test_no_session_is_left(long, tmp_path, again):
+    aligned(long, tmp_path / "out", again)
+    assert set(again._client.run(open_sessions).values()) == {0}
