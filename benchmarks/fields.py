@@ -2,9 +2,9 @@
 
 A part of `benchmarks.motion`. suite2p's non-rigid registration, jnormcorre and ours get the same noisy reference, the
 first frame, patches of 128 pixels and 6 px that a patch may be away from its frame; errors are those of the field at
-every pixel but 16 along the edges. Times are those of frames after a first call, which compiles jnormcorre. OpenPIV gets
-the same window and step; on its own image pair both are compared with the field that comes with it, at those of its
-vectors that it does not flag. Tools that are not installed are left out, and said so.
+every pixel but 16 along the edges. Times follow a first call, which compiles jnormcorre. OpenPIV gets the same window
+and step; on its own image pair both are compared with the field that comes with it, at those of its vectors that it
+does not flag. Tools that are not installed are left out, and said so.
 """
 
 from __future__ import annotations
