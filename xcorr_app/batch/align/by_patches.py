@@ -21,6 +21,7 @@ from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.field import Field
+from xcorr_app.registration.motion.field_image import PixelSize, ome_tiff
 from xcorr_app.registration.motion.patches import patches_of
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.result_file import content_of
@@ -28,8 +29,8 @@ from xcorr_app.registration.motion.warps import ByFields
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.report.records import Bends
 
-FILES = ("motion.npz", "patches.csv", "field.csv")
-"""In the folder of a stack's results; the last on request."""
+FILES = ("motion.npz", "patches.csv", "field.csv", "field.ome.tif")
+"""In the folder of a stack's results; the last two on request."""
 ENGINE = "patches"
 _TOLD = (
     "Measured by patches; shifts are the means of each frame's field (see patches.csv for its size, motion.npz for the "
@@ -51,6 +52,9 @@ def align_by_patches(
         files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(frames, result, field).encode()}
         if options.field_csv:
             files["field.csv"] = _field_csv(field, applied).encode()
+        if options.field_ome_tiff:
+            metadata = frames.source.metadata
+            files["field.ome.tif"] = _field_image(field, PixelSize.of(metadata.pixel_size, metadata.unit))
         warp = ByFields(applied, field.rows, field.columns)
         turned = Turned(warp, files, _seen_by_all(applied, frames.shape), _bends(field, result.trusted))
         return turned, as_shifts(result, ENGINE, _TOLD)
@@ -94,6 +98,15 @@ def _field_csv(field: Field, applied: NDArray[np.float64]) -> str:
                 rows.append([t, f"{row:g}", f"{column:g}", *shown, int(field.trusted[t, i, j])])
     names = ("dy", "dx", "sigma_y", "sigma_x", "applied_dy", "applied_dx", "trusted")
     return _csv(["frame", "row", "column", *names], rows)
+
+
+def _field_image(field: Field, size: PixelSize) -> bytes:
+    """The same at the middles of the patches, which lie evenly: the nodes at the edges of the frame are left out."""
+    rows, columns = (slice(1, -1) if nodes.size > 2 else slice(None) for nodes in (field.rows, field.columns))
+    shifts, sigma = field.shifts[:, rows, columns], field.sigma[:, rows, columns]
+    channels = {"dy": shifts[..., 0], "dx": shifts[..., 1], "sigma_y": sigma[..., 0], "sigma_x": sigma[..., 1]}
+    channels["trusted"] = field.trusted[:, rows, columns].astype(np.float64)
+    return ome_tiff(channels, field.rows[rows], field.columns[columns], size)
 
 
 def _csv(head: list[str], rows: list[list[Any]]) -> str:
