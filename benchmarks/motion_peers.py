@@ -42,8 +42,8 @@ def elastix(frames: Floats, model: str) -> Floats:
     if model == "similarity":
         parameters["Transform"] = ["SimilarityTransform"]
     asked.AddParameterMap(parameters)
-    first, found = _itk_image(frames[0]), []
-    for frame in frames:
+    first, found = _itk_image(frames[0]), [np.eye(3)]
+    for frame in frames[1:]:
         _, solved = itk.elastix_registration_method(
             first, _itk_image(frame), parameter_object=asked, log_to_console=False
         )
