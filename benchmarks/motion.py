@@ -4,8 +4,8 @@ Run: ``python -m benchmarks.motion [--frames 4] [--seeds 2] [SECTION...]``; all 
 ``results/motion.json``: `models` (rotation, scale, affine), `masks`, `patches` and `pairs` (displacement fields).
 
 Of `models` turns are at most 3 degrees, because StackReg and elastix follow intensities from where the frame lies;
-shifts are at most 12 px. Scales of 0.8 to 1.25, in the rows of ``similarity`` and ``affine``, are beyond what they follow
-in part of the frames: there the median says more than the rms, and only ``rigid`` compares precision.
+shifts are at most 12 px. Scales of 0.8 to 1.25, in the rows of ``similarity`` and ``affine``, are beyond what they
+follow in part of the frames: there the median says more than the rms, and only ``rigid`` compares precision.
 """
 
 from __future__ import annotations

@@ -2,10 +2,10 @@
 
 Run ``python -m benchmarks.warping [--json FILE]`` on a machine with a GPU. Rows of warping, microseconds a frame of 512
 frames of 512 x 512 uint16: the launch alone (replayed from a graph, coefficients on the device), the whole call from
-frames on the device and fields on the host by calls in a row, a copy of the same bytes, ``cupyx.scipy.ndimage`` one call
-a frame; and the host's share of a call in microseconds. `cubic` has the spline's two filters in its call, not in its
-launch. Rows of measuring: whole calls of `estimate_motion` on frames on the device, 8 x 8 patches. The aims are 3 us a
-frame warped and 6 us measured. Every answer is first compared with the CPU's.
+frames on the device and fields on the host by calls in a row, a copy of the same bytes, ``cupyx.scipy.ndimage`` one
+call a frame; and the host's share of a call in microseconds. `cubic` has the spline's two filters in its call, not in
+its launch. Rows of measuring: whole calls of `estimate_motion` on frames on the device, 8 x 8 patches. The aims are
+3 us a frame warped and 6 us measured. Every answer is first compared with the CPU's.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ import xcorr_app as xc
 from benchmarks.harness.clock import Clock
 from benchmarks.harness.environment import environment
 from benchmarks.harness.record import require_device, write_json
-from benchmarks.moving import _calls, scene
 from benchmarks.moving import Case as Stack
+from benchmarks.moving import _calls, scene
 from tests.registration.test_motion_patches import bent
 from xcorr_app.gpu.resample.warping import FieldSplines, warp_on_device
 from xcorr_app.registration.motion.device_warp import splines_of
@@ -39,7 +39,7 @@ _CHECKED = 4
 
 
 def motions(count: int, side: int) -> tuple[Any, Any, Any]:
-    """Fields (T, gy, gx, 2) of up to some 5 px with their nodes, and matrices (T, 3, 3) that turn by up to 2 degrees."""
+    """Fields (T, gy, gx, 2) of some pixels with their nodes, and matrices (T, 3, 3) that turn by up to 2 degrees."""
     rng = np.random.default_rng(7)
     grid = Grid.of((side, side), _PATCH, _PATCH)
     nodes = with_edges(grid.rows), with_edges(grid.columns)

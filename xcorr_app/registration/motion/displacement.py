@@ -106,8 +106,11 @@ def warp_by_fields(
     if stack.ndim != 3 or 0 in stack.shape:
         raise ShapeError(f"stack has shape {stack.shape}: expected (T, Y, X)")
     expected = (len(stack), len(nodes[0]), len(nodes[1]), 2)
-    if np.shape(fields) != expected or not np.isfinite(fields).all():
-        raise ArgumentError(f"fields have shape {np.shape(fields)}: give finite ones of shape {expected}")
+    if np.shape(fields) != expected:
+        raise ArgumentError(f"fields have shape {np.shape(fields)}: give {expected}")
+    if not np.isfinite(fields).all():
+        lost = np.flatnonzero(~np.isfinite(fields).all(axis=(1, 2, 3)))
+        raise ArgumentError(f"the field of frame {lost[0]} holds NaN or infinite values: give finite ones")
     if order not in _ORDERS or mode not in ("constant", "nearest"):
         raise ArgumentError(f"order {order!r}, mode {mode!r}: use order 0, 1 or 3, and mode 'constant' or 'nearest'")
     if stack.dtype.kind not in "iuf":
