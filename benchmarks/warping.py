@@ -1,6 +1,8 @@
-"""Frames that bend, on a device: time of a frame warped by a field or a matrix, and measured by patches.
+"""Frames that bend: time of a frame warped by a field or a matrix, and measured by patches.
 
-Run ``python -m benchmarks.warping [--json FILE]`` on a machine with a GPU. Rows of warping, microseconds a frame of 512
+Run ``python -m benchmarks.warping [--device cpu] [--json FILE]``. On the CPU: milliseconds of processor time a frame of
+512 x 512 uint16, of all threads, the least of several calls, which other work on the machine changes least; half of
+that is the pace of two cores. On a GPU, rows of warping, microseconds a frame of 512
 frames of 512 x 512 uint16: the launch alone (replayed from a graph, coefficients on the device), the whole call from
 frames on the device and fields on the host by calls in a row, a copy of the same bytes, ``cupyx.scipy.ndimage`` one
 call a frame; and the host's share of a call in microseconds. `cubic` has the spline's two filters in its call, not in
@@ -12,6 +14,7 @@ from __future__ import annotations
 
 import importlib
 import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +37,7 @@ from xcorr_app.registration.motion.warp import warp_frames
 _STACK = Stack(512, 512, "uint16")
 _PATCH = 64
 """Without overlap: 8 x 8 of a frame."""
+_CPU_FRAMES = 48
 _METHODS = {1: "linear", 3: "cubic"}
 _CHECKED = 4
 
@@ -81,10 +85,41 @@ def warping(cupy: Any, clock: Clock, order: int, kind: str) -> dict[str, Any]:
     return row
 
 
+def bending(count: int) -> Any:
+    """Frames of a camera at SNR 2, the first of them the reference, that bend by up to 5 px."""
+    frames, _ = bent(1, 2.0, amplitude=5.0, count=8, shape=(_STACK.side, _STACK.side), periods=0.7)
+    frames = ((frames - frames.min()) * 200).astype(_STACK.dtype)
+    return np.concatenate([frames[:1], np.resize(frames[1:], (count - 1, *frames.shape[1:]))])
+
+
+def processor_ms(run: Callable[[], Any], frames: int, repeats: int = 5) -> float:
+    """Least processor time of a call, for each frame."""
+    times = []
+    for _ in range(repeats):
+        began = time.process_time()
+        run()
+        times.append(time.process_time() - began)
+    return min(times) / frames * 1e3
+
+
+def on_cpu() -> list[dict[str, Any]]:
+    """Milliseconds of processor time a frame, measured by patches of two sizes and warped by the fields found."""
+    rows, frames = [], bending(_CPU_FRAMES)
+    for patch, overlap in ((_PATCH, 0.0), (128, 0.5)):
+        measure = lambda p=patch, o=overlap: xc.estimate_motion(frames, "patches", patch=p, patch_overlap=o)  # noqa: E731
+        found = measure()
+        row = {"patch": patch, "overlap": overlap, "measured": processor_ms(measure, len(frames))}
+        for order, method in _METHODS.items():
+            row[method] = processor_ms(lambda f=found, o=order: f.apply(frames, o), len(frames))
+        rows.append(row)
+        shown = ", ".join(f"{name} {row[name]:.2f}" for name in ("measured", *_METHODS.values()))
+        click.echo(f"patches of {patch}, overlap {overlap:g}: {shown} ms of processor time a frame")
+    return rows
+
+
 def measuring(cupy: Any, count: int) -> dict[str, Any]:
     """Microseconds a frame of a whole call, once what the first one compiles is there."""
-    frames, _ = bent(1, 2.0, amplitude=5.0, count=8, shape=(_STACK.side, _STACK.side), periods=0.7)
-    frames = np.concatenate([frames[:1], np.resize(frames[1:], (count - 1, *frames.shape[1:]))])
+    frames = bending(count)
     stack, options = cupy.asarray(frames), {"patch": _PATCH, "patch_overlap": 0.0}
     here, there = (xc.estimate_motion(given[:8], "patches", **options) for given in (frames, stack))  # type: ignore[arg-type]
     assert here.field is not None
@@ -100,10 +135,8 @@ def measuring(cupy: Any, count: int) -> dict[str, Any]:
     return {"kind": "measured", "frames": count, "call": min(times), "off_px": off}
 
 
-@click.command()
-@click.option("--json", "path", type=click.Path(path_type=Path), help="Also write every number to this file.")
-def main(path: Path | None) -> None:
-    """Time frames that bend on a GPU, in microseconds a frame."""
+def on_device() -> list[dict[str, Any]]:
+    """Microseconds a frame."""
     require_device()
     cupy, rows = importlib.import_module("cupy"), []
     columns = ("launch", "call", "copy", "cupyx", "host_call")
@@ -114,8 +147,20 @@ def main(path: Path | None) -> None:
             click.echo(f"{kind + ' ' + _METHODS[order]:18}" + "".join(f"{row[name]:11.3f}" for name in columns))
     rows.append(row := measuring(cupy, 64))
     click.echo(f"measured by 8 x 8 patches: {row['call']:.1f} us a frame")
+    return rows
+
+
+@click.command()
+@click.option("--device", type=click.Choice(("cuda", "cpu")), default="cuda", show_default=True)
+@click.option("--json", "path", type=click.Path(path_type=Path), help="Also write every number to this file.")
+def main(device: str, path: Path | None) -> None:
+    """Time frames that bend."""
+    if device == "cpu":
+        rows, unit = on_cpu(), "ms of processor time"
+    else:
+        rows, unit = on_device(), "us"
     if path is not None:
-        write_json({"environment": environment(), "unit": "us", "rows": rows}, path)
+        write_json({"environment": environment(), "unit": unit, "rows": rows}, path)
 
 
 if __name__ == "__main__":
