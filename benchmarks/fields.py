@@ -1,15 +1,14 @@
 """Patches and fields beside the public tools: errors of a field, and time of a frame.
 
-Run through ``python -m benchmarks.motion --fields``. suite2p's non-rigid registration (blocks of 128 pixels, its own
-defaults) and ours get the same noisy reference, the first frame; errors are those of the field at every pixel but 16
-along the edges. OpenPIV gets the same window and step; on its own image pair both are compared with the field that
-comes with it, at those of its vectors that it does not flag. Tools that are not installed are left out, and said so.
+A part of `benchmarks.motion`. suite2p's non-rigid registration, jnormcorre and ours get the same noisy reference, the
+first frame, patches of 128 pixels and 6 px that a patch may be away from its frame; errors are those of the field at
+every pixel but 16 along the edges. Times follow a first call, which compiles jnormcorre. OpenPIV gets the same window
+and step; on its own image pair both are compared with the field that comes with it, at those of its vectors that it
+does not flag. Tools that are not installed are left out, and said so.
 """
 
 from __future__ import annotations
 
-import importlib.util
-import sys
 import time
 import types
 from pathlib import Path
@@ -20,7 +19,7 @@ from numpy.typing import NDArray
 from scipy.interpolate import RegularGridInterpolator
 
 import xcorr_app as xc
-from benchmarks._environment import write_result
+from benchmarks.motion_peers import normcorre, suite2p
 from tests.registration.test_displacement_field import pair, truth
 from tests.registration.test_motion_patches import bent, waves
 
@@ -37,39 +36,31 @@ def _patches(frames: NDArray[np.float32]) -> NDArray[np.float64]:
     return np.stack([np.moveaxis(field.at_pixels(t, _SHAPE), 2, 0) for t in range(len(frames))])
 
 
-def _suite2p(frames: NDArray[np.float32]) -> NDArray[np.float64]:
-    rigid, nonrigid = _suite2p_modules()
-    data = (frames - frames.min()) * 100
-    reference, (height, width) = data[0].copy(), data.shape[1:]
-    sigma = 1.15
-    multiply, offset = rigid.compute_masks(reference, 3 * sigma)
-    y, x, _ = rigid.phasecorr(
-        rigid.apply_masks(data, multiply, offset), rigid.phasecorr_reference(reference, sigma), 0.1, 0
-    )
-    for frame, dy, dx in zip(data, y, x, strict=True):
-        frame[:] = rigid.shift_frame(frame, dy, dx)
-    rows, columns, blocks, _, smoothing = nonrigid.make_blocks(height, width, block_size=(128, 128))
-    of_blocks = nonrigid.phasecorr_reference(reference, 3 * sigma, sigma, rows, columns)
-    masks = (part.squeeze() for part in of_blocks)
-    block_y, block_x, _ = nonrigid.phasecorr(data, *masks, 1.2, smoothing, columns, rows, 6)
-    up_y, up_x = nonrigid.upsample_block_shifts(width, height, blocks, columns, rows, block_y, block_x)
-    return -(np.stack([up_y, up_x], 1) + np.stack([y, x], 1)[:, :, None, None])
+_BENDING = {"xcorr": _patches, "suite2p": suite2p, "jnormcorre": normcorre}
 
 
-def _suite2p_modules() -> tuple[Any, Any]:
-    """The modules of its registration alone: the others need a window system."""
-    if "suite2p" not in sys.modules:
-        spec = importlib.util.find_spec("suite2p")
-        if spec is None or spec.origin is None:
-            raise ImportError("suite2p is not installed")
-        root = Path(spec.origin).parent
-        for name, path in (("suite2p", root), ("suite2p.registration", root / "registration")):
-            module = types.ModuleType(name)
-            module.__path__ = [str(path)]
-            sys.modules[name] = module
-    from suite2p.registration import nonrigid, rigid
-
-    return rigid, nonrigid
+def patches(seeds: int, frames: int) -> list[dict[str, Any]]:
+    """Print and return the rms errors of fields to 5 px, one and half a period a frame."""
+    measured = []
+    for periods, snr in ((periods, snr) for periods in (1.0, 0.5) for snr in _SNRS):
+        scenes = [bent(seed, snr, amplitude=5.0, count=frames, shape=_SHAPE, periods=periods) for seed in range(seeds)]
+        for name, tool in _BENDING.items():
+            errors, seconds = [], 0.0
+            try:
+                tool(scenes[0][0])
+                for stack, shifts in scenes:
+                    began = time.perf_counter()
+                    found = tool(stack)
+                    seconds += time.perf_counter() - began
+                    errors.append((found - shifts)[1:, :, _RIM:-_RIM, _RIM:-_RIM].ravel())
+            except ImportError as error:
+                print(f"{name}: {error}")
+                continue
+            rms = float(np.sqrt(np.mean(np.square(np.concatenate(errors)))))
+            each = 1e3 * seconds / (seeds * frames)
+            measured.append({"periods": periods, "snr": snr, "tool": name, "rms_px": rms, "ms_a_frame": each})
+            print(f"movie {periods:g} SNR {snr:4g} {name:14} rms {rms:7.4f} px {each:8.1f} ms", flush=True)
+    return measured
 
 
 def _ours(first: NDArray[np.float64], second: NDArray[np.float64], refine: str = "none") -> Any:
@@ -120,29 +111,9 @@ def _flow() -> list[dict[str, Any]]:
     return rows
 
 
-def main(seeds: int = 1, frames: int = 3) -> None:
-    """Print and keep the rms errors."""
-    rows: list[dict[str, Any]] = []
-    for periods, snr in ((periods, snr) for periods in (1.0, 0.5) for snr in _SNRS):
-        for name, tool in (("xcorr", _patches), ("suite2p", _suite2p)):
-            errors, seconds = [], 0.0
-            try:
-                for seed in range(seeds):
-                    stack, shifts = bent(seed, snr, amplitude=5.0, count=frames, shape=_SHAPE, periods=periods)
-                    tool(stack[:1]) if seed == 0 else None
-                    began = time.perf_counter()
-                    found = tool(stack)
-                    seconds += time.perf_counter() - began
-                    errors.append((found - shifts)[1:, :, _RIM:-_RIM, _RIM:-_RIM].ravel())
-            except ImportError as error:
-                print(f"{name}: {error}")
-                continue
-            rms = float(np.sqrt(np.mean(np.square(np.concatenate(errors)))))
-            each = 1e3 * seconds / (seeds * frames)
-            rows.append(
-                {"scene": "movie", "periods": periods, "snr": snr, "tool": name, "rms_px": rms, "ms_a_frame": each}
-            )
-            print(f"movie {periods:g} SNR {snr:4g} {name:14} rms {rms:7.4f} px {each:8.1f} ms", flush=True)
+def pairs() -> list[dict[str, Any]]:
+    """Print and return the rms errors of the displacement between two images."""
+    measured: list[dict[str, Any]] = []
     displacement = waves((300, 320), 1, 4.0, 0.5) + np.array([1.4, -3.2])[:, None, None]
     for noise in (0.02, 0.2):
         images = pair(1, displacement, noise)
@@ -157,7 +128,6 @@ def main(seeds: int = 1, frames: int = 3) -> None:
                 continue
             error = (found - truth(displacement, grid))[1:-1, 1:-1]
             rms = float(np.sqrt(np.nanmean(error**2)))
-            rows.append({"scene": "pair", "noise": noise, "tool": name, "rms_px": rms, "seconds": seconds})
+            measured.append({"scene": "pair", "noise": noise, "tool": name, "rms_px": rms, "seconds": seconds})
             print(f"pair noise {noise:4g} {name:14} rms {rms:7.4f} px {seconds:8.2f} s", flush=True)
-    rows += _flow()
-    write_result("fields", {"shape": _SHAPE, "seeds": seeds, "frames": frames, "rows": rows})
+    return measured + _flow()

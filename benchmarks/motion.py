@@ -1,9 +1,11 @@
-"""Rotation and scale beside the public tools, on synthetic series with known motion: errors and time of a frame.
+"""Motion that is more than a shift beside the public tools, on synthetic series with known motion: errors and times.
 
-Run: ``python -m benchmarks.motion [--frames 6] [--seeds 3] [--fields]``. StackReg (pystackreg) follows intensities
-from where the frame lies, so turns are at most 3 degrees here; shifts are at most 12 px. Scales of 0.8 to 1.25, in
-the rows of ``similarity`` and ``affine``, are beyond what it follows: only ``rigid`` compares precision.
-scikit-image's way (log-polar phase correlation, then phase correlation of the turned frame) is that of its gallery.
+Run: ``python -m benchmarks.motion [--frames 4] [--seeds 2] [SECTION...]``; all sections together are written to
+``results/motion.json``: `models` (rotation, scale, affine), `masks`, `patches` and `pairs` (displacement fields).
+
+Of `models` turns are at most 3 degrees, because StackReg and elastix follow intensities from where the frame lies;
+shifts are at most 12 px. Scales of 0.8 to 1.25, in the rows of ``similarity`` and ``affine``, are beyond what they
+follow in part of the frames: there the median says more than the rms, and only ``rigid`` compares precision.
 """
 
 from __future__ import annotations
@@ -17,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 import xcorr_app as xc
-from benchmarks import fields
+from benchmarks import fields, masks
 from benchmarks._environment import write_result
+from benchmarks.motion_peers import elastix, log_polar, stackreg
 from tests.registration.test_motion import corner_errors, series
 
 _SHAPE = (256, 256)
@@ -30,81 +33,70 @@ def _ours(frames: NDArray[np.float64], model: str) -> NDArray[np.float64]:
     return xc.estimate_motion(frames, model).matrices
 
 
-def _stackreg(frames: NDArray[np.float64], model: str) -> NDArray[np.float64]:
-    from pystackreg import StackReg
-
-    kinds = {"rigid": StackReg.RIGID_BODY, "similarity": StackReg.SCALED_ROTATION, "affine": StackReg.AFFINE}
-    register = StackReg(kinds[model])
-    found = register.register_stack(frames, reference="first")
-    # Columns before rows.
-    return found[:, [1, 0, 2]][:, :, [1, 0, 2]]
-
-
-def _skimage(frames: NDArray[np.float64], model: str) -> NDArray[np.float64]:
-    from skimage.filters import window
-    from skimage.registration import phase_cross_correlation
-    from skimage.transform import rotate, warp_polar
-
-    del model
-    first, middle, found = frames[0], (np.array(frames[0].shape) - 1) / 2, []
-    radius = frames.shape[1] // 8
-
-    def polar(image: NDArray[np.float64]) -> Any:
-        spectrum = np.abs(np.fft.fftshift(np.fft.fft2(image * window("hann", image.shape))))
-        return warp_polar(spectrum, radius=radius, output_shape=(720, radius))[:360]
-
-    for frame in frames:
-        turn = phase_cross_correlation(polar(first), polar(frame), upsample_factor=20, normalization=None)[0][0] / 2
-        turn = 90 - (turn + 90) % 180
-        shift = phase_cross_correlation(first, rotate(frame, turn), upsample_factor=20, normalization=None)[0]
-        angle = np.radians(turn)
-        matrix = np.array([[np.cos(angle), np.sin(angle), 0], [-np.sin(angle), np.cos(angle), 0], [0, 0, 1]])
-        matrix[:2, 2] = middle - matrix[:2, :2] @ (middle + shift)
-        found.append(matrix)
-    return np.stack(found)
-
-
 _TOOLS: dict[str, tuple[Callable[[NDArray[np.float64], str], NDArray[np.float64]], tuple[str, ...]]] = {
     "xcorr": (_ours, ("rigid", "similarity", "affine")),
-    "pystackreg": (_stackreg, ("rigid", "similarity", "affine")),
-    "scikit-image": (_skimage, ("rigid",)),
+    "pystackreg": (stackreg, ("rigid", "similarity", "affine")),
+    "elastix": (elastix, ("affine",)),
+    "scikit-image": (log_polar, ("rigid",)),
+}
+
+
+def models(seeds: int, frames: int) -> list[dict[str, Any]]:
+    """Print and return the typical error of a corner of the frame, its rms, and the time of a frame."""
+    rows = []
+    for model, snr in ((model, snr) for model in ("rigid", "similarity", "affine") for snr in _SNRS):
+        scenes = [series(model, snr, seed, _SHAPE, count=frames, turn=_LARGEST_TURN) for seed in range(seeds)]
+        for name, (tool, known) in _TOOLS.items():
+            if model not in known:
+                continue
+            errors, seconds = [], 0.0
+            try:
+                if snr == _SNRS[0]:
+                    tool(scenes[0][0][:2], model)  # what a first call loads
+                for stack, truth in scenes:
+                    began = time.perf_counter()
+                    found = tool(stack, model)
+                    seconds += time.perf_counter() - began
+                    errors += corner_errors(found, truth, _SHAPE)[1:].tolist()
+            except ImportError as error:
+                print(f"{name}: {error}")
+                continue
+            row = {
+                "model": model,
+                "snr": snr,
+                "tool": name,
+                "median_corner_px": float(np.median(errors)),
+                "rms_corner_px": float(np.sqrt(np.mean(np.square(errors)))),
+                "ms_a_frame": 1e3 * seconds / (frames * seeds),
+            }
+            rows.append(row)
+            shown = (f"{value:9.4f}" for value in list(row.values())[3:])
+            print(f"{model:10} SNR {snr:4g} {name:13}", *shown, flush=True)
+    return rows
+
+
+_SECTIONS: dict[str, Callable[[int, int], list[dict[str, Any]]]] = {
+    "models": models,
+    "masks": masks.rows,
+    "patches": fields.patches,
+    "pairs": lambda _seeds, _frames: fields.pairs(),
 }
 
 
 def main() -> None:
-    """Print and keep the largest and the typical error of a corner, and the time of a frame."""
-    arguments = argparse.ArgumentParser(description=__doc__)
-    arguments.add_argument("--frames", type=int, default=6)
-    arguments.add_argument("--seeds", type=int, default=3)
-    arguments.add_argument("--fields", action="store_true", help="patches and displacement fields instead")
+    """Print the rows of the sections asked for; keep them where those are all."""
+    arguments = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    arguments.add_argument("--frames", type=int, default=4, help="of a series, the first of them the reference")
+    arguments.add_argument("--seeds", type=int, default=2)
+    arguments.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(_SECTIONS))
     asked = arguments.parse_args()
-    if asked.fields:
-        fields.main(asked.seeds)
-        return
-    rows = []
-    for model in ("rigid", "similarity", "affine"):
-        for snr in _SNRS:
-            for name, (tool, models) in _TOOLS.items():
-                if model not in models:
-                    continue
-                errors, seconds = [], 0.0
-                for seed in range(asked.seeds):
-                    frames, truth = series(model, snr, seed, _SHAPE, count=asked.frames, turn=_LARGEST_TURN)
-                    began = time.perf_counter()
-                    found = tool(frames, model)
-                    seconds += time.perf_counter() - began
-                    errors += corner_errors(found, truth, _SHAPE)[1:].tolist()
-                row = {
-                    "model": model,
-                    "snr": snr,
-                    "tool": name,
-                    "median_corner_px": float(np.median(errors)),
-                    "rms_corner_px": float(np.sqrt(np.mean(np.square(errors)))),
-                    "ms_a_frame": 1e3 * seconds / (asked.frames * asked.seeds),
-                }
-                rows.append(row)
-                print(f"{model:10} SNR {snr:4g} {name:13}", *(f"{value:9.4f}" for value in list(row.values())[3:]))
-    write_result("motion", {"shape": _SHAPE, "frames": asked.frames, "seeds": asked.seeds, "rows": rows})
+    unknown = set(asked.sections) - set(_SECTIONS)
+    if unknown:
+        arguments.error(f"unknown section {', '.join(sorted(unknown))}: use {', '.join(_SECTIONS)}")
+    chosen = asked.sections or list(_SECTIONS)
+    rows = {name: _SECTIONS[name](asked.seeds, asked.frames) for name in chosen}
+    if set(chosen) == set(_SECTIONS):
+        write_result("motion", {"frames": asked.frames, "seeds": asked.seeds, **rows})
 
 
 if __name__ == "__main__":

@@ -75,6 +75,10 @@ def test_figures_of_the_readme_are_those_of_the_results() -> None:
     assert [int(number) for number in re.findall(r"\d+", ours)] == [round(each) for each in measured]
     assert int(stackreg) == round(speed["pystackreg"]["frames_per_second"])
     assert int(skimage.split()[0]) == round(speed["scikit-image, loop"]["frames_per_second"])
+    bent = json.loads((results / "motion.json").read_text(encoding="utf-8"))["patches"]
+    errors = {row["tool"]: f"{row['rms_px']:.3f}" for row in bent if (row["periods"], row["snr"]) == (1.0, 2.0)}
+    of_fields = rows["rms error of a field to 5 px, SNR 2, px <sup>4</sup>"]
+    assert of_fields[:3] == [errors[tool] for tool in ("xcorr", "suite2p", "jnormcorre")]
     device = json.loads((results / "calls.json").read_text(encoding="utf-8"))["estimate_shifts"]
     (usual,) = (row for row in device if (row["side"], row["call"]) == (512, "defaults"))
     assert int(rows["frames/s, one H200 <sup>3</sup>"][0]) == pytest.approx(1e6 / usual["us_a_frame"], rel=0.005)

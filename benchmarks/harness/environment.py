@@ -23,6 +23,10 @@ _LIBRARIES = {
     "scikit-image": ("scikit-image",),
     "tifffile": ("tifffile",),
     "pystackreg": ("pystackreg",),
+    "suite2p": ("suite2p",),
+    "jnormcorre": ("jnormcorre",),
+    "itk-elastix": ("itk-elastix",),
+    "openpiv": ("openpiv",),
     "cupy": ("cupy-cuda13x", "cupy-cuda12x", "cupy"),
     "torch": ("torch",),
 }

@@ -13,7 +13,18 @@ from xcorr_app import read_stack
 from xcorr_app.io.source import StackMetadata
 from xcorr_app.registration.motion.displacement import warp_by_fields
 
-WORDS = ("--motion", "patches", "--patch", 48, "--interpolation", "cubic", "--field-csv", "--device", "cpu")
+WORDS = (
+    "--motion",
+    "patches",
+    "--patch",
+    48,
+    "--interpolation",
+    "cubic",
+    "--field-csv",
+    "--field-ome-tiff",
+    "--device",
+    "cpu",
+)
 
 
 @pytest.fixture(scope="module")
@@ -50,6 +61,12 @@ def test_the_field_is_in_files_and_frames_are_moved_by_it(bending):
     assert len(rows) == result.field.shifts[..., 0].size
     moved = np.array([[float(row["applied_dy"]), float(row["applied_dx"])] for row in rows])
     np.testing.assert_allclose(moved.reshape(result.field.shifts.shape), applied, atol=1e-9)
+    # So does the image, of the patches alone.
+    image = read_stack(out / "field.ome.tif")
+    assert (image.metadata.axes, image.metadata.pixel_size) == ("TCYX", (24.0, 21.75))
+    assert image.metadata.channel_names == ("dy", "dx", "sigma_y", "sigma_x", "trusted")
+    found = np.moveaxis(result.field.shifts[:, 1:-1, 1:-1], 3, 1)
+    np.testing.assert_allclose(image.data[:, :2], found, atol=1e-6)
     inner = (slice(None), slice(20, -20), slice(20, -20))
     before, after = (np.abs(stack.astype(float) - frames[0])[inner].mean() for stack in (frames, written))
     assert after < 0.15 * before
@@ -113,6 +130,7 @@ def test_doubtful_frames_follow_their_neighbours(tmp_path):
         (["--motion", "patches", "--patch", 48, "--max-deviation", 60], "at most a patch"),
         (["--patch", 64], "go with --motion patches"),
         (["--motion", "rigid", "--field-csv"], "go with --motion patches"),
+        (["--motion", "rigid", "--field-ome-tiff"], "go with --motion patches"),
     ],
 )
 def test_what_does_not_go_together(bending, tmp_path, words, message):

@@ -121,7 +121,7 @@ def test_flow_of_particles(shared_data):
 def test_files_say_what_was_found(tmp_path):
     first, second = pair(6, np.zeros((2, 96, 112)) + 1.25)
     field = xc.displacement_field(first, second)
-    for kind in ("csv", "vtk", "nc", "npz"):
+    for kind in ("csv", "vtk", "nc", "npz", "ome.tif"):
         field.save(tmp_path / f"f.{kind}")
     with (tmp_path / "f.csv").open() as file:
         rows = list(csv.DictReader(file))
@@ -138,6 +138,9 @@ def test_files_say_what_was_found(tmp_path):
     )
     with np.load(tmp_path / "f.npz") as archive:
         np.testing.assert_array_equal(archive["vorticity"], field.vorticity)
+    image = xc.read_stack(tmp_path / "f.ome.tif")
+    assert image.metadata.channel_names == ("dy", "dx", "sigma_y", "sigma_x", "replaced")
+    np.testing.assert_array_equal(image.data[1], field.displacement[..., 1].astype(np.float32))
     with pytest.raises(ArgumentError, match="csv"):
         field.save(tmp_path / "f.txt")
 

@@ -283,3 +283,26 @@ def test_beyond_the_edge_is_the_pixel_at_the_edge():
         ):
             np.testing.assert_allclose(moved[0, 9:], frame[0, :-9], rtol=1e-5)
             np.testing.assert_allclose(moved[0, :9], np.tile(frame[0, 0], (9, 1)), rtol=1e-5)
+
+
+def test_a_field_with_a_hole_moves_nothing_by_nan():
+    frames = np.random.default_rng(5).uniform(size=(3, 30, 36)).astype(np.float32)
+    nodes, shifts = (np.array([0.0, 29.0]), np.array([0.0, 35.0])), np.ones((3, 2, 2, 2))
+    shifts[1], shifts[2] = np.nan, 3.0
+    with pytest.raises(ArgumentError, match="field of frame 1 holds NaN"):
+        warp_by_fields(frames, shifts, nodes)
+    field = Field(*nodes, shifts, np.ones_like(shifts), np.ones((3, 2, 2), bool), np.ones((3, 2, 2)))
+    # Whatever the flags say: between its neighbours, left, or dropped.
+    for policy, expected in {"interpolate": 2.0, "apply": 2.0, "leave": 0.0, "drop": np.nan}.items():
+        applied = field.applied(np.ones(3, bool), policy)
+        np.testing.assert_array_equal(applied[1], np.full((2, 2, 2), expected))
+        np.testing.assert_array_equal(applied[[0, 2]], shifts[[0, 2]])
+
+
+@pytest.mark.parametrize("model", ["patches", "rigid"])
+def test_frames_of_another_size_are_refused(model):
+    frames, _ = bent(3, 20, count=2, shape=(64, 70))
+    result = xc.estimate_motion(frames, model, patch=32)
+    for other in (frames[:, :60], frames[:1]):
+        with pytest.raises(ShapeError, match="2 frames of 64 x 70 were measured"):
+            result.apply(other)

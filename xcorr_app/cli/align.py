@@ -122,6 +122,7 @@ _SHOWN = {
     help="Pixels by which a patch may be off the shift of its frame.",
 )
 @click.option("--field-csv", is_flag=True, help="Write the field of --motion patches as OUT/NAME/field.csv, too.")
+@click.option("--field-ome-tiff", is_flag=True, help="Write it as OUT/NAME/field.ome.tif, too.")
 @click.option(
     "--axis", type=click.Choice(["T", "Z"]), help="Axis to align along.  [default: T, or Z where there is no T]"
 )
@@ -375,6 +376,7 @@ def _options(given: dict[str, Any]) -> AlignOptions:
         motion=given["motion"],
         patches=PatchOptions(given["patch"], given["patch_overlap"], given["max_deviation"]),
         field_csv=given["field_csv"],
+        field_ome_tiff=given["field_ome_tiff"],
         doubtful="apply" if given["move_doubtful"] else given["doubtful"],
         align_channel=given["align_channel"][0],
         more_channels=given["align_channel"][1],

@@ -59,11 +59,11 @@ _SHOWN = {
 @click.option(
     "--format",
     "formats",
-    type=click.Choice(("csv", "vtk", "nc", "npz")),
+    type=click.Choice(("csv", "vtk", "nc", "npz", "ome-tiff")),
     multiple=True,
     default=("csv",),
     show_default=True,
-    help="Files of each field: table, VTK legacy text, NetCDF 3, NumPy archive. May be given several times.",
+    help="Files of each field: table, VTK legacy text, NetCDF 3, NumPy archive, OME-TIFF. May be given several times.",
 )
 @click.option(
     "--pictures",

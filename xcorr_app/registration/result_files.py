@@ -6,9 +6,10 @@ import csv
 import io
 import json
 import os
+from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -16,6 +17,8 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, OutputError
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.results import ShiftResult
+
+Result = TypeVar("Result")
 
 _ARRAYS = (
     "shifts",
@@ -62,13 +65,18 @@ def save(result: ShiftResult, path: Path) -> None:
 
 def load(path: Path) -> ShiftResult:
     """Read an archive as `ShiftResult.load` says."""
+    return read_archive(path, _result_of, "no result of a measurement")
+
+
+def read_archive(path: Path, parse: Callable[[Any], Result], what: str) -> Result:
+    """Read an .npz file by `parse`; one that is not as it should be holds `what`."""
     if not path.is_file():
         raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}")
     try:
         with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return _result_of(archive)
+            return parse(archive)
     except Exception as error:  # whatever a parser raises, it is the file's
-        raise DamagedFileError(f"{path}: holds no result of a measurement ({error})") from error
+        raise DamagedFileError(f"{path}: holds {what} ({error})") from error
 
 
 def _result_of(archive: Any) -> ShiftResult:

@@ -5,16 +5,16 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
-from xcorr_app.batch.align.frames import SourceFrames, begin_stack
+from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.more_than_shifts import align_measured, as_shifts
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.stack import Aligned, Turned, finish_stack, reference_of
-from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.batch.align.stack import Aligned, Turned
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
@@ -32,54 +32,17 @@ def align_by_motion(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
 ) -> Callable[[], Callable[[], Aligned]]:
     """Measure one series of frames; what is returned warps them into `folder` and tells of it."""
-    begun = begin_stack(spec, options, device.xp, resources)
-    frames, measured = begun.frames, begun.measured
-    reference = reference_of(options, frames)
-    check_correction(options, frames)
-    with resources.step("measure"):
-        correction = correction_of(options, measured)
-        result = motion_of(
-            corrected(measured, correction),
-            model_of(options.motion),
-            reference,
-            max_sigma=options.settings.max_sigma,
-            progress=resources.progress,
-        )
-    matrices = np.round(result.applied(options.doubtful), 9)
-    files = {"motion.csv": motion_csv(frames, result, matrices).encode()}
-    turned = Turned(ByMatrices(matrices), files, seen_by_all(matrices, frames.shape))
-    told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
-    shifts = as_shifts(result, _ENGINE, told)
+    model = model_of(options.motion)
 
-    def finish() -> Callable[[], Aligned]:
-        written = correction if options.correct else None
-        return finish_stack(spec, options, folder, resources, frames, measured, shifts, turned, written)
+    def tell(frames: SourceFrames, result: MotionResult) -> tuple[Turned, ShiftResult]:
+        matrices = np.round(result.applied(options.doubtful), 9)
+        files = {"motion.csv": motion_csv(frames, result, matrices).encode()}
+        told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
+        turned = Turned(ByMatrices(matrices), files, seen_by_all(matrices, frames.shape))
+        return turned, as_shifts(result, _ENGINE, told)
 
-    return finish
-
-
-def as_shifts(result: MotionResult, engine: str, told: str) -> ShiftResult:
-    """What is known of the frames as of shifts: those of their middles."""
-    count = len(result.flags)
-    nothing = np.full(count, np.nan)
-    reach = tuple(size // 2 for size in result.shape)
-    return ShiftResult(
-        shifts=result.shifts,
-        score=result.score,
-        peak_ratio=nothing,
-        flags=result.flags,
-        fft_shifts=np.full((count, 2), np.nan),
-        difference=nothing,
-        non_finite=np.array([int("non-finite" in flags) for flags in result.flags]),
-        window=ShiftWindow.symmetric(reach[0], reach[1]),
-        engine=engine,
-        reference=result.reference,
-        notes=(told, *result.notes),
-        unreadable=result.unreadable,
-        sigma=result.sigma,
-        significance=nothing,
-        tiles=np.full((count, 0, 0), np.nan, np.float32),
-    )
+    measure = partial(motion_of, model=model, max_sigma=options.settings.max_sigma)
+    return align_measured(measure, tell, spec, options, device, folder, resources)
 
 
 def motion_csv(frames: SourceFrames, result: MotionResult, applied: NDArray[np.float64]) -> str:

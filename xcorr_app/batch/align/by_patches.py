@@ -6,29 +6,31 @@ import csv
 import io
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.batch.align.by_motion import as_shifts
-from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
-from xcorr_app.batch.align.frames import SourceFrames, begin_stack
+from xcorr_app.batch.align.frames import SourceFrames
+from xcorr_app.batch.align.more_than_shifts import align_measured, as_shifts
 from xcorr_app.batch.align.options import AlignOptions
-from xcorr_app.batch.align.stack import Aligned, Turned, finish_stack, reference_of
+from xcorr_app.batch.align.stack import Aligned, Turned
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.motion.field import Field
+from xcorr_app.registration.motion.field_image import PixelSize, ome_tiff
 from xcorr_app.registration.motion.patches import patches_of
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.result_file import content_of
 from xcorr_app.registration.motion.warps import ByFields
+from xcorr_app.registration.results import ShiftResult
 from xcorr_app.report.records import Bends
 
-FILES = ("motion.npz", "patches.csv", "field.csv")
-"""In the folder of a stack's results; the last on request."""
+FILES = ("motion.npz", "patches.csv", "field.csv", "field.ome.tif")
+"""In the folder of a stack's results; the last two on request."""
 ENGINE = "patches"
 _TOLD = (
     "Measured by patches; shifts are the means of each frame's field (see patches.csv for its size, motion.npz for the "
@@ -40,37 +42,26 @@ def align_by_patches(
     spec: SeriesSpec, options: AlignOptions, device: Device, folder: Path, resources: StackResources
 ) -> Callable[[], Callable[[], Aligned]]:
     """Measure one series of frames; what is returned warps them into `folder` and tells of it."""
-    begun = begin_stack(spec, options, device.xp, resources)
-    frames, measured = begun.frames, begun.measured
-    reference = reference_of(options, frames)
-    check_correction(options, frames)
-    with resources.step("measure"):
-        correction = correction_of(options, measured)
-        result = patches_of(
-            corrected(measured, correction),
-            reference,
-            options.patches,
-            max_sigma=options.settings.max_sigma,
-            max_shift=options.settings.max_shift,
-            progress=resources.progress,
-        )
-    field = result.field
-    assert field is not None  # noqa: S101 - patches always have one
-    applied = np.round(field.applied(result.trusted, options.doubtful), 6)
-    # What is moved later by this file moves as this stack does.
-    kept = replace(result, doubtful=options.doubtful)
-    files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(frames, result, field).encode()}
-    if options.field_csv:
-        files["field.csv"] = _field_csv(field, applied).encode()
-    warp = ByFields(applied, field.rows, field.columns)
-    turned = Turned(warp, files, _seen_by_all(applied, frames.shape), _bends(field, result.trusted))
-    shifts = as_shifts(result, ENGINE, _TOLD)
 
-    def finish() -> Callable[[], Aligned]:
-        written = correction if options.correct else None
-        return finish_stack(spec, options, folder, resources, frames, measured, shifts, turned, written)
+    def tell(frames: SourceFrames, result: MotionResult) -> tuple[Turned, ShiftResult]:
+        field = result.field
+        assert field is not None  # noqa: S101 - patches always have one
+        applied = np.round(field.applied(result.trusted, options.doubtful), 6)
+        # What is moved later by this file moves as this stack does.
+        kept = replace(result, doubtful=options.doubtful)
+        files = {"motion.npz": content_of(kept), "patches.csv": _frames_csv(frames, result, field).encode()}
+        if options.field_csv:
+            files["field.csv"] = _field_csv(field, applied).encode()
+        if options.field_ome_tiff:
+            metadata = frames.source.metadata
+            files["field.ome.tif"] = _field_image(field, PixelSize.of(metadata.pixel_size, metadata.unit))
+        warp = ByFields(applied, field.rows, field.columns)
+        turned = Turned(warp, files, _seen_by_all(applied, frames.shape), _bends(field, result.trusted))
+        return turned, as_shifts(result, ENGINE, _TOLD)
 
-    return finish
+    settings = options.settings
+    measure = partial(patches_of, options=options.patches, max_sigma=settings.max_sigma, max_shift=settings.max_shift)
+    return align_measured(measure, tell, spec, options, device, folder, resources)
 
 
 def _frames_csv(frames: SourceFrames, result: MotionResult, field: Field) -> str:
@@ -107,6 +98,15 @@ def _field_csv(field: Field, applied: NDArray[np.float64]) -> str:
                 rows.append([t, f"{row:g}", f"{column:g}", *shown, int(field.trusted[t, i, j])])
     names = ("dy", "dx", "sigma_y", "sigma_x", "applied_dy", "applied_dx", "trusted")
     return _csv(["frame", "row", "column", *names], rows)
+
+
+def _field_image(field: Field, size: PixelSize) -> bytes:
+    """The same at the middles of the patches, which lie evenly: the nodes at the edges of the frame are left out."""
+    rows, columns = (slice(1, -1) if nodes.size > 2 else slice(None) for nodes in (field.rows, field.columns))
+    shifts, sigma = field.shifts[:, rows, columns], field.sigma[:, rows, columns]
+    channels = {"dy": shifts[..., 0], "dx": shifts[..., 1], "sigma_y": sigma[..., 0], "sigma_x": sigma[..., 1]}
+    channels["trusted"] = field.trusted[:, rows, columns].astype(np.float64)
+    return ome_tiff(channels, field.rows[rows], field.columns[columns], size)
 
 
 def _csv(head: list[str], rows: list[list[Any]]) -> str:

@@ -67,6 +67,7 @@ class AlignKeywords(TypedDict, total=False):
     patch_overlap: float
     max_deviation: float
     field_csv: bool
+    field_ome_tiff: bool
     flat: Path | None
     dark: Path | None
     background: str | Path | None

@@ -54,6 +54,8 @@ class AlignOptions:
     """How frames are cut; of the motion ``patches`` alone."""
     field_csv: bool = False
     """Whether the field of patches is written as a table, too."""
+    field_ome_tiff: bool = False
+    """Whether it is written as an image, too."""
     flat: Path | None = None
     dark: Path | None = None
     background: str | Path | None = None
@@ -78,8 +80,10 @@ class AlignOptions:
             raise ArgumentError("correct needs an image to correct by: flat, dark or background")
         if is_more_than_a_shift(self.motion):
             self._check_motion()
-        if self.motion != PATCHES and (self.patches != PatchOptions() or self.field_csv):
-            raise ArgumentError("patch, patch_overlap, max_deviation and field_csv go with --motion patches")
+        if self.motion != PATCHES and (self.patches != PatchOptions() or self.field_csv or self.field_ome_tiff):
+            raise ArgumentError(
+                "patch, patch_overlap, max_deviation, field_csv and field_ome_tiff go with --motion patches"
+            )
         if not math.isfinite(self.settings.tolerance):
             raise ArgumentError("tolerance is infinite: give a number of pixels, or use --verify none")
         if self.align_channel < 0:
@@ -145,6 +149,7 @@ class AlignOptions:
             "motion": self.motion,
             "patches": asdict(self.patches) if self.motion == PATCHES else None,
             "field_csv": self.field_csv,
+            "field_ome_tiff": self.field_ome_tiff,
             "flat": None if self.flat is None else str(self.flat),
             "dark": None if self.dark is None else str(self.dark),
             "background": None if self.background is None else str(self.background),

@@ -35,7 +35,7 @@ class FieldOptions:
 
     def __post_init__(self) -> None:
         if not self.formats:
-            raise ArgumentError("no format was named: give csv, vtk, nc or npz")
+            raise ArgumentError("no format was named: give csv, vtk, nc, npz or ome-tiff")
 
     def parameters(self) -> dict[str, Any]:
         """Everything that decides the results, as plain values: part of ``run.json`` and of what a resume compares."""

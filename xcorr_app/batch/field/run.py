@@ -23,6 +23,7 @@ from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.pipeline.run import Finished, Plan, Work
 from xcorr_app.registration.motion.displacement_field import DisplacementField, displacement_field
+from xcorr_app.registration.motion.field_files import ENDINGS
 
 PROGRAM = "xcorr field"
 _MOST_REPLACED = 0.5
@@ -134,7 +135,7 @@ class _Fields(OfFacts):
         )
 
     def _written(self, found: DisplacementField, base: Path) -> list[Path]:
-        written = [base.with_name(f"{base.name}.{kind}") for kind in self._options.formats]
+        written = [base.with_name(f"{base.name}{ENDINGS[kind]}") for kind in self._options.formats]
         for path in written:
             found.save(path)
         if self._options.pictures != "none":

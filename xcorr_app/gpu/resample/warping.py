@@ -162,9 +162,9 @@ def warp_on_device(
         if isinstance(motion, FieldSplines):
             (rows, columns), (starts_y, starts_x) = motion.weights, motion.starts
             held = (motion.coefficients, rows, starts_y, columns, starts_x)
-            arrays[1:] = [cupy.asarray(np.ascontiguousarray(array)) for array in held]
+            arrays[1:] = [cupy.asarray(array, order="C") for array in held]
         else:
-            arrays[0] = cupy.asarray(np.ascontiguousarray(motion, np.float64))
+            arrays[0] = cupy.asarray(motion, np.float64, order="C")
         launch(given, result, *arrays, last=(argument,))
     return result
 

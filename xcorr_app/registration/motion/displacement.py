@@ -106,8 +106,11 @@ def warp_by_fields(
     if stack.ndim != 3 or 0 in stack.shape:
         raise ShapeError(f"stack has shape {stack.shape}: expected (T, Y, X)")
     expected = (len(stack), len(nodes[0]), len(nodes[1]), 2)
-    if np.shape(fields) != expected or not np.isfinite(fields).all():
-        raise ArgumentError(f"fields have shape {np.shape(fields)}: give finite ones of shape {expected}")
+    if np.shape(fields) != expected:
+        raise ArgumentError(f"fields have shape {np.shape(fields)}: give {expected}")
+    if not np.isfinite(fields).all():
+        lost = np.flatnonzero(~np.isfinite(fields).all(axis=(1, 2, 3)))
+        raise ArgumentError(f"the field of frame {lost[0]} holds NaN or infinite values: give finite ones")
     if order not in _ORDERS or mode not in ("constant", "nearest"):
         raise ArgumentError(f"order {order!r}, mode {mode!r}: use order 0, 1 or 3, and mode 'constant' or 'nearest'")
     if stack.dtype.kind not in "iuf":
@@ -119,16 +122,19 @@ def warp_by_fields(
     working = np.float64 if stack.dtype.itemsize > 2 and stack.dtype != np.float32 else np.float32
     bases = tuple(xp.asarray(basis) for basis in pixel_bases(*nodes, stack.shape[1:]))
     result = xp.empty_like(stack)
+    linearly = xp is np and order == 1 and working is np.float32 and _is_exact_at(*stack.shape[1:])
+    if linearly:
+        # What places differ by is small: in float32 it is as exact as OpenCV's places.
+        bases = tuple(basis.astype(np.float32) for basis in bases)
     for frame, field, out in zip(stack, fields, result, strict=True):
         if not field.any():
             out[:] = frame
             continue
+        if linearly:
+            _move_linearly(frame, field, (bases[0], bases[1]), cval if mode == "constant" else None, out)
+            continue
         places = places_of(at_every_pixel(xp.asarray(-np.moveaxis(field, 2, 0)), (bases[0], bases[1])))
-        values = frame.astype(working)
-        if xp is np and order == 1 and working is np.float32 and _is_exact_at(*frame.shape):
-            moved = linear_at(values, places.astype(np.float32))
-        else:
-            moved = _seen_at(values, places, order)
+        moved = _seen_at(frame.astype(working), places, order)
         if mode == "constant":
             moved = xp.where(inside_frame(places, frame.shape), moved, working(cval))
         if stack.dtype.kind != "f":
@@ -136,6 +142,29 @@ def warp_by_fields(
             moved = xp.clip(xp.rint(moved), limits.min, limits.max)
         out[:] = moved.astype(stack.dtype)
     return result
+
+
+def _move_linearly(
+    frame: NDArray[Any],
+    field: NDArray[np.float64],
+    bases: tuple[NDArray[np.float32], NDArray[np.float32]],
+    outside: float | None,
+    out: NDArray[Any],
+) -> None:
+    """Move a frame on the host by a field (gy, gx, 2) into `out`, in few passes."""
+    alike = field[0, 0]
+    places = at_every_pixel(np.moveaxis(alike - field, 2, 0).astype(np.float32), bases)
+    places[0] += (np.arange(frame.shape[0]) - alike[0]).astype(np.float32)[:, None]
+    places[1] += (np.arange(frame.shape[1]) - alike[1]).astype(np.float32)
+    moved = linear_at(frame.astype(np.float32, copy=False), places)
+    if outside is not None:
+        moved[~inside_frame(places, frame.shape)] = outside
+    if frame.dtype.kind != "f":
+        limits = np.iinfo(frame.dtype)
+        np.rint(moved, out=moved)
+        if outside is not None and not limits.min <= outside <= limits.max:
+            np.clip(moved, limits.min, limits.max, out=moved)
+    np.copyto(out, moved, casting="unsafe")
 
 
 def _seen_at(values: Array, places: Array, order: int) -> Array:

@@ -43,8 +43,8 @@ class Field:
     def applied(self, taken: NDArray[np.bool_], policy: str) -> NDArray[np.float64]:
         """Shifts (T, gy, gx, 2) to move by: those of frames not `taken` (T,) replaced as `ShiftResult.applied` does."""
         shifts = self.shifts.copy()
-        if policy == "apply":
-            taken = np.asarray(np.isfinite(shifts).all(axis=(1, 2, 3)))
+        finite = np.asarray(np.isfinite(shifts).all(axis=(1, 2, 3)))
+        taken = finite if policy == "apply" else taken & finite
         if policy == "drop":
             shifts[~taken] = np.nan
         elif policy == "leave" or not taken.any():

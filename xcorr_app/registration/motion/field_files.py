@@ -1,4 +1,4 @@
-"""Displacement fields in files that other programs read: CSV, VTK legacy text, NetCDF 3, NumPy archives."""
+"""Displacement fields in files that other programs read: CSV, VTK legacy text, NetCDF 3, NumPy archives, OME-TIFF."""
 
 from __future__ import annotations
 
@@ -11,20 +11,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
+from xcorr_app.registration.motion.field_image import ENDING, ome_tiff
 from xcorr_app.registration.result_files import write_whole
 
 if TYPE_CHECKING:
     from xcorr_app.registration.motion.displacement_field import DisplacementField
 
-FORMATS = ("csv", "vtk", "nc", "npz")
+ENDINGS = {"csv": ".csv", "vtk": ".vtk", "nc": ".nc", "npz": ".npz", "ome-tiff": ENDING}
+"""Of the names of files, by the name of their format."""
 
 
 def save(field: DisplacementField, path: Path) -> None:
     """Write a field as `DisplacementField.save` says."""
-    kind = path.suffix.lower().removeprefix(".")
-    if kind not in FORMATS:
-        raise ArgumentError(f"{path}: fields are written to {', '.join(f'.{name}' for name in FORMATS)}")
-    write = {"csv": _csv, "vtk": _vtk, "nc": _netcdf, "npz": _npz}[kind]
+    kind = next((kind for kind, ending in ENDINGS.items() if path.name.lower().endswith(ending)), None)
+    if kind is None:
+        raise ArgumentError(f"{path}: fields are written to {', '.join(ENDINGS.values())}")
+    write = {"csv": _csv, "vtk": _vtk, "nc": _netcdf, "npz": _npz, "ome-tiff": _ome_tiff}[kind]
     write_whole(path, write(field))
 
 
@@ -113,3 +115,11 @@ def _npz(field: DisplacementField) -> bytes:
     arrays: dict[str, Any] = columns_of(field) | {"rows": field.rows, "columns": field.columns}
     np.savez_compressed(content, **arrays)
     return content.getvalue()
+
+
+_IN_IMAGES = ("dy", "dx", "sigma_y", "sigma_x", "replaced")
+
+
+def _ome_tiff(field: DisplacementField) -> bytes:
+    columns = columns_of(field)
+    return ome_tiff({name: columns[name][None] for name in _IN_IMAGES}, field.rows, field.columns)

@@ -29,12 +29,11 @@ from xcorr_app.registration.motion.grid import Grid, with_edges
 from xcorr_app.registration.motion.halved_frames import HalvedFrames, halved_image
 from xcorr_app.registration.motion.models import PATCHES
 from xcorr_app.registration.motion.ndimage import ndimage_of
+from xcorr_app.registration.motion.patch_match import Matched, PatchMatcher, Sought
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
-from xcorr_app.registration.motion.window_match import WindowMatch, Windows, match_windows
+from xcorr_app.registration.motion.window_match import Windows
 from xcorr_app.registration.passes import Pass, Progress, worker_count
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.significance import MAX_FALSE_ALARM
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.strategies import Estimation
 
@@ -46,10 +45,8 @@ _HALVED_FROM = 64
 """Pixels a side from which patches are matched at half their size: the fit to all pixels follows."""
 _SMOOTHING = ((0.97, 0.7), (0.7, 1.0), (0.35, 1.5), (0.0, 2.0))
 """Share of the variance that is no noise, and the sigma in pixels of the Gaussian that noisier images lie under."""
-_OUTLIER = 3.0
-"""Normalised median above which a patch does not belong to its neighbours."""
-_DEVIATIONS = 4.0
-"""Of the scores of noise, that a patch must reach to be trusted."""
+_PIXELS_AT_ONCE, _DEVICE_PIXELS_AT_ONCE = 1 << 20, 1 << 24
+"""Of frames whose patches are matched together."""
 _FEWEST_TRUSTED = 1 / 3
 """Share of trusted patches below which a frame is uncertain."""
 _NO_MATTER = {quality.INCONSISTENT, quality.LOW_SCORE, quality.UNCERTAIN, quality.AMBIGUOUS}
@@ -105,17 +102,18 @@ def patches_of(
     grid = Grid.of(frames.shape, options.patch, options.patch * (1 - options.overlap))
     against = _Against(grid, frames, _references(frames, reference, rigid, xp), options, xp)
     found: list[_Found | None] = []
+    pixels = _PIXELS_AT_ONCE if xp is np else _DEVICE_PIXELS_AT_ONCE
+    together = max(1, pixels // (frames.shape[0] * frames.shape[1]))
 
-    def measure(t: int) -> _Found | None:
-        if not np.isfinite(rigid.shifts[t]).all():
-            return None
-        return against.measured(frames.read(t, t + 1).frames[0], t, rigid.shifts[t])
+    def measure(first: int) -> list[_Found | None]:
+        last = min(first + together, frames.count)
+        return against.measured(frames.read(first, last).frames, first, rigid.shifts[first:last])
 
     with ThreadPoolExecutor(worker_count() if xp is np else 1, thread_name_prefix="patches") as pool:
-        for t, one in enumerate(pool.map(measure, range(frames.count))):
-            found.append(one)
+        for some in pool.map(measure, range(0, frames.count, together)):
+            found += some
             if progress is not None:
-                progress("patches", t + 1, frames.count)
+                progress("patches", len(found), frames.count)
     return _result(found, rigid, against, max_sigma)
 
 
@@ -159,9 +157,7 @@ class _Found:
     """The field of one frame, and its patches."""
 
     fit: FieldFit
-    match: WindowMatch
-    trusted: NDArray[np.bool_]
-    """(ny, nx)"""
+    match: Matched
 
 
 class _References:
@@ -197,19 +193,12 @@ class _Against:
     """Measures frames against a reference."""
 
     def __init__(self, grid: Grid, frames: Frames, references: _References, options: PatchOptions, xp: Any) -> None:
-        self.grid, self._options, self._xp = grid, options, xp
-        self._half = options.half
+        self.grid, self._half = grid, options.half
         self.nodes = Nodes(with_edges(grid.rows), with_edges(grid.columns), frames.shape, xp)
         self._levels = [self.nodes, self.nodes.halved(xp)][: self._half]
-        firsts = np.meshgrid(grid.rows.firsts, grid.columns.firsts, indexing="ij")
-        self._firsts = [values.ravel() // self._half for values in firsts]
-        middles = np.meshgrid(grid.rows.middles, grid.columns.middles, indexing="ij")
-        self._middles = np.stack([values.ravel() for values in middles], axis=1)
+        self._matcher = PatchMatcher(grid, options.patch, options.max_deviation, self._half)
         places = np.meshgrid(self.nodes.rows, self.nodes.columns, indexing="ij")
         self._places = np.stack([values.ravel() for values in places], axis=1)
-        self._step = max(
-            np.diff(axis.middles).mean() if axis.count > 1 else axis.size for axis in (grid.rows, grid.columns)
-        )
         self._shared = self.prepared(references.image)
         self._references = references
 
@@ -220,74 +209,36 @@ class _Against:
         sizes = self._sizes(smoothed(values, sigma))
         known = [None] * len(sizes) if like is None else like.levels
         levels = [FieldReference(*each) for each in zip(sizes, self._levels, known, strict=True)]
-        size, reach = self._options.patch // self._half, int(np.ceil(self._options.max_deviation / self._half))
-        return _Prepared(sigma, levels, Windows(sizes[-1], self._firsts[0], self._firsts[1], size, reach))
+        return _Prepared(sigma, levels, self._matcher.windows(sizes[-1]))
 
     @staticmethod
     def _smoothing(values: Array) -> float:
         clean = float(quality.clean_fraction(values[None])[0])
         return next(sigma for above, sigma in _SMOOTHING if clean >= above)
 
-    def measured(self, frame: Array, t: int, shift: NDArray[np.float64]) -> _Found:
-        """Measure frame t, which a rigid shift brings near."""
-        own = self._references.of(t)
-        reference = self._shared if own is None else self.prepared(own, self._shared)
-        sizes = self._sizes(smoothed(_finite(frame), reference.sigma))
-        match, trusted = self._matched(reference, sizes[-1], -shift / self._half)
-        fit = fitted(reference.levels, sizes, self._start(match, trusted, -shift))
-        return _Found(fit, match, trusted.reshape(self.grid.shape))
+    def measured(self, frames: Array, first: int, shifts: NDArray[np.float64]) -> list[_Found | None]:
+        """Measure consecutive frames (T, Y, X), which rigid shifts (T, 2) bring near; None where there is no shift."""
+        known = np.flatnonzero(np.isfinite(shifts).all(axis=1)).tolist()
+        found: list[_Found | None] = [None] * len(frames)
+        if not known:
+            return found
+        references, sizes = [], []
+        for t in known:
+            own = self._references.of(first + t)
+            references.append(self._shared if own is None else self.prepared(own, self._shared))
+            sizes.append(self._sizes(smoothed(_finite(frames[t]), references[-1].sigma)))
+        sought = [
+            Sought(reference.windows, each[-1], reference.sigma, -shifts[t])
+            for reference, each, t in zip(references, sizes, known, strict=True)
+        ]
+        for t, reference, each, match in zip(known, references, sizes, self._matcher.matched(sought), strict=True):
+            start = self._matcher.field_through(match, self._places, -shifts[t])
+            start = start.T.reshape(2, self.nodes.rows.size, self.nodes.columns.size)
+            found[t] = _Found(fitted(reference.levels, each, start), match)
+        return found
 
     def _sizes(self, image: Array) -> list[Array]:
         return [image, halved_image(image)] if self._half == 2 else [image]
-
-    def _matched(
-        self, reference: _Prepared, frame: Array, start: NDArray[np.float64]
-    ) -> tuple[WindowMatch, NDArray[np.bool_]]:
-        """Match patches around a displacement; those lost once more around where their neighbours are."""
-        windows, by_chance = reference.windows, self._by_chance(reference.sigma)
-        offset = np.tile(np.rint(start).astype(np.intp), (len(self._middles), 1))
-        match = match_windows(windows, frame, offset)
-        trusted = self._trusted(match, by_chance)
-        lost = np.flatnonzero(~trusted)
-        if lost.size and trusted.any():
-            near = local_linear(
-                self._middles[trusted],
-                match.shift[trusted],
-                np.ones(int(trusted.sum())),
-                self._middles[lost],
-                self._step,
-            )
-            limit = 2 * windows.reach
-            nearby = np.rint(np.clip(near, offset[lost] - limit, offset[lost] + limit)).astype(np.intp)
-            again = match_windows(windows, frame, nearby, lost)
-            for name in vars(match):
-                getattr(match, name)[lost] = getattr(again, name)
-            trusted = self._trusted(match, by_chance)
-        return match, trusted
-
-    def _by_chance(self, sigma: float) -> float:
-        """Score that patches of smoothed noise hardly reach."""
-        alike = 1 + 4 * np.pi * (sigma / self._half) ** 2
-        return float(_DEVIATIONS * np.sqrt(alike) * self._half / self._options.patch)
-
-    def _trusted(self, match: WindowMatch, by_chance: float) -> NDArray[np.bool_]:
-        with np.errstate(invalid="ignore"):
-            stands_out = ~(match.false_alarm > MAX_FALSE_ALARM) & (match.score > by_chance)
-        good = np.isfinite(match.shift).all(axis=1) & ~match.on_edge & stands_out
-        shape = self.grid.shape
-        away = normalised_median(self._half * match.shift.reshape(*shape, 2), good.reshape(shape), noise=0.5)
-        return good & (away.ravel() <= _OUTLIER)
-
-    def _start(self, match: WindowMatch, trusted: NDArray[np.bool_], rigid: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The field (2, gy, gx) that fitting starts from."""
-        if not trusted.any():
-            return np.broadcast_to(rigid[:, None, None], (2, self.nodes.rows.size, self.nodes.columns.size)).copy()
-        score = np.clip(match.score[trusted], 0.01, 0.99)
-        weights = score**2 / (1 - score**2)
-        near = local_linear(
-            self._middles[trusted], self._half * match.shift[trusted], weights, self._places, 0.6 * self._step
-        )
-        return near.T.reshape(2, self.nodes.rows.size, self.nodes.columns.size)
 
 
 def smoothed(image: Array, sigma: float) -> Array:
@@ -303,6 +254,10 @@ def smoothed(image: Array, sigma: float) -> Array:
 def _finite(image: Array) -> Array:
     """An image as float32 without its mean, which takes the place of NaN and infinity."""
     xp = array_namespace(image)
+    if image.dtype.kind != "f" and image.dtype.itemsize <= 2:  # which float32 holds as they are
+        values = image.astype(np.float32)
+        values -= np.float32(values.mean(dtype=np.float64))
+        return values
     if image.dtype.kind != "f":
         return (image - xp.mean(image, dtype=np.float64)).astype(np.float32)
     mean = float(image.mean(dtype=np.float64))
@@ -359,11 +314,11 @@ def _result(found: list[_Found | None], rigid: _Rigid, against: _Against, max_si
             matrices[t] = np.nan
         else:
             field[t], sigma[t] = -np.moveaxis(one.fit.field, 0, 2), np.moveaxis(one.fit.sigma, 0, 2)
-            trusted[t] = one.trusted[np.ix_(*spread)]
+            trusted[t] = one.match.trusted.reshape(against.grid.shape)[np.ix_(*spread)]
             significance[t] = one.match.significance.reshape(against.grid.shape)[np.ix_(*spread)]
             score[t] = one.fit.score
             matrices[t, :2, 2] = one.fit.field.reshape(2, -1).mean(axis=1)
-            if not np.median(sigma[t]) <= max_sigma or one.trusted.mean() < _FEWEST_TRUSTED:
+            if not np.median(sigma[t]) <= max_sigma or one.match.trusted.mean() < _FEWEST_TRUSTED:
                 words.append(quality.UNCERTAIN)
         flags.append(tuple(words))
     shift = matrices[:, :2, 2]

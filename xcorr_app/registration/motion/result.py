@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.errors import ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.motion.displacement import warp_by_fields
@@ -118,7 +119,17 @@ class MotionResult:
         -------
         array
             Shape, type and kind of `stack`; integers are rounded half to even and clipped to their range.
+
+        Raises
+        ------
+        ShapeError
+            There are more or fewer frames than were measured, or frames of another size.
         """
+        if tuple(stack.shape) != (len(self.flags), *self.shape):
+            raise ShapeError(
+                f"stack has shape {stack.shape}: {len(self.flags)} frames of {self.shape[0]} x {self.shape[1]} "
+                "were measured"
+            )
         if self.field is not None:
             # The shape is kept, so no frame can be dropped.
             policy = DEFAULT_POLICY if self.doubtful == "drop" else self.doubtful

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.errors import ArgumentError, DamagedFileError, InputError
+from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.result_files import write_whole
+from xcorr_app.registration.result_files import read_archive, write_whole
 
 _ARRAYS = ("matrices", "score", "sigma", "sigma_angle", "overlap")
 _OF_FIELD = ("rows", "columns", "shifts", "sigma", "trusted", "significance")
@@ -51,13 +51,7 @@ def content_of(result: MotionResult) -> bytes:
 
 def load(path: Path) -> MotionResult:
     """Read an archive as `MotionResult.load` says."""
-    if not path.is_file():
-        raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}")
-    try:
-        with path.open("rb") as file, np.load(file, allow_pickle=False) as archive:
-            return _result_of(archive)
-    except Exception as error:  # whatever a parser raises, it is the file's
-        raise DamagedFileError(f"{path}: holds no motion of a stack ({error})") from error
+    return read_archive(path, _result_of, "no motion of a stack")
 
 
 def _result_of(archive: Any) -> MotionResult:

@@ -19,20 +19,23 @@ _SLOPE_PRIOR = 1e-3
 
 
 def normalised_median(vectors: Floats, known: NDArray[np.bool_], noise: float = _NOISE_PX) -> Floats:
-    """How far vectors (gy, gx, 2) are from the median of their neighbours, over the neighbours' own scatter.
+    """How far vectors (..., gy, gx, 2) are from the median of their neighbours, over the neighbours' own scatter.
 
     The normalised median test of Westerweel and Scarano 2005, doi 10.1007/s00348-005-0016-6: residual over the median
     residual of the eight neighbours plus `noise` pixels, the larger of both components. Neighbours that are not `known`
-    (gy, gx) do not count; where fewer than three do, the answer is zero: nothing speaks against the vector.
+    (..., gy, gx) do not count; where fewer than three do, the answer is zero: nothing speaks against the vector.
     """
-    padded = np.pad(np.where(known[..., None], vectors, np.nan), ((1, 1), (1, 1), (0, 0)), constant_values=np.nan)
-    gy, gx = known.shape
-    around = np.stack([padded[dy : dy + gy, dx : dx + gx] for dy in range(3) for dx in range(3) if (dy, dx) != (1, 1)])
+    gy, gx = known.shape[-2:]
+    padded = np.full((*known.shape[:-2], gy + 2, gx + 2, 2), np.nan)
+    padded[..., 1:-1, 1:-1, :] = np.where(known[..., None], vectors, np.nan)
+    around = np.stack(
+        [padded[..., dy : dy + gy, dx : dx + gx, :] for dy in range(3) for dx in range(3) if (dy, dx) != (1, 1)]
+    )
     count = np.isfinite(around[..., :1]).sum(axis=0)
     enough = count[..., 0] >= _FEWEST
     middle = _median(around, count)
     scatter = _median(np.abs(around - middle), count)
-    ratio = (np.abs(vectors - middle) / (scatter + noise)).max(axis=2)
+    ratio = (np.abs(vectors - middle) / (scatter + noise)).max(axis=-1)
     return np.where(enough & np.isfinite(ratio), ratio, 0.0)
 
 

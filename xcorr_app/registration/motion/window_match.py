@@ -7,7 +7,8 @@ windows are taken once for all frames that are compared with it.
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import scipy.fft
@@ -103,10 +104,16 @@ class Windows:
         if array_namespace(image) is np:
             numbers = np.arange(len(self.rows))[which]
             return self._planes_on_host(image, numbers, *starts, self.size + 2 * margin)
-        large = windows_of(image, *starts, (self.size + 2 * margin,) * 2)
-        large = large - large.mean(axis=(1, 2), keepdims=True)
-        window = ShiftWindow(0, 2 * margin, 0, 2 * margin)
-        values = self._values[which]
+        large = _without_means(windows_of(image, *starts, (self.size + 2 * margin,) * 2), None)
+        return self.compared(large, self.values(which))
+
+    def values(self, which: NDArray[np.intp] | slice) -> Array:
+        """Pixels of `which` windows less their means."""
+        return self._values[which]
+
+    def compared(self, large: Array, values: Array) -> Array:
+        """Scores of windows in parts of images of their size and the reach around it."""
+        window = ShiftWindow(0, 2 * (self.reach + _RIM), 0, 2 * (self.reach + _RIM))
         return cross_correlate(large, values[:, None], "n-to-mn", window, check_finite=False)[:, 0]
 
     def _planes_on_host(
@@ -182,12 +189,53 @@ def match_windows(
     pixel and an `offset` of zero: they are looked for in the other image as well and the planes averaged. What a
     window holds by chance then pulls the peak to neither side.
     """
-    xp, reach = array_namespace(image), windows.reach
-    margin = reach + _RIM
     planes = windows.planes(image, offset, which)
     if back is not None:
         planes = (planes + back.planes(windows.image, offset, which)[:, ::-1, ::-1]) / 2
-    planes = xp.where(windows.flat[which, None, None], np.nan, xp.clip(planes.astype(np.float64), -1.0, 1.0))
+    return _rated(planes, windows.flat[which], offset, windows.reach)
+
+
+@dataclass(frozen=True)
+class Search:
+    """Windows to be looked for in an image, `which` of them, around their `offset` (m, 2)."""
+
+    windows: Windows
+    image: Array
+    offset: NDArray[np.intp]
+    which: NDArray[np.intp] | slice = field(default_factory=lambda: slice(None))
+
+
+def match_together(searches: Sequence[Search]) -> WindowMatch:
+    """Find windows of one size in many images at once; the entries of one search follow those of the one before."""
+    planes = _planes_together(searches)
+    xp, reach = array_namespace(planes), searches[0].windows.reach
+    flat = xp.concatenate([search.windows.flat[search.which] for search in searches])
+    return _rated(planes, flat, np.concatenate([search.offset for search in searches]), reach)
+
+
+def _planes_together(searches: Sequence[Search]) -> Array:
+    """Planes of all searches; on a device they are correlated in one launch."""
+    one = searches[0].windows
+    xp = array_namespace(one.image)
+    if xp is np:
+        return np.concatenate([each.windows.planes(each.image, each.offset, each.which) for each in searches])
+    margin = one.reach + _RIM
+    rows = np.concatenate([each.windows.rows[each.which] + each.offset[:, 0] for each in searches])
+    columns = np.concatenate([each.windows.columns[each.which] + each.offset[:, 1] for each in searches])
+    numbers = np.repeat(np.arange(len(searches)), [len(each.offset) for each in searches])
+    reached, (height, width) = np.arange(-margin, one.size + margin), one.image.shape
+    y = xp.asarray(np.clip(rows[:, None] + reached, 0, height - 1))
+    x = xp.asarray(np.clip(columns[:, None] + reached, 0, width - 1))
+    images = xp.stack([each.image for each in searches])
+    large = images[xp.asarray(numbers)[:, None, None], y[:, :, None], x[:, None, :]]
+    values = xp.concatenate([each.windows.values(each.which) for each in searches])
+    return one.compared(_without_means(large, None), values)
+
+
+def _rated(planes: Array, flat: Array, offset: NDArray[np.intp], reach: int) -> WindowMatch:
+    """Peaks of planes (m, ny, nx) of scores around offsets (m, 2); windows that are `flat` (m,) have none."""
+    xp, margin = array_namespace(planes), reach + _RIM
+    planes = xp.where(flat[:, None, None], np.nan, xp.clip(planes.astype(np.float64), -1.0, 1.0))
     row, column, top = _highest(planes[:, _RIM:-_RIM, _RIM:-_RIM])
     row, column = row + _RIM, column + _RIM
     near = to_host(neighbourhoods(planes, row, column, 1)).astype(np.float64)
