@@ -169,7 +169,10 @@ def _choice(
         # Where nothing is known of the plain peaks, they neither fail nor overrule.
         plain_stands_out = not _most(plain.false_alarm[rows] > MAX_FALSE_ALARM)
         sure = (local.sigma[rows] <= max_sigma).all(axis=1)
-        local_stands_out = _most(sure & (local.false_alarm[rows] <= MAX_FALSE_ALARM))
+        chance = local.false_alarm[rows] > MAX_FALSE_ALARM
+        # In a small window nothing may be known of chance; against what stands still a sure motion is enough.
+        unlikely = ~chance & (local.score > local.chance_score)[rows] & ~local.on_edge[rows]
+        local_stands_out = _most(sure & (unlikely if overlaid else local.false_alarm[rows] <= MAX_FALSE_ALARM))
         more = overlaid or not np.median(plain.significance[rows]) > _MORE * np.median(local.significance[rows])
     if not local_stands_out:
         return "none"
