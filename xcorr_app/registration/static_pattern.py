@@ -185,14 +185,16 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     allowed = max(_MUST_EXPLAIN * before, min(_MOST_LEFT * found.static, left))
     if after > allowed:
         return Told()
-    # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern" as before.
+    # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
     with_it, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
     if without.share > max(_MUST_LEAVE_LESS * with_it.share, _BY_CHANCE * without.chance):
         return Told()
     larger = _largest(pattern, scene)
     # Shifts measured that the scene without the pattern confirms did not follow it.
     followed = float((shifts - measured.shifts[many]).std(axis=0).max()) > _CLOSE
-    contested = begin is None and followed and float(np.ptp(shifts, axis=0).max()) < _TOLD_APART and larger < _CLEARLY_LARGER
+    contested = (
+        begin is None and followed and float(np.ptp(shifts, axis=0).max()) < _TOLD_APART and larger < _CLEARLY_LARGER
+    )
     if larger > _LARGEST_LAYER or not _moves(shifts):
         return Told(contested=contested)
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
