@@ -29,6 +29,23 @@ def moving_particles(count=10, size=160):
     return particles + 0.1 * background + noise(background, 0.01)
 
 
+@pytest.mark.parametrize(("brightness", "deviation"), [(60.0, 0.5), (25.0, 1.3)])
+def test_what_is_drawn_into_frames_does_not_hold_them(brightness, deviation):
+    """A time stamp of which some digits change, and a scale bar: they stand still, to a hundredth of a pixel."""
+    drift = np.stack([np.linspace(0, 6, 10), np.linspace(0, -4, 10)], axis=1)
+    drift[1:] += [2, -2]
+    stack = drifting(drift, shape=(160, 170), width=0.06)
+    stack += noise(stack, deviation)
+    digits = np.random.default_rng(3).random((10, 7, 45)) > 0.5
+    digits[1:, :, :30] = digits[0, :, :30]
+    part = stack[:, 4:18, 4:94]
+    part[digits.repeat(2, axis=1).repeat(2, axis=2)] = brightness
+    stack[:, 140:146, 90:165] = brightness
+    result = estimate_shifts(stack, "first", 20)
+    np.testing.assert_allclose(result.shifts, -drift, atol=0.5)
+    assert result.trusted.all()
+
+
 def test_every_place_has_zero_mean_and_unit_deviation(xp):
     scene = drifting([(0, 0)], shape=(120, 130), width=0.2)
     frames = scene * np.linspace(1, 50, 130) + np.linspace(0, 100, 120)[:, None]

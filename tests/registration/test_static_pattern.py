@@ -86,6 +86,34 @@ def test_what_moves_over_a_still_scene_is_not_the_scene(seed):
     assert np.abs(result.shifts).max() < 0.5
 
 
+def test_a_scene_that_grows_is_no_pattern():
+    """What was there before and what comes after are two layers, neither of which stands still."""
+    drift = 0.4 * DRIFT
+    earlier, later = (drifting(drift, SHAPE, width=0.06, seed=seed) ** 2 for seed in (5, 6))
+    weight = PHASE[:, None, None]
+    clean = (1 - weight) * earlier + weight * later
+    result = estimate_shifts(500 + 40 * (clean + noise(clean, 0.1)), "first", 20)
+    plain = estimate_shifts(500 + 40 * (clean + noise(clean, 0.1)), "first", 20, contrast="none")
+    assert not any("pattern" in note for note in result.notes)
+    usable = plain.trusted
+    assert usable.sum() > COUNT // 2
+    np.testing.assert_allclose(result.shifts[usable], -drift[usable], atol=0.25)
+
+
+@pytest.mark.parametrize(("width", "uneven"), [(0.1, 0.5), (0.15, 0.5), (0.15, 0.2)])
+def test_light_that_turns_is_no_pattern(width, uneven):
+    """A gain that differs from frame to frame explains what two layers do not: shifts are not fitted to it."""
+    phase = np.linspace(0, 1, 16)
+    drift = phase[:, None] * [3.0, 2.0]
+    y, x = (np.linspace(-0.5, 0.5, size) for size in SHAPE)
+    angle = 3 * phase[:, None, None]
+    light = 0.75 + uneven * (np.cos(angle) * x + np.sin(angle) * y[:, None])
+    clean = 120 + 60 * np.tanh(2 * drifting(drift, SHAPE, width=width))
+    result = estimate_shifts(light * clean + noise(clean, 2), "first", 20)
+    assert not any("pattern" in note for note in result.notes)
+    np.testing.assert_allclose(result.shifts, -drift, atol=0.05)
+
+
 def test_a_pattern_is_not_looked_for_where_not_asked():
     stack = 500 + 40 * (scene(0.1) + pattern("dust"))
     for options in ({"contrast": "none"}, {"normalization": "none"}, {"prefilter": "gaussian:1"}):

@@ -44,6 +44,11 @@ _MORE = 1.5
 """Two significant peaks apart are two motions: of bright things, and of what lies behind them. Local contrast follows
 the latter, unless frames as they are stand out more by this factor."""
 
+_STILL = 0.25
+"""Pixels up to which frames stand still. What is drawn into them (a clock, a scale bar, a caption) does, to a
+hundredth of a pixel, and stands out however faint the scene behind it: of two motions, one of which is none, the other
+is the scene's."""
+
 LOCAL = Contrast(DEFAULT_SIGMA)
 _SURER = 0.5
 """Share of the plain standard error below which local contrast is the better measure, agree or not."""
@@ -125,14 +130,15 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
     rows = plain.usable.copy()
     # The first of the sample is the reference itself.
     rows[0] = rows[0] and by_image
-    if not rows.any() or plain.significance[rows].min() > _BEYOND_DOUBT:
+    if not rows.any() or (plain.significance[rows].min() > _BEYOND_DOUBT and (by_image or not _still(plain, rows))):
         return "none"
     locally = measure(sample, against, replace(trial, contrast=local), tiles=False)
 
     def moves_apart() -> bool:
         return two_motions(measure(sample, against, trial).tiles)
 
-    return _choice(plain, locally, rows, settings.max_sigma, moves_apart)
+    overlaid = not by_image and _still(plain, rows) and not _still(locally, rows)
+    return _choice(plain, locally, rows, settings.max_sigma, moves_apart, overlaid=overlaid)
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
@@ -148,7 +154,13 @@ def _is_open(frames: Frames, settings: Settings) -> bool:
 
 
 def _choice(
-    plain: Measured, local: Measured, rows: NDArray[np.bool_], max_sigma: float, moves_apart: Callable[[], bool]
+    plain: Measured,
+    local: Measured,
+    rows: NDArray[np.bool_],
+    max_sigma: float,
+    moves_apart: Callable[[], bool],
+    *,
+    overlaid: bool,
 ) -> Choice:
     rows = rows & local.usable
     if not rows.any():
@@ -157,8 +169,11 @@ def _choice(
         # Where nothing is known of the plain peaks, they neither fail nor overrule.
         plain_stands_out = not _most(plain.false_alarm[rows] > MAX_FALSE_ALARM)
         sure = (local.sigma[rows] <= max_sigma).all(axis=1)
-        local_stands_out = _most(sure & (local.false_alarm[rows] <= MAX_FALSE_ALARM))
-        more = not np.median(plain.significance[rows]) > _MORE * np.median(local.significance[rows])
+        chance = local.false_alarm[rows] > MAX_FALSE_ALARM
+        # In a small window nothing may be known of chance; against what stands still a sure motion is enough.
+        unlikely = ~chance & (local.score > local.chance_score)[rows] & ~local.on_edge[rows]
+        local_stands_out = _most(sure & (unlikely if overlaid else local.false_alarm[rows] <= MAX_FALSE_ALARM))
+        more = overlaid or not np.median(plain.significance[rows]) > _MORE * np.median(local.significance[rows])
     if not local_stands_out:
         return "none"
     error = [float(np.median(m.sigma[rows].max(axis=1))) for m in (plain, local)]
@@ -167,6 +182,12 @@ def _choice(
     if not _most(agree(plain, local)[rows]) or (error[1] < _SURER * error[0] and not moves_apart()):
         return "local" if more else "none"
     return "none" if plain_stands_out else "both"
+
+
+def _still(found: Measured, rows: NDArray[np.bool_]) -> bool:
+    """Whether frames (T,) stand still against the first of them."""
+    with np.errstate(invalid="ignore"):
+        return bool((np.abs(found.shifts[rows]) <= _STILL).all())
 
 
 def _most(which: NDArray[np.bool_]) -> bool:

@@ -46,6 +46,7 @@ from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.static_pattern import Told, without_pattern
 from xcorr_app.registration.steps_check import astray
 from xcorr_app.registration.strategies import Estimation
+from xcorr_app.registration.swept_rows import joined_rows
 from xcorr_app.registration.turned_frames import note as turned_note
 
 _LOG = logging.getLogger("xcorr_app")
@@ -289,7 +290,12 @@ def _measured(
     repaired = frames.note if isinstance(frames, RepairedFrames) else None
     frames = as_given = smoothed_in_time(frames, settings.smooth_time)
     measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
-    told = Told()
+    told, swept = Told(), None
+    if isinstance(reference, (str, int, np.integer)) and (rest.is_blind or not (rest.is_little and rest.is_sure)):
+        swept = joined_rows(frames, measured, settings)
+        if swept is not None:
+            frames = swept
+            measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
     # An image of the user's may hold the pattern or not, and has a light of its own.
     if isinstance(reference, (str, int, np.integer)) and measured.linear is None:
         lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
@@ -314,6 +320,8 @@ def _measured(
         measured.inconsistent |= astray(told.frames or frames, measured, settings, against_first)
     if repaired is not None:
         notes = (*notes, repaired)
+    if swept is not None:
+        notes = (*notes, swept.note)
     if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):
         notes = (*notes, f"icgn did not converge on {kept} of {frames.count} frames: they keep the fit to the plane.")
     if measured.linear is not None:

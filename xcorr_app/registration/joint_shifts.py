@@ -25,6 +25,9 @@ _LEAST_SHARE, _LARGEST_SHARE = 0.1, 12.0
 _FIRST_SIGN, _DEVIATIONS = 1.0, 5.0
 _UNEXPLAINED, _BY_CHANCE = 0.1, 5.0
 """Share of the changes that both layers leave at most, or so many times what chance leaves."""
+_BY_RIM, _BETTER = 0.015, 0.3
+"""Share of the changes that the rim leaves at most; beyond it something else changes, and the shifts fitted must leave
+less than those measured by this share of that: light that turns is explained by neither, and bends the fit."""
 _UNKNOWN_SCALE = 0.2
 """Relative standard error of the length of all shifts beyond which nothing is known of them."""
 _LARGEST_CHANGE = 20.0
@@ -94,6 +97,10 @@ def fitted_together(
     fit = layers.fit(begin, held)
     left, chance = layers.unexplained(fit.shifts)
     if left > max(_UNEXPLAINED, _BY_CHANCE * chance):
+        return None, False
+    of_measured, _ = layers.unexplained(begin - begin[held])
+    is_more = abs(left) > max(_BY_RIM, _BY_CHANCE * chance)
+    if is_more and of_measured - left < _BETTER * max(abs(of_measured), abs(left)):
         return None, False
     reach, before = (float(np.ptp(each, axis=0).max()) for each in (fit.shifts, begin))
     if fit.scale_error > _UNKNOWN_SCALE or reach > _LARGEST_CHANGE * before:

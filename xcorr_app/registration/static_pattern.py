@@ -25,7 +25,7 @@ from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver
 from xcorr_app.registration.joint_shifts import JointShifts, fitted_together, show_two_layers
 from xcorr_app.registration.layers import Shares, separated, shares
 from xcorr_app.registration.measured import Measured
-from xcorr_app.registration.one_layer import LeftOver
+from xcorr_app.registration.one_layer import LeftOver, left_over
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.settings import Roi, Settings
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
@@ -52,6 +52,10 @@ _MUST_EXPLAIN, _MOST_LEFT = 0.5, 5.0
 """Two layers leave less than this share of what one leaves unexplained, or less than so many times the pattern."""
 _LEFT_AT_LEAST_LESS = 0.8
 """Share beyond which two layers explain no more than one does: something else changes, by blinking or moving apart."""
+_CLOSE = 0.3
+"""Pixels (standard deviation) up to which shifts without the pattern confirm those measured."""
+_MUST_LEAVE_LESS = 0.3
+"""Share of what aligned frames left with the pattern, which they leave without it at most."""
 _ROUNDS, _FIRST_ROUNDS = 10, 6
 _MOST_TURNS = 8
 _SETTLED = 0.1
@@ -181,8 +185,16 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     allowed = max(_MUST_EXPLAIN * before, min(_MOST_LEFT * found.static, left))
     if after > allowed:
         return Told()
+    # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
+    with_it, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
+    if without.share > max(_MUST_LEAVE_LESS * with_it.share, _BY_CHANCE * without.chance):
+        return Told()
     larger = _largest(pattern, scene)
-    contested = begin is None and float(np.ptp(shifts, axis=0).max()) < _TOLD_APART and larger < _CLEARLY_LARGER
+    # Shifts measured that the scene without the pattern confirms did not follow it.
+    followed = float((shifts - measured.shifts[many]).std(axis=0).max()) > _CLOSE
+    contested = (
+        begin is None and followed and float(np.ptp(shifts, axis=0).max()) < _TOLD_APART and larger < _CLEARLY_LARGER
+    )
     if larger > _LARGEST_LAYER or not _moves(shifts):
         return Told(contested=contested)
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)

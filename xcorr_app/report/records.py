@@ -28,7 +28,8 @@ FLAG_MEANINGS: dict[str, str] = {
     "would have it.",
     "inconsistent": "Most of the frame moves otherwise than its shift says, or steps from frame to frame do not add up "
     "to what a direct comparison with the first frame finds.",
-    "ambiguous": "A second shift fits almost as well as the best one, as in a periodic pattern.",
+    "ambiguous": "A second shift fits almost as well as the best one, as in a periodic pattern. Measure again with "
+    "--max-shift below half the period.",
     "inherited": "A step between earlier frames is doubtful, and this shift contains it.",
     "flat": "The frame has the same value everywhere, so there is nothing to register.",
     "unreadable": "The frame could not be read, or holds no finite value. It has no shift.",

@@ -1,0 +1,45 @@
+"""Rows that a scanner sweeps to and fro: found where they lie otherwise, and joined for measuring."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.registration.scenes import drifting, noise
+from xcorr_app import estimate_shifts
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.swept_rows import odd_rows
+
+SHAPE = (151, 162)
+
+
+def swept(offset, seed=1, deviation=0.3, count=12):
+    drift = np.cumsum(np.random.default_rng(seed).normal(0, 0.8, (count, 2)), axis=0)
+    drift -= drift[0]
+    there, back = (drifting(drift + np.array([0, aside]), SHAPE, width=0.06, seed=seed) for aside in (0, offset))
+    there[:, 1::2] = back[:, 1::2]
+    return 100 + 20 * (there + noise(there, deviation)), drift
+
+
+@pytest.mark.parametrize("offset", [2.0, -1.4])
+@pytest.mark.parametrize("seed", [1, 2])
+def test_rows_that_are_swept_backwards_do_not_bend_the_shifts(offset, seed):
+    stack, drift = swept(offset, seed)
+    result = estimate_shifts(stack, "first", 20)
+    assert any(note.startswith("Every other row") for note in result.notes)
+    np.testing.assert_allclose(result.shifts, -drift, atol=0.12)
+    assert result.trusted.all()
+
+
+@pytest.mark.parametrize("deviation", [0.05, 1.0])
+def test_rows_that_lie_where_they_should_are_left_alone(deviation):
+    stack, _ = swept(0.0, deviation=deviation)
+    assert not any("other row" in note for note in estimate_shifts(stack, "first", 20).notes)
+
+
+@pytest.mark.parametrize("offset", [-3.3, -2.2, 1.6])
+def test_offset_of_odd_rows(xp, offset):
+    stack, _ = swept(offset, count=3)
+    found, deviations = odd_rows(xp.asarray(to_host(stack)))
+    np.testing.assert_allclose(found, offset, atol=0.3)
+    assert deviations.min() > 3

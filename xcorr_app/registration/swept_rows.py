@@ -1,0 +1,96 @@
+"""Rows of a scanner that sweeps to and fro: every other row lies a pixel or two beside the others.
+
+A frame of such rows, moved by an odd number of rows, does not resemble itself: the peak of the correlation is bent
+towards even shifts, by up to half a pixel. The offset is the same in all frames, and is seen where each odd row is
+correlated with the mean of the two beside it. Means of three rows, (1, 2, 1) / 4, hold as much of either kind whatever
+the frame's shift, and are measured in place of the rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.standardize import working_dtype
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.registration.few_frames import near_each_other, spread, taken
+from xcorr_app.registration.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.settings import Settings
+
+_LOOKED_AT = 3
+_SMALLEST = 32
+_FARTHEST = 16
+"""Pixels of offset that are looked for."""
+_LEAST, _ALIKE = 0.5, 0.5
+"""Pixels of offset that bend a shift, and by which those of the frames looked at may differ."""
+_DEVIATIONS = 6.0
+"""Of the correlation of noise, by which rows of all frames looked at resemble each other more at that offset."""
+
+
+@dataclass(frozen=True)
+class JoinedRows(FramesOver):
+    """Frames as floats, each row the mean of itself and, by half each, of the two beside it."""
+
+    offset: float
+    """Pixels by which odd rows lie to the right of the others."""
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a pixel, a float."""
+        return working_dtype(np.empty(0, self.source.dtype))
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames and join their rows."""
+        chunk = self.source.read(start, stop)
+        xp, beside = array_namespace(chunk.frames), ((0, 0), (1, 1), (0, 0))
+        rows = xp.pad(chunk.frames.astype(self.dtype), beside, mode="reflect")
+        return replace(chunk, frames=(rows[:, :-2] + 2 * rows[:, 1:-1] + rows[:, 2:]) / 4)
+
+    @property
+    def note(self) -> str:
+        """What was done, in words."""
+        return (
+            f"Every other row lies {abs(self.offset):.1f} px beside its neighbours, as a scanner that sweeps to and "
+            "fro leaves them: means of three rows were measured. The output has them as they are; correct them first."
+        )
+
+
+def joined_rows(frames: Frames, measured: Measured, settings: Settings) -> JoinedRows | None:
+    """Frames whose rows are joined; None where odd rows lie where the others do."""
+    if not settings.contrast.auto or settings.normalization != "zncc" or settings.kernel_options is not None:
+        return None
+    usable = near_each_other(measured, frames.shape)
+    if usable.size < 2 or min(settings.measured_shape(frames.shape)) < _SMALLEST:
+        return None
+    images = taken(frames, spread(usable, _LOOKED_AT), settings)
+    offset, deviations = odd_rows(images)
+    if (
+        np.abs(offset).min() < _LEAST
+        or np.ptp(offset) > _ALIKE
+        or deviations.sum() < _DEVIATIONS * np.sqrt(offset.size)
+    ):
+        return None
+    return JoinedRows(frames, float(np.median(offset)))
+
+
+def odd_rows(images: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Pixels (n,) by which odd rows of images (n, h, w) lie to the right, and by how many deviations that is sure."""
+    xp, fft = array_namespace(images), fft_namespace(images)
+    rows = images[:, : (images.shape[1] - 1) // 2 * 2 + 1]
+    odd, beside = rows[:, 1::2], (rows[:, :-2:2] + rows[:, 2::2]) / 2
+    odd, beside = (each - each.mean(axis=2, keepdims=True) for each in (odd, beside))
+    products = (fft.rfft(odd, axis=2) * fft.rfft(beside, axis=2).conj()).sum(axis=1)
+    power = xp.sqrt((odd * odd).sum(axis=(1, 2)) * (beside * beside).sum(axis=(1, 2)))
+    score = to_host(fft.irfft(products, odd.shape[2], axis=1) / xp.maximum(power, 1e-30)[:, None]).astype(np.float64)
+    lags = np.arange(-_FARTHEST, _FARTHEST + 1)
+    near, n = score[:, lags], np.arange(len(score))
+    peak = np.clip(near.argmax(axis=1), 1, lags.size - 2)
+    before, at, after = (near[n, peak + step] for step in (-1, 0, 1))
+    bend = 2 * at - before - after
+    offset = lags[peak] + np.where(bend > 0, (after - before) / 2 / np.where(bend > 0, bend, 1.0), 0.0)
+    deviations = (at - score[:, 0]) * np.sqrt(odd[0].size)
+    return offset, deviations
