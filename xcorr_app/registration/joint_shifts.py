@@ -91,10 +91,13 @@ def fitted_together(
     """
     layers = TwoLayers(stack)
     held = _held(measured, numbers)
-    fit = layers.fit(begin, held)
-    left, chance = layers.unexplained(fit.shifts)
-    if left > max(_UNEXPLAINED, _BY_CHANCE * chance):
-        return None, False
+    start = begin
+    for some in (layers.thinned(), layers):
+        fit = some.fit(start, held)
+        left, chance = some.unexplained(fit.shifts)
+        if left > max(_UNEXPLAINED, _BY_CHANCE * chance):
+            return None, False
+        start = fit.shifts
     reach, before = (float(np.ptp(each, axis=0).max()) for each in (fit.shifts, begin))
     if fit.scale_error > _UNKNOWN_SCALE or reach > _LARGEST_CHANGE * before:
         return None, True
