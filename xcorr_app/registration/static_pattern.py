@@ -46,6 +46,8 @@ _LEFT_AT_LEAST_LESS = 0.8
 """Share beyond which two layers explain no more than one does: something else changes, by blinking or moving apart."""
 _LARGEST_LAYER = 0.63
 """Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
+_EITHER = 0.72
+"""Share up to which it may be the scene or not, and the shifts measured are those of either."""
 _CLEARLY_LARGER = 0.85
 """Share beyond which it is the scene, however little the other layer moves."""
 _TOLD_APART = 10.0
@@ -96,12 +98,15 @@ class Told:
     joint: JointShifts | None = None
     """Shifts of a scene that hardly moves over a pattern, fitted together with both."""
     contested: bool = False
-    """Two layers were found, but they move too little against each other to say which is which, or how far."""
+    """Two layers were found, but not which of them is the scene, or how far they move against each other."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The same in words."""
-        doubt = "Something stands still while something else moves, too little to tell them apart: no shift is sure."
+        doubt = (
+            "Something stands still while something else moves, and which of them is the scene, or how far it moves, "
+            "cannot be told: no shift is sure."
+        )
         found = [told.note for told in (self.frames, self.joint) if told is not None]
         return (*found, *((doubt,) if self.contested else ()))
 
@@ -168,9 +173,11 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     if after > allowed:
         return Told()
     larger = _largest(pattern, scene)
-    contested = not is_seen and float(np.ptp(shifts, axis=0).max()) < _TOLD_APART and larger < _CLEARLY_LARGER
+    hardly_moves = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
+    contested = not is_seen and larger < (_CLEARLY_LARGER if hardly_moves else _EITHER)
     if larger > _LARGEST_LAYER or not moves(shifts):
         return Told(contested=contested)
+    contested &= hardly_moves
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     return Told(PatternFreeFrames(frames, pattern, strength), contested=contested)
 
