@@ -85,6 +85,12 @@ def separated(frames: Array, shifts: NDArray[np.float64], rounds: int) -> tuple[
     return _without_noise(pattern, float(left.var(axis=0).mean()) / max(len(shifts) - 1, 1)), shown[0]
 
 
+def share_found(mean_phase: NDArray[np.complex128], rounds: int) -> NDArray[np.float64]:
+    """Share of a pattern that so many rounds find at frequencies where the scene moves by phases of this mean."""
+    share: NDArray[np.float64] = 1 - (1 - _RELAXATION * (1 - np.abs(mean_phase) ** 2)) ** rounds
+    return share
+
+
 def _without_noise(pattern: Array, noise: float) -> Array:
     """Pattern (h, w) whose noise has this variance, less what of it is noise as a rule: Wiener's filter, by rings.
 

@@ -29,7 +29,8 @@ _LEAST_MOTION = 3.0
 _LEAST_SHARE = 0.004
 """Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
 _DEVIATIONS = 6.0
-_ROUNDS, _FIRST_ROUNDS = 10, 6
+ROUNDS, _FIRST_ROUNDS = 10, 6
+"""In which a pattern is found, and is to begin with."""
 _MOST_TURNS = 8
 _SETTLED = 0.1
 """Change of the shifts, in standard errors, from which no further turn is taken."""
@@ -98,7 +99,7 @@ def in_turns(
         last = None
         if not stands_still(shares(stack, shifts)):
             return None
-    return shifts, *separated(stack, shifts, _ROUNDS)
+    return shifts, *separated(stack, shifts, ROUNDS)
 
 
 def _of_scene(frames: Array, settings: Settings, measure: Measure) -> Measured | None:

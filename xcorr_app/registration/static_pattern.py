@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
@@ -24,7 +25,17 @@ from xcorr_app.registration.joint_shifts import JointShifts, fitted_together, sh
 from xcorr_app.registration.layers import shares
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.one_layer import LeftOver
-from xcorr_app.registration.pattern_in_turns import LARGE, Measure, has_pattern, in_turns, moves, sought, stands_still
+from xcorr_app.registration.pattern_error import less_sure
+from xcorr_app.registration.pattern_in_turns import (
+    LARGE,
+    ROUNDS,
+    Measure,
+    has_pattern,
+    in_turns,
+    moves,
+    sought,
+    stands_still,
+)
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.settings import Roi, Settings
 
@@ -63,6 +74,14 @@ class PatternFreeFrames(FramesOver):
     pattern: Array
     strength: float
     """Standard deviation of the pattern over that of the scene."""
+    scene: Array
+    """(Y, X) less the pattern, and"""
+    taken: NDArray[np.float64]
+    """(n, 2) shifts of the frames by which the two were told apart."""
+
+    def less_sure(self, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Factor (T, 2) on standard errors of shifts (T, 2) measured without the pattern, which follows from them."""
+        return less_sure(shifts, self.taken, self.scene, ROUNDS)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -78,7 +97,7 @@ class PatternFreeFrames(FramesOver):
 
     def on_host(self) -> PatternFreeFrames:
         """Return the same frames, handed out as NumPy arrays."""
-        return replace(self, source=self.source.on_host(), pattern=to_host(self.pattern))
+        return replace(self, source=self.source.on_host(), pattern=to_host(self.pattern), scene=to_host(self.scene))
 
     @property
     def note(self) -> str:
@@ -179,7 +198,7 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
         return Told(contested=contested)
     contested &= hardly_moves
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
-    return Told(PatternFreeFrames(frames, pattern, strength), contested=contested)
+    return Told(PatternFreeFrames(frames, pattern, strength, scene, shifts), contested=contested)
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
