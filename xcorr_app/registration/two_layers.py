@@ -23,6 +23,7 @@ import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.registration.joint_scatter import scatter_over_white
 from xcorr_app.registration.layers import gains
 
 _RIM = 0.15
@@ -48,6 +49,8 @@ _LEAST_STEPS, _POWER_STEPS, _STEPS = 4, 14, 40
 _SETTLED = 1e-4
 """Pixels a step from which the shifts have settled."""
 _SCALE_STEP = 0.02
+_SCATTER_OF = 4
+"""Frames whose noise is compared with white noise."""
 _ROUNDS = 8
 """Gauss-Newton's, of frames beside those that the layers are taken from."""
 
@@ -65,6 +68,8 @@ class Fit:
     """(T, 2) standard errors of these."""
     scale_error: float
     """Relative standard error of the length of all shifts."""
+    scatter: float
+    """Variance of shifts over that by white noise of one strength."""
 
 
 class TwoLayers:
@@ -72,6 +77,7 @@ class TwoLayers:
 
     def __init__(self, frames: Array) -> None:
         self.count, height, width = frames.shape
+        self._shape: tuple[int, int] | None = (int(height), int(width))
         window = fading(height)[:, None] * fading(width)
         self._overlap = float((window**4).mean() / (window**2).mean() ** 2)
         power = float((window**2).sum())
@@ -113,6 +119,7 @@ class TwoLayers:
     def thinned(self) -> TwoLayers:
         """The same with few of the frequencies: for a first fit, or to see that two layers do not fit at all."""
         few = copy(self)
+        few._shape = None
         every = slice(_THINNED // 2, None, _THINNED) if self._mean.size > _THINNED * _FEWEST else slice(None)
         few._spectra, few._rest = (each[:, every] for each in (self._spectra, self._rest))
         few._mean, few._total, few._noise, few._begin = (
@@ -180,12 +187,13 @@ class TwoLayers:
                 break
         _, hessian = self._slope_and_hessian(shifts)
         curvature = self._curvature_of_scale(shifts)
-        scale_error = float(np.sqrt(self._overlap / curvature)) if curvature > 0 else np.inf
-        covariance = np.linalg.pinv(_of_frames(hessian, free)) * self._overlap
+        scatter = self._scatter(shifts)
+        scale_error = float(np.sqrt(scatter / curvature)) if curvature > 0 else np.inf
+        covariance = np.linalg.pinv(_of_frames(hessian, free)) * scatter
         sigma = np.zeros_like(shifts)
         variance = np.maximum(np.diag(covariance).reshape(-1, 2), 0)
         sigma[free] = np.sqrt(variance + (shifts[free] * scale_error) ** 2 + self._error_at_rim(shifts[free]) ** 2)
-        return Fit(shifts, sigma, scale_error)
+        return Fit(shifts, sigma, scale_error, scatter)
 
     def unexplained(self, shifts: Floats) -> tuple[float, float]:
         """What both layers leave of the power that changes from frame to frame, as a share, and its chance."""
@@ -215,8 +223,19 @@ class TwoLayers:
             moved = scene * self._phases(shifts)
             slope = (2 * np.imag((rest - moved).conj() * moved) / self._noise) @ self._k.T
             shifts = shifts - np.linalg.solve(hessian, slope.T).T
-        own = np.diag(np.linalg.inv(hessian)) * self._overlap
+        own = np.diag(np.linalg.inv(hessian)) * fit.scatter
         return shifts, np.sqrt(own + (shifts * fit.scale_error) ** 2 + self._error_at_rim(shifts) ** 2)
+
+    def _scatter(self, shifts: Floats) -> float:
+        """Variance of the slope of the likelihood over that by white noise; of frames that fade, at least."""
+        phase, mean_phase, product = self._products(shifts)
+        some = np.unique(np.linspace(0, self.count - 1, _SCATTER_OF).round().astype(int))
+        scene = product / (self.count * (1 - np.abs(mean_phase) ** 2) + self._ratio)
+        left = self._rest[some] - scene * (phase[some] - mean_phase)
+        slopes = 1j * self._k * (scene * phase[some])[:, None]
+        noise = float(self._noise[0]) * (1 - 2 / self.count)
+        found = self._shape and scatter_over_white(slopes, left, self._places, self._shape, noise)
+        return max(self._overlap, found or 0.0)
 
     def _error_at_rim(self, shifts: Floats) -> Floats:
         error: Floats = _AT_RIM * np.hypot(*shifts.T)[:, None] / self._rim**2
