@@ -92,9 +92,9 @@ def fitted_together(
     layers = TwoLayers(stack)
     held = _held(measured, numbers)
     start = begin
-    for some in (layers.thinned(), layers):
-        fit = some.fit(start, held)
-        left, chance = some.unexplained(fit.shifts)
+    for model in (layers.thinned(), layers):
+        fit = model.fit(start, held)
+        left, chance = model.unexplained(fit.shifts)
         if left > max(_UNEXPLAINED, _BY_CHANCE * chance):
             return None, False
         start = fit.shifts

@@ -148,7 +148,8 @@ def _move(spectra: Array, shifts: NDArray[np.float64], y: NDArray[np.floating], 
 def _products(spectra: Array) -> NDArray[np.float64]:
     """Products (n, n) of spectra (n, h, w) with each other."""
     flat = spectra.reshape(spectra.shape[0], -1)
-    return to_host((flat @ flat.conj().T).real).astype(np.float64)
+    products: NDArray[np.float64] = to_host((flat @ flat.conj().T).real).astype(np.float64)
+    return products
 
 
 def _power(spectra: Array) -> Array:
