@@ -8,6 +8,7 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.registration import static_pattern
+from xcorr_app.registration.layers import gains
 from xcorr_app.registration.one_layer import left_over
 
 COUNT, SHAPE = 7, (149, 163)
@@ -34,6 +35,27 @@ def test_one_scene_leaves_noise(xp, deviation, length):
 def test_light_that_changes_is_not_left(xp):
     light = (1 + 0.3 * np.sin(5 * PHASE))[:, None, None]
     assert left_over(xp.asarray(series(0.05) * light), -DRIFT).is_little
+
+
+@pytest.mark.parametrize("deviation", [0.05, 1.0])
+@pytest.mark.parametrize("length", [0.2, 1.0])
+def test_a_scene_that_bleaches_is_one_scene(xp, deviation, length):
+    """Its faint frames are not made as bright as the others without the noise that comes with it."""
+    ratios = []
+    for seed in range(6):
+        clean = drifting(length * DRIFT, SHAPE, width=0.05, seed=seed)
+        frames = clean * np.exp(-2 * PHASE)[:, None, None] + noise(clean, deviation, seed + 100)
+        found = left_over(xp.asarray(frames), -length * DRIFT)
+        assert found.is_little
+        ratios.append(found.share / max(found.chance, 1e-4))
+    assert np.sqrt(np.mean(np.square(ratios))) < 2
+
+
+def test_gains_are_those_of_one_scene():
+    rng = np.random.default_rng(5)
+    true = rng.uniform(0.2, 2, 6)
+    products = np.outer(true, true) * 37.0 + np.diag(rng.uniform(0, 500, 6))
+    np.testing.assert_allclose(gains(products), true / true.mean(), rtol=1e-3)
 
 
 def test_wrong_shifts_leave_the_slope_of_the_scene(xp):
@@ -69,7 +91,7 @@ def test_nothing_is_said_of_what_is_too_small():
 def test_a_plain_series_is_searched_for_nothing(deviation, monkeypatch):
     """By whole pixels such a scene leaves more than a pattern would: fractions tell."""
     searched = []
-    for name in ("_layers", "shares", "fitted_together"):
+    for name in ("sought", "in_turns", "shares", "fitted_together"):
         monkeypatch.setattr(static_pattern, name, lambda *_, name=name, **__: searched.append(name))
     monkeypatch.setattr("xcorr_app.registration.estimate.choose_contrast", lambda *_: searched.append("contrast"))
     result = estimate_shifts(series(deviation), "first", 12)

@@ -10,6 +10,7 @@ from tests.registration.scenes import UnreliableFrames, drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.layers import separated, shares
+from xcorr_app.registration.pattern_error import less_sure
 from xcorr_app.registration.static_pattern import PatternFreeFrames, Told
 from xcorr_app.registration.two_layers import TwoLayers
 
@@ -154,7 +155,8 @@ def test_flat_and_unreadable_frames_stay_so(xp):
     stack = np.ones((3, 8, 9), dtype=np.uint16)
     stack[0] += np.arange(9, dtype=np.uint16)
     source = UnreliableFrames(xp.asarray(stack), {2: "broken"})
-    frames = PatternFreeFrames(source, xp.arange(72, dtype=np.float32).reshape(8, 9), 1.0)
+    pattern = xp.arange(72, dtype=np.float32).reshape(8, 9)
+    frames = PatternFreeFrames(source, pattern, 1.0, pattern, np.zeros((3, 2)))
     chunk = frames.read(0, 3)
     assert frames.dtype == np.float32
     assert chunk.unreadable == {2: "broken"}
@@ -255,3 +257,19 @@ def test_the_noise_of_a_pattern_is_filtered(xp):
     still = xp.asarray(20 * (pattern("columns") + pattern("dust")))
     found = to_host(separated(noisy + still, -DRIFT, 60)[0])
     assert np.corrcoef(fine(found).ravel(), fine(to_host(still)).ravel())[0, 1] > 0.99
+
+
+@pytest.mark.parametrize("count", [5, 9, 20])
+def test_shifts_that_made_the_pattern_are_less_sure(xp, count):
+    """Far apart, each of n frames loses what it gave to scene and pattern: errors grow by (n - 1) / (n - 2)."""
+    rng = np.random.default_rng(count)
+    taken = np.concatenate([np.zeros((1, 2)), rng.uniform(-40, 40, (count - 1, 2))])
+    scene = gaussian_filter(rng.normal(size=(131, 149)), 1.5)
+    factor = less_sure(taken, taken, xp.asarray(scene), 60)
+    np.testing.assert_array_equal(factor[0], 1)
+    assert factor[1:].mean() == pytest.approx((count - 1) / (count - 2), rel=0.05)
+    # A frame that made no part of the pattern carries over less than those that did.
+    further = np.array([[33.5, -21.2], [np.nan, np.nan]])
+    others = less_sure(further, taken, xp.asarray(scene), 60)
+    assert (others[0] < factor[1:].max(axis=0)).all()
+    assert np.isnan(others[1]).all()

@@ -94,10 +94,13 @@ def fitted_together(
     """
     layers = TwoLayers(stack)
     held = _held(measured, numbers)
-    fit = layers.fit(begin, held)
-    left, chance = layers.unexplained(fit.shifts)
-    if left > max(_UNEXPLAINED, _BY_CHANCE * chance):
-        return None, False
+    start = begin
+    for model in (layers.thinned(), layers):
+        fit = model.fit(start, held)
+        left, chance = model.unexplained(fit.shifts)
+        if left > max(_UNEXPLAINED, _BY_CHANCE * chance):
+            return None, False
+        start = fit.shifts
     of_measured, _ = layers.unexplained(begin - begin[held])
     is_more = abs(left) > max(_BY_RIM, _BY_CHANCE * chance)
     if is_more and of_measured - left < _BETTER * max(abs(of_measured), abs(left)):

@@ -22,6 +22,7 @@ from xcorr_app.registration.quality import clean_fraction
 _RELAXATION = 1.5
 _BLOCKS = 8
 """Blocks along each axis whose scatter tells what is chance."""
+_GAIN_ROUNDS, _LEAST_GAIN = 12, 0.02
 
 
 @dataclass(frozen=True)
@@ -58,10 +59,11 @@ class Canvas:
         """What frames (n, h, w) show of a scene."""
         return array_namespace(scene).stack([scene[self.part(t)] for t in range(len(self.shifts))])
 
-    def counted(self, like: Array) -> Array:
-        """In how many frames a place is seen; one where in none."""
+    def counted(self, like: Array, weights: Array | float = 1.0) -> Array:
+        """In how many frames a place is seen, each with its weight (n, 1, 1); one where in none."""
         xp = array_namespace(like)
-        return xp.maximum(self.gathered(xp.broadcast_to(xp.ones_like(like[:1]), like.shape)), 1)
+        count = self.gathered(xp.broadcast_to(weights * xp.ones_like(like[:1]), like.shape))
+        return xp.where(count > 0, count, 1)
 
 
 def separated(frames: Array, shifts: NDArray[np.float64], rounds: int) -> tuple[Array, Array]:
@@ -81,6 +83,12 @@ def separated(frames: Array, shifts: NDArray[np.float64], rounds: int) -> tuple[
         rest = left.mean(axis=0)
         pattern += _RELAXATION * (rest - rest.mean())
     return _without_noise(pattern, float(left.var(axis=0).mean()) / max(len(shifts) - 1, 1)), shown[0]
+
+
+def share_found(mean_phase: NDArray[np.complex128], rounds: int) -> NDArray[np.float64]:
+    """Share of a pattern that so many rounds find at frequencies where the scene moves by phases of this mean."""
+    share: NDArray[np.float64] = 1 - (1 - _RELAXATION * (1 - np.abs(mean_phase) ** 2)) ** rounds
+    return share
 
 
 def _without_noise(pattern: Array, noise: float) -> Array:
@@ -114,6 +122,21 @@ class Shares:
     """Variance that is neither shared by the aligned frames nor white noise."""
 
 
+def gains(products: NDArray[np.float64]) -> NDArray[np.float64]:
+    """How bright the one scene is in each of n frames, in the mean 1, from their products (n, n) with each other.
+
+    What a frame has with itself counts for nothing, since noise is part of it.
+    """
+    others = products - np.diag(np.diag(products))
+    gain = np.ones(len(products))
+    for _ in range(_GAIN_ROUNDS):
+        gain = others @ gain / (gain @ gain - gain**2)
+        if not gain.mean() > 0:
+            return np.ones(len(products))
+        gain = np.maximum(gain / gain.mean(), _LEAST_GAIN)
+    return gain
+
+
 def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
     """Say what float frames (n, h, w) share when they are moved by whole pixels of their shifts (n, 2), or not moved.
 
@@ -125,10 +148,13 @@ def shares(frames: Array, shifts: NDArray[np.float64]) -> Shares:
     frames = frames - frames.mean(axis=(1, 2), keepdims=True, dtype=np.float64).astype(frames.dtype)
     # Squares of values near the limit of their type would not fit it; what is said is relative.
     frames /= xp.maximum(xp.maximum(frames.max(), -frames.min()), np.finfo(frames.dtype).tiny)
-    rest = canvas.shown(canvas.gathered(frames) / canvas.counted(frames))
-    xp.subtract(frames, rest, out=rest)
     middle = common_parts(canvas)
     aligned = xp.stack([frames[t][part] for t, part in enumerate(middle)])
+    # A scene that bleaches is one scene.
+    flat = aligned.reshape(count, -1)
+    gain = xp.asarray(gains(to_host(flat @ flat.T).astype(np.float64)).astype(frames.dtype))[:, None, None]
+    rest = canvas.shown(canvas.gathered(frames * gain) / canvas.counted(frames, gain * gain)) * gain
+    xp.subtract(frames, rest, out=rest)
     shared = _shared(aligned).mean()
     static = _shared(rest)
     # Of what is left, not of the frames: columns of a pattern or scene are as white across as noise is.

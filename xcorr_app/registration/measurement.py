@@ -183,14 +183,17 @@ class Measurement:
         if self._settings.of_peak != "gaussian":
             return columns
 
-        def pays(chosen: NDArray[np.bool_]) -> Fit | None:
-            fit = self._fit(reference, columns.shifts, chosen)
+        fit, done = Fit.empty(self._frames.count), np.zeros(self._frames.count, dtype=bool)
+
+        def pays(chosen: NDArray[np.bool_]) -> bool:
+            self._fit(reference, columns.shifts, chosen & ~done, fit)
+            done[chosen] = True
             known = chosen & np.isfinite(fit.shift).all(axis=1)
-            return fit if known.any() and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT) else None
+            return bool(known.any() and masks.surer(columns.sigma, fit.sigma, known, _WORTH_A_FIT))
 
         # A mask may have been made for the frames whose tiles were looked at: they alone are no measure.
         few = trusted & seen, _less_sure(columns.sigma, trusted, self._few)
-        if all(pays(chosen) is None for chosen in few) or (fit := pays(trusted)) is None:
+        if not (any(pays(chosen) for chosen in few) and pays(trusted)):
             return columns
         with np.errstate(invalid="ignore"):
             taken = trusted & np.isfinite(fit.shift).all(axis=1) & ~(fit.sigma > columns.sigma).all(axis=1)
@@ -227,9 +230,11 @@ class Measurement:
             if found is not None:
                 columns.looked_at(*found)
 
-    def _fit(self, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_]) -> Fit:
-        """Fit of the chosen frames (T,) in which pixels that differ count less."""
-        fit, kernel = Fit.empty(self._frames.count), self._weighting.kernel(reference)
+    def _fit(self, reference: Reference, shifts: NDArray[np.float64], chosen: NDArray[np.bool_], fit: Fit) -> None:
+        """Fit the chosen frames (T,) so that pixels that differ count less."""
+        if not chosen.any():
+            return
+        kernel = self._weighting.kernel(reference)
 
         def job(start: int, stop: int) -> tuple[NDArray[np.intp], Fit] | None:
             if not chosen[start:stop].any():
@@ -245,7 +250,6 @@ class Measurement:
             if found is not None:
                 numbers, these = found
                 fit.shift[numbers], fit.sigma[numbers] = these.shift, these.sigma
-        return fit
 
     def _once(
         self,

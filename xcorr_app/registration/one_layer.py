@@ -16,7 +16,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, 
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.frames import Frames
-from xcorr_app.registration.layers import Canvas, common_parts
+from xcorr_app.registration.layers import Canvas, common_parts, gains
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.settings import Settings
@@ -114,9 +114,8 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     spectra = fft.rfft2(aligned * xp.asarray(window.astype(aligned.dtype)))
     y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
     _move(spectra, canvas.whole - shifts, y, x)
-    mean = spectra.mean(axis=0)
-    gain = (spectra * mean.conj()).real.sum(axis=(1, 2)) / xp.maximum(_power(mean).sum(), 1e-30)
-    spectra /= xp.maximum(gain, _LEAST_GAIN)[:, None, None].astype(aligned.dtype)
+    gain = np.maximum(gains(_products(spectra[:, abs(y) < _LOW][:, :, x < _LOW])), _LEAST_GAIN)
+    spectra /= xp.asarray(gain.astype(aligned.dtype))[:, None, None]
     mean = spectra.mean(axis=0)
     spectra -= mean
     squares = _power(spectra).sum(axis=0)
@@ -133,8 +132,11 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     shared = float((low * both).sum())
     if not shared > 0:
         return UNKNOWN
-    scatter = noise * np.sqrt(overlap / (count - 1) * (number + number**2 / noisy.sum()))
-    of_products = noise * np.sqrt(overlap / (count * (count - 1)) * halves.sum())
+    # Of faint frames there is more noise now: as if there were fewer of them.
+    noises = gain**-2 / np.sum(gain**-2)
+    squared = float((noises**2).sum())
+    scatter = noise * np.sqrt(overlap * squared * count / (count - 1) * (number + number**2 / noisy.sum()))
+    of_products = noise * np.sqrt(overlap * (1 - squared) / (count - 1) ** 2 * halves.sum())
     share, static = float((low * rest).sum()) - number * noise, float((halves * products).sum())
     return LeftOver(share / shared, float(scatter) / shared, static / shared, float(of_products) / shared)
 
@@ -148,6 +150,13 @@ def _move(spectra: Array, shifts: NDArray[np.float64], y: NDArray[np.floating], 
     )
     spectra *= down[:, :, None]
     spectra *= across[:, None, :]
+
+
+def _products(spectra: Array) -> NDArray[np.float64]:
+    """Products (n, n) of spectra (n, h, w) with each other."""
+    flat = spectra.reshape(spectra.shape[0], -1)
+    products: NDArray[np.float64] = to_host((flat @ flat.conj().T).real).astype(np.float64)
+    return products
 
 
 def _power(spectra: Array) -> Array:

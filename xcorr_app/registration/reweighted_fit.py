@@ -131,9 +131,9 @@ class _Moments:
         one = xp.ones_like(values)
         frame = [xp.gradient(values, axis=1), xp.gradient(values, axis=2), one, reference]
         descent = [weights * each for each in (*weighted[1:], one, weighted[0])]
-        left, right = (xp.stack(each).reshape(4, -1) for each in (descent, frame))
-        # Not by BLAS, whose threads would contend with those that measure.
-        matrix = to_host(xp.einsum("ap,bp->ab", left, right)).astype(np.float64)
+        # Row by row, and not by BLAS, whose threads would contend with those that measure.
+        rows = [xp.einsum("tyx,tyx->y", each, other) for each in descent for other in frame]
+        matrix = to_host(xp.stack(rows)).sum(axis=1, dtype=np.float64).reshape(4, 4)
         rest = values - reference
         return cls(matrix, np.stack([_tile_sums(each * rest) for each in descent], axis=1))
 

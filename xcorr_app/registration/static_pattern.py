@@ -9,7 +9,6 @@ pattern does: bright things that move over a scene that stands still are no scen
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,29 +20,33 @@ from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.few_frames import near_each_other, spread, taken
-from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver
+from xcorr_app.registration.frames import Chunk, Frames, FramesOver
 from xcorr_app.registration.joint_shifts import JointShifts, fitted_together, show_two_layers
-from xcorr_app.registration.layers import Shares, separated, shares
+from xcorr_app.registration.layers import shares
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.one_layer import LeftOver, left_over
+from xcorr_app.registration.pattern_error import less_sure
+from xcorr_app.registration.pattern_in_turns import (
+    LARGE,
+    ROUNDS,
+    Measure,
+    has_pattern,
+    in_turns,
+    moves,
+    sought,
+    stands_still,
+)
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.settings import Roi, Settings
-from xcorr_app.registration.significance import MAX_FALSE_ALARM
 
 _FEWEST = 4
 """Frames of which a pattern can be told from a scene."""
 _LOOKED_AT = 5
-_LARGE = 384
 _MOST = 32
 _PIXELS = 1 << 23
 """Of the frames that a pattern is taken from; at least `_FEWEST_TAKEN` of them."""
 _FEWEST_TAKEN = 8
 _SMALLEST = 48
-_LEAST_MOTION = 3.0
-"""Pixels by which the scene moves at least."""
-_LEAST_SHARE = 0.004
-"""Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
-_DEVIATIONS = 6.0
 _UNEXPLAINED = 0.005
 """Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
 _BY_CHANCE = 3.0
@@ -56,22 +59,16 @@ _CLOSE = 0.3
 """Pixels (standard deviation) up to which shifts without the pattern confirm those measured."""
 _MUST_LEAVE_LESS = 0.3
 """Share of what aligned frames left with the pattern, which they leave without it at most."""
-_ROUNDS, _FIRST_ROUNDS = 10, 6
-_MOST_TURNS = 8
-_SETTLED = 0.1
-"""Change of the shifts, in standard errors, from which no further turn is taken."""
-_SLOWEST = 0.9
-"""Factor by which the steps of the shifts shrink beyond which it says nothing of where they lead."""
 _LARGEST_LAYER = 0.63
 """Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
+_EITHER = 0.72
+"""Share up to which it may be the scene or not, and the shifts measured are those of either."""
 _CLEARLY_LARGER = 0.85
 """Share beyond which it is the scene, however little the other layer moves."""
 _TOLD_APART = 10.0
 """Pixels of motion from which a pattern that the first shifts followed is told from the scene to 0.2 pixels."""
 _FINE, _COARSE = 1.5, 6.0
 """Widths in pixels between which the two are compared: noise of pixels and gradients of brightness are no scene."""
-
-Measure = Callable[[Frames, "str | int | Array", Settings], Measured]
 
 
 @dataclass(frozen=True)
@@ -81,6 +78,14 @@ class PatternFreeFrames(FramesOver):
     pattern: Array
     strength: float
     """Standard deviation of the pattern over that of the scene."""
+    scene: Array
+    """(Y, X) less the pattern, and"""
+    taken: NDArray[np.float64]
+    """(n, 2) shifts of the frames by which the two were told apart."""
+
+    def less_sure(self, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Factor (T, 2) on standard errors of shifts (T, 2) measured without the pattern, which follows from them."""
+        return less_sure(shifts, self.taken, self.scene, ROUNDS)
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -96,7 +101,7 @@ class PatternFreeFrames(FramesOver):
 
     def on_host(self) -> PatternFreeFrames:
         """Return the same frames, handed out as NumPy arrays."""
-        return replace(self, source=self.source.on_host(), pattern=to_host(self.pattern))
+        return replace(self, source=self.source.on_host(), pattern=to_host(self.pattern), scene=to_host(self.scene))
 
     @property
     def note(self) -> str:
@@ -116,12 +121,15 @@ class Told:
     joint: JointShifts | None = None
     """Shifts of a scene that hardly moves over a pattern, fitted together with both."""
     contested: bool = False
-    """Two layers were found, but they move too little against each other to say which is which, or how far."""
+    """Two layers were found, but not which of them is the scene, or how far they move against each other."""
 
     @property
     def notes(self) -> tuple[str, ...]:
         """The same in words."""
-        doubt = "Something stands still while something else moves, too little to tell them apart: no shift is sure."
+        doubt = (
+            "Something stands still while something else moves, and which of them is the scene, or how far it moves, "
+            "cannot be told: no shift is sure."
+        )
         found = [told.note for told in (self.frames, self.joint) if told is not None]
         return (*found, *((doubt,) if self.contested else ()))
 
@@ -167,21 +175,23 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
         return Told(contested=doubted)
     one = shares(looked_at, shifts)
     unexplained = one.unexplained > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
-    if not (_has_pattern(one, shifts) or unexplained):
+    if not (has_pattern(one, shifts) or unexplained):
         return Told(contested=doubted)
     stack = taken(frames, many, plain)
     trial = replace(plain, engine="fft", contrast=Contrast(), roi=settings.roi)
-    begin = measured.shifts[many] if _has_pattern(one, shifts) else None
-    shifts, pattern, scene = _layers(stack, begin, trial, measure)
-    if pattern is None:
+    is_seen = has_pattern(one, shifts)
+    begin = measured.shifts[many] if is_seen else sought(stack, trial, measure)
+    layers = None if begin is None else in_turns(stack, begin, trial, measure)
+    if layers is None:
         return Told(contested=doubted)
+    shifts, pattern, scene = layers
     found = shares(stack, shifts)
-    if not (_has_pattern(found, shifts) if begin is not None else _stands_still(found)):
+    if not (has_pattern(found, shifts) if is_seen else stands_still(found)):
         return Told()
     before = shares(stack, measured.shifts[many]).unexplained
     after = shares(stack - pattern, shifts).unexplained
     # A pattern that was not seen at the shifts measured must explain why these were wrong.
-    left = _MOST_LEFT * found.static if begin is not None else _LEFT_AT_LEAST_LESS * before
+    left = _MOST_LEFT * found.static if is_seen else _LEFT_AT_LEAST_LESS * before
     allowed = max(_MUST_EXPLAIN * before, min(_MOST_LEFT * found.static, left))
     if after > allowed:
         return Told()
@@ -192,13 +202,13 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     larger = _largest(pattern, scene)
     # Shifts measured that the scene without the pattern confirms did not follow it.
     followed = float((shifts - measured.shifts[many]).std(axis=0).max()) > _CLOSE
-    contested = (
-        begin is None and followed and float(np.ptp(shifts, axis=0).max()) < _TOLD_APART and larger < _CLEARLY_LARGER
-    )
-    if larger > _LARGEST_LAYER or not _moves(shifts):
+    hardly_moves = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
+    contested = not is_seen and followed and larger < (_CLEARLY_LARGER if hardly_moves else _EITHER)
+    if larger > _LARGEST_LAYER or not moves(shifts):
         return Told(contested=contested)
+    contested &= hardly_moves
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
-    return Told(PatternFreeFrames(frames, pattern, strength), contested=contested)
+    return Told(PatternFreeFrames(frames, pattern, strength, scene, shifts), contested=contested)
 
 
 def _is_open(frames: Frames, settings: Settings) -> bool:
@@ -215,60 +225,7 @@ def _is_open(frames: Frames, settings: Settings) -> bool:
 def _middle(shape: tuple[int, int]) -> Roi | None:
     """Rows of large frames that are enough to see whether there is a pattern."""
     rows = shape[0]
-    return None if rows < _LARGE else (slice(rows // 4, rows - rows // 4), slice(0, shape[1]))
-
-
-def _has_pattern(found: Shares, shifts: NDArray[np.float64]) -> bool:
-    return _moves(shifts) and _stands_still(found)
-
-
-def _moves(shifts: NDArray[np.float64]) -> bool:
-    return float(np.ptp(shifts, axis=0).max()) >= _LEAST_MOTION
-
-
-def _stands_still(found: Shares) -> bool:
-    return found.static > _LEAST_SHARE and found.static > _DEVIATIONS * found.chance
-
-
-def _layers(
-    stack: Array, shifts: NDArray[np.float64] | None, settings: Settings, measure: Measure
-) -> tuple[NDArray[np.float64], Array | None, Array]:
-    """Shifts of the scene, pattern and scene; in turns shifts from frames without pattern and pattern from shifts.
-
-    Without shifts to begin with, the mean of all frames is the first pattern; None where that finds no motion.
-    """
-    nothing = np.zeros((stack.shape[0], 2))
-    pattern, scene = stack.mean(axis=0), stack[0]
-    last: NDArray[np.float64] | None = None
-    for _ in range(_MOST_TURNS):
-        if shifts is not None:
-            pattern, scene = separated(stack, shifts, _FIRST_ROUNDS)
-        found = measure(ArrayFrames(stack - pattern), "first", settings)
-        if not np.isfinite(found.shifts).all() or not _most_stand_out(found, settings):
-            return nothing, None, scene
-        before, shifts = shifts, found.shifts
-        if before is None:
-            if not _has_pattern(shares(stack, shifts), shifts):
-                return nothing, None, scene
-            continue
-        step = shifts - before
-        if np.abs(step).max() < _SETTLED * np.nanmedian(found.sigma[1:]):
-            break
-        if last is None:
-            last = step
-            continue
-        # Steps shrink by the same factor each turn: where they lead to is taken at once (Aitken 1926).
-        factor = float((step * last).sum() / (last * last).sum())
-        shifts = shifts + step * (factor / (1 - factor) if 0 < factor < _SLOWEST else 0.0)
-        last = None
-    assert shifts is not None  # noqa: S101 - there is at least one turn
-    return shifts, *separated(stack, shifts, _ROUNDS)
-
-
-def _most_stand_out(found: Measured, settings: Settings) -> bool:
-    with np.errstate(invalid="ignore"):
-        chance = (found.false_alarm[1:] > MAX_FALSE_ALARM) | ~(found.sigma[1:] <= settings.max_sigma).all(axis=1)
-    return bool(2 * chance.sum() < chance.size)
+    return None if rows < LARGE else (slice(rows // 4, rows - rows // 4), slice(0, shape[1]))
 
 
 def _largest(pattern: Array, scene: Array) -> float:

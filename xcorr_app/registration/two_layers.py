@@ -15,6 +15,7 @@ Only what lies below the highest frequency that stands out of the noise is looke
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,8 @@ import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.registration.joint_scatter import scatter_over_white
+from xcorr_app.registration.layers import gains
 
 _RIM = 0.15
 """Share of each side over which frames fade."""
@@ -38,13 +41,16 @@ _LOWEST_LIMIT, _HIGHEST_LIMIT = 0.05, 0.3
 """Cycles per pixel between which the highest frequency looked at lies."""
 _COARSE, _FINE, _EACH_WAY = np.log(2.0), np.log(2.0) / 6, 7
 """Steps of the logarithm of the power of a ring, and how many of them are tried each way."""
-_LEAST_GAIN = 0.1
+_THINNED, _FEWEST = 8, 250
+"""Of so many frequencies one is enough for a first fit, if there are as many of these."""
 _LARGEST_RATIO = 1e7
 """Of noise over scene: a ring with next to no scene."""
 _LEAST_STEPS, _POWER_STEPS, _STEPS = 4, 14, 40
 _SETTLED = 1e-4
 """Pixels a step from which the shifts have settled."""
 _SCALE_STEP = 0.02
+_SCATTER_OF = 4
+"""Frames whose noise is compared with white noise."""
 _ROUNDS = 8
 """Gauss-Newton's, of frames beside those that the layers are taken from."""
 
@@ -62,6 +68,8 @@ class Fit:
     """(T, 2) standard errors of these."""
     scale_error: float
     """Relative standard error of the length of all shifts."""
+    scatter: float
+    """Variance of shifts over that by white noise of one strength."""
 
 
 class TwoLayers:
@@ -69,6 +77,7 @@ class TwoLayers:
 
     def __init__(self, frames: Array) -> None:
         self.count, height, width = frames.shape
+        self._shape: tuple[int, int] | None = (int(height), int(width))
         window = fading(height)[:, None] * fading(width)
         self._overlap = float((window**4).mean() / (window**2).mean() ** 2)
         power = float((window**2).sum())
@@ -107,6 +116,21 @@ class TwoLayers:
         self._ratio = self._begin
         """Of noise over scene, by frequency."""
 
+    def thinned(self) -> TwoLayers:
+        """The same with few of the frequencies: for a first fit, or to see that two layers do not fit at all."""
+        few = copy(self)
+        few._shape = None
+        every = slice(_THINNED // 2, None, _THINNED) if self._mean.size > _THINNED * _FEWEST else slice(None)
+        few._spectra, few._rest = (each[:, every] for each in (self._spectra, self._rest))
+        few._mean, few._total, few._noise, few._begin = (
+            each[every] for each in (self._mean, self._total, self._noise, self._begin)
+        )
+        few._ratio = few._begin
+        few._rings = _Rings(self._rings.number[every])
+        few._k = self._k[:, every]
+        few._places = tuple(place[every] for place in self._places)
+        return few
+
     def _spectra_of(self, frames: Array, *parts: NDArray[np.bool_]) -> list[Complex]:
         """Spectra of float frames (n, h, w) that fade to the rim, at some frequencies."""
         xp, fft = array_namespace(frames), fft_namespace(frames)
@@ -117,16 +141,17 @@ class TwoLayers:
     def evidence(self, shifts: Floats) -> tuple[float, float]:
         """Return the power of a pattern over all that frames share, and by how many deviations it stands out."""
         phase = self._phases(shifts)
-        known = self.count * (1 - np.abs(phase.mean(axis=0)) ** 2)
-        # A change of the light is none of the scene.
-        gain = (self._spectra @ self._mean.conj()).real / max((self._mean @ self._mean.conj()).real, 1e-300)
-        spectra = self._spectra / np.maximum(gain, _LEAST_GAIN)[:, None]
-        power = (np.abs(spectra) ** 2).sum(axis=0)
-        moved = (phase.conj() * spectra).sum(axis=0)
-        still = spectra.sum(axis=0)
-        product = moved - phase.conj().mean(axis=0) * still
-        one = power - np.abs(moved) ** 2 / self.count
-        two = power - np.abs(still) ** 2 / self.count - np.abs(product) ** 2 / np.maximum(known, 1e-12)
+        # A change of the light is none of the scene. Frames keep their noise, be they as faint as may be.
+        aligned = phase.conj() * self._spectra
+        gain = gains((aligned @ aligned.conj().T).real)
+        squares = float((gain**2).sum())
+        power = (np.abs(self._spectra) ** 2).sum(axis=0)
+        moved, still = gain @ aligned, gain @ self._spectra
+        mean_phase = (gain**2) @ phase / squares
+        known = squares * (1 - np.abs(mean_phase) ** 2)
+        product = moved - mean_phase.conj() * still
+        one = power - np.abs(moved) ** 2 / squares
+        two = power - np.abs(still) ** 2 / squares - np.abs(product) ** 2 / np.maximum(known, 1e-12)
         left = self._rings.spread(two) / (self.count - 2)
         signal = known * self._rings.spread(np.abs(self._mean) ** 2)
         weight = signal / np.maximum(left, 1e-300) / (1 + signal / np.maximum(left, 1e-300))
@@ -162,12 +187,13 @@ class TwoLayers:
                 break
         _, hessian = self._slope_and_hessian(shifts)
         curvature = self._curvature_of_scale(shifts)
-        scale_error = float(np.sqrt(self._overlap / curvature)) if curvature > 0 else np.inf
-        covariance = np.linalg.pinv(_of_frames(hessian, free)) * self._overlap
+        scatter = self._scatter(shifts)
+        scale_error = float(np.sqrt(scatter / curvature)) if curvature > 0 else np.inf
+        covariance = np.linalg.pinv(_of_frames(hessian, free)) * scatter
         sigma = np.zeros_like(shifts)
         variance = np.maximum(np.diag(covariance).reshape(-1, 2), 0)
         sigma[free] = np.sqrt(variance + (shifts[free] * scale_error) ** 2 + self._error_at_rim(shifts[free]) ** 2)
-        return Fit(shifts, sigma, scale_error)
+        return Fit(shifts, sigma, scale_error, scatter)
 
     def unexplained(self, shifts: Floats) -> tuple[float, float]:
         """What both layers leave of the power that changes from frame to frame, as a share, and its chance."""
@@ -197,8 +223,19 @@ class TwoLayers:
             moved = scene * self._phases(shifts)
             slope = (2 * np.imag((rest - moved).conj() * moved) / self._noise) @ self._k.T
             shifts = shifts - np.linalg.solve(hessian, slope.T).T
-        own = np.diag(np.linalg.inv(hessian)) * self._overlap
+        own = np.diag(np.linalg.inv(hessian)) * fit.scatter
         return shifts, np.sqrt(own + (shifts * fit.scale_error) ** 2 + self._error_at_rim(shifts) ** 2)
+
+    def _scatter(self, shifts: Floats) -> float:
+        """Variance of the slope of the likelihood over that by white noise; of frames that fade, at least."""
+        phase, mean_phase, product = self._products(shifts)
+        some = np.unique(np.linspace(0, self.count - 1, _SCATTER_OF).round().astype(int))
+        scene = product / (self.count * (1 - np.abs(mean_phase) ** 2) + self._ratio)
+        left = self._rest[some] - scene * (phase[some] - mean_phase)
+        slopes = 1j * self._k * (scene * phase[some])[:, None]
+        noise = float(self._noise[0]) * (1 - 2 / self.count)
+        found = self._shape and scatter_over_white(slopes, left, self._places, self._shape, noise)
+        return max(self._overlap, found or 0.0)
 
     def _error_at_rim(self, shifts: Floats) -> Floats:
         error: Floats = _AT_RIM * np.hypot(*shifts.T)[:, None] / self._rim**2
