@@ -31,12 +31,12 @@ _LONGEST_WHOLE = 720
 _SHORTEST = 64
 _MOST_BLOCKS = 64
 """Along an axis."""
-_PRODUCT, _CALLS = 8.0, 3e5
-"""Time of filling in an element, of its complex product and the sum of that, and of the calls for a block and what they
-find no longer cached, in units of a transform's n log2(n): few blocks as wide as the matrix are better than squares."""
-_CACHE, _BEYOND_CACHE = 1 << 20, 1.5
-"""Bytes of a block whose transform a core's own cache holds, and how much longer that of a larger one takes."""
-_WHOLE = 1.9
+_CALLS, _ROW = 75e3, {4: 1500.0, 8: 0.0}
+"""Time of the calls for a block and of filling in one of its rows, by the bytes of an element, in units of a transform's
+n log2(n): few blocks as wide as the matrix are better than squares. Products hide behind the transforms."""
+_CACHE, _BEYOND_CACHE = 640 << 10, 1.15
+"""Bytes of a block which a core's own cache holds beside its spectrum, and how much longer a larger one takes."""
+_WHOLE = {4: 1.5, 8: 0.9}
 """Time of all that a correlation by real transforms of OpenCV takes, in the same units for each of their elements."""
 _REAL = 1.85
 """The same by those of SciPy, for each element of the plane."""
@@ -101,12 +101,12 @@ def plan(
         for left, right, ends in zip(left_shape, right_shape, shifts, strict=True)
     ]
     if whole[0] is not None and whole[1] is not None:
-        best, least = (whole[0], whole[1]), _WHOLE * _n_log_n(whole[0].size * whole[1].size)
+        best, least = (whole[0], whole[1]), _WHOLE[itemsize] * _n_log_n(whole[0].size * whole[1].size)
     for rows in axes[0]:
         for columns in axes[1]:
             size, blocks = rows.size * columns.size, len(rows.right) // 2 * len(columns.right)
             slower = _BEYOND_CACHE if 2 * itemsize * size > _CACHE else 1.0
-            time = (blocks + 1) * slower * _n_log_n(size) + blocks * (_PRODUCT * size + _CALLS)
+            time = (blocks + 1) * slower * _n_log_n(size) + blocks * (rows.size * _ROW[itemsize] + _CALLS)
             if time < least:
                 best, least = (rows, columns), time
     return best
