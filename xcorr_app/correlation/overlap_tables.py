@@ -108,8 +108,8 @@ def _collapse(
                 squares[to_y, to_x] = cv2.norm(part, cv2.NORM_L2SQR)
             elif sum_y or sum_x:
                 axis = 0 if sum_y else 1
-                np.add.reduce(part, axis=axis, dtype=np.float64, keepdims=True, out=values[to_y, to_x])
-                np.add.reduce(part * part, axis=axis, dtype=np.float64, keepdims=True, out=squares[to_y, to_x])
+                values[to_y, to_x] = cv2.reduce(part, axis, cv2.REDUCE_SUM, dtype=cv2.CV_64F)
+                squares[to_y, to_x] = cv2.reduce(part * part, axis, cv2.REDUCE_SUM, dtype=cv2.CV_64F)
             else:
                 values[to_y, to_x] = part
                 np.multiply(part, part, out=squares[to_y, to_x])

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 from dataclasses import dataclass
 
 import cv2
@@ -134,6 +135,7 @@ class BlockFFTCorrelator:
         blocks: tuple[Cut, Cut],
     ) -> None:
         self._shapes, self._plane = (left_shape, right_shape), window.shape
+        self._of_thread = threading.local()
         rows, columns = blocks
         self._size = rows.size, columns.size
         self._rights = [
@@ -154,16 +156,16 @@ class BlockFFTCorrelator:
         """Transform left matrices ``(..., H, W)`` and conjugate the result, scaled for the inverse."""
         batch = matrices.shape[:-2]
         spectra = np.empty((*batch, len(self._lefts), *self._size, 2), matrices.dtype)
-        values = np.empty((*self._size, 2), matrices.dtype)
+        complex_spectra = _as_complex(spectra)
+        (values,) = self._memory(1, matrices.dtype)
         for index in np.ndindex(batch):
             for block, parts in enumerate(self._lefts):
                 values[:] = 0
                 for component, (to, of) in enumerate(parts):
                     values[*to, component] = matrices[index][of]
-                cv2.dft(values, spectra[index][block])
-        spectra = _as_complex(spectra)
-        scale = np.array(1 / (self._size[0] * self._size[1]), matrices.dtype)
-        return Operand(np.multiply(spectra.conj(), scale), self._shapes[0])
+                cv2.dft(values, spectra[index][block], cv2.DFT_SCALE)
+                np.conjugate(complex_spectra[index][block], out=complex_spectra[index][block])
+        return Operand(complex_spectra, self._shapes[0])
 
     def right(self, matrices: NDArray[np.floating]) -> Operand:
         """Keep right matrices ``(..., H', W')``: each is transformed when it is multiplied, as long as it is cached."""
@@ -174,13 +176,11 @@ class BlockFFTCorrelator:
         lefts, rights = left.values, right.values
         batch = np.broadcast_shapes(lefts.shape[:2], rights.shape[:2])
         planes = np.empty((*batch, *self._plane), rights.dtype)
-        values = np.zeros((*self._size, 2), rights.dtype)
-        spectrum, inverse = np.empty_like(values), np.empty_like(values)
-        complex_spectrum = _as_complex(spectrum)
-        product = np.empty_like(complex_spectrum)
         sets = batch[0] if rights.shape[0] == 1 else 1
-        totals = np.empty((sets, *self._size, 2), rights.dtype)
-        complex_totals = _as_complex(totals)
+        values, spectrum, product, *totals = self._memory(3 + sets, rights.dtype)
+        complex_spectrum, *complex_totals = (_as_complex(pairs) for pairs in (spectrum, *totals))
+        # Each step writes over what is not needed any more: the less memory, the more of it is cached.
+        complex_product = complex_spectrum if sets == 1 else _as_complex(product)
         for n, m in np.ndindex(rights.shape[:2]):
             of_lefts = lefts[n : n + 1] if 1 < lefts.shape[0] == rights.shape[0] else lefts
             of_lefts = of_lefts[:, min(m, lefts.shape[1] - 1)]
@@ -195,13 +195,20 @@ class BlockFFTCorrelator:
                     if block == 0:
                         np.multiply(of_left[block], complex_spectrum, out=total)
                     else:
-                        np.multiply(of_left[block], complex_spectrum, out=product)
-                        np.add(total, product, out=total)
+                        np.multiply(of_left[block], complex_spectrum, out=complex_product)
+                        np.add(total, complex_product, out=total)
             for i, total in enumerate(totals, n):
                 # The forward transform of a conjugate is the conjugate of the inverse: the real part is the same.
-                cv2.dft(total, inverse)
-                planes[i, m] = inverse[: self._plane[0], : self._plane[1], 0]
+                cv2.dft(total, spectrum)
+                planes[i, m] = spectrum[: self._plane[0], : self._plane[1], 0]
         return planes
+
+    def _memory(self, count: int, dtype: np.dtype[np.floating]) -> list[NDArray[np.floating]]:
+        """Arrays of the size of a transform, of this thread, the same in every call; the first is zero between calls."""
+        kept = self._of_thread.__dict__.setdefault(dtype, [np.zeros((*self._size, 2), dtype)])
+        kept[0][:] = 0
+        kept.extend(np.empty_like(kept[0]) for _ in range(count - len(kept)))
+        return kept[:count]
 
 
 def _as_complex(pairs: Array) -> Array:
