@@ -204,11 +204,12 @@ class BlockFFTCorrelator:
         return planes
 
     def _memory(self, count: int, dtype: np.dtype[np.floating]) -> list[NDArray[np.floating]]:
-        """Arrays of the size of a transform, of this thread, the same in every call; the first is zero between calls."""
-        kept = self._of_thread.__dict__.setdefault(dtype, [np.zeros((*self._size, 2), dtype)])
-        kept[0][:] = 0
-        kept.extend(np.empty_like(kept[0]) for _ in range(count - len(kept)))
-        return kept[:count]
+        """Arrays of the size of a transform, of this thread, the same in every call; the first one is zero."""
+        kept: dict[np.dtype[np.floating], list[NDArray[np.floating]]] = self._of_thread.__dict__
+        arrays = kept.setdefault(dtype, [])
+        arrays.extend(np.empty((*self._size, 2), dtype) for _ in range(count - len(arrays)))
+        arrays[0][:] = 0
+        return arrays[:count]
 
 
 def _as_complex(pairs: Array) -> Array:

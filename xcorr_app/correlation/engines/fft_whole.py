@@ -1,11 +1,14 @@
 """The correlation theorem by OpenCV's real transforms, one right matrix after the other: on the host, of middling size.
 
 The left matrix is placed so that the window is at the beginning of the plane.
-Spectra are packed as OpenCV does (CCS), which is half of a complex one; each right matrix goes through the same
-memory, so that nothing but planes and the left's spectra is ever allocated.
+Spectra are packed as OpenCV does (CCS), which is half of a complex one: between the first and the last column, which
+hold the frequencies 0 and 1/2 along rows one above the other, pairs of columns are complex numbers. Each right matrix
+goes through the same memory, so that nothing but planes and the left's spectra is ever allocated.
 """
 
 from __future__ import annotations
+
+import threading
 
 import cv2
 import numpy as np
@@ -24,6 +27,7 @@ class WholeFFTCorrelator:
     ) -> None:
         self._shapes, self._plane = (left_shape, right_shape), window.shape
         self._size = axes[0].size, axes[1].size
+        self._of_thread = threading.local()
         (to_rows, of_rows), (to_columns, of_columns) = (axis.left[0] for axis in axes)
         self._to, self._of = (to_rows, to_columns), (of_rows, of_columns)
 
@@ -49,17 +53,23 @@ class WholeFFTCorrelator:
         rows, columns = rights.shape[-2:]
         # In single precision OpenCV transforms all rows at once in less time than a part of them; 0 is all.
         known, wanted = (0, 0) if rights.dtype == np.float32 else (rows, self._plane[0])
-        values = np.zeros(self._size, rights.dtype)
-        spectrum, product, inverse = (np.empty_like(values) for _ in range(3))
+        values, spectrum, product, inverse = self._memory(rights.dtype)
         for n, m in np.ndindex(rights.shape[:2]):
             values[:rows, :columns] = rights[n, m]
             cv2.dft(values, spectrum, nonzeroRows=known)
             for i in range(batch[0]) if rights.shape[0] == 1 else (n,):
                 of_left = lefts[min(i, lefts.shape[0] - 1), min(m, lefts.shape[1] - 1)]
-                cv2.mulSpectrums(of_left, spectrum, 0, product, conjB=True)
+                _multiply_by_conjugate(of_left, spectrum, product)
                 cv2.dft(product, inverse, cv2.DFT_INVERSE | cv2.DFT_REAL_OUTPUT, nonzeroRows=wanted)
                 planes[i, m] = inverse[: self._plane[0], : self._plane[1]]
         return planes
+
+    def _memory(self, dtype: np.dtype[np.floating]) -> list[NDArray[np.floating]]:
+        """Arrays of the size of a transform, of this thread, the same in every call; nobody fills the padding."""
+        kept: dict[np.dtype[np.floating], list[NDArray[np.floating]]] = self._of_thread.__dict__
+        if dtype not in kept:
+            kept[dtype] = [np.zeros(self._size, dtype) for _ in range(4)]
+        return kept[dtype]
 
 
 def _multiply_by_conjugate(
