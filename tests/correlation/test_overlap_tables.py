@@ -12,7 +12,7 @@ WINDOWS = [
     ShiftWindow.symmetric(0, 0),
     ShiftWindow(2, 9, -7, -4),
     ShiftWindow.symmetric(22, 30),
-    ShiftWindow.symmetric(60, 60),
+    ShiftWindow(-60, -40, -3, 60),
     ShiftWindow(-3, 3, 40, 70),
     ShiftWindow(80, 90, 0, 2),
     ShiftWindow(-50, 4, 3, 3),

@@ -46,14 +46,17 @@ class Collapsed:
             inner = outer = high
         before, common = inner - low, int(outer > inner)
         size = before + common + high - outer
+        ends = [0, before, before + common, size]
         parts = [
-            _Part(slice(0, before), slice(low, inner), False),
-            _Part(slice(before, before + common), slice(inner, outer), True),
-            _Part(slice(before + common, size), slice(outer, high), False),
+            _Part(slice(*to), slice(*of), is_sum)
+            for to, of, is_sum in zip(
+                pairwise(ends), pairwise([low, inner, outer, high]), (False, True, False), strict=True
+            )
+            if of[1] > of[0]
         ]
         edges = [np.where(ends > inner, ends - outer + inner + common, ends) - low for ends in (start, stop)]
-        edges = [np.where(there, ends, 0) for ends in edges]
-        return cls(size, tuple(part for part in parts if part.of.stop > part.of.start), tuple(_runs(*edges)))
+        edges = [np.where(there, at, 0) for at in edges]
+        return cls(size, tuple(parts), tuple(_runs(*edges)))
 
 
 def sums_by_tables(

@@ -27,6 +27,7 @@ AMBIGUOUS_RATIO = 1.1
 NOISE_PERIOD = 8
 """Rows of which four are looked at for noise."""
 _LONGEST_LINE = 8192
+"""Elements of which BLAS takes the sum of products in one thread, so that rounding does not depend on their number."""
 _SIGNIFICANCE = 3.0
 """Deviations above the highest score that noise is expected to reach."""
 _MOST_BY_CHANCE = 0.8
@@ -108,7 +109,7 @@ def _sums_across(groups: NDArray[np.floating]) -> list[NDArray[np.float64]]:
 
 
 def _joined(rows: NDArray[np.floating]) -> NDArray[np.floating]:
-    """Rows (n, groups, m, w) end to end, (n, groups, 1, m w), where BLAS leaves products of such lines to one thread."""
+    """Rows (n, groups, m, w) end to end, (n, groups, 1, m w), if BLAS leaves products of such lines to one thread."""
     count, groups, height, width = rows.shape
     return rows.reshape(count, groups, 1, -1) if height * width <= _LONGEST_LINE else rows
 

@@ -42,7 +42,10 @@ def scores_by_definition(
     last = references.shape[0] - 1
     products_of = _Products((rows, columns))
     sums = np.stack(
-        [_sums_of(references[min(i, last)], frames[i], dy, dx, products_of) for i, (dy, dx) in enumerate(peaks.tolist())],
+        [
+            _sums_of(references[min(i, last)], frames[i], dy, dx, products_of)
+            for i, (dy, dx) in enumerate(peaks.tolist())
+        ],
         axis=1,
     )
     f, ff, g, gg, products = sums
@@ -135,9 +138,7 @@ class _Products:
             self._moved, (pieces, 5, 5, _PIECE), (_PIECE * size, pitch * size, size, size), writeable=False
         )
 
-    def __call__(
-        self, left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int
-    ) -> NDArray[np.float64]:
+    def __call__(self, left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
         """Sums (5, 5) for left and right (h, w) around the shift (dy, dx)."""
         rows, columns = self._shape
         # Row y of `right` pairs with row y + dy + i of `left`, i = -2 .. 2; likewise along columns.

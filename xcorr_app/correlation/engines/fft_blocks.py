@@ -33,8 +33,8 @@ _SHORTEST = 64
 _MOST_BLOCKS = 64
 """Along an axis."""
 _CALLS, _ROW = 75e3, {4: 1500.0, 8: 0.0}
-"""Time of the calls for a block and of filling in one of its rows, by the bytes of an element, in units of a transform's
-n log2(n): few blocks as wide as the matrix are better than squares. Products hide behind the transforms."""
+"""Time of the calls for a block and of filling in one of its rows, by the bytes of an element, in units of a
+transform's n log2(n): few blocks as wide as the matrix are better than squares. Products hardly count beside these."""
 _CACHE, _BEYOND_CACHE = 640 << 10, 1.15
 """Bytes of a block which a core's own cache holds beside its spectrum, and how much longer a larger one takes."""
 _WHOLE = {4: 1.5, 8: 0.9}
@@ -205,8 +205,7 @@ class BlockFFTCorrelator:
 
     def _memory(self, count: int, dtype: np.dtype[np.floating]) -> list[NDArray[np.floating]]:
         """Arrays of the size of a transform, of this thread, the same in every call; the first one is zero."""
-        kept: dict[np.dtype[np.floating], list[NDArray[np.floating]]] = self._of_thread.__dict__
-        arrays = kept.setdefault(dtype, [])
+        arrays: list[NDArray[np.floating]] = self._of_thread.__dict__.setdefault(dtype.name, [])
         arrays.extend(np.empty((*self._size, 2), dtype) for _ in range(count - len(arrays)))
         arrays[0][:] = 0
         return arrays[:count]

@@ -66,10 +66,9 @@ class WholeFFTCorrelator:
 
     def _memory(self, dtype: np.dtype[np.floating]) -> list[NDArray[np.floating]]:
         """Arrays of the size of a transform, of this thread, the same in every call; nobody fills the padding."""
-        kept: dict[np.dtype[np.floating], list[NDArray[np.floating]]] = self._of_thread.__dict__
-        if dtype not in kept:
-            kept[dtype] = [np.zeros(self._size, dtype) for _ in range(4)]
-        return kept[dtype]
+        arrays: list[NDArray[np.floating]] = self._of_thread.__dict__.setdefault(dtype.name, [])
+        arrays.extend(np.zeros(self._size, dtype) for _ in range(4 - len(arrays)))
+        return arrays
 
 
 def _multiply_by_conjugate(
