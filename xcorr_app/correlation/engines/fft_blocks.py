@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import functools
 import math
-import threading
 from dataclasses import dataclass
 
 import cv2
@@ -22,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.engines.base import Operand
+from xcorr_app.correlation.engines.thread_memory import thread_memory
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
 
@@ -135,7 +135,6 @@ class BlockFFTCorrelator:
         blocks: tuple[Cut, Cut],
     ) -> None:
         self._shapes, self._plane = (left_shape, right_shape), window.shape
-        self._of_thread = threading.local()
         rows, columns = blocks
         self._size = rows.size, columns.size
         self._rights = [
@@ -157,7 +156,7 @@ class BlockFFTCorrelator:
         batch = matrices.shape[:-2]
         spectra = np.empty((*batch, len(self._lefts), *self._size, 2), matrices.dtype)
         complex_spectra = _as_complex(spectra)
-        (values,) = self._memory(1, matrices.dtype)
+        (values,) = thread_memory(1, (*self._size, 2), matrices.dtype)
         for index in np.ndindex(batch):
             for block, parts in enumerate(self._lefts):
                 values[:] = 0
@@ -177,10 +176,12 @@ class BlockFFTCorrelator:
         batch = np.broadcast_shapes(lefts.shape[:2], rights.shape[:2])
         planes = np.empty((*batch, *self._plane), rights.dtype)
         sets = batch[0] if rights.shape[0] == 1 else 1
-        values, spectrum, product, *totals = self._memory(3 + sets, rights.dtype)
+        values, spectrum, total = thread_memory(3, (*self._size, 2), rights.dtype)
+        values[:] = 0
+        totals = [total, *(np.empty_like(total) for _ in range(sets - 1))]
         complex_spectrum, *complex_totals = (_as_complex(pairs) for pairs in (spectrum, *totals))
         # Each step writes over what is not needed any more: the less memory, the more of it is cached.
-        complex_product = complex_spectrum if sets == 1 else _as_complex(product)
+        complex_product = complex_spectrum if sets == 1 else np.empty_like(complex_spectrum)
         for n, m in np.ndindex(rights.shape[:2]):
             of_lefts = lefts[n : n + 1] if 1 < lefts.shape[0] == rights.shape[0] else lefts
             of_lefts = of_lefts[:, min(m, lefts.shape[1] - 1)]
@@ -202,13 +203,6 @@ class BlockFFTCorrelator:
                 cv2.dft(total, spectrum)
                 planes[i, m] = spectrum[: self._plane[0], : self._plane[1], 0]
         return planes
-
-    def _memory(self, count: int, dtype: np.dtype[np.floating]) -> list[NDArray[np.floating]]:
-        """Arrays of the size of a transform, of this thread, the same in every call; the first one is zero."""
-        arrays: list[NDArray[np.floating]] = self._of_thread.__dict__.setdefault(dtype.name, [])
-        arrays.extend(np.empty((*self._size, 2), dtype) for _ in range(count - len(arrays)))
-        arrays[0][:] = 0
-        return arrays[:count]
 
 
 def _as_complex(pairs: Array) -> Array:

@@ -7,14 +7,13 @@ memory, so that nothing but planes and the left's spectra is ever allocated.
 
 from __future__ import annotations
 
-import threading
-
 import cv2
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.engines.base import Operand
 from xcorr_app.correlation.engines.fft_blocks import Cut
+from xcorr_app.correlation.engines.thread_memory import thread_memory
 from xcorr_app.correlation.window import ShiftWindow
 
 
@@ -26,7 +25,6 @@ class WholeFFTCorrelator:
     ) -> None:
         self._shapes, self._plane = (left_shape, right_shape), window.shape
         self._size = axes[0].size, axes[1].size
-        self._of_thread = threading.local()
         (to_rows, of_rows), (to_columns, of_columns) = (axis.left[0] for axis in axes)
         self._to, self._of = (to_rows, to_columns), (of_rows, of_columns)
 
@@ -52,7 +50,9 @@ class WholeFFTCorrelator:
         rows, columns = rights.shape[-2:]
         # In single precision OpenCV transforms all rows at once in less time than a part of them; 0 is all.
         known, wanted = (0, 0) if rights.dtype == np.float32 else (rows, self._plane[0])
-        values, spectrum, product, inverse = self._memory(rights.dtype)
+        values, spectrum, product, inverse = thread_memory(4, self._size, rights.dtype)
+        values[rows:] = 0
+        values[:rows, columns:] = 0
         for n, m in np.ndindex(rights.shape[:2]):
             values[:rows, :columns] = rights[n, m]
             cv2.dft(values, spectrum, nonzeroRows=known)
@@ -62,9 +62,3 @@ class WholeFFTCorrelator:
                 cv2.dft(product, inverse, cv2.DFT_INVERSE | cv2.DFT_REAL_OUTPUT, nonzeroRows=wanted)
                 planes[i, m] = inverse[: self._plane[0], : self._plane[1]]
         return planes
-
-    def _memory(self, dtype: np.dtype[np.floating]) -> list[NDArray[np.floating]]:
-        """Arrays of the size of a transform, of this thread, the same in every call; nobody fills the padding."""
-        arrays: list[NDArray[np.floating]] = self._of_thread.__dict__.setdefault(dtype.name, [])
-        arrays.extend(np.zeros(self._size, dtype) for _ in range(4 - len(arrays)))
-        return arrays
