@@ -120,8 +120,9 @@ def test_of_equal_peaks_the_one_nearest_to_shift_zero(xp, rng, zero):
     planes[3, 1, 3] = 1.5  # outside of what is searched
     planes[2, 10] = np.nan
     arrays = xp.asarray(planes)
-    assert nearest_of_equals(arrays[1:2], search, zero) is None
-    peaks = prefer(find_peaks(arrays, search), arrays, nearest_of_equals(arrays, search, zero))
+    found = find_peaks(arrays, search)
+    assert nearest_of_equals(arrays[1:2], search, zero, find_peaks(arrays[1:2], search)) is None
+    peaks = prefer(found, arrays, nearest_of_equals(arrays, search, zero, found))
     row, column, value = (to_host(field) for field in (peaks.row, peaks.column, peaks.value))
     for k, equal in enumerate(places[:4]):
         inside = [place for place in equal if place != (1, 3)]

@@ -256,10 +256,10 @@ def test_an_overlap_without_variance_has_no_score():
 def test_an_error_in_what_all_engines_share_is_found_out(monkeypatch, rng):
     stack = drifting([(0, 0), (3, -2)])
     stack = stack + noise(stack, 0.2)
-    real = overlap._sums_and_squares
+    real = overlap.sums_by_tables
 
     def planted(*arguments):
         return tuple(0.9 * sums for sums in real(*arguments))
 
-    monkeypatch.setattr(overlap, "_sums_and_squares", planted)
+    monkeypatch.setattr(overlap, "sums_by_tables", planted)
     assert "disagrees" in estimate_shifts(stack, "first", 9, verify="all").flags[1]

@@ -87,6 +87,13 @@ class ZNCC:
         return self._xp.asarray(np.maximum(overlap_counts(*self._problem), 1.0))
 
     @cached_property
+    def _largest(self) -> tuple[int, tuple[int, int]]:
+        """Elements of the largest overlap, and row and column of its shift in a plane."""
+        counts = overlap_counts(*self._problem)
+        row, column = divmod(int(counts.argmax()), counts.shape[1])
+        return int(counts[row, column]), (row, column)
+
+    @cached_property
     def _sums(self) -> OverlapSums:
         return OverlapSums(*self._problem)
 
@@ -156,7 +163,10 @@ class ZNCC:
         variance = sums * sums
         variance /= self._counts
         self._xp.subtract(squares, variance, out=variance)
-        if self._xp is np:
+        if self._largest[0] == matrices.shape[-2] * matrices.shape[-1]:
+            # At some shift all of the matrix overlaps.
+            whole = squares[..., *self._largest[1]][..., None, None]
+        elif self._xp is np:
             rows = (matrices[..., None, :] @ matrices[..., None])[..., 0, 0]
             whole = rows.sum(axis=-1, dtype=np.float64)[..., None, None]
         else:

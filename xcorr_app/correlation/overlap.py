@@ -1,29 +1,26 @@
 """Overlaps of two matrices under a shift, and sums over all overlaps of a window at once.
 
-For every shift the overlap is a rectangle in each matrix. From one shift to the next it gains or loses a row or a
-column at either end: after one pass over the image for the first shift, its sums are running sums of those rows, and
-then of those columns, in float64. Where there are many shifts, on the host, differences of a summed-area table (Crow
-1984, doi 10.1145/964965.808600) are cheaper.
+For every shift the overlap is a rectangle in each matrix. On the host its sums are differences of a small table
+(:mod:`xcorr_app.correlation.overlap_tables`). On a device, where from one shift to the next the overlap gains or loses
+a row or a column at either end: after one pass over the image for the first shift, its sums are running sums of those
+rows, and then of those columns, in float64.
 """
 
 from __future__ import annotations
 
 import functools
-from itertools import pairwise
+from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.correlation.overlap_tables import Collapsed, run, sums_by_tables
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.peaks.overlap_edges import axis_overlap
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
 _GROUP = 16
 """Rows whose sum in float32 is off by less than a millionth, and at random."""
-
-_MANY = 8
-"""Rows of an image for each row of the window from which on shifts are too few for a table of the whole image."""
 
 Bounds = tuple[NDArray[np.intp], NDArray[np.intp]]
 
@@ -68,15 +65,20 @@ class OverlapSums:
     """
 
     def __init__(self, left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow) -> None:
-        self._left, self._right = _intervals(left_shape, right_shape, window)
+        self._problem = left_shape, right_shape, window
 
     def of_left(self, images: Array) -> tuple[Array, Array]:
         """Return sums and sums of squares of left matrices (..., H, W): two float64 arrays (..., ny, nx)."""
-        return _sums_and_squares(images, *self._left)
+        return self._of(images, 0)
 
     def of_right(self, images: Array) -> tuple[Array, Array]:
         """Return sums and sums of squares of right matrices (..., H', W'): two float64 arrays (..., ny, nx)."""
-        return _sums_and_squares(images, *self._right)
+        return self._of(images, 1)
+
+    def _of(self, images: Array, side: int) -> tuple[Array, Array]:
+        on_host = array_namespace(images) is np
+        axes = _prepared(*self._problem, on_host=on_host)[side]
+        return sums_by_tables(images, *axes) if on_host else running_sums(images, *axes)
 
 
 class Intervals:
@@ -84,8 +86,6 @@ class Intervals:
 
     def __init__(self, start: NDArray[np.intp], stop: NDArray[np.intp]) -> None:
         self.count = start.size
-        self.runs = _runs(start, stop)
-        """Shifts through which both ends move evenly, and where these are: triples of slices."""
         there = np.flatnonzero(stop > start)
         self.there = slice(int(there[0]), int(there[-1]) + 1) if there.size else slice(0, 0)
         """Shifts at which anything overlaps."""
@@ -96,7 +96,7 @@ class Intervals:
         leaves = (start, 0, np.diff(start) > 0), (stop, 1, np.diff(stop) < 0)
         self.entering, self.leaving = (
             [
-                (_run(np.flatnonzero(moved) + 1), _run(end[:-1][moved] - before))
+                (run(np.flatnonzero(moved) + 1), run(end[:-1][moved] - before))
                 for end, before, moved in ends
                 if moved.any()
             ]
@@ -106,38 +106,19 @@ class Intervals:
 
 
 @functools.lru_cache(maxsize=64)
-def _intervals(
-    left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow
-) -> tuple[tuple[Intervals, Intervals], ...]:
+def _prepared(
+    left_shape: tuple[int, int], right_shape: tuple[int, int], window: ShiftWindow, *, on_host: bool
+) -> tuple[tuple[Any, Any], ...]:
     """Overlaps along rows and columns, of the left and of the right: of small images found as slowly as sums."""
+    kind = Collapsed.of if on_host else Intervals
     rows = axis_overlap(left_shape[0], right_shape[0], window.dys)
     columns = axis_overlap(left_shape[1], right_shape[1], window.dxs)
-    return tuple((Intervals(*along_y), Intervals(*along_x)) for along_y, along_x in zip(rows, columns, strict=True))
+    return tuple((kind(*along_y), kind(*along_x)) for along_y, along_x in zip(rows, columns, strict=True))
 
 
-def _runs(start: NDArray[np.intp], stop: NDArray[np.intp]) -> list[tuple[slice, slice, slice]]:
-    steps = np.diff([start, stop], axis=1)
-    turns = np.flatnonzero((steps[:, 1:] != steps[:, :-1]).any(axis=0)) + 2
-    leaps = np.flatnonzero((abs(steps) > 1).any(axis=0)) + 1
-    parts = [slice(int(a), int(b)) for a, b in pairwise(np.unique([0, *turns, *leaps, start.size]))]
-    return [(part, _run_or_one(start[part]), _run_or_one(stop[part])) for part in parts]
-
-
-def _run_or_one(numbers: NDArray[np.intp]) -> slice:
-    """Slice of numbers as of `_run`; of one that stays as it is, of one element, which broadcasts."""
-    return _run(numbers[:1] if numbers[0] == numbers[-1] else numbers)
-
-
-def _run(numbers: NDArray[np.intp]) -> slice:
-    """Slice of consecutive numbers, which rise or fall."""
-    first, last = int(numbers[0]), int(numbers[-1])
-    return slice(first, last + 1) if last >= first else slice(first, last - 1 if last else None, -1)
-
-
-def _sums_and_squares(images: Array, rows: Intervals, columns: Intervals) -> tuple[Array, Array]:
+def running_sums(images: Array, rows: Intervals, columns: Intervals) -> tuple[Array, Array]:
+    """Sums of images (..., h, w) and of their squares over all overlaps, two arrays (..., ny, nx)."""
     xp = array_namespace(images)
-    if xp is np and images.shape[-2] <= _MANY * rows.count:
-        return _by_tables(images, rows, columns)
     # Shifts first: rows of all images then lie in one piece, and a running sum is one addition.
     by_row = xp.zeros((rows.count, 2, *images.shape[:-2], images.shape[-1]))
     running = by_row[rows.there]
@@ -147,11 +128,7 @@ def _sums_and_squares(images: Array, rows: Intervals, columns: Intervals) -> tup
             values = xp.moveaxis(images[..., which, :], -2, 0)
             for moment, power in enumerate((values, values * values)):
                 add(running[at, moment], power, out=running[at, moment])
-    if xp is np:
-        for before, here in pairwise(running):
-            here += before
-    else:
-        running[:] = running.cumsum(axis=0)
+    running[:] = running.cumsum(axis=0)
     sums = xp.zeros((*by_row.shape[:-1], columns.count))
     running = sums[..., columns.there]
     running[..., :1] = by_row[..., columns.first].sum(axis=-1, keepdims=True)
@@ -161,23 +138,6 @@ def _sums_and_squares(images: Array, rows: Intervals, columns: Intervals) -> tup
     running[...] = running.cumsum(axis=-1)
     sums, squares = xp.moveaxis(sums, 0, -2)
     return sums, squares
-
-
-def _by_tables(
-    images: NDArray[np.floating], rows: Intervals, columns: Intervals
-) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Differences of summed-area tables, image by image, so that a table stays in the cache."""
-    of_values, of_squares = (np.empty((images.shape[-2] + 1, images.shape[-1] + 1)) for _ in range(2))
-    results = [np.empty((*images.shape[:-2], rows.count, columns.count)) for _ in range(2)]
-    of_rows = np.empty((rows.count, images.shape[-1] + 1))
-    for index in np.ndindex(images.shape[:-2]):
-        cv2.integral2(images[index], of_values, of_squares, cv2.CV_64F, cv2.CV_64F)
-        for table, result in zip((of_values, of_squares), results, strict=True):
-            for at, start, stop in rows.runs:
-                np.subtract(table[stop], table[start], out=of_rows[at])
-            for at, start, stop in columns.runs:
-                np.subtract(of_rows[:, stop], of_rows[:, start], out=result[index][:, at])
-    return results[0], results[1]
 
 
 def _sums_of_rows(values: Array) -> Array:
@@ -193,10 +153,4 @@ def _sums_of_rows(values: Array) -> Array:
         of_groups, rest = groups.sum(axis=-2), rows[..., grouped:, :]
         return of_groups.sum(axis=-2, dtype=np.float64) + rest.sum(axis=-2, dtype=np.float64)
 
-    if xp is not np:
-        return xp.stack([summed(values), summed(values * values)])
-    sums = np.empty((2, *values.shape[:-2], values.shape[-1]))
-    # One by one, so that squares stay in the cache.
-    for index in np.ndindex(values.shape[:-2]):
-        sums[0][index], sums[1][index] = summed(values[index]), summed(values[index] * values[index])
-    return sums
+    return xp.stack([summed(values), summed(values * values)])

@@ -84,7 +84,8 @@ def _peak_on_host(plane: NDArray[np.floating], search: tuple[slice, slice]) -> t
 
     One plane after the other, which stays in the cache.
     """
-    filled = np.where(np.isnan(plane), -np.inf, plane)
+    # The maximum of what holds a NaN is one.
+    filled = np.where(np.isnan(plane), -np.inf, plane) if np.isnan(plane.max()) else plane
     (top, bottom, _), (left, right, _) = (part.indices(size) for part, size in zip(search, plane.shape, strict=True))
     inside = filled[top:bottom, left:right]
     row, column = divmod(int(inside.argmax()), right - left)
@@ -92,7 +93,7 @@ def _peak_on_host(plane: NDArray[np.floating], search: tuple[slice, slice]) -> t
     if np.isneginf(value):  # nothing is known of this plane
         return 0, 0, np.nan, -np.inf
     highest = cv2.dilate(filled, np.ones((3, 3), np.uint8))[top:bottom, left:right]
-    y, x = np.nonzero(inside >= highest)
+    y, x = np.divmod(np.flatnonzero(inside >= highest), right - left)
     far = (abs(y - row) >= _RIVAL_DISTANCE) | (abs(x - column) >= _RIVAL_DISTANCE)
     for at, size in ((y, bottom - top), (x, right - left)):
         if size > 1:
@@ -127,7 +128,9 @@ def prefer(peaks: Peaks, planes: Array, elements: NDArray[np.integer]) -> Peaks:
     return replace(peaks, row=row, column=column, value=xp.where(tied, there, peaks.value))
 
 
-def nearest_of_equals(planes: Array, search: tuple[slice, slice], zero: tuple[int, int]) -> NDArray[np.intp] | None:
+def nearest_of_equals(
+    planes: Array, search: tuple[slice, slice], zero: tuple[int, int], peaks: Peaks
+) -> NDArray[np.intp] | None:
     """Of the highest elements of each plane, equal up to rounding, the one nearest to shift zero: a lattice has many.
 
     Parameters
@@ -138,6 +141,8 @@ def nearest_of_equals(planes: Array, search: tuple[slice, slice], zero: tuple[in
         The part of the plane in which a peak may lie.
     zero : (int, int)
         Row and column of shift zero, which may lie outside of the plane.
+    peaks : Peaks
+        What :func:`find_peaks` found there.
 
     Returns
     -------
@@ -146,12 +151,8 @@ def nearest_of_equals(planes: Array, search: tuple[slice, slice], zero: tuple[in
     """
     xp = array_namespace(planes)
     inside = planes[:, *search]
-    if xp is np:
-        highest = np.fmax.reduce(inside.reshape(len(inside), -1), axis=1, initial=-np.inf)
-    else:
-        highest = xp.where(xp.isnan(inside), -np.inf, inside).max(axis=(1, 2))
     # NaN compares as lower.
-    equal = inside >= (highest - _TIE * abs(highest))[:, None, None]
+    equal = inside >= (peaks.value - _TIE * abs(peaks.value))[:, None, None]
     if int(equal.sum()) <= planes.shape[0]:
         return None
     first = [part.indices(size)[0] for part, size in zip(search, planes.shape[1:], strict=True)]

@@ -99,7 +99,7 @@ def peaks_of_planes(planes: Array, window: ShiftWindow, subpixel: str = "gaussia
     planes = planes.reshape(-1, *window.shape)
     everywhere = (slice(None), slice(None))
     found = find_peaks(planes, everywhere)
-    nearest = nearest_of_equals(planes, everywhere, (-window.dy_min, -window.dx_min))
+    nearest = nearest_of_equals(planes, everywhere, (-window.dy_min, -window.dx_min), found)
     if nearest is not None:
         found = prefer(found, planes, nearest)
     near = neighbourhoods(planes, found.row, found.column, radius_of(subpixel)).astype(np.float64)

@@ -11,7 +11,7 @@ from typing import Any
 
 import cv2
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from xcorr_app.errors import DataTypeError
 from xcorr_app.gpu.peaks.standard_values import READ, image_ranges, standard_values
@@ -71,6 +71,8 @@ def standardize(images: Array, dtype: DTypeLike) -> Standardized:
     axes = (-2, -1)
     if is_device_array(images) and name_of(images.dtype) in READ and images.size:
         return Standardized(*standard_values(images, np.dtype(dtype), _rounding(images.dtype)))
+    if xp is np and images.dtype in _SUMMED_EXACTLY and images.size:
+        return _of_short_integers(images, np.dtype(dtype))
     low, high = (extreme(axis=axes, keepdims=True).astype(np.float64) for extreme in (images.min, images.max))
     largest = xp.maximum(abs(low), abs(high))
     if images.dtype.kind == "f":
@@ -82,7 +84,7 @@ def standardize(images: Array, dtype: DTypeLike) -> Standardized:
             images = (images.astype(np.float64) / factor).astype(images.dtype)
             low, high = low / factor, high / factor
             largest = xp.maximum(abs(low), abs(high))
-    mean = _means(images)
+    mean = images.mean(axis=axes, keepdims=True, dtype=np.float64)
     deviation = xp.maximum(high - mean, mean - low)
     flat = _is_flat(low, high, images.dtype)
     scale = xp.where(flat, 0.0, 1.0 / xp.where(flat, 1.0, deviation))
@@ -100,14 +102,20 @@ def standardize(images: Array, dtype: DTypeLike) -> Standardized:
     return Standardized(values.astype(dtype, copy=False), flat[..., 0, 0])
 
 
-def _means(images: Array) -> Array:
-    """Mean (..., 1, 1) of each image, in double precision."""
-    if array_namespace(images) is np and images.dtype in _SUMMED_EXACTLY:
-        means = np.empty((*images.shape[:-2], 1, 1))
-        for index in np.ndindex(means.shape[:-2]):
-            means[index] = cv2.mean(images[index])[0]
-        return means
-    return images.mean(axis=(-2, -1), keepdims=True, dtype=np.float64)
+def _of_short_integers(images: NDArray[np.integer], dtype: np.dtype[Any]) -> Standardized:
+    """Standardise integers on the host, of which the range, the mean and the scaled values are a pass each."""
+    values, flat = np.empty(images.shape, dtype), np.zeros(images.shape[:-2], dtype=bool)
+    depth = cv2.CV_64F if dtype == np.float64 else cv2.CV_32F
+    for index in np.ndindex(flat.shape):
+        low, high, _, _ = cv2.minMaxLoc(images[index])
+        mean = cv2.mean(images[index])[0]
+        deviation = max(high - mean, mean - low)
+        if high > low:
+            ends = (low - mean) / deviation, (high - mean) / deviation
+            cv2.normalize(images[index], values[index], *ends, cv2.NORM_MINMAX, depth)
+        else:
+            flat[index], values[index] = True, 0
+    return Standardized(values, flat)
 
 
 def flat_images(images: Array) -> Array:

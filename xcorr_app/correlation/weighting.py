@@ -40,8 +40,10 @@ def autocorrelations(images: Array, *, many: bool = False) -> NDArray[np.float64
         first = [max(size - _LARGEST_OF_MANY, 0) // 2 for size in images.shape[1:]]
         rows, columns = (slice(start, start + _LARGEST_OF_MANY) for start in first)
         images = images[:, rows, columns]
-    planes = cross_correlate(images, images[:, None], "n-to-mn", max_shift=LAGS, check_finite=False)
-    found: NDArray[np.float64] = to_host(planes)[:, 0].astype(np.float64)
+    # On a host one by one, so that each stays in the cache.
+    parts = [images[i : i + 1] for i in range(len(images))] if array_namespace(images) is np else [images]
+    planes = [cross_correlate(part, part[:, None], "n-to-mn", max_shift=LAGS, check_finite=False) for part in parts]
+    found: NDArray[np.float64] = np.concatenate([to_host(plane)[:, 0] for plane in planes]).astype(np.float64)
     return found
 
 

@@ -101,7 +101,7 @@ def find_rated_peaks(
         )
     peaks = find_peaks(planes.searched, box)
     if tied is None and zero is not None:
-        tied = nearest_of_equals(planes.searched, box, zero)
+        tied = nearest_of_equals(planes.searched, box, zero, peaks)
     if tied is not None:
         peaks = prefer(peaks, planes.searched, tied)
     around = neighbourhoods(planes.scores, peaks.row, peaks.column, 2)

@@ -12,14 +12,14 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.lib.stride_tricks import sliding_window_view
+from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.around_peak import scores_around_peaks
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
-_PIECE = 8192
-"""Elements of either matrix that stay in the cache."""
+_PIECE = 2048
+"""Pixels of either image that stay in the cache."""
 
 _NO_VARIANCE = 1e-12
 """Variance of an overlap, as a share of the largest sum of squares around the peak, that may be rounding."""
@@ -40,8 +40,12 @@ def scores_by_definition(
     if is_device_array(frames):
         return scores_around_peaks(references, frames, peaks, fewest)
     last = references.shape[0] - 1
+    products_of = _Products((rows, columns))
     sums = np.stack(
-        [_sums_of(references[min(i, last)], frames[i], dy, dx) for i, (dy, dx) in enumerate(peaks.tolist())],
+        [
+            _sums_of(references[min(i, last)], frames[i], dy, dx, products_of)
+            for i, (dy, dx) in enumerate(peaks.tolist())
+        ],
         axis=1,
     )
     f, ff, g, gg, products = sums
@@ -59,7 +63,9 @@ def scores_by_definition(
     return scores
 
 
-def _sums_of(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
+def _sums_of(
+    left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int, products_of: _Products
+) -> NDArray[np.float64]:
     """Sums of left, its square, right, its square and the products at the 5 x 5 shifts around (dy, dx), first axis."""
     rows, columns = left.shape
     # Row y of `right` pairs with row y + dy + i - 2 of `left`, i = 0 .. 4; likewise along columns.
@@ -69,7 +75,7 @@ def _sums_of(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx:
         left, tops + np.arange(dy - 2, dy + 3), bottoms - tops, firsts + np.arange(dx - 2, dx + 3), lasts - firsts
     )
     of_right = _moments(right, tops, bottoms - tops, firsts, lasts - firsts)
-    return np.stack([*of_left, *of_right, _products_around(left, right, dy, dx)])
+    return np.stack([*of_left, *of_right, products_of(left, right, dy, dx)])
 
 
 def _overlap_ends(size: int, shift: NDArray[np.integer] | int) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
@@ -111,24 +117,37 @@ def _dots(one: NDArray[np.float64], other: NDArray[np.float64]) -> NDArray[np.fl
     return products
 
 
-def _products_around(left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
-    """Sums of products at the 25 shifts around (dy, dx).
+class _Products:
+    """Sums of products of two images at the 25 shifts around a peak, image after image in the same memory.
 
-    The left matrix is laid into zeros, moved by the peak: every shift is then one offset into it, and terms outside
-    either matrix are products with zero. All 25 pass over a few rows of both before the next, which stay in the cache.
+    The left image is laid into zeros, moved by the peak, and the right one into rows as long: every shift is then one
+    offset into the former, and terms outside either image are products with zero. All 25 shifts pass over a few
+    pixels of both before the next ones, which stay in the cache.
     """
-    rows, columns = left.shape
-    moved = np.zeros((rows + 4, columns + 4))
-    # Row y of `right` pairs with row y + dy + i of `left`, i = -2 .. 2; likewise along columns.
-    first, last = max(0, dx - 2), min(columns, columns + dx + 2)
-    top, bottom = max(0, dy - 2), min(rows, rows + dy + 2)
-    if last <= first or bottom <= top:
-        return np.zeros((5, 5))
-    moved[top - dy + 2 : bottom - dy + 2, first - dx + 2 : last - dx + 2] = left[top:bottom, first:last]
-    shifted = sliding_window_view(moved, (rows, columns))
-    sums = np.zeros((5, 5))
-    at_once = max(1, _PIECE // columns)
-    for start in range(0, rows, at_once):
-        part = slice(start, start + at_once)
-        sums += _dots(shifted[:, :, part], right[part]).sum(axis=2)
-    return sums
+
+    def __init__(self, shape: tuple[int, int]) -> None:
+        rows, columns = self._shape = shape
+        pitch = columns + 4
+        pieces = -(-rows * pitch // _PIECE)
+        self._moved = np.zeros(pieces * _PIECE + 4 * pitch + 4)
+        self._fixed = np.zeros(pieces * _PIECE)
+        self._left = self._moved[: (rows + 4) * pitch].reshape(rows + 4, pitch)
+        self._right = self._fixed[: rows * pitch].reshape(rows, pitch)[:, :columns]
+        size = self._moved.itemsize
+        self._shifted = as_strided(
+            self._moved, (pieces, 5, 5, _PIECE), (_PIECE * size, pitch * size, size, size), writeable=False
+        )
+
+    def __call__(self, left: NDArray[np.float64], right: NDArray[np.float64], dy: int, dx: int) -> NDArray[np.float64]:
+        """Sums (5, 5) for left and right (h, w) around the shift (dy, dx)."""
+        rows, columns = self._shape
+        # Row y of `right` pairs with row y + dy + i of `left`, i = -2 .. 2; likewise along columns.
+        first, last = max(0, dx - 2), min(columns, columns + dx + 2)
+        top, bottom = max(0, dy - 2), min(rows, rows + dy + 2)
+        if last <= first or bottom <= top:
+            return np.zeros((5, 5))
+        self._left[:] = 0
+        self._left[top - dy + 2 : bottom - dy + 2, first - dx + 2 : last - dx + 2] = left[top:bottom, first:last]
+        self._right[:] = right
+        sums: NDArray[np.float64] = _dots(self._shifted, self._fixed.reshape(-1, 1, 1, _PIECE)).sum(axis=0)
+        return sums

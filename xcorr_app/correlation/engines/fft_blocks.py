@@ -21,6 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.engines.base import Operand
+from xcorr_app.correlation.engines.thread_memory import thread_memory
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.arrays import Array
 
@@ -31,12 +32,12 @@ _LONGEST_WHOLE = 720
 _SHORTEST = 64
 _MOST_BLOCKS = 64
 """Along an axis."""
-_PRODUCT, _CALLS = 8.0, 3e5
-"""Time of filling in an element, of its complex product and the sum of that, and of the calls for a block and what they
-find no longer cached, in units of a transform's n log2(n): few blocks as wide as the matrix are better than squares."""
-_CACHE, _BEYOND_CACHE = 1 << 20, 1.5
-"""Bytes of a block whose transform a core's own cache holds, and how much longer that of a larger one takes."""
-_WHOLE = 1.9
+_CALLS, _ROW = 75e3, {4: 1500.0, 8: 0.0}
+"""Time of the calls for a block and of filling in one of its rows, by the bytes of an element, in units of a
+transform's n log2(n): few blocks as wide as the matrix are better than squares. Products hardly count beside these."""
+_CACHE, _BEYOND_CACHE = 640 << 10, 1.15
+"""Bytes of a block which a core's own cache holds beside its spectrum, and how much longer a larger one takes."""
+_WHOLE = {4: 1.5, 8: 0.9}
 """Time of all that a correlation by real transforms of OpenCV takes, in the same units for each of their elements."""
 _REAL = 1.85
 """The same by those of SciPy, for each element of the plane."""
@@ -101,12 +102,12 @@ def plan(
         for left, right, ends in zip(left_shape, right_shape, shifts, strict=True)
     ]
     if whole[0] is not None and whole[1] is not None:
-        best, least = (whole[0], whole[1]), _WHOLE * _n_log_n(whole[0].size * whole[1].size)
+        best, least = (whole[0], whole[1]), _WHOLE[itemsize] * _n_log_n(whole[0].size * whole[1].size)
     for rows in axes[0]:
         for columns in axes[1]:
             size, blocks = rows.size * columns.size, len(rows.right) // 2 * len(columns.right)
             slower = _BEYOND_CACHE if 2 * itemsize * size > _CACHE else 1.0
-            time = (blocks + 1) * slower * _n_log_n(size) + blocks * (_PRODUCT * size + _CALLS)
+            time = (blocks + 1) * slower * _n_log_n(size) + blocks * (rows.size * _ROW[itemsize] + _CALLS)
             if time < least:
                 best, least = (rows, columns), time
     return best
@@ -154,16 +155,16 @@ class BlockFFTCorrelator:
         """Transform left matrices ``(..., H, W)`` and conjugate the result, scaled for the inverse."""
         batch = matrices.shape[:-2]
         spectra = np.empty((*batch, len(self._lefts), *self._size, 2), matrices.dtype)
-        values = np.empty((*self._size, 2), matrices.dtype)
+        complex_spectra = _as_complex(spectra)
+        (values,) = thread_memory(1, (*self._size, 2), matrices.dtype)
         for index in np.ndindex(batch):
             for block, parts in enumerate(self._lefts):
                 values[:] = 0
                 for component, (to, of) in enumerate(parts):
                     values[*to, component] = matrices[index][of]
-                cv2.dft(values, spectra[index][block])
-        spectra = _as_complex(spectra)
-        scale = np.array(1 / (self._size[0] * self._size[1]), matrices.dtype)
-        return Operand(np.multiply(spectra.conj(), scale), self._shapes[0])
+                cv2.dft(values, spectra[index][block], cv2.DFT_SCALE)
+                np.conjugate(complex_spectra[index][block], out=complex_spectra[index][block])
+        return Operand(complex_spectra, self._shapes[0])
 
     def right(self, matrices: NDArray[np.floating]) -> Operand:
         """Keep right matrices ``(..., H', W')``: each is transformed when it is multiplied, as long as it is cached."""
@@ -174,13 +175,13 @@ class BlockFFTCorrelator:
         lefts, rights = left.values, right.values
         batch = np.broadcast_shapes(lefts.shape[:2], rights.shape[:2])
         planes = np.empty((*batch, *self._plane), rights.dtype)
-        values = np.zeros((*self._size, 2), rights.dtype)
-        spectrum, inverse = np.empty_like(values), np.empty_like(values)
-        complex_spectrum = _as_complex(spectrum)
-        product = np.empty_like(complex_spectrum)
         sets = batch[0] if rights.shape[0] == 1 else 1
-        totals = np.empty((sets, *self._size, 2), rights.dtype)
-        complex_totals = _as_complex(totals)
+        values, spectrum, total = thread_memory(3, (*self._size, 2), rights.dtype)
+        values[:] = 0
+        totals = [total, *(np.empty_like(total) for _ in range(sets - 1))]
+        complex_spectrum, *complex_totals = (_as_complex(pairs) for pairs in (spectrum, *totals))
+        # Each step writes over what is not needed any more: the less memory, the more of it is cached.
+        complex_product = complex_spectrum if sets == 1 else np.empty_like(complex_spectrum)
         for n, m in np.ndindex(rights.shape[:2]):
             of_lefts = lefts[n : n + 1] if 1 < lefts.shape[0] == rights.shape[0] else lefts
             of_lefts = of_lefts[:, min(m, lefts.shape[1] - 1)]
@@ -195,12 +196,12 @@ class BlockFFTCorrelator:
                     if block == 0:
                         np.multiply(of_left[block], complex_spectrum, out=total)
                     else:
-                        np.multiply(of_left[block], complex_spectrum, out=product)
-                        np.add(total, product, out=total)
+                        np.multiply(of_left[block], complex_spectrum, out=complex_product)
+                        np.add(total, complex_product, out=total)
             for i, total in enumerate(totals, n):
                 # The forward transform of a conjugate is the conjugate of the inverse: the real part is the same.
-                cv2.dft(total, inverse)
-                planes[i, m] = inverse[: self._plane[0], : self._plane[1], 0]
+                cv2.dft(total, spectrum)
+                planes[i, m] = spectrum[: self._plane[0], : self._plane[1], 0]
         return planes
 
 

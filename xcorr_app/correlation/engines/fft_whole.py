@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.correlation.engines.base import Operand
 from xcorr_app.correlation.engines.fft_blocks import Cut
+from xcorr_app.correlation.engines.thread_memory import thread_memory
 from xcorr_app.correlation.window import ShiftWindow
 
 
@@ -49,8 +50,9 @@ class WholeFFTCorrelator:
         rows, columns = rights.shape[-2:]
         # In single precision OpenCV transforms all rows at once in less time than a part of them; 0 is all.
         known, wanted = (0, 0) if rights.dtype == np.float32 else (rows, self._plane[0])
-        values = np.zeros(self._size, rights.dtype)
-        spectrum, product, inverse = (np.empty_like(values) for _ in range(3))
+        values, spectrum, product, inverse = thread_memory(4, self._size, rights.dtype)
+        values[rows:] = 0
+        values[:rows, columns:] = 0
         for n, m in np.ndindex(rights.shape[:2]):
             values[:rows, :columns] = rights[n, m]
             cv2.dft(values, spectrum, nonzeroRows=known)

@@ -118,7 +118,7 @@ class _Columns:
         """Find the peaks of planes at which a `number` of pixels meet, of which `alike` amount to one."""
         xp, search = array_namespace(planes), (slice(None), slice(None))
         peaks = find_peaks(planes, search)
-        if (nearest := nearest_of_equals(planes, search, (-window.dy_min, -window.dx_min))) is not None:
+        if (nearest := nearest_of_equals(planes, search, (-window.dy_min, -window.dx_min), peaks)) is not None:
             peaks = prefer(peaks, planes, nearest)
         rated = significance(planes, peaks.row, peaks.column, peaks.value, scores=True)
         self.significance, self.false_alarm = rated.z, rated.false_alarm
