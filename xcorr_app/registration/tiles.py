@@ -20,9 +20,10 @@ from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.taps import Filter
 from xcorr_app.gpu.peaks.tile_sums import moments_and_products, tile_bins, tile_sums
+from xcorr_app.gpu.peaks.tile_verdict import MOST_TILES, Limits, tile_verdict
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.linear_motion import edge_offsets
+from xcorr_app.registration.linear_motion import FEWEST, LEAST_CHI_SQUARED, RIDGE, edge_offsets
 from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction, clean_of
 
 AGREES, DIFFERS = 1.0, 0.0
@@ -49,6 +50,11 @@ _SAMPLED = 4
 _LEAST_CLEAN = 1e-3
 _SPREAD = 6.0
 """Displacements of tiles that differ are more than this many pixels and median deviations away from the median."""
+_LEAST_SHOWN = 0.02
+"""Of the most that any tile shows."""
+_LIMITS = Limits(
+    _UNSHARED, _DEVIATIONS, _LEAST_SHOWN, _ALIKE, _LEAST_OFFSET, _SPREAD, _FEWEST_TOLD, LEAST_CHI_SQUARED, RIDGE, FEWEST
+)
 
 
 @dataclass(frozen=True)
@@ -58,13 +64,13 @@ class Grid:
     shape: tuple[int, int]
     """Rows and columns of the image."""
 
-    @property
+    @functools.cached_property
     def size(self) -> int:
         """Rows and columns of a tile."""
-        size = int(np.clip(min(self.shape) // _TILES, _SMALLEST, _LARGEST))
+        size = min(max(min(self.shape) // _TILES, _SMALLEST), _LARGEST)
         return size - size % 2
 
-    @property
+    @functools.cached_property
     def count(self) -> tuple[int, int]:
         """Tiles along rows and columns; (0, 0) where the image is too small to ask."""
         rows, columns = (n // self.size for n in self.shape)
@@ -113,9 +119,13 @@ def look(images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDA
     if max(of_frames.max(), of_reference.max()) > _NOISY:
         f, g = (filter_frames(each, _smoothing(), dtype="same", count=False)[0] for each in (f, g))
         noise, correlated = noise / (4 * np.pi * _SIGMA**2), 2 * np.pi * _SIGMA**2
-    sums = tile_sums if is_device_array(f) and f.dtype == g.dtype == np.float32 else _tile_sums
-    found = sums(f, g, shifts - whole, grid.size // 2, grid.count)
-    covered = _covered(grid, whole) if covered is None else covered
+    by_kernels = is_device_array(f) and f.dtype == g.dtype == np.float32
+    sums = (tile_sums if by_kernels else _tile_sums)(f, g, shifts - whole, grid.size // 2, grid.count)
+    if by_kernels and covered is None and grid.count[0] * grid.count[1] <= MOST_TILES:
+        noise = np.where(known, noise, np.nan)
+        return Look(*tile_verdict(sums, whole, noise, correlated, grid.shape, grid.size, _LIMITS))
+    found = to_host(sums)
+    covered = _covered_by(grid.shape, grid.size, grid.count, whole) if covered is None else covered
     tiles, alike = _judged(found, covered, (grid.size // 2) ** 2, noise, correlated, known)
     edges = edge_offsets(found, covered & known[:, None, None], grid.size, grid.shape)
     return Look(tiles, alike, edges)
@@ -174,7 +184,7 @@ def _judged(
     shown = np.maximum((of_f + of_g) / 2 - noise / 2, 0.0)
     beyond = (unshared - explained - noise) / 2
     scatter = noise * np.sqrt(correlated / count) * np.sqrt(0.5)
-    says = covered & (shown > _DEVIATIONS * scatter) & (shown > 0.02 * shown.max(axis=(1, 2), keepdims=True))
+    says = covered & (shown > _DEVIATIONS * scatter) & (shown > _LEAST_SHOWN * shown.max(axis=(1, 2), keepdims=True))
     differs = (beyond > _UNSHARED * shown) & (beyond > _DEVIATIONS * scatter)
     chi_squared = explained * count / (noise * correlated + 1e-30)
     # Whatever the gain: something bright elsewhere in a frame makes all the rest of it seem faint.
@@ -252,13 +262,15 @@ def _standard(
     return (bins - mean * inside) / scale, (1 - clean) / clean / 4
 
 
-def _covered(grid: Grid, whole: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """(n, rows, columns) whether frames, moved by whole pixels (n, 2), cover a tile."""
+def _covered_by(
+    shape: tuple[int, int], size: int, tiles: tuple[int, int], whole: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """(n, rows, columns) whether frames of a shape, moved by whole pixels (n, 2), cover a tile of a size."""
     covered = []
-    for axis, (size, count) in enumerate(zip(grid.shape, grid.count, strict=True)):
-        first = grid.size * np.arange(count)
-        begin, end = np.maximum(whole[:, axis, None], 0), size + np.minimum(whole[:, axis, None], 0)
-        covered.append((first >= begin) & (first + grid.size <= end))
+    for axis, (pixels, count) in enumerate(zip(shape, tiles, strict=True)):
+        first = size * np.arange(count)
+        begin, end = np.maximum(whole[:, axis, None], 0), pixels + np.minimum(whole[:, axis, None], 0)
+        covered.append((first >= begin) & (first + size <= end))
     both: NDArray[np.bool_] = covered[0][:, :, None] & covered[1][:, None]
     return both
 

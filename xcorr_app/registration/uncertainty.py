@@ -261,21 +261,21 @@ class PeakShapes:
         """
         hessian = self.hessian
         positive = self.height > 0
-        shape = hessian / np.where(positive, self.height, np.nan)[:, None, None]
         good = positive & _is_peak(hessian)
         if good.sum() >= _FEWEST_PEAKS:
-            typical = np.median(shape[good], axis=0)
             with np.errstate(invalid="ignore"):
                 noisy = positive & (significance < _STEADY) & np.isfinite(hessian).all(axis=(1, 2))
-            noisy &= bool(_is_peak(typical[None])[0])
-            hessian = np.where(noisy[:, None, None], typical * self.height[:, None, None], hessian)
+            if noisy.any():
+                typical = np.median(hessian[good] / self.height[good, None, None], axis=0)
+                if _is_peak(typical[None])[0]:
+                    hessian = np.where(noisy[:, None, None], typical * self.height[:, None, None], hessian)
         is_peak = _is_peak(hessian) & ~np.isinf(self.scatter).any(axis=(1, 2))
-        inverse = np.linalg.inv(np.where(is_peak[:, None, None], hessian, np.eye(2)))
-        with np.errstate(invalid="ignore"):
-            variance = np.diagonal(inverse @ self.scatter @ inverse, axis1=1, axis2=2)
-        unknown = np.isnan(hessian).any(axis=(1, 2)) | np.isnan(self.scatter).any(axis=(1, 2))
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            variance = _of_shift(hessian, self.scatter)
+            unknown = np.isnan(hessian).any(axis=(1, 2)) | np.isnan(self.scatter).any(axis=(1, 2))
+            sigma = np.sqrt(variance + self._interpolation_error() ** 2)
         no_peak = np.where(unknown, np.nan, np.inf)[:, None]
-        return np.where(is_peak[:, None], np.sqrt(variance + self._interpolation_error() ** 2), no_peak)
+        return np.where(is_peak[:, None], sigma, no_peak)
 
     def _interpolation_error(self) -> NDArray[np.float64]:
         """(2,) root mean square error in pixels of the Gaussian through 3 x 3 values of the plane.
@@ -289,6 +289,15 @@ class PeakShapes:
         # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
         error: NDArray[np.float64] = _OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST)
         return error
+
+
+def _of_shift(hessian: NDArray[np.float64], scatter: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Diagonal (n, 2) of H^-1 S H^-1, of symmetric matrices (n, 2, 2)."""
+    a, b, _, c = hessian.reshape(-1, 4).T
+    p, q, _, r = scatter.reshape(-1, 4).T
+    diagonal = c * c * p - 2 * b * c * q + b * b * r, b * b * p - 2 * a * b * q + a * a * r
+    found: NDArray[np.float64] = (np.stack(diagonal) / (a * c - b * b) ** 2).T
+    return found
 
 
 def _is_peak(hessian: NDArray[np.float64]) -> NDArray[np.bool_]:

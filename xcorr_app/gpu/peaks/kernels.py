@@ -20,6 +20,7 @@ from xcorr_app.gpu.peaks.standing_out import small_steps_launch, standing_out_la
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
 from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
+from xcorr_app.gpu.peaks.tile_verdict import tile_verdict_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -138,6 +139,13 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             tile_sums_launch,
             document="Lucas and Kanade 1981, for the displacement of a tile that its sums tell",
+        ),
+        KernelEntry(
+            "tile-verdict",
+            ("peaks/tile_verdict",),
+            _accepts_any,
+            tile_verdict_launch,
+            document="Lucas and Kanade 1981, for the motion of a frame that its tiles tell",
         ),
         KernelEntry(
             "standing-out",

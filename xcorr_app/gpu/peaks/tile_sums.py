@@ -89,10 +89,10 @@ def tile_bins(images: Any, shifts: NDArray[np.integer], level: NDArray[np.float6
 
 def tile_sums(
     frames: Any, references: Any, offsets: NDArray[np.float64], size: int, tiles: tuple[int, int]
-) -> NDArray[np.float64]:
+) -> Any:
     """Sums (13, n, rows, columns) over tiles of `size` x `size` bins of frames (n, h, w) and references (1 or n, h, w).
 
-    Both are float32; `offsets` (n, 2) are what is left of shifts beyond whole pixels. The kinds are those of
+    Both are float32, and the sums stay on the device; `offsets` (n, 2) are what is left of shifts beyond whole pixels. The kinds are those of
     :mod:`xcorr_app.registration.tiles`.
     """
     cupy = importlib.import_module("cupy")
@@ -106,5 +106,4 @@ def tile_sums(
     )
     shared = int(references.shape[0] == 1)
     start(tile_sums_launch(count * tiles[0] * tiles[1]), arrays, (count, shared, height, width, size, *tiles))
-    found: NDArray[np.float64] = to_host(sums)
-    return found
+    return sums
