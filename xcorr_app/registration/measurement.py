@@ -289,12 +289,15 @@ class Measurement:
                 exact = fixed_exactly or verifier.prepare_reference(of_checked)
                 checking = Checking.start(verifier, exact, take(frames, result.checked), apart=apart)
             prepared_reference = fixed or matcher.prepare_reference(images)
-            match, clean, values = matcher.compare(prepared_reference, frames)
+            compared = matcher.compare(prepared_reference, frames)
+            match, values, result.shapes = compared.match, compared.values, compared.shapes
             if self._settings.subpixel == ICGN:
                 match, result.not_refined = with_refined_shifts(match, prepared_reference, values)
+                result.shapes = None
             result.match = match
-            slopes = prepared_reference.slopes
-            result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
+            if result.shapes is None:
+                slopes = prepared_reference.slopes
+                result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
             look = np.flatnonzero(looked_at[start:stop][result.rows])
             if look.size:
                 images_of = take(whole[0], look) if whole[0].shape[0] > 1 else whole[0]
@@ -307,7 +310,7 @@ class Measurement:
             result.least_score = quality.doubtful_below(
                 self._settings.min_score,
                 prepared_reference.clean,
-                clean,
+                compared.clean,
                 overlap,
                 self.window,
             )

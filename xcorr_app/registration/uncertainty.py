@@ -34,7 +34,7 @@ t - (sum G D) o' over all tiles to zero. Of the K tiles, the scatter is
 K / (K - 1) for the mean that was taken off, (K - 1) / (K - 3) for Student's distribution being wider than the normal
 one; and the covariance of the shift is H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Two errors that
 no residual shows are added: of the plane's interpolation between whole shifts (`_interpolation_error`), and of what
-enters and leaves at the edges of the overlap where a frame moved by a fraction of a pixel (`_AT_EDGES`).
+enters and leaves at the edges of the overlap where a frame moved by a fraction of a pixel (`AT_EDGES`).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
-from xcorr_app.correlation.subpixel import quadratic_terms
+from xcorr_app.correlation.subpixel import LEAST_LOGARITHM, quadratic_terms
 from xcorr_app.correlation.weighting import RADIUS, smooth
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles
 from xcorr_app.gpu.peaks.row_sums import row_sums
@@ -56,7 +56,7 @@ from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 _TILES = 12
 """Tiles along each axis, where they are not smaller than `_SMALLEST` pixels."""
 _SMALLEST = 12
-_FEWEST = 6
+FEWEST_TILES = 6
 """Tiles below which their scatter says nothing."""
 _CHOSEN = ((384, slice(1, None, 4)), (224, slice(None, None, 2)), (0, slice(None)))
 """Which rows of tiles are looked at in images of at least so many rows."""
@@ -72,12 +72,11 @@ _OF_QUARTIC = 0.00966
 """Root mean square of d (4 d^2 + 4 e^2 - 1) / 12 for d, e between -1/2 and 1/2."""
 _FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 _SECOND = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12
-_LEAST_LOGARITHM = 0.02
 _SHARPEST = 2.4
 """Fourth over second derivative of a peak of a single pixel."""
 _LEAST_CLEAN = 0.1
 """Share of the product of a smoothed image and itself that is taken for the scene at least."""
-_AT_EDGES = 0.04
+AT_EDGES = 0.04
 """Error in pixels, times the pixels along an axis, by what enters and leaves at the edges of the overlap.
 
 Root mean square of scenes blurred by 4 and 6 pixels, 384 x 384, without noise (0.039 to 0.049); none at whole shifts,
@@ -331,10 +330,10 @@ def peak_shapes(
         sums = xp.stack([tiles.sums(moved), *(tiles.sums(moved, factor) for factor in (moved, *reference.factors))])
         pixels = np.prod(np.maximum(np.array(shape) - np.abs(peak), 0), axis=1).astype(np.float64)
         scatter = to_host(_scatter(sums, reference, xp.asarray(inside), xp.asarray(offset), xp.asarray(pixels)))
-    scatter[inside.sum(axis=(1, 2)) < _FEWEST] = np.nan
+    scatter[inside.sum(axis=(1, 2)) < FEWEST_TILES] = np.nan
     d, e, f = quadratic_terms(near)[:, 3:].T
     hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
-    scatter += hessian @ np.diag(_AT_EDGES / np.array(shape)) ** 2 @ hessian
+    scatter += hessian @ np.diag(AT_EDGES / np.array(shape)) ** 2 @ hessian
     quartic = np.full((len(near), 2), np.nan) if around is None else _quartic(around)
     return PeakShapes(scatter, hessian, near[:, 1, 1].astype(np.float64), quartic)
 
@@ -343,7 +342,7 @@ def _quartic(around: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, 2) fourth over second derivative of the logarithm of 5 x 5 values; NaN where there is none."""
     lines = np.stack([around[:, :, 2], around[:, 2]], axis=1).astype(np.float64)
     with np.errstate(invalid="ignore"):
-        usable = (lines > _LEAST_LOGARITHM * lines[:, :, 2:3]).all(axis=2) & (lines[:, :, 2] > 0)
+        usable = (lines > LEAST_LOGARITHM * lines[:, :, 2:3]).all(axis=2) & (lines[:, :, 2] > 0)
     logarithm = np.log(np.where(usable[:, :, None], lines, 1.0))
     bend = logarithm @ _SECOND
     usable &= bend < 0

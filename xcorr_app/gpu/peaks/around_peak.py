@@ -17,14 +17,19 @@ SIDE = 5
 """Shifts around a peak along each axis, itself in the middle."""
 _KINDS = 5
 """Sums that a score follows from."""
-_WARPS = 4
+_FEWEST_WARPS, _MOST_WARPS = 4, 16
+_COLUMNS_A_THREAD = 2
 
 
-def around_peak_launch(pairs: int) -> Launch:
-    """Choose the launch for so many pairs."""
-    threads, shifts = _WARPS * WARP, SIDE * SIDE
-    shared_bytes = 8 * (_WARPS * (shifts + _KINDS - 1) + threads // shifts * shifts * _KINDS)
-    return Launch("peaks/around_peak", {"WARPS": _WARPS}, pairs, threads, shared_bytes)
+def around_peak_launch(pairs: int, width: int) -> Launch:
+    """Choose the launch for so many pairs of matrices of a width.
+
+    Threads by the width alone: how sums are rounded must not depend on the number of pairs.
+    """
+    warps = min(max(width // (_COLUMNS_A_THREAD * WARP), _FEWEST_WARPS), _MOST_WARPS)
+    threads, shifts = warps * WARP, SIDE * SIDE
+    shared_bytes = 8 * (warps * (shifts + _KINDS - 1) + threads // shifts * shifts * _KINDS)
+    return Launch("peaks/around_peak", {"WARPS": warps}, pairs, threads, shared_bytes)
 
 
 def scores_around_peaks(lefts: Any, rights: Any, peaks: NDArray[np.integer], fewest: int) -> NDArray[np.float64]:
@@ -33,6 +38,6 @@ def scores_around_peaks(lefts: Any, rights: Any, peaks: NDArray[np.integer], few
     count, height, width = rights.shape
     scores = cupy.empty((count, SIDE, SIDE))
     arrays = cupy.ascontiguousarray(lefts), cupy.ascontiguousarray(rights), cupy.asarray(peaks, dtype=np.int32), scores
-    start(around_peak_launch(count), arrays, (lefts.shape[0], height, width, fewest))
+    start(around_peak_launch(count, width), arrays, (lefts.shape[0], height, width, fewest))
     found: NDArray[np.float64] = scores.get()
     return found

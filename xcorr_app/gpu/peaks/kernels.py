@@ -9,6 +9,7 @@ from xcorr_app.gpu.direct.tuning import window_tile
 from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
+from xcorr_app.gpu.peaks.frame_peaks import frame_peaks_launch, peak_places_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
@@ -18,7 +19,7 @@ from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_laun
 from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_values_launch
 from xcorr_app.gpu.peaks.standing_out import small_steps_launch, standing_out_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
-from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
+from xcorr_app.gpu.peaks.tile_scatter import tile_products_launch, tile_scatter_launch
 from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
 from xcorr_app.gpu.peaks.tile_verdict import tile_verdict_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
@@ -111,6 +112,27 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             _accepts_any,
             tile_scatter_launch,
             document=_NOT_IN_A_DOCUMENT("the covariance of a shift, from what frame and reference do not share"),
+        ),
+        KernelEntry(
+            "tile-products",
+            ("peaks/tile_products",),
+            _accepts_any,
+            tile_products_launch,
+            document=_NOT_IN_A_DOCUMENT("products of frame and reference on tiles"),
+        ),
+        KernelEntry(
+            "peak-places",
+            ("peaks/peak_places",),
+            _accepts_any,
+            peak_places_launch,
+            document=_NOT_IN_A_DOCUMENT("shifts and nearest scores of records of peaks"),
+        ),
+        KernelEntry(
+            "frame-peaks",
+            ("peaks/frame_peaks",),
+            _accepts_any,
+            frame_peaks_launch,
+            document=_NOT_IN_A_DOCUMENT("all that is said of a frame by its peak"),
         ),
         KernelEntry(
             "row-sums",

@@ -13,7 +13,7 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["LAGS", "READ", "mean_products", "noise_sums", "noise_sums_launch"]
+__all__ = ["LAGS", "READ", "mean_products", "noise_sums", "noise_sums_launch", "started_noise_sums"]
 
 LAGS = 3
 """Pixels between the factors of a product at most, down or across."""
@@ -37,13 +37,17 @@ def noise_sums_launch(images: int, columns: int, element: str) -> Launch:
 
 def noise_sums(images: Any, period: int, groups: int) -> NDArray[np.float64]:
     """Mean products (n, 7) of pixels about their mean, of four rows in every `period`: see `mean_products`."""
+    return mean_products(to_host(started_noise_sums(images, period, groups)), groups, images.shape[2])
+
+
+def started_noise_sums(images: Any, period: int, groups: int) -> Any:
+    """Sums (n, parts, 14) that `mean_products` takes, on their way, of four rows in every `period`."""
     cupy = importlib.import_module("cupy")
     count, height, width = images.shape
     launch = noise_sums_launch(count, groups * width, name_of(images.dtype))
     sums = cupy.empty((count, *launch.extra, _SUMS))
-    numbers = height, width, period, groups, *launch.extra
-    start(launch, (cupy.ascontiguousarray(images), sums), numbers)
-    return mean_products(to_host(sums), groups, width)
+    start(launch, (cupy.ascontiguousarray(images), sums), (height, width, period, groups, *launch.extra))
+    return sums
 
 
 def mean_products(sums: NDArray[np.float64], groups: int, width: int) -> NDArray[np.float64]:
