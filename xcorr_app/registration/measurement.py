@@ -74,6 +74,7 @@ class Measurement:
         # What was asked for is refused here where it cannot run.
         wanted = "fft" if settings.normalization == "phase" else settings.engine
         choose_engine(wanted, xp, kernel_options=settings.kernel_options)
+        self._decisions: dict[tuple[bool, bool], Decision] = {}
         self.decision = self._decided(weighted=False, shared_reference=True)
 
     @property
@@ -82,15 +83,18 @@ class Measurement:
         return self.decision.engine
 
     def _decided(self, *, weighted: bool, shared_reference: bool) -> Decision:
-        return decide_registration(
-            self._frames.shape,
-            str(self._frames.dtype),
-            self._walk.images_at_once,
-            self._settings,
-            limits_of(self._xp),
-            weighted=weighted,
-            shared_reference=shared_reference,
-        )
+        kind = weighted, shared_reference
+        if kind not in self._decisions:
+            self._decisions[kind] = decide_registration(
+                self._frames.shape,
+                str(self._frames.dtype),
+                self._walk.images_at_once,
+                self._settings,
+                limits_of(self._xp),
+                weighted=weighted,
+                shared_reference=shared_reference,
+            )
+        return self._decisions[kind]
 
     def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
