@@ -6,14 +6,13 @@
 // first in what is written. Floor: the time of a launch.
 // Document: none.
 #include "problem.cuh"
+#include "clean_fraction.cuh"
 #include "tile_scatter.cuh"
 
 #define WARPS 4
 #define RECORD 29
 #define SIDE 5
 #define WRITTEN 46  // the record, and what is said below
-#define LAGS 3
-#define NOISE_SUMS (2 * (2 * LAGS + 1))
 #ifndef TIE  // the callers define them
 #define TIE 1e-6
 #define AMBIGUOUS 1.1
@@ -119,34 +118,14 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP)
     const OfReference reference = {of_tiles, noise, references, references > 1 ? frame : 0};
     const Scatter scatter = scatter_of(products + (long long)frame * tiles * FROM_FRAME, reference, tiles, tile_pixels, overlap,
                                        valid ? oy : 0.0, valid ? ox : 0.0, lane);
-    // What pixels next to each other share; of images too small to tell, all.
-    double of_lags[2 * LAGS + 1], product = 0.0;
-    if (lane < NOISE_SUMS && noise_groups > 0)
-        for (int part = 0; part < noise_parts; ++part)
-            product += noise_sums[((long long)frame * noise_parts + part) * NOISE_SUMS + lane];
-    double mean = 0.0;
-    for (int k = 0; k <= 2 * LAGS; ++k) {
-        const int lag = k <= LAGS ? k : k - LAGS;
-        const double pairs = (double)noise_groups * (k <= LAGS ? (LAGS + 1 - lag) * width : (LAGS + 1) * (width - lag));
-        const double products_mean = __shfl_sync(ALL_LANES, product, 2 * k) / pairs;
-        const double factors = __shfl_sync(ALL_LANES, product, 2 * k + 1) / pairs;
-        if (k == 0) mean = factors / 2;
-        of_lags[k] = products_mean - mean * factors + mean * mean;
-    }
-    if (lane < RECORD) said[lane] = record[lane];
-    if (lane != 0) return;
-
     const double* whole = tables + ((long long)frame + 1) * table_size - 2;  // sum and sum of squares come last
     const double pixels = (double)height * width, level = whole[0] / pixels, power = whole[1] / pixels;
     const double variance = power - level * level;
-    double clean = 1.0;
-    if (noise_groups > 0) {
-        double flanks = 0.0;
-        for (int axis = 0; axis < 2; ++axis)
-            flanks += (15 * of_lags[1 + LAGS * axis] - 6 * of_lags[2 + LAGS * axis] + of_lags[3 + LAGS * axis]) / 20;
-        clean = variance > 0 ? 1 - (of_lags[0] - flanks) / variance : 1.0;
-        clean = clean < 0.0 ? 0.0 : clean > 1.0 ? 1.0 : clean;
-    }
+    const double* of_noise = noise_sums + (long long)frame * noise_parts * NOISE_SUMS;
+    const double clean = clean_fraction(of_noise, noise_groups, noise_parts, width, variance, lane);
+    if (lane < RECORD) said[lane] = record[lane];
+    if (lane != 0) return;
+
     // Of equal peaks the one of the smallest shift counts, not the one found first; a rival that fp16 found must not
     // decide whether a peak is ambiguous; the window is not computed beyond its edge; products of values far from zero
     // would round badly.

@@ -21,6 +21,7 @@
 #define LEAST_CHI_SQUARED 40.0
 #define RIDGE 1e-9
 #define FEWEST_TILES 12
+#define CORRELATED 14.0  // bins, where they are smoothed
 #endif
 #define THREADS 256
 #define SOME_WARPS (THREADS / WARP)
@@ -108,17 +109,20 @@ struct Equations {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    tile_verdict(const double* sums, const int* shifts, const double* noises, const double* correlated, double* workspace, double* found,
-                 int count, int height, int width, int size, int rows, int columns) {
+    tile_verdict(const double* sums, const int* shifts, const double* offsets, const double* of_frames,
+                 const double* of_references, double* workspace, double* found, int count, int references, int height,
+                 int width, int size, int rows, int columns, int smoothed) {
     SHARED_FLOATS(shared);
     double* of_warps = reinterpret_cast<double*>(shared);  // [SOME_WARPS][MOST_SUMS]
     double* total = of_warps + SOME_WARPS * MOST_SUMS;      // [MOST_SUMS]
     double* numbers = total + MOST_SUMS;                    // [NUMBERS]
     const int frame = (int)blockIdx.x, thread = (int)threadIdx.x, tiles = rows * columns, bins = size / 2 * (size / 2);
     const int dy = shifts[2 * frame], dx = shifts[2 * frame + 1];
-    const double noise = noises[frame], of_noise = correlated[0];  // bins that one value's noise reaches
-    const bool known = noise == noise;
-    double* said = found + (long long)frame * (tiles + 2);  // of tiles; then the share and the edge
+    const double of_noise = smoothed ? CORRELATED : 1.0;  // bins that the noise of one reaches
+    const double of_frame = of_frames[3 * frame + 2], of_reference = of_references[references > 1 ? 3 * frame + 2 : 2];
+    const double noise = (of_frame + of_reference) / (smoothed ? 2 * CORRELATED : 1.0);
+    const bool known = offsets[2 * frame] == offsets[2 * frame];
+    double* said = found + (long long)frame * (tiles + 3);  // of tiles; then the share, the edge, and the largest noise
     double* kept = workspace + (long long)frame * tiles * KEPT;
     const auto of_tile = [&](int kind, int tile) { return sums[((long long)kind * count + frame) * tiles + tile]; };
     const auto covers = [&](int tile) {
@@ -318,4 +322,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
             edge = fmax(hypot(numbers[2], numbers[3]), hypot(numbers[4], numbers[5]));
     }
     said[tiles + 1] = edge;
+    said[tiles + 2] = fmax(of_frame, of_reference);
 }

@@ -32,7 +32,7 @@ from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_va
 from xcorr_app.gpu.peaks.standing_out import small_steps_launch, standing_out_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
 from xcorr_app.gpu.peaks.tile_scatter import tile_products_launch, tile_scatter_launch
-from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
+from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_levels_launch, tile_sums_launch
 from xcorr_app.gpu.peaks.tile_verdict import Limits, tile_verdict_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.pointwise.tiles import add_segments_launch
@@ -108,13 +108,14 @@ def launches_of_peaks(types_of_sums):
             yield noise_sums_launch(1, 100, right_type)
             yield tile_products_launch(right_type, 144)
             yield tile_scatter_launch(1)
-            yield tile_verdict_launch(1, Limits(0.3, 6.0, 0.02, 0.3, 0.1, 6.0, 8, 40.0, 1e-9, 12))
+            yield tile_verdict_launch(1, Limits(0.3, 6.0, 0.02, 0.3, 0.1, 6.0, 8, 40.0, 1e-9, 12, 14.1))
             yield peak_places_launch(1)
             yield frame_peaks_launch(1, Rules(1e-6, 1.1, 1e-3, 2, 1e3, 1e-12, 1e12, 0.02, 1e-12, 0.04, 6))
             yield row_sums_launch(1, right_type)
             yield reference_tiles_launch(100)
             yield tile_bins_launch(1, right_type, 100)
             yield tile_sums_launch(100)
+            yield tile_levels_launch(3, 1e-3)
             yield standing_out_launch(right_type)
             yield image_ranges_launch(1, right_type)
             written = "float64" if sum_type == "double" else "float32"

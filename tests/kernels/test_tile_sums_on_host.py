@@ -42,8 +42,8 @@ def test_bins_of_moved_images(host_builds, rng, shape, dtype):
     rows, columns = shape[0] // 2, shape[1] // 2
     bins = guarded(np.full((len(MOVES), rows, columns), np.nan, np.float32))
     launch = tile_bins_launch(len(MOVES), dtype, rows * columns)
-    both = guarded(np.stack([level, gain], axis=1))
-    arrays = guarded(images), guarded(MOVES.astype(np.int32)), both, bins
+    levels = guarded(np.stack([level, gain, np.full(len(MOVES), np.nan)], axis=1))
+    arrays = guarded(images), guarded(MOVES.astype(np.int32)), levels, bins
     run_kernel(host_builds, launch, arrays, (*shape, launch.blocks // len(MOVES)))
     assert guards_are_whole(bins)
     for image, (dy, dx), mean, factor, found in zip(images, MOVES, level, gain, bins, strict=True):
@@ -84,7 +84,6 @@ def test_tiles_agree_as_array_operations_say(host_builds, monkeypatch, deviation
     shifts = -drift[1:]
     shifts[1] = np.nan
     expected = tiles.look(images, stack[1:], shifts)
-    both = tiles._both_standard(images, stack[1:], np.array([(2, -3)] * len(images)))
     run_on_host(monkeypatch, host_builds, tile_sums, tile_verdict, row_sums)
     monkeypatch.setattr(tiles, "is_device_array", lambda _: True)
     found = tiles.look(images, stack[1:], shifts)
@@ -92,10 +91,22 @@ def test_tiles_agree_as_array_operations_say(host_builds, monkeypatch, deviation
     assert (found.tiles == tiles.DIFFERS).any()
     np.testing.assert_allclose(found.alike, expected.alike)
     np.testing.assert_allclose(found.edges, expected.edges, rtol=1e-5)
-    by_kernels = tiles._both_standard(images, stack[1:], np.array([(2, -3)] * len(images)))
-    for ours, theirs in zip(by_kernels, both, strict=True):
-        np.testing.assert_allclose(ours[0], theirs[0], atol=2e-5)
-        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-3, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+def test_levels_of_images(host_builds, monkeypatch, dtype):
+    images = drifting(np.zeros((3, 2)), (101, 123), width=0.06)
+    images = 1000 + 50 * (images + noise(images, 0.3))
+    images = (np.rint(images) if dtype == "uint16" else images).astype(dtype)
+    images[2] = 7
+    run_on_host(monkeypatch, host_builds, tile_sums, row_sums)
+    levels = tile_sums.tile_levels(images[:1], images[1:], 4, 8, 1e-3)
+    found = np.concatenate(levels)
+    places = np.zeros((3, 2), np.int32)
+    bins = tile_sums.tile_bins(images, places, found)
+    expected, of_noise = tiles._standard(images.astype(np.float64))
+    np.testing.assert_allclose(bins, expected, atol=1e-5)
+    np.testing.assert_allclose(found[:, 2], of_noise, rtol=1e-6)
 
 
 @pytest.mark.parametrize(("count", "tiles_of"), [(3, (5, 9)), (2, (17, 23))])
@@ -121,8 +132,15 @@ def test_verdicts_by_sums(host_builds, monkeypatch, rng, count, tiles_of, correl
     assert (expected[0] == tiles.DIFFERS).any()
     assert edges.max() > 0.02
     run_on_host(monkeypatch, host_builds, tile_verdict)
-    noises = np.where(known, level, np.nan)
-    found = tile_verdict.tile_verdict(guarded(sums), whole, noises, correlated, shape, size, tiles._LIMITS)
-    np.testing.assert_array_equal(found[0], expected[0])
-    np.testing.assert_allclose(found[1], expected[1])
-    np.testing.assert_allclose(found[2], edges, rtol=1e-6)
+    smoothed = correlated > 1
+    limits = tiles._LIMITS._replace(correlated=correlated)
+    levels = np.full((count, 3), np.nan)
+    levels[:, 2] = level * (2 * correlated if smoothed else 1.0) / 2
+    offsets = np.where(known[:, None], np.zeros((count, 2)), np.nan)
+    both = guarded(levels), guarded(levels[:1])
+    arrays = guarded(sums), guarded(whole.astype(np.int32)), guarded(offsets)
+    found = tile_verdict.tile_verdict(*arrays, both, shape, size, limits, smoothed=smoothed)
+    np.testing.assert_array_equal(found.tiles, expected[0])
+    np.testing.assert_allclose(found.alike, expected[1])
+    np.testing.assert_allclose(found.edges, edges, rtol=1e-6)
+    np.testing.assert_allclose(found.noise, levels[:, 2])

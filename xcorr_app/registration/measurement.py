@@ -306,7 +306,8 @@ class Measurement:
             if look.size:
                 images_of = take(whole[0], look) if whole[0].shape[0] > 1 else whole[0]
                 result.seen = Seen(start + result.rows[look], images_of, take(whole[1], look), match.shift[look])
-                if parts is not None:
+                # Of a single range there are no others to wait for; a device may be checking meanwhile.
+                if parts is not None or frames.shape[0] == self._frames.count:
                     columns.looked_at(*result.seen.judged())
                     result.seen = None
             overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)

@@ -19,12 +19,12 @@ from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.taps import Filter
-from xcorr_app.gpu.peaks.tile_sums import moments_and_products, tile_bins, tile_sums
-from xcorr_app.gpu.peaks.tile_verdict import MOST_TILES, Limits, tile_verdict
+from xcorr_app.gpu.peaks.tile_sums import tile_bins, tile_levels, tile_sums
+from xcorr_app.gpu.peaks.tile_verdict import MOST_TILES, Limits, Verdict, tile_verdict
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.linear_motion import FEWEST, LEAST_CHI_SQUARED, RIDGE, edge_offsets
-from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction, clean_of
+from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction
 
 AGREES, DIFFERS = 1.0, 0.0
 """What a tile says; NaN where it cannot tell."""
@@ -38,6 +38,8 @@ _NOISY = 0.025
 """Variance of the noise of a bin, that of the scene being one, from which images are smoothed."""
 _SIGMA = 1.5
 """Of the Gaussian that smooths, in bins."""
+_CORRELATED = 2 * np.pi * _SIGMA**2
+"""Bins that the noise of one reaches then."""
 _UNSHARED = 0.3
 """Share of what a tile shows that frame and reference may not share."""
 _ALIKE, _FEWEST_TOLD = 0.3, 8
@@ -53,7 +55,17 @@ _SPREAD = 6.0
 _LEAST_SHOWN = 0.02
 """Of the most that any tile shows."""
 _LIMITS = Limits(
-    _UNSHARED, _DEVIATIONS, _LEAST_SHOWN, _ALIKE, _LEAST_OFFSET, _SPREAD, _FEWEST_TOLD, LEAST_CHI_SQUARED, RIDGE, FEWEST
+    _UNSHARED,
+    _DEVIATIONS,
+    _LEAST_SHOWN,
+    _ALIKE,
+    _LEAST_OFFSET,
+    _SPREAD,
+    _FEWEST_TOLD,
+    LEAST_CHI_SQUARED,
+    RIDGE,
+    FEWEST,
+    _CORRELATED,
 )
 
 
@@ -112,23 +124,48 @@ def look(images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDA
     known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
     if not all(grid.count) or not known.any():
         return Look(np.full((count, *grid.count), np.nan, dtype=np.float32), np.full(count, np.nan), np.zeros(count))
+    if covered is None and _by_kernels(frames, images) and grid.count[0] * grid.count[1] <= MOST_TILES:
+        return _looked_at_by_kernels(images, frames, np.where(known[:, None], shifts, np.nan), grid)
     shifts = np.where(known[:, None], shifts, 0.0)
     whole = np.rint(shifts).astype(np.intp)
     (f, of_frames), (g, of_reference) = _both_standard(frames, images, whole)
     noise, correlated = of_frames + of_reference, 1.0
     if max(of_frames.max(), of_reference.max()) > _NOISY:
-        f, g = (filter_frames(each, _smoothing(), dtype="same", count=False)[0] for each in (f, g))
-        noise, correlated = noise / (4 * np.pi * _SIGMA**2), 2 * np.pi * _SIGMA**2
-    by_kernels = is_device_array(f) and f.dtype == g.dtype == np.float32
-    sums = (tile_sums if by_kernels else _tile_sums)(f, g, shifts - whole, grid.size // 2, grid.count)
-    if by_kernels and covered is None and grid.count[0] * grid.count[1] <= MOST_TILES:
-        noise = np.where(known, noise, np.nan)
-        return Look(*tile_verdict(sums, whole, noise, correlated, grid.shape, grid.size, _LIMITS))
-    found = to_host(sums)
+        f, g = (_smoothed(each) for each in (f, g))
+        noise, correlated = noise / (2 * _CORRELATED), _CORRELATED
+    sums = _tile_sums(f, g, shifts - whole, grid.size // 2, grid.count)
     covered = _covered_by(grid.shape, grid.size, grid.count, whole) if covered is None else covered
-    tiles, alike = _judged(found, covered, (grid.size // 2) ** 2, noise, correlated, known)
-    edges = edge_offsets(found, covered & known[:, None, None], grid.size, grid.shape)
+    tiles, alike = _judged(sums, covered, (grid.size // 2) ** 2, noise, correlated, known)
+    edges = edge_offsets(sums, covered & known[:, None, None], grid.size, grid.shape)
     return Look(tiles, alike, edges)
+
+
+def _by_kernels(*images: Array) -> bool:
+    return all(is_device_array(each) and name_of(each.dtype) in INPUT_TYPES for each in images)
+
+
+def _looked_at_by_kernels(images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid) -> Look:
+    """:func:`look` on a device, which is waited for once unless there is much noise."""
+    xp, none = array_namespace(frames), np.zeros((images.shape[0], 2))
+    whole = np.rint(shifts)
+    offsets = xp.asarray(shifts - whole)
+    places = xp.asarray(np.concatenate([np.nan_to_num(whole), none]).astype(np.int32))
+    levels = tile_levels(frames, images, _SAMPLED, min(NOISE_PERIOD, grid.shape[0]), _LEAST_CLEAN)
+    count = frames.shape[0]
+    f, g = tile_bins(frames, places[:count], levels[0]), tile_bins(images, places[count:], levels[1])
+
+    def verdict(f: Array, g: Array, *, smoothed: bool) -> Verdict:
+        sums = tile_sums(f, g, offsets, grid.size // 2, grid.count)
+        return tile_verdict(sums, places, offsets, levels, grid.shape, grid.size, _LIMITS, smoothed=smoothed)
+
+    found = verdict(f, g, smoothed=False)
+    if found.noise.max() > _NOISY:
+        found = verdict(_smoothed(f), _smoothed(g), smoothed=True)
+    return Look(found.tiles, found.alike, found.edges)
+
+
+def _smoothed(bins: Array) -> Array:
+    return filter_frames(bins, _smoothing(), dtype="same", count=False)[0]
 
 
 @functools.cache
@@ -227,20 +264,8 @@ def _both_standard(
     frames: Array, images: Array, whole: NDArray[np.intp]
 ) -> tuple[tuple[Array, NDArray[np.float64]], tuple[Array, NDArray[np.float64]]]:
     """`_standard` of frames that are moved, and of the images they are compared with."""
-    both = frames, images
-    if not all(is_device_array(each) and name_of(each.dtype) in INPUT_TYPES for each in both):
-        inside = array_namespace(frames).asarray(_inside(frames.shape[1:], whole).astype(working_dtype(frames)))
-        return _standard(frames, whole, inside), _standard(images)
-    period = min(NOISE_PERIOD, frames.shape[1])
-    standard = []
-    moves = whole, np.zeros((images.shape[0], 2), dtype=np.intp)
-    for each, move, (mean, variance, products) in zip(
-        both, moves, moments_and_products(both, _SAMPLED, period), strict=True
-    ):
-        clean = np.maximum(clean_of(products, variance), _LEAST_CLEAN)
-        gain = 1 / np.sqrt(np.where(variance > 0, variance, 1.0) * clean)
-        standard.append((tile_bins(each, move, mean, gain), (1 - clean) / clean / 4))
-    return standard[0], standard[1]
+    inside = array_namespace(frames).asarray(_inside(frames.shape[1:], whole).astype(working_dtype(frames)))
+    return _standard(frames, whole, inside), _standard(images)
 
 
 def _standard(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 
-__all__ = ["MOST_TILES", "Limits", "tile_verdict", "tile_verdict_launch"]
+__all__ = ["MOST_TILES", "Limits", "Verdict", "tile_verdict", "tile_verdict_launch"]
 
 MOST_TILES = 2048
 """Of a frame: each is compared with every other one."""
@@ -34,6 +35,8 @@ class Limits(NamedTuple):
     least_chi_squared: float
     ridge: float
     fewest_tiles: int
+    correlated: float
+    """Bins that the noise of one reaches where they are smoothed."""
 
 
 def tile_verdict_launch(frames: int, limits: Limits) -> Launch:
@@ -43,27 +46,51 @@ def tile_verdict_launch(frames: int, limits: Limits) -> Launch:
     return Launch("peaks/tile_verdict", defines, frames, _THREADS, shared_bytes)
 
 
+@dataclass(frozen=True)
+class Verdict:
+    """What the tiles of n frames say, on the host."""
+
+    tiles: NDArray[np.float32]
+    """(n, rows, columns) 1 where one agrees, 0 where it differs, NaN where it cannot tell."""
+    alike: NDArray[np.float64]
+    """(n,) share of them that resembles the reference."""
+    edges: NDArray[np.float64]
+    """(n,) pixels by which the edge moves against the centre."""
+    noise: NDArray[np.float64]
+    """(n,) variance of the noise of a bin, of frame or reference, whichever has more."""
+
+
 def tile_verdict(
     sums: Any,
-    shifts: NDArray[np.integer],
-    noise: NDArray[np.float64],
-    correlated: float,
+    places: Any,
+    offsets: Any,
+    levels: tuple[Any, Any],
     shape: tuple[int, int],
     size: int,
     limits: Limits,
-) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.float64]]:
-    """Which tiles agree (n, rows, columns), what share of them resembles the reference (n,), edge offsets (n,).
+    *,
+    smoothed: bool,
+) -> Verdict:
+    """Say which tiles agree, by their `sums` (13, n, rows, columns) of :func:`xcorr_app.gpu.peaks.tile_sums.tile_sums`.
 
-    By their `sums` (13, n, rows, columns) as :mod:`xcorr_app.gpu.peaks.tile_sums` leaves them, the whole `shifts`
-    (n, 2), the variance (n,) of the `noise` of a bin, NaN where there is no shift, of which that of so many bins is
-    `correlated`; of images of a `shape` and tiles of `size` pixels.
+    Parameters
+    ----------
+    places, offsets
+        Shifts (n, 2), int32, and what is left of them beyond whole pixels, float64; NaN where there is none.
+    levels
+        Of frames and references, by :func:`xcorr_app.gpu.peaks.tile_sums.tile_levels`.
+    shape, size
+        Rows and columns of the images, and of a tile, in pixels.
+    smoothed
+        Whether bins were smoothed before they were added up.
     """
     cupy = importlib.import_module("cupy")
     _, count, rows, columns = sums.shape
     tiles = rows * columns
-    found, workspace = cupy.empty((count, tiles + 2)), cupy.empty((count, tiles, _KEPT))
-    places, noises = cupy.asarray(np.ascontiguousarray(shifts, np.int32)), cupy.asarray(np.append(noise, correlated))
-    arrays = sums, places, noises, noises[count:], workspace, found
-    start(tile_verdict_launch(count, limits), arrays, (count, *shape, size, rows, columns))
+    found, workspace = cupy.empty((count, tiles + 3)), cupy.empty((count, tiles, _KEPT))
+    arrays = sums, places, offsets, *levels, workspace, found
+    numbers = count, levels[1].shape[0], *shape, size, rows, columns, int(smoothed)
+    start(tile_verdict_launch(count, limits), arrays, numbers)
     host: NDArray[np.float64] = to_host(found)
-    return host[:, :tiles].astype(np.float32).reshape(count, rows, columns), host[:, tiles], host[:, tiles + 1]
+    of_tiles = host[:, :tiles].astype(np.float32).reshape(count, rows, columns)
+    return Verdict(of_tiles, host[:, tiles], host[:, tiles + 1], host[:, tiles + 2])
