@@ -8,6 +8,7 @@ other engines: a frame whose peak lies there, or whose values would round badly,
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -24,6 +25,7 @@ from xcorr_app.gpu.peaks.common_overlap import common_overlap
 from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules, frame_peaks, peak_places
 from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.beside import Beside, so_far
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
@@ -40,6 +42,8 @@ _LARGEST_OFFSET = 1e3
 """Mean over standard deviation up to which products with unshifted values lose less than 1e-5 of the correlation."""
 _NOISE_PERIOD = 32
 """Rows of which four are looked at for noise: frames that need no planes have little."""
+_SLOPES = 1
+"""Lane of streams beside which the frames themselves may be checked."""
 _TIE = 1e-6
 """Share of a peak's height by which a rival that is equal may differ in single precision."""
 _PLAIN_RANGE = (1e-12, 1e12)
@@ -110,18 +114,27 @@ class DeviceMatcher:
         return self._finder.left_tables(references)
 
     def match(
-        self, references: Array, tables: Array, slopes: ReferenceSlopes, frames: Array, values: Array, xp: Any
+        self,
+        references: Array,
+        tables: Array,
+        slopes_of: Callable[[], ReferenceSlopes],
+        frames: Array,
+        values: Array,
+        xp: Any,
     ) -> Found:
         """Match frames (n, h, w) with one reference or each with its own.
 
-        `values` are the frames as they count for standard errors. The device is waited for once.
+        `values` are the frames as they count for standard errors; the references' slopes are made while the device
+        searches for the peaks. It is waited for once.
         """
+        before = so_far()
         frames, count = xp.ascontiguousarray(frames), frames.shape[0]
         each, window = references.shape[0] > 1, self._window
         records, whole = self._finder.find(references, frames, 1 if each else count, tables)
         first = window.dy_min, window.dx_min
         places, near = peak_places(records, first)
         near = self._on_common_overlap(near, references, frames, places, (tables, whole))
+        slopes = Beside(slopes_of, before, _SLOPES).result()
         of_references = OfReferences(slopes.factors, slopes.sums, slopes.noise, slopes.tiles.grid)
         found = frame_peaks(
             (records, places, near, whole),

@@ -146,9 +146,10 @@ class Matcher:
         if self.on_device is None or not self.on_device.reads(frames):
             planes = self.planes(reference, frames)
             return Compared(self.match(planes), self.clean(planes.values), planes.values)
-        slopes = reference.slopes
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)
-        found = self.on_device.match(reference.values, reference.tables, slopes, frames, values, self._xp)
+        found = self.on_device.match(
+            reference.values, reference.tables, lambda: reference.slopes, frames, values, self._xp
+        )
         others = found.others
         if others.size:
             each = reference.values.shape[0] > 1

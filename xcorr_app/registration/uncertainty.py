@@ -185,7 +185,8 @@ class ReferenceSlopes:
         mean, power = (of_rows.sum(axis=1) / (height * width)).T
         power -= mean * mean
         noise = power * (1 - clean)
-        self.noise = xp.asarray(noise)
+        on_device = xp.asarray(np.stack([mean, noise]))
+        self.noise = on_device[1]
         self.tiles = tiles = Tiles.of((height, width))
         if len(values) == 1:
             rows = (np.array(tiles.first_rows)[:, None] + np.arange(tiles.shape[0])).ravel()
@@ -196,7 +197,7 @@ class ReferenceSlopes:
         if kernel is not None:
             strips = _strips(values - xp.asarray(mean.astype(np.float32))[:, None, None], tiles)
             smoothed = smooth(strips.reshape(-1, *strips.shape[2:]), kernel.astype(np.float32)).astype(np.float32)
-        self.factors, self.sums = reference_tiles(values, mean, smoothed, tiles.grid)
+        self.factors, self.sums = reference_tiles(values, on_device[0], smoothed, tiles.grid)
 
 
 def _tiles_of(shape: tuple[int, int], share: float) -> Tiles:
@@ -263,18 +264,21 @@ class PeakShapes:
         good = positive & _is_peak(hessian)
         if good.sum() >= _FEWEST_PEAKS:
             with np.errstate(invalid="ignore"):
-                noisy = positive & (significance < _STEADY) & np.isfinite(hessian).all(axis=(1, 2))
-            if noisy.any():
-                typical = np.median(hessian[good] / self.height[good, None, None], axis=0)
-                if _is_peak(typical[None])[0]:
-                    hessian = np.where(noisy[:, None, None], typical * self.height[:, None, None], hessian)
-        is_peak = _is_peak(hessian) & ~np.isinf(self.scatter).any(axis=(1, 2))
+                noisy = positive & (significance < _STEADY)
+            if noisy.any() and _is_peak(typical := _typical(hessian[good], self.height[good]))[0]:
+                noisy &= np.isfinite(hessian).all(axis=(1, 2))
+                hessian = np.where(noisy[:, None, None], typical * self.height[:, None, None], hessian)
+        a, b, _, c = hessian.reshape(-1, 4).T
+        p, q, _, r = self.scatter.reshape(-1, 4).T
+        is_peak = _is_peak(hessian) & ~(np.isinf(p) | np.isinf(q) | np.isinf(r))
         with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
-            variance = _of_shift(hessian, self.scatter)
-            unknown = np.isnan(hessian).any(axis=(1, 2)) | np.isnan(self.scatter).any(axis=(1, 2))
+            # The diagonal of H^-1 S H^-1.
+            determinant = a * c - b * b
+            of_rows, of_columns = c * c * p - 2 * b * c * q + b * b * r, b * b * p - 2 * a * b * q + a * a * r
+            variance = np.stack([of_rows, of_columns], axis=1) / (determinant * determinant)[:, None]
             sigma = np.sqrt(variance + self._interpolation_error() ** 2)
-        no_peak = np.where(unknown, np.nan, np.inf)[:, None]
-        return np.where(is_peak[:, None], sigma, no_peak)
+        unknown = np.isnan(a) | np.isnan(b) | np.isnan(c) | np.isnan(p) | np.isnan(q) | np.isnan(r)
+        return np.where(is_peak[:, None], sigma, np.where(unknown, np.nan, np.inf)[:, None])
 
     def _interpolation_error(self) -> NDArray[np.float64]:
         """(2,) root mean square error in pixels of the Gaussian through 3 x 3 values of the plane.
@@ -290,13 +294,10 @@ class PeakShapes:
         return error
 
 
-def _of_shift(hessian: NDArray[np.float64], scatter: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Diagonal (n, 2) of H^-1 S H^-1, of symmetric matrices (n, 2, 2)."""
-    a, b, _, c = hessian.reshape(-1, 4).T
-    p, q, _, r = scatter.reshape(-1, 4).T
-    diagonal = c * c * p - 2 * b * c * q + b * b * r, b * b * p - 2 * a * b * q + a * a * r
-    found: NDArray[np.float64] = (np.stack(diagonal) / (a * c - b * b) ** 2).T
-    return found
+def _typical(hessian: NDArray[np.float64], height: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median shape (1, 2, 2) of peaks."""
+    shape: NDArray[np.float64] = np.median(hessian / height[:, None, None], axis=0, keepdims=True)
+    return shape
 
 
 def _is_peak(hessian: NDArray[np.float64]) -> NDArray[np.bool_]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -122,6 +123,7 @@ def peak_places_launch(frames: int) -> Launch:
     return Launch("peaks/peak_places", {}, ceil_div(frames, _THREADS), _THREADS)
 
 
+@functools.lru_cache(maxsize=64)
 def frame_peaks_launch(frames: int, rules: Rules) -> Launch:
     """Choose the launch for so many frames."""
     defines: dict[str, str | int] = {name.upper(): repr(value) for name, value in rules._asdict().items()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -39,6 +40,7 @@ class Limits(NamedTuple):
     """Bins that the noise of one reaches where they are smoothed."""
 
 
+@functools.lru_cache(maxsize=64)
 def tile_verdict_launch(frames: int, limits: Limits) -> Launch:
     """Choose the launch for so many frames."""
     defines: dict[str, str | int] = {name.upper(): repr(value) for name, value in limits._asdict().items()}
