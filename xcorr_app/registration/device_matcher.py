@@ -148,9 +148,7 @@ class DeviceMatcher:
         )
         around, unknown = found.around, np.full((2, count), np.nan)
         inside = np.zeros(count, dtype=bool)
-        match = Match(
-            found.peak, found.shift, found.score, found.ratio, inside, around, around[:, 1:4, 1:4], *unknown
-        )
+        match = Match(found.peak, found.shift, found.score, found.ratio, inside, around, around[:, 1:4, 1:4], *unknown)
         shapes = PeakShapes(found.scatter, found.hessian, found.height, found.quartic)
         return Found(match, np.flatnonzero(found.is_open), found.clean, shapes)
 

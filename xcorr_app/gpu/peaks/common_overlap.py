@@ -44,7 +44,8 @@ def common_overlap(
 ) -> Any:
     """Scores (n, k, k) over the overlap at the peak (n, 2), from those `around` it, each over an overlap of its own.
 
-    Peaks are on the host, or int32 on the device. `problem` is that of the tables: what makes them, those of the lefts and those of the rights.
+    Peaks are on the host, or int32 on the device. `problem` is that of the tables: what makes them, those of the lefts
+    and those of the rights.
     """
     cupy = importlib.import_module("cupy")
     makes, of_left, of_right = tables

@@ -16,7 +16,16 @@ from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 
-__all__ = ["FITS", "FramePeaks", "OfReferences", "Rules", "frame_peaks", "frame_peaks_launch", "peak_places", "peak_places_launch"]
+__all__ = [
+    "FITS",
+    "FramePeaks",
+    "OfReferences",
+    "Rules",
+    "frame_peaks",
+    "frame_peaks_launch",
+    "peak_places",
+    "peak_places_launch",
+]
 
 FITS = {"none": 0, "parabolic": 1, "quadratic": 2, "gaussian": 3}
 """Sub-pixel fits to 3 x 3 values, by their number in the kernel."""
@@ -154,8 +163,8 @@ def frame_peaks(
     Parameters
     ----------
     found
-        Records (n, 29) and the whole shifts of `peak_places`; the nearest scores (n, 3, 3) over one overlap; summed-area
-        tables (n, i, j, 2) of the frames, whose last elements are sums over the whole of each.
+        Records (n, 29) and the whole shifts of `peak_places`; the nearest scores (n, 3, 3) over one overlap;
+        summed-area tables (n, i, j, 2) of the frames, whose last elements are sums over the whole of each.
     window
         First shifts, and numbers of shifts, along rows and columns.
     period

@@ -23,10 +23,11 @@ def reference_tiles_launch(tiles: int) -> Launch:
 
 
 def reference_tiles(images: Any, means: Any, strips: Any, grid: TileGrid) -> tuple[Any, Any]:
-    """Factors (3, n, rows, height, width) and sums (12, n, rows, columns) of images (n, h, w) with `means` (n,), float64.
+    """Factors (3, n, rows, height, width) and sums (12, n, rows, columns) of images (n, h, w) with `means` (n,).
 
-    As `tile_scatter` takes them, float32 and float64. The smoothed `strips` (n, rows, height + 4, width + 4), without
-    means, are those of the tiles with two pixels around them; None where the images are not smoothed.
+    As `tile_scatter` takes them, float32 and float64; the means are float64. The smoothed `strips`
+    (n, rows, height + 4, width + 4), without means, are those of the tiles with two pixels around them; None where the
+    images are not smoothed.
     """
     cupy = importlib.import_module("cupy")
     count, height, width = images.shape
