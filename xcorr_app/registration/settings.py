@@ -128,9 +128,10 @@ class Settings:
         shape = self.measured_shape(frame_shape)
         if self.max_shift is None:
             return ShiftWindow.symmetric(*(int(np.ceil(size / 4)) if size > 1 else 0 for size in shape))
-        if isinstance(self.max_shift, (int, float, tuple)):
+        try:
             return _window(self.max_shift, shape)
-        return as_window(self.max_shift, shape, shape)
+        except TypeError:  # a list, which cannot be kept
+            return as_window(self.max_shift, shape, shape)
 
 
 @functools.lru_cache(maxsize=16)
