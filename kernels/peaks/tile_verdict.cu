@@ -28,8 +28,9 @@
 #define NUMBERS 6  // of a linear motion: shift, and what changes along rows and columns
 #define PAIRS 21   // of them
 #define MOST_SUMS (PAIRS + NUMBERS)
-#define KEPT 4     // of each tile: displacement, its chi squared, what it says
-enum { F, G, R, FF, GG, RR, YY, YX, XX, YR, XR, Y, X };
+#define KEPT 18    // of each tile: displacement, its chi squared, what it says; bins and means around it
+#define FIRST_MEAN 5
+enum { BINS = -1, F, G, R, FF, GG, RR, YY, YX, XX, YR, XR, Y, X };
 enum { SILENT, AGREES, DIFFERS };
 
 __device__ __forceinline__ double no_number() { return (double)__int_as_float(0x7fffffff); }
@@ -125,33 +126,44 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     double* said = found + (long long)frame * (tiles + 3);  // of tiles; then the share, the edge, and the largest noise
     double* kept = workspace + (long long)frame * tiles * KEPT;
     const auto of_tile = [&](int kind, int tile) { return sums[((long long)kind * count + frame) * tiles + tile]; };
-    const auto covers = [&](int tile) {
-        const int top = tile / columns * size, first = tile % columns * size;
-        return top >= most(dy, 0) && top + size <= height + least(dy, 0) && first >= most(dx, 0) &&
-               first + size <= width + least(dx, 0);
+    const auto covers_row = [&](int y) {
+        return y >= 0 && y < rows && y * size >= most(dy, 0) && (y + 1) * size <= height + least(dy, 0);
     };
-    // Over 3 x 3 tiles with weights 1/4, 1/2, 1 outwards in; a kind below zero counts bins.
-    const auto around = [&](int kind, int tile) {
-        double lines[3];
-        for (int j = 0; j < 3; ++j) {
-            double line[3];
-            for (int i = 0; i < 3; ++i) {
-                const int y = tile / columns + i - 1, x = tile % columns + j - 1, at = y * columns + x;
-                const bool counts = y >= 0 && y < rows && x >= 0 && x < columns && covers(at);
-                line[i] = !counts ? 0.0 : kind < 0 ? (double)bins : of_tile(kind, at);
-            }
-            lines[j] = line[1] + (line[0] + line[2]) / 2;
-        }
-        return lines[1] + (lines[0] + lines[2]) / 2;
+    const auto covers_column = [&](int x) {
+        return x >= 0 && x < columns && x * size >= most(dx, 0) && (x + 1) * size <= width + least(dx, 0);
     };
+    const auto covers = [&](int tile) { return covers_row(tile / columns) && covers_column(tile % columns); };
 
-    // What each tile shows, and shows beyond what noise and a displacement explain.
+    // Means over 3 x 3 tiles with weights 1/4, 1/2, 1 outwards in; and the most that any tile shows.
     double most_shown = 0.0, own[MOST_SUMS];
     for (int tile = thread; tile < tiles; tile += THREADS) {
-        const double n = fmax(around(-1, tile), 1.0);
-        double mean[X + 1];
-        for (int kind = 0; kind <= X; ++kind) mean[kind] = around(kind, tile) / n;
-        most_shown = larger(most_shown, larger((mean[FF] - mean[F] * mean[F] + mean[GG] - mean[G] * mean[G]) / 2 - noise / 2, 0.0));
+        const int row = tile / columns, column = tile % columns;
+        bool counts[3][3];
+#pragma unroll
+        for (int i = 0; i < 3; ++i)
+#pragma unroll
+            for (int j = 0; j < 3; ++j) counts[i][j] = covers_row(row + i - 1) && covers_column(column + j - 1);
+        double* mean = kept + KEPT * tile + FIRST_MEAN;
+        double n = 1.0;
+#pragma unroll 1
+        for (int kind = BINS; kind <= X; ++kind) {
+            double lines[3];
+#pragma unroll
+            for (int j = 0; j < 3; ++j) {
+                double line[3];
+#pragma unroll
+                for (int i = 0; i < 3; ++i) {
+                    line[i] = 0.0;
+                    if (counts[i][j]) line[i] = kind == BINS ? (double)bins : of_tile(kind, tile + (i - 1) * columns + j - 1);
+                }
+                lines[j] = line[1] + (line[0] + line[2]) / 2;
+            }
+            const double sum = lines[1] + (lines[0] + lines[2]) / 2;
+            if (kind == BINS) n = fmax(sum, 1.0);
+            mean[kind] = kind == BINS ? n : sum / n;
+        }
+        const double shown = (mean[FF] - mean[F] * mean[F] + mean[GG] - mean[G] * mean[G]) / 2 - noise / 2;
+        most_shown = larger(most_shown, larger(shown, 0.0));
     }
 #pragma unroll
     for (int distance = WARP / 2; distance > 0; distance /= 2)
@@ -163,10 +175,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
 
     own[0] = own[1] = own[2] = 0.0;
     for (int tile = thread; tile < tiles; tile += THREADS) {
-        const double n = fmax(around(-1, tile), 1.0);
-        double mean[X + 1];
-        for (int kind = 0; kind <= X; ++kind) mean[kind] = around(kind, tile) / n;
-        const double of_f = mean[FF] - mean[F] * mean[F], of_g = mean[GG] - mean[G] * mean[G];
+        const double* mean = kept + KEPT * tile + FIRST_MEAN;
+        const double n = mean[BINS], of_f = mean[FF] - mean[F] * mean[F],
+                     of_g = mean[GG] - mean[G] * mean[G];
         const double unshared = mean[RR] - mean[R] * mean[R];
         const double p = mean[YR] - mean[Y] * mean[R], q = mean[XR] - mean[X] * mean[R];
         const double a = mean[YY], b = mean[YX], c = mean[XX], determinant = a * c - b * b;
@@ -258,21 +269,22 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
     }
     sum_of_block<MOST_SUMS>(own, of_warps, total);
-    double matrix[NUMBERS][NUMBERS];
+    double inverse[NUMBERS][NUMBERS];
     bool solvable = false;
     if (thread == 0) {
-        double copy[NUMBERS][NUMBERS], right[NUMBERS][1], trace = 0.0;
+        double matrix[NUMBERS][NUMBERS], trace = 0.0;
         for (int k = 0, at = 0; k < NUMBERS; ++k)
             for (int l = k; l < NUMBERS; ++l) matrix[k][l] = matrix[l][k] = total[at++];
         for (int k = 0; k < NUMBERS; ++k) trace += matrix[k][k];
         for (int k = 0; k < NUMBERS; ++k) matrix[k][k] += RIDGE * trace;
+        for (int k = 0; k < NUMBERS; ++k)
+            for (int l = 0; l < NUMBERS; ++l) inverse[k][l] = k == l;
         solvable = taken >= FEWEST_TILES && trace > 0 && trace - trace == 0.0;
+        if (solvable) solve<NUMBERS, NUMBERS>(matrix, inverse);
         for (int k = 0; k < NUMBERS; ++k) {
-            for (int l = 0; l < NUMBERS; ++l) copy[k][l] = matrix[k][l];
-            right[k][0] = total[PAIRS + k];
+            numbers[k] = 0.0;
+            for (int l = 0; l < NUMBERS; ++l) numbers[k] += inverse[k][l] * total[PAIRS + l];
         }
-        if (solvable) solve<NUMBERS, 1>(copy, right);
-        for (int k = 0; k < NUMBERS; ++k) numbers[k] = right[k][0];
     }
     __syncthreads();
     for (int k = 0; k < PAIRS; ++k) own[k] = 0.0;
@@ -294,24 +306,20 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     double edge = 0.0;
     if (solvable) {
         // Covariance: inverse times scores times inverse, of which the part beside the shift is needed.
-        double right[NUMBERS][NUMBERS];
-        for (int k = 0; k < NUMBERS; ++k)
-            for (int l = 0; l < NUMBERS; ++l) right[k][l] = k == l;
-        solve<NUMBERS, NUMBERS>(matrix, right);
         double half[NUMBERS][NUMBERS], covariance[4][4], linear[4][1];
         for (int k = 0; k < NUMBERS; ++k)
             for (int l = 0; l < NUMBERS; ++l) {
                 half[k][l] = 0.0;
                 for (int m = 0; m < NUMBERS; ++m) {
                     const int low = least(m, l), high = most(m, l);
-                    half[k][l] += right[k][m] * total[low * NUMBERS - low * (low - 1) / 2 + high - low];
+                    half[k][l] += inverse[k][m] * total[low * NUMBERS - low * (low - 1) / 2 + high - low];
                 }
             }
         for (int k = 0; k < 4; ++k) {
             for (int l = 0; l < 4; ++l) {
                 covariance[k][l] = k == l ? 1e-300 : 0.0;
                 for (int m = 0; m < NUMBERS; ++m)
-                    covariance[k][l] += half[k + 2][m] * right[m][l + 2] * (taken / (taken - NUMBERS));
+                    covariance[k][l] += half[k + 2][m] * inverse[m][l + 2] * (taken / (taken - NUMBERS));
             }
             linear[k][0] = numbers[k + 2];
         }

@@ -19,7 +19,7 @@ __all__ = ["MOST_TILES", "Limits", "Verdict", "tile_verdict", "tile_verdict_laun
 MOST_TILES = 2048
 """Of a frame: each is compared with every other one."""
 _THREADS = 256
-_KEPT = 4
+_KEPT = 18
 _SUMS, _NUMBERS = 27, 6
 
 
