@@ -69,7 +69,7 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
         8,
         fit,
         rules,
-    )
+    )()
 
     valid = np.isfinite(records[:, 2])
     offset, height = refine(near, fit, 100)

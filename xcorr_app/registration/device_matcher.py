@@ -120,12 +120,13 @@ class DeviceMatcher:
         slopes_of: Callable[[], ReferenceSlopes],
         frames: Array,
         values: Array,
+        meanwhile: Callable[[], None],
         xp: Any,
     ) -> Found:
         """Match frames (n, h, w) with one reference or each with its own.
 
         `values` are the frames as they count for standard errors; the references' slopes are made while the device
-        searches for the peaks. It is waited for once.
+        searches for the peaks, and what the host has to do `meanwhile` is done then. It is waited for once.
         """
         before = so_far()
         frames, count = xp.ascontiguousarray(frames), frames.shape[0]
@@ -136,7 +137,7 @@ class DeviceMatcher:
         near = self._on_common_overlap(near, references, frames, places, (tables, whole))
         slopes = Beside(slopes_of, before, _SLOPES).result()
         of_references = OfReferences(slopes.factors, slopes.sums, slopes.noise, slopes.tiles.grid)
-        found = frame_peaks(
+        started = frame_peaks(
             (records, places, near, whole),
             frames,
             values,
@@ -146,6 +147,8 @@ class DeviceMatcher:
             self._settings.of_peak,
             self._rules,
         )
+        meanwhile()
+        found = started()
         around, unknown = found.around, np.full((2, count), np.nan)
         inside = np.zeros(count, dtype=bool)
         match = Match(found.peak, found.shift, found.score, found.ratio, inside, around, around[:, 1:4, 1:4], *unknown)

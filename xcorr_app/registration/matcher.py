@@ -6,6 +6,7 @@ that sub-pixel interpolation needs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -141,14 +142,19 @@ class Matcher:
         # left = reference, right = frame: the plane then peaks at what must be added to the frame.
         return PreparedReference(self._standard(images), self)
 
-    def compare(self, reference: PreparedReference, frames: Array) -> Compared:
-        """Match frames (n, h, w) with one reference image or each with its own."""
+    def compare(
+        self, reference: PreparedReference, frames: Array, meanwhile: Callable[[], None] = lambda: None
+    ) -> Compared:
+        """Match frames (n, h, w) with one reference image or each with its own.
+
+        While a device is busy with them, the host does what is to be done `meanwhile`, if a device does it alone.
+        """
         if self.on_device is None or not self.on_device.reads(frames):
             planes = self.planes(reference, frames)
             return Compared(self.match(planes), self.clean(planes.values), planes.values)
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)
         found = self.on_device.match(
-            reference.values, reference.tables, lambda: reference.slopes, frames, values, self._xp
+            reference.values, reference.tables, lambda: reference.slopes, frames, values, meanwhile, self._xp
         )
         others = found.others
         if others.size:

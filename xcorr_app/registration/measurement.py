@@ -24,7 +24,7 @@ from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.prepared_frames import PreparedFrames, cropped, take
 from xcorr_app.registration.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.reweighted_fit import Fit, fit_reweighted
-from xcorr_app.registration.seen_tiles import Seen
+from xcorr_app.registration.seen_tiles import Seen, Watched
 from xcorr_app.registration.settings import ICGN, Settings
 from xcorr_app.registration.stack_weighting import StackWeighting
 from xcorr_app.registration.turned_frames import LEAST_EDGE, StraightReference, Turned
@@ -293,7 +293,8 @@ class Measurement:
                 exact = fixed_exactly or verifier.prepare_reference(of_checked)
                 checking = Checking.start(verifier, exact, take(frames, result.checked), apart=apart)
             prepared_reference = fixed or matcher.prepare_reference(images)
-            compared = matcher.compare(prepared_reference, frames)
+            watched = Watched(*whole, np.flatnonzero(looked_at[start:stop][result.rows]))
+            compared = matcher.compare(prepared_reference, frames, watched.start)
             match, values, result.shapes = compared.match, compared.values, compared.shapes
             if self._settings.subpixel == ICGN:
                 match, result.not_refined = with_refined_shifts(match, prepared_reference, values)
@@ -302,10 +303,8 @@ class Measurement:
             if result.shapes is None:
                 slopes = prepared_reference.slopes
                 result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
-            look = np.flatnonzero(looked_at[start:stop][result.rows])
-            if look.size:
-                images_of = take(whole[0], look) if whole[0].shape[0] > 1 else whole[0]
-                result.seen = Seen(start + result.rows[look], images_of, take(whole[1], look), match.shift[look])
+            if looked_at[start:stop][result.rows].any():
+                result.seen = watched.seen(start + result.rows, match.shift)
                 # Of a single range there are no others to wait for; a device may be checking meanwhile.
                 if parts is not None or frames.shape[0] == self._frames.count:
                     columns.looked_at(*result.seen.judged())

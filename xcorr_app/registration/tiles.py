@@ -107,7 +107,30 @@ def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDAr
     return look(images, frames, shifts).tiles
 
 
-def look(images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None = None) -> Look:
+@dataclass(frozen=True)
+class Levels:
+    """On a device: level, gain and noise of a bin, of frames (n, 3) and of the references they are compared with."""
+
+    of_frames: Array
+    of_references: Array
+
+
+def started_levels(images: Array, frames: Array) -> Levels | None:
+    """Begin with what :func:`look` needs to know of images and frames beside shifts; None where that is no kernel's."""
+    grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
+    if not _by_kernels(frames, images) or not 0 < grid.count[0] * grid.count[1] <= MOST_TILES:
+        return None
+    return Levels(*tile_levels(frames, images, _SAMPLED, min(NOISE_PERIOD, grid.shape[0]), _LEAST_CLEAN))
+
+
+def look(
+    images: Array,
+    frames: Array,
+    shifts: NDArray[np.float64],
+    covered: NDArray[np.bool_] | None = None,
+    *,
+    levels: Levels | None = None,
+) -> Look:
     """Compare the tiles of the reference with each frame at its shift.
 
     Parameters
@@ -119,13 +142,15 @@ def look(images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDA
         To be added to each frame; NaN where there is none.
     covered : ndarray of bool, shape (n, rows, columns), optional
         Tiles that a frame shows, where it is more than shifted.
+    levels : Levels, optional
+        What `started_levels` began with.
     """
     count, grid = int(frames.shape[0]), Grid((int(frames.shape[1]), int(frames.shape[2])))
     known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
     if not all(grid.count) or not known.any():
         return Look(np.full((count, *grid.count), np.nan, dtype=np.float32), np.full(count, np.nan), np.zeros(count))
-    if covered is None and _by_kernels(frames, images) and grid.count[0] * grid.count[1] <= MOST_TILES:
-        return _looked_at_by_kernels(images, frames, np.where(known[:, None], shifts, np.nan), grid)
+    if covered is None and (levels := levels or started_levels(images, frames)) is not None:
+        return _looked_at_by_kernels(images, frames, np.where(known[:, None], shifts, np.nan), grid, levels)
     shifts = np.where(known[:, None], shifts, 0.0)
     whole = np.rint(shifts).astype(np.intp)
     (f, of_frames), (g, of_reference) = _both_standard(frames, images, whole)
@@ -144,19 +169,20 @@ def _by_kernels(*images: Array) -> bool:
     return all(is_device_array(each) and name_of(each.dtype) in INPUT_TYPES for each in images)
 
 
-def _looked_at_by_kernels(images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid) -> Look:
+def _looked_at_by_kernels(
+    images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid, levels: Levels
+) -> Look:
     """:func:`look` on a device, which is waited for once unless there is much noise."""
     xp, none = array_namespace(frames), np.zeros((images.shape[0], 2))
     whole = np.rint(shifts)
     offsets = xp.asarray(shifts - whole)
     places = xp.asarray(np.concatenate([np.nan_to_num(whole), none]).astype(np.int32))
-    levels = tile_levels(frames, images, _SAMPLED, min(NOISE_PERIOD, grid.shape[0]), _LEAST_CLEAN)
-    count = frames.shape[0]
-    f, g = tile_bins(frames, places[:count], levels[0]), tile_bins(images, places[count:], levels[1])
+    count, both = frames.shape[0], (levels.of_frames, levels.of_references)
+    f, g = tile_bins(frames, places[:count], both[0]), tile_bins(images, places[count:], both[1])
 
     def verdict(f: Array, g: Array, *, smoothed: bool) -> Verdict:
         sums = tile_sums(f, g, offsets, grid.size // 2, grid.count)
-        return tile_verdict(sums, places, offsets, levels, grid.shape, grid.size, _LIMITS, smoothed=smoothed)
+        return tile_verdict(sums, places, offsets, both, grid.shape, grid.size, _LIMITS, smoothed=smoothed)
 
     found = verdict(f, g, smoothed=False)
     if found.noise.max() > _NOISY:

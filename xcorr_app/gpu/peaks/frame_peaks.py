@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -157,8 +158,8 @@ def frame_peaks(
     period: int,
     fit: str,
     rules: Rules,
-) -> FramePeaks:
-    """Say all of frames (n, h, w) as stored and as they were compared, the `values`.
+) -> Callable[[], FramePeaks]:
+    """Begin to say all of frames (n, h, w) as stored and as they were compared, the `values`; what is returned waits.
 
     Parameters
     ----------
@@ -188,4 +189,4 @@ def frame_peaks(
     sizes = count, height, width, references.factors.shape[1], grid.tiles, grid.height * grid.width, table_size
     numbers = *sizes, groups, parts, *window[2:], *window[:2], FITS[fit]
     start(frame_peaks_launch(count, rules), arrays, numbers)
-    return FramePeaks(to_host(written))
+    return lambda: FramePeaks(to_host(written))
