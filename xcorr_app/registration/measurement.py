@@ -125,6 +125,8 @@ class Measurement:
         """Look at frames whose score noise does not explain: of sparse scenes a few things fall together by chance."""
         with np.errstate(invalid="ignore"):
             suspect = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.least_score
+        if not suspect.any():
+            return
         suspect &= columns.undoubted(self._settings) & np.isnan(columns.alike)
         if suspect.any():
             self._look(columns, reference, suspect)
@@ -136,9 +138,12 @@ class Measurement:
         """Measure the shifts of the centres of frames that turn or change size; None where they do not."""
         if not isinstance(reference, FixedImage) or self._settings.of_peak != "gaussian":
             return None
+        seen = columns.edges > LEAST_EDGE
+        if not seen.any():
+            return None
         # A turn makes peaks wide, and their places uncertain.
         trusted = replace(columns, sigma=np.zeros_like(columns.sigma)).undoubted(self._settings)
-        seen = trusted & (columns.edges > LEAST_EDGE)
+        seen &= trusted
         if not seen.any():
             return None
         image = StraightReference(reference.image[None])

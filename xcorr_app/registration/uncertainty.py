@@ -248,7 +248,7 @@ class PeakShapes:
         sizes = (count, 2, 2), (count, 2, 2), (count,), (count, 2)
         return cls(*(np.full(size, np.nan) for size in sizes))
 
-    def replace(self, rows: NDArray[np.intp], other: PeakShapes) -> None:
+    def replace(self, rows: NDArray[np.intp] | slice, other: PeakShapes) -> None:
         """Write the shapes of `other` into these rows."""
         for field in fields(self):
             getattr(self, field.name)[rows] = getattr(other, field.name)
