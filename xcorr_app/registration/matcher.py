@@ -22,7 +22,7 @@ from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import radius_of, refine
 from xcorr_app.correlation.weighting import RADIUS, smooth
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.device_matcher import DeviceMatcher
 from xcorr_app.registration.icgn import Template
@@ -82,7 +82,12 @@ class PreparedReference:
     @cached_property
     def slopes(self) -> ReferenceSlopes:
         """Their slopes, smoothed as planes are, for standard errors."""
-        return ReferenceSlopes(self.values, self._matcher.kernel, self.clean)
+        if "clean" in self.__dict__ or not is_device_array(self.values) or self.values.dtype != np.float32:
+            return ReferenceSlopes(self.values, self._matcher.kernel, self.clean)
+        # A device is waited for once: both look at the same rows.
+        found = ReferenceSlopes(self.values, self._matcher.kernel)
+        self.clean = found.clean
+        return found
 
 
 class Matcher:

@@ -47,11 +47,12 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.correlation.subpixel import LEAST_LOGARITHM, quadratic_terms
 from xcorr_app.correlation.weighting import RADIUS, smooth
+from xcorr_app.gpu.peaks.noise_sums import LAGS, rows_and_products
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles
-from xcorr_app.gpu.peaks.row_sums import row_sums
 from xcorr_app.gpu.peaks.tile_scatter import TileGrid, tile_scatter
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction, clean_of
 
 _TILES = 12
 """Tiles along each axis, where they are not smaller than `_SMALLEST` pixels."""
@@ -149,15 +150,18 @@ class Tiles:
 class ReferenceSlopes:
     """Reference images (1 or n, h, w) and their slopes on tiles; of a single one made once for any number of frames.
 
-    `clean` (1 or n) is the fraction of the variance of each that is not white noise.
+    `clean` (1 or n) is the fraction of the variance of each that is not white noise, looked for where it is not given.
     """
 
-    def __init__(self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64]) -> None:
+    def __init__(
+        self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64] | None = None
+    ) -> None:
         xp = array_namespace(values)
         values = values.astype(working_dtype(values), copy=False)
         if is_device_array(values) and values.dtype == np.float32:
             self._by_kernels(values, kernel, clean)
             return
+        self.clean = clean = clean_fraction(values) if clean is None else clean
         images = values - values.mean(axis=(1, 2), keepdims=True)
         power = (images * images).mean(axis=(1, 2), dtype=np.float64)
         self.noise = power * (1 - xp.asarray(clean))
@@ -179,9 +183,13 @@ class ReferenceSlopes:
         self.sums = xp.stack([tiles.sums(*pair) for pair in pairs])
         """(12, 1 or n, rows, columns) over tiles: of all products that frames have no part in."""
 
-    def _by_kernels(self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64]) -> None:
+    def _by_kernels(self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64] | None) -> None:
         xp, (height, width) = array_namespace(values), values.shape[1:]
-        of_rows = row_sums(values)
+        period = min(NOISE_PERIOD, height) if clean is None and min(height, width) > LAGS else 0
+        of_rows, products = rows_and_products(values, period)
+        if clean is None:
+            clean = np.ones(len(values)) if products is None else clean_of(products)
+        self.clean = clean
         mean, power = (of_rows.sum(axis=1) / (height * width)).T
         power -= mean * mean
         noise = power * (1 - clean)
