@@ -40,6 +40,7 @@ __device__ __forceinline__ double larger(double a, double b) { return a != a || 
 template <int COUNT>
 __device__ __forceinline__ void sum_of_block(const double* own, double* of_warps, double* into) {
     const int thread = (int)threadIdx.x;
+#pragma unroll
     for (int k = 0; k < COUNT; ++k) {
         double sum = own[k];
 #pragma unroll
@@ -109,7 +110,7 @@ struct Equations {
     double a, b, c, p, q, place[3];
 };
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, 1)
     tile_verdict(const double* sums, const int* shifts, const double* offsets, const double* of_frames,
                  const double* of_references, double* workspace, double* found, int count, int references, int height,
                  int width, int size, int rows, int columns, int smoothed) {
@@ -117,6 +118,12 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     double* of_warps = reinterpret_cast<double*>(shared);  // [SOME_WARPS][MOST_SUMS]
     double* total = of_warps + SOME_WARPS * MOST_SUMS;      // [MOST_SUMS]
     double* numbers = total + MOST_SUMS;                    // [NUMBERS]
+    // What one thread solves with; in registers it would have to be unrolled.
+    double(*const matrix)[NUMBERS] = reinterpret_cast<double(*)[NUMBERS]>(numbers + NUMBERS);
+    double(*const inverse)[NUMBERS] = matrix + NUMBERS;
+    double(*const half)[NUMBERS] = inverse + NUMBERS;
+    double(*const covariance)[4] = reinterpret_cast<double(*)[4]>(half + NUMBERS);
+    double(*const linear)[1] = reinterpret_cast<double(*)[1]>(covariance + 4);
     const int frame = (int)blockIdx.x, thread = (int)threadIdx.x, tiles = rows * columns, bins = size / 2 * (size / 2);
     const int dy = shifts[2 * frame], dx = shifts[2 * frame + 1];
     const double of_noise = smoothed ? CORRELATED : 1.0;  // bins that the noise of one reaches
@@ -256,11 +263,14 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         e.place[2] = ((tile % columns + 0.5) * size - width / 2.0) / (width / 2.0);
         return e;
     };
+#pragma unroll
     for (int k = 0; k < MOST_SUMS; ++k) own[k] = 0.0;
     for (int tile = thread; tile < tiles; tile += THREADS) {
         const Equations e = equations(tile);
         int at = 0;
+#pragma unroll
         for (int k = 0; k < NUMBERS; ++k) {
+#pragma unroll
             for (int l = k; l < NUMBERS; ++l) {
                 const double pair = k % 2 != l % 2 ? e.b : k % 2 ? e.c : e.a;
                 own[at++] += pair * e.place[k / 2] * e.place[l / 2];
@@ -269,10 +279,9 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
     }
     sum_of_block<MOST_SUMS>(own, of_warps, total);
-    double inverse[NUMBERS][NUMBERS];
     bool solvable = false;
     if (thread == 0) {
-        double matrix[NUMBERS][NUMBERS], trace = 0.0;
+        double trace = 0.0;
         for (int k = 0, at = 0; k < NUMBERS; ++k)
             for (int l = k; l < NUMBERS; ++l) matrix[k][l] = matrix[l][k] = total[at++];
         for (int k = 0; k < NUMBERS; ++k) trace += matrix[k][k];
@@ -287,18 +296,23 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         }
     }
     __syncthreads();
+#pragma unroll
     for (int k = 0; k < PAIRS; ++k) own[k] = 0.0;
     for (int tile = thread; tile < tiles; tile += THREADS) {
         const Equations e = equations(tile);
         double y = 0.0, x = 0.0, score[NUMBERS];
+#pragma unroll
         for (int k = 0; k < 3; ++k) {
             y += e.place[k] * numbers[2 * k];
             x += e.place[k] * numbers[2 * k + 1];
         }
         const double left_y = e.p - e.a * y - e.b * x, left_x = e.q - e.b * y - e.c * x;
+#pragma unroll
         for (int k = 0; k < NUMBERS; ++k) score[k] = (k % 2 ? left_x : left_y) * e.place[k / 2];
         int at = 0;
+#pragma unroll
         for (int k = 0; k < NUMBERS; ++k)
+#pragma unroll
             for (int l = k; l < NUMBERS; ++l) own[at++] += score[k] * score[l];
     }
     sum_of_block<PAIRS>(own, of_warps, total);
@@ -306,7 +320,6 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     double edge = 0.0;
     if (solvable) {
         // Covariance: inverse times scores times inverse, of which the part beside the shift is needed.
-        double half[NUMBERS][NUMBERS], covariance[4][4], linear[4][1];
         for (int k = 0; k < NUMBERS; ++k)
             for (int l = 0; l < NUMBERS; ++l) {
                 half[k][l] = 0.0;

@@ -44,7 +44,7 @@ class Limits(NamedTuple):
 def tile_verdict_launch(frames: int, limits: Limits) -> Launch:
     """Choose the launch for so many frames."""
     defines: dict[str, str | int] = {name.upper(): repr(value) for name, value in limits._asdict().items()}
-    shared_bytes = 8 * ((_THREADS // WARP + 1) * _SUMS + _NUMBERS)
+    shared_bytes = 8 * ((_THREADS // WARP + 1) * _SUMS + _NUMBERS + 3 * _NUMBERS**2 + 4 * 5)
     return Launch("peaks/tile_verdict", defines, frames, _THREADS, shared_bytes)
 
 
