@@ -15,12 +15,17 @@ __device__ __forceinline__ bool is_aligned(const T* address) {
     return ((unsigned long long)address & (alignof(Quad<T>) - 1)) == 0;
 }
 
-// Starts a copy of neighbouring elements (4, 8 or 16 bytes) to shared memory, without passing through registers (sm_80 on).
+// Starts a copy of neighbouring elements to shared memory, up to 16 bytes at a time and without passing through registers
+// (sm_80 on).
 template <typename T>
 __device__ __forceinline__ void copy_quad(Quad<T>* to, const T* from) {
 #if defined(__CUDA_ARCH__) && __CUDA_ARCH__ >= 800
     const unsigned address = (unsigned)__cvta_generic_to_shared(to);
-    asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address), "l"(from), "n"(sizeof(Quad<T>)) : "memory");
+    constexpr int BYTES = (int)alignof(Quad<T>);
+#pragma unroll
+    for (int k = 0; k < (int)sizeof(Quad<T>); k += BYTES)
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" ::"r"(address + k), "l"((const char*)from + k), "n"(BYTES)
+                     : "memory");
 #else
     *to = *reinterpret_cast<const Quad<T>*>(from);
 #endif

@@ -22,6 +22,7 @@
 #define REACH (SIDE / 2)
 #define SHIFTS (SIDE * SIDE)
 #define KINDS 5
+#define AHEAD 5  // rows of a right matrix that are loaded before the first of them is used
 #define NO_VARIANCE 1e-12  // variance, as a share of the largest sum of squares around the peak, that may be rounding
 #define SUMS (SHIFTS + 4)  // products; then of f, f^2, g and g^2 what all shifts have in common
 #define SLICES (32 * WARPS / SHIFTS)  // threads that share a shift's rim
@@ -55,22 +56,33 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS)
 #pragma unroll
             for (int i = 0; i < SIDE; ++i) g[i] = 0.0;
             // Row y of f pairs with row y - i of g at shift i; f is read where a row of g within reach is an inner one.
-            for (int y = inner_top - REACH; y < inner_bottom + REACH; ++y) {
-                const double* f_row = left + (long long)(y + dy) * width + x + dx;
-                const int next = y + REACH;
+            const int end = inner_bottom + REACH;
+            for (int begin = inner_top - REACH; begin < end; begin += AHEAD) {
+                double fresh[AHEAD];  // under way together: right matrices come from device memory
 #pragma unroll
-                for (int i = 0; i + 1 < SIDE; ++i) g[i] = g[i + 1];
-                g[SIDE - 1] = next < inner_bottom ? right[(long long)next * width + x] : 0.0;
-                of_g += g[SIDE - 1];
-                of_gg += g[SIDE - 1] * g[SIDE - 1];
+                for (int k = 0; k < AHEAD; ++k) {
+                    const int next = begin + k + REACH;
+                    fresh[k] = next < inner_bottom ? right[(long long)next * width + x] : 0.0;
+                }
 #pragma unroll
-                for (int j = 0; j < SIDE; ++j) {
-                    const double f = f_row[j - REACH];
+                for (int k = 0; k < AHEAD; ++k) {
+                    const int y = begin + k;
+                    if (y >= end) break;
+                    const double* f_row = left + (long long)(y + dy) * width + x + dx;
 #pragma unroll
-                    for (int i = 0; i < SIDE; ++i) product[i][j] += f * g[SIDE - 1 - i];
-                    if (j == REACH && inner_top <= y && y < inner_bottom) {
-                        of_f += f;
-                        of_ff += f * f;
+                    for (int i = 0; i + 1 < SIDE; ++i) g[i] = g[i + 1];
+                    g[SIDE - 1] = fresh[k];
+                    of_g += g[SIDE - 1];
+                    of_gg += g[SIDE - 1] * g[SIDE - 1];
+#pragma unroll
+                    for (int j = 0; j < SIDE; ++j) {
+                        const double f = f_row[j - REACH];
+#pragma unroll
+                        for (int i = 0; i < SIDE; ++i) product[i][j] += f * g[SIDE - 1 - i];
+                        if (j == REACH && inner_top <= y && y < inner_bottom) {
+                            of_f += f;
+                            of_ff += f * f;
+                        }
                     }
                 }
             }

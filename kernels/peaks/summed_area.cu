@@ -57,10 +57,10 @@ struct Column {
 template <>
 struct Column<true> {
     Moments m = {0, 0};
-    __device__ __forceinline__ void add(float value) { m.add((double)value); }
+    __device__ __forceinline__ void add(double value) { m.add(value); }
     __device__ __forceinline__ Moments moments() const { return m; }
 };
-typedef Column<IsFloat<Right>::VALUE> ColumnOfRight;
+typedef Column<IsFloat<Right>::VALUE || sizeof(Right) == sizeof(double)> ColumnOfRight;
 
 struct Kept {
     Quad<Right> rows[2][ROWS_AT_ONCE][THREADS];  // a thread's own four columns

@@ -9,13 +9,14 @@ from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.batches import all_finite
 from xcorr_app.correlation.standardize import flat_images, standardize
-from xcorr_app.gpu.peaks.row_sums import row_sums
+from xcorr_app.gpu.peaks.noise_sums import rows_and_products
 from xcorr_app.gpu.peaks.standard_values import READ
 from xcorr_app.gpu.peaks.standing_out import stands_out
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.registration import tiles
 from xcorr_app.registration.defects import _DEVIATIONS, _NOISE_OF_STEPS, _beyond_neighbours
+from xcorr_app.registration.quality import _mean_products
 from xcorr_app.registration.uncertainty import ReferenceSlopes
 from xcorr_app.registration.verification import scores_by_definition
 
@@ -63,7 +64,9 @@ def test_sums_of_rows(cupy, rng, dtype):
     images = images_of(rng, dtype, (3, 41, 301))
     exact = images.astype(np.float64)
     expected = np.stack([exact.sum(axis=2), (exact * exact).sum(axis=2)], axis=2)
-    np.testing.assert_allclose(row_sums(cupy.asarray(images)), expected, rtol=1e-12, atol=1e-9)
+    rows, products = rows_and_products(cupy.asarray(images), 8)
+    np.testing.assert_allclose(rows, expected, rtol=1e-12, atol=1e-9)
+    np.testing.assert_allclose(products, _mean_products(exact, 8), rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])

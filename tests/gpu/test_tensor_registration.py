@@ -103,8 +103,7 @@ def matches(xp, stack, engine, dtype=np.float32):
     window = ShiftWindow.symmetric(WINDOW, WINDOW)
     matcher = Matcher(stack.shape[1:], window, settings, dtype, engine, None, xp)
     frames = xp.asarray(stack)
-    match, _, _ = matcher.compare(matcher.prepare_reference(frames[:1]), frames)
-    return match
+    return matcher.compare(matcher.prepare_reference(frames[:1]), frames).match
 
 
 def score(reference, frame, peak):

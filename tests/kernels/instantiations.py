@@ -21,6 +21,7 @@ from xcorr_app.gpu.im2win.problem import LAYERS
 from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES
 from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
+from xcorr_app.gpu.peaks.frame_peaks import Rules, frame_peaks_launch, peak_places_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
@@ -30,8 +31,9 @@ from xcorr_app.gpu.peaks.search import peak_launch, plane_peak_launch
 from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_values_launch
 from xcorr_app.gpu.peaks.standing_out import small_steps_launch, standing_out_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
-from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
-from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
+from xcorr_app.gpu.peaks.tile_scatter import tile_products_launch, tile_scatter_launch
+from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_levels_launch, tile_sums_launch
+from xcorr_app.gpu.peaks.tile_verdict import Limits, tile_verdict_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.pointwise.tiles import add_segments_launch
 from xcorr_app.gpu.runtime.launch import Launch
@@ -104,11 +106,16 @@ def launches_of_peaks(types_of_sums):
             for side in (3, 15):
                 yield common_overlap_launch(1, side, left_type, right_type)
             yield noise_sums_launch(1, 100, right_type)
-            yield tile_scatter_launch(right_type, 1, 144)
+            yield tile_products_launch(right_type, 144)
+            yield tile_scatter_launch(1)
+            yield tile_verdict_launch(1, Limits(0.3, 6.0, 0.02, 0.3, 0.1, 6.0, 8, 40.0, 1e-9, 12, 14.1))
+            yield peak_places_launch(1)
+            yield frame_peaks_launch(1, Rules(1e-6, 1.1, 1e-3, 2, 1e3, 1e-12, 1e12, 0.02, 1e-12, 0.04, 6))
             yield row_sums_launch(1, right_type)
             yield reference_tiles_launch(100)
             yield tile_bins_launch(1, right_type, 100)
             yield tile_sums_launch(100)
+            yield tile_levels_launch(3, 1e-3)
             yield standing_out_launch(right_type)
             yield image_ranges_launch(1, right_type)
             written = "float64" if sum_type == "double" else "float32"
@@ -117,7 +124,7 @@ def launches_of_peaks(types_of_sums):
             yield rated_peak_launch(1, fisher=left_type == "float32")
             yield rated_peak_launch(1, fisher=False, rate=False)
             yield zncc_planes_launch(full(64), left_type if left_type == "float32" else "float64", "float32")
-            yield around_peak_launch(1)
+            yield around_peak_launch(1, 512)
             for width in (100, 512, 1024):
                 yield summed_area_launch(right_type, 1, width, 1)
     for normalize in (False, True):

@@ -98,12 +98,12 @@ def assert_sums_of_all_rectangles(tables, images, row_edges, column_edges):
 
 
 def whole_numbers(shape, dtype):
-    low, high = (-200, 200) if dtype == "float32" else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
+    low, high = (-200, 200) if dtype.startswith("float") else (np.iinfo(dtype).min, np.iinfo(dtype).max + 1)
     return np.random.default_rng(2).integers(low, high, shape).astype(dtype)
 
 
 @pytest.mark.parametrize("small", [True, False])
-@pytest.mark.parametrize("dtype", INPUT_TYPES)
+@pytest.mark.parametrize("dtype", [*INPUT_TYPES, "float64"])
 @pytest.mark.parametrize("window", [((-3, -9), (9, 30)), ((-1, -90), (2, 170))])
 def test_tables_hold_the_sums_of_all_rectangles(host_builds, window, dtype, small):
     problem = Problem((70, 1203), (70, 1203), *window)
@@ -117,7 +117,7 @@ def test_tables_hold_the_sums_of_all_rectangles(host_builds, window, dtype, smal
 @pytest.mark.parametrize("shape", [(3, 100), (67, 101), (40, 516), (9, 260), (133, 40), (1, 1)])
 def test_tables_from_strips_of_any_length(host_builds, shape, longest):
     edges = OverlapEdges.of(Problem(shape, shape, (-5, -40), (11, 81)))
-    for dtype in ("float32", "uint16"):
+    for dtype in ("float32", "float64", "uint16"):
         images = whole_numbers((3, *shape), dtype)
         sides = edges.right_rows, edges.right_columns
         tables = tables_on_host(host_builds, images, *sides, small=False, longest=longest)
@@ -126,8 +126,9 @@ def test_tables_from_strips_of_any_length(host_builds, shape, longest):
 
 def test_few_images_are_cut_into_short_strips():
     device = DeviceLimits(132)
-    assert strip_rows(1, 1024, device) == 8
-    assert strip_rows(512, 512, device) == 32
+    assert strip_rows("uint16", 1, 1024, device) == 8
+    assert strip_rows("uint16", 512, 512, device) == 32
+    assert strip_rows("float64", 1, 1024, device) == strip_rows("float64", 512, 1024, device)
     edges = OverlapEdges.of(Problem((1024, 1024), (1024, 1024), (-16, -16), (33, 33))).right_rows
     for longest in (8, 16, 32):
         strips = Strips.of(edges, longest)

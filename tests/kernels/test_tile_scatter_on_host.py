@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
+from tests.kernels.host_device import guarded
+from tests.kernels.in_the_place_of_cupy import run_on_host
 from xcorr_app.correlation.subpixel import quadratic_terms
-from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
-from xcorr_app.registration.uncertainty import _AT_EDGES, ReferenceSlopes, peak_shapes
+from xcorr_app.gpu.peaks import tile_scatter
+from xcorr_app.registration.uncertainty import AT_EDGES, ReferenceSlopes, peak_shapes
 
 NEAR = np.array([[0.5, 0.7, 0.5], [0.7, 1.0, 0.7], [0.5, 0.7, 0.5]])
 
@@ -17,14 +18,14 @@ def of_edges(shape, near):
     """What is added to the scatter afterwards."""
     d, e, f = quadratic_terms(near)[:, 3:].T
     hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
-    return hessian @ np.diag(_AT_EDGES / np.array(shape)) ** 2 @ hessian
+    return hessian @ np.diag(AT_EDGES / np.array(shape)) ** 2 @ hessian
 
 
 @pytest.mark.parametrize("shape", [(61, 97), (233, 50)])
 @pytest.mark.parametrize("dtype", ["float32", "uint16"])
 @pytest.mark.parametrize("each", [False, True])
 @pytest.mark.parametrize("weighted", [False, True])
-def test_scatter_among_tiles(host_builds, rng, shape, dtype, each, weighted):
+def test_scatter_among_tiles(host_builds, monkeypatch, rng, shape, dtype, each, weighted):
     peaks = np.array([(0, 0), (-5, 13), (9, -2), (shape[0], 0), (30, -40)])
     kernel = None
     if weighted:
@@ -39,14 +40,10 @@ def test_scatter_among_tiles(host_builds, rng, shape, dtype, each, weighted):
     expected = peak_shapes(references, frames, peaks, shifts, near).scatter - of_edges(shape, near)
     inside = references.tiles.inside(peaks, shape).sum(axis=(1, 2))
 
-    scatter = guarded(np.full((len(peaks), 2, 2), np.nan))
-    factors, sums = guarded(np.asarray(references.factors)), guarded(references.sums)
-    noise = guarded(np.asarray(references.noise))
-    arrays = guarded(frames), factors, sums, noise, guarded(peaks.astype(np.int32)), guarded(shifts - peaks), scatter
+    run_on_host(monkeypatch, host_builds, tile_scatter)
+    of_reference = tuple(guarded(np.asarray(each)) for each in (references.factors, references.sums, references.noise))
     grid = references.tiles.grid
-    launch = tile_scatter_launch(dtype, len(peaks), grid.rows * grid.columns)
-    run_kernel(host_builds, launch, arrays, (*shape, factors.shape[1], *grid))
-    assert guards_are_whole(scatter)
+    scatter = tile_scatter.tile_scatter(guarded(frames), of_reference, grid, peaks, shifts - peaks)
     known = inside >= 6
     assert known.sum() >= 3
     np.testing.assert_allclose(scatter[known], expected[known], rtol=2e-3, atol=2e-4 * np.abs(expected[0]).max())

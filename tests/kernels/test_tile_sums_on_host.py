@@ -8,10 +8,11 @@ import pytest
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from tests.registration.scenes import drifting, noise
-from xcorr_app.gpu.peaks import row_sums, tile_sums
+from xcorr_app.gpu.peaks import row_sums, tile_sums, tile_verdict
 from xcorr_app.gpu.peaks.row_sums import row_sums_launch
 from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
 from xcorr_app.registration import tiles
+from xcorr_app.registration.linear_motion import edge_offsets
 
 MOVES = np.array([(0, 0), (-5, 13), (9, -2), (90, 0), (3, -300)])
 
@@ -41,8 +42,8 @@ def test_bins_of_moved_images(host_builds, rng, shape, dtype):
     rows, columns = shape[0] // 2, shape[1] // 2
     bins = guarded(np.full((len(MOVES), rows, columns), np.nan, np.float32))
     launch = tile_bins_launch(len(MOVES), dtype, rows * columns)
-    both = guarded(np.stack([level, gain], axis=1))
-    arrays = guarded(images), guarded(MOVES.astype(np.int32)), both, bins
+    levels = guarded(np.stack([level, gain, np.full(len(MOVES), np.nan)], axis=1))
+    arrays = guarded(images), guarded(MOVES.astype(np.int32)), levels, bins
     run_kernel(host_builds, launch, arrays, (*shape, launch.blocks // len(MOVES)))
     assert guards_are_whole(bins)
     for image, (dy, dx), mean, factor, found in zip(images, MOVES, level, gain, bins, strict=True):
@@ -82,14 +83,64 @@ def test_tiles_agree_as_array_operations_say(host_builds, monkeypatch, deviation
     images = stack[:1].repeat(3, axis=0) if each else stack[:1]
     shifts = -drift[1:]
     shifts[1] = np.nan
-    expected = tiles.agreement(images, stack[1:], shifts)
-    both = tiles._both_standard(images, stack[1:], np.array([(2, -3)] * len(images)))
-    run_on_host(monkeypatch, host_builds, tile_sums, row_sums)
+    expected = tiles.look(images, stack[1:], shifts)
+    run_on_host(monkeypatch, host_builds, tile_sums, tile_verdict, row_sums)
     monkeypatch.setattr(tiles, "is_device_array", lambda _: True)
-    found = tiles.agreement(images, stack[1:], shifts)
-    np.testing.assert_array_equal(found, expected)
-    assert (found == tiles.DIFFERS).any()
-    by_kernels = tiles._both_standard(images, stack[1:], np.array([(2, -3)] * len(images)))
-    for ours, theirs in zip(by_kernels, both, strict=True):
-        np.testing.assert_allclose(ours[0], theirs[0], atol=2e-5)
-        np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-3, atol=1e-6)
+    found = tiles.look(images, stack[1:], shifts)
+    np.testing.assert_array_equal(found.tiles, expected.tiles)
+    assert (found.tiles == tiles.DIFFERS).any()
+    np.testing.assert_allclose(found.alike, expected.alike)
+    np.testing.assert_allclose(found.edges, expected.edges, rtol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "uint16"])
+def test_levels_of_images(host_builds, monkeypatch, dtype):
+    images = drifting(np.zeros((3, 2)), (101, 123), width=0.06)
+    images = 1000 + 50 * (images + noise(images, 0.3))
+    images = (np.rint(images) if dtype == "uint16" else images).astype(dtype)
+    images[2] = 7
+    run_on_host(monkeypatch, host_builds, tile_sums, row_sums)
+    levels = tile_sums.tile_levels(images[:1], images[1:], 4, 8, 1e-3)
+    found = np.concatenate(levels)
+    places = np.zeros((3, 2), np.int32)
+    bins = tile_sums.tile_bins(images, places, found)
+    expected, of_noise = tiles._standard(images.astype(np.float64))
+    np.testing.assert_allclose(bins, expected, atol=1e-5)
+    np.testing.assert_allclose(found[:, 2], of_noise, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("count", "tiles_of"), [(3, (5, 9)), (2, (17, 23))])
+@pytest.mark.parametrize("correlated", [1.0, 14.1])
+def test_verdicts_by_sums(host_builds, monkeypatch, rng, count, tiles_of, correlated):
+    """Of scenes that turn by little, of which some tiles differ; with tiles that no frame covers."""
+    size, shape = 8, (8 * tiles_of[0] + 3, 8 * tiles_of[1] + 5)
+    grid = (4 * tiles_of[0] + 1, 4 * tiles_of[1] + 2)
+    y, x = np.mgrid[: grid[0], : grid[1]]
+    waves = np.sin(y / 2.1 + 0.4 * np.sin(x / 3)), np.cos(x / 2.3 + 0.3 * np.sin(y / 5))
+    g = np.repeat((waves[0] + waves[1])[None], count, axis=0)
+    turn = np.array([0.0, 0.03, -0.02])[:count, None, None]
+    middle_y, middle_x = grid[0] / 2, grid[1] / 2
+    slope_y, slope_x = np.gradient(g[0])
+    f = g + turn * ((x - middle_x) * slope_y - (y - middle_y) * slope_x) + 0.01 * rng.normal(size=g.shape)
+    f[0, :9, :14] = rng.normal(size=(9, 14))
+    whole = np.array([(0, 0), (5, -9), (-3, 2)])[:count]
+    sums = tiles._tile_sums(f, g, rng.uniform(-0.1, 0.1, (count, 2)), size // 2, tiles_of)
+    level, known = np.full(count, 1e-4), np.arange(count) != 2
+    covered = tiles._covered_by(shape, size, tiles_of, whole)
+    expected = tiles._judged(sums, covered, (size // 2) ** 2, level, correlated, known)
+    edges = edge_offsets(sums, covered & known[:, None, None], size, shape)
+    assert (expected[0] == tiles.DIFFERS).any()
+    assert edges.max() > 0.02
+    run_on_host(monkeypatch, host_builds, tile_verdict)
+    smoothed = correlated > 1
+    limits = tiles._LIMITS._replace(correlated=correlated)
+    levels = np.full((count, 3), np.nan)
+    levels[:, 2] = level * (2 * correlated if smoothed else 1.0) / 2
+    offsets = np.where(known[:, None], np.zeros((count, 2)), np.nan)
+    both = guarded(levels), guarded(levels[:1])
+    arrays = guarded(sums), guarded(whole.astype(np.int32)), guarded(offsets)
+    found = tile_verdict.tile_verdict(*arrays, both, shape, size, limits, smoothed=smoothed)
+    np.testing.assert_array_equal(found.tiles, expected[0])
+    np.testing.assert_allclose(found.alike, expected[1])
+    np.testing.assert_allclose(found.edges, edges, rtol=1e-6)
+    np.testing.assert_allclose(found.noise, levels[:, 2])

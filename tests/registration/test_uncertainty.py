@@ -103,7 +103,7 @@ def test_scatter_is_as_defined(xp, rng, shape, weighted):
     found = peak_shapes(slopes, xp.asarray(images[1:]), peak, shift, near)
     for i in range(2):
         expected = by_definition(images[0], images[i + 1], kernel, peak[i], shift[i], 0.6)
-        edges = np.diag((uncertainty._AT_EDGES / np.array(shape)) ** 2)
+        edges = np.diag((uncertainty.AT_EDGES / np.array(shape)) ** 2)
         expected += found.hessian[i] @ edges @ found.hessian[i]
         np.testing.assert_allclose(found.scatter[i], expected, rtol=1e-4, atol=1e-5 * abs(expected).max())
 

@@ -31,10 +31,10 @@ METHODS: tuple[str, ...] = get_args(Method)
 
 _DFT_RADIUS = 12
 _KAISER_BETA = 8.0
-_LEAST_LOGARITHM = 0.02
+LEAST_LOGARITHM = 0.02
 """Share of the peak below which a value's logarithm is mostly noise."""
 _COARSE_STEPS = 10
-_FLAT = 1e-12
+FLAT = 1e-12
 """Curvature, as a share of the values, that is rounding."""
 
 
@@ -97,7 +97,7 @@ def _vertex(before: Array, middle: Array, after: Array) -> tuple[Array, Array]:
     """Vertex of the parabola through values at -1, 0, 1: position (0 where it has no maximum) and rise."""
     xp = array_namespace(middle)
     curvature = before - 2 * middle + after
-    concave = curvature < -_FLAT * abs(middle)  # false where a neighbour is missing
+    concave = curvature < -FLAT * abs(middle)  # false where a neighbour is missing
     slope = xp.where(concave, (after - before) / 2, 0.0)
     position = xp.where(concave, -slope / xp.where(concave, curvature, 1.0), 0.0)
     position = xp.clip(position, -1.0, 1.0)
@@ -115,7 +115,7 @@ def _parabolic(near: Array) -> tuple[Array, Array]:
 def _gaussian(near: Array) -> Array:
     """Maximum of the Gaussian fitted to the nine values; of the polynomial where one of them is too small."""
     xp = array_namespace(near)
-    positive = (near > _LEAST_LOGARITHM * near[:, 1:2, 1:2]).all(axis=(1, 2))[:, None]
+    positive = (near > LEAST_LOGARITHM * near[:, 1:2, 1:2]).all(axis=(1, 2))[:, None]
     offset = _quadratic(xp.log(xp.where(positive[:, :, None], near, 1.0)))
     if xp is np and positive.all():
         return offset
@@ -133,7 +133,7 @@ def _quadratic(near: Array) -> Array:
     fit = quadratic_terms(near)
     b, c, d, e, f = (fit[:, i] for i in range(1, 6))
     determinant = 4 * d * f - e * e
-    flat = _FLAT * abs(near).max(axis=(1, 2))
+    flat = FLAT * abs(near).max(axis=(1, 2))
     concave = (determinant > flat * flat) & (d < -flat)
     safe = xp.where(concave, determinant, 1.0)
     dy = xp.where(concave, (e * c - 2 * f * b) / safe, 0.0)
@@ -165,7 +165,7 @@ def _dft(values: Array, upsample: int) -> tuple[Array, Array]:
     position = xp.clip(position + xp.stack([dy, dx], axis=1) / upsample, -1.0, 1.0)
     height = surface[batch, i, j] + rise_y + rise_x
     centre = values[:, _DFT_RADIUS, _DFT_RADIUS]
-    higher = height > centre + _FLAT * abs(centre)
+    higher = height > centre + FLAT * abs(centre)
     return xp.where(higher[:, None], position, 0.0), xp.where(higher, height, centre)
 
 

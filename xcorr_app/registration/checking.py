@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.gpu.runtime.beside import Beside
 from xcorr_app.registration.chunk_result import ChunkResult
 from xcorr_app.registration.icgn import refine_shifts
@@ -16,8 +16,10 @@ from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher, PreparedReference
 from xcorr_app.registration.rated_peaks import Planes
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.verification import SCORE_TOLERANCE, scores_by_definition
+from xcorr_app.registration.verification import SCORE_TOLERANCE, started_scores_by_definition
 
+_DEFINITION = 1
+"""Lane of streams for what the definition says, beside the planes."""
 _OUTER = np.pad(np.zeros((3, 3), dtype=bool), 1, constant_values=True)
 """Of the 5 x 5 values around a peak, those two shifts away: no sub-pixel place needs them."""
 
@@ -44,6 +46,14 @@ def verify(verifier: Matcher, result: ChunkResult, match: Match, checking: Check
     """Write into `result` what the exact comparison of its checked frames found, and where it disagrees."""
     planes, reference = checking.planes(), checking.reference
     around, peaks = match.around[result.checked], match.peak[result.checked]
+
+    # A device computes these while the host looks at what the other means found.
+    def by_definition() -> Array:
+        return started_scores_by_definition(reference.values, planes.values, peaks, settings.min_overlap)
+
+    scores_at_peaks = (
+        Beside(by_definition, lane=_DEFINITION).result if is_device_array(planes.values) else by_definition
+    )
     # Images of a few pixels score the same at several shifts; which of them is first is decided by rounding.
     result.exact = verifier.match(planes, tied=peaks)
     if result.not_refined is not None:
@@ -51,7 +61,7 @@ def verify(verifier: Matcher, result: ChunkResult, match: Match, checking: Check
         refined, _ = with_refined_shifts(result.exact, reference, planes.values)
         kept = result.not_refined[result.checked, None]
         result.exact = replace(refined, shift=np.where(kept, result.exact.shift, refined.shift))
-    scores = scores_by_definition(reference.values, planes.values, peaks, settings.min_overlap)
+    scores = to_host(scores_at_peaks())
     known = np.isfinite(scores)
     # A value that the engine lacks is as wrong as one that is off, but the outer sixteen may be lacking together.
     needed = known.copy()

@@ -77,12 +77,12 @@ def without_defects(frames: Frames) -> Frames | RepairedFrames:
     """Frames as they are, or repaired where pixels are defective."""
     if frames.count < _FEWEST_FRAMES or min(frames.shape) < _SMALLEST:
         return frames
-    few, many = (np.unique(np.linspace(0, frames.count - 1, n).round().astype(int)).tolist() for n in _LOOKED_AT)
-    more = [number for number in many if number not in few]
-    first = frames.read(few[0], few[0] + 1)
+    first = frames.read(0, 1)
     by_kernels = not first.unreadable and is_device_array(first.frames) and name_of(first.frames.dtype) in INPUT_TYPES
     if by_kernels and not stands_out(first.frames[0], _DEVIATIONS * _NOISE_OF_STEPS):
         return frames
+    few, many = (np.unique(np.linspace(0, frames.count - 1, n).round().astype(int)).tolist() for n in _LOOKED_AT)
+    more = [number for number in many if number not in few]
     # One by one, since the first tells as a rule; a device has done all before one could tell.
     groups = [few, more] if is_device_array(first.frames) else [[number] for number in (*few, *more)]
     always: Array | None = None

@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-_LEAST_CHI_SQUARED = 40.0
+LEAST_CHI_SQUARED = 40.0
 """Of the four numbers beside the shift: five standard deviations are 35, but those of few tiles are uncertain."""
-_FEWEST = 12
+FEWEST = 12
 """Tiles below which their scatter says nothing."""
-_RIDGE = 1e-9
+RIDGE = 1e-9
 
 Floats = NDArray[np.float64]
 
@@ -61,12 +61,12 @@ def edge_offsets(sums: Floats, covered: NDArray[np.bool_], size: int, shape: tup
 
 def _edge_offset(normal: Floats, right: Floats, tiles: int, design: Floats) -> float:
     """Of one frame, by the equations of its tiles (k, 2, 2) and (k, 2)."""
-    if tiles < _FEWEST:
+    if tiles < FEWEST:
         return 0.0
     turned = np.swapaxes(design, 1, 2)
     left = turned @ normal
     matrix = (left @ design).sum(axis=0)
-    matrix += _RIDGE * np.trace(matrix) * np.eye(6)
+    matrix += RIDGE * np.trace(matrix) * np.eye(6)
     if not np.isfinite(matrix).all() or not np.trace(matrix) > 0:
         return 0.0
     numbers = np.linalg.solve(matrix, (turned @ right[..., None]).sum(axis=0)[:, 0])
@@ -74,6 +74,6 @@ def _edge_offset(normal: Floats, right: Floats, tiles: int, design: Floats) -> f
     inverse = np.linalg.inv(matrix)
     covariance = inverse @ (scores.T @ scores) @ inverse * (tiles / (tiles - 6))
     linear = numbers[2:]
-    if linear @ np.linalg.solve(covariance[2:, 2:] + 1e-300 * np.eye(4), linear) < _LEAST_CHI_SQUARED:
+    if linear @ np.linalg.solve(covariance[2:, 2:] + 1e-300 * np.eye(4), linear) < LEAST_CHI_SQUARED:
         return 0.0
     return float(np.hypot(*linear.reshape(2, 2).T).max())

@@ -7,6 +7,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.registration.uncertainty import PeakShapes
+
 
 @dataclass(frozen=True)
 class Match:
@@ -36,3 +39,16 @@ class Match:
         """Write the result of `other` into these rows."""
         for field in fields(self):
             getattr(self, field.name)[rows] = getattr(other, field.name)
+
+
+@dataclass(frozen=True)
+class Compared:
+    """Frames that were compared with their reference."""
+
+    match: Match
+    clean: NDArray[np.float64]
+    """(n,) fraction of each frame's variance that is not white noise."""
+    values: Array
+    """(n, h, w) the frames as they were compared."""
+    shapes: PeakShapes | None = None
+    """Of the peaks, where they came with them."""

@@ -6,6 +6,7 @@ that sub-pixel interpolation needs.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -21,21 +22,18 @@ from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import radius_of, refine
 from xcorr_app.correlation.weighting import RADIUS, smooth
 from xcorr_app.correlation.window import ShiftWindow
-from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.device_matcher import DeviceMatcher
 from xcorr_app.registration.icgn import Template
-from xcorr_app.registration.match import Match
+from xcorr_app.registration.match import Compared, Match
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.rated_peaks import Planes, find_rated_peaks
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.uncertainty import ReferenceSlopes
+from xcorr_app.registration.uncertainty import ReferenceSlopes, peak_shapes
 
 _SMALLEST_WITH_TIES = 16
 """Rows and columns from which equal peaks mean a lattice."""
-_PERIOD_ON_DEVICE = 32
-"""Rows of which four are looked at for noise, of frames that have little: kernels match those without planes."""
-
 
 _NEAR_RADIUS = 6
 """Shifts to each side of a smoothed value beyond which what smooths it is all but zero."""
@@ -84,7 +82,12 @@ class PreparedReference:
     @cached_property
     def slopes(self) -> ReferenceSlopes:
         """Their slopes, smoothed as planes are, for standard errors."""
-        return ReferenceSlopes(self.values, self._matcher.kernel, self.clean)
+        if "clean" in self.__dict__ or not is_device_array(self.values) or self.values.dtype != np.float32:
+            return ReferenceSlopes(self.values, self._matcher.kernel, self.clean)
+        # A device is waited for once: both look at the same rows.
+        found = ReferenceSlopes(self.values, self._matcher.kernel)
+        self.clean = found.clean
+        return found
 
 
 class Matcher:
@@ -144,22 +147,29 @@ class Matcher:
         # left = reference, right = frame: the plane then peaks at what must be added to the frame.
         return PreparedReference(self._standard(images), self)
 
-    def compare(self, reference: PreparedReference, frames: Array) -> tuple[Match, NDArray[np.float64], Array]:
+    def compare(
+        self, reference: PreparedReference, frames: Array, meanwhile: Callable[[], None] = lambda: None
+    ) -> Compared:
         """Match frames (n, h, w) with one reference image or each with its own.
 
-        Also return their clean fractions (n,) and the frames as they were compared.
+        While a device is busy with them, the host does what is to be done `meanwhile`, if a device does it alone.
         """
         if self.on_device is None or not self.on_device.reads(frames):
             planes = self.planes(reference, frames)
-            match = self.match(planes)
-            return match, self.clean(planes.values), planes.values
-        found = self.on_device.match(reference.values, reference.tables, frames, self._xp)
-        if found.others.size:
-            each = reference.values.shape[0] > 1
-            part = PreparedReference(reference.values[found.others], self) if each else reference
-            found.match.replace(found.others, self.match(self.planes(part, frames[found.others])))
+            return Compared(self.match(planes), self.clean(planes.values), planes.values)
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)
-        return found.match, clean_fraction(frames, found.variance, _PERIOD_ON_DEVICE), values
+        found = self.on_device.match(
+            reference.values, reference.tables, lambda: reference.slopes, frames, values, meanwhile, self._xp
+        )
+        others = found.others
+        if others.size:
+            each = reference.values.shape[0] > 1
+            part = PreparedReference(reference.values[others], self) if each else reference
+            other = self.match(self.planes(part, frames[others]))
+            shapes = peak_shapes(part.slopes, values[others], other.peak, other.shift, other.near, other.around)
+            found.match.replace(others, other)
+            found.shapes.replace(others, shapes)
+        return Compared(found.match, found.clean, values, found.shapes)
 
     def planes(self, reference: PreparedReference, frames: Array) -> Planes:
         """Correlate frames (n, h, w) with one reference image, or each with its own."""

@@ -117,10 +117,20 @@ class Measured:
 
     def flags(self, settings: Settings) -> tuple[tuple[str, ...], ...]:
         """Words for every frame, in the order of :mod:`xcorr_app.registration.quality`."""
-        difference = np.hypot(*(self.shifts - self.fft_shifts).T)
-        known = np.isfinite(self.score)
-        ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
+        words = self._words(settings)
+        if not _any_of(words, frozenset(words)).any():
+            return ((),) * len(self.shifts)
+        # Few combinations occur, however many frames there are.
+        code = (1 << np.arange(len(words))) @ np.stack(list(words.values()))
+        found = {one: tuple(word for k, word in enumerate(words) if one >> k & 1) for one in np.unique(code).tolist()}
+        return tuple([found[one] for one in code.tolist()])
+
+    def _words(self, settings: Settings) -> dict[str, NDArray[np.bool_]]:
+        """Frames (T,) that each word is said of."""
         with np.errstate(invalid="ignore"):
+            difference = np.hypot(*(self.shifts - self.fft_shifts).T)
+            known = np.isfinite(self.score)
+            ambiguous = self.peak_ratio < quality.AMBIGUOUS_RATIO
             uncertain = (self.sigma > settings.max_sigma).any(axis=1)
             # Equal rivals fill the plane of a lattice: that is ambiguous, not a peak by chance.
             uncertain |= self.score < self.chance_score
@@ -138,15 +148,11 @@ class Measured:
                 quality.DISAGREES: (difference > settings.tolerance) | self.definition_disagrees,
             }
         if self.follows is not None:
-            doubtful = np.any([column for word, column in words.items() if word in quality.DOUBTFUL], axis=0)
+            doubtful = _any_of(words, quality.DOUBTFUL)
             words[quality.INHERITED] = _inherited(doubtful, self.follows) & known
         if self.broken is not None:
             words[quality.INHERITED] = self.broken & known
-        # Few combinations occur, however many frames there are.
-        apply = np.stack(list(words.values())).astype(np.int64)
-        code = (apply << np.arange(len(words))[:, None]).sum(axis=0)
-        found = {one: tuple(word for k, word in enumerate(words) if one >> k & 1) for one in set(code.tolist())}
-        return tuple(found[one] for one in code.tolist())
+        return words
 
     def trusted(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether a frame has a shift and nothing speaks against it."""
@@ -154,9 +160,13 @@ class Measured:
 
     def undoubted(self, settings: Settings) -> NDArray[np.bool_]:
         """(T,) whether nothing speaks against a frame."""
-        flags = self.flags(settings)
-        good = {of_frame: quality.is_trusted(of_frame) for of_frame in set(flags)}
-        return np.array([good[of_frame] for of_frame in flags], dtype=bool)
+        return ~_any_of(self._words(settings), quality.DOUBTFUL | quality.FAILED)
+
+
+def _any_of(words: dict[str, NDArray[np.bool_]], which: frozenset[str]) -> NDArray[np.bool_]:
+    """(T,) whether any of these words is said of a frame."""
+    found: NDArray[np.bool_] = np.logical_or.reduce([frames for word, frames in words.items() if word in which])
+    return found
 
 
 def _inherited(doubtful: NDArray[np.bool_], follows: NDArray[np.intp]) -> NDArray[np.bool_]:

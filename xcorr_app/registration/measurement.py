@@ -24,7 +24,7 @@ from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.prepared_frames import PreparedFrames, cropped, take
 from xcorr_app.registration.references import FixedImage, MeanOfOthers, MedianOfOthers, Reference
 from xcorr_app.registration.reweighted_fit import Fit, fit_reweighted
-from xcorr_app.registration.seen_tiles import Seen
+from xcorr_app.registration.seen_tiles import Seen, Watched
 from xcorr_app.registration.settings import ICGN, Settings
 from xcorr_app.registration.stack_weighting import StackWeighting
 from xcorr_app.registration.turned_frames import LEAST_EDGE, StraightReference, Turned
@@ -74,6 +74,7 @@ class Measurement:
         # What was asked for is refused here where it cannot run.
         wanted = "fft" if settings.normalization == "phase" else settings.engine
         choose_engine(wanted, xp, kernel_options=settings.kernel_options)
+        self._decisions: dict[tuple[bool, bool], Decision] = {}
         self.decision = self._decided(weighted=False, shared_reference=True)
 
     @property
@@ -82,15 +83,18 @@ class Measurement:
         return self.decision.engine
 
     def _decided(self, *, weighted: bool, shared_reference: bool) -> Decision:
-        return decide_registration(
-            self._frames.shape,
-            str(self._frames.dtype),
-            self._walk.images_at_once,
-            self._settings,
-            limits_of(self._xp),
-            weighted=weighted,
-            shared_reference=shared_reference,
-        )
+        kind = weighted, shared_reference
+        if kind not in self._decisions:
+            self._decisions[kind] = decide_registration(
+                self._frames.shape,
+                str(self._frames.dtype),
+                self._walk.images_at_once,
+                self._settings,
+                limits_of(self._xp),
+                weighted=weighted,
+                shared_reference=shared_reference,
+            )
+        return self._decisions[kind]
 
     def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.
@@ -121,6 +125,8 @@ class Measurement:
         """Look at frames whose score noise does not explain: of sparse scenes a few things fall together by chance."""
         with np.errstate(invalid="ignore"):
             suspect = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.least_score
+        if not suspect.any():
+            return
         suspect &= columns.undoubted(self._settings) & np.isnan(columns.alike)
         if suspect.any():
             self._look(columns, reference, suspect)
@@ -132,9 +138,12 @@ class Measurement:
         """Measure the shifts of the centres of frames that turn or change size; None where they do not."""
         if not isinstance(reference, FixedImage) or self._settings.of_peak != "gaussian":
             return None
+        seen = columns.edges > LEAST_EDGE
+        if not seen.any():
+            return None
         # A turn makes peaks wide, and their places uncertain.
         trusted = replace(columns, sigma=np.zeros_like(columns.sigma)).undoubted(self._settings)
-        seen = trusted & (columns.edges > LEAST_EDGE)
+        seen &= trusted
         if not seen.any():
             return None
         image = StraightReference(reference.image[None])
@@ -296,24 +305,27 @@ class Measurement:
                 exact = fixed_exactly or verifier.prepare_reference(of_checked)
                 checking = Checking.start(verifier, exact, take(frames, result.checked), apart=apart)
             prepared_reference = fixed or matcher.prepare_reference(images)
-            match, clean, values = matcher.compare(prepared_reference, frames)
+            watched = Watched(*whole, np.flatnonzero(looked_at[start:stop][result.rows]))
+            compared = matcher.compare(prepared_reference, frames, watched.start)
+            match, values, result.shapes = compared.match, compared.values, compared.shapes
             if self._settings.subpixel == ICGN:
                 match, result.not_refined = with_refined_shifts(match, prepared_reference, values)
+                result.shapes = None
             result.match = match
-            slopes = prepared_reference.slopes
-            result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
-            look = np.flatnonzero(looked_at[start:stop][result.rows])
-            if look.size:
-                images_of = take(whole[0], look) if whole[0].shape[0] > 1 else whole[0]
-                result.seen = Seen(start + result.rows[look], images_of, take(whole[1], look), match.shift[look])
-                if parts is not None:
+            if result.shapes is None:
+                slopes = prepared_reference.slopes
+                result.shapes = peak_shapes(slopes, values, match.peak, match.shift, match.near, match.around)
+            if looked_at[start:stop][result.rows].any():
+                result.seen = watched.seen(start + result.rows, match.shift)
+                # Of a single range there are no others to wait for; a device may be checking meanwhile.
+                if parts is not None or frames.shape[0] == self._frames.count:
                     result.look, result.seen = result.seen.judged(), None
             overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
             result.least_score = quality.doubtful_below(
                 self._settings.min_score,
                 prepared_reference.clean,
-                clean,
+                compared.clean,
                 overlap,
                 self.window,
             )

@@ -43,7 +43,9 @@ def prepare(chunk: Chunk, settings: Settings) -> Prepared:
                 xp.where(finite, frames, 0).astype(np.float64) / xp.maximum(finite.sum(axis=(1, 2)), 1)[:, None, None]
             )
             frames = xp.where(finite, frames, shares.sum(axis=(1, 2))[:, None, None].astype(frames.dtype))
-    unreadable = np.array([chunk.start + i in chunk.unreadable for i in range(frames.shape[0])], dtype=bool)
+    unreadable = np.zeros(frames.shape[0], dtype=bool)
+    if chunk.unreadable:
+        unreadable[:] = [chunk.start + i in chunk.unreadable for i in range(frames.shape[0])]
     unreadable |= non_finite == pixels
     frames = settings.contrast(settings.prefilter(frames))
     flat = to_host(flat_images(frames)) & ~unreadable

@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.registration.tiles import Look, look
+from xcorr_app.registration.prepared_frames import take
+from xcorr_app.registration.tiles import Levels, Look, look, started_levels
 
 
 @dataclass(frozen=True)
@@ -19,10 +20,11 @@ class Seen:
     images: Array
     frames: Array
     shifts: NDArray[np.float64]
+    levels: Levels | None = None
 
     def judged(self) -> tuple[NDArray[np.intp], Look]:
         """Their numbers, and what their tiles say."""
-        return self.numbers, look(self.images, self.frames, self.shifts)
+        return self.numbers, look(self.images, self.frames, self.shifts, levels=self.levels)
 
     @staticmethod
     def together(seen: list[Seen], *, shared: bool) -> list[tuple[NDArray[np.intp], Look]]:
@@ -32,7 +34,38 @@ class Seen:
         xp = array_namespace(seen[0].frames)
         if not shared and any(one.images.shape[0] != one.frames.shape[0] for one in seen):
             return [one.judged() for one in seen]
+        if len(seen) == 1:
+            return [seen[0].judged()]
         images = seen[0].images if shared else xp.concatenate([one.images for one in seen])
         frames = xp.concatenate([one.frames for one in seen])
         numbers, shifts = (np.concatenate(parts) for parts in zip(*((s.numbers, s.shifts) for s in seen), strict=True))
         return [Seen(numbers, images, frames, shifts).judged()]
+
+
+class Watched:
+    """Frames that will be looked at, of which a device can prepare much before their shifts are known.
+
+    Parameters
+    ----------
+    images, frames : ndarray, shape (1 or n, h, w) and (n, h, w)
+    rows : ndarray of int
+        Which of them.
+    """
+
+    def __init__(self, images: Array, frames: Array, rows: NDArray[np.intp]) -> None:
+        self._all, self._rows = (images, frames), rows
+        self._images: Array | None = None
+
+    def start(self) -> None:
+        """Take the frames out, and begin with what needs no shifts."""
+        if self._images is None and self._rows.size:
+            images, frames = self._all
+            self._images = take(images, self._rows) if images.shape[0] > 1 else images
+            self._frames = take(frames, self._rows)
+            self._levels = started_levels(self._images, self._frames)
+
+    def seen(self, numbers: NDArray[np.intp], shifts: NDArray[np.float64]) -> Seen:
+        """Return them with the numbers (n,) and shifts (n, 2) of all frames."""
+        self.start()
+        assert self._images is not None  # noqa: S101 - there is at least one, or nobody asks
+        return Seen(numbers[self._rows], self._images, self._frames, shifts[self._rows], self._levels)

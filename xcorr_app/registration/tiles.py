@@ -19,11 +19,12 @@ from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.taps import Filter
-from xcorr_app.gpu.peaks.tile_sums import moments_and_products, tile_bins, tile_sums
+from xcorr_app.gpu.peaks.tile_sums import tile_bins, tile_levels, tile_sums
+from xcorr_app.gpu.peaks.tile_verdict import MOST_TILES, Limits, Verdict, tile_verdict
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.linear_motion import edge_offsets
-from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction, clean_of
+from xcorr_app.registration.linear_motion import FEWEST, LEAST_CHI_SQUARED, RIDGE, edge_offsets
+from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction
 
 AGREES, DIFFERS = 1.0, 0.0
 """What a tile says; NaN where it cannot tell."""
@@ -37,6 +38,8 @@ _NOISY = 0.025
 """Variance of the noise of a bin, that of the scene being one, from which images are smoothed."""
 _SIGMA = 1.5
 """Of the Gaussian that smooths, in bins."""
+_CORRELATED = 2 * np.pi * _SIGMA**2
+"""Bins that the noise of one reaches then."""
 _UNSHARED = 0.3
 """Share of what a tile shows that frame and reference may not share."""
 _ALIKE, _FEWEST_TOLD = 0.3, 8
@@ -49,6 +52,21 @@ _SAMPLED = 4
 _LEAST_CLEAN = 1e-3
 _SPREAD = 6.0
 """Displacements of tiles that differ are more than this many pixels and median deviations away from the median."""
+_LEAST_SHOWN = 0.02
+"""Of the most that any tile shows."""
+_LIMITS = Limits(
+    _UNSHARED,
+    _DEVIATIONS,
+    _LEAST_SHOWN,
+    _ALIKE,
+    _LEAST_OFFSET,
+    _SPREAD,
+    _FEWEST_TOLD,
+    LEAST_CHI_SQUARED,
+    RIDGE,
+    FEWEST,
+    _CORRELATED,
+)
 
 
 @dataclass(frozen=True)
@@ -58,13 +76,13 @@ class Grid:
     shape: tuple[int, int]
     """Rows and columns of the image."""
 
-    @property
+    @functools.cached_property
     def size(self) -> int:
         """Rows and columns of a tile."""
-        size = int(np.clip(min(self.shape) // _TILES, _SMALLEST, _LARGEST))
+        size = min(max(min(self.shape) // _TILES, _SMALLEST), _LARGEST)
         return size - size % 2
 
-    @property
+    @functools.cached_property
     def count(self) -> tuple[int, int]:
         """Tiles along rows and columns; (0, 0) where the image is too small to ask."""
         rows, columns = (n // self.size for n in self.shape)
@@ -89,7 +107,30 @@ def agreement(images: Array, frames: Array, shifts: NDArray[np.float64]) -> NDAr
     return look(images, frames, shifts).tiles
 
 
-def look(images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDArray[np.bool_] | None = None) -> Look:
+@dataclass(frozen=True)
+class Levels:
+    """On a device: level, gain and noise of a bin, of frames (n, 3) and of the references they are compared with."""
+
+    of_frames: Array
+    of_references: Array
+
+
+def started_levels(images: Array, frames: Array) -> Levels | None:
+    """Begin with what :func:`look` needs to know of images and frames beside shifts; None where that is no kernel's."""
+    grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
+    if not _by_kernels(frames, images) or not 0 < grid.count[0] * grid.count[1] <= MOST_TILES:
+        return None
+    return Levels(*tile_levels(frames, images, _SAMPLED, min(NOISE_PERIOD, grid.shape[0]), _LEAST_CLEAN))
+
+
+def look(
+    images: Array,
+    frames: Array,
+    shifts: NDArray[np.float64],
+    covered: NDArray[np.bool_] | None = None,
+    *,
+    levels: Levels | None = None,
+) -> Look:
     """Compare the tiles of the reference with each frame at its shift.
 
     Parameters
@@ -101,24 +142,56 @@ def look(images: Array, frames: Array, shifts: NDArray[np.float64], covered: NDA
         To be added to each frame; NaN where there is none.
     covered : ndarray of bool, shape (n, rows, columns), optional
         Tiles that a frame shows, where it is more than shifted.
+    levels : Levels, optional
+        What `started_levels` began with.
     """
     count, grid = int(frames.shape[0]), Grid((int(frames.shape[1]), int(frames.shape[2])))
     known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
     if not all(grid.count) or not known.any():
         return Look(np.full((count, *grid.count), np.nan, dtype=np.float32), np.full(count, np.nan), np.zeros(count))
+    if covered is None and (levels := levels or started_levels(images, frames)) is not None:
+        return _looked_at_by_kernels(images, frames, np.where(known[:, None], shifts, np.nan), grid, levels)
     shifts = np.where(known[:, None], shifts, 0.0)
     whole = np.rint(shifts).astype(np.intp)
     (f, of_frames), (g, of_reference) = _both_standard(frames, images, whole)
     noise, correlated = of_frames + of_reference, 1.0
     if max(of_frames.max(), of_reference.max()) > _NOISY:
-        f, g = (filter_frames(each, _smoothing(), dtype="same", count=False)[0] for each in (f, g))
-        noise, correlated = noise / (4 * np.pi * _SIGMA**2), 2 * np.pi * _SIGMA**2
-    sums = tile_sums if is_device_array(f) and f.dtype == g.dtype == np.float32 else _tile_sums
-    found = sums(f, g, shifts - whole, grid.size // 2, grid.count)
-    covered = _covered(grid, whole) if covered is None else covered
-    tiles, alike = _judged(found, covered, (grid.size // 2) ** 2, noise, correlated, known)
-    edges = edge_offsets(found, covered & known[:, None, None], grid.size, grid.shape)
+        f, g = (_smoothed(each) for each in (f, g))
+        noise, correlated = noise / (2 * _CORRELATED), _CORRELATED
+    sums = _tile_sums(f, g, shifts - whole, grid.size // 2, grid.count)
+    covered = _covered_by(grid.shape, grid.size, grid.count, whole) if covered is None else covered
+    tiles, alike = _judged(sums, covered, (grid.size // 2) ** 2, noise, correlated, known)
+    edges = edge_offsets(sums, covered & known[:, None, None], grid.size, grid.shape)
     return Look(tiles, alike, edges)
+
+
+def _by_kernels(*images: Array) -> bool:
+    return all(is_device_array(each) and name_of(each.dtype) in INPUT_TYPES for each in images)
+
+
+def _looked_at_by_kernels(
+    images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid, levels: Levels
+) -> Look:
+    """:func:`look` on a device, which is waited for once unless there is much noise."""
+    xp, none = array_namespace(frames), np.zeros((images.shape[0], 2))
+    whole = np.rint(shifts)
+    offsets = xp.asarray(shifts - whole)
+    places = xp.asarray(np.concatenate([np.nan_to_num(whole), none]).astype(np.int32))
+    count, both = frames.shape[0], (levels.of_frames, levels.of_references)
+    f, g = tile_bins(frames, places[:count], both[0]), tile_bins(images, places[count:], both[1])
+
+    def verdict(f: Array, g: Array, *, smoothed: bool) -> Verdict:
+        sums = tile_sums(f, g, offsets, grid.size // 2, grid.count)
+        return tile_verdict(sums, places, offsets, both, grid.shape, grid.size, _LIMITS, smoothed=smoothed)
+
+    found = verdict(f, g, smoothed=False)
+    if found.noise.max() > _NOISY:
+        found = verdict(_smoothed(f), _smoothed(g), smoothed=True)
+    return Look(found.tiles, found.alike, found.edges)
+
+
+def _smoothed(bins: Array) -> Array:
+    return filter_frames(bins, _smoothing(), dtype="same", count=False)[0]
 
 
 @functools.cache
@@ -174,7 +247,7 @@ def _judged(
     shown = np.maximum((of_f + of_g) / 2 - noise / 2, 0.0)
     beyond = (unshared - explained - noise) / 2
     scatter = noise * np.sqrt(correlated / count) * np.sqrt(0.5)
-    says = covered & (shown > _DEVIATIONS * scatter) & (shown > 0.02 * shown.max(axis=(1, 2), keepdims=True))
+    says = covered & (shown > _DEVIATIONS * scatter) & (shown > _LEAST_SHOWN * shown.max(axis=(1, 2), keepdims=True))
     differs = (beyond > _UNSHARED * shown) & (beyond > _DEVIATIONS * scatter)
     chi_squared = explained * count / (noise * correlated + 1e-30)
     # Whatever the gain: something bright elsewhere in a frame makes all the rest of it seem faint.
@@ -217,20 +290,8 @@ def _both_standard(
     frames: Array, images: Array, whole: NDArray[np.intp]
 ) -> tuple[tuple[Array, NDArray[np.float64]], tuple[Array, NDArray[np.float64]]]:
     """`_standard` of frames that are moved, and of the images they are compared with."""
-    both = frames, images
-    if not all(is_device_array(each) and name_of(each.dtype) in INPUT_TYPES for each in both):
-        inside = array_namespace(frames).asarray(_inside(frames.shape[1:], whole).astype(working_dtype(frames)))
-        return _standard(frames, whole, inside), _standard(images)
-    period = min(NOISE_PERIOD, frames.shape[1])
-    standard = []
-    moves = whole, np.zeros((images.shape[0], 2), dtype=np.intp)
-    for each, move, (mean, variance, products) in zip(
-        both, moves, moments_and_products(both, _SAMPLED, period), strict=True
-    ):
-        clean = np.maximum(clean_of(products, variance), _LEAST_CLEAN)
-        gain = 1 / np.sqrt(np.where(variance > 0, variance, 1.0) * clean)
-        standard.append((tile_bins(each, move, mean, gain), (1 - clean) / clean / 4))
-    return standard[0], standard[1]
+    inside = array_namespace(frames).asarray(_inside(frames.shape[1:], whole).astype(working_dtype(frames)))
+    return _standard(frames, whole, inside), _standard(images)
 
 
 def _standard(
@@ -252,13 +313,15 @@ def _standard(
     return (bins - mean * inside) / scale, (1 - clean) / clean / 4
 
 
-def _covered(grid: Grid, whole: NDArray[np.intp]) -> NDArray[np.bool_]:
-    """(n, rows, columns) whether frames, moved by whole pixels (n, 2), cover a tile."""
+def _covered_by(
+    shape: tuple[int, int], size: int, tiles: tuple[int, int], whole: NDArray[np.intp]
+) -> NDArray[np.bool_]:
+    """(n, rows, columns) whether frames of a shape, moved by whole pixels (n, 2), cover a tile of a size."""
     covered = []
-    for axis, (size, count) in enumerate(zip(grid.shape, grid.count, strict=True)):
-        first = grid.size * np.arange(count)
-        begin, end = np.maximum(whole[:, axis, None], 0), size + np.minimum(whole[:, axis, None], 0)
-        covered.append((first >= begin) & (first + grid.size <= end))
+    for axis, (pixels, count) in enumerate(zip(shape, tiles, strict=True)):
+        first = size * np.arange(count)
+        begin, end = np.maximum(whole[:, axis, None], 0), pixels + np.minimum(whole[:, axis, None], 0)
+        covered.append((first >= begin) & (first + size <= end))
     both: NDArray[np.bool_] = covered[0][:, :, None] & covered[1][:, None]
     return both
 

@@ -34,7 +34,7 @@ t - (sum G D) o' over all tiles to zero. Of the K tiles, the scatter is
 K / (K - 1) for the mean that was taken off, (K - 1) / (K - 3) for Student's distribution being wider than the normal
 one; and the covariance of the shift is H^-1 scatter H^-1, H being the Hessian of the plane at its peak. Two errors that
 no residual shows are added: of the plane's interpolation between whole shifts (`_interpolation_error`), and of what
-enters and leaves at the edges of the overlap where a frame moved by a fraction of a pixel (`_AT_EDGES`).
+enters and leaves at the edges of the overlap where a frame moved by a fraction of a pixel (`AT_EDGES`).
 """
 
 from __future__ import annotations
@@ -45,18 +45,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
-from xcorr_app.correlation.subpixel import quadratic_terms
+from xcorr_app.correlation.subpixel import LEAST_LOGARITHM, quadratic_terms
 from xcorr_app.correlation.weighting import RADIUS, smooth
+from xcorr_app.gpu.peaks.noise_sums import LAGS, rows_and_products
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles
-from xcorr_app.gpu.peaks.row_sums import row_sums
 from xcorr_app.gpu.peaks.tile_scatter import TileGrid, tile_scatter
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
+from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction, clean_of
 
 _TILES = 12
 """Tiles along each axis, where they are not smaller than `_SMALLEST` pixels."""
 _SMALLEST = 12
-_FEWEST = 6
+FEWEST_TILES = 6
 """Tiles below which their scatter says nothing."""
 _CHOSEN = ((384, slice(1, None, 4)), (224, slice(None, None, 2)), (0, slice(None)))
 """Which rows of tiles are looked at in images of at least so many rows."""
@@ -72,12 +73,11 @@ _OF_QUARTIC = 0.00966
 """Root mean square of d (4 d^2 + 4 e^2 - 1) / 12 for d, e between -1/2 and 1/2."""
 _FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 _SECOND = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12
-_LEAST_LOGARITHM = 0.02
 _SHARPEST = 2.4
 """Fourth over second derivative of a peak of a single pixel."""
 _LEAST_CLEAN = 0.1
 """Share of the product of a smoothed image and itself that is taken for the scene at least."""
-_AT_EDGES = 0.04
+AT_EDGES = 0.04
 """Error in pixels, times the pixels along an axis, by what enters and leaves at the edges of the overlap.
 
 Root mean square of scenes blurred by 4 and 6 pixels, 384 x 384, without noise (0.039 to 0.049); none at whole shifts,
@@ -150,15 +150,18 @@ class Tiles:
 class ReferenceSlopes:
     """Reference images (1 or n, h, w) and their slopes on tiles; of a single one made once for any number of frames.
 
-    `clean` (1 or n) is the fraction of the variance of each that is not white noise.
+    `clean` (1 or n) is the fraction of the variance of each that is not white noise, looked for where it is not given.
     """
 
-    def __init__(self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64]) -> None:
+    def __init__(
+        self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64] | None = None
+    ) -> None:
         xp = array_namespace(values)
         values = values.astype(working_dtype(values), copy=False)
         if is_device_array(values) and values.dtype == np.float32:
             self._by_kernels(values, kernel, clean)
             return
+        self.clean = clean = clean_fraction(values) if clean is None else clean
         images = values - values.mean(axis=(1, 2), keepdims=True)
         power = (images * images).mean(axis=(1, 2), dtype=np.float64)
         self.noise = power * (1 - xp.asarray(clean))
@@ -180,13 +183,18 @@ class ReferenceSlopes:
         self.sums = xp.stack([tiles.sums(*pair) for pair in pairs])
         """(12, 1 or n, rows, columns) over tiles: of all products that frames have no part in."""
 
-    def _by_kernels(self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64]) -> None:
+    def _by_kernels(self, values: Array, kernel: NDArray[np.float64] | None, clean: NDArray[np.float64] | None) -> None:
         xp, (height, width) = array_namespace(values), values.shape[1:]
-        of_rows = row_sums(values)
+        period = min(NOISE_PERIOD, height) if clean is None and min(height, width) > LAGS else 0
+        of_rows, products = rows_and_products(values, period)
+        if clean is None:
+            clean = np.ones(len(values)) if products is None else clean_of(products)
+        self.clean = clean
         mean, power = (of_rows.sum(axis=1) / (height * width)).T
         power -= mean * mean
         noise = power * (1 - clean)
-        self.noise = xp.asarray(noise)
+        on_device = xp.asarray(np.stack([mean, noise]))
+        self.noise = on_device[1]
         self.tiles = tiles = Tiles.of((height, width))
         if len(values) == 1:
             rows = (np.array(tiles.first_rows)[:, None] + np.arange(tiles.shape[0])).ravel()
@@ -197,7 +205,7 @@ class ReferenceSlopes:
         if kernel is not None:
             strips = _strips(values - xp.asarray(mean.astype(np.float32))[:, None, None], tiles)
             smoothed = smooth(strips.reshape(-1, *strips.shape[2:]), kernel.astype(np.float32)).astype(np.float32)
-        self.factors, self.sums = reference_tiles(values, mean, smoothed, tiles.grid)
+        self.factors, self.sums = reference_tiles(values, on_device[0], smoothed, tiles.grid)
 
 
 def _tiles_of(shape: tuple[int, int], share: float) -> Tiles:
@@ -248,7 +256,7 @@ class PeakShapes:
         sizes = (count, 2, 2), (count, 2, 2), (count,), (count, 2)
         return cls(*(np.full(size, np.nan) for size in sizes))
 
-    def replace(self, rows: NDArray[np.intp], other: PeakShapes) -> None:
+    def replace(self, rows: NDArray[np.intp] | slice, other: PeakShapes) -> None:
         """Write the shapes of `other` into these rows."""
         for field in fields(self):
             getattr(self, field.name)[rows] = getattr(other, field.name)
@@ -261,21 +269,24 @@ class PeakShapes:
         """
         hessian = self.hessian
         positive = self.height > 0
-        shape = hessian / np.where(positive, self.height, np.nan)[:, None, None]
         good = positive & _is_peak(hessian)
         if good.sum() >= _FEWEST_PEAKS:
-            typical = np.median(shape[good], axis=0)
             with np.errstate(invalid="ignore"):
-                noisy = positive & (significance < _STEADY) & np.isfinite(hessian).all(axis=(1, 2))
-            noisy &= bool(_is_peak(typical[None])[0])
-            hessian = np.where(noisy[:, None, None], typical * self.height[:, None, None], hessian)
-        is_peak = _is_peak(hessian) & ~np.isinf(self.scatter).any(axis=(1, 2))
-        inverse = np.linalg.inv(np.where(is_peak[:, None, None], hessian, np.eye(2)))
-        with np.errstate(invalid="ignore"):
-            variance = np.diagonal(inverse @ self.scatter @ inverse, axis1=1, axis2=2)
-        unknown = np.isnan(hessian).any(axis=(1, 2)) | np.isnan(self.scatter).any(axis=(1, 2))
-        no_peak = np.where(unknown, np.nan, np.inf)[:, None]
-        return np.where(is_peak[:, None], np.sqrt(variance + self._interpolation_error() ** 2), no_peak)
+                noisy = positive & (significance < _STEADY)
+            if noisy.any() and _is_peak(typical := _typical(hessian[good], self.height[good]))[0]:
+                noisy &= np.isfinite(hessian).all(axis=(1, 2))
+                hessian = np.where(noisy[:, None, None], typical * self.height[:, None, None], hessian)
+        a, b, _, c = hessian.reshape(-1, 4).T
+        p, q, _, r = self.scatter.reshape(-1, 4).T
+        is_peak = _is_peak(hessian) & ~(np.isinf(p) | np.isinf(q) | np.isinf(r))
+        with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+            # The diagonal of H^-1 S H^-1.
+            determinant = a * c - b * b
+            of_rows, of_columns = c * c * p - 2 * b * c * q + b * b * r, b * b * p - 2 * a * b * q + a * a * r
+            variance = np.stack([of_rows, of_columns], axis=1) / (determinant * determinant)[:, None]
+            sigma = np.sqrt(variance + self._interpolation_error() ** 2)
+        unknown = np.isnan(a) | np.isnan(b) | np.isnan(c) | np.isnan(p) | np.isnan(q) | np.isnan(r)
+        return np.where(is_peak[:, None], sigma, np.where(unknown, np.nan, np.inf)[:, None])
 
     def _interpolation_error(self) -> NDArray[np.float64]:
         """(2,) root mean square error in pixels of the Gaussian through 3 x 3 values of the plane.
@@ -289,6 +300,12 @@ class PeakShapes:
         # Noise of a frame on itself is a spike: of a few peaks the smoothest is taken.
         error: NDArray[np.float64] = _OF_QUARTIC * np.abs(quartic).min(axis=0, initial=_SHARPEST)
         return error
+
+
+def _typical(hessian: NDArray[np.float64], height: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Median shape (1, 2, 2) of peaks."""
+    shape: NDArray[np.float64] = np.median(hessian / height[:, None, None], axis=0, keepdims=True)
+    return shape
 
 
 def _is_peak(hessian: NDArray[np.float64]) -> NDArray[np.bool_]:
@@ -322,10 +339,10 @@ def peak_shapes(
         sums = xp.stack([tiles.sums(moved), *(tiles.sums(moved, factor) for factor in (moved, *reference.factors))])
         pixels = np.prod(np.maximum(np.array(shape) - np.abs(peak), 0), axis=1).astype(np.float64)
         scatter = to_host(_scatter(sums, reference, xp.asarray(inside), xp.asarray(offset), xp.asarray(pixels)))
-    scatter[inside.sum(axis=(1, 2)) < _FEWEST] = np.nan
+    scatter[inside.sum(axis=(1, 2)) < FEWEST_TILES] = np.nan
     d, e, f = quadratic_terms(near)[:, 3:].T
     hessian = np.stack([2 * d, e, e, 2 * f], axis=1).reshape(-1, 2, 2)
-    scatter += hessian @ np.diag(_AT_EDGES / np.array(shape)) ** 2 @ hessian
+    scatter += hessian @ np.diag(AT_EDGES / np.array(shape)) ** 2 @ hessian
     quartic = np.full((len(near), 2), np.nan) if around is None else _quartic(around)
     return PeakShapes(scatter, hessian, near[:, 1, 1].astype(np.float64), quartic)
 
@@ -334,7 +351,7 @@ def _quartic(around: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, 2) fourth over second derivative of the logarithm of 5 x 5 values; NaN where there is none."""
     lines = np.stack([around[:, :, 2], around[:, 2]], axis=1).astype(np.float64)
     with np.errstate(invalid="ignore"):
-        usable = (lines > _LEAST_LOGARITHM * lines[:, :, 2:3]).all(axis=2) & (lines[:, :, 2] > 0)
+        usable = (lines > LEAST_LOGARITHM * lines[:, :, 2:3]).all(axis=2) & (lines[:, :, 2] > 0)
     logarithm = np.log(np.where(usable[:, :, None], lines, 1.0))
     bend = logarithm @ _SECOND
     usable &= bend < 0

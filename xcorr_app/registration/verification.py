@@ -15,8 +15,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.peaks.around_peak import scores_around_peaks
-from xcorr_app.gpu.runtime.arrays import Array, is_device_array
+from xcorr_app.gpu.peaks.around_peak import started_scores
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 
 _PIECE = 2048
 """Pixels of either image that stay in the cache."""
@@ -35,10 +35,18 @@ def scores_by_definition(
 
     References (1 or n, h, w) and frames (n, h, w) are float64; NaN where the overlap is too small or has no variance.
     """
+    found: NDArray[np.float64] = to_host(started_scores_by_definition(references, frames, peaks, min_overlap))
+    return found
+
+
+def started_scores_by_definition(
+    references: Array, frames: Array, peaks: NDArray[np.integer], min_overlap: float
+) -> Array:
+    """The same where the frames are; on a device nothing has been waited for."""
     rows, columns = frames.shape[1:]
     fewest = max(1, math.ceil(min_overlap * rows * columns))
     if is_device_array(frames):
-        return scores_around_peaks(references, frames, peaks, fewest)
+        return started_scores(references, frames, peaks, fewest)
     last = references.shape[0] - 1
     products_of = _Products((rows, columns))
     sums = np.stack(

@@ -50,8 +50,11 @@ class DeviceFFTCorrelator:
         return planes
 
     def _spectrum(self, matrices: Array) -> Array:
-        padded = self._cupy.zeros((*matrices.shape[:-2], *self._size), matrices.dtype)
-        padded[..., : matrices.shape[-2], : matrices.shape[-1]] = matrices
+        height, width = matrices.shape[-2:]
+        padded = self._cupy.empty((*matrices.shape[:-2], *self._size), matrices.dtype)
+        padded[..., :height, :width] = matrices
+        padded[..., height:, :] = 0
+        padded[..., :height, width:] = 0
         return self._fft.rfft2(padded)
 
 

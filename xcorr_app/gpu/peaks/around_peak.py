@@ -11,28 +11,35 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 
-__all__ = ["SIDE", "around_peak_launch", "scores_around_peaks"]
+__all__ = ["SIDE", "around_peak_launch", "started_scores"]
 
 SIDE = 5
 """Shifts around a peak along each axis, itself in the middle."""
 _KINDS = 5
 """Sums that a score follows from."""
-_WARPS = 4
+_FEWEST_WARPS, _MOST_WARPS = 4, 16
+_COLUMNS_A_THREAD = 2
 
 
-def around_peak_launch(pairs: int) -> Launch:
-    """Choose the launch for so many pairs."""
-    threads, shifts = _WARPS * WARP, SIDE * SIDE
-    shared_bytes = 8 * (_WARPS * (shifts + _KINDS - 1) + threads // shifts * shifts * _KINDS)
-    return Launch("peaks/around_peak", {"WARPS": _WARPS}, pairs, threads, shared_bytes)
+def around_peak_launch(pairs: int, width: int) -> Launch:
+    """Choose the launch for so many pairs of matrices of a width.
+
+    Threads by the width alone: how sums are rounded must not depend on the number of pairs.
+    """
+    warps = min(max(width // (_COLUMNS_A_THREAD * WARP), _FEWEST_WARPS), _MOST_WARPS)
+    threads, shifts = warps * WARP, SIDE * SIDE
+    shared_bytes = 8 * (warps * (shifts + _KINDS - 1) + threads // shifts * shifts * _KINDS)
+    return Launch("peaks/around_peak", {"WARPS": warps}, pairs, threads, shared_bytes)
 
 
-def scores_around_peaks(lefts: Any, rights: Any, peaks: NDArray[np.integer], fewest: int) -> NDArray[np.float64]:
-    """Zero-mean normalised correlation (n, 5, 5) at the shifts around each peak; NaN of fewer pixels than `fewest`."""
+def started_scores(lefts: Any, rights: Any, peaks: NDArray[np.integer], fewest: int) -> Any:
+    """Zero-mean normalised correlation (n, 5, 5) at the shifts around each peak, on its way.
+
+    NaN of fewer pixels than `fewest`.
+    """
     cupy = importlib.import_module("cupy")
     count, height, width = rights.shape
     scores = cupy.empty((count, SIDE, SIDE))
     arrays = cupy.ascontiguousarray(lefts), cupy.ascontiguousarray(rights), cupy.asarray(peaks, dtype=np.int32), scores
-    start(around_peak_launch(count), arrays, (lefts.shape[0], height, width, fewest))
-    found: NDArray[np.float64] = scores.get()
-    return found
+    start(around_peak_launch(count, width), arrays, (lefts.shape[0], height, width, fewest))
+    return scores

@@ -6,10 +6,10 @@ import importlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.summed_area import SummedAreaTables
+from xcorr_app.gpu.runtime.arrays import is_device_array
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
@@ -38,13 +38,14 @@ def common_overlap(
     around: Any,
     lefts: Any,
     rights: Any,
-    peaks: NDArray[np.integer],
+    peaks: Any,
     problem: Problem,
     tables: tuple[SummedAreaTables, Any, Any],
 ) -> Any:
     """Scores (n, k, k) over the overlap at the peak (n, 2), from those `around` it, each over an overlap of its own.
 
-    `problem` is that of the tables: what makes them, those of the lefts and those of the rights.
+    Peaks are on the host, or int32 on the device. `problem` is that of the tables: what makes them, those of the lefts
+    and those of the rights.
     """
     cupy = importlib.import_module("cupy")
     makes, of_left, of_right = tables
@@ -52,7 +53,7 @@ def common_overlap(
     scores = cupy.empty_like(around)
     launch = common_overlap_launch(problem.pairs, around.shape[1], name_of(lefts.dtype), name_of(rights.dtype))
     lefts, rights = cupy.ascontiguousarray(lefts), cupy.ascontiguousarray(rights)
-    places = cupy.asarray(np.ascontiguousarray(peaks, dtype=np.int32))
+    places = peaks if is_device_array(peaks) else cupy.asarray(np.ascontiguousarray(peaks, dtype=np.int32))
     arrays = around, lefts, rights, places, of_left, of_right, makes.rows, makes.columns, scores
     start(launch, arrays, (*problem.arguments(), *makes.sizes, 1))
     return scores

@@ -9,6 +9,7 @@ from xcorr_app.gpu.direct.tuning import window_tile
 from xcorr_app.gpu.peaks.around_peak import around_peak_launch
 from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
+from xcorr_app.gpu.peaks.frame_peaks import frame_peaks_launch, peak_places_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
@@ -18,8 +19,9 @@ from xcorr_app.gpu.peaks.search import finds_peaks, peak_launch, plane_peak_laun
 from xcorr_app.gpu.peaks.standard_values import image_ranges_launch, standard_values_launch
 from xcorr_app.gpu.peaks.standing_out import small_steps_launch, standing_out_launch
 from xcorr_app.gpu.peaks.table_launches import small_table_launch, summed_area_launch
-from xcorr_app.gpu.peaks.tile_scatter import tile_scatter_launch
-from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_sums_launch
+from xcorr_app.gpu.peaks.tile_scatter import tile_products_launch, tile_scatter_launch
+from xcorr_app.gpu.peaks.tile_sums import tile_bins_launch, tile_levels_launch, tile_sums_launch
+from xcorr_app.gpu.peaks.tile_verdict import tile_verdict_launch
 from xcorr_app.gpu.peaks.zncc_planes import zncc_planes_launch
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -112,6 +114,27 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             document=_NOT_IN_A_DOCUMENT("the covariance of a shift, from what frame and reference do not share"),
         ),
         KernelEntry(
+            "tile-products",
+            ("peaks/tile_products",),
+            _accepts_any,
+            tile_products_launch,
+            document=_NOT_IN_A_DOCUMENT("products of frame and reference on tiles"),
+        ),
+        KernelEntry(
+            "peak-places",
+            ("peaks/peak_places",),
+            _accepts_any,
+            peak_places_launch,
+            document=_NOT_IN_A_DOCUMENT("shifts and nearest scores of records of peaks"),
+        ),
+        KernelEntry(
+            "frame-peaks",
+            ("peaks/frame_peaks",),
+            _accepts_any,
+            frame_peaks_launch,
+            document=_NOT_IN_A_DOCUMENT("all that is said of a frame by its peak"),
+        ),
+        KernelEntry(
             "row-sums",
             ("peaks/row_sums",),
             _accepts_any,
@@ -133,11 +156,25 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
             document=_NOT_IN_A_DOCUMENT("a moved image in bins of 2 x 2 pixels, of zero mean"),
         ),
         KernelEntry(
+            "tile-levels",
+            ("peaks/tile_levels",),
+            _accepts_any,
+            tile_levels_launch,
+            document=_NOT_IN_A_DOCUMENT("mean, magnitude and noise of images"),
+        ),
+        KernelEntry(
             "tile-sums",
             ("peaks/tile_sums",),
             _accepts_any,
             tile_sums_launch,
             document="Lucas and Kanade 1981, for the displacement of a tile that its sums tell",
+        ),
+        KernelEntry(
+            "tile-verdict",
+            ("peaks/tile_verdict",),
+            _accepts_any,
+            tile_verdict_launch,
+            document="Lucas and Kanade 1981, for the motion of a frame that its tiles tell",
         ),
         KernelEntry(
             "standing-out",

@@ -8,12 +8,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.gpu.peaks.row_sums import start_row_sums
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["LAGS", "READ", "mean_products", "noise_sums", "noise_sums_launch"]
+__all__ = [
+    "LAGS",
+    "READ",
+    "mean_products",
+    "noise_sums",
+    "noise_sums_launch",
+    "rows_and_products",
+    "started_noise_sums",
+]
 
 LAGS = 3
 """Pixels between the factors of a product at most, down or across."""
@@ -37,13 +46,36 @@ def noise_sums_launch(images: int, columns: int, element: str) -> Launch:
 
 def noise_sums(images: Any, period: int, groups: int) -> NDArray[np.float64]:
     """Mean products (n, 7) of pixels about their mean, of four rows in every `period`: see `mean_products`."""
+    return mean_products(to_host(started_noise_sums(images, period, groups)), groups, images.shape[2])
+
+
+def started_noise_sums(images: Any, period: int, groups: int, sums: Any = None) -> Any:
+    """Sums (n, parts, 14) that `mean_products` takes, on their way, of four rows in every `period`; into `sums`."""
     cupy = importlib.import_module("cupy")
     count, height, width = images.shape
     launch = noise_sums_launch(count, groups * width, name_of(images.dtype))
-    sums = cupy.empty((count, *launch.extra, _SUMS))
-    numbers = height, width, period, groups, *launch.extra
-    start(launch, (cupy.ascontiguousarray(images), sums), numbers)
-    return mean_products(to_host(sums), groups, width)
+    sums = cupy.empty((count, *launch.extra, _SUMS)) if sums is None else sums
+    start(launch, (cupy.ascontiguousarray(images), sums), (height, width, period, groups, *launch.extra))
+    return sums
+
+
+def rows_and_products(images: Any, period: int) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Sum and sum of squares of each row of images (n, h, w), (n, h, 2), and `mean_products` (n, 7).
+
+    The latter of four rows in every `period`; None where that is 0. The device is waited for once.
+    """
+    cupy = importlib.import_module("cupy")
+    count, height, width = images.shape
+    groups = height // period if period else 0
+    parts = noise_sums_launch(count, groups * width, name_of(images.dtype)).extra[0] if period else 0
+    of_rows = count * height * 2
+    found = cupy.empty(of_rows + count * parts * _SUMS)
+    start_row_sums(images, found[:of_rows], 1)
+    if period:
+        started_noise_sums(images, period, groups, found[of_rows:])
+    host = to_host(found)
+    rows: NDArray[np.float64] = host[:of_rows].reshape(count, height, 2)
+    return rows, mean_products(host[of_rows:].reshape(count, parts, _SUMS), groups, width) if period else None
 
 
 def mean_products(sums: NDArray[np.float64], groups: int, width: int) -> NDArray[np.float64]:

@@ -6,7 +6,6 @@ import importlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.tile_scatter import TileGrid
 from xcorr_app.gpu.runtime.binder import null_pointer, start
@@ -23,18 +22,19 @@ def reference_tiles_launch(tiles: int) -> Launch:
     return Launch("peaks/reference_tiles", {}, tiles, _THREADS, 8 * _KINDS * (_THREADS // WARP))
 
 
-def reference_tiles(images: Any, means: NDArray[np.float64], strips: Any, grid: TileGrid) -> tuple[Any, Any]:
+def reference_tiles(images: Any, means: Any, strips: Any, grid: TileGrid) -> tuple[Any, Any]:
     """Factors (3, n, rows, height, width) and sums (12, n, rows, columns) of images (n, h, w) with `means` (n,).
 
-    As `tile_scatter` takes them, float32 and float64. The smoothed `strips` (n, rows, height + 4, width + 4), without
-    means, are those of the tiles with two pixels around them; None where the images are not smoothed.
+    As `tile_scatter` takes them, float32 and float64; the means are float64. The smoothed `strips`
+    (n, rows, height + 4, width + 4), without means, are those of the tiles with two pixels around them; None where the
+    images are not smoothed.
     """
     cupy = importlib.import_module("cupy")
     count, height, width = images.shape
     factors = cupy.empty((_FACTORS, count, grid.rows, grid.height, grid.columns * grid.width), np.float32)
     sums = cupy.empty((_KINDS, count, grid.rows, grid.columns))
     smoothed = null_pointer() if strips is None else cupy.ascontiguousarray(strips)
-    arrays = cupy.ascontiguousarray(images), cupy.asarray(np.ascontiguousarray(means)), smoothed, factors, sums
+    arrays = cupy.ascontiguousarray(images), means, smoothed, factors, sums
     launch = reference_tiles_launch(count * grid.rows * grid.columns)
     start(launch, arrays, (int(strips is not None), count, height, width, *grid))
     return factors, sums

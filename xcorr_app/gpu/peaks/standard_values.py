@@ -40,8 +40,10 @@ def standard_values_launch(images: int, pixels: int, element: str, written: str,
 def image_ranges(images: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Smallest and largest value of images (..., h, w), each (...)."""
     ranges, _ = _started(images)
-    host = to_host(ranges).reshape(*images.shape[:-2], ranges.shape[1], 3)
-    return host[..., 0].min(axis=-1), host[..., 1].max(axis=-1)
+    # Of many images at once, for each of their few parts.
+    lows, highs = np.ascontiguousarray(to_host(ranges).transpose(2, 1, 0)[:2])
+    shape = images.shape[:-2]
+    return lows.min(axis=0).reshape(shape), highs.max(axis=0).reshape(shape)
 
 
 def all_finite(images: Any) -> bool:

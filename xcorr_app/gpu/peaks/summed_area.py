@@ -79,7 +79,7 @@ class _Side:
         cupy, count, kind = self._cupy, images.shape[0], (images.shape[0], images.dtype)
         rows, columns = self._shape
         tables = cupy.empty((count, rows, columns, 2))
-        if self._height * self._width <= SMALL or images.dtype == np.float64:
+        if self._height * self._width <= SMALL:
             if kind not in self._small:
                 launch = small_table_launch(images.dtype.name, count)
                 self._small[kind] = BoundLaunch.of(launch, (self._height, self._width, rows - 1, columns - 1))
@@ -93,7 +93,8 @@ class _Side:
 
     def _prepared(self, count: int, element: str) -> _Large:
         rows, columns = self._shape
-        strips = Strips.of(self._row_edges, strip_rows(count, self._height, device_limits(current_device())))
+        at_once = strip_rows(element, count, self._height, device_limits(current_device()))
+        strips = Strips.of(self._row_edges, at_once)
         strip_count, bands = strips.rows.shape[0], strips.edge_of_band.size
         launch = summed_area_launch(element, count, self._width, strip_count)
         numbers = (self._height, self._width, strip_count, bands, rows, columns - 1)

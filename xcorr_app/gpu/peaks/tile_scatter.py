@@ -1,4 +1,4 @@
-"""Scatter of the correlation's slope among tiles of frames in device memory: one launch for all frames."""
+"""Scatter of the correlation's slope among tiles of frames in device memory: two launches for all frames."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
-from xcorr_app.gpu.runtime.launch import WARP, Launch
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["TileGrid", "tile_scatter", "tile_scatter_launch"]
+__all__ = ["TileGrid", "start_tile_products", "tile_products_launch", "tile_scatter", "tile_scatter_launch"]
 
 _WARPS = 4
 _SUMS_OF_FRAME = 5
@@ -29,11 +30,34 @@ class TileGrid(NamedTuple):
     row_pitch: int
     left: int
 
+    @property
+    def tiles(self) -> int:
+        """How many there are."""
+        return self.rows * self.columns
 
-def tile_scatter_launch(element: str, frames: int, tiles: int) -> Launch:
-    """Choose the launch for frames of a type, as NumPy names it."""
-    shared_bytes = 8 * _SUMS_OF_FRAME * tiles
-    return Launch("peaks/tile_scatter", {"RIGHT_TYPE": INPUT_TYPES[element]}, frames, _WARPS * WARP, shared_bytes)
+
+def tile_products_launch(element: str, tiles: int) -> Launch:
+    """Choose the launch for so many tiles of all frames, of a type as NumPy names it."""
+    return Launch("peaks/tile_products", {"RIGHT_TYPE": INPUT_TYPES[element]}, ceil_div(tiles, _WARPS), _WARPS * WARP)
+
+
+def tile_scatter_launch(frames: int) -> Launch:
+    """Choose the launch for so many frames."""
+    return Launch("peaks/tile_scatter", {}, ceil_div(frames, _WARPS), _WARPS * WARP)
+
+
+def start_tile_products(frames: Any, factors: Any, grid: TileGrid, places: Any) -> Any:
+    """Begin to sum frames (n, h, w) at whole shifts (n, 2), int32, over tiles: (n, tiles, 5) doubles.
+
+    `factors` (3, m, rows, height, width), float32, are the smoothed references and their slopes; m is 1 or n.
+    """
+    cupy = importlib.import_module("cupy")
+    count, height, width = frames.shape
+    products = cupy.empty((count, grid.tiles, _SUMS_OF_FRAME))
+    launch = tile_products_launch(name_of(frames.dtype), count * grid.tiles)
+    arrays = cupy.ascontiguousarray(frames), factors, places, products
+    start(launch, arrays, (count, height, width, factors.shape[1], *grid))
+    return products
 
 
 def tile_scatter(
@@ -50,11 +74,10 @@ def tile_scatter(
     """
     cupy = importlib.import_module("cupy")
     count, height, width = frames.shape
-    scatters = cupy.empty((count, 2, 2))
-    places = cupy.asarray(np.ascontiguousarray(peaks, dtype=np.int32))
-    factors = of_reference[0]
-    arrays = cupy.ascontiguousarray(frames), *of_reference, places, cupy.asarray(offsets), scatters
-    launch = tile_scatter_launch(name_of(frames.dtype), count, grid.rows * grid.columns)
-    start(launch, arrays, (height, width, factors.shape[1], *grid))
-    found: NDArray[np.float64] = scatters.get()
+    factors, sums, noise = of_reference
+    scatters, places = cupy.empty((count, 2, 2)), cupy.asarray(np.ascontiguousarray(peaks, dtype=np.int32))
+    products = start_tile_products(frames, factors, grid, places)
+    numbers = count, height, width, factors.shape[1], grid.tiles, grid.height * grid.width
+    start(tile_scatter_launch(count), (products, sums, noise, places, cupy.asarray(offsets), scatters), numbers)
+    found: NDArray[np.float64] = to_host(scatters)
     return found

@@ -6,19 +6,18 @@ import importlib
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from xcorr_app.gpu.peaks.noise_sums import mean_products, noise_sums_launch
+from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
 from xcorr_app.gpu.peaks.row_sums import start_row_sums
-from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
 __all__ = [
-    "moments_and_products",
     "tile_bins",
     "tile_bins_launch",
+    "tile_levels",
+    "tile_levels_launch",
     "tile_sums",
     "tile_sums_launch",
 ]
@@ -39,61 +38,51 @@ def tile_sums_launch(tiles: int) -> Launch:
     return Launch("peaks/tile_sums", {}, ceil_div(tiles, _WARPS), _WARPS * WARP)
 
 
-def moments_and_products(
-    stacks: tuple[Any, ...], period: int, noise_period: int
-) -> list[tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]]:
-    """Means (n,) and variances (n,) of every `period`-th row of the images of each stack, and `mean_products` (n, 7).
+def tile_levels_launch(images: int, least_clean: float) -> Launch:
+    """Choose the launch for so many images, of which at least such a fraction is taken for clean."""
+    return Launch("peaks/tile_levels", {"LEAST_CLEAN": repr(least_clean)}, ceil_div(images, _WARPS), _WARPS * WARP)
 
-    The latter of four rows in every `noise_period`. The device is waited for once.
+
+def tile_levels(frames: Any, references: Any, period: int, noise_period: int, least_clean: float) -> tuple[Any, Any]:
+    """Level, gain and noise of a bin (n, 3) of frames (n, h, w), and of references (m, h, w), on the device.
+
+    By every `period`-th row of each image; noise by four rows in every `noise_period`.
     """
     cupy = importlib.import_module("cupy")
-    launches = [
-        noise_sums_launch(stack.shape[0], stack.shape[1] // noise_period * stack.shape[2], name_of(stack.dtype))
-        for stack in stacks
-    ]
-    sizes = [
-        (2 * stack.shape[0] * ceil_div(stack.shape[1], period), _NOISE_SUMS * launch.blocks)
-        for stack, launch in zip(stacks, launches, strict=True)
-    ]
-    ends = np.cumsum(sizes).reshape(-1, 2).tolist()
-    found = cupy.empty(ends[-1][-1])
-    for stack, launch, size, (middle, end) in zip(stacks, launches, sizes, ends, strict=True):
-        _, height, width = stack.shape
-        images, numbers = cupy.ascontiguousarray(stack), (height, width, noise_period, height // noise_period)
-        start_row_sums(images, found[middle - size[0] : middle], period)
-        start(launch, (images, found[middle:end]), (*numbers, *launch.extra))
-    host, told = to_host(found), []
-    for stack, size, (middle, end) in zip(stacks, sizes, ends, strict=True):
-        count, height, width = stack.shape
-        pixels = ceil_div(height, period) * width
-        mean, power = (host[middle - size[0] : middle].reshape(count, -1, 2).sum(axis=1) / pixels).T
-        sums = host[middle:end].reshape(count, -1, _NOISE_SUMS)
-        told.append((mean, power - mean * mean, mean_products(sums, height // noise_period, width)))
-    return told
+    height, width = frames.shape[1:]
+    split, count = frames.shape[0], frames.shape[0] + references.shape[0]
+    rows, groups = ceil_div(height, period), height // noise_period
+    parts = noise_sums_launch(1, groups * width, name_of(frames.dtype)).extra[0]
+    of_rows, of_noise = cupy.empty((count, rows, 2)), cupy.empty((count, parts, _NOISE_SUMS))
+    for stack, part in ((frames, slice(0, split)), (references, slice(split, count))):
+        images = cupy.ascontiguousarray(stack)
+        start_row_sums(images, of_rows[part], period)
+        launch = noise_sums_launch(stack.shape[0], groups * width, name_of(stack.dtype))
+        start(launch, (images, of_noise[part]), (height, width, noise_period, groups, parts))
+    levels = cupy.empty((count, 3))
+    start(tile_levels_launch(count, least_clean), (of_rows, of_noise, levels), (count, rows, width, groups, parts))
+    return levels[:split], levels[split:]
 
 
-def tile_bins(images: Any, shifts: NDArray[np.integer], level: NDArray[np.float64], gain: NDArray[np.float64]) -> Any:
-    """Means (n, h // 2, w // 2) of 2 x 2 pixels of images (n, h, w) moved by whole pixels (n, 2), float32.
+def tile_bins(images: Any, places: Any, levels: Any) -> Any:
+    """Means (n, h // 2, w // 2) of 2 x 2 pixels of images (n, h, w) moved by whole pixels, `places` (n, 2), int32.
 
-    Less the `level` and times the `gain` (n,) of each; pixels beyond an image count as its level.
+    Float32, less the level and times the gain of each, as `tile_levels` has them; pixels beyond an image count as its
+    level.
     """
     cupy = importlib.import_module("cupy")
     count, height, width = images.shape
     bins = cupy.empty((count, height // 2, width // 2), np.float32)
     launch = tile_bins_launch(count, name_of(images.dtype), bins.shape[1] * bins.shape[2])
-    places = cupy.asarray(np.ascontiguousarray(shifts, dtype=np.int32))
-    arrays = cupy.ascontiguousarray(images), places, cupy.asarray(np.stack([level, gain], axis=1)), bins
-    start(launch, arrays, (height, width, launch.blocks // count))
+    start(launch, (cupy.ascontiguousarray(images), places, levels, bins), (height, width, launch.blocks // count))
     return bins
 
 
-def tile_sums(
-    frames: Any, references: Any, offsets: NDArray[np.float64], size: int, tiles: tuple[int, int]
-) -> NDArray[np.float64]:
+def tile_sums(frames: Any, references: Any, offsets: Any, size: int, tiles: tuple[int, int]) -> Any:
     """Sums (13, n, rows, columns) over tiles of `size` x `size` bins of frames (n, h, w) and references (1 or n, h, w).
 
-    Both are float32; `offsets` (n, 2) are what is left of shifts beyond whole pixels. The kinds are those of
-    :mod:`xcorr_app.registration.tiles`.
+    Both are float32, and the sums stay on the device; `offsets` (n, 2) are what is left of shifts beyond whole pixels.
+    The kinds are those of :mod:`xcorr_app.registration.tiles`.
     """
     cupy = importlib.import_module("cupy")
     count, height, width = frames.shape
@@ -101,10 +90,9 @@ def tile_sums(
     arrays = (
         cupy.ascontiguousarray(frames),
         cupy.ascontiguousarray(references),
-        cupy.asarray(np.ascontiguousarray(offsets)),
+        offsets,
         sums,
     )
     shared = int(references.shape[0] == 1)
     start(tile_sums_launch(count * tiles[0] * tiles[1]), arrays, (count, shared, height, width, size, *tiles))
-    found: NDArray[np.float64] = to_host(sums)
-    return found
+    return sums

@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 
 from xcorr_app.gpu.runtime.placement import current_device
 
-__all__ = ["Beside"]
+__all__ = ["Beside", "so_far"]
 
 T = TypeVar("T")
 
@@ -26,13 +26,17 @@ class Beside(Generic[T]):
     Parameters
     ----------
     job : callable
-        Starts work on the current device, and waits for none of it.
+        Starts work on the current device; what it waits for keeps the caller waiting too.
+    after : event, optional
+        Of `so_far`: the job follows what the current stream held then, and runs beside what came later.
+    lane : int, optional
+        Jobs of one lane follow each other.
     """
 
-    def __init__(self, job: Callable[[], T]) -> None:
+    def __init__(self, job: Callable[[], T], after: Any = None, lane: int = 0) -> None:
         self._current = importlib.import_module("cupy").cuda.get_current_stream
-        stream = _stream(current_device())
-        stream.wait_event(self._current().record())
+        stream = _stream(current_device(), lane)
+        stream.wait_event(so_far() if after is None else after)
         with stream:
             self._result = job()
         self._done = stream.record()
@@ -43,6 +47,11 @@ class Beside(Generic[T]):
         return self._result
 
 
+def so_far() -> Any:
+    """Return the event that all the current stream holds is done."""
+    return importlib.import_module("cupy").cuda.get_current_stream().record()
+
+
 @functools.cache
-def _stream(_device: int) -> Any:
+def _stream(_device: int, _lane: int) -> Any:
     return importlib.import_module("cupy").cuda.Stream(non_blocking=True)

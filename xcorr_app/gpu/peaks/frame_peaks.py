@@ -1,0 +1,192 @@
+"""All that is said of frames in device memory by their peaks: three launches, and one wait for the device."""
+
+from __future__ import annotations
+
+import functools
+import importlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.peaks.noise_sums import LAGS, started_noise_sums
+from xcorr_app.gpu.peaks.tile_scatter import TileGrid, start_tile_products
+from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+
+__all__ = [
+    "FITS",
+    "FramePeaks",
+    "OfReferences",
+    "Rules",
+    "frame_peaks",
+    "frame_peaks_launch",
+    "peak_places",
+    "peak_places_launch",
+]
+
+FITS = {"none": 0, "parabolic": 1, "quadratic": 2, "gaussian": 3}
+"""Sub-pixel fits to 3 x 3 values, by their number in the kernel."""
+_THREADS = 128
+_WARPS = 4
+_RECORD = 29
+_WRITTEN = 46
+
+
+class Rules(NamedTuple):
+    """By what a frame is judged: macros of the kernel by their names in lower case."""
+
+    tie: float
+    ambiguous: float
+    fp16_error: float
+    from_edge: int
+    largest_offset: float
+    lowest: float
+    highest: float
+    least_logarithm: float
+    flat: float
+    at_edges: float
+    fewest_tiles: int
+
+
+class OfReferences(NamedTuple):
+    """Of m references, 1 or as many as frames, as :func:`xcorr_app.gpu.peaks.tile_scatter.tile_scatter` takes them."""
+
+    factors: Any
+    sums: Any
+    noise: Any
+    grid: TileGrid
+
+
+@dataclass(frozen=True)
+class FramePeaks:
+    """What is said of n frames, on the host: columns of one array (n, 46)."""
+
+    columns: NDArray[np.float64]
+
+    @property
+    def value(self) -> NDArray[np.float64]:
+        """(n,) height of the peak in its plane; NaN where no shift counts."""
+        return self.columns[:, 2]
+
+    @property
+    def around(self) -> NDArray[np.float64]:
+        """(n, 5, 5) as in :class:`xcorr_app.gpu.peaks.records.PeakRecords`."""
+        return self.columns[:, 4:_RECORD].reshape(-1, 5, 5)
+
+    @property
+    def peak(self) -> NDArray[np.intp]:
+        """(n, 2) whole shifts."""
+        return self.columns[:, 29:31].astype(np.intp)
+
+    @property
+    def shift(self) -> NDArray[np.float64]:
+        """(n, 2) refined; NaN where no shift counts."""
+        return self.columns[:, 31:33]
+
+    @property
+    def score(self) -> NDArray[np.float64]:
+        """(n,) at the shift."""
+        return self.columns[:, 33]
+
+    @property
+    def ratio(self) -> NDArray[np.float64]:
+        """(n,) first peak over second."""
+        return self.columns[:, 34]
+
+    @property
+    def is_open(self) -> NDArray[np.bool_]:
+        """(n,) whether a frame is better matched by other means."""
+        return self.columns[:, 35] > 0
+
+    @property
+    def clean(self) -> NDArray[np.float64]:
+        """(n,) fraction of the variance that is not white noise."""
+        return self.columns[:, 36]
+
+    @property
+    def hessian(self) -> NDArray[np.float64]:
+        """(n, 2, 2) of the peak."""
+        return self.columns[:, [37, 38, 38, 39]].reshape(-1, 2, 2)
+
+    @property
+    def quartic(self) -> NDArray[np.float64]:
+        """(n, 2) fourth over second derivative of the logarithm; NaN where there is none."""
+        return self.columns[:, 40:42]
+
+    @property
+    def scatter(self) -> NDArray[np.float64]:
+        """(n, 2, 2) covariance of the slope; NaN of too few tiles."""
+        return self.columns[:, [42, 43, 43, 44]].reshape(-1, 2, 2)
+
+    @property
+    def height(self) -> NDArray[np.float64]:
+        """(n,) of the peak, in the units of the Hessian."""
+        return self.columns[:, 45]
+
+
+def peak_places_launch(frames: int) -> Launch:
+    """Choose the launch for so many frames."""
+    return Launch("peaks/peak_places", {}, ceil_div(frames, _THREADS), _THREADS)
+
+
+@functools.lru_cache(maxsize=64)
+def frame_peaks_launch(frames: int, rules: Rules) -> Launch:
+    """Choose the launch for so many frames."""
+    defines: dict[str, str | int] = {name.upper(): repr(value) for name, value in rules._asdict().items()}
+    return Launch("peaks/frame_peaks", defines, ceil_div(frames, _WARPS), _WARPS * WARP)
+
+
+def peak_places(records: Any, first: tuple[int, int]) -> tuple[Any, Any]:
+    """Whole shifts (n, 2), int32, and the nearest scores (n, 3, 3) of `records` in a window from shift `first` on."""
+    cupy = importlib.import_module("cupy")
+    count = records.shape[0]
+    places, near = cupy.empty((count, 2), np.int32), cupy.empty((count, 3, 3))
+    start(peak_places_launch(count), (records, places, near), (count, *first))
+    return places, near
+
+
+def frame_peaks(
+    found: tuple[Any, Any, Any, Any],
+    frames: Any,
+    values: Any,
+    references: OfReferences,
+    window: tuple[int, int, int, int],
+    period: int,
+    fit: str,
+    rules: Rules,
+) -> Callable[[], FramePeaks]:
+    """Begin to say all of frames (n, h, w) as stored and as they were compared, the `values`; what is returned waits.
+
+    Parameters
+    ----------
+    found
+        Records (n, 29) and the whole shifts of `peak_places`; the nearest scores (n, 3, 3) over one overlap;
+        summed-area tables (n, i, j, 2) of the frames, whose last elements are sums over the whole of each.
+    window
+        First shifts, and numbers of shifts, along rows and columns.
+    period
+        Rows of which four are looked at for noise.
+    fit
+        One of `FITS`.
+    """
+    cupy = importlib.import_module("cupy")
+    records, places, near, tables = found
+    count, height, width = frames.shape
+    groups, parts, noise_sums = 0, 0, records
+    if min(height, width) > LAGS:
+        groups = height // min(period, height)
+        noise_sums = started_noise_sums(frames, min(period, height), groups)
+        parts = noise_sums.shape[1]
+    grid = references.grid
+    products = start_tile_products(values, references.factors, grid, places)
+    written = cupy.empty((count, _WRITTEN))
+    table_size = 2 * tables.shape[1] * tables.shape[2]
+    arrays = records, places, near, products, references.sums, references.noise, tables, noise_sums, written
+    sizes = count, height, width, references.factors.shape[1], grid.tiles, grid.height * grid.width, table_size
+    numbers = *sizes, groups, parts, *window[2:], *window[:2], FITS[fit]
+    start(frame_peaks_launch(count, rules), arrays, numbers)
+    return lambda: FramePeaks(to_host(written))
