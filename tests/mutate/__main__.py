@@ -27,7 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.mutate import slot
-from tests.mutate.cache import forget_old_traces, keep_traces, kept_traces
+from tests.mutate.cache import keep_traces, kept_traces
 from tests.mutate.choice import Traces, rounds
 from tests.mutate.mutants import mutants, mutated
 from tests.mutate.nearest import ROOT, files_of_tests, importers, nearest
@@ -72,7 +72,6 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="xcorr-mutate-", ignore_cleanup_errors=True) as folder,
         ProcessPoolExecutor(chosen.workers, get_context("fork"), slot.settle, (Path(folder),)) as pool,
     ):
-        forget_old_traces()
         traces, late = _traced(pool, faults, begin + 60 * chosen.minutes * _FOR_TRACES)
         traced = time.time() - begin
         # A fault whose nearest tests are not known is not judged, whatever others would say of it.

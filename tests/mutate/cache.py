@@ -5,9 +5,8 @@ from __future__ import annotations
 import hashlib
 import pickle
 import sys
-import time
+import zlib
 from collections.abc import Iterable
-from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -15,36 +14,21 @@ from tests.kernels.build_cache import cache_folder
 from tests.mutate.choice import Traces
 from tests.mutate.nearest import ROOT
 
-_KEPT_SECONDS = 7 * 86400
-
 
 def kept_traces(file: Path) -> Traces | None:
     """What an earlier run saw of the same tests of the same program."""
     place = _place(file)
-    return pickle.loads(place.read_bytes()) if place.exists() else None  # noqa: S301 - written below
+    return pickle.loads(zlib.decompress(place.read_bytes())) if place.exists() else None  # noqa: S301 - written below
 
 
 def keep_traces(file: Path, traces: Traces) -> None:
-    """Keep them for the next run."""
-    place = _place(file)
-    place.parent.mkdir(exist_ok=True)
-    place.write_bytes(pickle.dumps(traces))
-
-
-def forget_old_traces() -> None:
-    """Remove those of programs of other weeks."""
-    for path in _folder().glob("*"):
-        with suppress(FileNotFoundError):  # another run was faster
-            if path.stat().st_mtime < time.time() - _KEPT_SECONDS:
-                path.unlink()
+    """Keep them for the next run, as long as what compilers made is kept."""
+    _place(file).write_bytes(zlib.compress(pickle.dumps(traces)))
 
 
 def _place(file: Path) -> Path:
-    return _folder() / hashlib.sha256(_around() + str(file).encode() + (ROOT / file).read_bytes()).hexdigest()
-
-
-def _folder() -> Path:
-    return cache_folder() / "traces"
+    known = hashlib.sha256(_around() + str(file).encode() + (ROOT / file).read_bytes())
+    return cache_folder() / f"traces-{known.hexdigest()}"
 
 
 @cache
