@@ -47,6 +47,12 @@ def test_a_fault_leaves_a_module_that_compiles_and_differs_in_one_place():
         assert same >= len(changed.splitlines()) - 2
 
 
+def test_every_other_number_is_another():
+    source = "x = [0, 0.0, 2.0, True, 1e-300]"
+    found = [mutated(source, number) for number, _ in enumerate(mutants(source))]
+    assert [one.after for one in found] == ["1", "1.0", "2.2", "False"]
+
+
 def test_what_binds_less_tightly_is_put_into_brackets():
     assert mutated("x = a & b ^ c", 0).source == "x = (a | b) ^ c"
 
