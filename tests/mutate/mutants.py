@@ -177,7 +177,7 @@ def _instead(node: ast.AST) -> Iterator[ast.AST]:
         yield ast.Pass()
 
 
-def _another(value: bool | int | float) -> bool | int | float:
+def _another(value: bool | float) -> bool | int | float:
     if isinstance(value, bool):
         return not value
     if isinstance(value, int) or value == 0:
