@@ -24,7 +24,7 @@ def finished(process):
 def whole(tmp_path_factory):
     """Folder with stacks, options of a run that takes some seconds, and what it leaves."""
     folder = tmp_path_factory.mktemp("interrupted")
-    drift = ((0, 0), (1, 0), (2, -1)) * 8
+    drift = ((0, 0), (1, 0), (2, -1)) * 5
     for number in range(4):
         write_movie(folder / "in" / f"m{number}.tif", seed=number, shape=(300, 280), drift=drift)
     arguments = (folder / "in", "-o", folder / "out", "--device", "cpu", "--max-shift", "40", "--report", "quick")

@@ -69,8 +69,6 @@ def test_a_stack_against_the_frame_before_and_resumed(tmp_path, images):
     assert run.code == 0
     assert "Finished before: movie" in run.stdout
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
-    assert measuring(*arguments, "--overwrite").code == 0
-    assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
 def test_what_cannot_be_measured_is_told(tmp_path, images):

@@ -128,7 +128,7 @@ def test_windows_are_refined_to_where_they_went(xp, masked):
     counts = np.ones(shape, bool)
     if masked:
         first[60:64], counts[60:64] = 0.0, False
-    guess, slopes = truth + [0.4, -0.3], np.zeros((len(rows), 2, 2))
+    guess, slopes = np.add(truth, (0.4, -0.3)), np.zeros((len(rows), 2, 2))
     given = [xp.asarray(each) for each in (first, second, counts)]
     found = refine_windows(*given[:2], rows, columns, size, guess, slopes, counts=given[2] if masked else None)
     assert found.settled.mean() > (0.9 if masked else 0.97)
