@@ -145,6 +145,7 @@ def test_files_say_what_was_found(tmp_path):
         np.testing.assert_array_equal(file.variables["column"][:], field.columns)
     text = (tmp_path / "f.vtk").read_text().splitlines()
     assert text[4] == f"DIMENSIONS {field.columns.size} {field.rows.size} 1"
+    assert text[text.index("Z_COORDINATES 1 double") + 1] == "0"
     begin = text.index("VECTORS displacement double") + 1
     np.testing.assert_allclose(
         np.loadtxt(text[begin : begin + len(rows)])[:, 1], field.displacement[..., 0].ravel(), rtol=1e-6
