@@ -67,6 +67,7 @@ def hangup_ends_programs():
     signal.signal(signal.SIGHUP, before)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("stacks", "number"), [(0, signal.SIGINT), (1, signal.SIGTERM), (1, signal.SIGHUP), (2, signal.SIGINT)]
 )

@@ -303,7 +303,9 @@ def test_angle_and_scale_are_read_from_spectra(angle, scale):
     turn, middle = np.radians(angle), np.array([200.0, 200.0])
     matrix = scale * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
     # What the scene shows at x, the frame shows at matrix @ x about the middle, and elsewhere.
-    frame = ndimage.affine_transform(scene, np.linalg.inv(matrix), middle - np.linalg.inv(matrix) @ (middle + [5, -8]))
+    frame = ndimage.affine_transform(
+        scene, np.linalg.inv(matrix), middle - np.linalg.inv(matrix) @ np.add(middle, (5, -8))
+    )
     inner = np.s_[120:281, 115:286]
     spectra = [spectrum_of(image[inner]) for image in (scene, frame)]
     found = turns_between(*spectra, 2, scales=scale != 1)[0]
