@@ -60,11 +60,13 @@ def interrupted_and_resumed(process, arguments, expected, number):
 
 
 @pytest.fixture(autouse=True)
-def hangup_ends_programs():
-    """Tests may themselves run under nohup, whose children would ignore the signal."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def signals_end_programs():
+    """Tests may themselves run under nohup, or behind a shell that goes on: children would ignore the signals."""
+    handlers = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
 @pytest.mark.share(2)
