@@ -143,4 +143,5 @@ def _settle(tree: Path) -> None:
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "TMPDIR": str(temporary),
         "XCORR_FUZZ": _DAMAGED,
+        "XCORR_TEST_SHARE": "all",
     }
