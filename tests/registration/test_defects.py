@@ -106,3 +106,10 @@ def test_a_defect_is_the_mean_of_the_four_beside_it(xp, rng, dtype):
         expected[:, y - 1, x - 1] = mean if dtype.startswith("float") else np.rint(mean)
     repaired = RepairedFrames(ArrayFrames(xp.asarray(stack)), places[:, 0], places[:, 1])
     np.testing.assert_array_equal(to_host(repaired.read(0, 3).frames), expected)
+
+
+@pytest.mark.parametrize(("count", "more"), [(5, "."), (6, ", ....")])
+def test_the_first_five_places_are_named(count, more):
+    frames = RepairedFrames(ArrayFrames(np.zeros((1, 9, 9))), np.arange(count), np.arange(count) + 1)
+    assert frames.note.startswith(f"{count} hot or dead pixels")
+    assert frames.note.endswith(f"row and column (0, 1), (1, 2), (2, 3), (3, 4), (4, 5){more}")
