@@ -14,6 +14,7 @@ demo: $(VENV)/.installed
 	$(BIN)/python sample_data/compare_with_truth.py demo_out
 
 # What compilers make of the kernels is kept for the next run: XCORR_TEST_CACHE, else ~/.cache/xcorr-tests.
+# Of tests with many like cases a share runs, another with each commit; XCORR_TEST_SHARE=all runs all of them.
 test: $(VENV)/.test-installed
 	$(PYTEST) $(PARALLEL)
 

@@ -52,13 +52,23 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what needs a device or takes long, unless it is asked for."""
+    """Leave out what needs a device or takes long, and what another commit runs, unless it is asked for."""
+    named = any("::" in argument for argument in config.args)
     left_out = {mark for mark in ("gpu", "slow") if not _asked_for(config, mark)}
-    if any("::" in argument for argument in config.args):
+    if named:
         left_out.discard("slow")
-    others = [item for item in items if any(item.get_closest_marker(mark) for mark in left_out)]
+    others = [
+        item
+        for item in items
+        if any(item.get_closest_marker(mark) for mark in left_out) or not (named or _in_share(item))
+    ]
     config.hook.pytest_deselected(items=others)
     items[:] = [item for item in items if item not in set(others)]
+
+
+def _in_share(item: pytest.Item) -> bool:
+    mark = item.get_closest_marker("share")
+    return mark is None or share.holds(item.name, mark.args[0])
 
 
 def _asked_for(config: pytest.Config, mark: str) -> bool:

@@ -36,6 +36,12 @@ def holds(name: str, parts: int) -> bool:
     return everything() or (zlib.crc32(name.encode()) - int(os.environ[_NAME])) % parts == 0
 
 
+def spread(numbers: range, parts: int) -> range:
+    """Every n-th of them, from another one on with each commit; all where everything was asked for."""
+    assert _SHARES % parts == 0
+    return numbers if everything() else numbers[int(os.environ[_NAME]) % parts :: parts]
+
+
 def _commit() -> str:
     """Hexadecimal name of the commit; empty where there is no repository."""
     command = ["git", "-C", str(Path(__file__).parent), "rev-parse", "--quiet", "--verify", "HEAD"]

@@ -10,10 +10,13 @@ from scipy import ndimage
 from tests.batch.filter_runs import filtering, result
 from tests.batch.movies import record
 from tests.io.samples import noise, write_imagej, write_ome, write_plain
-from xcorr_app.batch.filter.banks import BANKS, parse_bank
+from xcorr_app.batch.filter.banks import BANKS, FilterBank, parse_bank
+from xcorr_app.batch.filter.choice import FilterChoice
+from xcorr_app.batch.filter.metadata import bank_metadata
+from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering import banks
-from xcorr_app.io import read_stack
+from xcorr_app.io import StackMetadata, read_stack
 
 
 def maps(frame, filters, **edge):
@@ -120,3 +123,17 @@ def test_a_file_that_holds_no_bank(tmp_path, shape):
     run = filtering(tmp_path / "m.tif", "-o", tmp_path / "out", "--bank", tmp_path / "my.npy")
     assert run.code == 2
     assert "a bank is numbers of shape (filters, rows, columns)" in run.stderr
+
+
+@pytest.mark.parametrize(("channels", "names", "expected"), [
+    (1, (), ("a", "b")),
+    (2, (), ("0 a", "0 b", "1 a", "1 b")),
+    (2, ("red", "green"), ("red a", "red b", "green a", "green b")),
+    (3, (), ("0 a", "0 b", "1 a", "1 b", "2 a", "2 b")),
+])  # fmt: skip
+def test_channels_of_a_result_say_which_channel_and_filter_they_are(channels, names, expected):
+    bank = FilterBank(np.ones((2, 3, 5)), ("a", "b"))
+    given = StackMetadata("TCYX", (4, channels, 20, 30), np.dtype(np.uint16), "ome", channel_names=names)
+    found = bank_metadata(given, bank, FilterOptions(FilterChoice("gaussian", "1", bank.filters[0]), mode="valid"))
+    assert found.channel_names == expected
+    assert (found.axes, found.shape, found.dtype) == ("TCYX", (4, 2 * channels, 18, 26), np.float32)

@@ -24,7 +24,7 @@ def finished(process):
 def whole(tmp_path_factory):
     """Folder with stacks, options of a run that takes some seconds, and what it leaves."""
     folder = tmp_path_factory.mktemp("interrupted")
-    drift = ((0, 0), (1, 0), (2, -1)) * 8
+    drift = ((0, 0), (1, 0), (2, -1)) * 5
     for number in range(4):
         write_movie(folder / "in" / f"m{number}.tif", seed=number, shape=(300, 280), drift=drift)
     arguments = (folder / "in", "-o", folder / "out", "--device", "cpu", "--max-shift", "40", "--report", "quick")
@@ -60,13 +60,16 @@ def interrupted_and_resumed(process, arguments, expected, number):
 
 
 @pytest.fixture(autouse=True)
-def hangup_ends_programs():
-    """Tests may themselves run under nohup, whose children would ignore the signal."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def signals_end_programs():
+    """Tests may themselves run under nohup, or behind a shell that goes on: children would ignore the signals."""
+    handlers = {signal.SIGHUP: signal.SIG_DFL, signal.SIGINT: signal.default_int_handler}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
     yield
-    signal.signal(signal.SIGHUP, before)
+    for number, handler in before.items():
+        signal.signal(number, handler)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     ("stacks", "number"), [(0, signal.SIGINT), (1, signal.SIGTERM), (1, signal.SIGHUP), (2, signal.SIGINT)]
 )

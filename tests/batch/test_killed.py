@@ -7,6 +7,7 @@ import signal
 import numpy as np
 import pytest
 
+from tests import share
 from tests.batch.movies import write_movie
 from xcorr_app.pipeline.state import FOLDER, LOCK
 
@@ -53,18 +54,19 @@ def test_killed_before_any_step_it_resumes_to_the_same_bytes(tmp_path, forker, w
     whole, steps = content(out), forker.steps
     assert steps > 40
     half_written, finished_before = 0, set()
-    for n in range(1, steps + 1):
+    # A file takes six steps or more, so that each kind of step has its turn.
+    killed = share.spread(range(1, steps + 1), 3)
+    for n in killed:
         shutil.rmtree(out)
         _, code = forker(command, kill_at=n, short_report=True)
         assert code == -signal.SIGKILL
         half_written += bool(rest_beside_what_is_whole(out, whole))
-        # A file takes six steps or more, so that each kind of step has its turn.
-        if n % 4 == 1 or n == steps:
+        if n in killed[::2] or n == killed[-1]:
             _, code = forker([*command, "--resume"], short_report=True)
             assert code == 0
             assert content(out) == whole, n
             finished_before.add(len(json.loads((out / "run.json").read_text())["resumed"]))
-    assert half_written > steps / 4
+    assert half_written > len(killed) / 4
     assert finished_before == {0, 1, 2}
 
 

@@ -40,6 +40,7 @@ def transformed(correlator, left, right):
     return correlator.sums(correlator.left(left), correlator.right(right))
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize(("left_shape", "right_shape", "window"), CASES)
 @pytest.mark.parametrize("counts", [(2, 1), (4, 3), (1, 1)])

@@ -204,3 +204,12 @@ def test_sums_that_do_not_fit_their_type_are_told_in_words(xp, rng, engine, dtyp
         cross_correlate(image, image, normalization="none", engine=engine)
     assert float(xp.nanmax(cross_correlate(image, image, normalization="zncc"))) == pytest.approx(1, abs=1e-5)
     assert cross_correlate(image, image, normalization="none", check_finite=False).shape == (11, 13)
+
+
+def test_phase_of_turned_matrices_is_turned(xp, rng):
+    """What the edges are tapered by is the same at both ends."""
+    left, right = rng.normal(size=(2, 23, 18)) + 3.0
+    plane = normalised(xp, left, right, max_shift=(3, 4), normalization="phase")
+    for turn in (np.s_[::-1], np.s_[:, ::-1]):
+        turned = normalised(xp, left[turn], right[turn], max_shift=(3, 4), normalization="phase")
+        np.testing.assert_allclose(turned, plane[turn], atol=1e-9)

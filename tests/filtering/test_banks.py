@@ -157,3 +157,9 @@ def test_leung_malik_filters_are_those_of_their_formulas():
         spots.append(gaussian / gaussian.sum())
         spots += [normal((square / s**4 - 2 / s**2) * np.exp(-square / 2 / s**2)) for s in (sigma, 3 * sigma)]
     np.testing.assert_allclose(leung_malik(), edges + bars + spots, atol=1e-14)
+
+
+def test_kernels_of_banks_are_of_a_device(rng):
+    image, bank = rng.normal(size=(9, 11)), rng.normal(size=(2, 3, 3))
+    with pytest.raises(ArgumentError, match="runs on a GPU"):
+        filter_bank(image, bank, method="implicit")

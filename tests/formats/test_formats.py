@@ -265,6 +265,7 @@ def test_czi(tmp_path):
     stack = read_stack(write_czi(tmp_path / "a.czi", data))
     assert (stack.metadata.axes, stack.metadata.channel_names, stack.metadata.unit) == ("TCYX", ("GFP", "RFP"), "µm")
     np.testing.assert_allclose(stack.metadata.pixel_size, (0.1, 0.2))
+    assert (stack.metadata.z_step, stack.metadata.z_unit, stack.metadata.time_unit) == (None, None, None)
     np.testing.assert_array_equal(stack.data, data)
 
 

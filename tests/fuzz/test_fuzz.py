@@ -8,7 +8,7 @@ from tests.fuzz import commands
 from tests.fuzz.judge import run
 from tests.fuzz.targets import TARGETS
 
-COUNT = int(os.environ.get("XCORR_FUZZ", "400"))
+COUNT = int(os.environ.get("XCORR_FUZZ", "250"))
 """Files of each kind."""
 
 

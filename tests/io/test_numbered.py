@@ -311,3 +311,17 @@ def test_digits_of_other_alphabets_are_letters(tmp_path):
     folder_of(tmp_path / "m", {"a²": 1, "b٣": 2, "²1": 3})
     (series,) = discover(tmp_path / "m").series
     assert len(series.paths) == 3
+
+
+def test_stacks_that_lack_a_file_stay_stacks_of_their_own(tmp_path):
+    """Volumes numbered by time and channel: those of one position are not complete, and nothing is joined for it."""
+    data = noise((2, 6, 7))
+    (tmp_path / "z").mkdir()
+    names = [f"a_s{s}_t{t}_c{c}" for s, t, c in itertools.product((1, 2), (0, 1), (0, 1))]
+    names.remove("a_s1_t1_c1")
+    for name in names:
+        write_ome(tmp_path / "z" / f"{name}.ome.tif", data, "ZYX")
+    found = discover(tmp_path / "z")
+    assert [spec.name for spec in found.series] == ["a_s2", "a_s1_t0_c0", "a_s1_t0_c1", "a_s1_t1_c0"]
+    with found.series[0].open() as source:
+        assert [source.sizes[axis] for axis in "TZC"] == [2, 2, 2]

@@ -9,7 +9,7 @@ import tifffile
 from tests.io.samples import TYPES, noise, write_plain
 from xcorr_app.errors import DamagedFileError
 from xcorr_app.io import read_stack, scan_file
-from xcorr_app.io.tiff import TiffImage
+from xcorr_app.io.tiff import TiffImage, _after
 
 LAYOUTS = ({}, {"rowsperstrip": 7}, {"tile": (16, 32)})
 
@@ -66,3 +66,13 @@ def test_a_damaged_segment_is_an_error_that_names_the_page(tmp_path):
     file.read(0)
     with pytest.raises(DamagedFileError, match=r"a\.tif: page 1 cannot be decoded"):
         file.read(1)
+
+
+@pytest.mark.parametrize("sizes", [(5,), (3, 4), (7, 1, 2, 6)])
+def test_what_is_left_of_buffers_after_a_short_read(sizes):
+    whole = bytes(range(1, 1 + sum(sizes)))
+    starts = np.cumsum((0, *sizes))
+    parts = [memoryview(whole)[begin:end] for begin, end in itertools.pairwise(starts)]
+    for done in range(len(whole)):
+        assert b"".join(_after(parts, done)) == whole[done:]
+    assert not any(part.nbytes for part in _after(parts, len(whole)))

@@ -8,6 +8,7 @@ from tests.io.samples import noise, page_tags, tiff_bytes
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import StackMetadata, StackWriter, discover, read_stack, scan_file
 
+SPACE = 'xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"'
 UUIDS = [f"urn:uuid:00000000-0000-0000-0000-00000000000{i}" for i in range(4)]
 
 
@@ -32,14 +33,13 @@ def write_set(folder, data, positions=1, companion=False):
         + f"{blocks(p)}</Pixels></Image>"
         for p in range(positions)
     )
-    space = 'xmlns="http://www.openmicroscopy.org/Schemas/OME/2016-06"'
     if companion:
-        (folder / "s.companion.ome").write_text(f"<OME {space}>{images}</OME>")
+        (folder / "s.companion.ome").write_text(f"<OME {SPACE}>{images}</OME>")
     for p in range(positions):
         for t in range(frames):
-            xml = f'<OME {space} UUID="{UUIDS[p]}{t}">{images}</OME>'
+            xml = f'<OME {SPACE} UUID="{UUIDS[p]}{t}">{images}</OME>'
             if companion:
-                xml = f'<OME {space} UUID="{UUIDS[p]}{t}"><BinaryOnly MetadataFile="s.companion.ome" UUID="x"/></OME>'
+                xml = f'<OME {SPACE} UUID="{UUIDS[p]}{t}"><BinaryOnly MetadataFile="s.companion.ome" UUID="x"/></OME>'
             with tifffile.TiffWriter(folder / names[p][t]) as tif:
                 for c in range(channels):
                     tif.write(data[p, t, c], description=xml if c == 0 else None, metadata=None, contiguous=False)
@@ -143,3 +143,35 @@ def test_bigtiff_is_chosen_where_offsets_need_it(tmp_path):
     assert StackWriter(tmp_path / "a.ome.tif", nearly)._layout.big
     small = StackMetadata("TYX", (60, 8192, 8192), np.dtype(np.uint8), "ome")
     assert not StackWriter(tmp_path / "a.ome.tif", small)._layout.big
+
+
+@pytest.mark.parametrize(("blocks", "words"), [
+    (((0, 0, 3), (1, 1, 2)), None),  # said twice, the same both times
+    (((0, 0, 3), (2, 1, 1)), "two places"),
+    (((0, 0, 2), (2, 2, 2)), None),  # more pages than planes are left: what is beyond the last plane says nothing
+    (((0, 0, 1), (1, 2, 2)), "has no page 3"),
+    (((0, 0, 2),), "1 of the 3 planes"),
+])  # fmt: skip
+def test_blocks_of_several_pages(tmp_path, blocks, words):
+    """(first frame, first page, pages) of each."""
+    data = noise((3, 11, 13))
+    text = "".join(
+        f'<TiffData FirstT="{frame}" FirstC="0" FirstZ="0" IFD="{page}" PlaneCount="{count}">'
+        f'<UUID FileName="a.ome.tif">{UUIDS[0]}</UUID></TiffData>'
+        for frame, page, count in blocks
+    )
+    xml = (
+        f'<OME {SPACE} UUID="{UUIDS[1]}"><Image ID="Image:0"><Pixels ID="Pixels:0" DimensionOrder="XYCZT" '
+        'Type="uint16" SizeX="13" SizeY="11" SizeZ="1" SizeC="1" SizeT="3">'
+        f'<Channel ID="Channel:0:0" SamplesPerPixel="1"/>{text}</Pixels></Image></OME>'
+    )
+    (tmp_path / "a.companion.ome").write_text(xml)
+    told = f'<OME {SPACE} UUID="{UUIDS[0]}"><BinaryOnly MetadataFile="a.companion.ome" UUID="{UUIDS[1]}"/></OME>'
+    with tifffile.TiffWriter(tmp_path / "a.ome.tif") as tif:
+        for number, plane in enumerate(data):
+            tif.write(plane, description=told if number == 0 else None, metadata=None, contiguous=False)
+    if words is None:
+        np.testing.assert_array_equal(read_stack(tmp_path / "a.ome.tif").data, data)
+    else:
+        with pytest.raises(DamagedFileError, match=words):
+            scan_file(tmp_path / "a.ome.tif")

@@ -61,7 +61,7 @@ _OTHERS += [*other_launches_of_resample(), *other_launches_of_variants()]
 OTHERS = {name: launch for name, launch in distinct(_OTHERS).items() if name not in EVERYWHERE}
 """Other types, the tile of every narrow window, and tunables at their largest: compiled for one."""
 
-_PARTS = 60
+_PARTS = 120
 
 pytestmark = pytest.mark.skipif(nvrtc.library() is None, reason="nvidia-cuda-nvrtc is not installed")
 

@@ -24,6 +24,7 @@ def problem_of(layer, images):
     return PointwiseProblem(images, channels, filters, side * side)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("name", sorted(KNOWN_DEVICES))
 @pytest.mark.parametrize("images", [1, 32, 128])
 def test_launches_of_the_layers_keep_the_limits(images, name):

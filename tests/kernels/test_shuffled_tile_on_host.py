@@ -28,6 +28,7 @@ N_TO_M = [
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("problem", N_TO_M)
 @pytest.mark.parametrize(
     "distribution", [{"DISTRIBUTION": d, "MAX_ROWS": m} for d, m in ((0, 1), (1, 5), (2, 1), (2, 7))]

@@ -72,9 +72,7 @@ def main() -> None:
         tempfile.TemporaryDirectory(prefix="xcorr-mutate-", ignore_cleanup_errors=True) as folder,
         ProcessPoolExecutor(chosen.workers, get_context("fork"), slot.settle, (Path(folder),)) as pool,
     ):
-        traces, late = kept_traces(), frozenset[Path]()
-        if traces is None:
-            traces, late = _traced(pool, faults, begin + 60 * chosen.minutes * _FOR_TRACES)
+        traces, late = _traced(pool, faults, begin + 60 * chosen.minutes * _FOR_TRACES)
         traced = time.time() - begin
         # A fault whose nearest tests are not known is not judged, whatever others would say of it.
         known = [place for place in faults if late.isdisjoint(nearest(place[0])[:_KNOWN])]
@@ -117,16 +115,20 @@ def _traced(pool: ProcessPoolExecutor, faults: list[tuple[Path, int]], until: fl
     orders = [nearest(module) for module in {module for module, _ in faults}]
     ranks = {path: min(order.index(path) for order in orders) for path in files_of_tests()}
     files = sorted(ranks, key=lambda path: (ranks[path], -(ROOT / path).stat().st_size))
+    kept = {path: kept_traces(path) for path in files}
+    for known in kept.values():
+        traces |= known or {}
     late = set()
-    for job in as_completed([pool.submit(slot.trace, str(path), until) for path in files]):
+    jobs = [pool.submit(slot.trace, str(path), until) for path in files if kept[path] is None]
+    for job in as_completed(jobs):
         file, found = job.result()
         traces |= found
+        if time.time() < until:
+            keep_traces(Path(file), found)
+        elif not found:
+            late.add(Path(file))
         if not found:
-            if time.time() > until:
-                late.add(Path(file))
             print(f"left out, no test passes in time without a fault: {file}", flush=True)
-    if time.time() < until:
-        keep_traces(traces)
     return traces, frozenset(late)
 
 

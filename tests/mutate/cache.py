@@ -1,10 +1,13 @@
-"""Traces of earlier runs: they hold as long as neither program nor tests change."""
+"""Traces of earlier runs, file by file: they hold as long as neither the program nor that file of tests changes."""
 
 from __future__ import annotations
 
 import hashlib
 import pickle
 import sys
+import zlib
+from collections.abc import Iterable
+from functools import cache
 from pathlib import Path
 
 from tests.kernels.build_cache import cache_folder
@@ -12,24 +15,33 @@ from tests.mutate.choice import Traces
 from tests.mutate.nearest import ROOT
 
 
-def kept_traces() -> Traces | None:
-    """What an earlier run saw of the same tree."""
-    place = _place()
-    return pickle.loads(place.read_bytes()) if place.exists() else None  # noqa: S301 - written below
+def kept_traces(file: Path) -> Traces | None:
+    """What an earlier run saw of the same tests of the same program."""
+    place = _place(file)
+    return pickle.loads(zlib.decompress(place.read_bytes())) if place.exists() else None  # noqa: S301 - written below
 
 
-def keep_traces(traces: Traces) -> None:
-    """Keep them for the next run, and none of other trees."""
-    place = _place()
-    for other in place.parent.glob("traces-*"):
-        other.unlink()
-    place.write_bytes(pickle.dumps(traces))
+def keep_traces(file: Path, traces: Traces) -> None:
+    """Keep them for the next run, as long as what compilers made is kept."""
+    _place(file).write_bytes(zlib.compress(pickle.dumps(traces)))
 
 
-def _place() -> Path:
-    known = hashlib.sha256(sys.version.encode())
-    for folder in ("xcorr_app", "tests"):
-        for path in sorted((ROOT / folder).rglob("*.py")):
-            if "mutate" not in path.parts:
-                known.update(path.read_bytes())
+def _place(file: Path) -> Path:
+    known = hashlib.sha256(_around() + str(file).encode() + (ROOT / file).read_bytes())
     return cache_folder() / f"traces-{known.hexdigest()}"
+
+
+@cache
+def _around() -> bytes:
+    """What all files of tests share: the program, and what helps them."""
+    known = hashlib.sha256(sys.version.encode())
+    for path in _sources():
+        known.update(path.read_bytes())
+    return known.digest()
+
+
+def _sources() -> Iterable[Path]:
+    yield from sorted((ROOT / "xcorr_app").rglob("*.py"))
+    for path in sorted((ROOT / "tests").rglob("*.py")):
+        if not path.name.startswith("test_") and "mutate" not in path.parts:
+            yield path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import pickle
 import resource
@@ -70,9 +71,22 @@ def first_failure(tree: Path, tests: list[str], seconds: float) -> tuple[str, st
     return told.read_text(), "does not end" if code is None else "fails" if code == 1 else "ends the process"
 
 
+class _End:
+    """A plug-in of pytest that knows how the tests ended, whatever is said of garbage afterwards."""
+
+    code = int(pytest.ExitCode.INTERNAL_ERROR)
+
+    def pytest_sessionfinish(self, exitstatus: int) -> None:
+        """Note it."""
+        self.code = int(exitstatus)
+
+
 def _pytest(tree: Path, words: list[str], plugin: object) -> int:
     options = ["-q", "-p", "no:cacheprovider", f"--basetemp={tree.parent}/tests"]
-    return pytest.main([*options, *words], plugins=[plugin])
+    end = _End()
+    with suppress(Exception):  # pytest collects garbage last, and raises what its destructors warn of
+        pytest.main([*options, *words], plugins=[plugin, end])
+    return end.code
 
 
 def _in_child(tree: Path, work: Callable[[], int], seconds: float) -> int | None:
@@ -83,7 +97,6 @@ def _in_child(tree: Path, work: Callable[[], int], seconds: float) -> int | None
         try:
             _settle(tree)
             code = work()
-
         finally:
             os._exit(code)
     until, code = time.monotonic() + seconds, None
@@ -108,7 +121,8 @@ def _end_group(child: int) -> None:
 
 
 def _settle(tree: Path) -> None:
-    """Leave the parent's modules, output and folder behind."""
+    """Leave the parent's modules, output, folder and garbage behind."""
+    gc.freeze()  # the parent's unclosed sessions and files would warn here, where warnings are errors
     os.setpgid(0, 0)
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
@@ -129,4 +143,5 @@ def _settle(tree: Path) -> None:
         "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1",
         "TMPDIR": str(temporary),
         "XCORR_FUZZ": _DAMAGED,
+        "XCORR_TEST_SHARE": "all",
     }

@@ -21,6 +21,8 @@ _NAMES = {
     "nanmedian": "nanmean", "median": "mean", "nanmin": "nanmax", "nanmax": "nanmin", "ceil": "floor", "floor": "ceil",
     "argmax": "argmin", "argmin": "argmax", "float64": "float32", "hypot": "maximum",
 }  # fmt: skip
+_GUARD = 1e-100
+"""Numbers below it keep from a division by zero: a tenth more is the same guard."""
 _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 
 
@@ -154,9 +156,9 @@ def _instead(node: ast.AST) -> Iterator[ast.AST]:
     elif isinstance(new, ast.UnaryOp) and isinstance(new.op, ast.Not | ast.USub):
         yield new.operand
     elif isinstance(new, ast.Constant) and isinstance(new.value, bool | int | float):
-        value = new.value
-        new.value = not value if isinstance(value, bool) else value + 1 if isinstance(value, int) else value * 1.1
-        yield new
+        if (value := _another(new.value)) != new.value:
+            new.value = value
+            yield new
     elif isinstance(new, ast.Attribute) and new.attr in _NAMES and isinstance(new.ctx, ast.Load):
         new.attr = _NAMES[new.attr]
         yield new
@@ -173,6 +175,14 @@ def _instead(node: ast.AST) -> Iterator[ast.AST]:
         yield new
     elif isinstance(new, ast.Continue | ast.Break):
         yield ast.Pass()
+
+
+def _another(value: bool | float) -> bool | int | float:
+    if isinstance(value, bool):
+        return not value
+    if isinstance(value, int) or value == 0:
+        return value + 1
+    return value if value < _GUARD else value * 1.1
 
 
 def _is_text(node: ast.AST) -> bool:

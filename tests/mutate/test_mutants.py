@@ -2,8 +2,6 @@
 
 from pathlib import Path
 
-import pytest
-
 from tests.mutate import child
 from tests.mutate.choice import rounds
 from tests.mutate.mutants import mutants, mutated
@@ -49,6 +47,12 @@ def test_a_fault_leaves_a_module_that_compiles_and_differs_in_one_place():
         assert same >= len(changed.splitlines()) - 2
 
 
+def test_every_other_number_is_another():
+    source = "x = [0, 0.0, 2.0, True, 1e-300]"
+    found = [mutated(source, number) for number, _ in enumerate(mutants(source))]
+    assert [one.after for one in found] == ["1", "1.0", "2.2", "False"]
+
+
 def test_what_binds_less_tightly_is_put_into_brackets():
     assert mutated("x = a & b ^ c", 0).source == "x = (a | b) ^ c"
 
@@ -68,7 +72,6 @@ def test_tests_that_run_the_line_come_first_and_all_others_that_are_near_follow(
     assert rounds(module, range(1, 2), [Path("xcorr_app/io/y.py")], near, traces)[0][0] == "tests/other/test_far.py::a"
 
 
-@pytest.mark.slow  # in a process that ran hundreds of other tests no line is noted: it needs one of its own
 def test_lines_are_noted_for_each_test_and_a_failing_one_has_none(tmp_path):
     tree = tmp_path / "tree"
     (tree / "xcorr_app").mkdir(parents=True)

@@ -8,7 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import CodeType, FrameType
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -32,18 +32,17 @@ class Traced:
         self._program = f"{root}/xcorr_app/"
         self._now: Lines = set()
         self._passed = False
-        self._names: dict[CodeType, str] = {}
+        self._names: dict[str, str] = {}
         self._fixtures: dict[Any, Lines] = {}
         threading.settrace(self._called)
         sys.settrace(self._called)
 
     def _called(self, frame: FrameType, _event: str, _argument: Any) -> Any:
         code = frame.f_code
-        name = self._names.get(code)
+        file = code.co_filename  # two files may hold equal code
+        name = self._names.get(file)
         if name is None:
-            file = code.co_filename
-            name = file.removeprefix(self._prefix) if file.startswith(self._program) else ""
-            self._names[code] = name
+            name = self._names[file] = file.removeprefix(self._prefix) if file.startswith(self._program) else ""
         if not name:
             return None
         self._now.add((name, code.co_firstlineno))

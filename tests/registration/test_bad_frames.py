@@ -71,6 +71,7 @@ def test_a_frame_of_nothing_else_is_unreadable_and_not_a_shift_of_zero(xp, refer
         np.testing.assert_allclose(result.shifts[others], -DRIFT[others], atol=0.05)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
 @pytest.mark.parametrize("bad", [0, 2, 5])
 def test_a_constant_frame_is_flat_and_changes_no_other(xp, reference, bad):
@@ -84,6 +85,7 @@ def test_a_constant_frame_is_flat_and_changes_no_other(xp, reference, bad):
     np.testing.assert_allclose(result.shifts[others], without.shifts, atol=1e-4)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
 @pytest.mark.parametrize("bad", [0, 2, 5])
 def test_a_frame_constant_up_to_rounding_is_as_good_as_flat(reference, bad):

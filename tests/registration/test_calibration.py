@@ -57,6 +57,7 @@ def measured(kind, noise, snr, seed, frames=6):
     return (result.shifts + places)[1:], result.sigma[1:], result.trusted[1:]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("snr", [20.0, 3.0, 1.0])
 @pytest.mark.parametrize("noise", ["white", "counts", "heavy-tailed", "correlated"])
 def test_errors_are_within_their_standard_errors_as_often_as_normal_ones(noise, snr):

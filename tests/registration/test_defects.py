@@ -8,6 +8,8 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.defects import RepairedFrames
+from xcorr_app.registration.frames import ArrayFrames
 
 DRIFT = np.array([(0, 0), (2.5, -1), (4, 3), (-5, 6), (1, 1)])
 
@@ -91,3 +93,23 @@ def test_points_that_drift_slowly_are_kept(count):
     result = estimate_shifts(stack, "first", 10)
     assert not any("hot" in note for note in result.notes)
     np.testing.assert_allclose(result.shifts[:, 0], -(np.arange(count) // 2), atol=0.2)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16", "float32", "float64"])
+def test_a_defect_is_the_mean_of_the_four_beside_it(xp, rng, dtype):
+    stack = (rng.random((3, 17, 19)) * 250).astype(dtype)
+    places = np.array([(5, 6), (0, 9), (16, 3), (8, 0), (11, 18), (0, 0), (16, 18)])
+    mirrored = np.pad(stack.astype(float), ((0, 0), (1, 1), (1, 1)), mode="reflect")
+    expected = stack.copy()
+    for y, x in places + 1:
+        mean = (mirrored[:, y - 1, x] + mirrored[:, y + 1, x] + mirrored[:, y, x - 1] + mirrored[:, y, x + 1]) / 4
+        expected[:, y - 1, x - 1] = mean if dtype.startswith("float") else np.rint(mean)
+    repaired = RepairedFrames(ArrayFrames(xp.asarray(stack)), places[:, 0], places[:, 1])
+    np.testing.assert_array_equal(to_host(repaired.read(0, 3).frames), expected)
+
+
+@pytest.mark.parametrize(("count", "more"), [(5, "."), (6, ", ....")])
+def test_the_first_five_places_are_named(count, more):
+    frames = RepairedFrames(ArrayFrames(np.zeros((1, 9, 9))), np.arange(count), np.arange(count) + 1)
+    assert frames.note.startswith(f"{count} hot or dead pixels")
+    assert frames.note.endswith(f"row and column (0, 1), (1, 2), (2, 3), (3, 4), (4, 5){more}")

@@ -78,6 +78,19 @@ def test_what_is_masked_is_left_out():
     assert np.isnan(field.displacement[field.masked]).all()
     found = field.displacement[~field.masked]
     assert np.abs(found - [2, -3]).max() < 0.3
+    # Beside what is masked, windows are refined as elsewhere.
+    field = xc.displacement_field(first, second, mask=seen, refine="icgn")
+    assert field.replaced.mean() < 0.1
+    np.testing.assert_array_equal(np.isfinite(field.sigma).all(axis=2), ~(field.masked | field.replaced))
+
+
+def test_later_passes_reach_what_the_first_smoothes_over():
+    """A bump little wider than a window: large windows are several pixels off at its top."""
+    y, x = np.mgrid[:200, :200]
+    displacement = np.stack([9 * np.exp(-((y - 100) ** 2 + (x - 100) ** 2) / (2 * 20**2)), 0.0 * y])
+    field = xc.displacement_field(*pair(3, displacement), step=8, passes=3)
+    error = (field.displacement - truth(displacement, field))[2:-2, 2:-2]
+    assert np.abs(error).max() < 1.5
 
 
 def test_a_vector_that_does_not_belong_is_replaced():
@@ -132,6 +145,7 @@ def test_files_say_what_was_found(tmp_path):
         np.testing.assert_array_equal(file.variables["column"][:], field.columns)
     text = (tmp_path / "f.vtk").read_text().splitlines()
     assert text[4] == f"DIMENSIONS {field.columns.size} {field.rows.size} 1"
+    assert text[text.index("Z_COORDINATES 1 double") + 1] == "0"
     begin = text.index("VECTORS displacement double") + 1
     np.testing.assert_allclose(
         np.loadtxt(text[begin : begin + len(rows)])[:, 1], field.displacement[..., 0].ravel(), rtol=1e-6
@@ -159,6 +173,9 @@ def test_arguments_are_checked():
         xc.displacement_field(image.astype(complex), image.astype(complex))
     with pytest.raises(ArgumentError, match="zero everywhere"):
         xc.displacement_field(image, image, mask=np.zeros_like(image))
-    for wrong in ({"window": 4}, {"step": 0}, {"passes": 0}, {"refine": "best"}, {"max_displacement": -1}):
+    for wrong in (
+        {"window": 7}, {"window": 16.0}, {"step": 0}, {"passes": 0}, {"passes": 21}, {"refine": "best"},
+        {"max_displacement": 0}, {"max_displacement": -1}, {"max_displacement": 70.5}, {"median_threshold": 0},
+    ):  # fmt: skip
         with pytest.raises(ArgumentError):
             xc.displacement_field(image, image, **wrong)

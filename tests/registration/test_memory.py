@@ -142,7 +142,7 @@ def test_frames_of_a_device_array_are_copied_as_they_are_read(device):
 
 def test_a_median_keeps_no_more_than_a_strip_of_every_frame(monkeypatch):
     """Peak memory is that of the strips, although every frame is read whole for each of them."""
-    count, rows, columns = 60, 256, 256
+    count, rows, columns = 60, 128, 144
     strip_bytes = count * columns * 8 * 4
     monkeypatch.setattr(stack_statistics, "_STRIP_BYTES", strip_bytes)
     monkeypatch.setattr(passes, "worker_count", lambda: 1)

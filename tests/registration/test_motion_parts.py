@@ -4,6 +4,7 @@ import math
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 import xcorr_app as xc
 from tests.registration.scenes import UnreliableFrames, drifting
@@ -11,6 +12,7 @@ from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.registration.frames import ArrayFrames
 from xcorr_app.registration.motion import estimate, patches
 from xcorr_app.registration.motion.field_fit import FieldFit
+from xcorr_app.registration.motion.log_polar import _vertex, spectrum_of, turns_between
 from xcorr_app.registration.motion.models import model_of, turned
 from xcorr_app.registration.motion.warp import about_corner
 from xcorr_app.registration.motion.window_match import WindowMatch
@@ -281,3 +283,31 @@ def test_noisier_images_are_smoothed_more(rng):
     clean = drifting([(0, 0)], shape=(96, 104))[0]
     found = [against._smoothing((clean + rng.normal(size=clean.shape) * s).astype(np.float32)) for s in (0, 0.4, 1, 3)]
     assert found == [0.7, 1.0, 1.5, 2.0]
+
+
+@pytest.mark.parametrize("place", [0.0, 3.4, 6.2, 7.8])
+def test_the_vertex_of_a_parabola_lies_where_it_is(place):
+    """Places are on a circle of eight."""
+    distance = (np.arange(8) - place + 4) % 8 - 4
+    values = 5 - 0.7 * distance**2
+    at = int(values.argmax())
+    assert (at + _vertex(values, at)) % 8 == pytest.approx(place % 8)
+    assert _vertex(-values, at) == 0  # no top
+    assert _vertex(np.where(np.arange(8) == (at + 1) % 8, -np.inf, values), at) == 0
+
+
+@pytest.mark.parametrize(("angle", "scale"), [(0, 1.0), (3.3, 1.0), (-41.7, 1.0), (12.4, 1.3), (80.0, 0.7)])
+def test_angle_and_scale_are_read_from_spectra(angle, scale):
+    rng = np.random.default_rng(11)
+    scene = ndimage.gaussian_filter(rng.normal(size=(401, 401)), 2.0)
+    turn, middle = np.radians(angle), np.array([200.0, 200.0])
+    matrix = scale * np.array([[np.cos(turn), -np.sin(turn)], [np.sin(turn), np.cos(turn)]])
+    # What the scene shows at x, the frame shows at matrix @ x about the middle, and elsewhere.
+    frame = ndimage.affine_transform(
+        scene, np.linalg.inv(matrix), middle - np.linalg.inv(matrix) @ np.add(middle, (5, -8))
+    )
+    inner = np.s_[120:281, 115:286]
+    spectra = [spectrum_of(image[inner]) for image in (scene, frame)]
+    found = turns_between(*spectra, 2, scales=scale != 1)[0]
+    assert (np.degrees(found[0]) - angle + 90) % 180 - 90 == pytest.approx(0, abs=0.25)
+    assert found[1] == pytest.approx(scale, rel=0.02)

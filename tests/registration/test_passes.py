@@ -50,6 +50,7 @@ CASES = [
 ]
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("reference", "name"), CASES)
 def test_the_size_of_a_chunk_does_not_matter(xp, monkeypatch, stack, reference, name):
     results = []
@@ -73,6 +74,7 @@ def test_the_size_of_a_chunk_does_not_matter_where_few_of_its_frames_are_verifie
     assert 0 < np.isfinite(results[0].fft_shifts).all(axis=1).sum() < COUNT - 1
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("reference", EVERY_REFERENCE)
 def test_the_number_of_threads_does_not_matter(monkeypatch, stack, reference):
     chunks_of(monkeypatch, 2)

@@ -11,6 +11,8 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.earlier_frames import EarlierUsable, GivenFrames, RollingMean, earlier
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.frames import ArrayFrames
+from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.neighbours import _placed, _summed
 from xcorr_app.registration.pair_shifts import solve_pairs
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.settings import Settings
@@ -59,7 +61,7 @@ def test_errors_add_up_less_than_those_of_steps(reference):
 @pytest.mark.parametrize("reference", ["rolling:4", "pairs:3", "template"])
 def test_errors_are_as_large_as_their_standard_errors_say(reference):
     ratios = []
-    for seed in range(10):
+    for seed in range(6):
         displacements = walk(seed + 20, 16)
         clean = drifting(displacements, shape=(112, 120), seed=seed)
         result = estimate_shifts(clean + noise(clean, 1.0, seed + 70), reference, 14, contrast="none")
@@ -270,3 +272,50 @@ def test_averaging_over_time_finds_drift_under_few_photons(reference):
     single = estimate_shifts(stack, reference, **options)
     errors = [np.sqrt(np.nanmean((result.shifts - true) ** 2)) for result in (smooth, single)]
     assert errors[0] < 0.7 * errors[1]
+
+
+def measured(shifts, sigma):
+    """A sound measurement of every frame."""
+    run = Measured.empty(len(shifts))
+    run.shifts, run.fft_shifts = shifts.copy(), shifts.copy()
+    run.sigma = np.full(shifts.shape, sigma)
+    run.score[:], run.peak_ratio[:], run.least_score[:], run.chance_score[:], run.false_alarm[:] = 0.9, 9, 0, 0, 0
+    run.usable[:] = True
+    return run
+
+
+@pytest.mark.parametrize("noise_of", ["pairs", "frames"])
+def test_noise_of_pairs_shows_in_loops_and_noise_of_frames_does_not(noise_of):
+    """Errors are as large as they are said to be, whether every pair has its own or every frame carries one."""
+    rng, count, backs, size = np.random.default_rng(4), 80, (1, 2, 3, 4), 0.02
+    ratios, said = [], []
+    for seed in range(6):
+        truth = walk(seed, count)
+        own = rng.normal(0, size / np.sqrt(2), truth.shape) if noise_of == "frames" else np.zeros_like(truth)
+        partners = [np.maximum(np.arange(count) - back, 0) for back in backs]
+        runs = []
+        for partner in partners:
+            steps = truth + own - (truth + own)[partner]
+            if noise_of == "pairs":
+                steps = steps + rng.normal(0, size, truth.shape)
+            runs.append(measured(steps, size))
+        found = _placed(runs, partners, 0, Settings(max_shift=50))
+        ratios.append(((found.shifts - truth + truth[0]) / found.sigma)[1:])
+        said.append(found.sigma[1:])
+        assert found.broken is not None
+        assert not found.broken.any()
+    expected = {"frames": (0.7, 1.3), "pairs": (0.6, 1.4)}[noise_of]
+    assert expected[0] < np.sqrt(np.mean(np.square(ratios))) < expected[1]
+
+
+def test_steps_add_up_along_the_frames_that_they_follow():
+    steps = np.array([(0.5, 0.25), (1, 2), (np.nan, np.nan), (3, -1), (0.5, 0), (2, 2.0)])
+    sigma = np.array([(0.3, 0.4), (0.3, 0.4), (np.nan, np.nan), (0.4, 0.3), (0.1, 0), (1, 1.0)])
+    follows = np.array([0, 0, 1, 1, 3, -1])
+    places, error = _summed(steps, sigma, follows)
+    chains = {0: [0], 1: [0, 1], 3: [0, 1, 3], 4: [0, 1, 3, 4], 5: [5]}
+    for frame, chain in chains.items():
+        np.testing.assert_allclose(places[frame], steps[chain].sum(axis=0))
+        np.testing.assert_allclose(error[frame], np.sqrt(np.square(sigma[chain]).sum(axis=0)))
+    assert np.isnan(places[2]).all()
+    assert np.isnan(error[2]).all()

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.registration.scenes import drifting, noise
-from xcorr_app import estimate_shifts
+from xcorr_app import ShiftWindow, estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.frames import ArrayFrames
 from xcorr_app.registration.passes import Pass
@@ -16,7 +16,7 @@ from xcorr_app.registration.placement import Placement, coverage, covered_part, 
 from xcorr_app.registration.preparation import prepare
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack_statistics import Statistics, _sums
-from xcorr_app.registration.template import _median, frames_to_average
+from xcorr_app.registration.template import _FROM_EDGE, _centre, _median, frames_to_average
 
 COUNT = 10
 
@@ -214,3 +214,19 @@ def test_the_scene_is_that_of_frames_not_of_their_interpolated_noise():
 
 
 NAMES = ("template", "first")
+
+
+def test_the_centre_is_the_median_or_where_all_frames_are_reached(rng):
+    for _ in range(200):
+        shifts = rng.uniform(-20, 20, (5, 2)) * rng.uniform(0, 1, 2)
+        reach = rng.integers(3, 30, 2)
+        window = ShiftWindow(-reach[0], reach[0], -reach[1], reach[1])
+        centre = _centre(shifts, window)
+        for axis, most in enumerate((window.dy_max, window.dx_max)):
+            along, places = shifts[:, axis], np.linspace(-25, 25, 5001)
+            farthest = np.abs(along[:, None] - places).max(axis=0)
+            reached = farthest <= max(most - _FROM_EDGE, 0)
+            if not reached.any():  # as far as possible
+                reached = farthest <= farthest.min() + 0.02
+            nearest = places[reached][np.abs(places[reached] - np.median(along)).argmin()]
+            assert centre[axis] == pytest.approx(nearest, abs=0.04)

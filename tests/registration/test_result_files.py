@@ -9,6 +9,7 @@ import pytest
 import xcorr_app as xc
 from tests.batch.movies import movie
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError
+from xcorr_app.io.shift_table import read_shift_table
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +66,15 @@ def test_a_table_for_pandas(result, monkeypatch):
     frame = result.to_dataframe()
     assert list(frame)[:3] == ["frame", "dy", "dx"]
     assert all(len(column) == 6 for column in frame.values())
+
+
+def test_the_shift_of_a_table_of_matrices_is_that_of_its_last_column(tmp_path, rng):
+    matrices = np.eye(3) + np.pad(rng.normal(0, 0.1, (4, 2, 3)), ((0, 0), (0, 1), (0, 0)))
+    matrices[2] = np.nan
+    names = [f"m{i}{j}" for i in range(2) for j in range(3)]
+    lines = [",".join(str(value) for value in matrix[:2].ravel()) for matrix in matrices]
+    (tmp_path / "m.csv").write_text("\n".join([",".join(names), *lines]))
+    table = read_shift_table(tmp_path / "m.csv")
+    np.testing.assert_array_equal(table.matrices, matrices)
+    np.testing.assert_array_equal(table.shifts, -matrices[:, :2, 2])
+    np.testing.assert_allclose(table.inverted().matrices[0] @ matrices[0], np.eye(3), atol=1e-12)

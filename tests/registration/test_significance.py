@@ -9,7 +9,7 @@ from scipy.ndimage import gaussian_filter
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.significance import significance
+from xcorr_app.registration.significance import _median, significance
 
 
 def rated(xp, planes, *, scores=False):
@@ -62,3 +62,14 @@ def test_unrelated_textures_are_uncertain_and_related_ones_are_not(xp):
     assert not result.flags[1]
     assert {"uncertain", "ambiguous", "edge"} & set(result.flags[2])
     assert to_host(result.significance)[1] > 1.5 * to_host(result.significance)[2]
+
+
+@pytest.mark.parametrize("columns", [1, 2, 3, 8, 41])
+@pytest.mark.parametrize("share", [0.0, 0.4])
+def test_medians_are_those_of_what_is_known(xp, rng, columns, share):
+    values = rng.normal(size=(60, columns))
+    values[rng.random(values.shape) < share] = np.nan
+    known = np.isfinite(values).any(axis=1)
+    found = to_host(_median(xp.asarray(values)))
+    np.testing.assert_array_equal(np.isfinite(found), known)
+    np.testing.assert_allclose(found[known], np.nanmedian(values[known], axis=1))

@@ -35,6 +35,7 @@ def scene(deviation, drift=DRIFT, seed=1):
     return clean + noise(clean, deviation, seed + 1)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("kind", ["columns", "rows", "pixels", "dust"])
 @pytest.mark.parametrize(("deviation", "limit"), [(0.05, 0.02), (0.7, 0.06)])
 def test_a_fixed_pattern_does_not_pin_the_shifts(xp, kind, deviation, limit):

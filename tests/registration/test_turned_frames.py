@@ -9,7 +9,7 @@ from scipy import ndimage
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.registration import turned_frames
-from xcorr_app.registration.tiles import look
+from xcorr_app.registration.tiles import Grid, look
 
 SHAPE = (171, 193)
 MARGIN = 40
@@ -52,6 +52,7 @@ SIZES = [np.eye(2) * (1 + 0.03 * t / 5) for t in range(len(PATH))]
 SHEARS = [np.array([[1, 0.04 * t / 5], [0, 1]]) for t in range(len(PATH))]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("scene", [stars, blobs])
 @pytest.mark.parametrize(
     ("linear", "model", "deviation", "limit"),
@@ -115,3 +116,35 @@ def test_a_frame_out_of_focus_or_faded_is_trusted():
     result = estimate_shifts(stack.round().astype(np.uint16), "first", 16)
     assert result.trusted.all()
     assert np.abs(result.shifts + PATH).max() < 0.2
+
+
+def test_the_error_of_an_edge_is_that_of_its_place(rng):
+    """Numbers of the model are y0, x0, then by how much rows and columns move along y and x with either."""
+    shape, root = (60, 130), rng.normal(size=(6, 6))
+    covariance = root @ root.T
+    expected = []
+    for place in ((shape[0] / 2, 0.0), (0.0, shape[1] / 2)):
+        for design in ((1, 0, place[0], place[1], 0, 0), (0, 1, 0, 0, place[0], place[1])):
+            variance = np.diag(covariance) * np.square(design)
+            expected.append(np.sqrt(variance.sum()))
+    assert turned_frames._edge_error(covariance, shape) == pytest.approx(max(expected))
+    for swapped in (covariance, np.diag([1.0, 1, 9, 0, 0, 0]), np.diag([1.0, 1, 0, 9, 0, 0])):
+        assert np.isfinite(turned_frames._edge_error(swapped, shape))
+    assert turned_frames._edge_error(np.diag([1.0, 1, 9, 0, 0, 0]), shape) == pytest.approx(np.sqrt(9 * 30**2 + 1))
+    assert turned_frames._edge_error(np.diag([1.0, 4, 0, 0, 0, 9]), shape) == pytest.approx(np.sqrt(9 * 65**2 + 4))
+    assert turned_frames._edge_error(np.full((6, 6), np.nan), shape) == np.inf
+
+
+@pytest.mark.parametrize("degrees", [0, 12, -25])
+def test_tiles_are_covered_whose_every_pixel_the_frame_shows(degrees):
+    grid = Grid(SHAPE)
+    motion = np.eye(3)
+    motion[:2, :2], motion[:2, 2] = turn(degrees), (21.3, -17.6)
+    found = turned_frames._covered(grid, motion)
+    middle = (np.array(SHAPE) - 1) / 2
+    for row, column in np.ndindex(*grid.count):
+        corners = [(y, x) for y in (row * grid.size, (row + 1) * grid.size - 1)
+                   for x in (column * grid.size, (column + 1) * grid.size - 1)]  # fmt: skip
+        places = (np.array(corners) - middle) @ motion[:2, :2].T + motion[:2, 2] + middle
+        assert found[0, row, column] == ((places >= 0) & (places <= np.array(SHAPE) - 1)).all()
+    assert 0.3 < found.mean() < 0.95

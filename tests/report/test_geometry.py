@@ -603,3 +603,16 @@ def test_whole_values_and_decades() -> None:
     assert [text for _, text in Axis(1e-3, 1e5, "", is_log=True).ticks(9)] == [
         "10⁻³", "0.01", "0.1", "1", "10", "100", "1000", "10000", "10⁵"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "columns"), [((0.0, 40.0), (0.0, 10.0)), ((0.0, 10.0, 20.0), (0.0, 36.0, 50.0, 60.0))]
+)
+def test_the_longest_arrow_spans_most_of_the_wider_gap(rows, columns) -> None:
+    drawn = Drawn(bends_chart(bends(rows, columns)))
+    side = SQUARE[2]
+    scale = side / max(rows[-1], columns[-1])
+    gap = max(rows[-1] / (len(rows) - 1), columns[-1] / (len(columns) - 1))
+    points = np.array(drawn.points("line")).reshape(-1, 5, 2)
+    lengths = np.hypot(*(points[:, 1] - points[:, 0]).T)
+    assert lengths.max() == pytest.approx(0.9 * gap * scale, abs=0.2)

@@ -117,7 +117,7 @@ def _series_of(
     elif layout == "stacks" or (kind == "stacks" and len(group.paths) == 1):
         return _each(group, files)
     elif kind == "stacks":
-        return _joined_or_each(group, files, list(joined_by_number(group.path, group.paths)))
+        return _joined_or_each(group, files, joined_by_number(group.path, group.paths))
     else:
         stacks = stacks_by_number(group.path, group.paths)
         if len(stacks) == 1 and isinstance(stacks[0], InputError):
@@ -159,15 +159,13 @@ def _has_pages(files: dict[Path, ImageFile | UnusableFile], stack: NumberedStack
 
 
 def _joined_or_each(
-    group: Group, files: dict[Path, ImageFile | UnusableFile], stacks: Sequence[NumberedStack | InputError]
+    group: Group, files: dict[Path, ImageFile | UnusableFile], stacks: Sequence[NumberedStack]
 ) -> list[SeriesSpec | Failure]:
     """Files joined where their names say how and their own axes allow it; all others by themselves."""
     results: list[SeriesSpec | Failure] = []
     left = dict(files)
     notes: dict[Path, tuple[str, ...]] = {}
     for stack in stacks:
-        if isinstance(stack, InputError):
-            continue
         if not stack.axes:
             notes |= dict.fromkeys(stack.paths, stack.notes)
             continue
@@ -182,7 +180,7 @@ def _joined_or_each(
     return [*results, *_each(group, left, notes)]
 
 
-def _with_channels(group: Group) -> Sequence[NumberedStack | InputError]:
+def _with_channels(group: Group) -> Sequence[NumberedStack]:
     """Stacks whose channels are files, as far as names leave no doubt."""
     return [stack for stack in joined_by_number(group.path, group.paths) if "C" in stack.axes or not stack.axes]
 

@@ -18,6 +18,7 @@ def kernel(taps: Any) -> Any:
     return correlation_kernel(taps, 0, flip=True, tolerance=1e-12)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("mode", [*BOUNDARIES, "valid"])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])
@@ -35,6 +36,7 @@ def test_engines_agree(engine: Any, mode: Any, dtype: str, shape: tuple[int, int
     assert_same_pixels(actual, exact, largest_sum(images, taps, made, 5.0))
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("mode", BOUNDARIES)
 @pytest.mark.parametrize("made", [xc.filters.gaussian(9), xc.filters.log(9), xc.filters.unsharp(9, 2.5)])
 def test_filters_held_as_terms_only(mode: Any, made: Filter, rng: np.random.Generator) -> None:
