@@ -416,7 +416,9 @@ def test_the_command_where_memory_runs_out(tmp_path, monkeypatch, only_memory):
     write_plain(tmp_path / "m.tif", frames)
     monkeypatch.setattr(passes, "free_bytes", lambda: 1 << 34)
     exact = expected(frames, lambda frame: ndimage.sobel(frame, 0))
-    for most, falls_back in ((2 * 2 * frames[0].nbytes + (1 << 20), False), (frames[0].nbytes // 2, True)):
+    # All planes are brought ahead; two and what becomes of them lie beside them.
+    enough = (len(frames) + 2 * 2) * frames[0].nbytes + (1 << 20)
+    for most, falls_back in ((enough, False), (frames[0].nbytes // 2, True)):
         only_memory(most)
         out = tmp_path / f"out{falls_back}"
         run = xcorr("filter", tmp_path / "m.tif", "-o", out, "--device", "cuda", "--dtype", "same", "--sobel", "y")

@@ -274,3 +274,12 @@ def test_shifts_that_made_the_pattern_are_less_sure(xp, count):
     others = less_sure(further, taken, xp.asarray(scene), 60)
     assert (others[0] < factor[1:].max(axis=0)).all()
     assert np.isnan(others[1]).all()
+
+
+def test_frames_of_very_different_brightness_are_one_scene():
+    """The gain of each frame is found however much it differs: what the bright ones show is no pattern."""
+    still, moved = drifting(np.array([(0, 0), (3, 1)]), SHAPE, width=0.06)
+    stack = np.stack([still, still + 1e5, 1000 * moved, 0.001 * moved, moved]).astype(np.float64)
+    result = estimate_shifts(stack, "first", 10, weighting="none")
+    assert not any("pattern" in note for note in result.notes)
+    np.testing.assert_allclose(result.shifts[2:], np.tile([-3.0, -1.0], (3, 1)), atol=1e-3)

@@ -22,7 +22,7 @@ from xcorr_app.registration.quality import clean_fraction
 _RELAXATION = 1.5
 _BLOCKS = 8
 """Blocks along each axis whose scatter tells what is chance."""
-_GAIN_ROUNDS, _LEAST_GAIN = 12, 0.02
+_GAIN_ROUNDS, _LEAST_GAIN = 12, 1e-6
 
 
 @dataclass(frozen=True)
@@ -127,10 +127,12 @@ def gains(products: NDArray[np.float64]) -> NDArray[np.float64]:
 
     What a frame has with itself counts for nothing, since noise is part of it.
     """
-    others = products - np.diag(np.diag(products))
-    gain = np.ones(len(products))
+    own, tiny = np.diag(products), np.finfo(np.float64).tiny
+    others = products - np.diag(own)
+    # That of frames without noise, from which few rounds are enough however much they differ.
+    gain = np.sqrt(own / max(float(own.mean()), tiny))
     for _ in range(_GAIN_ROUNDS):
-        gain = others @ gain / (gain @ gain - gain**2)
+        gain = others @ gain / np.maximum(gain @ gain - gain**2, tiny)
         if not gain.mean() > 0:
             return np.ones(len(products))
         gain = np.maximum(gain / gain.mean(), _LEAST_GAIN)

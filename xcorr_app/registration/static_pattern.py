@@ -58,7 +58,7 @@ _LEFT_AT_LEAST_LESS = 0.8
 _CLOSE = 0.3
 """Pixels (standard deviation) up to which shifts without the pattern confirm those measured."""
 _MUST_LEAVE_LESS = 0.3
-"""Share of what aligned frames left with the pattern, which they leave without it at most."""
+"""Share of what aligned frames left with the pattern, or of the scene, which they leave without it at most."""
 _LARGEST_LAYER = 0.63
 """Share of the frame where the static layer shows more than the moving one beyond which it is the scene."""
 _EITHER = 0.72
@@ -197,7 +197,7 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
         return Told()
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".
     with_it, without = left_over(stack, measured.shifts[many]), left_over(stack - pattern, shifts)
-    if without.share > max(_MUST_LEAVE_LESS * with_it.share, _BY_CHANCE * without.chance):
+    if without.share > max(_MUST_LEAVE_LESS * min(with_it.share, 1.0), _BY_CHANCE * without.chance):
         return Told()
     larger = _largest(pattern, scene)
     # Shifts measured that the scene without the pattern confirms did not follow it.
