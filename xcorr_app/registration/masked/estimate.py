@@ -161,8 +161,8 @@ class _Columns:
             quality.AMBIGUOUS: known & ambiguous,
             quality.UNCERTAIN: known & uncertain,
             quality.FLAT: ~known & ~unreadable,
+            # Pixels that are no numbers are masked like others: no reason to look at a frame.
             quality.UNREADABLE: unreadable,
-            quality.NON_FINITE: self.non_finite > 0,
         }
         return tuple(tuple(word for word, column in words.items() if column[t]) for t in range(known.size))
 
