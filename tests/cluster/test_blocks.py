@@ -90,7 +90,7 @@ def same(one, other):
         ("lit", {}, {"measure", "tiles", "light"}),
         ("turns", {}, {"measure", "tiles", "turn"}),
         ("walks", {"verify": 7}, {"measure", "tiles", "refine"}),
-        ("pattern", {}, {"measure", "tiles", "refine"}),
+        ("pattern", {}, {"measure"}),
         ("clear", {"reference": "template"}, {"measure", "template"}),
         ("faint", {"reference": "mean", "verify": 3}, {"measure", "mean"}),
         ("clear", {"reference": "previous"}, {"measure", "closure"}),

@@ -14,6 +14,7 @@ from xcorr_app.registration.motion import estimate, patches
 from xcorr_app.registration.motion.field_fit import FieldFit
 from xcorr_app.registration.motion.log_polar import _vertex, spectrum_of, turns_between
 from xcorr_app.registration.motion.models import model_of, turned
+from xcorr_app.registration.motion.patch_match import Matched
 from xcorr_app.registration.motion.warp import about_corner
 from xcorr_app.registration.motion.window_match import WindowMatch
 
@@ -210,10 +211,10 @@ def test_the_result_is_put_together_from_what_was_found(rng):
     field, sigma = rng.normal(size=(2, 5, 6)) + 3, rng.uniform(0.1, 0.2, (2, 5, 6))
     trusted, significance = rng.random((3, 4)) < 0.7, rng.uniform(3, 9, 12)
     nothing = np.zeros(12)
-    match = WindowMatch(np.zeros((12, 2)), nothing, significance, nothing, nothing > 0)
 
     def found(sigma, trusted):
-        return patches._Found(FieldFit(field, sigma, 0.5, True, 0.0), match, trusted)
+        match = Matched(np.zeros((12, 2)), nothing, significance, trusted.ravel())
+        return patches._Found(FieldFit(field, sigma, 0.5, True, 0.0), match)
 
     few = np.zeros((3, 4), dtype=bool)
     few.ravel()[:3] = True
@@ -252,30 +253,32 @@ def test_the_result_is_put_together_from_what_was_found(rng):
 
 
 def test_a_patch_is_trusted_where_it_stands_out_inside_the_search_and_with_its_neighbours():
-    against = OfNodes().against
-    level = against._by_chance(0.5)
+    matcher = OfNodes().against._matcher
+    level = matcher._by_chance(0.5)
     assert level == pytest.approx(4 * math.sqrt(1 + math.pi) / 16)
     shift = np.tile([1.0, -2.0], (12, 1)) + np.random.default_rng(1).normal(size=(12, 2)) * 0.1
     good = {"shift": shift, "score": np.full(12, 0.9), "significance": np.full(12, 9.0)}
     good |= {"false_alarm": np.full(12, 1e-9), "on_edge": np.zeros(12, dtype=bool)}
-    assert against._trusted(WindowMatch(**good), level).all()
+    assert matcher._trusted(WindowMatch(**good), np.array([level])).all()
     for name, value in (("score", level), ("on_edge", True), ("false_alarm", 0.5), ("shift", 6.0), ("shift", np.nan)):
         changed = {key: values.copy() for key, values in good.items()}
         changed[name][5] = value
         expected = np.ones(12, dtype=bool)
         expected[5] = False
-        np.testing.assert_array_equal(against._trusted(WindowMatch(**changed), level), expected)
+        np.testing.assert_array_equal(matcher._trusted(WindowMatch(**changed), np.array([level]))[0], expected)
     unknown = good | {"false_alarm": np.full(12, np.nan)}
-    assert against._trusted(WindowMatch(**unknown), level).all()
+    assert matcher._trusted(WindowMatch(**unknown), np.array([level])).all()
 
 
 def test_without_a_trusted_patch_a_field_begins_at_the_shift_of_the_frame():
     against = OfNodes().against
-    match = WindowMatch(np.full((12, 2), 9.0), np.full(12, 0.5), *(np.zeros(12),) * 2, np.zeros(12, dtype=bool))
-    begun = against._start(match, np.zeros(12, dtype=bool), np.array([1.5, -2.5]))
-    np.testing.assert_array_equal(begun[0], np.full((5, 6), 1.5))
-    np.testing.assert_array_equal(begun[1], np.full((5, 6), -2.5))
-    np.testing.assert_allclose(against._start(match, np.ones(12, dtype=bool), np.zeros(2)), 9.0, atol=1e-6)
+
+    def begun(trusted, rigid):
+        match = Matched(np.full((12, 2), 9.0), np.full(12, 0.5), np.zeros(12), np.full(12, trusted))
+        return against._matcher.field_through(match, against._places, np.array(rigid))
+
+    np.testing.assert_array_equal(begun(False, [1.5, -2.5]), np.tile([1.5, -2.5], (30, 1)))
+    np.testing.assert_allclose(begun(True, [0.0, 0.0]), np.full((30, 2), 9.0), atol=1e-6)
 
 
 def test_noisier_images_are_smoothed_more(rng):

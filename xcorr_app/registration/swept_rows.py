@@ -66,21 +66,21 @@ def joined_rows(frames: Frames, measured: Measured, settings: Settings) -> Joine
     usable = near_each_other(measured, frames.shape)
     if usable.size < 2 or min(settings.measured_shape(frames.shape)) < _SMALLEST:
         return None
-    images = taken(frames, spread(usable, _LOOKED_AT), settings)
-    offset, deviations = odd_rows(images)
-    if (
-        np.abs(offset).min() < _LEAST
-        or np.ptp(offset) > _ALIKE
-        or deviations.sum() < _DEVIATIONS * np.sqrt(offset.size)
-    ):
-        return None
-    return JoinedRows(frames, float(np.median(offset)))
+    # Sums of values at the limits of their type are infinite: then nothing is known.
+    with np.errstate(over="ignore", invalid="ignore"):
+        offset, deviations = odd_rows(taken(frames, spread(usable, _LOOKED_AT), settings))
+    is_sure = deviations.sum() >= _DEVIATIONS * np.sqrt(offset.size)
+    is_one = np.abs(offset).min() >= _LEAST and np.ptp(offset) <= _ALIKE
+    return JoinedRows(frames, float(np.median(offset))) if is_sure and is_one else None
 
 
 def odd_rows(images: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Pixels (n,) by which odd rows of images (n, h, w) lie to the right, and by how many deviations that is sure."""
     xp, fft = array_namespace(images), fft_namespace(images)
     rows = images[:, : (images.shape[1] - 1) // 2 * 2 + 1]
+    # Sums and squares of values near the limit of their type would not fit it.
+    largest = abs(rows).max(axis=(1, 2), keepdims=True)
+    rows = rows / xp.where(largest > 0, largest, 1)
     odd, beside = rows[:, 1::2], (rows[:, :-2:2] + rows[:, 2::2]) / 2
     odd, beside = (each - each.mean(axis=2, keepdims=True) for each in (odd, beside))
     products = (fft.rfft(odd, axis=2) * fft.rfft(beside, axis=2).conj()).sum(axis=1)
