@@ -122,7 +122,7 @@ _SHOWN = {
     help="Pixels by which a patch may be off the shift of its frame.",
 )
 @click.option("--field-csv", is_flag=True, help="Write the field of --motion patches as OUT/NAME/field.csv, too.")
-@click.option("--field-ome-tiff", is_flag=True, help="Write it as OUT/NAME/field.ome.tif, too.")
+@click.option("--field-ome-tiff", is_flag=True, help="Write the field of --motion patches as OUT/NAME/field.ome.tif.")
 @click.option(
     "--axis", type=click.Choice(["T", "Z"]), help="Axis to align along.  [default: T, or Z where there is no T]"
 )

@@ -46,12 +46,16 @@ def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], kn
         blocks = {n: task.result() for n, task in zip(waiting, asked, strict=False) if task.exception() is None}
         for number in sorted(blocks, key=lambda number: -blocks[number])[:beyond]:
             parts = min(blocks[number] // BLOCKS_A_TASK, _TASKS_PER_WORKER * workers)
-            passes = _passes(client, job, series[number], parts) if parts > 1 else None
+            if parts <= 1:
+                continue
+            try:
+                passes = _passes(client, job, series[number], parts)
+            finally:
+                # They hold files open, and memory of devices.
+                if client.status == "running":
+                    client.run(end_sessions, on_error="ignore")
             if passes is not None:
                 measured[number] = passes
-            if parts > 1:
-                # They hold files open, and memory of devices.
-                client.run(end_sessions, on_error="ignore")
     except CancelledError as error:
         raise ClusterError(LOST.format(address=address)) from error
     except (OSError, RuntimeError) as error:
@@ -79,5 +83,6 @@ def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int) -> list[Futu
         except CancelledError:
             raise
         except Exception:  # noqa: BLE001 - whoever computes the stack whole fails by the same, and says so
+            client.cancel(tasks)
             return None
         passes.append(both)

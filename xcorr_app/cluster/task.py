@@ -86,12 +86,14 @@ def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = Non
     host = _begun(job, spec.name)
     with _ONE_AT_A_TIME:
         device, plan, work = _planned(job, spec)
+        if known and known[0].of[0] != (device.xp is not np):
+            known = None  # they were computed on another kind of device
         outputs = work.outputs(spec.name)
         placed = bool(known) and any(begun_path(path, job.run).exists() for path in outputs)
         for path in outputs:
             # Of a worker that was killed in mid-task.
             remove_abandoned(path, job.run if placed else None)
-        if known and known[0].of[0] == (device.xp is not np):
+        if known:
             work = _Known(work, known, job.run if placed else None)
         files = {name: checksums(paths) for name, paths in work.files().items()}
         resources = Resources(MemoryBudget(job.memory), job.compression, pyramid=job.pyramid)

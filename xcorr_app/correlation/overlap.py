@@ -1,9 +1,9 @@
 """Overlaps of two matrices under a shift, and sums over all overlaps of a window at once.
 
 For every shift the overlap is a rectangle in each matrix. On the host its sums are differences of a small table
-(:mod:`xcorr_app.correlation.overlap_tables`). On a device, where from one shift to the next the overlap gains or loses
-a row or a column at either end: after one pass over the image for the first shift, its sums are running sums of those
-rows, and then of those columns, in float64.
+(:mod:`xcorr_app.correlation.overlap_tables`). On a device, the overlap gains or loses a row or a column at either end
+from one shift to the next: after one pass over the image for the first shift, its sums are running sums of those rows,
+and then of those columns, in float64.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def running_sums(images: Array, rows: Intervals, columns: Intervals) -> tuple[Ar
 def _sums_of_rows(values: Array) -> Array:
     """Sums over rows (..., n, W) and of their squares, (2, ..., W), in float64.
 
-    Of float32 first over groups of 16 rows, which is three times as fast.
+    Of float32 first over groups of 16 rows: most additions are of the faster type.
     """
     xp = array_namespace(values)
     grouped = values.shape[-2] // _GROUP * _GROUP if values.dtype == np.float32 else 0

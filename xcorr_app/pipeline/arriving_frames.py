@@ -18,7 +18,7 @@ from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames
 _BYTES_A_PART = 1 << 23
 """That a thread reads at once: enough to be worth its calls, and little enough for all threads to share a stack."""
 _WAITED_FOR = 4096
-"""Frames of a stack that is measured when all of it is there: the one before is measured meanwhile."""
+"""Most frames of a stack that is measured once all of them are on the device; longer ones are as they arrive."""
 
 
 class Carrier(Protocol):
@@ -111,7 +111,7 @@ class ArrivingFrames:
                 part = self._parts[number] = self._readers.submit(self._bring, number * self._step)
             try:
                 unreadable |= part.result()
-            except BaseException:
+            except Exception:
                 # What has failed, memory having run out, say, may work for who asks next.
                 self._parts[number] = None
                 raise

@@ -95,7 +95,7 @@ class StackResources:
         """The stack, opened, with checksums taken as it is read; where memory allows, threads begin to read it.
 
         It is closed with the stack's other resources. With `once`, its planes are needed once only: it is kept, to be
-        read ahead, where it takes little memory; with `elsewhere`, which is where it is kept, it is not.
+        read ahead, where it takes little memory; with `elsewhere` it is not, since its frames stay on the device.
         """
         metadata = source.metadata
         size = metadata.planes * metadata.plane_bytes
@@ -121,7 +121,7 @@ class StackResources:
         if xp is np:
             return frames
         uploader, readers = self._run.bringing.made()
-        self._opened.callback(lambda: self.notes.extend(uploader.notes))
+        self._opened.callback(lambda: self.notes.extend(note for note in uploader.notes if note not in self.notes))
         told: Any = {"meter": self.stages.meter, "waited": self.stages.waited}
         if self.fits_on_device(frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize):
             for arriving in attempt(lambda: ArrivingFrames(frames, uploader, readers, **told)):

@@ -96,7 +96,7 @@ class Work(Protocol[ResultT]):
         """Say what would compute the results of a stack, and why."""
 
     def ahead(self, spec: SeriesSpec, resources: StackResources) -> None:
-        """Begin to read what `process` will, from what lies beside it in memory; what is wrong is said there."""
+        """Begin to read what `process` will need, while the stack before is computed; `process` meets errors again."""
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Rest[ResultT]:
         """Compute the results of a stack; what is returned does the rest, while the next stack is computed.

@@ -40,7 +40,7 @@ _FROM_EDGE = 2
 """Shifts that the 5 x 5 values around a peak reach to each side."""
 _LARGEST_OFFSET = 1e3
 """Mean over standard deviation up to which products with unshifted values lose less than 1e-5 of the correlation."""
-_NOISE_PERIOD = 32
+_DEVICE_NOISE_PERIOD = 32
 """Rows of which four are looked at for noise: frames that need no planes have little."""
 _SLOPES = 1
 """Lane of streams beside which the frames themselves may be checked."""
@@ -143,7 +143,7 @@ class DeviceMatcher:
             values,
             of_references,
             (*first, *window.shape),
-            _NOISE_PERIOD,
+            _DEVICE_NOISE_PERIOD,
             self._settings.of_peak,
             self._rules,
         )

@@ -56,6 +56,11 @@ def sharing(with_others: Sharing) -> Iterator[None]:
         _SHARING.reset(token)
 
 
+def is_shared() -> bool:
+    """Whether this thread shares the passes that it makes."""
+    return _SHARING.get() is not None
+
+
 @dataclass(frozen=True)
 class Pass:
     """How to walk over images of one size.
@@ -135,13 +140,21 @@ class Pass:
             (found,) = others.shared(self, stage, job, add)
             return found
         sums, of_block = list[T](), list[T]()
-        for stop, result in self.within(0, self.count, job):
+        for stop, result in self._by_blocks(job):
             of_block = [add(of_block[0], result)] if of_block else [result]
             if stop % self.block == 0 or stop == self.count:
                 sums = [add(sums[0], of_block[0])] if sums else of_block
                 of_block = []
             self._report(stage, stop)
         return sums[0]
+
+    def _by_blocks(self, job: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
+        """Yield ``stop, job(start, stop)`` for all ranges; none reaches beyond a block, however much memory is free."""
+        if not self.on_device:
+            yield from self.within(0, self.count, job)
+            return
+        for first in range(0, self.count, self.block):
+            yield from self.within(first, min(first + self.block, self.count), job)
 
     def within(self, first: int, last: int, job: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
         """Yield ``stop, job(start, stop)`` for the ranges from a block's first image to another one's last."""

@@ -55,7 +55,8 @@ class JoinedRows(FramesOver):
         """What was done, in words."""
         return (
             f"Every other row lies {abs(self.offset):.1f} px beside its neighbours, as a scanner that sweeps to and "
-            "fro leaves them: means of three rows were measured. The output has them as they are; correct them first."
+            "fro leaves them: each row was averaged with the two beside it for measuring. What is written keeps the "
+            "offset; correct it (scan phase) before aligning if it matters."
         )
 
 
@@ -70,7 +71,7 @@ def joined_rows(frames: Frames, measured: Measured, settings: Settings) -> Joine
     with np.errstate(over="ignore", invalid="ignore"):
         offset, deviations = odd_rows(taken(frames, spread(usable, _LOOKED_AT), settings))
     is_sure = deviations.sum() >= _DEVIATIONS * np.sqrt(offset.size)
-    is_one = np.abs(offset).min() >= _LEAST and np.ptp(offset) <= _ALIKE
+    is_one = np.abs(offset).min() >= _LEAST and np.abs(offset).max() < _FARTHEST - 1 and np.ptp(offset) <= _ALIKE
     return JoinedRows(frames, float(np.median(offset))) if is_sure and is_one else None
 
 

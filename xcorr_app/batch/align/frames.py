@@ -14,6 +14,7 @@ from xcorr_app.io.reading import read_planes
 from xcorr_app.pipeline.arriving_frames import ArrivingFrames
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.frames import Chunk, Frames
+from xcorr_app.registration.passes import is_shared
 
 
 @dataclass(frozen=True)
@@ -125,8 +126,13 @@ class BegunStack:
 
     @property
     def to_measure(self) -> Frames:
-        """The frames that are measured: an array on the device, once all of a stack that fits there has arrived."""
-        return self.measured.settled() if isinstance(self.measured, ArrivingFrames) else self.measured
+        """The frames that are measured: an array on the device, once all of a stack that fits there has arrived.
+
+        Workers that share passes walk over the ranges of frames that are read, whether the stack fits or not.
+        """
+        if isinstance(self.measured, ArrivingFrames) and not is_shared():
+            return self.measured.settled()
+        return self.measured
 
 
 def begin_stack(spec: SeriesSpec, options: AlignOptions, xp: Any, resources: StackResources) -> BegunStack:

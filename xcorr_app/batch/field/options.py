@@ -10,8 +10,6 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.io import Limits
 from xcorr_app.io.picked import Channel
 
-PICTURES = ("quiver", "magnitude", "strain", "vorticity")
-
 
 @dataclass(frozen=True)
 class FieldOptions:

@@ -82,7 +82,7 @@ def filter_stack(
         "clipped_pixels": clipped,
         "non_finite_pixels": non_finite,
         "unreadable": unreadable,
-        "notes": notes,
+        "notes": [*notes, *resources.notes],
     }
 
 

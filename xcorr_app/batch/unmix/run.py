@@ -96,7 +96,7 @@ class _Unmix(OfFacts):
             "dtype": stack.metadata.dtype.name,
             "channels": list(stack.names),
             "clipped_values": done.clipped,
-            "notes": [*spec.notes, *done.notes],
+            "notes": [*spec.notes, *done.notes, *resources.notes],
         }
 
         def keep() -> dict[str, Any]:
