@@ -91,7 +91,7 @@ def test_nothing_is_said_of_what_is_too_small():
 def test_a_plain_series_is_searched_for_nothing(deviation, monkeypatch):
     """By whole pixels such a scene leaves more than a pattern would: fractions tell."""
     searched = []
-    for name in ("sought", "in_turns", "shares", "fitted_together"):
+    for name in ("search_pattern", "in_turns", "shares", "fitted_together"):
         monkeypatch.setattr(static_pattern, name, lambda *_, name=name, **__: searched.append(name))
     monkeypatch.setattr("xcorr_app.registration.estimate.choose_contrast", lambda *_: searched.append("contrast"))
     result = estimate_shifts(series(deviation), "first", 12)

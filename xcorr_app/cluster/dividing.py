@@ -21,7 +21,7 @@ BLOCKS_A_TASK = 4
 _MANY = 4
 """Stacks for each worker from which workers that are idle at the end are idle for a small part of the time."""
 _TASKS_PER_WORKER = 4
-"""In a pass: so that workers which are slower, or are begun anew, do not hold up the others by much."""
+"""In a pass: so that workers which are slower, or are started again, do not hold up the others by much."""
 
 
 def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], known: set[str]) -> dict[int, list[Any]]:

@@ -63,7 +63,7 @@ def has_pattern(found: Shares, shifts: NDArray[np.float64]) -> bool:
     return moves(shifts) and stands_still(found)
 
 
-def sought(stack: Array, settings: Settings, measure: Measure) -> NDArray[np.float64] | None:
+def search_pattern(stack: Array, settings: Settings, measure: Measure) -> NDArray[np.float64] | None:
     """Shifts (n, 2) of what moves in float frames (n, h, w), begun with no idea of them; None where nothing does."""
     scale = 1
     if min(stack.shape[1:]) >= LARGE and settings.roi is None:

@@ -33,7 +33,7 @@ from xcorr_app.registration.pattern_in_turns import (
     has_pattern,
     in_turns,
     moves,
-    sought,
+    search_pattern,
     stands_still,
 )
 from xcorr_app.registration.prefilter import Prefilter
@@ -180,7 +180,7 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     stack = taken(frames, many, plain)
     trial = replace(plain, engine="fft", contrast=Contrast(), roi=settings.roi)
     is_seen = has_pattern(one, shifts)
-    begin = measured.shifts[many] if is_seen else sought(stack, trial, measure)
+    begin = measured.shifts[many] if is_seen else search_pattern(stack, trial, measure)
     layers = None if begin is None else in_turns(stack, begin, trial, measure)
     if layers is None:
         return Told(contested=doubted)

@@ -23,7 +23,7 @@ _DEVIATIONS = 4.0
 
 
 @dataclass(frozen=True)
-class Sought:
+class PatchSearch:
     """A frame, and the patches of its reference, both at the size at which they are matched."""
 
     windows: Windows
@@ -66,7 +66,7 @@ class PatchMatcher:
         """Patches of a reference of the smaller size."""
         return Windows(image, self._firsts[0], self._firsts[1], self._patch // self._smaller, self._reach)
 
-    def matched(self, frames: Sequence[Sought]) -> list[Matched]:
+    def matched(self, frames: Sequence[PatchSearch]) -> list[Matched]:
         """Match patches around the displacements of their frames; those lost once more around their neighbours'."""
         count = len(self._middles)
         starts = np.rint(np.stack([frame.start for frame in frames]) / self._smaller).astype(np.intp)

@@ -29,7 +29,7 @@ from xcorr_app.registration.motion.grid import Grid, with_edges
 from xcorr_app.registration.motion.halved_frames import HalvedFrames, halved_image
 from xcorr_app.registration.motion.models import PATCHES
 from xcorr_app.registration.motion.ndimage import ndimage_of
-from xcorr_app.registration.motion.patch_match import Matched, PatchMatcher, Sought
+from xcorr_app.registration.motion.patch_match import Matched, PatchMatcher, PatchSearch
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.window_match import Windows
 from xcorr_app.registration.passes import Pass, Progress, worker_count
@@ -227,11 +227,11 @@ class _Against:
             own = self._references.of(first + t)
             references.append(self._shared if own is None else self.prepared(own, self._shared))
             sizes.append(self._sizes(smoothed(_finite(frames[t]), references[-1].sigma)))
-        sought = [
-            Sought(reference.windows, each[-1], reference.sigma, -shifts[t])
+        searches = [
+            PatchSearch(reference.windows, each[-1], reference.sigma, -shifts[t])
             for reference, each, t in zip(references, sizes, known, strict=True)
         ]
-        for t, reference, each, match in zip(known, references, sizes, self._matcher.matched(sought), strict=True):
+        for t, reference, each, match in zip(known, references, sizes, self._matcher.matched(searches), strict=True):
             start = self._matcher.field_through(match, self._places, -shifts[t])
             start = start.T.reshape(2, self.nodes.rows.size, self.nodes.columns.size)
             found[t] = _Found(fitted(reference.levels, each, start), match)
