@@ -1,0 +1,27 @@
+"""``python -m tests.golden [NAME ...]``: write what the program finds today as what it is to find. Read the difference
+that version control shows: every number that changed is a change of the program.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from tests.golden.records import FOLDER, every_case, found, write
+
+
+def main(names: list[str]) -> None:
+    """All records, or those whose names begin so."""
+    known = every_case()
+    for name in known:
+        if not names or name.startswith(tuple(names)):
+            begin = time.process_time()
+            write(name, found(known[name]))
+            print(f"{name}: {time.process_time() - begin:.2f} s", flush=True)
+    for path in FOLDER.glob("*.json"):
+        if path.stem not in known:
+            path.unlink()
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
