@@ -7,11 +7,13 @@ from __future__ import annotations
 import sys
 import time
 
+from tests.golden.files import keep_sound_files
 from tests.golden.records import FOLDER, every_case, found, write
 
 
 def main(names: list[str]) -> None:
     """All records, or those whose names begin so."""
+    keep_sound_files()
     known = every_case()
     for name in known:
         if not names or name.startswith(tuple(names)):

@@ -7,6 +7,7 @@ import csv
 import json
 import re
 import zlib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -126,8 +127,8 @@ def _picture(data: bytes) -> Any:
     rows, columns = (np.linspace(0, size, 5).astype(int) for size in image.shape[:2])
     means = [
         round(float(image[top:bottom, left:right].mean()))
-        for top, bottom in zip(rows, rows[1:], strict=False)
-        for left, right in zip(columns, columns[1:], strict=False)
+        for top, bottom in pairwise(rows)
+        for left, right in pairwise(columns)
         if bottom > top and right > left
     ]
     return {"shape": str(image.shape), "parts": [4 * (mean // 4) for mean in means]}

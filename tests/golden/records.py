@@ -1,4 +1,4 @@
-"""What every case of `library` and `commands` found when it was last written, number by number."""
+"""What every case of `library`, `commands` and `files` found when it was last written, number by number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from tests.golden import commands, library
+from tests.golden import commands, files, library
 from tests.golden.leaves import Leaf, leaves
 
 FOLDER = Path(__file__).parent / "kept"
@@ -15,7 +15,7 @@ _OF_THE_MACHINE = frozenset({"decision"})
 
 def every_case() -> dict[str, library.Case]:
     """All of them by name."""
-    return library.cases() | commands.cases()
+    return library.cases() | commands.cases() | files.cases()
 
 
 def found(case: library.Case) -> dict[str, Leaf]:
