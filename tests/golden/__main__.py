@@ -8,21 +8,19 @@ import sys
 import time
 
 from tests.golden.files import keep_sound_files
-from tests.golden.records import FOLDER, every_case, found, write
+from tests.golden.records import every_case, found, write
 
 
 def main(names: list[str]) -> None:
     """All records, or those whose names begin so."""
     keep_sound_files()
-    known = every_case()
-    for name in known:
+    fields = {}
+    for name, case in every_case().items():
         if not names or name.startswith(tuple(names)):
             begin = time.process_time()
-            write(name, found(known[name]))
+            fields[name] = found(case)
             print(f"{name}: {time.process_time() - begin:.2f} s", flush=True)
-    for path in FOLDER.glob("*.json"):
-        if path.stem not in known:
-            path.unlink()
+    write(fields)
 
 
 if __name__ == "__main__":

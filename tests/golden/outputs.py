@@ -32,13 +32,13 @@ def left_by(folder: Path) -> dict[str, Any]:
 
 def text(value: str, folder: Path) -> Any:
     """A text: its words as one number, and its numbers. Where the files are is of no interest."""
-    value = _anywhere(value, folder)
+    value = anywhere(value, folder)
     numbers = [float(found) for found in _NUMBER.findall(value)]
     words = " ".join(_NUMBER.sub("#", value).split())
     return {"words": zlib.crc32(words.encode()), "numbers": np.array(numbers)}
 
 
-def _anywhere(value: str, folder: Path) -> str:
+def anywhere(value: str, folder: Path) -> str:
     """Without folders, dates, seconds and checksums."""
     value = re.sub(rf"[^\s'\"]*{re.escape(folder.parent.parent.name)}[^\s'\":,;]*", "PATH", value)
     value = re.sub(r"\d{4}-\d\d-\d\d(T[\d:+.Z]+)?", "DATE", value)
@@ -85,9 +85,9 @@ def _settled(value: Any, folder: Path) -> Any:
     if isinstance(value, np.ndarray) and value.dtype.kind == "U" and value.ndim == 0:
         value = value.item()
     if isinstance(value, str):
-        return _settled(json.loads(value), folder) if value.startswith("{") else _anywhere(value, folder)
+        return _settled(json.loads(value), folder) if value.startswith("{") else anywhere(value, folder)
     if isinstance(value, dict):
-        named = {_anywhere(name, folder): part for name, part in value.items() if name not in _OF_THE_MOMENT}
+        named = {anywhere(name, folder): part for name, part in value.items() if name not in _OF_THE_MOMENT}
         return {name: _settled(part, folder) for name, part in named.items()}
     return [_settled(part, folder) for part in value] if isinstance(value, list) else value
 
