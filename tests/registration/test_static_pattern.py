@@ -46,6 +46,7 @@ def test_a_fixed_pattern_does_not_pin_the_shifts(xp, kind, deviation, limit):
     assert any(note.startswith("A fixed pattern") for note in result.notes)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("reference", ["last", "template", 3])
 def test_whatever_the_reference(reference):
     stack = 500 + 40 * (scene(0.1) + pattern("columns"))
