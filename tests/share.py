@@ -30,16 +30,21 @@ def everything() -> bool:
     return os.environ[_NAME] == "all"
 
 
+def number() -> int:
+    """Of this run's share; zero where everything was asked for."""
+    return 0 if everything() else int(os.environ[_NAME])
+
+
 def holds(name: str, parts: int) -> bool:
     """Whether this run's share, one of `parts`, holds the case of that name."""
     assert _SHARES % parts == 0
-    return everything() or (zlib.crc32(name.encode()) - int(os.environ[_NAME])) % parts == 0
+    return everything() or (zlib.crc32(name.encode()) - number()) % parts == 0
 
 
 def spread(numbers: range, parts: int) -> range:
     """Every n-th of them, from another one on with each commit; all where everything was asked for."""
     assert _SHARES % parts == 0
-    return numbers if everything() else numbers[int(os.environ[_NAME]) % parts :: parts]
+    return numbers if everything() else numbers[number() % parts :: parts]
 
 
 def _commit() -> str:

@@ -7,6 +7,7 @@
 // Document: none.
 #include "problem.cuh"
 #include "clean_fraction.cuh"
+#include "no_number.cuh"
 #include "tile_scatter.cuh"
 
 #define WARPS 4
@@ -30,7 +31,6 @@ enum { PLACE_Y = RECORD, PLACE_X, SHIFT_Y, SHIFT_X, SCORE, RATIO, OPEN, CLEAN, H
        SCATTER = QUARTIC + 2, HEIGHT = SCATTER + 3 };
 enum { NONE, PARABOLIC, QUADRATIC, GAUSSIAN };
 
-__device__ __forceinline__ double no_number() { return (double)__int_as_float(0x7fffffff); }
 __device__ __forceinline__ double infinity() { return (double)__int_as_float(0x7f800000); }
 __device__ __forceinline__ bool is_finite(double value) { return value - value == 0.0; }
 __device__ __forceinline__ double within_one(double value) { return value < -1.0 ? -1.0 : value > 1.0 ? 1.0 : value; }

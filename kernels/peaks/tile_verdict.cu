@@ -5,6 +5,7 @@
 // precision and in a fixed order. Floor: one read of the sums; the time of a launch, as frames looked at are few.
 // Document: none; Lucas and Kanade 1981 for displacements by slopes.
 #include "problem.cuh"
+#include "no_number.cuh"
 #include "warp.cuh"
 
 #ifndef SHARED_FLOATS  // a host build defines its own
@@ -33,7 +34,6 @@
 enum { BINS = -1, F, G, R, FF, GG, RR, YY, YX, XX, YR, XR, Y, X };
 enum { SILENT, AGREES, DIFFERS };
 
-__device__ __forceinline__ double no_number() { return (double)__int_as_float(0x7fffffff); }
 __device__ __forceinline__ double larger(double a, double b) { return a != a || a > b ? a : b; }  // NaN if either is
 
 // Sums of COUNT values over the block, for all threads to see in `into`.

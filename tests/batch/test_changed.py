@@ -81,7 +81,8 @@ def test_an_input_that_changes_after_it_was_read_is_not_taken_for_what_was_measu
     (checksum,) = record(tmp_path / "out")["stacks"]["b"]["inputs"].values()
     assert "was changed by another program" in checksum
     monkeypatch.undo()
-    align(folder, "-o", tmp_path / "out", "--memory", memory, "--resume")
+    again = align(folder, "-o", tmp_path / "out", "--memory", memory, "--resume")
+    assert again.code == 0, again.stderr + again.stdout
     assert record(tmp_path / "out")["resumed"] == ["a", "c"]
 
 

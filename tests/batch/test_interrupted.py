@@ -69,7 +69,7 @@ def signals_end_programs():
         signal.signal(number, handler)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize(
     ("stacks", "number"), [(0, signal.SIGINT), (1, signal.SIGTERM), (1, signal.SIGHUP), (2, signal.SIGINT)]
 )
@@ -101,6 +101,7 @@ main(prog_name="xcorr")
 """
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("seconds", "number"), [(0.3, signal.SIGINT), (30.0, signal.SIGTERM), (0.3, signal.SIGHUP)])
 def test_interrupted_while_a_file_is_brought_to_a_slow_disk(tmp_path, seconds, number):
     """The thread that does it sees the interruption only afterwards, and is not waited for if that takes long."""

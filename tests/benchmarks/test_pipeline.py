@@ -4,6 +4,7 @@ import io
 import json
 
 import numpy as np
+import pytest
 from rich.console import Console
 
 from benchmarks.pipeline.cases import Size, cases
@@ -32,6 +33,7 @@ def test_raw_rates_are_of_what_was_done(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
+@pytest.mark.share(3)
 def test_one_case_is_timed_and_recorded(tmp_path):
     stream = io.StringIO()
     console = Console(file=stream, width=200)

@@ -124,7 +124,7 @@ def test_what_the_system_refuses(disturbed, moments):
         resumed_to_the_same(run)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("what", CHANGES)
 def test_inputs_that_change(disturbed, moments, what):
     run, path = disturbed, disturbed.folder / "in" / "b.tif"

@@ -181,6 +181,7 @@ def test_one_channel_is_taken(tmp_path):
     assert float(rows_of(correlate(tmp_path / "m.ome.tif", right, tmp_path / "q.npy", *options))[0][6]) < 0.5
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["uint8", "int16", "float32", "float64"])
 def test_no_warning_reaches_the_user(tmp_path, dtype):
     frames = movie(dtype="float64")

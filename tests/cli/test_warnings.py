@@ -19,6 +19,7 @@ def extremes():
         yield f"{dtype}_limits", frames
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("options", [(), ("--interpolation", "cubic", "--border", "crop", "--reference", "mean")])
 def test_odd_data_pass_with_warnings_as_errors(tmp_path, options):
     folder = tmp_path / "in"

@@ -82,6 +82,7 @@ def same(one, other):
             assert repr(a) == repr(b), field.name
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(
     ("kind", "options", "shared"),
     [

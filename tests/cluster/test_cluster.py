@@ -123,6 +123,7 @@ def test_filters_run_there_too(folder, tmp_path, workers):
     assert results(outs[0]) == results(outs[1])
 
 
+@pytest.mark.share(2)
 def test_a_killed_worker_costs_one_task(folder, tmp_path, again, undisturbed):
     killed = []
 
@@ -215,6 +216,7 @@ def visible():
     return os.environ["CUDA_VISIBLE_DEVICES"]
 
 
+@pytest.mark.share(2)
 def test_a_worker_sees_one_gpu_alone(monkeypatch):
     monkeypatch.setitem(sys.modules, "dask_cuda", None)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "3,GPU-5")
@@ -290,6 +292,7 @@ def to_be_lost(folder, workers):
             process.wait()
 
 
+@pytest.mark.share(2)
 def test_a_lost_scheduler_stops_the_run_and_resume_goes_on(folder, tmp_path, undisturbed):
     with to_be_lost(tmp_path, workers=1) as (file, scheduler), connected(str(file), align_device) as lost:
         when_begun(lost, lambda said: said["stack"] == "m2" and threading.Timer(0, scheduler.kill).start())

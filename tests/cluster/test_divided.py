@@ -95,6 +95,7 @@ def test_the_largest_of_three_stacks_is_divided_among_two(long, tmp_path, again)
     assert set(said) == {"m1", "long"}
 
 
+@pytest.mark.share(2)
 def test_a_killed_worker_costs_one_part(long, tmp_path, again, undisturbed):
     killed = []
 
@@ -112,6 +113,7 @@ def test_a_killed_worker_costs_one_part(long, tmp_path, again, undisturbed):
     assert "long" not in retried
 
 
+@pytest.mark.share(2)
 def test_a_scheduler_lost_in_mid_pass_stops_the_run(long, tmp_path, monkeypatch, undisturbed):
     monkeypatch.setattr(dividing, "BLOCKS_A_TASK", 1)
     with to_be_lost(tmp_path, workers=2) as (file, scheduler), connected(str(file), align_device) as lost:

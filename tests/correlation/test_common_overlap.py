@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from xcorr_app.correlation.common_overlap import on_common_overlap, overlap_moments
+from xcorr_app.correlation.common_overlap import on_common_overlap
 from xcorr_app.correlation.subpixel import refine
 from xcorr_app.gpu.runtime.arrays import to_host
 
@@ -31,12 +31,25 @@ def around(left, right, dy=0, dx=0, radius=1):
     return np.array([[score(*pair(left, right, dy + i, dx + j)) for j in steps] for i in steps])
 
 
+def moments(images, peaks, radius, *, of_right):
+    """Sums and sums of squares about the mean (2, n, 2 r + 1, 2 r + 1) of what lies on the other image of a pair."""
+    steps = range(-radius, radius + 1)
+    found = np.zeros((2, len(peaks), len(steps), len(steps)))
+    for k, (dy, dx) in enumerate(peaks):
+        image = images[min(k, len(images) - 1)]
+        for i in steps:
+            for j in steps:
+                part = pair(image, image, dy + i, dx + j)[of_right]
+                found[:, k, i + radius, j + radius] = part.sum(), part.size and ((part - part.mean()) ** 2).sum()
+    return found
+
+
 def measured(xp, left, right, peaks, radius=1):
     lefts = np.broadcast_to(left, right.shape)
     near = np.array([around(a, b, *peak, radius) for a, b, peak in zip(lefts, right, peaks, strict=True)])
-    left, right = xp.asarray(left), xp.asarray(right)
-    sums = overlap_moments(left, peaks, radius, of_right=False), overlap_moments(right, peaks, radius, of_right=True)
-    return near, to_host(on_common_overlap(xp.asarray(near), left, right, peaks, *sums))
+    sums = moments(left, peaks, radius, of_right=False), moments(right, peaks, radius, of_right=True)
+    arrays = [xp.asarray(part) for part in (near, left, right)]
+    return near, to_host(on_common_overlap(*arrays, peaks, *(xp.asarray(part) for part in sums)))
 
 
 @pytest.mark.parametrize("references", [1, len(PEAKS)])
@@ -73,7 +86,7 @@ def test_parts_that_are_flat_or_too_small_keep_what_was_given(xp, rng):
     peaks = np.array([(3, 0), (11, 0)])
     near = rng.uniform(-0.9, 0.9, size=(2, 3, 3))
     near[1, 0, 0] = np.nan
-    sums = overlap_moments(left, peaks, 1, of_right=False), overlap_moments(right, peaks, 1, of_right=True)
+    sums = moments(left, peaks, 1, of_right=False), moments(right, peaks, 1, of_right=True)
     arrays = (xp.asarray(part) for part in (near, left, right))
     found = to_host(on_common_overlap(*arrays, peaks, *(xp.asarray(part) for part in sums)))
     np.testing.assert_array_equal(found[0, 0], near[0, 0])

@@ -29,7 +29,7 @@ def taps_of(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
     return taps / np.abs(taps).sum() * 2
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("width", range(1, 64))
 def test_every_width_with_some_height_mode_and_type(width: int) -> None:
     rng = np.random.default_rng(width)

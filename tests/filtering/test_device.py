@@ -40,7 +40,7 @@ def full_rank(rng: np.random.Generator, shape: tuple[int, int]) -> Any:
     return taps / np.abs(taps).sum()
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("number", range(5))
 @pytest.mark.parametrize("shape", [(2, 3), (9, 8), (70, 65)])
 @pytest.mark.usefixtures("stand_in")

@@ -13,6 +13,7 @@ from xcorr_app.errors import ArgumentError
 LOCAL_ENGINES = ("auto", "opencv", "scipy")
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
 @pytest.mark.parametrize("engine", LOCAL_ENGINES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -119,7 +119,7 @@ def test_scores_around_peaks(cupy, rng, shape, one):
     peaks = np.array([(0, 0), (-2, 1), (shape[0] // 2, -shape[1] // 3), (1, -3)])
     references, frames = rng.normal(size=(1 if one else 4, *shape)), rng.normal(size=(4, *shape))
     found = scores_by_definition(cupy.asarray(references), cupy.asarray(frames), peaks, 0.25)
-    np.testing.assert_allclose(found, scores_by_definition(references, frames, peaks, 0.25), atol=1e-12)
+    np.testing.assert_allclose(found.get(), scores_by_definition(references, frames, peaks, 0.25), atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])

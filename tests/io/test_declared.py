@@ -36,6 +36,7 @@ def one_page(path, height, width, content, **changes):
     return path
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("shape", [(24, 20), (17, 256), (4, 9), (64, 2000), (48, 64), (64, 64), (30, 20), (2000, 9000)])
 @pytest.mark.parametrize("code", CODECS)
 def test_size_of_a_compressed_image_is_read_from_its_header(code, shape):

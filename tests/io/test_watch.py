@@ -167,6 +167,7 @@ def wait_until(true, process, seconds=60):
     assert true(), process.poll()
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("reference", ["first", "2", "image"])
 def test_frames_are_measured_as_they_come(folder, tmp_path, reference):
     rng = np.random.default_rng(5)

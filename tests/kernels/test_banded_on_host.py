@@ -85,6 +85,7 @@ def test_images_that_begin_off_a_16_byte_boundary(host_builds):
     check(host_builds, images, random_terms((3, 5)), guard=False)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("sigma", [0.75, 2, 4, 8])
 def test_gaussians(host_builds, sigma):
     images = random_images((1, 90, 133), "float32")

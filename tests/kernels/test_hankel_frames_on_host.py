@@ -43,6 +43,7 @@ def test_centred_sums_equal_the_definition(host_builds, name):
     assert_close(planes, lefts, rights, PROBLEMS[name], 1e-3)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16"])
 @pytest.mark.parametrize("name", ["one-to-many", "many over one right"])
 def test_integers_of_eleven_bits_are_exact(host_builds, name, dtype):
@@ -53,7 +54,7 @@ def test_integers_of_eleven_bits_are_exact(host_builds, name, dtype):
         assert_close(sums_on_host(host_builds, lefts, rights, problem, SMALL), lefts, rights, problem, 1e-6)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("segments", [1, 3])
 @pytest.mark.parametrize(
     "tuning",
@@ -72,7 +73,7 @@ def test_every_buffer_and_row_of_the_ring_comes_round(host_builds, tuning, segme
     assert_close(planes, lefts, rights, problem, 1e-6)
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("dtype", ["float32", "uint16"])
 @pytest.mark.parametrize("window", [(16, 16), (32, 32), (33, 33), (24, 24), (17, 32)])
 def test_the_tiles_that_ship(host_builds, window, dtype):

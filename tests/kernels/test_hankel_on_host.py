@@ -120,6 +120,7 @@ def test_two_halves_are_nearly_single_precision(host_builds, name):
     assert_close(planes, lefts, rights, problem, 1e-6)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("segments", [1, 2, 5, 33])
 @pytest.mark.parametrize(
     "tuning",
@@ -137,6 +138,7 @@ def test_every_tile_and_number_of_segments(host_builds, tuning, segments):
     assert_close(planes, lefts, rights, problem, 1e-3)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("segments", [1, 3])
 @pytest.mark.parametrize(
     "tuning",
@@ -171,6 +173,7 @@ def test_pieces(host_builds, name, tuning):
     assert_close(planes, lefts, rights, problem, 1e-3)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtypes", [("uint8", "uint8"), ("float32", "uint16"), ("int16", "float32")])
 def test_pieces_as_they_ship(host_builds, dtypes):
     problem = Problem((75, 268), (78, 264), (-16, -17), (33, 32))

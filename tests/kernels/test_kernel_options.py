@@ -77,7 +77,7 @@ def test_the_engine_that_has_what_is_asked_for():
     assert all(KernelOptions(precision=precision).engine == "tensor" for precision in PRECISIONS)
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("options", EXTREMES, ids=str)
 def test_extremes_compute_the_definition(options, rng):
     problem = Problem.full_plane((11, 37), (9, 35), lefts=3, rights=5, rights_per_left=5)

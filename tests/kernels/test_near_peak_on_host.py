@@ -120,7 +120,7 @@ def test_every_alignment_of_left_and_right(host_builds, column, side, tuning):
     assert_same(records, expected_at(places, lefts, rights, problem, True, side))
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("side", SIDES)
 @pytest.mark.parametrize("name", ["warps inside", "whole quads", "window beyond the matrices", "left is smaller"])
 def test_peaks_in_corners_and_beside_the_true_one(host_builds, name, side):

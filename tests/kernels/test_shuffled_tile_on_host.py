@@ -28,7 +28,7 @@ N_TO_M = [
 ]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("problem", N_TO_M)
 @pytest.mark.parametrize(
     "distribution", [{"DISTRIBUTION": d, "MAX_ROWS": m} for d, m in ((0, 1), (1, 5), (2, 1), (2, 7))]
@@ -62,6 +62,7 @@ BLOCKS = [
 ]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("variant", "tuning"), BLOCKS)
 def test_blocks_of_any_size(host_builds, variant, tuning):
     problem = N_TO_M[0]

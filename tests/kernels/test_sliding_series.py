@@ -59,6 +59,7 @@ def test_the_tolerance_decides_how_many_terms():
     assert gaussian_series(64.0, tolerance=EXACT_TOLERANCE).terms == 6
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("truncate", [1.0, 1.7, 2.6, 3.4, 4.7, 5.9])
 def test_every_length_of_a_window_has_a_series(truncate):
     """Whatever rounding to whole pixels makes of its ends."""

@@ -83,6 +83,7 @@ def test_records_equal_the_definition(host_builds, name):
     assert not assert_same(records, lefts, rights, problem, least=least).any()
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(
     "window",
     [

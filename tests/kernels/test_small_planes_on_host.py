@@ -57,6 +57,7 @@ FULL = {
 }
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("split", [1, 2])
 @pytest.mark.parametrize("name", [*PROBLEMS, *FULL])
 def test_planes_equal_the_definition(host_builds, name, split):

@@ -143,6 +143,7 @@ def test_ties_at_the_ends_of_the_range_are_counted_as_they_are_rounded(host_buil
     np.testing.assert_array_equal(found[0], np.clip(rounded, 0, 255))
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float16", "float32"])
 @pytest.mark.parametrize("at_end", [False, True])
 def test_nothing_beyond_the_stack_is_read(host_builds, at_end, dtype):

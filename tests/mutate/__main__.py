@@ -34,7 +34,7 @@ from tests.mutate.nearest import ROOT, files_of_tests, importers, nearest
 
 LAYERS = ("registration", "correlation", "io", "pipeline", "batch", "filtering", "report")
 _ASKED = 0.85
-_FOR_TRACES = 0.45
+_FOR_TRACES = 0.55
 """Share of the time in which tests are traced at most; files that are not done by then are left out."""
 _KNOWN = 3
 """Files, the nearest to a fault, that must have been traced."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import pickle
 import sys
 import zlib
-from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
@@ -27,21 +27,36 @@ def keep_traces(file: Path, traces: Traces) -> None:
 
 
 def _place(file: Path) -> Path:
-    known = hashlib.sha256(_around() + str(file).encode() + (ROOT / file).read_bytes())
+    known = hashlib.sha256(_around() + str(file).encode())
+    for path in sorted(_with_helpers(ROOT / file)):
+        known.update(path.read_bytes())
     return cache_folder() / f"traces-{known.hexdigest()}"
 
 
 @cache
 def _around() -> bytes:
-    """What all files of tests share: the program, and what helps them."""
+    """What all files of tests share: the program, and the fixtures of every test."""
     known = hashlib.sha256(sys.version.encode())
-    for path in _sources():
+    for path in [*sorted((ROOT / "xcorr_app").rglob("*.py")), *sorted((ROOT / "tests").rglob("conftest.py"))]:
         known.update(path.read_bytes())
     return known.digest()
 
 
-def _sources() -> Iterable[Path]:
-    yield from sorted((ROOT / "xcorr_app").rglob("*.py"))
-    for path in sorted((ROOT / "tests").rglob("*.py")):
-        if not path.name.startswith("test_") and "mutate" not in path.parts:
-            yield path
+def _with_helpers(file: Path) -> set[Path]:
+    """A file of tests, and those of `tests` that it imports, and they import."""
+    found, left = set(), {file}
+    while left:
+        path = left.pop()
+        found.add(path)
+        left |= _imported(path) - found
+    return found
+
+
+@cache
+def _imported(file: Path) -> set[Path]:
+    places = []
+    for node in ast.walk(ast.parse(file.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "tests":
+            module = ROOT.joinpath(*node.module.split("."))
+            places += [module.with_suffix(".py"), *(module / f"{one.name}.py" for one in node.names)]
+    return {path for path in places if path.exists()}

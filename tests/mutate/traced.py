@@ -8,12 +8,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
 
 Lines = set[tuple[str, int]]
+_MONITORING: Any = getattr(sys, "monitoring", None)
+"""Of Python 3.12 and later: a line costs once a test, not each time that it runs."""
 _BETWEEN = 15
 """Seconds after which what is known is written again."""
 
@@ -34,18 +36,38 @@ class Traced:
         self._passed = False
         self._names: dict[str, str] = {}
         self._fixtures: dict[Any, Lines] = {}
-        threading.settrace(self._called)
-        sys.settrace(self._called)
+        if _MONITORING is None:
+            threading.settrace(self._called)
+            sys.settrace(self._called)
+        else:
+            _MONITORING.use_tool_id(_MONITORING.COVERAGE_ID, "mutate")
+            _MONITORING.register_callback(_MONITORING.COVERAGE_ID, _MONITORING.events.PY_START, self._started)
+            _MONITORING.register_callback(_MONITORING.COVERAGE_ID, _MONITORING.events.LINE, self._reached)
+            _MONITORING.set_events(_MONITORING.COVERAGE_ID, _MONITORING.events.PY_START)
 
-    def _called(self, frame: FrameType, _event: str, _argument: Any) -> Any:
-        code = frame.f_code
+    def _started(self, code: CodeType, _offset: int) -> Any:
+        name = self._name(code)
+        if name:
+            self._now.add((name, code.co_firstlineno))
+            _MONITORING.set_local_events(_MONITORING.COVERAGE_ID, code, _MONITORING.events.LINE)
+        return _MONITORING.DISABLE  # until the next test
+
+    def _reached(self, code: CodeType, line: int) -> Any:
+        self._now.add((self._name(code), line))
+        return _MONITORING.DISABLE
+
+    def _name(self, code: CodeType) -> str:
         file = code.co_filename  # two files may hold equal code
         name = self._names.get(file)
         if name is None:
             name = self._names[file] = file.removeprefix(self._prefix) if file.startswith(self._program) else ""
+        return name
+
+    def _called(self, frame: FrameType, _event: str, _argument: Any) -> Any:
+        name = self._name(frame.f_code)
         if not name:
             return None
-        self._now.add((name, code.co_firstlineno))
+        self._now.add((name, frame.f_code.co_firstlineno))
 
         def line(frame: FrameType, event: str, _argument: Any) -> Any:
             if event == "line":
@@ -58,18 +80,20 @@ class Traced:
     def pytest_fixture_setup(self, fixturedef: Any) -> Iterator[None]:
         """Lines of a fixture belong to every test that uses it, not to the first alone."""
         before, self._now = self._now, set()
+        self._anew()
         try:
             return (yield)
         finally:
             self._fixtures.setdefault(fixturedef.func, set()).update(self._now)
             self._now |= before
+            self._anew()
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         """Note one test."""
         self._now, self._passed = set(), False
         begin = time.perf_counter()
-        sys.settrace(self._called)
+        self._anew()
         try:
             return (yield)
         finally:
@@ -81,9 +105,17 @@ class Traced:
                 if time.monotonic() - self._kept > _BETWEEN:
                     self.keep()
 
+    def _anew(self) -> None:
+        """See every line once more."""
+        if _MONITORING is None:
+            sys.settrace(self._called)
+        else:
+            _MONITORING.restart_events()
+
     def keep(self) -> None:
         """Write what is known, lest all is lost where the file's tests do not end in time."""
-        sys.settrace(None)
+        if _MONITORING is None:
+            sys.settrace(None)
         partial = self._file.with_suffix(".part")
         partial.write_bytes(pickle.dumps(self.tests))
         partial.rename(self._file)

@@ -117,6 +117,7 @@ def test_every_single_image_is_a_reference(reference):
     assert np.abs(both.shifts - (DRIFT - DRIFT[at]))[both.trusted].max() < 2.0
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("reference", ["template", "previous"])
 def test_other_references_keep_the_average(reference):
     channels = [measured(movie(seed, 4.8), reference) for seed in (1, 2)]

@@ -29,6 +29,7 @@ def moving_particles(count=10, size=160):
     return particles + 0.1 * background + noise(background, 0.01)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("brightness", "deviation"), [(60.0, 0.5), (25.0, 1.3)])
 def test_what_is_drawn_into_frames_does_not_hold_them(brightness, deviation):
     """A time stamp of which some digits change, and a scale bar: they stand still, to a hundredth of a pixel."""
@@ -77,6 +78,7 @@ def test_text_that_is_not(text):
         estimate_shifts(np.zeros((2, 8, 8)), contrast=text)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("reference", ["first", "previous"])
 def test_auto_follows_the_background_and_not_the_particles(xp, reference):
     stack = xp.asarray(moving_particles())

@@ -67,6 +67,7 @@ def field_errors(result, shifts, rim=12):
     return np.sqrt(((found - shifts)[..., rim:-rim, rim:-rim] ** 2).mean(axis=(1, 2, 3)))
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("snr", "largest"), [(20, 0.03), (2, 0.08), (0.5, 0.3)])
 def test_the_field_is_found(snr, largest):
     frames, shifts = bent(3, snr)
@@ -101,6 +102,7 @@ def test_a_patch_in_which_nothing_can_be_seen_follows_its_neighbours():
     assert np.abs(found - shifts[1, :, 110, 120]).max() < 0.5
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("reference", ["last", 1, "template", "image"])
 def test_every_reference(reference):
     frames, shifts = bent(4, 5, amplitude=2.0, count=4)

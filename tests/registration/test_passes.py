@@ -50,7 +50,7 @@ CASES = [
 ]
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize(("reference", "name"), CASES)
 def test_the_size_of_a_chunk_does_not_matter(xp, monkeypatch, stack, reference, name):
     results = []

@@ -23,6 +23,7 @@ def read(paths):
     return np.stack([tifffile.imread(path) for path in paths])
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("max_shift", [None, 20])
 @pytest.mark.parametrize("method", ["gaussian", "quadratic", "parabolic"])
 def test_speckle_moved_by_whole_pixels(xp, shared_data, method, max_shift):

@@ -45,6 +45,7 @@ def test_a_series_whose_look_changes(xp, reference):
     assert np.abs(against_first.shifts + displacements).max() > 5
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("reference", ["rolling:5", "pairs:4"])
 def test_errors_add_up_less_than_those_of_steps(reference):
     squares = []
@@ -58,6 +59,7 @@ def test_errors_add_up_less_than_those_of_steps(reference):
     assert ratio < 0.8
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("reference", ["rolling:4", "pairs:3", "template"])
 def test_errors_are_as_large_as_their_standard_errors_say(reference):
     ratios = []
@@ -256,6 +258,7 @@ def test_frames_that_cannot_be_read_do_not_enter_averages():
     np.testing.assert_allclose(chunk.frames[2], stack[3:].mean(axis=0))
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("reference", ["first", "template", "previous", "rolling:4", "pairs:2"])
 def test_averaging_over_time_finds_drift_under_few_photons(reference):
     """The noise that neighbours share must not hold them together: the drift is found, not zero."""

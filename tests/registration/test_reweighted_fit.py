@@ -42,6 +42,7 @@ def test_spots_that_come_and_go_hardly_matter(xp):
     assert errors[1] < 2 * errors[0]
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("photons", [400.0, 40.0])
 def test_standard_errors_are_those_of_the_shifts(photons):
     ratios = []

@@ -46,6 +46,7 @@ def test_a_fixed_pattern_does_not_pin_the_shifts(xp, kind, deviation, limit):
     assert any(note.startswith("A fixed pattern") for note in result.notes)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("reference", ["last", "template", 3])
 def test_whatever_the_reference(reference):
     stack = 500 + 40 * (scene(0.1) + pattern("columns"))
@@ -102,6 +103,7 @@ def test_a_scene_that_grows_is_no_pattern():
     np.testing.assert_allclose(result.shifts[usable], -drift[usable], atol=0.25)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize(("width", "uneven"), [(0.1, 0.5), (0.15, 0.5), (0.15, 0.2)])
 def test_light_that_turns_is_no_pattern(width, uneven):
     """A gain that differs from frame to frame explains what two layers do not: shifts are not fitted to it."""
@@ -167,6 +169,7 @@ def test_flat_and_unreadable_frames_stay_so(xp):
     assert (read[2] == 0).all()
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("length", [0.05, 0.1, 0.35])
 @pytest.mark.parametrize("reference", ["first", 3, "template"])
 def test_a_scene_that_hardly_moves_over_a_pattern(xp, length, reference):

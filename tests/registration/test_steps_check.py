@@ -10,6 +10,7 @@ from tests.registration.test_contrast import moving_particles
 from xcorr_app import estimate_shifts
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize(("count", "size"), [(10, 160), (16, 160)])
 def test_steps_drawn_along_by_particles_are_flagged_or_right(xp, count, size):
     result = estimate_shifts(xp.asarray(moving_particles(count, size)), "previous", 20)

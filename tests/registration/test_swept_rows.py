@@ -21,6 +21,7 @@ def swept(offset, seed=1, deviation=0.3, count=12):
     return 100 + 20 * (there + noise(there, deviation)), drift
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("offset", [2.0, -1.4])
 @pytest.mark.parametrize("seed", [1, 2])
 def test_rows_that_are_swept_backwards_do_not_bend_the_shifts(offset, seed):

@@ -171,6 +171,7 @@ def test_tiles_of_all_frames_do_not_depend_on_the_size_of_chunks(monkeypatch):
     assert np.isfinite(found[0]).any(axis=(1, 2)).sum() >= 5
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("reference", ["first", "previous"])
 def test_tiles_do_not_depend_on_the_size_of_chunks(monkeypatch, reference):
     drift = np.cumsum(np.random.default_rng(3).uniform(-2, 2, (60, 2)), axis=0)

@@ -52,7 +52,7 @@ SIZES = [np.eye(2) * (1 + 0.03 * t / 5) for t in range(len(PATH))]
 SHEARS = [np.array([[1, 0.04 * t / 5], [0, 1]]) for t in range(len(PATH))]
 
 
-@pytest.mark.share(2)
+@pytest.mark.share(4)
 @pytest.mark.parametrize("scene", [stars, blobs])
 @pytest.mark.parametrize(
     ("linear", "model", "deviation", "limit"),

@@ -25,6 +25,7 @@ def errors(snr, seeds, shape=(128, 144), width=0.05, **options):
     return np.array(found), np.array(sigma)
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("snr", [5.0, 1.0, 0.3])
 def test_errors_are_as_large_as_their_standard_errors_say(snr):
     error, sigma = errors(snr, 60)

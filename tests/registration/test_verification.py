@@ -12,6 +12,7 @@ from xcorr_app.correlation import overlap
 from xcorr_app.correlation.definition import zncc_by_definition
 from xcorr_app.correlation.engines import ENGINES
 from xcorr_app.correlation.engines.fft import FFTEngine
+from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.matcher import Matcher
 from xcorr_app.registration.verification import scores_by_definition
 
@@ -204,7 +205,7 @@ def test_scores_around_a_peak_equal_the_definition(xp, rng, shape, min_overlap):
     )
     frames = rng.normal(size=(len(peaks), *shape))
     for references in (rng.normal(size=(1, *shape)), rng.normal(size=frames.shape)):
-        scores = scores_by_definition(xp.asarray(references), xp.asarray(frames), peaks, min_overlap)
+        scores = to_host(scores_by_definition(xp.asarray(references), xp.asarray(frames), peaks, min_overlap))
         for k, (dy, dx) in enumerate(peaks.tolist()):
             window = ShiftWindow(dy - 2, dy + 2, dx - 2, dx + 2)
             expected = plain.zncc(references[min(k, len(references) - 1)], frames[k], window, min_overlap)

@@ -60,29 +60,6 @@ def on_common_overlap(
     return xp.where(usable & (rim[0] > 0), xp.clip(score, -1.0, 1.0), around)
 
 
-def overlap_moments(images: Array, peak: NDArray[np.intp], radius: int, *, of_right: bool) -> Array:
-    """Sums and sums of squares about the mean (2, n, 2 r + 1, 2 r + 1) over the overlaps around peaks (n, 2).
-
-    Of images (1 or n, h, w), of zero mean for their rounding, as the left or the right of each pair.
-    """
-    xp = array_namespace(images)
-    bounds = []
-    for axis, size in enumerate(images.shape[1:]):
-        shift = peak[:, axis, None] + np.arange(-radius, radius + 1)
-        toward = -shift if of_right else shift
-        first = np.clip(toward, 0, size)[..., None]
-        last = np.clip(size + toward, 0, size)[..., None]
-        place = np.arange(size)
-        bounds.append(xp.asarray(((place >= first) & (place < last)).astype(images.dtype)))
-    rows, columns = bounds[0], bounds[1].transpose(0, 2, 1)
-    sums, squares = (
-        (rows.astype(np.float64) @ (values @ columns).astype(np.float64)) for values in (images, images * images)
-    )
-    sides = _sides(images.shape[1:], peak, radius)
-    pairs = xp.asarray(np.maximum(sides[0][:, :, None] * sides[1][:, None, :], 1).astype(np.float64))
-    return xp.stack([sums, squares - sums * sums / pairs])
-
-
 def _sides(shape: tuple[int, int], peak: NDArray[np.intp], radius: int) -> list[NDArray[np.intp]]:
     """Rows (n, 2 r + 1) and columns of the overlaps around peaks."""
     steps = np.arange(-radius, radius + 1)

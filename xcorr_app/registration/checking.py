@@ -16,7 +16,7 @@ from xcorr_app.registration.match import Match
 from xcorr_app.registration.matcher import Matcher, PreparedReference
 from xcorr_app.registration.rated_peaks import Planes
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.verification import SCORE_TOLERANCE, started_scores_by_definition
+from xcorr_app.registration.verification import SCORE_TOLERANCE, scores_by_definition
 
 _DEFINITION = 1
 """Lane of streams for what the definition says, beside the planes."""
@@ -49,7 +49,7 @@ def verify(verifier: Matcher, result: ChunkResult, match: Match, checking: Check
 
     # A device computes these while the host looks at what the other means found.
     def by_definition() -> Array:
-        return started_scores_by_definition(reference.values, planes.values, peaks, settings.min_overlap)
+        return scores_by_definition(reference.values, planes.values, peaks, settings.min_overlap)
 
     scores_at_peaks = (
         Beside(by_definition, lane=_DEFINITION).result if is_device_array(planes.values) else by_definition

@@ -16,7 +16,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.around_peak import started_scores
-from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
+from xcorr_app.gpu.runtime.arrays import Array, is_device_array
 
 _PIECE = 2048
 """Pixels of either image that stay in the cache."""
@@ -28,21 +28,12 @@ SCORE_TOLERANCE = 1e-3
 """Largest accepted difference between an engine's normalised correlation and the definition's."""
 
 
-def scores_by_definition(
-    references: Array, frames: Array, peaks: NDArray[np.integer], min_overlap: float
-) -> NDArray[np.float64]:
+def scores_by_definition(references: Array, frames: Array, peaks: NDArray[np.integer], min_overlap: float) -> Array:
     """Zero-mean normalised correlation (n, 5, 5) at the shifts around peaks (n, 2), from its definition in float64.
 
     References (1 or n, h, w) and frames (n, h, w) are float64; NaN where the overlap is too small or has no variance.
+    The scores are where the frames are; on a device nothing has been waited for.
     """
-    found: NDArray[np.float64] = to_host(started_scores_by_definition(references, frames, peaks, min_overlap))
-    return found
-
-
-def started_scores_by_definition(
-    references: Array, frames: Array, peaks: NDArray[np.integer], min_overlap: float
-) -> Array:
-    """The same where the frames are; on a device nothing has been waited for."""
     rows, columns = frames.shape[1:]
     fewest = max(1, math.ceil(min_overlap * rows * columns))
     if is_device_array(frames):

@@ -36,7 +36,7 @@ def test_engines_agree(engine: Any, mode: Any, dtype: str, shape: tuple[int, int
     assert_same_pixels(actual, exact, largest_sum(images, taps, made, 5.0))
 
 
-@pytest.mark.share(3)
+@pytest.mark.share(6)
 @pytest.mark.parametrize("mode", BOUNDARIES)
 @pytest.mark.parametrize("made", [xc.filters.gaussian(9), xc.filters.log(9), xc.filters.unsharp(9, 2.5)])
 def test_filters_held_as_terms_only(mode: Any, made: Filter, rng: np.random.Generator) -> None:
@@ -126,6 +126,7 @@ def test_single_precision_is_used_only_where_it_is_exact_enough() -> None:
     assert task(np.full((4, 4), 255, np.uint8), mean * 1e-300, integer=True).working_type(9) is np.float32
 
 
+@pytest.mark.share(4)
 @pytest.mark.parametrize("engine", ENGINES)
 def test_the_worst_float32_sums_stay_within_the_tolerance(engine: Any, rng: np.random.Generator) -> None:
     image = (1 - rng.random((70, 80)) * 1e-3).astype(np.float32)

@@ -68,11 +68,6 @@ class FramePeaks:
     columns: NDArray[np.float64]
 
     @property
-    def value(self) -> NDArray[np.float64]:
-        """(n,) height of the peak in its plane; NaN where no shift counts."""
-        return self.columns[:, 2]
-
-    @property
     def around(self) -> NDArray[np.float64]:
         """(n, 5, 5) as in :class:`xcorr_app.gpu.peaks.records.PeakRecords`."""
         return self.columns[:, 4:_RECORD].reshape(-1, 5, 5)
