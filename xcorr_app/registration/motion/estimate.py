@@ -22,13 +22,13 @@ from xcorr_app.registration.motion.gauss_newton import (
     smoothing_for,
 )
 from xcorr_app.registration.motion.models import PATCHES, Matrix, Model, model_of
-from xcorr_app.registration.motion.patches import (
+from xcorr_app.registration.motion.patch_fit import (
     DEFAULT_DEVIATION,
     DEFAULT_OVERLAP,
     DEFAULT_PATCH,
     PatchOptions,
-    patches_of,
 )
+from xcorr_app.registration.motion.patches import patches_of
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.start import Candidate, Starts, apart
 from xcorr_app.registration.motion.warp import about_corner

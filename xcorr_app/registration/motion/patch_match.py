@@ -18,6 +18,8 @@ Floats = NDArray[np.float64]
 
 _OUTLIER = 3.0
 """Normalised median above which a patch does not belong to its neighbours."""
+_FIELD_REACH = 0.6
+"""Standard deviation, over the spacing of the patches, of the Gaussian by which a field follows them."""
 _DEVIATIONS = 4.0
 """Of the scores of noise, that a patch must reach to be trusted."""
 
@@ -52,26 +54,31 @@ class PatchMatcher:
     """Matches the patches of a grid, made smaller by a factor."""
 
     def __init__(self, grid: Grid, patch: int, reach: float, smaller: int) -> None:
-        self.grid, self._patch, self._smaller = grid, patch, smaller
-        self._reach = int(np.ceil(reach / smaller))
+        self.grid, self.smaller, self.side = grid, smaller, patch // smaller
+        self._patch = patch
+        self.reach = int(np.ceil(reach / smaller))
+        """Pixels of the smaller size within which patches are looked for."""
         firsts = np.meshgrid(grid.rows.firsts, grid.columns.firsts, indexing="ij")
-        self._firsts = [values.ravel() // smaller for values in firsts]
+        self.firsts: NDArray[np.intp] = np.stack([values.ravel() // smaller for values in firsts], axis=1)
         middles = np.meshgrid(grid.rows.middles, grid.columns.middles, indexing="ij")
-        self._middles = np.stack([values.ravel() for values in middles], axis=1)
-        self._step = max(
-            np.diff(axis.middles).mean() if axis.count > 1 else axis.size for axis in (grid.rows, grid.columns)
+        self.middles: Floats = np.stack([values.ravel() for values in middles], axis=1)
+        """(n, 2) in pixels of the full size."""
+        self.step = float(
+            max(np.diff(axis.middles).mean() if axis.count > 1 else axis.size for axis in (grid.rows, grid.columns))
         )
+        self.field_reach = _FIELD_REACH * self.step
+        """Standard deviation in pixels of the Gaussian by which a field follows patches."""
 
     def windows(self, image: Array) -> Windows:
         """Patches of a reference of the smaller size."""
-        return Windows(image, self._firsts[0], self._firsts[1], self._patch // self._smaller, self._reach)
+        return Windows(image, self.firsts[:, 0], self.firsts[:, 1], self.side, self.reach)
 
     def matched(self, frames: Sequence[PatchSearch]) -> list[Matched]:
         """Match patches around the displacements of their frames; those lost once more around their neighbours'."""
-        count = len(self._middles)
-        starts = np.rint(np.stack([frame.start for frame in frames]) / self._smaller).astype(np.intp)
+        count = len(self.middles)
+        starts = np.rint(np.stack([frame.start for frame in frames]) / self.smaller).astype(np.intp)
         offsets = np.broadcast_to(starts[:, None], (len(frames), count, 2))
-        by_chance = np.array([self._by_chance(frame.sigma) for frame in frames])
+        by_chance = np.array([self.by_chance(frame.sigma) for frame in frames])
         searches = [Search(frame.windows, frame.image, offset) for frame, offset in zip(frames, offsets, strict=True)]
         match = match_together(searches)
         trusted = self._trusted(match, by_chance)
@@ -82,9 +89,9 @@ class PatchMatcher:
             for f, lost in again.items():
                 known = trusted[f]
                 near = local_linear(
-                    self._middles[known], found[f, known], np.ones(int(known.sum())), self._middles[lost], self._step
+                    self.middles[known], found[f, known], np.ones(int(known.sum())), self.middles[lost], self.step
                 )
-                limit = 2 * self._reach
+                limit = 2 * self.reach
                 nearby = np.rint(np.clip(near, starts[f] - limit, starts[f] + limit)).astype(np.intp)
                 searches.append(Search(frames[f].windows, frames[f].image, nearby, lost))
             second = match_together(searches)
@@ -92,7 +99,7 @@ class PatchMatcher:
             for name in (each.name for each in fields(match)):
                 getattr(match, name)[places] = getattr(second, name)
             trusted = self._trusted(match, by_chance)
-        shift = self._smaller * match.shift
+        shift = self.smaller * match.shift
         parts = zip(
             shift.reshape(-1, count, 2),
             match.score.reshape(-1, count),
@@ -109,21 +116,21 @@ class PatchMatcher:
             return np.broadcast_to(rigid, (len(places), 2)).copy()
         score = np.clip(match.score[known], 0.01, 0.99)
         weights = score**2 / (1 - score**2)
-        return local_linear(self._middles[known], match.shift[known], weights, places, 0.6 * self._step)
+        return local_linear(self.middles[known], match.shift[known], weights, places, self.field_reach)
 
-    def _by_chance(self, sigma: float) -> float:
+    def by_chance(self, sigma: float) -> float:
         """Score that patches of smoothed noise hardly reach."""
-        alike = 1 + 4 * np.pi * (sigma / self._smaller) ** 2
-        return float(_DEVIATIONS * np.sqrt(alike) * self._smaller / self._patch)
+        alike = 1 + 4 * np.pi * (sigma / self.smaller) ** 2
+        return float(_DEVIATIONS * np.sqrt(alike) * self.smaller / self._patch)
 
     def _trusted(self, match: WindowMatch, by_chance: Floats) -> NDArray[np.bool_]:
         """Which patches (frames, n) are."""
         frames, shape = len(by_chance), self.grid.shape
         with np.errstate(invalid="ignore"):
             stands_out = ~(match.false_alarm > MAX_FALSE_ALARM)
-            stands_out &= match.score > np.repeat(by_chance, len(self._middles))
+            stands_out &= match.score > np.repeat(by_chance, len(self.middles))
         good = np.isfinite(match.shift).all(axis=1) & ~match.on_edge & stands_out
-        shifts = self._smaller * match.shift.reshape(frames, *shape, 2)
+        shifts = self.smaller * match.shift.reshape(frames, *shape, 2)
         away = normalised_median(shifts, good.reshape(frames, *shape), noise=0.5)
         trusted: NDArray[np.bool_] = (good & (away.ravel() <= _OUTLIER)).reshape(frames, -1)
         return trusted
