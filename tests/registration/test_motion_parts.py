@@ -10,7 +10,7 @@ import xcorr_app as xc
 from tests.registration.scenes import UnreliableFrames, drifting
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.registration.frames import ArrayFrames
-from xcorr_app.registration.motion import estimate, patch_fit
+from xcorr_app.registration.motion import patch_fit, whole_frames
 from xcorr_app.registration.motion.field_fit import FieldFit
 from xcorr_app.registration.motion.fitted_fields import FittedFields
 from xcorr_app.registration.motion.log_polar import _vertex, spectrum_of, turns_between
@@ -28,8 +28,8 @@ def test_a_reference_that_cannot_be_read_is_refused(rng):
     stack = rng.normal(size=(4, 40, 44))
     frames = UnreliableFrames(stack, {2: "it is cut short"})
     with pytest.raises(ArgumentError, match="frame 2, cannot be read: it is cut short"):
-        estimate.motion_of(frames, model_of("rigid"), 2)
-    found = estimate.motion_of(frames, model_of("translation"), 0)
+        whole_frames.motion_of(frames, model_of("rigid"), 2)
+    found = whole_frames.motion_of(frames, model_of("translation"), 0)
     assert found.flags[2] == ("unreadable",)
     assert found.unreadable == {2: "it is cut short"}
 
@@ -46,7 +46,7 @@ def test_a_reference_that_cannot_be_read_is_refused(rng):
 )
 def test_a_reference_by_name_and_number(rng, wanted, number, described):
     stack = rng.normal(size=(4, 40, 44))
-    image, words = estimate._reference(ArrayFrames(stack), wanted)
+    image, words = whole_frames._reference(ArrayFrames(stack), wanted)
     np.testing.assert_array_equal(image, stack[number])
     assert words == described
 
@@ -55,13 +55,13 @@ def test_references_that_are_none(rng):
     frames = ArrayFrames(rng.normal(size=(4, 40, 44)))
     for wanted in (4, -5):
         with pytest.raises(ArgumentError, match=f"reference frame {wanted} does not exist: there are 4"):
-            estimate._reference(frames, wanted)
+            whole_frames._reference(frames, wanted)
     with pytest.raises(ArgumentError, match="unknown reference 'mean'"):
-        estimate._reference(frames, "mean")
+        whole_frames._reference(frames, "mean")
     with pytest.raises(ShapeError, match="reference has shape"):
-        estimate._reference(frames, np.zeros((40, 40)))
+        whole_frames._reference(frames, np.zeros((40, 40)))
     image = rng.normal(size=(40, 44))
-    assert estimate._reference(frames, image)[0] is image
+    assert whole_frames._reference(frames, image)[0] is image
     with pytest.raises(ShapeError, match="motion needs 32 pixels a side"):
         xc.estimate_motion(np.zeros((2, 31, 40)), "rigid")
     assert len(xc.estimate_motion(rng.normal(size=(2, 32, 40)), "translation").flags) == 2
@@ -73,25 +73,27 @@ def test_references_that_are_none(rng):
 def test_the_nearest_frames_that_are_trusted_are_tried():
     def found(flags, number):
         motion = None if flags is None else turned(0.1 * number, 1.0)
-        return estimate._Found(motion, 0.5, None, 1.0, flags or ())
+        return whole_frames._Found(motion, 0.5, None, 1.0, flags or ())
 
     frames = [found((), 0), found((), 1), found(("uncertain",), 2), found(("edge",), 3), found(None, 4), found((), 5)]
-    angles = [[math.atan2(motion[1, 0], motion[0, 0]) for motion in estimate._neighbours(frames, t)] for t in (2, 3)]
+    angles = [
+        [math.atan2(motion[1, 0], motion[0, 0]) for motion in whole_frames._neighbours(frames, t)] for t in (2, 3)
+    ]
     sign = math.copysign(1.0, math.atan2(turned(0.1, 1.0)[1, 0], turned(0.1, 1.0)[0, 0]))
     np.testing.assert_allclose(angles[0], [sign * 0.1])  # after it the next without flags has no motion
     np.testing.assert_allclose(angles[1], [sign * 0.1])
     frames[4] = found((), 4)
     np.testing.assert_allclose(
-        [math.atan2(m[1, 0], m[0, 0]) for m in estimate._neighbours(frames, 3)], [sign * 0.1, sign * 0.4]
+        [math.atan2(m[1, 0], m[0, 0]) for m in whole_frames._neighbours(frames, 3)], [sign * 0.1, sign * 0.4]
     )
-    assert estimate._neighbours(frames[2:4], 0) == []
+    assert whole_frames._neighbours(frames[2:4], 0) == []
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.float32, np.float64])
 def test_an_image_loses_its_mean_and_what_is_no_number(rng, dtype):
     image = (rng.random((9, 11)) * 100 + 5000).astype(dtype)
     expected = image.astype(np.float64) - image.mean(dtype=np.float64)
-    values, replaced = estimate._prepared(image)
+    values, replaced = whole_frames._prepared(image)
     assert values.dtype == finite(image).dtype == np.float32
     assert replaced is False
     for found in (values, finite(image)):
@@ -99,13 +101,13 @@ def test_an_image_loses_its_mean_and_what_is_no_number(rng, dtype):
     if image.dtype.kind == "f":
         image[3, 4], image[5, 6] = np.nan, np.inf
         known = np.isfinite(image)
-        values, replaced = estimate._prepared(image)
+        values, replaced = whole_frames._prepared(image)
         assert replaced is True
         for found in (values, finite(image)):
             np.testing.assert_allclose(found[known], image[known] - image[known].mean(dtype=np.float64), atol=1e-3)
             assert (found[~known] == 0).all()
         assert not finite(np.full((3, 3), np.nan)).any()
-        assert not estimate._prepared(np.full((3, 3), np.nan))[0].any()
+        assert not whole_frames._prepared(np.full((3, 3), np.nan))[0].any()
 
 
 @pytest.mark.parametrize("name", ["translation", "rigid", "similarity", "affine"])
@@ -115,8 +117,8 @@ def test_standard_errors_come_from_the_covariance(name):
     covariance = np.diag(np.arange(1.0, size + 1) ** 2 / 100)
     motion = turned(0.2, 1.0)
     motion[:2, 2] = 3.0, -4.0
-    one = estimate._Found(motion, 0.75, covariance, 0.5, ("edge",))
-    result = estimate._result(model, [one, estimate._NOTHING], (40, 50), "said", {1: "why"})
+    one = whole_frames._Found(motion, 0.75, covariance, 0.5, ("edge",))
+    result = whole_frames._result(model, [one, whole_frames._NOTHING], (40, 50), "said", {1: "why"})
     np.testing.assert_allclose(result.sigma[0], (0.1, 0.2))
     expected = {"translation": 0.0, "affine": np.nan}.get(name, math.degrees(0.3))
     np.testing.assert_allclose(result.sigma_angle[0], expected)
