@@ -42,7 +42,7 @@ def test_patches_are_those_of_the_cpu(device, shape, patch, overlap, deviation, 
         PatchSearch(*each, fit._shared.sigma, moved) for *each, moved in zip(windows, sizes[-1], shifts, strict=True)
     ]
     expected = fit._matcher.matched(searches)
-    there = DevicePatches(fit._matcher, fit._levels, fit._places, np)
+    there = DevicePatches(fit._matcher, fit._levels, np)
     given = there._sought(windows if own else windows[:1])
     limits = there._limits(fit._shared.sigma)
     records, trusted, fields = patches.match_patches(sizes[-1], given, there._grid, limits, 8, shifts)
@@ -55,9 +55,7 @@ def test_patches_are_those_of_the_cpu(device, shape, patch, overlap, deviation, 
     np.testing.assert_allclose(records[:, :, 2][agree], np.stack([match.score for match in expected])[agree], atol=1e-5)
     significance = np.stack([match.significance for match in expected])
     np.testing.assert_allclose(records[:, :, 3][agree], significance[agree], rtol=1e-3)
-    start = np.stack(
-        [fit._matcher.field_through(*each) for each in zip(expected, [fit._places] * 4, shifts, strict=True)]
-    )
+    start = np.stack([fit._matcher.field_through(*each) for each in zip(expected, shifts, strict=True)])
     if (trusted == trust).all():
         np.testing.assert_allclose(fields, start.transpose(0, 2, 1), atol=2e-3)
 

@@ -279,7 +279,7 @@ def test_without_a_trusted_patch_a_field_begins_at_the_shift_of_the_frame():
 
     def begun(trusted, rigid):
         match = Matched(np.full((12, 2), 9.0), np.full(12, 0.5), np.zeros(12), np.full(12, trusted))
-        return against._matcher.field_through(match, against._places, np.array(rigid))
+        return against._matcher.field_through(match, np.array(rigid))
 
     np.testing.assert_array_equal(begun(False, [1.5, -2.5]), np.tile([1.5, -2.5], (30, 1)))
     np.testing.assert_allclose(begun(True, [0.0, 0.0]), np.full((30, 2), 9.0), atol=1e-6)

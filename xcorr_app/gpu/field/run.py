@@ -39,6 +39,13 @@ class FieldModes:
     of_frame: Any
     """(T,) of int32: which of them each frame takes."""
 
+    def of_more(self, times: float) -> FieldModes:
+        """Modes of references that weigh so many times as much."""
+        if times == 1:
+            return self
+        scale = np.float32(times**-0.5)
+        return FieldModes(self.shapes * scale, self.across * scale, self.bends / times, self.of_frame)
+
 
 @dataclass(frozen=True, eq=False)
 class SizedReference:

@@ -82,8 +82,9 @@ class DeviceFit:
         frames as a whole.
         """
         state, last = FieldState.of(starts), len(self._levels) - 1
+        whole = self._modes(references[0][0], moved)
         for level in range(last, -1, -1):
-            modes = self._modes(references[level], moved / 2**level, self._levels[level])
+            modes = whole.of_more(references[level][0].weight / references[0][0].weight)
             reference = self._reference(level, references[level])
             coarse = level > 0
             most = LAST_STEPS if level < last else MOST_STEPS
@@ -100,10 +101,10 @@ class DeviceFit:
             kept.append(self._nodes[level].reference(images, self._xp))
         return kept[0]
 
-    def _modes(self, images: Sequence[FieldReference], moved: Floats, nodes: Nodes) -> FieldModes:
+    def _modes(self, reference: FieldReference, moved: Floats) -> FieldModes:
         """Modes of all frames, each kind of them once."""
-        lost, of_frame = np.unique(lost_at(moved, nodes.shape), axis=0, return_inverse=True)
-        kinds = [images[0].modes(each) for each in lost]
+        lost, of_frame = np.unique(lost_at(moved, reference.nodes.shape), axis=0, return_inverse=True)
+        kinds = [reference.modes(each) for each in lost]
         shapes = np.stack([each.shapes for each in kinds]).astype(np.float32)
         bends = np.stack([each.bends for each in kinds])
         arrays = (shapes, shapes.transpose(0, 2, 1), bends, of_frame.ravel().astype(np.int32))

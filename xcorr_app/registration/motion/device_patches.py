@@ -31,8 +31,8 @@ _HALVINGS = 60
 class DevicePatches:
     """Measures chunks of frames whose patches, and nodes of fields, are those of a matcher."""
 
-    def __init__(self, matcher: PatchMatcher, levels: Sequence[Nodes], places: Floats, xp: Any) -> None:
-        self._matcher, self._places, self._xp = matcher, places, xp
+    def __init__(self, matcher: PatchMatcher, levels: Sequence[Nodes], xp: Any) -> None:
+        self._matcher, self._xp = matcher, xp
         self._fit = DeviceFit(levels, xp)
         self._nodes = levels[0].rows.size, levels[0].columns.size
         self._fits_kernel = patch_match_launch(1, matcher.side, 2 * (matcher.reach + 1) + 1) is not None
@@ -42,7 +42,7 @@ class DevicePatches:
             matcher.reach,
             xp.asarray(np.ascontiguousarray(matcher.firsts.astype(np.int32))),
             xp.asarray(matcher.middles),
-            xp.asarray(places),
+            xp.asarray(matcher.places),
             xp.asarray(np.array([matcher.step, matcher.field_reach])),
         )
         self._kept: dict[int, SoughtPatches] = {}
@@ -103,10 +103,7 @@ class DevicePatches:
         windows = list(windows) * len(images) if len(windows) == 1 else windows
         searches = [PatchSearch(*each) for each in zip(windows, images, [sigma] * len(images), moved, strict=True)]
         matches = self._matcher.matched(searches)
-        starts = [
-            self._matcher.field_through(*each)
-            for each in zip(matches, [self._places] * len(images), moved, strict=True)
-        ]
+        starts = [self._matcher.field_through(*each) for each in zip(matches, moved, strict=True)]
         return (
             np.stack([match.trusted for match in matches]),
             np.stack([match.significance for match in matches]),

@@ -75,11 +75,12 @@ def fitted(levels: list[FieldReference], frames: list[Array], start: Floats, mov
     `moved` (2,) is the displacement of the frame as a whole.
     """
     field, bend = start, 1.0
-    modes = [level.modes(lost_at(moved[None] / 2**i, level.nodes.shape)[0]) for i, level in enumerate(levels)]
+    modes = levels[0].modes(lost_at(moved[None], levels[0].nodes.shape)[0])
     if len(levels) > 1:
-        coarse = levels[1].steps(frames[1], start / 2, bend / 4, modes[1], MOST_STEPS, NEAR)
+        of_half = modes.of_more(levels[1].weight / levels[0].weight)
+        coarse = levels[1].steps(frames[1], start / 2, bend / 4, of_half, MOST_STEPS, NEAR)
         field, bend = 2 * coarse.field, 4 * coarse.bend
-    return levels[0].steps(frames[0], field, bend, modes[0], LAST_STEPS if len(levels) > 1 else MOST_STEPS, THERE)
+    return levels[0].steps(frames[0], field, bend, modes, LAST_STEPS if len(levels) > 1 else MOST_STEPS, THERE)
 
 
 @dataclass(frozen=True)
@@ -90,6 +91,10 @@ class Modes:
     """(m,) bending energy of each."""
     shapes: Floats
     """(m, m)"""
+
+    def of_more(self, times: float) -> Modes:
+        """Modes where N is so many times as large, as of the same image at half the size."""
+        return Modes(self.bends / times, self.shapes / np.sqrt(times))
 
     @cached_property
     def squares(self) -> Floats:
@@ -111,6 +116,8 @@ class FieldReference:
         self.slopes = [ndimage_of(xp).correlate1d(image, taps, axis=axis, mode="mirror") for axis in (0, 1)]
         gy, gx = self.slopes
         self._products = [] if like else [gy * gy, gy * gx, gx * gx]
+        self.weight = like.weight if like else self._weight()
+        """Trace of the matrix N of the nodes."""
         self._like = like
         self._modes: dict[tuple[int, int, int, int], Modes] = {}
 
@@ -131,6 +138,10 @@ class FieldReference:
             bends, shapes = scipy.linalg.eigh(self.nodes.bending, normal)
             self._modes[lost] = Modes(np.maximum(bends, 0.0), shapes)
         return self._modes[lost]
+
+    def _weight(self) -> float:
+        rows, columns = ((basis * basis).sum(axis=1) for basis in self.nodes.bases)
+        return max(float(rows @ (self._products[0] + self._products[2]) @ columns), 1e-300)
 
     def _normal(self, lost: tuple[int, int, int, int]) -> Floats:
         """Matrix N (2 n, 2 n) of the nodes."""

@@ -70,14 +70,14 @@ class PatchFit:
     def __init__(self, shape: tuple[int, int], references: References, options: PatchOptions, xp: Any) -> None:
         self.grid = Grid.of(shape, options.patch, options.patch * (1 - options.overlap))
         self.nodes = Nodes(with_edges(self.grid.rows), with_edges(self.grid.columns), shape, xp)
-        self._half = options.half
+        self._half, self._xp = options.half, xp
         self._levels = [self.nodes, self.nodes.halved(xp)][: self._half]
-        self._matcher = PatchMatcher(self.grid, options.patch, options.max_deviation, self._half)
         places = np.meshgrid(self.nodes.rows, self.nodes.columns, indexing="ij")
-        self._places = np.stack([values.ravel() for values in places], axis=1)
+        nodes = np.stack([values.ravel() for values in places], axis=1)
+        self._matcher = PatchMatcher(self.grid, nodes, options.patch, options.max_deviation, self._half)
         self._references = references
         self._shared = self.prepared(references.image)
-        self._device = None if xp is np else DevicePatches(self._matcher, self._levels, self._places, xp)
+        self._device = None if xp is np else DevicePatches(self._matcher, self._levels, xp)
 
     def prepared(self, image: Array, like: PreparedReference | None = None) -> PreparedReference:
         """A reference as frames are compared with it; `like` another that differs by little, to save time."""
@@ -98,7 +98,7 @@ class PatchFit:
         if not known.size:
             return self._none(len(frames))
         if known.size < len(frames):
-            return self.measured_near(frames[known], known + first, shifts[known]).among(len(frames), known)
+            return self.measured_near(frames[self._xp.asarray(known)], known + first, shifts[known]).among(len(frames), known)
         return self.measured_near(frames, known + first, shifts)
 
     def measured_near(self, frames: Array, numbers: NDArray[np.intp], shifts: NDArray[np.float64]) -> FittedFields:
@@ -123,7 +123,7 @@ class PatchFit:
         ]
         fits, matches = [], self._matcher.matched(searches)
         for t, (reference, match, shift) in enumerate(zip(references, matches, shifts, strict=True)):
-            start = self._matcher.field_through(match, self._places, -shift)
+            start = self._matcher.field_through(match, -shift)
             start = start.T.reshape(2, self.nodes.rows.size, self.nodes.columns.size)
             fits.append(fitted(reference.levels, [size[t] for size in sizes], start, -shift))
         return FittedFields.of(fits, matches)

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration.motion.grid import Grid
-from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
+from xcorr_app.registration.motion.smooth_field import LocalLinear, normalised_median
 from xcorr_app.registration.motion.window_match import Search, WindowMatch, Windows, match_together
 from xcorr_app.registration.significance import MAX_FALSE_ALARM
 
@@ -51,9 +51,9 @@ class Matched:
 
 
 class PatchMatcher:
-    """Matches the patches of a grid, made smaller by a factor."""
+    """Matches the patches of a grid, made smaller by a factor, and leads fields at places (m, 2) through them."""
 
-    def __init__(self, grid: Grid, patch: int, reach: float, smaller: int) -> None:
+    def __init__(self, grid: Grid, places: Floats, patch: int, reach: float, smaller: int) -> None:
         self.grid, self.smaller, self.side = grid, smaller, patch // smaller
         self._patch = patch
         self.reach = int(np.ceil(reach / smaller))
@@ -68,6 +68,10 @@ class PatchMatcher:
         )
         self.field_reach = _FIELD_REACH * self.step
         """Standard deviation in pixels of the Gaussian by which a field follows patches."""
+        self.places = places
+        """(m, 2) of the nodes of fields, in pixels."""
+        self._around = LocalLinear(self.middles, self.middles, self.step)
+        self._field = LocalLinear(self.middles, places, self.field_reach)
 
     def windows(self, image: Array) -> Windows:
         """Patches of a reference of the smaller size."""
@@ -88,9 +92,7 @@ class PatchMatcher:
             searches = []
             for f, lost in again.items():
                 known = trusted[f]
-                near = local_linear(
-                    self.middles[known], found[f, known], np.ones(int(known.sum())), self.middles[lost], self.step
-                )
+                near = self._around(np.where(known[:, None], found[f], 0.0), known.astype(np.float64))[lost]
                 limit = 2 * self.reach
                 nearby = np.rint(np.clip(near, starts[f] - limit, starts[f] + limit)).astype(np.intp)
                 searches.append(Search(frames[f].windows, frames[f].image, nearby, lost))
@@ -109,14 +111,14 @@ class PatchMatcher:
         )
         return [Matched(*part) for part in parts]
 
-    def field_through(self, match: Matched, places: Floats, rigid: Floats) -> Floats:
-        """Displacements (m, 2) at places, smooth through the trusted patches; the frame's own where there are none."""
+    def field_through(self, match: Matched, rigid: Floats) -> Floats:
+        """Displacements (m, 2) at the places, smooth through the trusted patches; the frame's own if there are none."""
         known = match.trusted
         if not known.any():
-            return np.broadcast_to(rigid, (len(places), 2)).copy()
-        score = np.clip(match.score[known], 0.01, 0.99)
-        weights = score**2 / (1 - score**2)
-        return local_linear(self.middles[known], match.shift[known], weights, places, self.field_reach)
+            return np.broadcast_to(rigid, (len(self.places), 2)).copy()
+        score = np.clip(match.score, 0.01, 0.99)
+        weights = np.where(known, score**2 / (1 - score**2), 0.0)
+        return self._field(np.where(known[:, None], match.shift, 0.0), weights)
 
     def by_chance(self, sigma: float) -> float:
         """Score that patches of smoothed noise hardly reach."""

@@ -19,7 +19,7 @@ def finite(image: Array) -> Array:
     xp = array_namespace(image)
     if image.dtype.kind != "f" and image.dtype.itemsize <= 2:  # which float32 holds as they are
         values = image.astype(np.float32)
-        values -= np.float32(values.mean(dtype=np.float64))
+        values -= np.float32(float(values.mean(dtype=np.float64)))
         return values
     if image.dtype.kind != "f":
         return (image - xp.mean(image, dtype=np.float64)).astype(np.float32)
