@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from xcorr_app.gpu.direct.kernels import KERNELS as DIRECT
+from xcorr_app.gpu.field.kernels import KERNELS as FIELD
 from xcorr_app.gpu.peaks.kernels import KERNELS as PEAKS
 from xcorr_app.gpu.resample.kernels import FOURIER, PROJECTIONS, WARPS
 from xcorr_app.gpu.resample.kernels import KERNELS as MOVING
@@ -21,9 +22,16 @@ BELOW = {
     "peaks": {"runtime", "direct"},
     "tensor": {"runtime", "direct", "peaks"},
     "resample": {"runtime"},
+    "field": {"runtime"},
 }
 """Families that a family may import."""
-TABLES = {"direct": DIRECT, "peaks": PEAKS, "tensor": TENSOR, "resample": {**MOVING, **FOURIER, **WARPS, **PROJECTIONS}}
+TABLES = {
+    "direct": DIRECT,
+    "peaks": PEAKS,
+    "tensor": TENSOR,
+    "resample": {**MOVING, **FOURIER, **WARPS, **PROJECTIONS},
+    "field": FIELD,
+}
 
 
 def families_imported_by(path: Path) -> set[str]:

@@ -30,8 +30,9 @@ if TYPE_CHECKING:
     from xcorr_app.registration.assessment import Assessment, assess
     from xcorr_app.registration.correction import correct_frames
     from xcorr_app.registration.estimate import estimate_shifts
-    from xcorr_app.registration.motion.displacement_field import DisplacementField, displacement_field
+    from xcorr_app.registration.motion.displacement_field import displacement_field
     from xcorr_app.registration.motion.estimate import estimate_motion
+    from xcorr_app.registration.motion.measured_field import DisplacementField
     from xcorr_app.registration.motion.result import MotionResult
     from xcorr_app.registration.results import ShiftResult
 
@@ -80,7 +81,7 @@ _MODULES = {
     "FoundShifts": "correlation.find_shifts",
     "BlockingOptions": "gpu.pointwise.blocking_options",
     "ExchangeOptions": "gpu.stencil.exchange",
-    "DisplacementField": "registration.motion.displacement_field",
+    "DisplacementField": "registration.motion.measured_field",
     "KernelOptions": "gpu.direct.options",
     "MotionResult": "registration.motion.result",
     "ShiftResult": "registration.results",

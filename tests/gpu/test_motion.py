@@ -67,9 +67,39 @@ def test_matrices_and_fields_warp_as_on_the_cpu(cupy, dtype, mode, order):
         assert (off > tolerance).mean() < 2e-3
 
 
-def test_patches_are_those_of_the_cpu(cupy):
-    frames, _ = bent(3, 5, count=3)
-    here = xc.estimate_motion(frames, "patches", patch=64)
-    there = xc.estimate_motion(cupy.asarray(frames), "patches", patch=64)
-    np.testing.assert_allclose(there.field.shifts, here.field.shifts, atol=0.02)
+@pytest.mark.parametrize(
+    ("patch", "dtype"), [(64, "uint16"), (64, "int32"), (24, "float32"), (200, "float64"), (180, "uint8")]
+)
+def test_patches_are_those_of_the_cpu(cupy, patch, dtype):
+    frames, _ = bent(3, 5, count=4)
+    frames = (frames * 20 + 110).clip(0, 255).astype(dtype)
+    here = xc.estimate_motion(frames, "patches", patch=patch)
+    there = xc.estimate_motion(cupy.asarray(frames), "patches", patch=patch)
     assert there.flags == here.flags
+    # Places that no pixel tells anything of are as far off as their standard error.
+    off = np.abs(there.field.shifts - here.field.shifts)
+    assert (off < np.maximum(0.02, 0.3 * here.field.sigma)).all()
+    np.testing.assert_allclose(there.field.sigma, here.field.sigma, rtol=0.1)
+    np.testing.assert_allclose(there.score, here.score, atol=1e-3)
+    assert (there.field.trusted != here.field.trusted).mean() < 0.02
+
+
+@pytest.mark.parametrize("reference", ["last", "mean", "template", 1, "image"])
+def test_patches_against_every_reference(cupy, reference):
+    frames, _ = bent(4, 5, amplitude=2.0, count=4)
+    frames[2] = 3.0
+    frames[1, 10:14, 20:30] = np.nan
+    given = [stack[0] if reference == "image" else reference for stack in (frames, cupy.asarray(frames))]
+    here = xc.estimate_motion(frames, "patches", given[0], patch=64)
+    there = xc.estimate_motion(cupy.asarray(frames), "patches", given[1], patch=64)
+    assert there.flags == here.flags
+    np.testing.assert_allclose(there.field.shifts, here.field.shifts, atol=0.02)
+
+
+def test_chunks_of_frames_are_those_of_all(cupy, monkeypatch):
+    frames, _ = bent(3, 5, count=5)
+    stack = cupy.asarray(frames)
+    whole = xc.estimate_motion(stack, "patches", patch=64)
+    monkeypatch.setattr("xcorr_app.registration.motion.patches._DEVICE_PIXELS_AT_ONCE", 2 * frames[0].size)
+    parts = xc.estimate_motion(stack, "patches", patch=64)
+    np.testing.assert_array_equal(parts.field.shifts, whole.field.shifts)

@@ -13,6 +13,7 @@ class HostArrays:
     ascontiguousarray = staticmethod(np.ascontiguousarray)
     asarray = staticmethod(np.asarray)
     concatenate = staticmethod(np.concatenate)
+    array, ones, zeros = staticmethod(np.array), staticmethod(np.ones), staticmethod(np.zeros)
 
     @staticmethod
     def empty(shape, dtype=np.float64):

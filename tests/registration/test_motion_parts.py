@@ -10,11 +10,16 @@ import xcorr_app as xc
 from tests.registration.scenes import UnreliableFrames, drifting
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.registration.frames import ArrayFrames
-from xcorr_app.registration.motion import estimate, patches
+from xcorr_app.registration.motion import patch_fit, whole_frames
 from xcorr_app.registration.motion.field_fit import FieldFit
+from xcorr_app.registration.motion.fitted_fields import FittedFields
 from xcorr_app.registration.motion.log_polar import _vertex, spectrum_of, turns_between
 from xcorr_app.registration.motion.models import model_of, turned
+from xcorr_app.registration.motion.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.motion.patch_match import Matched
+from xcorr_app.registration.motion.patch_references import References, references_of
+from xcorr_app.registration.motion.patch_result import RigidShifts, result_of
+from xcorr_app.registration.motion.smoothed_frames import finite
 from xcorr_app.registration.motion.warp import about_corner
 from xcorr_app.registration.motion.window_match import WindowMatch
 
@@ -23,8 +28,8 @@ def test_a_reference_that_cannot_be_read_is_refused(rng):
     stack = rng.normal(size=(4, 40, 44))
     frames = UnreliableFrames(stack, {2: "it is cut short"})
     with pytest.raises(ArgumentError, match="frame 2, cannot be read: it is cut short"):
-        estimate.motion_of(frames, model_of("rigid"), 2)
-    found = estimate.motion_of(frames, model_of("translation"), 0)
+        whole_frames.motion_of(frames, model_of("rigid"), 2)
+    found = whole_frames.motion_of(frames, model_of("translation"), 0)
     assert found.flags[2] == ("unreadable",)
     assert found.unreadable == {2: "it is cut short"}
 
@@ -41,7 +46,7 @@ def test_a_reference_that_cannot_be_read_is_refused(rng):
 )
 def test_a_reference_by_name_and_number(rng, wanted, number, described):
     stack = rng.normal(size=(4, 40, 44))
-    image, words = estimate._reference(ArrayFrames(stack), wanted)
+    image, words = whole_frames._reference(ArrayFrames(stack), wanted)
     np.testing.assert_array_equal(image, stack[number])
     assert words == described
 
@@ -50,13 +55,13 @@ def test_references_that_are_none(rng):
     frames = ArrayFrames(rng.normal(size=(4, 40, 44)))
     for wanted in (4, -5):
         with pytest.raises(ArgumentError, match=f"reference frame {wanted} does not exist: there are 4"):
-            estimate._reference(frames, wanted)
+            whole_frames._reference(frames, wanted)
     with pytest.raises(ArgumentError, match="unknown reference 'mean'"):
-        estimate._reference(frames, "mean")
+        whole_frames._reference(frames, "mean")
     with pytest.raises(ShapeError, match="reference has shape"):
-        estimate._reference(frames, np.zeros((40, 40)))
+        whole_frames._reference(frames, np.zeros((40, 40)))
     image = rng.normal(size=(40, 44))
-    assert estimate._reference(frames, image)[0] is image
+    assert whole_frames._reference(frames, image)[0] is image
     with pytest.raises(ShapeError, match="motion needs 32 pixels a side"):
         xc.estimate_motion(np.zeros((2, 31, 40)), "rigid")
     assert len(xc.estimate_motion(rng.normal(size=(2, 32, 40)), "translation").flags) == 2
@@ -68,39 +73,41 @@ def test_references_that_are_none(rng):
 def test_the_nearest_frames_that_are_trusted_are_tried():
     def found(flags, number):
         motion = None if flags is None else turned(0.1 * number, 1.0)
-        return estimate._Found(motion, 0.5, None, 1.0, flags or ())
+        return whole_frames._Found(motion, 0.5, None, 1.0, flags or ())
 
     frames = [found((), 0), found((), 1), found(("uncertain",), 2), found(("edge",), 3), found(None, 4), found((), 5)]
-    angles = [[math.atan2(motion[1, 0], motion[0, 0]) for motion in estimate._neighbours(frames, t)] for t in (2, 3)]
+    angles = [
+        [math.atan2(motion[1, 0], motion[0, 0]) for motion in whole_frames._neighbours(frames, t)] for t in (2, 3)
+    ]
     sign = math.copysign(1.0, math.atan2(turned(0.1, 1.0)[1, 0], turned(0.1, 1.0)[0, 0]))
     np.testing.assert_allclose(angles[0], [sign * 0.1])  # after it the next without flags has no motion
     np.testing.assert_allclose(angles[1], [sign * 0.1])
     frames[4] = found((), 4)
     np.testing.assert_allclose(
-        [math.atan2(m[1, 0], m[0, 0]) for m in estimate._neighbours(frames, 3)], [sign * 0.1, sign * 0.4]
+        [math.atan2(m[1, 0], m[0, 0]) for m in whole_frames._neighbours(frames, 3)], [sign * 0.1, sign * 0.4]
     )
-    assert estimate._neighbours(frames[2:4], 0) == []
+    assert whole_frames._neighbours(frames[2:4], 0) == []
 
 
 @pytest.mark.parametrize("dtype", [np.uint16, np.float32, np.float64])
 def test_an_image_loses_its_mean_and_what_is_no_number(rng, dtype):
     image = (rng.random((9, 11)) * 100 + 5000).astype(dtype)
     expected = image.astype(np.float64) - image.mean(dtype=np.float64)
-    values, replaced = estimate._prepared(image)
-    assert values.dtype == patches._finite(image).dtype == np.float32
+    values, replaced = whole_frames._prepared(image)
+    assert values.dtype == finite(image).dtype == np.float32
     assert replaced is False
-    for found in (values, patches._finite(image)):
+    for found in (values, finite(image)):
         np.testing.assert_allclose(found, expected, atol=1e-3)
     if image.dtype.kind == "f":
         image[3, 4], image[5, 6] = np.nan, np.inf
         known = np.isfinite(image)
-        values, replaced = estimate._prepared(image)
+        values, replaced = whole_frames._prepared(image)
         assert replaced is True
-        for found in (values, patches._finite(image)):
+        for found in (values, finite(image)):
             np.testing.assert_allclose(found[known], image[known] - image[known].mean(dtype=np.float64), atol=1e-3)
             assert (found[~known] == 0).all()
-        assert not patches._finite(np.full((3, 3), np.nan)).any()
-        assert not estimate._prepared(np.full((3, 3), np.nan))[0].any()
+        assert not finite(np.full((3, 3), np.nan)).any()
+        assert not whole_frames._prepared(np.full((3, 3), np.nan))[0].any()
 
 
 @pytest.mark.parametrize("name", ["translation", "rigid", "similarity", "affine"])
@@ -110,8 +117,8 @@ def test_standard_errors_come_from_the_covariance(name):
     covariance = np.diag(np.arange(1.0, size + 1) ** 2 / 100)
     motion = turned(0.2, 1.0)
     motion[:2, 2] = 3.0, -4.0
-    one = estimate._Found(motion, 0.75, covariance, 0.5, ("edge",))
-    result = estimate._result(model, [one, estimate._NOTHING], (40, 50), "said", {1: "why"})
+    one = whole_frames._Found(motion, 0.75, covariance, 0.5, ("edge",))
+    result = whole_frames._result(model, [one, whole_frames._NOTHING], (40, 50), "said", {1: "why"})
     np.testing.assert_allclose(result.sigma[0], (0.1, 0.2))
     expected = {"translation": 0.0, "affine": np.nan}.get(name, math.degrees(0.3))
     np.testing.assert_allclose(result.sigma_angle[0], expected)
@@ -127,7 +134,7 @@ def test_standard_errors_come_from_the_covariance(name):
 
 @pytest.mark.parametrize("given", [{}, {"patch": 16}, {"overlap": 0.0}, {"overlap": 0.99}, {"max_deviation": 128}])
 def test_patches_that_are_taken(given):
-    assert patches.PatchOptions(**given) is not None
+    assert PatchOptions(**given) is not None
 
 
 @pytest.mark.parametrize(
@@ -144,34 +151,34 @@ def test_patches_that_are_taken(given):
 )
 def test_patches_that_are_not(given):
     with pytest.raises(ArgumentError):
-        patches.PatchOptions(**given)
+        PatchOptions(**given)
 
 
 def test_patches_are_matched_at_half_their_size_from_64_pixels():
-    assert [patches.PatchOptions(patch=size).half for size in (16, 63, 64, 128)] == [1, 1, 2, 2]
-    assert (patches.DEFAULT_PATCH, patches.DEFAULT_OVERLAP, patches.DEFAULT_DEVIATION) == (128, 0.5, 6.0)
+    assert [PatchOptions(patch=size).half for size in (16, 63, 64, 128)] == [1, 1, 2, 2]
+    assert (patch_fit.DEFAULT_PATCH, patch_fit.DEFAULT_OVERLAP, patch_fit.DEFAULT_DEVIATION) == (128, 0.5, 6.0)
 
 
 def test_the_mean_of_the_others_is_without_the_frame(rng):
     images, seen = rng.normal(size=(3, 5, 6)), (rng.random((3, 5, 6)) < 0.6).astype(float)
     values, whole = images * seen, rng.normal(size=(5, 6))
     total, count = values.sum(axis=0), seen.sum(axis=0)
-    references = patches._References(whole, (total, count), lambda t: (values[t], seen[t]))
+    references = References(whole, (total, count), lambda t: (values[t], seen[t]))
     for t in range(3):
         others = [u for u in range(3) if u != t]
         expected = np.where(
             seen[others].any(axis=0), values[others].sum(axis=0) / np.maximum(seen[others].sum(axis=0), 1), whole
         )
         np.testing.assert_allclose(references.of(t), expected, atol=1e-12)
-    assert patches._References(whole).of(0) is None
+    assert References(whole).of(0) is None
 
 
 def test_the_reference_of_all_is_the_mean_of_aligned_usable_frames():
     drift = np.array([(0, 0), (2, -3), (0, 0), (-4, 1)])
     stack = drifting(drift, shape=(40, 44)).astype(np.float32)
     flags = ((), ("uncertain",), ("flat",), ())  # of these, one does not matter for patches
-    rigid = patches._Rigid(-drift.astype(float), flags, "template", (), {})
-    found = patches._references(ArrayFrames(stack), "template", rigid, np)
+    shifts = -drift.astype(float)
+    found = references_of(ArrayFrames(stack), "template", shifts, flags, np)
     usable = [0, 1, 3]
     moved = np.full((3, 40, 44), np.nan)
     for k, t in enumerate(usable):
@@ -188,8 +195,8 @@ def test_the_reference_of_all_is_the_mean_of_aligned_usable_frames():
     expected = np.where(np.isfinite(moved[1:]).any(axis=0), alone, found.image)
     np.testing.assert_allclose(found.of(0), expected, atol=1e-4)
     for wanted, number in (("first", 0), ("last", 3), (1, 1), (-2, 2)):
-        np.testing.assert_array_equal(patches._references(ArrayFrames(stack), wanted, rigid, np).image, stack[number])
-    assert patches._references(ArrayFrames(stack), stack[2], rigid, np).image is not None
+        np.testing.assert_array_equal(references_of(ArrayFrames(stack), wanted, shifts, flags, np).image, stack[number])
+    assert references_of(ArrayFrames(stack), stack[2], shifts, flags, np).image is not None
 
 
 class OfNodes:
@@ -197,10 +204,7 @@ class OfNodes:
 
     def __init__(self):
         stack = np.random.default_rng(0).normal(size=(3, 32, 40)).astype(np.float32)
-        grid = patches.Grid.of((32, 40), 16, 8)
-        self.against = patches._Against(
-            grid, ArrayFrames(stack), patches._References(stack[0]), patches.PatchOptions(patch=16), np
-        )
+        self.against = PatchFit((32, 40), References(stack[0]), PatchOptions(patch=16), np)
 
 
 def test_the_result_is_put_together_from_what_was_found(rng):
@@ -214,7 +218,7 @@ def test_the_result_is_put_together_from_what_was_found(rng):
 
     def found(sigma, trusted):
         match = Matched(np.zeros((12, 2)), nothing, significance, trusted.ravel())
-        return patches._Found(FieldFit(field, sigma, 0.5, True, 0.0), match)
+        return FittedFields.of([FieldFit(field, sigma, 0.5, True, 0.0)], [match])
 
     few = np.zeros((3, 4), dtype=bool)
     few.ravel()[:3] = True
@@ -222,14 +226,14 @@ def test_the_result_is_put_together_from_what_was_found(rng):
     four.ravel()[:4] = True
     frames = [
         found(sigma, trusted),
-        None,
+        FittedFields.nothing(1, (5, 6), 12),
         found(9 * sigma, np.ones((3, 4), bool)),
         found(sigma, few),
         found(sigma, four),
     ]
     flags = (("inconsistent", "low-score", "uncertain", "ambiguous"), ("flat",), ("non-finite",), (), ("edge",))
-    rigid = patches._Rigid(np.zeros((5, 2)), flags, "first frame (0)", ("noted",), {1: "why"})
-    result = patches._result(frames, rigid, against, max_sigma=0.5)
+    rigid = RigidShifts(np.zeros((5, 2)), flags, "first frame (0)", ("noted",), {1: "why"})
+    result = result_of(FittedFields.joined(frames), rigid, against.grid, (32, 40), max_sigma=0.5)
     assert result.flags == ((), ("flat",), ("non-finite", "uncertain"), ("uncertain",), ("edge",))
     np.testing.assert_allclose(result.field.shifts[0], -np.moveaxis(field, 0, 2))
     np.testing.assert_allclose(result.field.sigma[2], np.moveaxis(9 * sigma, 0, 2))
@@ -254,7 +258,7 @@ def test_the_result_is_put_together_from_what_was_found(rng):
 
 def test_a_patch_is_trusted_where_it_stands_out_inside_the_search_and_with_its_neighbours():
     matcher = OfNodes().against._matcher
-    level = matcher._by_chance(0.5)
+    level = matcher.by_chance(0.5)
     assert level == pytest.approx(4 * math.sqrt(1 + math.pi) / 16)
     shift = np.tile([1.0, -2.0], (12, 1)) + np.random.default_rng(1).normal(size=(12, 2)) * 0.1
     good = {"shift": shift, "score": np.full(12, 0.9), "significance": np.full(12, 9.0)}
@@ -275,7 +279,7 @@ def test_without_a_trusted_patch_a_field_begins_at_the_shift_of_the_frame():
 
     def begun(trusted, rigid):
         match = Matched(np.full((12, 2), 9.0), np.full(12, 0.5), np.zeros(12), np.full(12, trusted))
-        return against._matcher.field_through(match, against._places, np.array(rigid))
+        return against._matcher.field_through(match, np.array(rigid))
 
     np.testing.assert_array_equal(begun(False, [1.5, -2.5]), np.tile([1.5, -2.5], (30, 1)))
     np.testing.assert_allclose(begun(True, [0.0, 0.0]), np.full((30, 2), 9.0), atol=1e-6)

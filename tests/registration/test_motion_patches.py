@@ -12,7 +12,7 @@ from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeE
 from xcorr_app.registration.motion.displacement import at_every_pixel, warp_by_fields
 from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.grid import pixel_bases
-from xcorr_app.registration.motion.smooth_field import local_linear, normalised_median
+from xcorr_app.registration.motion.smooth_field import LocalLinear, local_linear, normalised_median
 from xcorr_app.registration.motion.warp import warp_frames
 from xcorr_app.registration.motion.window_match import _first_of_inverse
 
@@ -308,3 +308,14 @@ def test_frames_of_another_size_are_refused(model):
     for other in (frames[:, :60], frames[:1]):
         with pytest.raises(ShapeError, match="2 frames of 64 x 70 were measured"):
             result.apply(other)
+
+
+@pytest.mark.parametrize("away", [0, 4000])
+def test_fields_through_the_same_places_are_those_through_any(away):
+    rng = np.random.default_rng(5)
+    places, at = rng.uniform(0, 100, (40, 2)), rng.uniform(-20, 120, (30, 2))
+    at[:3] += away
+    through = LocalLinear(places, at, 15.0)
+    for _ in range(3):
+        values, weights = rng.normal(size=(40, 2)), rng.uniform(0, 2, 40) * (rng.random(40) < 0.6)
+        np.testing.assert_allclose(through(values, weights), local_linear(places, values, weights, at, 15.0), atol=1e-5)

@@ -331,7 +331,7 @@ def _options(given: dict[str, Any]) -> AlignOptions:
     from xcorr_app.batch.align.options import AlignOptions
     from xcorr_app.io import Limits
     from xcorr_app.registration.contrast import Contrast
-    from xcorr_app.registration.motion.patches import PatchOptions
+    from xcorr_app.registration.motion.patch_fit import PatchOptions
     from xcorr_app.registration.prefilter import Prefilter
     from xcorr_app.registration.settings import Settings
 

@@ -74,7 +74,7 @@ def rated(
     height = z
     if transformed is not None:
         height, cells, valid = _height(shape, *transformed)
-    return Significance(z, _false_alarm(height, cells, valid))
+    return Significance(z, false_alarm(height, cells, valid))
 
 
 def strides_of(shape: tuple[int, int]) -> tuple[int, int]:
@@ -126,7 +126,7 @@ def _height(
     return np.where(known, (value - spread.middle) / safe, np.nan), cells, valid
 
 
-def _false_alarm(z: NDArray[np.float64], cells: NDArray[np.float64], values: NDArray[np.int64]) -> NDArray[np.float64]:
+def false_alarm(z: NDArray[np.float64], cells: NDArray[np.float64], values: NDArray[np.int64]) -> NDArray[np.float64]:
     """Probability that noise reaches z, `cells` being the window's area in units of the slopes' inverse deviations."""
     # A field's squares are correlated over half the area of its values.
     freedom = np.maximum(cells / np.pi, 1.0)

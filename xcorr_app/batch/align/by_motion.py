@@ -18,10 +18,10 @@ from xcorr_app.batch.align.stack import Aligned, Turned
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.registration.motion.estimate import motion_of
 from xcorr_app.registration.motion.models import angle_of, model_of, scale_of
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.warps import ByMatrices
+from xcorr_app.registration.motion.whole_frames import motion_of
 from xcorr_app.registration.results import ShiftResult
 
 _ENGINE = "gauss-newton"

@@ -22,7 +22,7 @@ from xcorr_app.pipeline.output import prepared_output
 from xcorr_app.pipeline.resources import Resources, default_memory
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.masked.rules import Masks
-from xcorr_app.registration.motion.patches import PatchOptions
+from xcorr_app.registration.motion.patch_fit import PatchOptions
 from xcorr_app.registration.passes import Progress
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.progress_bar import shown

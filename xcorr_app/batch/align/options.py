@@ -12,7 +12,8 @@ from xcorr_app.io import Limits
 from xcorr_app.io.picked import Channel
 from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
-from xcorr_app.registration.motion.patches import REFERENCES, PatchOptions
+from xcorr_app.registration.motion.patch_fit import PatchOptions
+from xcorr_app.registration.motion.patch_references import REFERENCES
 from xcorr_app.registration.settings import Settings
 
 INTERPOLATIONS: dict[str, Any] = {"nearest": 0, "linear": 1, "cubic": 3, "fourier": "fourier"}

@@ -26,8 +26,8 @@ import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
-from xcorr_app.registration.motion.displacement import at_every_pixel, linear_at, product
-from xcorr_app.registration.motion.grid import pixel_bases
+from xcorr_app.registration.motion.displacement import linear_at, product
+from xcorr_app.registration.motion.field_nodes import Nodes
 from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.warp import inside_frame
 
@@ -35,11 +35,11 @@ Floats = NDArray[np.float64]
 
 _RIM = 2.0
 """Pixels along the edges of the frame that are not compared."""
-_MOST_STEPS, _LAST_STEPS = 5, 2
+MOST_STEPS, LAST_STEPS = 5, 2
 """At first, and after those on images of half the size."""
 _SETTLED = 0.004
 """Largest change of a node in pixels after which the field is settled."""
-_NEAR, _THERE = 0.35, 0.7
+NEAR, THERE = 0.35, 0.7
 """Root mean square of the changes in standard errors from which the field is settled too, on images of half the size
 and on the last: what is left is a fraction of that."""
 _BENDS = (1e-3, 1e3)
@@ -69,57 +69,18 @@ class FieldFit:
     """Expected square of the bend, in square pixels."""
 
 
-def fitted(levels: list[FieldReference], frames: list[Array], start: Floats) -> FieldFit:
-    """Fit the field of a frame, given like its reference at full size and perhaps at half; that is looked at first."""
+def fitted(levels: list[FieldReference], frames: list[Array], start: Floats, moved: Floats) -> FieldFit:
+    """Fit the field of a frame, given like its reference at full size and perhaps at half; that is looked at first.
+
+    `moved` (2,) is the displacement of the frame as a whole.
+    """
     field, bend = start, 1.0
+    modes = levels[0].modes(lost_at(moved[None], levels[0].nodes.shape)[0])
     if len(levels) > 1:
-        coarse = levels[1].steps(frames[1], start / 2, bend / 4, _MOST_STEPS, _NEAR)
+        of_half = modes.of_more(levels[1].weight / levels[0].weight)
+        coarse = levels[1].steps(frames[1], start / 2, bend / 4, of_half, MOST_STEPS, NEAR)
         field, bend = 2 * coarse.field, 4 * coarse.bend
-    return levels[0].steps(frames[0], field, bend, _LAST_STEPS if len(levels) > 1 else _MOST_STEPS, _THERE)
-
-
-class Nodes:
-    """Nodes of a field in frames of one shape, and what depends on nothing else."""
-
-    def __init__(self, rows: Floats, columns: Floats, shape: tuple[int, int], xp: Any) -> None:
-        self.rows, self.columns, self.shape = rows, columns, shape
-        self.count = rows.size * columns.size
-        bases = pixel_bases(rows, columns, shape)
-        self.bases = tuple(xp.asarray(basis, dtype=np.float32) for basis in bases)
-        self.pairs = [
-            xp.asarray((basis[:, :, None] * basis[:, None, :]).reshape(len(basis), -1), dtype=np.float32)
-            for basis in bases
-        ]
-        hats = [_hats(nodes, size) for nodes, size in zip((rows, columns), shape, strict=True)]
-        self.hats = tuple(xp.asarray(hat, dtype=np.float32) for hat in hats)
-        bending = _bending(rows, columns)
-        self.bending: Floats = np.kron(np.eye(2), bending).astype(np.float64)
-        """Quadratic form of both components."""
-        self.bends = 2 * int(np.linalg.matrix_rank(bending))
-        """In how many ways a field can bend."""
-        # Rows and columns of pixels as two more splines: a product then gives places, not only displacements.
-        ones, (y, x) = [np.ones((size, 1)) for size in shape], [np.arange(size)[:, None] for size in shape]
-        first, second = ([y, ones[0]], [ones[1], x])
-        self._of_places = tuple(
-            xp.asarray(np.concatenate([basis, *more], axis=1), dtype=np.float32)
-            for basis, more in zip(bases, (first, second), strict=True)
-        )
-
-    def halved(self, xp: Any) -> Nodes:
-        """The same nodes in frames of half the size."""
-        rows, columns = ((nodes - 0.5) / 2 for nodes in (self.rows, self.columns))
-        return Nodes(rows, columns, (self.shape[0] // 2, self.shape[1] // 2), xp)
-
-    def places(self, field: Floats, xp: Any) -> Array:
-        """Where the field (2, gy, gx) leads from every pixel, (2, Y, X)."""
-        values = np.zeros((2, field.shape[1] + 2, field.shape[2] + 2), np.float32)
-        values[:, :-2, :-2] = field
-        values[0, -2, -2] = values[1, -1, -1] = 1
-        return at_every_pixel(xp.asarray(values), (self._of_places[0], self._of_places[1]))
-
-    def sums(self, image: Array) -> Floats:
-        """Sums (gy, gx) of an image times the spline of each node."""
-        return np.asarray(to_host(product(product(self.bases[0].T, image), self.bases[1])), np.float64)
+    return levels[0].steps(frames[0], field, bend, modes, LAST_STEPS if len(levels) > 1 else MOST_STEPS, THERE)
 
 
 @dataclass(frozen=True)
@@ -130,6 +91,10 @@ class Modes:
     """(m,) bending energy of each."""
     shapes: Floats
     """(m, m)"""
+
+    def of_more(self, times: float) -> Modes:
+        """Modes where N is so many times as large, as of the same image at half the size."""
+        return Modes(self.bends / times, self.shapes / np.sqrt(times))
 
     @cached_property
     def squares(self) -> Floats:
@@ -151,13 +116,19 @@ class FieldReference:
         self.slopes = [ndimage_of(xp).correlate1d(image, taps, axis=axis, mode="mirror") for axis in (0, 1)]
         gy, gx = self.slopes
         self._products = [] if like else [gy * gy, gy * gx, gx * gx]
+        self.weight = like.weight if like else self._weight()
+        """Trace of the matrix N of the nodes."""
         self._like = like
         self._modes: dict[tuple[int, int, int, int], Modes] = {}
 
-    def modes(self, lost: tuple[int, int, int, int]) -> Modes:
-        """Modes of the nodes, without the pixels `lost` at top, bottom, left and right."""
+    def modes(self, lost: NDArray[np.intp]) -> Modes:
+        """Modes of the nodes, without the pixels `lost` (4,) at top, bottom, left and right."""
         if self._like is not None:
             return self._like.modes(lost)
+        top, bottom, left, right = lost.tolist()
+        return self._modes_without((top, bottom, left, right))
+
+    def _modes_without(self, lost: tuple[int, int, int, int]) -> Modes:
         if lost not in self._modes:
             if len(self._modes) >= _MOST_KEPT:
                 self._modes.clear()
@@ -167,6 +138,10 @@ class FieldReference:
             bends, shapes = scipy.linalg.eigh(self.nodes.bending, normal)
             self._modes[lost] = Modes(np.maximum(bends, 0.0), shapes)
         return self._modes[lost]
+
+    def _weight(self) -> float:
+        rows, columns = ((basis * basis).sum(axis=1) for basis in self.nodes.bases)
+        return max(float(rows @ (self._products[0] + self._products[2]) @ columns), 1e-300)
 
     def _normal(self, lost: tuple[int, int, int, int]) -> Floats:
         """Matrix N (2 n, 2 n) of the nodes."""
@@ -179,11 +154,10 @@ class FieldReference:
             blocks.append(sums.reshape(gy, gy, gx, gx).transpose(0, 2, 1, 3).reshape(n, n).astype(np.float64))
         return np.block([[blocks[0], blocks[1]], [blocks[1].T, blocks[2]]])
 
-    def steps(self, frame: Array, start: Floats, bend: float, most: int, near: float) -> FieldFit:
+    def steps(self, frame: Array, start: Floats, bend: float, modes: Modes, most: int, near: float) -> FieldFit:
         """Take at most so many steps from a field that is right to about a pixel, to `near` of standard errors."""
         xp, nodes = array_namespace(frame), self.nodes
         field: Floats = start.ravel()
-        modes = self.modes(_lost(start, nodes.shape))
         settled, score, alike = False, np.nan, None
         sigma = np.full(field.size, np.inf)
         for _ in range(most):
@@ -250,47 +224,16 @@ def _alike(residual: Array, xp: Any) -> float:
     if xp is np:
         import cv2
 
-        smooth = cv2.boxFilter(residual, -1, (_ALIKE, _ALIKE), normalize=False)
+        square, nothing = (_ALIKE, _ALIKE), cv2.BORDER_CONSTANT
+        smooth = cv2.boxFilter(residual, -1, square, normalize=False, borderType=nothing)
     else:
         smooth = ndimage_of(xp).uniform_filter(residual, _ALIKE, mode="constant") * _ALIKE**2
     power = _dot(residual, residual, xp)
     return max(_dot(residual, smooth, xp) / power, 1.0) if power > 0 else 1.0
 
 
-def _lost(field: Floats, shape: tuple[int, int]) -> tuple[int, int, int, int]:
-    """Rows and columns at the edges of the reference that the frame does not show, by the median of the field."""
-    dy, dx = np.median(field.reshape(2, -1), axis=1)
+def lost_at(moved: Floats, shape: tuple[int, int]) -> NDArray[np.intp]:
+    """Rows and columns (T, 4) at top, bottom, left and right that frames `moved` (T, 2) do not show of a reference."""
+    lost = np.stack([-moved[:, 0], moved[:, 0], -moved[:, 1], moved[:, 1]], axis=1)
     # A few pixels more or less change nothing: frames that moved alike share the matrix.
-    top, bottom, left, right = (
-        int(min(max(value, 0.0), size // 2)) // _ROUNDED * _ROUNDED
-        for value, size in ((-dy, shape[0]), (dy, shape[0]), (-dx, shape[1]), (dx, shape[1]))
-    )
-    return top, bottom, left, right
-
-
-def _hats(nodes: Floats, size: int) -> Floats:
-    """Linear splines (size, nodes)."""
-    pixels = np.arange(size, dtype=np.float64)
-    return np.stack([np.interp(pixels, nodes, row) for row in np.eye(nodes.size)], axis=1)
-
-
-def _bending(rows: Floats, columns: Floats) -> Floats:
-    """Quadratic form (n, n) of the second differences of a field over its nodes, mixed ones twice."""
-    first, second = (_differences(nodes) for nodes in (rows, columns))
-    identity = [np.eye(nodes.size) for nodes in (rows, columns)]
-    energy = np.kron(first[1].T @ first[1], identity[1]) + np.kron(identity[0], second[1].T @ second[1])
-    energy += 2 * np.kron(first[0].T @ first[0], second[0].T @ second[0])
-    return np.asarray(energy, np.float64)
-
-
-def _differences(nodes: Floats) -> tuple[Floats, Floats]:
-    """Matrices of first and second differences of values at nodes, as of nodes at their mean distance."""
-    count = nodes.size
-    steps = np.diff(nodes)
-    if count == 1:
-        return np.zeros((0, 1)), np.zeros((0, 1))
-    mean = steps.mean()
-    slopes = np.diff(np.eye(count), axis=0) * (mean / steps)[:, None]
-    if count == 2:
-        return slopes, np.zeros((0, 2))
-    return slopes, np.diff(slopes, axis=0) * (2 * mean / (steps[1:] + steps[:-1]))[:, None]
+    return np.clip(lost, 0, np.repeat(shape, 2) // 2).astype(np.intp) // _ROUNDED * _ROUNDED

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from xcorr_app.gpu.field.launches import READ
+from xcorr_app.gpu.field.run import smooth_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.frames import Chunk, FramesOver
-from xcorr_app.registration.motion.gauss_newton import halved
 
 
 class HalvedFrames(FramesOver):
@@ -28,16 +30,22 @@ class HalvedFrames(FramesOver):
     def read(self, start: int, stop: int) -> Chunk:
         """Read frames and halve them."""
         chunk = self.source.read(start, stop)
-        xp = array_namespace(chunk.frames)
-        return replace(chunk, frames=xp.stack([halved_image(frame) for frame in chunk.frames]))
+        if array_namespace(chunk.frames) is np:
+            return replace(chunk, frames=np.stack([halved_image(frame) for frame in chunk.frames]))
+        return replace(chunk, frames=_halved_on_device(chunk.frames))
 
 
 def halved_image(image: Array) -> Array:
     """Means of 2 x 2 pixels (Y, X) as float32."""
     if array_namespace(image) is not np:
-        return halved(image.astype(np.float32))
+        return _halved_on_device(image[None])[0]
     import cv2
 
     height, width = (size // 2 for size in image.shape)
     values = image[: 2 * height, : 2 * width].astype(np.float32, copy=False)
     return cv2.resize(values, (width, height), interpolation=cv2.INTER_AREA)
+
+
+def _halved_on_device(frames: Array) -> Array:
+    known = frames if name_of(frames.dtype) in READ else frames.astype(np.float32)
+    return smooth_frames(known, None, (1.0,), full=False, half=True)[1]

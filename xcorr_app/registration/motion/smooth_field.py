@@ -14,6 +14,8 @@ _FEWEST = 3
 """Neighbours that a vector is compared with at least."""
 _MOST_NEAR = 48
 """Values that a place is judged by: of those farther away nothing is left under the Gaussian."""
+_TOO_FAR = 1e-100
+"""Share of the largest weight below which the nearest values are too far for all places to have one Gaussian."""
 _SLOPE_PRIOR = 1e-3
 """Weight of no slope at all, of the weights' sum: it decides only where the places known lie on a line."""
 
@@ -48,6 +50,37 @@ def _median(values: Floats, count: NDArray[np.intp]) -> Floats:
     ]
     found: Floats = (pair[0] + pair[1]) / 2
     return found
+
+
+class LocalLinear:
+    """Smooth fields at the same places through values at the same places, for any weights: see `local_linear`.
+
+    What depends on the places alone is kept, so that a field is two products of matrices.
+    """
+
+    def __init__(self, places: Floats, at: Floats, reach: float) -> None:
+        self._places, self._at, self._reach = places, at, reach
+        away = (places - at[:, None]) / reach
+        far = (away**2).sum(axis=2)
+        gaussian = np.exp((far.min(axis=1, keepdims=True) - far) / 2)
+        y, x = away[..., 0], away[..., 1]
+        columns = [np.ones_like(y), y, x, y * y, y * x, x * x]
+        self._moments: Floats = (gaussian * np.stack(columns)).reshape(-1, len(places))
+
+    def __call__(self, values: Floats, weights: Floats) -> Floats:
+        """Field (m, 2) through values (n, 2) of weights (n,), of which some may be zero."""
+        count = len(self._at)
+        with np.errstate(under="ignore"):
+            sums = (self._moments @ weights).reshape(6, count)
+            right = (self._moments[: 3 * count] @ (weights[:, None] * values)).reshape(3, count, 2)
+        if not sums[0].min() > _TOO_FAR * weights.max():
+            return local_linear(self._places, values, weights, self._at, self._reach)
+        one, y, x, yy, yx, xx = sums
+        yy, xx = yy + _SLOPE_PRIOR * one, xx + _SLOPE_PRIOR * one
+        # First row of the inverse of the symmetric matrix.
+        row = np.stack([yy * xx - yx * yx, x * yx - y * xx, y * yx - x * yy])
+        found: Floats = (row[:, :, None] * right).sum(axis=0) / (one * row[0] + y * row[1] + x * row[2])[:, None]
+        return found
 
 
 def local_linear(places: Floats, values: Floats, weights: Floats, at: Floats, reach: float) -> Floats:

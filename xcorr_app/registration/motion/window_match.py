@@ -90,8 +90,9 @@ class Windows:
         part = None if seen is None else windows_of(seen, rows, columns, (size, size))
         self.rows, self.columns, self.size, self.reach, self.image = rows, columns, size, reach, image
         self._values = _without_means(windows_of(image, rows, columns, (size, size)), part)
-        self._power = (self._values * self._values).sum(axis=(1, 2))
-        self.flat = self._power <= _LEAST_VARIANCE * size**2 * xp.abs(image).max() ** 2
+        self.power = (self._values * self._values).sum(axis=(1, 2))
+        """(n,) sums of squares."""
+        self.flat = self.power <= _LEAST_VARIANCE * size**2 * xp.abs(image).max() ** 2
         self._spectra: dict[int, Array] = {}
 
     def planes(self, image: Array, offset: NDArray[np.intp], which: NDArray[np.intp] | slice = slice(None)) -> Array:
@@ -135,7 +136,7 @@ class Windows:
             else:
                 sums = scipy.fft.irfft2(spectra, (length, length), overwrite_x=True)[:, :shifts, :shifts]
             variance = _spread_within(large, self.size)
-            scale = variance * self._power[numbers[part], None, None]
+            scale = variance * self.power[numbers[part], None, None]
             usable = scale > 0
             found[part] = np.where(usable, sums / np.sqrt(np.where(usable, scale, 1.0)), np.nan)
         return found

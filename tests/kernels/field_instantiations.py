@@ -1,0 +1,43 @@
+"""Launches of the kernels that fit fields, as the launchers make them: what must compile everywhere."""
+
+from __future__ import annotations
+
+from xcorr_app.gpu.field.launches import (
+    READ,
+    alike_launch,
+    compare_launch,
+    levels_launch,
+    patch_match_launch,
+    patch_trust_launch,
+    slope_launch,
+    smooth_launch,
+    step_launch,
+    summary_launch,
+)
+from xcorr_app.gpu.field.problem import FieldProblem
+
+
+def launches_of_field():
+    """Tiles of both widths, both ends of a step, and camera frames under every Gaussian."""
+    for columns in (32, 64):
+        problem = FieldProblem((512, 512), 64, (9, 9), (10, 10), (10, 10), columns)
+        for launch in (compare_launch, alike_launch, slope_launch):
+            yield launch(problem)
+        yield levels_launch(problem)
+        yield summary_launch(64, 100)
+        yield step_launch(problem, 0.35)
+    for side, shifts in ((32, 9), (64, 9)):
+        yield patch_match_launch(64, side, shifts)
+    for field in (False, True):
+        yield patch_trust_launch(64, 64, field=field)
+    for radius in (0, 3, 4, 6, 8):
+        yield smooth_launch((512, 512), 64, "uint16", radius, full=radius > 0, half=True)
+
+
+def other_launches_of_field():
+    """Other types of frames, small patches, wide searches, and what is not halved."""
+    for side, shifts in ((16, 15), (33, 15), (48, 21), (64, 25), (100, 9)):
+        yield patch_match_launch(64, side, shifts)
+    for dtype in READ:
+        for radius in (3, 8):
+            yield smooth_launch((512, 512), 64, dtype, radius, full=True, half=False)

@@ -1,0 +1,1 @@
+"""Smooth fields of displacements fitted to frames on a device: launches of ``kernels/field``."""

@@ -1,0 +1,44 @@
+"""The family's kernels: what each takes and how it is launched."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from xcorr_app.gpu.field.launches import (
+    alike_launch,
+    compare_launch,
+    levels_launch,
+    patch_match_launch,
+    patch_trust_launch,
+    slope_launch,
+    smooth_launch,
+    step_launch,
+    summary_launch,
+)
+from xcorr_app.gpu.field.problem import FieldProblem
+from xcorr_app.gpu.runtime.kernel_table import KernelEntry
+
+__all__ = ["KERNELS"]
+
+_GAUSS_NEWTON = "Baker and Matthews (2004), doi:10.1023/B:VISI.0000011205.11775.fd: Gauss-Newton, "
+
+KERNELS: Mapping[str, KernelEntry[FieldProblem]] = {
+    name: KernelEntry(name, (source,), lambda _problem, _limits: None, launch, document=document)
+    for name, source, launch, document in (
+        ("compare-frames", "field/compare_frames", compare_launch, _GAUSS_NEWTON + "frames seen through fields"),
+        ("field-levels", "field/field_levels", levels_launch, _GAUSS_NEWTON + "gains and offsets"),
+        ("slope-sums", "field/slope_sums", slope_launch, _GAUSS_NEWTON + "the right-hand side"),
+        ("alike-sums", "field/alike_sums", alike_launch, "Not in a document: products of neighbouring residuals"),
+        ("field-step", "field/field_step", step_launch, _GAUSS_NEWTON + "a step, its bend by MacKay (1992)"),
+        ("patch-match", "field/patch_match", patch_match_launch, "Padfield (2012), doi:10.1109/TIP.2011.2181402"),
+        (
+            "patch-trust",
+            "field/patch_trust",
+            patch_trust_launch,
+            "Westerweel and Scarano (2005), doi:10.1007/s00348-005-0016-6: the normalised median test",
+        ),
+        ("field-summary", "field/field_summary", summary_launch, "Not in a document: medians and means"),
+        ("smooth-frames", "field/smooth_frames", smooth_launch, "Not in a document: a Gaussian and half the size"),
+    )
+}
+"""Kernels that fit fields of displacements, by their names."""

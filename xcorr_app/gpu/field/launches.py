@@ -1,0 +1,118 @@
+"""How the kernels that fit fields are compiled and started."""
+
+from __future__ import annotations
+
+from xcorr_app.errors import ArgumentError
+from xcorr_app.gpu.field.problem import TILE_ROWS, FieldProblem
+from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
+
+__all__ = [
+    "READ",
+    "alike_launch",
+    "compare_launch",
+    "levels_launch",
+    "patch_match_launch",
+    "patch_trust_launch",
+    "slope_launch",
+    "smooth_launch",
+    "step_launch",
+    "summary_launch",
+]
+
+READ = {
+    "uint8": "unsigned char",
+    "uint16": "unsigned short",
+    "int16": "short",
+    "float32": "float",
+    "float64": "double",
+}
+"""Types of frames that are smoothed."""
+COMPARED, SLOPES = 15, 33
+"""Sums that are left of a tile."""
+_THREADS, _STEP_THREADS, _SMOOTH_THREADS = 128, 256, 256
+_RIM = 2
+_SMOOTH_TILE = 32, 64
+_MOST_BLOCKS = 2**31 - 1
+_MOST_SHIFTS, _SHARED = 625, 96 * 1024
+"""Shifts of a patch, of which a lane ranks some, and bytes of shared memory that blocks of most devices may have."""
+
+
+def compare_launch(problem: FieldProblem) -> Launch:
+    """Frames looked at through their fields, and sums of what they show."""
+    return _of_tiles("field/compare_frames", problem, _warps() * COMPARED)
+
+
+def slope_launch(problem: FieldProblem) -> Launch:
+    """Sums of what is left of the frames times the slopes of the reference."""
+    return _of_tiles("field/slope_sums", problem, _warps() * SLOPES)
+
+
+def alike_launch(problem: FieldProblem) -> Launch:
+    """Sums of the products of neighbouring residuals."""
+    return _of_tiles("field/alike_sums", problem, (TILE_ROWS + 2 * _RIM) * (problem.columns + 2 * _RIM) + _warps())
+
+
+def levels_launch(problem: FieldProblem) -> Launch:
+    """Gain of every frame and offset of every node."""
+    return Launch("field/field_levels", {"THREADS": _THREADS}, problem.count, _THREADS, 8 * _warps())
+
+
+def step_launch(problem: FieldProblem, near: float) -> Launch:
+    """One step of Gauss-Newton for every frame."""
+    numbers = 2 * problem.nodes[0] * problem.nodes[1]
+    room = max(numbers, 2 * problem.splines[0] * problem.splines[1])
+    shared_bytes = 8 * (_warps(_STEP_THREADS) + 2 * numbers + 2 * room) + 8 * numbers
+    defines: dict[str, str | int] = {"THREADS": _STEP_THREADS, "NEAR": str(near)}
+    return Launch("field/field_step", defines, problem.count, _STEP_THREADS, shared_bytes)
+
+
+def summary_launch(frames: int, nodes: int) -> Launch:
+    """Medians and means of the fields of so many frames."""
+    return Launch("field/field_summary", {}, frames, _THREADS, 8 * (2 * nodes + 6 + 2 * _THREADS))
+
+
+def smooth_launch(shape: tuple[int, int], count: int, dtype: str, radius: int, *, full: bool, half: bool) -> Launch:
+    """Frames under a Gaussian of so many pixels a side, at full size, at half, or both; radius 0 only halves."""
+    if dtype not in READ:
+        raise ArgumentError(f"frames of {dtype} are not read: give {', '.join(READ)}")
+    tiles = tuple(ceil_div(size, tile) for size, tile in zip(shape, _SMOOTH_TILE, strict=True))
+    rows, wide = _SMOOTH_TILE[0] + 2 * radius, _SMOOTH_TILE[1] + 2 * radius + 1
+    defines: dict[str, str | int] = {
+        "RIGHT_TYPE": READ[dtype],
+        "RADIUS": radius,
+        "FULL": int(full),
+        "HALF": int(half),
+    }
+    blocks, shared_bytes = tiles[0] * tiles[1] * count, 4 * rows * (wide + _SMOOTH_TILE[1] + 1)
+    return Launch("field/smooth_frames", defines, blocks, _SMOOTH_THREADS, shared_bytes, tiles)
+
+
+def patch_match_launch(patches: int, side: int, shifts: int) -> Launch | None:
+    """So many patches of so many pixels a side, looked for at shifts x shifts; None where a block cannot hold them."""
+    large, values = side + shifts - 1, shifts * shifts
+    groups = _THREADS // shifts
+    if not groups or values > _MOST_SHIFTS or patches > _MOST_BLOCKS:
+        return None
+    room = side * (side | 1) + groups * values
+    if 2 * shifts * large > room:
+        return None
+    shared_bytes = 4 * (large * (large | 1) + room + (2 + _warps()) * values + 8)
+    defines: dict[str, str | int] = {"SIDE": side, "SHIFTS": shifts}
+    return Launch("field/patch_match", defines, patches, _THREADS, shared_bytes) if shared_bytes <= _SHARED else None
+
+
+def patch_trust_launch(frames: int, patches: int, *, field: bool) -> Launch:
+    """Which patches of so many frames are trusted; a field through them, or where to look for the others."""
+    return Launch("field/patch_trust", {"FIELD": int(field)}, frames, _THREADS, 8 * patches)
+
+
+def _of_tiles(kernel: str, problem: FieldProblem, shared: int) -> Launch:
+    blocks = problem.count * problem.tiles
+    if blocks > _MOST_BLOCKS:
+        raise ArgumentError(f"{problem} is more than one launch can have")
+    defines: dict[str, str | int] = {"COLUMNS": problem.columns, "THREADS": _THREADS}
+    return Launch(kernel, defines, blocks, _THREADS, 4 * shared)
+
+
+def _warps(threads: int = _THREADS) -> int:
+    return threads // WARP
