@@ -18,12 +18,10 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any
 
 from xcorr_app.errors import ClusterError
-from xcorr_app.registration.passes import Pass, sharing
-
-T = TypeVar("T")
+from xcorr_app.registration.passes import Pass, Sums, sharing
 
 
 @dataclass(frozen=True)
@@ -66,7 +64,7 @@ class _Here:
     walk: Pass
     stage: str
     job: Callable[[int, int], Any]
-    add: Callable[[Any, Any], Any] | None
+    sums: Sums[Any, Any] | None
 
     def part(self, number: int, parts: int) -> Part:
         """Compute one of so many parts of it."""
@@ -74,9 +72,10 @@ class _Here:
         first, last = (walk.blocks * end // parts for end in (number, number + 1))
         for block in range(first, last):
             start = block * walk.block
-            found = [result for _, result in walk.within(start, min(start + walk.block, walk.count), self.job)]
-            results.append(pickle.dumps(found if self.add is None else [reduce(self.add, found)]))
-        return Part(self.stage, (walk.on_device, walk.blocks), tuple(results), self.add)
+            found = (result for _, result in walk.within(start, min(start + walk.block, walk.count), self.job))
+            results.append(pickle.dumps(list(found) if self.sums is None else [self.sums.of_block(start, found)]))
+        add = None if self.sums is None else self.sums.add
+        return Part(self.stage, (walk.on_device, walk.blocks), tuple(results), add)
 
 
 @dataclass(frozen=True)
@@ -126,10 +125,10 @@ class Session:
         self._known.put(None)
 
     def shared(
-        self, walk: Pass, stage: str, job: Callable[[int, int], T], add: Callable[[T, T], T] | None
-    ) -> Iterator[T]:
+        self, walk: Pass, stage: str, job: Callable[[int, int], Any], sums: Sums[Any, Any] | None
+    ) -> Iterator[Any]:
         """Wait until all of a pass is known; see `Sharing`."""
-        self._come_to.put(_Here(walk, stage, job, add))
+        self._come_to.put(_Here(walk, stage, job, sums))
         known = self._known.get()
         if known is None:
             raise _Ended
@@ -152,8 +151,8 @@ class Replay:
         self._known = iter(known)
 
     def shared(
-        self, walk: Pass, stage: str, job: Callable[[int, int], T], add: Callable[[T, T], T] | None
-    ) -> Iterator[T]:
+        self, walk: Pass, stage: str, job: Callable[[int, int], Any], sums: Sums[Any, Any] | None
+    ) -> Iterator[Any]:
         """Yield what is known of the next pass."""
         yield from _results(next(self._known), walk, stage)
 

@@ -9,7 +9,7 @@ from distributed import CancelledError
 
 from xcorr_app.cluster.blocks import joined, stage_of
 from xcorr_app.cluster.handing_out import LOST
-from xcorr_app.cluster.task import Job, described, end_sessions, measure_part, number_of_blocks
+from xcorr_app.cluster.task import MOVE, Job, described, end_sessions, measure_part, number_of_blocks
 from xcorr_app.errors import ClusterError
 from xcorr_app.io import SeriesSpec
 
@@ -78,11 +78,13 @@ def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int) -> list[Futu
         both = client.submit(joined, tasks, key=f"{name}-joined", pure=False)
         stage = client.submit(stage_of, both, key=f"{name}-stage", pure=False)
         try:
-            if stage.result() is None:
-                return passes
+            come_to = stage.result()
         except CancelledError:
             raise
         except Exception:  # noqa: BLE001 - whoever computes the stack whole fails by the same, and says so
             client.cancel(tasks)
             return None
-        passes.append(both)
+        if come_to is not None:
+            passes.append(both)
+        if come_to in (None, MOVE):
+            return passes

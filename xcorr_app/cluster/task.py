@@ -10,6 +10,7 @@ import os
 import platform
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -21,7 +22,7 @@ from xcorr_app.errors import ClusterError
 from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Checksums, Discovery, MemoryBudget, SeriesSpec, StackMetadata
-from xcorr_app.io.atomic import begun_path, remove_abandoned
+from xcorr_app.io.atomic import begun_path, is_begun, remove_abandoned, remove_output
 from xcorr_app.io.placed_planes import PlacedPlanes
 from xcorr_app.io.within import url_of
 from xcorr_app.pipeline.environment import own_version
@@ -77,8 +78,8 @@ class MeasuresInBlocks(Protocol):
     def measured_frames(self, spec: SeriesSpec) -> tuple[int, int] | None:
         """Number of frames, and pixels of one; None where passes are not to be shared."""
 
-    def places_planes(self, spec: SeriesSpec) -> bool:
-        """Whether all that is left to do once they are measured is to write planes, each to a place that is known."""
+    def places_planes(self) -> bool:
+        """Whether planes are written, each to its place, once they are measured."""
 
 
 def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = None) -> Told:
@@ -89,12 +90,17 @@ def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = Non
         if known and known[0].of[0] != (device.xp is not np):
             known = None  # they were computed on another kind of device
         outputs = work.outputs(spec.name)
-        placed = bool(known) and any(begun_path(path, job.run).exists() for path in outputs)
+        placed = any(is_begun(path, job.run) for path in outputs)
+        if known and known[-1].stage == MOVE and isinstance(work, MeasuresInBlocks) and work.places_planes():
+            known = known if placed else known[:-1]
+        moved = bool(known and known[-1].stage == MOVE)
         for path in outputs:
             # Of a worker that was killed in mid-task.
-            remove_abandoned(path, job.run if placed else None)
+            remove_abandoned(path, job.run if moved else None)
+            if not moved:
+                remove_output(begun_path(path, job.run), ignore_errors=True)
         if known:
-            work = _Known(work, known, job.run if placed else None)
+            work = _Known(work, known, job.run if moved and placed else None)
         files = {name: checksums(paths) for name, paths in work.files().items()}
         resources = Resources(MemoryBudget(job.memory), job.compression, pyramid=job.pyramid)
         (found,) = compute_stacks(plan, work, resources, files, resume=job.resume, stop_at_defects=job.stop_at_defects)
@@ -131,7 +137,7 @@ class _Known:
 
     def __init__(self, work: Work[Any], known: Sequence[Part], mark: str | None) -> None:
         self._work, self._mark = work, mark
-        self._replay = Replay([part for part in known if mark is not None or part.stage != MOVE])
+        self._replay, self._is_moved = Replay(known), known[-1].stage == MOVE
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._work, name)
@@ -143,7 +149,7 @@ class _Known:
             rest = self._work.process(spec, resources)
 
         def follow() -> Any:
-            with sharing(self._replay):
+            with sharing(self._replay) if self._is_moved else nullcontext():
                 return rest()
 
         return follow
@@ -152,9 +158,9 @@ class _Known:
 class _PartResources(StackResources):
     """Of a worker that computes parts of a stack: what would be kept, or read ahead, would be the whole of it."""
 
-    def __init__(self, mark: str) -> None:
+    def __init__(self, job: Job) -> None:
         super().__init__(Resources(MemoryBudget(0)), Checksums(()))
-        self._mark = mark
+        self._job = job
 
     @staticmethod
     def fits_on_device(size: int) -> bool:
@@ -163,7 +169,8 @@ class _PartResources(StackResources):
 
     def writer(self, path: Path, metadata: StackMetadata) -> Any:
         """Return what writes planes to their places."""
-        return PlacedPlanes(path, metadata, self._mark)
+        job = self._job
+        return PlacedPlanes(path, metadata, job.run, compression=job.compression, pyramid=job.pyramid)
 
 
 def end_sessions() -> None:
@@ -187,11 +194,9 @@ def _session(job: Job, spec: SeriesSpec, number: int) -> Session:
 
     def run() -> None:
         there()
-        resources = _PartResources(job.run)
+        resources = _PartResources(job)
         try:
-            rest = work.process(spec, resources)
-            if job.compression is None and isinstance(work, MeasuresInBlocks) and work.places_planes(spec):
-                rest()
+            work.process(spec, resources)()
         finally:
             resources.abandon()
 

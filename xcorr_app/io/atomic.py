@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import os
 import secrets
 import shutil
@@ -62,18 +63,19 @@ def atomic_path(final: Path | str, meter: Meter | None = None, begun: str | None
 
 
 @contextmanager
-def atomic_folder(final: Path | str, meter: Meter | None = None) -> Iterator[Path]:
+def atomic_folder(final: Path | str, meter: Meter | None = None, begun: str | None = None) -> Iterator[Path]:
     """Yield a temporary folder beside `final`; a clean exit moves it there, an error removes it.
 
     What bore the name before is moved away and removed once the new folder has it: between the two moves, a reader
-    finds nothing. Raises OutputError as `atomic_path` does.
+    finds nothing. With the mark of a run, it is the folder that processes of that run have `begun`. Raises OutputError
+    as `atomic_path` does.
     """
     final = Path(final)
-    partial = final.with_name(_prefix(final) + secrets.token_hex(6))
+    partial = begun_path(final, begun or secrets.token_hex(6))
     old = final.with_name(_prefix(final) + secrets.token_hex(6))
     with _refusals_of(final):
         try:
-            partial.mkdir()
+            partial.mkdir(exist_ok=begun is not None)
             yield partial
             with timed(meter, "sync"):
                 found = [(Path(root), names) for root, _, names in os.walk(partial)]
@@ -179,17 +181,22 @@ def begun_path(final: Path, mark: str) -> Path:
     return final.with_name(_prefix(final) + mark)
 
 
+def is_begun(final: Path, mark: str) -> bool:
+    """Whether processes of a run have begun to write to it."""
+    return any(final.parent.glob(f"{glob.escape(begun_path(final, mark).name)}*"))
+
+
 def remove_abandoned(final: Path | str, but: str | None = None) -> None:
     """Remove temporary files of `final` whose writer is gone; those of a process that still writes are kept.
 
     The system frees the lock of a process that ends, however it ends, on whatever machine of a shared folder. A file
-    that cannot be removed is left: it is in nobody's way. Kept is the one with the mark of a run that is given, too.
+    that cannot be removed is left: it is in nobody's way. Kept are those with the mark of a run that is given, too.
     """
     final = Path(final)
     kept = None if but is None else begun_path(final, but)
     with suppress(OSError):
         for path in list(final.parent.iterdir()):
-            if path.name.startswith(_prefix(final)) and path != kept:
+            if path.name.startswith(_prefix(final)) and (kept is None or not path.name.startswith(kept.name)):
                 _remove_unlocked(path)
 
 

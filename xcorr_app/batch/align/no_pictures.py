@@ -10,8 +10,17 @@ class NoPictures:
 
     sums = None
 
+    def begun(self) -> None:
+        """Nothing is gathered of a block of frames."""
+
     def add(self, *_: Any) -> None:
         """Take in a frame."""
+
+    def end(self, gathered: None) -> None:
+        """Nothing was."""
+
+    def take(self, gathered: None) -> None:
+        """Nothing was."""
 
     def pictures(self) -> None:
         """There are none."""

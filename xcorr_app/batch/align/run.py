@@ -27,7 +27,7 @@ from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text, discover
 from xcorr_app.io.meter import timed
-from xcorr_app.io.outputs import ENDINGS, output_ending
+from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.environment import own_version, processor, versions
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
@@ -205,12 +205,9 @@ class _Align:
             frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, np)
             return frames.count, frames.shape[0] * frames.shape[1]
 
-    def places_planes(self, spec: SeriesSpec) -> bool:
-        """Whether planes only need to be moved and written, each to its place; pictures are sums over all of them."""
-        options = self._plan.options
-        with spec.open() as source:
-            ending = output_ending(options.format, source.metadata)
-        return options.apply and options.report != "full" and ending != ENDINGS["ome-zarr"]
+    def places_planes(self) -> bool:
+        """Whether planes are written, once they are measured."""
+        return self._plan.options.apply
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Callable[[], Finished[StackReport]]]:
         plan = self._plan
