@@ -13,7 +13,7 @@ import xcorr_app as xc
 from tests.registration.scenes import drifting, noise
 from xcorr_app.cluster.blocks import Part, Replay, Session, joined
 from xcorr_app.errors import ClusterError
-from xcorr_app.registration import passes
+from xcorr_app.registration import passes, stack_statistics
 from xcorr_app.registration.passes import Pass, sharing
 
 FRAMES, SHAPE = 45, (103, 118)
@@ -23,6 +23,7 @@ FRAMES, SHAPE = 45, (103, 118)
 def few_frames_a_block(monkeypatch):
     """Ranges of two frames, blocks of eight."""
     monkeypatch.setattr(passes, "_PIXELS_PER_CHUNK", 2 * SHAPE[0] * SHAPE[1])
+    monkeypatch.setattr(stack_statistics, "_STRIP_BYTES", 20 * FRAMES * SHAPE[1] * 4)
 
 
 def lit():
@@ -93,6 +94,7 @@ def same(one, other):
         ("pattern", {}, {"measure"}),
         ("clear", {"reference": "template"}, {"measure", "template"}),
         ("faint", {"reference": "mean", "verify": 3}, {"measure", "mean"}),
+        ("faint", {"reference": "median", "verify": 3}, {"measure", "median"}),
         ("clear", {"reference": "previous"}, {"measure", "closure"}),
         ("clear", {"reference": "rolling:5"}, {"measure", "closure"}),
         ("faint", {"reference": "pairs:2", "smooth_time": 3}, {"measure"}),

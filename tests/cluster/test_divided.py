@@ -13,6 +13,7 @@ import tifffile
 from distributed import WorkerPlugin
 from scipy.ndimage import gaussian_filter
 
+import xcorr_app as xc
 from tests.batch.movies import write_movie
 from tests.cluster.test_cluster import aligned, failures, results, to_be_lost, when_begun
 from xcorr_app.batch.align import moving
@@ -90,6 +91,30 @@ def test_a_large_stack_is_measured_by_both(long, tmp_path, again, undisturbed):
     assert sum(parts(tmp_path / "out")) == 6
     assert min(parts(tmp_path / "out")) >= 1
     assert cluster_of(tmp_path / "out")["retried"] == {}
+
+
+def aligned_as(tmp_path, name, **how):
+    return xc.align(how.pop("stack"), tmp_path / name, device="cpu", max_shift=24, verify="none", **how)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"format": "ome-zarr", "pyramid": 2, "report": "none"},
+        {"format": "ome-zarr", "compression": "zstd", "border": "crop"},
+        {"compression": "zlib", "report": "quick"},
+        {"apply": False},
+        {"reference": "median", "report": "none"},
+    ],
+)
+def test_all_that_is_written_is_written_by_both(long, tmp_path, again, how):
+    if "format" in how:
+        pytest.importorskip("zarr")
+    aligned_as(tmp_path, "alone", stack=long, **how)
+    aligned_as(tmp_path, "two", stack=long, **how, cluster=again._client.scheduler.address)
+    assert results(tmp_path / "two") == results(tmp_path / "alone")
+    assert sum(parts(tmp_path / "two")) >= 6
+    assert not [path for path in (tmp_path / "two").rglob(".*") if "partial" in path.name]
 
 
 def test_the_largest_of_three_stacks_is_divided_among_two(long, tmp_path, again):

@@ -199,7 +199,7 @@ class _Align:
     def measured_frames(self, spec: SeriesSpec) -> tuple[int, int] | None:
         """Number of frames and pixels of one, where workers of a cluster can share the passes over them."""
         options = self._plan.options
-        if is_more_than_a_shift(options.motion) or options.motion == PATCHES or options.reference == "median":
+        if is_more_than_a_shift(options.motion) or options.motion == PATCHES:
             return None
         with spec.open() as source:
             frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, np)
