@@ -110,6 +110,26 @@ def test_parts_give_the_same_bits(kind, options, shared):
     same(found, alone)
 
 
+@pytest.mark.parametrize(
+    ("model", "reference", "shared"),
+    [("rigid", "first", {"measure"}), ("patches", "first", {"measure", "patches"}),
+     ("patches", "mean", {"measure", "mean", "template", "patches"})],
+)  # fmt: skip
+def test_motion_in_parts_gives_the_same_bits(model, reference, shared):
+    stack = movie("turns" if model == "rigid" else "clear")[:21]
+
+    def run():
+        return xc.estimate_motion(stack, model, reference, patch=32)
+
+    found, stages = divided(run, parts=3, sessions=2)
+    assert set(stages) == shared
+    alone = run()
+    for name in ("matrices", "score", "sigma"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(alone, name), err_msg=name)
+    assert found.flags == alone.flags
+    assert found.notes == alone.notes
+
+
 def test_no_pixels_travel():
     """But for those of the few frames whose tiles are looked at, and the image that they are compared with."""
     stack = movie("clear")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import shutil
 import signal
 import threading
 
@@ -15,7 +17,7 @@ from scipy.ndimage import gaussian_filter
 
 import xcorr_app as xc
 from tests.batch.movies import write_movie
-from tests.cluster.test_cluster import aligned, failures, results, to_be_lost, when_begun
+from tests.cluster.test_cluster import aligned, failures, limit_files, results, to_be_lost, when_begun
 from xcorr_app.batch.align import moving
 from xcorr_app.batch.align.run import align_device
 from xcorr_app.cluster import dividing
@@ -155,21 +157,28 @@ def test_a_killed_worker_costs_one_part(long, tmp_path, again, undisturbed):
     assert "long" not in retried
 
 
-def test_a_scheduler_lost_in_mid_pass_stops_the_run(long, tmp_path, monkeypatch, undisturbed):
+def test_a_scheduler_lost_in_mid_pass_stops_the_run(long, tmp_path, monkeypatch, again, undisturbed):
     monkeypatch.setattr(dividing, "BLOCKS_A_TASK", 1)
     with to_be_lost(tmp_path, workers=2) as (file, scheduler), connected(str(file), align_device) as lost:
         lost._client.wait_for_workers(2, timeout=60)
         lost._client.register_plugin(ShortBlocks())
-        begun = "long, pass 0, part 1 of 3"
-        when_begun(lost, lambda said: said["stack"] == begun and threading.Timer(0, scheduler.kill).start())
+        # Two parts are moved by then; nobody begins the third.
+        begun = "long, pass 1, part 1 of 3"
+        when_begun(lost, lambda said: said["stack"] == begun and threading.Timer(1.5, scheduler.kill).start())
         with pytest.raises(ClusterError, match="--resume"):
             aligned(long, tmp_path / "out", lost, report="full")
     assert not (tmp_path / "out" / "run.json").exists()
-    aligned(long, tmp_path / "out", report="full", resume=True)
+    shutil.copytree(tmp_path / "out", tmp_path / "copy")
+    aligned(long, tmp_path / "out", again, report="full", resume=True)
     assert results(tmp_path / "out") == undisturbed
+    kept = cluster_of(tmp_path / "out")["resumed_blocks"]["long"]
+    assert 3 <= kept <= 6
+    # One process goes on, too, from the first frame.
+    aligned(long, tmp_path / "copy", report="full", resume=True)
+    assert results(tmp_path / "copy") == undisturbed
 
 
-def lose(lost):
+def lose_disk(lost):
     from xcorr_app.cluster import task
 
     if lost:
@@ -182,13 +191,45 @@ def refused(*_):
     raise OSError("no such disk")
 
 
-def test_a_part_that_fails_leaves_the_stack_to_one_worker(long, tmp_path, again, undisturbed):
+def lose_file(lost):
+    """What one worker sees under that name, as if it had another disk."""
+    import pathlib
+
+    if lost:
+        pathlib.Path.kept_exists = pathlib.Path.exists
+        pathlib.Path.exists = lambda path: path.name != "long.tif" and path.kept_exists()
+    else:
+        pathlib.Path.exists = pathlib.Path.kept_exists
+
+
+@pytest.mark.parametrize("lose", [lose_disk, lose_file])
+def test_a_part_that_fails_leaves_the_stack_to_one_worker(long, tmp_path, again, undisturbed, lose):
     first = next(iter(again._client.nthreads()))
     again._client.run(lose, True, workers=[first])
+    begun = []
+    when_begun(again, lambda said: begun.append(said["stack"]))
     try:
         assert failures(aligned(long, tmp_path / "out", again, report="full")) == {}
     finally:
         again._client.run(lose, False, workers=[first])
+    assert begun[-1] == "long"
+    assert "long, pass 0, part 0 of 3" in begun
+    assert not any("pass 1" in name for name in begun)
+    assert results(tmp_path / "out") == undisturbed
+
+
+def test_a_full_disk_fails_the_stack_in_words_and_resume_goes_on(long, tmp_path, again, undisturbed):
+    """Planes do not fit where parts are written, nor where one worker tries the whole."""
+    again._client.run(limit_files, 10_000_000)
+    try:
+        done = aligned(long, tmp_path / "out", again, report="full")
+    finally:
+        again._client.run(limit_files, resource.RLIM_INFINITY)
+    assert "cannot be written" in failures(done)["long"]
+    assert "(on worker " in failures(done)["long"]
+    assert not list((tmp_path / "out").rglob("*.tif*"))
+    assert not list((tmp_path / "out" / ".xcorr").glob("*.begun"))
+    assert failures(aligned(long, tmp_path / "out", again, report="full", resume=True)) == {}
     assert results(tmp_path / "out") == undisturbed
 
 

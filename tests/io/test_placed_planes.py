@@ -9,16 +9,18 @@ import pytest
 
 from xcorr_app.errors import OutputError, ShapeError
 from xcorr_app.io import StackMetadata, StackWriter, zarr_write
-from xcorr_app.io.atomic import begun_path, is_begun, remove_abandoned
 from xcorr_app.io.placed_planes import PlacedPlanes
 from xcorr_app.io.source import TiffTags, ZarrTags
 from xcorr_app.io.zarr_write import ZarrWriter
 
-MARK = "0123456789ab"
+
+def begun(path):
+    return path.with_name("begun")
 
 
 def place(path, metadata, first, planes, **how):
-    with PlacedPlanes(path, metadata, MARK, **how) as placed, placed.part(first) as writer:
+    begun(path).mkdir(exist_ok=True)
+    with PlacedPlanes(path, metadata, begun(path), **how) as placed, placed.part(first) as writer:
         for plane in planes:
             writer.write(plane)
     return writer.placed
@@ -38,11 +40,10 @@ def test_the_same_bytes_as_of_one_writer(tmp_path, kind, byteorder, compression)
     for first, last in ((16, 23), (0, 5), (5, 16), (0, 5)):
         parts[first] = place(path, metadata, first, planes[first:last], compression=compression)
     assert not path.exists()
-    assert is_begun(path, MARK)
-    remove_abandoned(path, MARK)
-    with StackWriter(path, metadata, compression=compression, begun=MARK) as writer:
+    with StackWriter(path, metadata, compression=compression, begun=begun(path)) as writer:
         writer.take(sum((parts[first] for first in sorted(parts)), ()))
     assert path.read_bytes() == (tmp_path / "one.tif").read_bytes()
+    assert not (begun(path) / path.name).exists()
     assert [file.name for file in tmp_path.iterdir() if "partial" in file.name] == []
 
 
@@ -52,10 +53,8 @@ def test_what_does_not_fit_is_refused(tmp_path):
         place(tmp_path / "a.tif", metadata, 0, [np.zeros((5, 7), np.uint8)])
     with pytest.raises(OutputError):
         place(tmp_path / "a.tif", metadata, 3, [np.zeros((5, 6), np.uint8)] * 2)
-    # Nothing was begun but an empty file, which is removed as any that is abandoned.
-    remove_abandoned(tmp_path / "a.tif", "another")
-    assert not begun_path(tmp_path / "a.tif", MARK).exists()
-    with pytest.raises(OutputError), StackWriter(tmp_path / "a.tif", metadata, begun=MARK):
+    (begun(tmp_path / "a.tif") / "a.tif").unlink()
+    with pytest.raises(OutputError), StackWriter(tmp_path / "a.tif", metadata, begun=begun(tmp_path / "a.tif")):
         pass
 
 
@@ -64,11 +63,11 @@ def test_a_compressed_part_that_is_cut_short_is_noticed(tmp_path):
     metadata = StackMetadata(axes="TYX", shape=planes.shape, dtype=planes.dtype)
     path = tmp_path / "a.tif"
     placed = place(path, metadata, 0, planes, compression="zlib")
-    part = tmp_path / placed[0][0]
+    part = begun(path) / placed[0][0]
     part.write_bytes(part.read_bytes()[:-1])
     with (
         pytest.raises(OutputError, match="ends before"),
-        StackWriter(path, metadata, compression="zlib", begun=MARK) as writer,
+        StackWriter(path, metadata, compression="zlib", begun=begun(path)) as writer,
     ):
         writer.take(placed)
     assert not path.exists()
@@ -93,9 +92,10 @@ def test_shards_are_those_of_one_writer(tmp_path, version, compression, axes, mo
     for first, last in ((18, 22), (0, 12), (12, 18), (0, 12)):
         assert place(path, metadata, first, planes[first:last], **how) == ()
     assert not path.exists()
-    with ZarrWriter(path, metadata, **how, begun=MARK) as writer:
+    with ZarrWriter(path, metadata, **how, begun=begun(path)) as writer:
         writer.take(())
     one, many = ({file.relative_to(top): file.read_bytes() for file in top.rglob("*") if file.is_file()}
                  for top in (tmp_path / "one.ome.zarr", path))  # fmt: skip
     assert one == many
+    assert not (begun(path) / path.name).exists()
     assert [file.name for file in tmp_path.iterdir() if "partial" in file.name] == []

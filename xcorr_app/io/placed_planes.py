@@ -16,27 +16,27 @@ if TYPE_CHECKING:
 
 
 class PlacedPlanes:
-    """Where one process writes its planes, under a temporary name; a writer that is told of it as `begun` completes it.
+    """Where one process writes its planes; a writer that is told of the folder where they are `begun` completes them.
 
     Parameters
     ----------
     path, metadata
         Of the whole stack.
-    mark
-        Of the run.
+    folder
+        On the same disk; it exists.
     **how
         Compression and pyramid, see `new_writer`.
     """
 
-    def __init__(self, path: Path, metadata: StackMetadata, mark: str, **how: Any) -> None:
+    def __init__(self, path: Path, metadata: StackMetadata, folder: Path, **how: Any) -> None:
         self._new = partial(new_writer, path, metadata, **how)
-        self._mark = mark
+        self._folder = folder
 
     @contextmanager
     def part(self, first: int) -> Iterator[Writer]:
         """A writer of planes from that number on; when the block ends they are on the disk."""
         writer = self._new()
-        with writer.part(self._mark, first):
+        with writer.part(self._folder, first):
             yield writer
 
     def __enter__(self) -> Self:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, BinaryIO, Self
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
-from xcorr_app.io.atomic import atomic_path, begun_path
+from xcorr_app.io.atomic import atomic_path
 from xcorr_app.io.compression import Compression
 from xcorr_app.io.imagej import build_imagej, is_imagej, parse_imagej, pixel_size
 from xcorr_app.io.limits import Limits
@@ -86,8 +86,8 @@ class StackWriter:
     meter
         Told of the seconds spent.
     begun
-        Mark of a run whose processes have placed all planes (`PlacedPlanes`): the file is completed alone. What they
-        wrote of compressed planes must be taken first.
+        Folder in which several processes have placed all planes (`PlacedPlanes`): the file is completed alone. What
+        they wrote of compressed planes must be taken first.
 
     Examples
     --------
@@ -104,7 +104,7 @@ class StackWriter:
         compression: str | None = None,
         later: Callable[[StackWriter], None] | None = None,
         meter: Meter | None = None,
-        begun: str | None = None,
+        begun: Path | None = None,
     ) -> None:
         self.path = Path(path)
         self.metadata = metadata
@@ -139,7 +139,7 @@ class StackWriter:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             # Left in the opposite order: threads end, the file is closed, then synced and renamed.
-            begun = self._begun if self.is_placed else None
+            begun = self._begun / self.path.name if self._begun is not None and self.is_placed else None
             self._partial = stack.enter_context(atomic_path(self.path, self._meter, begun))
             self._descriptor = stack.enter_context(open_output(self._partial)).fileno()
             stack.callback(self._stop_threads)
@@ -155,12 +155,12 @@ class StackWriter:
         return self._begun is not None and self._compression is None
 
     @contextmanager
-    def part(self, mark: str, first: int) -> Iterator[None]:
-        """Write planes from a number on, and no others, to what the processes of a run write together: see `placed`.
+    def part(self, folder: Path, first: int) -> Iterator[None]:
+        """Write planes from a number on, and no others, to a folder where other processes write others: see `placed`.
 
         In a file that is not compressed each has its place; compressed ones go to a file of their own.
         """
-        path = begun_path(self.path, mark if self._compression is None else f"{mark}-{first:09}")
+        path = folder / (self.path.name if self._compression is None else f"{self.path.name}-{first:09}")
         with ExitStack() as stack:
             # Closed each time: then a network's file system has it before anybody is told. What was there stays: a
             # part that is computed again has the same bytes.
@@ -178,7 +178,8 @@ class StackWriter:
     def take(self, placed: Sequence[tuple[str, Sequence[int]]]) -> None:
         """Copy compressed planes that were written in parts: the files and the bytes of each of their planes."""
         for name, sizes in placed:
-            part = self.path.with_name(name)
+            assert self._begun is not None  # noqa: S101 - for the type checker
+            part = self._begun / name
             begin = self._end
             for size in sizes:
                 self._places.append((self._end, size))
@@ -190,7 +191,6 @@ class StackWriter:
                         raise OutputError(f"{part}: ends before all of its planes; run again")
                     write_at(self._descriptor, [content], start)
             self._written += len(sizes)
-            part.unlink()
 
     def write(self, plane: np.ndarray) -> None:
         """Write the next plane, in the order of the axes (the last before YX fastest)."""

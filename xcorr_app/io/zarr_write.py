@@ -11,13 +11,14 @@ import secrets
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
-from xcorr_app.io.atomic import atomic_folder, begun_path, remove_output
+from xcorr_app.io.atomic import atomic_folder, remove_output, sync
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.optional import library
@@ -59,7 +60,7 @@ class ZarrWriter:
     later, meter
         As of `StackWriter`.
     begun
-        Mark of a run whose processes have placed all planes (`PlacedPlanes`): the folder is completed alone.
+        Folder in which several processes have placed all planes (`PlacedPlanes`): what is there is completed alone.
     """
 
     placed: tuple[Any, ...] = ()
@@ -75,7 +76,7 @@ class ZarrWriter:
         pyramid: int = 1,
         later: Callable[[ZarrWriter], None] | None = None,
         meter: Meter | None = None,
-        begun: str | None = None,
+        begun: Path | None = None,
     ) -> None:
         self.path, self.metadata = Path(path), metadata
         self._version = version or (metadata.zarr.version if metadata.zarr else "0.5")
@@ -99,7 +100,8 @@ class ZarrWriter:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._partial = stack.enter_context(atomic_folder(self.path, self._meter, self._begun))
+            begun = None if self._begun is None else self._begun / self.path.name
+            self._partial = stack.enter_context(atomic_folder(self.path, self._meter, begun))
             if self._begun is None:
                 self._write_to(self._begin(self._partial), stack)
             else:
@@ -114,21 +116,35 @@ class ZarrWriter:
         stack.callback(self._stop_threads)
 
     @contextmanager
-    def part(self, mark: str, first: int) -> Iterator[None]:
-        """Write planes from a number on, whole shards (`planes_together`), to a folder that processes of a run have."""
-        zarr, folder = library("zarr", "zarr", self.path), begun_path(self.path, mark)
-        if not folder.exists():
-            self._share(folder)
-        group = zarr.open_group(str(folder), mode="r+")
+    def part(self, folder: Path, first: int) -> Iterator[None]:
+        """Write planes from a number on, whole shards (`planes_together`), to a folder where other processes write."""
+        zarr, there = library("zarr", "zarr", self.path), folder / self.path.name
+        if not there.exists():
+            self._share(there)
+        group = zarr.open_group(str(there), mode="r+")
         with ExitStack() as stack:
             self._write_to([group[str(level)] for level in range(self._levels)], stack)
             self._written = first
             yield
             self._wait(0)
+            for path in self._files(there, first):
+                sync(path)
+
+    def _files(self, folder: Path, first: int) -> set[Path]:
+        """Chunks and shards of the planes from a number on to the last that is written."""
+        found = set()
+        for array in self._arrays:
+            files = array.shards or array.chunks
+            sides = [range(-(-size // step)) for size, step in zip(array.shape[-2:], files[-2:], strict=True)]
+            outer = {self._place(number) for number in range(first, self._written)}
+            outer = {tuple(i // step for i, step in zip(place, files, strict=False)) for place in outer}
+            for place in (place + side for place in outer for side in product(*sides)):
+                found.add(folder / array.path / array.metadata.encode_chunk_key(place))
+        return found
 
     def _share(self, folder: Path) -> None:
         """Make the folder, unless another process is first."""
-        mine = begun_path(self.path, secrets.token_hex(6))
+        mine = folder.with_name(f"{folder.name}-{secrets.token_hex(6)}")
         try:
             mine.mkdir()
             self._begin(mine)

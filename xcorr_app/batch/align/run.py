@@ -33,7 +33,7 @@ from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Elsewhere, Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.pipeline.stages import Stages
-from xcorr_app.pipeline.state import REPORT
+from xcorr_app.pipeline.state import REPORT, begun_folder
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
 from xcorr_app.report.html import StackView, load_template, render_report, stack_view
@@ -178,7 +178,8 @@ class _Align:
     def outputs(self, name: str) -> list[Path]:
         folder = self._plan.out / name
         stacks = [f"{name}_aligned{ending}" for ending in ENDINGS.values()]
-        return [folder / file for file in ("shifts.csv", "motion.csv", *FILES, REPORT, *stacks)]
+        files = [folder / file for file in ("shifts.csv", "motion.csv", *FILES, REPORT, *stacks)]
+        return [*files, begun_folder(self._plan.out, name)]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         options, xp = self._plan.options, self._plan.device.xp
@@ -199,8 +200,6 @@ class _Align:
     def measured_frames(self, spec: SeriesSpec) -> tuple[int, int] | None:
         """Number of frames and pixels of one, where workers of a cluster can share the passes over them."""
         options = self._plan.options
-        if is_more_than_a_shift(options.motion) or options.motion == PATCHES:
-            return None
         with spec.open() as source:
             frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, np)
             return frames.count, frames.shape[0] * frames.shape[1]

@@ -8,7 +8,6 @@ of the others, each weighted by its score. Then the field is fitted to all pixel
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +31,7 @@ from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.patch_match import Matched, PatchMatcher, PatchSearch
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.window_match import Windows
-from xcorr_app.registration.passes import Pass, Progress, worker_count
+from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.strategies import Estimation
@@ -45,8 +44,8 @@ _HALVED_FROM = 64
 """Pixels a side from which patches are matched at half their size: the fit to all pixels follows."""
 _SMOOTHING = ((0.97, 0.7), (0.7, 1.0), (0.35, 1.5), (0.0, 2.0))
 """Share of the variance that is no noise, and the sigma in pixels of the Gaussian that noisier images lie under."""
-_PIXELS_AT_ONCE, _DEVICE_PIXELS_AT_ONCE = 1 << 20, 1 << 24
-"""Of frames whose patches are matched together."""
+_AS_LONG_AS, _AS_LONG_AS_ON_DEVICE = 2, 4
+"""Patches of a frame take as much memory as the shifts of so many."""
 _FEWEST_TRUSTED = 1 / 3
 """Share of trusted patches below which a frame is uncertain."""
 _NO_MATTER = {quality.INCONSISTENT, quality.LOW_SCORE, quality.UNCERTAIN, quality.AMBIGUOUS}
@@ -101,19 +100,13 @@ def patches_of(
     rigid = _rigid(frames, reference, max_shift, options.half, xp, progress)
     grid = Grid.of(frames.shape, options.patch, options.patch * (1 - options.overlap))
     against = _Against(grid, frames, _references(frames, reference, rigid, xp), options, xp)
-    found: list[_Found | None] = []
-    pixels = _PIXELS_AT_ONCE if xp is np else _DEVICE_PIXELS_AT_ONCE
-    together = max(1, pixels // (frames.shape[0] * frames.shape[1]))
 
-    def measure(first: int) -> list[_Found | None]:
-        last = min(first + together, frames.count)
-        return against.measured(frames.read(first, last).frames, first, rigid.shifts[first:last])
+    def measure(start: int, stop: int) -> list[_Found | None]:
+        return against.measured(frames.read(start, stop).frames, start, rigid.shifts[start:stop])
 
-    with ThreadPoolExecutor(worker_count() if xp is np else 1, thread_name_prefix="patches") as pool:
-        for some in pool.map(measure, range(0, frames.count, together)):
-            found += some
-            if progress is not None:
-                progress("patches", len(found), frames.count)
+    as_long_as = _AS_LONG_AS if xp is np else _AS_LONG_AS_ON_DEVICE
+    walk = Pass(frames.count, as_long_as * frames.shape[0] * frames.shape[1], xp is not np, progress)
+    found = [one for some in walk.over("patches", measure, small=True) for one in some]
     return _result(found, rigid, against, max_sigma)
 
 
@@ -289,12 +282,21 @@ def _references(frames: Frames, reference: str | int | Array, rigid: _Rigid, xp:
         seen = xp.isfinite(values)
         return xp.where(seen, values, 0.0), seen.astype(np.float32)
 
-    total, count = xp.zeros(frames.shape, np.float32), xp.zeros(frames.shape, np.float32)
-    for t in range(frames.count):
-        values, seen = moved(t)
-        total, count = total + values, count + seen
+    def of_range(start: int, stop: int) -> tuple[Array, Array]:
+        total, count = moved(start)
+        for t in range(start + 1, stop):
+            values, seen = moved(t)
+            total, count = total + values, count + seen
+        return total, count
+
+    walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np)
+    total, count = walk.total("template", of_range, _added)
     whole = xp.where(count > 0, total / xp.maximum(count, 1), 0.0)
     return _References(whole, (total, count), moved)
+
+
+def _added(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+    return one[0] + other[0], one[1] + other[1]
 
 
 def _result(found: list[_Found | None], rigid: _Rigid, against: _Against, max_sigma: float) -> MotionResult:
