@@ -103,6 +103,13 @@ class _Side:
             self.total = None if self.total is None else to_host(self.total)
         self.kept = [to_host(frame) for frame in self.kept]
 
+    def to_device(self, xp: Any) -> None:
+        """Go on with arrays of a module."""
+        if self.sums is not None:
+            self.sums, self.numbers = xp.asarray(self.sums), xp.asarray(self.numbers)
+            self.total = None if self.total is None else xp.asarray(self.total)
+        self.kept = [xp.asarray(frame) for frame in self.kept]
+
     def correlation(self) -> float:
         """Correlation of the frames with the mean of the others."""
         count = float(self.numbers.sum())
@@ -212,6 +219,11 @@ class AssessmentSums:
         """Go on with NumPy arrays."""
         for side in (self._before, self._after):
             side.to_host()
+
+    def to_device(self, xp: Any) -> None:
+        """Go on with arrays of a module."""
+        for side in (self._before, self._after):
+            side.to_device(xp)
 
     def correlation(self) -> tuple[float, float]:
         """Correlation of the frames with the mean of the others, before and after."""

@@ -174,7 +174,7 @@ def move_stack(
                         for image in part:
                             sink.write(image if area is None else image[area])
                 del before, after  # not kept while the next ones are computed
-            return _Block(all_clipped, projections.end(gathered))
+            return _Block(all_clipped, projections.end(gathered, to_join=blocks.blocks > 1))
 
         is_placed = isinstance(stream, PlacedPlanes)
         together = 1 if target is None else planes_together(written)
@@ -190,7 +190,7 @@ def move_stack(
             there=[frames.xp],
         )
         moved = blocks.total("move", blocks.there_too(job), _Block.joined, of_block)
-        projections.take(moved.gathered)
+        projections.take(moved.gathered, blocks.there[0])
         if moved.written and not is_placed:
             stream.take(moved.written)
     limits = None if frames.xp is np or notes else device_limits(current_device())

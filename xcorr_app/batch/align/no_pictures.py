@@ -16,11 +16,11 @@ class NoPictures:
     def add(self, *_: Any) -> None:
         """Take in a frame."""
 
-    def end(self, gathered: None) -> None:
-        """Nothing was."""
+    def end(self, gathered: None, *, to_join: bool) -> None:
+        """Nothing was gathered."""
 
-    def take(self, gathered: None) -> None:
-        """Nothing was."""
+    def take(self, gathered: None, xp: Any) -> None:
+        """Nothing was gathered."""
 
     def pictures(self) -> None:
         """There are none."""

@@ -143,15 +143,19 @@ class Projections:
             to.preview += zip(*of_shown, strict=True)
         to.numbers += numbers
 
-    def end(self, gathered: Gathered) -> Gathered:
-        """Add nothing more to what was gathered of a block, so that it can be joined."""
+    def end(self, gathered: Gathered, *, to_join: bool = False) -> Gathered:
+        """Add nothing more to what was gathered of a block; `to_join` with others, on the host."""
+        if to_join:
+            gathered.to_host()
         gathered.before.end(np.float32(len(gathered.numbers)))
         gathered.after.end(_coverage(self._shape, self._extents[gathered.numbers]))
         return gathered
 
-    def take(self, gathered: Gathered) -> None:
-        """Take what was gathered of all frames."""
+    def take(self, gathered: Gathered, xp: Any) -> None:
+        """Take what was gathered of all frames; what is to be computed of it will be where arrays of `xp` are."""
         self._gathered = gathered
+        if gathered.sums is not None:
+            gathered.sums.to_device(xp)
 
     def pictures(self) -> Pictures:
         """What a report shows, reduced to the size it is shown at; nothing can be added any more, for memory's sake."""
