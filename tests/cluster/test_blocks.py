@@ -175,6 +175,23 @@ def test_a_total_is_summed_by_blocks(count, monkeypatch):
     assert walk.total("sum", job, float.__add__) == sum(sums[1:], sums[0])
 
 
+@pytest.mark.parametrize(("together", "one_by_one"), [(1, False), (5, False), (5, True), (100, False)])
+def test_no_block_parts_what_belongs_together(together, one_by_one, monkeypatch):
+    """Two frames a range, at least three ranges a block."""
+    monkeypatch.setattr(passes, "worker_count", lambda: 2)
+    pixels = SHAPE[0] * SHAPE[1]
+    walk = Pass(FRAMES, pixels, on_device=False, ranges_a_block=3, together=together, one_by_one=one_by_one)
+    assert walk.block == {1: 6, 5: 10, 100: 100}[together]
+    ranges = list(walk.over("walk", lambda start, stop: (start, stop)))
+    assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges[:-1])]
+    assert ranges[-1][1] == FRAMES
+    assert max(stop - start for start, stop in ranges) == 2
+    blocks = walk.total("sum", lambda *ends: ends, list.__add__, lambda first, some: [(first, list(some))])
+    assert [first for first, _ in blocks] == list(range(0, FRAMES, walk.block))
+    assert [ends for _, some in blocks for ends in some] == ranges
+    assert all(first <= start < stop <= first + walk.block for first, some in blocks for start, stop in some)
+
+
 def test_parts_of_different_devices_are_not_joined():
     with pytest.raises(ClusterError, match="workers differ"):
         joined([Part("measure", (False, 6)), Part("measure", (True, 6))])
