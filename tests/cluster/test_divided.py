@@ -8,6 +8,7 @@ import resource
 import shutil
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -162,9 +163,18 @@ def test_a_scheduler_lost_in_mid_pass_stops_the_run(long, tmp_path, monkeypatch,
     with to_be_lost(tmp_path, workers=2) as (file, scheduler), connected(str(file), align_device) as lost:
         lost._client.wait_for_workers(2, timeout=60)
         lost._client.register_plugin(ShortBlocks())
-        # Two parts are moved by then; nobody begins the third.
-        begun = "long, pass 1, part 1 of 3"
-        when_begun(lost, lambda said: said["stack"] == begun and threading.Timer(1.5, scheduler.kill).start())
+
+        def kill():
+            until = time.monotonic() + 60
+            while (
+                len(list((tmp_path / "out" / ".xcorr" / "long.begun").glob("000-*"))) < 3 and time.monotonic() < until
+            ):
+                time.sleep(0.01)
+            scheduler.kill()
+
+        # By then all is measured, and little moved.
+        begun = "long, pass 1, part 0 of 3"
+        when_begun(lost, lambda said: said["stack"] == begun and threading.Thread(target=kill).start())
         with pytest.raises(ClusterError, match="--resume"):
             aligned(long, tmp_path / "out", lost, report="full")
     assert not (tmp_path / "out" / "run.json").exists()

@@ -24,8 +24,8 @@ def results(count):
 
 def test_what_was_kept_comes_back(tmp_path):
     parts = KeptParts(tmp_path, 1)
-    parts.keep(OF, 4, results(3))
-    parts.keep(OF, 0, results(2))
+    parts.keep(OF, 4, results(3), 0.0).result()
+    parts.keep(OF, 0, results(2), 0.0).result()
     assert KeptParts(tmp_path, 1).known(OF) == dict(zip([4, 5, 6, 0, 1], results(3) + results(2), strict=True))
     assert KeptParts(tmp_path, 0).known(OF) == {}
     assert parts.known(("measure", True, 9, 32)) == {}
@@ -33,14 +33,14 @@ def test_what_was_kept_comes_back(tmp_path):
 
 
 def test_a_disk_that_is_full_keeps_nothing(tmp_path):
-    KeptParts(tmp_path / "missing", 0).keep(OF, 0, results(1))
+    KeptParts(tmp_path / "missing", 0).keep(OF, 0, results(1), 0.0).result()
     assert list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("cut", [0, 1, 40, -1])
 def test_what_is_not_whole_is_left(tmp_path, cut):
     parts = KeptParts(tmp_path, 0)
-    parts.keep(OF, 0, results(2))
+    parts.keep(OF, 0, results(2), 0.0).result()
     (path,) = tmp_path.iterdir()
     path.write_bytes(path.read_bytes()[:cut])
     assert parts.known(OF) == {}
@@ -60,7 +60,7 @@ def test_nothing_is_called_by_a_file(tmp_path):
     made = tmp_path / "made"
     for harmful in (Harmful(os.mkdir, str(made)), Harmful(eval, "1"), Harmful(worker_count)):
         parts = KeptParts(tmp_path, 0)
-        parts.keep(OF, 0, [pickle.dumps([harmful])])
+        parts.keep(OF, 0, [pickle.dumps([harmful])], 0.0).result()
         assert parts.known(OF) == {}
     assert not made.exists()
 

@@ -84,7 +84,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path, name, monkeypatch):
     def full(_path):
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr(atomic, "sync", full)
+    monkeypatch.setattr(atomic, "_sync", full)
     with pytest.raises(OutputError, match="No space left"):
         write_planes(tmp_path / name, planes_of((2, 4, 5)))
     assert list(tmp_path.iterdir()) == []

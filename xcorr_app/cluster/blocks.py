@@ -14,6 +14,7 @@ from __future__ import annotations
 import pickle
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -71,7 +72,7 @@ class _Here:
 
     def part(self, number: int, parts: int, kept: KeptParts | None) -> Part:
         """Compute one of so many parts of it, but for what was `kept`."""
-        walk, results = self.walk, []
+        walk, results, begun = self.walk, [], time.time()
         first, last = (walk.blocks * end // parts for end in (number, number + 1))
         of = (self.stage, walk.on_device, walk.blocks, walk.block)
         known = {} if kept is None else kept.known(of)
@@ -84,7 +85,7 @@ class _Here:
             results.append(pickle.dumps(list(found) if self.sums is None else [self.sums.of_block(start, found)]))
         before = len(known.keys() & range(first, last))
         if kept is not None and before < len(results):
-            kept.keep(of, first, results)
+            kept.keep(of, first, results, begun)
         add = None if self.sums is None else self.sums.add
         return Part(self.stage, (walk.on_device, walk.blocks), tuple(results), add, before)
 

@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import pickle
 import secrets
 from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,7 +21,10 @@ import xxhash
 
 from xcorr_app.io.atomic import remove_output
 
-_KEY = "key"
+_KEY, _PART = "key", ".part"
+_CLOCKS_DIFFER = 60.0
+"""Seconds by which the clock of a shared disk may be behind."""
+_THREAD = ThreadPoolExecutor(1, thread_name_prefix="xcorr-keep")
 _CLASSES = ("xcorr_app.batch.align.", "xcorr_app.correlation.", "xcorr_app.registration.")
 _OF_ARRAYS = {"_reconstruct", "_frombuffer", "scalar", "ndarray", "dtype"}
 _BUILT_IN = {"slice", "set", "frozenset", "range", "complex"}
@@ -56,7 +61,7 @@ class KeptParts:
     def known(self, of: Sequence[Any]) -> dict[int, bytes]:
         """Results by block; `of` says what pass it is, and how it is divided."""
         found: dict[int, bytes] = {}
-        for path in sorted(self._folder.glob(f"{self._number}-*.part")):
+        for path in sorted(self._folder.glob(f"{self._number}-*{_PART}")):
             with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, pickle.UnpicklingError, EOFError):
                 head, _, content = path.read_bytes().partition(b"\n")
                 said = json.loads(head)
@@ -70,19 +75,39 @@ class KeptParts:
                     begin += size
         return found
 
-    def keep(self, of: Sequence[Any], first: int, results: Sequence[bytes]) -> None:
-        """Keep the results of blocks from a first one on; nothing happens where that cannot be written."""
+    def keep(self, of: Sequence[Any], first: int, results: Sequence[bytes], begun: float) -> Future[None]:
+        """Keep the results of blocks from a first one on, `begun` at a time, once their planes are on the disk.
+
+        A thread does so, meanwhile; nothing happens where that cannot be written.
+        """
+        return _THREAD.submit(self._keep, of, first, results, begun)
+
+    def _keep(self, of: Sequence[Any], first: int, results: Sequence[bytes], begun: float) -> None:
         content = b"".join(results)
         said = {"of": list(of), "first": first, "sizes": [len(result) for result in results]}
         head = json.dumps(said | {"checksum": xxhash.xxh3_128_hexdigest(content)})
-        path = self._folder / f"{self._number}-{first:06}-{len(results)}.part"
-        mine = path.with_name(f"{path.name}-{secrets.token_hex(6)}")
+        path = self._folder / f"{self._number}-{first:06}-{len(results)}{_PART}"
+        mine = path.with_name(f"{secrets.token_hex(6)}{_PART}")
         with suppress(OSError):
+            _bring_to_the_disk(self._folder, begun - _CLOCKS_DIFFER)
             try:
                 mine.write_bytes(head.encode() + b"\n" + content)
                 mine.replace(path)
             finally:
                 mine.unlink(missing_ok=True)
+
+
+def _bring_to_the_disk(folder: Path, since: float) -> None:
+    """Files and folders below that were changed since a time: what is said to be done must have been."""
+    for root, _, names in os.walk(folder):
+        planes = [path for path in map(Path(root).joinpath, names) if path.suffix != _PART]
+        for path in (*planes, Path(root)):
+            if path.stat().st_mtime >= since:
+                descriptor = os.open(path, os.O_RDONLY)
+                try:
+                    os.fsync(descriptor)
+                finally:
+                    os.close(descriptor)
 
 
 class _Plain(pickle.Unpickler):

@@ -50,9 +50,9 @@ def atomic_path(final: Path | str, meter: Meter | None = None, begun: Path | Non
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             yield partial
             with timed(meter, "sync"):
-                sync(partial)
+                _sync(partial)
                 partial.replace(final)
-                sync(final.parent)
+                _sync(final.parent)
         finally:
             # After the move there is nothing of that name. A failure to tidy up must not hide the first error.
             with suppress(OSError):
@@ -79,12 +79,12 @@ def atomic_folder(final: Path | str, meter: Meter | None = None, begun: Path | N
                 found = [(Path(root), names) for root, _, names in os.walk(partial)]
                 # Together they wait for the disk once: it takes what it is asked for meanwhile in one go.
                 with ThreadPoolExecutor(_SYNCED_TOGETHER, thread_name_prefix="xcorr-sync") as pool:
-                    list(pool.map(sync, [root / name for root, names in found for name in names]))
-                    list(pool.map(sync, [root for root, _ in found]))
+                    list(pool.map(_sync, [root / name for root, names in found for name in names]))
+                    list(pool.map(_sync, [root for root, _ in found]))
                 with suppress(FileNotFoundError):
                     final.rename(old)
                 partial.rename(final)
-                sync(final.parent)
+                _sync(final.parent)
         finally:
             for left in (partial, old):
                 remove_output(left, ignore_errors=True)
@@ -207,8 +207,7 @@ def _prefix(final: Path) -> str:
     return f".{label}{_MARK}"
 
 
-def sync(path: Path) -> None:
-    """Bring a file or the names in a folder to the disk."""
+def _sync(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

@@ -34,7 +34,7 @@ class PlacedPlanes:
 
     @contextmanager
     def part(self, first: int) -> Iterator[Writer]:
-        """A writer of planes from that number on; when the block ends they are on the disk."""
+        """A writer of planes from that number on; when the block ends they are written."""
         writer = self._new()
         with writer.part(self._folder, first):
             yield writer

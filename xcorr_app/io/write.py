@@ -172,7 +172,6 @@ class StackWriter:
             yield
             self._send()
             self._wait(0)
-            os.fsync(self._descriptor)
         self.placed = ((path.name, tuple(size for _, size in self._places)),) if self._compression else ()
 
     def take(self, placed: Sequence[tuple[str, Sequence[int]]]) -> None:

@@ -11,14 +11,13 @@ import secrets
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
-from xcorr_app.io.atomic import atomic_folder, remove_output, sync
+from xcorr_app.io.atomic import atomic_folder, remove_output
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.optional import library
@@ -127,20 +126,6 @@ class ZarrWriter:
             self._written = first
             yield
             self._wait(0)
-            for path in self._files(there, first):
-                sync(path)
-
-    def _files(self, folder: Path, first: int) -> set[Path]:
-        """Chunks and shards of the planes from a number on to the last that is written."""
-        found = set()
-        for array in self._arrays:
-            files = array.shards or array.chunks
-            sides = [range(-(-size // step)) for size, step in zip(array.shape[-2:], files[-2:], strict=True)]
-            outer = {self._place(number) for number in range(first, self._written)}
-            outer = {tuple(i // step for i, step in zip(place, files, strict=False)) for place in outer}
-            for place in (place + side for place in outer for side in product(*sides)):
-                found.add(folder / array.path / array.metadata.encode_chunk_key(place))
-        return found
 
     def _share(self, folder: Path) -> None:
         """Make the folder, unless another process is first."""
