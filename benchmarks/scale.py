@@ -3,6 +3,7 @@
     python -m benchmarks.scale --workers 1,2,4             # processes of this machine
     python -m benchmarks.scale --gpus 1,2,4 --stacks 16    # one process a GPU
     python -m benchmarks.scale --workers 1,2 --stacks 1 --frames 3000    # one long stack, of which each has parts
+    python -m benchmarks.scale --gpus 1,2 --stacks 1 --frames 16384 --report full    # the same on GPUs, with its report
     python -m benchmarks.scale --simulate                  # tasks that sleep, by default 10 000 over 1 000 workers
 
 Real runs align stacks from the page cache, first measured alone, then moved as well (not with ``--measure-only``), and
@@ -67,7 +68,7 @@ def write_stacks(folder: Path, count: int, frames: int, side: int) -> int:
         return sum(pool.map(write_stack, paths, range(count), [frames] * count, [side] * count))
 
 
-def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool) -> dict[str, Any]:
+def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool, report: str) -> dict[str, Any]:
     """Seconds from the first task to the last result, those of the steps in all workers, a checksum of all results."""
     from distributed import Client
 
@@ -76,7 +77,7 @@ def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool) ->
     with Client(cluster, set_as_default=False) as client:
         before = client.run(time.process_time)
         done = xc.align(
-            inputs, out, device=device, cluster=cluster, apply=apply, report="none", max_shift=24, overwrite=True
+            inputs, out, device=device, cluster=cluster, apply=apply, report=report, max_shift=24, overwrite=True
         )
         used = [seconds - before[worker] for worker, seconds in client.run(time.process_time).items()]
     assert not done.failed, done.failed
@@ -87,8 +88,10 @@ def align(inputs: Path, out: Path, cluster: str, device: str, *, apply: bool) ->
             steps[step] = round(steps.get(step, 0.0) + seconds, 3)
     digest = hashlib.sha256()
     for stack in done.stacks:
-        for path in (stack.table, stack.path):
+        pictures = sorted(path for path in (out / ".xcorr").glob(f"{stack.name}.*") if path.suffix != ".json")
+        for path in (stack.table, stack.path, *pictures):
             digest.update(b"" if path is None else path.read_bytes())
+        digest.update(json.dumps(record["stacks"][stack.name]["assessment"]).encode())
     alone = record["timings"]["stages"]["workers"]["waited_seconds"]
     devices = sorted({worker["device"] for worker in record["cluster"]["workers"].values()})
     return {
@@ -121,7 +124,10 @@ def real(kind: str, counts: list[int], given: argparse.Namespace) -> Iterator[di
                     os.environ["CUDA_VISIBLE_DEVICES"] = ",".join(gpus[:count])
                 device = "cuda" if kind == "gpus" else "cpu"
                 with started("gpus" if kind == "gpus" else f"local:{count}") as address:
-                    runs = [align(inputs, Path(folder, "out"), address, device, apply=apply) for _ in range(REPEATS)]
+                    runs = [
+                        align(inputs, Path(folder, "out"), address, device, apply=apply, report=given.report)
+                        for _ in range(REPEATS)
+                    ]
                 digests |= {run["digest"] for run in runs}
                 best = min(runs, key=lambda run: run["seconds"])
                 one = one or best["seconds"] * count
@@ -129,6 +135,7 @@ def real(kind: str, counts: list[int], given: argparse.Namespace) -> Iterator[di
                     "kind": kind,
                     "workers": count,
                     "apply": apply,
+                    "report": given.report,
                     "seconds": best["seconds"],
                     "first": runs[0]["seconds"],
                     "gigabytes_per_second": round(size / best["seconds"] / 1e9, 3),
@@ -285,6 +292,7 @@ def main() -> None:
     parser.add_argument("--stacks", type=int, default=8)
     parser.add_argument("--frames", type=int, default=64)
     parser.add_argument("--side", type=int, default=512)
+    parser.add_argument("--report", default="none", choices=("full", "quick", "none"), help="of each stack")
     parser.add_argument("--measure-only", action="store_true", help="move and write nothing")
     parser.add_argument("--folder", type=Path, help="where stacks and results lie meanwhile")
     parser.add_argument("--simulate", action="store_true")
@@ -301,6 +309,7 @@ def main() -> None:
     for kind in ("workers", "gpus"):
         if counts := [int(number) for number in getattr(given, kind).split(",") if number]:
             name = kind if given.stacks > 1 else f"one stack, {kind}"
+            name += "" if given.report == "none" else f", {given.report} report"
             known[name] = []
             for row in real(kind, counts, given):
                 known[name].append(row)

@@ -13,7 +13,7 @@ import xcorr_app as xc
 from tests.registration.scenes import drifting, noise
 from xcorr_app.cluster.blocks import Part, Replay, Session, joined
 from xcorr_app.errors import ClusterError
-from xcorr_app.registration import passes
+from xcorr_app.registration import passes, stack_statistics
 from xcorr_app.registration.passes import Pass, sharing
 
 FRAMES, SHAPE = 45, (103, 118)
@@ -23,6 +23,7 @@ FRAMES, SHAPE = 45, (103, 118)
 def few_frames_a_block(monkeypatch):
     """Ranges of two frames, blocks of eight."""
     monkeypatch.setattr(passes, "_PIXELS_PER_CHUNK", 2 * SHAPE[0] * SHAPE[1])
+    monkeypatch.setattr(stack_statistics, "_STRIP_BYTES", 20 * FRAMES * SHAPE[1] * 4)
 
 
 def lit():
@@ -94,6 +95,7 @@ def same(one, other):
         ("pattern", {}, {"measure"}),
         ("clear", {"reference": "template"}, {"measure", "template"}),
         ("faint", {"reference": "mean", "verify": 3}, {"measure", "mean"}),
+        ("faint", {"reference": "median", "verify": 3}, {"measure", "median"}),
         ("clear", {"reference": "previous"}, {"measure", "closure"}),
         ("clear", {"reference": "rolling:5"}, {"measure", "closure"}),
         ("faint", {"reference": "pairs:2", "smooth_time": 3}, {"measure"}),
@@ -107,6 +109,26 @@ def test_parts_give_the_same_bits(kind, options, shared):
     found, stages = divided(lambda: xc.estimate_shifts(stack, max_shift=24, **options), parts=4, sessions=3)
     assert set(stages) == shared
     same(found, alone)
+
+
+@pytest.mark.parametrize(
+    ("model", "reference", "shared"),
+    [("rigid", "first", {"measure"}), ("patches", "first", {"measure", "patches"}),
+     ("patches", "mean", {"measure", "mean", "template", "patches"})],
+)  # fmt: skip
+def test_motion_in_parts_gives_the_same_bits(model, reference, shared):
+    stack = movie("turns" if model == "rigid" else "clear")[:21]
+
+    def run():
+        return xc.estimate_motion(stack, model, reference, patch=32)
+
+    found, stages = divided(run, parts=3, sessions=2)
+    assert set(stages) == shared
+    alone = run()
+    for name in ("matrices", "score", "sigma"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(alone, name), err_msg=name)
+    assert found.flags == alone.flags
+    assert found.notes == alone.notes
 
 
 def test_no_pixels_travel():
@@ -152,6 +174,23 @@ def test_a_total_is_summed_by_blocks(count, monkeypatch):
     blocks = [values[start : start + 8] for start in range(0, count, 8)]
     sums = [sum((block[i : i + 2].sum() for i in range(2, len(block), 2)), block[:2].sum()) for block in blocks]
     assert walk.total("sum", job, float.__add__) == sum(sums[1:], sums[0])
+
+
+@pytest.mark.parametrize(("together", "one_by_one"), [(1, False), (5, False), (5, True), (100, False)])
+def test_no_block_parts_what_belongs_together(together, one_by_one, monkeypatch):
+    """Two frames a range, at least three ranges a block."""
+    monkeypatch.setattr(passes, "worker_count", lambda: 2)
+    pixels = SHAPE[0] * SHAPE[1]
+    walk = Pass(FRAMES, pixels, on_device=False, ranges_a_block=3, together=together, one_by_one=one_by_one)
+    assert walk.block == {1: 6, 5: 10, 100: 100}[together]
+    ranges = list(walk.over("walk", lambda start, stop: (start, stop)))
+    assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges[:-1])]
+    assert ranges[-1][1] == FRAMES
+    assert max(stop - start for start, stop in ranges) == 2
+    blocks = walk.total("sum", lambda *ends: ends, list.__add__, lambda first, some: [(first, list(some))])
+    assert [first for first, _ in blocks] == list(range(0, FRAMES, walk.block))
+    assert [ends for _, some in blocks for ends in some] == ranges
+    assert all(first <= start < stop <= first + walk.block for first, some in blocks for start, stop in some)
 
 
 def test_parts_of_different_devices_are_not_joined():

@@ -4,16 +4,22 @@ from __future__ import annotations
 
 import json
 import os
+import resource
+import shutil
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
 import tifffile
+from distributed import WorkerPlugin
 from scipy.ndimage import gaussian_filter
 
+import xcorr_app as xc
 from tests.batch.movies import write_movie
-from tests.cluster.test_cluster import aligned, failures, results, to_be_lost, when_begun
+from tests.cluster.test_cluster import aligned, failures, limit_files, results, to_be_lost, when_begun
+from xcorr_app.batch.align import moving
 from xcorr_app.batch.align.run import align_device
 from xcorr_app.cluster import dividing
 from xcorr_app.cluster.connect import connected
@@ -25,10 +31,23 @@ FRAMES = 300
 """Of 256 x 256 pixels: two blocks of 128 and one of 44."""
 
 
+class ShortBlocks(WorkerPlugin):
+    """Blocks of moved planes are as long as those that are measured, also in workers that are begun later."""
+
+    def setup(self, worker):
+        moving._RANGES_A_BLOCK = 4
+
+
 @pytest.fixture(scope="module")
 def workers():
     with connected("local:2", align_device) as started:
+        started._client.register_plugin(ShortBlocks())
         yield started
+
+
+@pytest.fixture(autouse=True)
+def here_too(monkeypatch):
+    monkeypatch.setattr(moving, "_RANGES_A_BLOCK", 4)
 
 
 @pytest.fixture
@@ -52,8 +71,11 @@ def long(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def undisturbed(long, tmp_path_factory):
+    """With a full report, without a cluster."""
     out = tmp_path_factory.mktemp("undisturbed") / "out"
-    aligned(long, out)
+    before, moving._RANGES_A_BLOCK = moving._RANGES_A_BLOCK, 4
+    aligned(long, out, report="full")
+    moving._RANGES_A_BLOCK = before
     return results(out)
 
 
@@ -66,12 +88,36 @@ def parts(out):
 
 
 def test_a_large_stack_is_measured_by_both(long, tmp_path, again, undisturbed):
-    assert failures(aligned(long, tmp_path / "out", again)) == {}
+    assert failures(aligned(long, tmp_path / "out", again, report="full")) == {}
     assert results(tmp_path / "out") == undisturbed
-    # Each of three in two passes, which measure and move; and as many questions whether there is a third.
-    assert sum(parts(tmp_path / "out")) == 9
+    # Each of three in two passes, which measure and move.
+    assert sum(parts(tmp_path / "out")) == 6
     assert min(parts(tmp_path / "out")) >= 1
     assert cluster_of(tmp_path / "out")["retried"] == {}
+
+
+def aligned_as(tmp_path, name, **how):
+    return xc.align(how.pop("stack"), tmp_path / name, device="cpu", max_shift=24, verify="none", **how)
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"format": "ome-zarr", "pyramid": 2, "report": "none"},
+        {"format": "ome-zarr", "compression": "zstd", "border": "crop"},
+        {"compression": "zlib", "report": "quick"},
+        {"apply": False},
+        {"reference": "median", "report": "none"},
+    ],
+)
+def test_all_that_is_written_is_written_by_both(long, tmp_path, again, how):
+    if "format" in how:
+        pytest.importorskip("zarr")
+    aligned_as(tmp_path, "alone", stack=long, **how)
+    aligned_as(tmp_path, "two", stack=long, **how, cluster=again._client.scheduler.address)
+    assert results(tmp_path / "two") == results(tmp_path / "alone")
+    assert sum(parts(tmp_path / "two")) >= 6
+    assert not [path for path in (tmp_path / "two").rglob(".*") if "partial" in path.name]
 
 
 def test_the_largest_of_three_stacks_is_divided_among_two(long, tmp_path, again):
@@ -105,7 +151,7 @@ def test_a_killed_worker_costs_one_part(long, tmp_path, again, undisturbed):
             os.kill(said["pid"], signal.SIGKILL)
 
     when_begun(again, kill)
-    assert failures(aligned(long, tmp_path / "out", again)) == {}
+    assert failures(aligned(long, tmp_path / "out", again, report="full")) == {}
     assert killed
     assert results(tmp_path / "out") == undisturbed
     retried = cluster_of(tmp_path / "out")["retried"]
@@ -114,20 +160,37 @@ def test_a_killed_worker_costs_one_part(long, tmp_path, again, undisturbed):
 
 
 @pytest.mark.share(2)
-def test_a_scheduler_lost_in_mid_pass_stops_the_run(long, tmp_path, monkeypatch, undisturbed):
+def test_a_scheduler_lost_in_mid_pass_stops_the_run(long, tmp_path, monkeypatch, again, undisturbed):
     monkeypatch.setattr(dividing, "BLOCKS_A_TASK", 1)
     with to_be_lost(tmp_path, workers=2) as (file, scheduler), connected(str(file), align_device) as lost:
         lost._client.wait_for_workers(2, timeout=60)
-        begun = "long, pass 0, part 1 of 3"
-        when_begun(lost, lambda said: said["stack"] == begun and threading.Timer(0, scheduler.kill).start())
+        lost._client.register_plugin(ShortBlocks())
+
+        def kill():
+            until = time.monotonic() + 60
+            while (
+                len(list((tmp_path / "out" / ".xcorr" / "long.begun").glob("000-*"))) < 3 and time.monotonic() < until
+            ):
+                time.sleep(0.01)
+            scheduler.kill()
+
+        # By then all is measured, and little moved.
+        begun = "long, pass 1, part 0 of 3"
+        when_begun(lost, lambda said: said["stack"] == begun and threading.Thread(target=kill).start())
         with pytest.raises(ClusterError, match="--resume"):
-            aligned(long, tmp_path / "out", lost)
+            aligned(long, tmp_path / "out", lost, report="full")
     assert not (tmp_path / "out" / "run.json").exists()
-    aligned(long, tmp_path / "out", resume=True)
+    shutil.copytree(tmp_path / "out", tmp_path / "copy")
+    aligned(long, tmp_path / "out", again, report="full", resume=True)
     assert results(tmp_path / "out") == undisturbed
+    kept = cluster_of(tmp_path / "out")["resumed_blocks"]["long"]
+    assert 3 <= kept <= 6
+    # One process goes on, too, from the first frame.
+    aligned(long, tmp_path / "copy", report="full", resume=True)
+    assert results(tmp_path / "copy") == undisturbed
 
 
-def lose(lost):
+def lose_disk(lost):
     from xcorr_app.cluster import task
 
     if lost:
@@ -140,20 +203,52 @@ def refused(*_):
     raise OSError("no such disk")
 
 
-def test_a_part_that_fails_leaves_the_stack_to_one_worker(long, tmp_path, again, undisturbed):
+def lose_file(lost):
+    """What one worker sees under that name, as if it had another disk."""
+    import pathlib
+
+    if lost:
+        pathlib.Path.kept_exists = pathlib.Path.exists
+        pathlib.Path.exists = lambda path: path.name != "long.tif" and path.kept_exists()
+    else:
+        pathlib.Path.exists = pathlib.Path.kept_exists
+
+
+@pytest.mark.parametrize("lose", [lose_disk, lose_file])
+def test_a_part_that_fails_leaves_the_stack_to_one_worker(long, tmp_path, again, undisturbed, lose):
     first = next(iter(again._client.nthreads()))
     again._client.run(lose, True, workers=[first])
+    begun = []
+    when_begun(again, lambda said: begun.append(said["stack"]))
     try:
-        assert failures(aligned(long, tmp_path / "out", again)) == {}
+        assert failures(aligned(long, tmp_path / "out", again, report="full")) == {}
     finally:
         again._client.run(lose, False, workers=[first])
+    assert begun[-1] == "long"
+    assert "long, pass 0, part 0 of 3" in begun
+    assert not any("pass 1" in name for name in begun)
+    assert results(tmp_path / "out") == undisturbed
+
+
+def test_a_full_disk_fails_the_stack_in_words_and_resume_goes_on(long, tmp_path, again, undisturbed):
+    """Planes do not fit where parts are written, nor where one worker tries the whole."""
+    again._client.run(limit_files, 10_000_000)
+    try:
+        done = aligned(long, tmp_path / "out", again, report="full")
+    finally:
+        again._client.run(limit_files, resource.RLIM_INFINITY)
+    assert "cannot be written" in failures(done)["long"]
+    assert "(on worker " in failures(done)["long"]
+    assert not list((tmp_path / "out").rglob("*.tif*"))
+    assert not list((tmp_path / "out" / ".xcorr").glob("*.begun"))
+    assert failures(aligned(long, tmp_path / "out", again, report="full", resume=True)) == {}
     assert results(tmp_path / "out") == undisturbed
 
 
 def test_what_is_finished_is_not_measured_again(long, tmp_path, again):
-    aligned(long, tmp_path / "out", again)
+    aligned(long, tmp_path / "out", again, report="full")
     after = Workers(again._client, align_device)
-    assert aligned(long, tmp_path / "out", after, resume=True).run.resumed == ("long",)
+    assert aligned(long, tmp_path / "out", after, report="full", resume=True).run.resumed == ("long",)
     assert sum(parts(tmp_path / "out")) == 0
 
 
@@ -164,5 +259,5 @@ def open_sessions():
 
 
 def test_no_session_is_left(long, tmp_path, again):
-    aligned(long, tmp_path / "out", again)
+    aligned(long, tmp_path / "out", again, report="full")
     assert set(again._client.run(open_sessions).values()) == {0}

@@ -9,6 +9,7 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import apply_shifts, assess, estimate_shifts
 from xcorr_app.errors import DataTypeError, ShapeError
+from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration import assessment
 from xcorr_app.registration.assessment import Assessment, BeforeAfter, assessment_of
 from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, extents_of, shared_area
@@ -262,3 +263,22 @@ def test_refusals():
         assess(stack.tolist(), stack)
     with pytest.raises(DataTypeError, match="complex"):
         assess(stack.astype(complex), stack)
+
+
+def test_sums_of_blocks_are_joined_in_order(xp, pair):
+    """A block without a frame that counts is one of them."""
+    before, after = pair
+    shared = Shared((slice(3, 50), slice(6, 67)), np.ones(len(before), dtype=bool))
+    found, parts = [], ((0, 4), (4, 5), (5, 5), (5, 11))
+    for apart in (False, True):
+        sums = AssessmentSums(shared)
+        for start, stop in parts:
+            part = sums.begun_at(start) if apart else sums
+            if stop > start:
+                part.add(xp.asarray(before[start:stop]), xp.asarray(after[start:stop]))
+            if apart:
+                sums.join(part)
+        sums.to_device(xp)
+        found.append((*sums.correlation(), *sums.crispness(), *sums.to_register()))
+    for one, other in zip(*found, strict=True):
+        np.testing.assert_allclose(to_host(xp.asarray(one)), to_host(xp.asarray(other)), rtol=1e-10)

@@ -118,7 +118,7 @@ def test_standard_errors_come_from_the_covariance(name):
     motion = turned(0.2, 1.0)
     motion[:2, 2] = 3.0, -4.0
     one = whole_frames._Found(motion, 0.75, covariance, 0.5, ("edge",))
-    result = whole_frames._result(model, [one, whole_frames._NOTHING], (40, 50), "said", {1: "why"})
+    result = whole_frames._result(model, [one, whole_frames._Found()], (40, 50), "said", {1: "why"})
     np.testing.assert_allclose(result.sigma[0], (0.1, 0.2))
     expected = {"translation": 0.0, "affine": np.nan}.get(name, math.degrees(0.3))
     np.testing.assert_allclose(result.sigma_angle[0], expected)

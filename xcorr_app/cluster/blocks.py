@@ -14,16 +14,16 @@ from __future__ import annotations
 import pickle
 import queue
 import threading
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import reduce
-from typing import Any, TypeVar
+from typing import Any
 
+from xcorr_app.cluster.kept_parts import KeptParts
 from xcorr_app.errors import ClusterError
-from xcorr_app.registration.passes import Pass, sharing
-
-T = TypeVar("T")
+from xcorr_app.registration.passes import Pass, Sums, sharing
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,8 @@ class Part:
     results: tuple[bytes, ...] = ()
     """Of every block; where they are added, their sum."""
     add: Callable[[Any, Any], Any] | None = None
+    kept: int = 0
+    """Blocks that an earlier run had computed."""
 
 
 def joined(parts: Sequence[Part]) -> Part:
@@ -47,12 +49,12 @@ def joined(parts: Sequence[Part]) -> Part:
         raise ClusterError("workers differ, by their devices perhaps: one of them computes the stack alone")
     if add is not None:
         results = (pickle.dumps([reduce(add, _loaded(results))]),)
-    return Part(stage, of, results, add)
+    return Part(stage, of, results, add, sum(part.kept for part in parts))
 
 
-def stage_of(part: Part) -> str | None:
-    """What a client needs to know of a pass."""
-    return part.stage
+def told_of(part: Part) -> tuple[str | None, int]:
+    """What a client needs to know of a pass: its stage, and how many of its blocks an earlier run had computed."""
+    return part.stage, part.kept
 
 
 class _Ended(BaseException):
@@ -66,17 +68,26 @@ class _Here:
     walk: Pass
     stage: str
     job: Callable[[int, int], Any]
-    add: Callable[[Any, Any], Any] | None
+    sums: Sums[Any, Any] | None
 
-    def part(self, number: int, parts: int) -> Part:
-        """Compute one of so many parts of it."""
-        walk, results = self.walk, []
+    def part(self, number: int, parts: int, kept: KeptParts | None) -> Part:
+        """Compute one of so many parts of it, but for what was `kept`."""
+        walk, results, begun = self.walk, [], time.time()
         first, last = (walk.blocks * end // parts for end in (number, number + 1))
+        of = (self.stage, walk.on_device, walk.blocks, walk.block)
+        known = {} if kept is None else kept.known(of)
         for block in range(first, last):
+            if block in known:
+                results.append(known[block])
+                continue
             start = block * walk.block
-            found = [result for _, result in walk.within(start, min(start + walk.block, walk.count), self.job)]
-            results.append(pickle.dumps(found if self.add is None else [reduce(self.add, found)]))
-        return Part(self.stage, (walk.on_device, walk.blocks), tuple(results), self.add)
+            found = (result for _, result in walk.within(start, min(start + walk.block, walk.count), self.job))
+            results.append(pickle.dumps(list(found) if self.sums is None else [self.sums.of_block(start, found)]))
+        before = len(known.keys() & range(first, last))
+        if kept is not None and before < len(results):
+            kept.keep(of, first, results, begun)
+        add = None if self.sums is None else self.sums.add
+        return Part(self.stage, (walk.on_device, walk.blocks), tuple(results), add, before)
 
 
 @dataclass(frozen=True)
@@ -104,15 +115,15 @@ class Session:
         self._thread = threading.Thread(target=self._measure, name="xcorr-session", daemon=True)
         self._thread.start()
 
-    def part(self, known: Sequence[Part], number: int, parts: int) -> Part:
-        """Compute a part of the pass that follows those that are `known`."""
+    def part(self, known: Sequence[Part], number: int, parts: int, kept: KeptParts | None = None) -> Part:
+        """Compute a part of the pass that follows those that are `known`, but for what was `kept` of it."""
         while self._number < len(known) and not isinstance(self._here, _Over):
             if self._number >= 0:
                 self._known.put(known[self._number])
             self._here = self._come_to.get()
             self._number += 1
         if isinstance(self._here, _Here):
-            return self._here.part(number, parts)
+            return self._here.part(number, parts, kept)
         if self._here is not None and self._here.error is not None:
             raise self._here.error
         return Part(None)
@@ -126,10 +137,10 @@ class Session:
         self._known.put(None)
 
     def shared(
-        self, walk: Pass, stage: str, job: Callable[[int, int], T], add: Callable[[T, T], T] | None
-    ) -> Iterator[T]:
+        self, walk: Pass, stage: str, job: Callable[[int, int], Any], sums: Sums[Any, Any] | None
+    ) -> Iterator[Any]:
         """Wait until all of a pass is known; see `Sharing`."""
-        self._come_to.put(_Here(walk, stage, job, add))
+        self._come_to.put(_Here(walk, stage, job, sums))
         known = self._known.get()
         if known is None:
             raise _Ended
@@ -152,8 +163,8 @@ class Replay:
         self._known = iter(known)
 
     def shared(
-        self, walk: Pass, stage: str, job: Callable[[int, int], T], add: Callable[[T, T], T] | None
-    ) -> Iterator[T]:
+        self, walk: Pass, stage: str, job: Callable[[int, int], Any], sums: Sums[Any, Any] | None
+    ) -> Iterator[Any]:
         """Yield what is known of the next pass."""
         yield from _results(next(self._known), walk, stage)
 

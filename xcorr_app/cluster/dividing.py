@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from distributed import CancelledError
 
-from xcorr_app.cluster.blocks import joined, stage_of
+from xcorr_app.cluster import kept_parts
+from xcorr_app.cluster.blocks import joined, told_of
 from xcorr_app.cluster.handing_out import LOST
-from xcorr_app.cluster.task import Job, described, end_sessions, measure_part, number_of_blocks
+from xcorr_app.cluster.task import MOVE, Job, described, end_sessions, measure_part, number_of_blocks
 from xcorr_app.errors import ClusterError
 from xcorr_app.io import SeriesSpec
+from xcorr_app.pipeline.state import begun_folder
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -24,12 +29,26 @@ _TASKS_PER_WORKER = 4
 """In a pass: so that workers which are slower, or are started again, do not hold up the others by much."""
 
 
-def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], known: set[str]) -> dict[int, list[Any]]:
-    """Measure stacks that would leave workers idle; of each, by number, futures of its passes, which stay with workers.
+@dataclass(frozen=True)
+class Measured:
+    """What became of a stack that was divided."""
+
+    passes: list[Future[Any]]
+    """Of what they came to, which stays with workers."""
+    kept: int
+    """Blocks that an earlier run had computed."""
+
+
+def measured_in_parts(
+    client: Client, job: Job, series: Sequence[SeriesSpec], known: set[str], key: str
+) -> dict[int, Measured]:
+    """Measure, move and write stacks that would leave workers idle; what became of each, by number.
 
     Of as many stacks as workers each has one. Of more, those beyond a multiple of that number are divided, the largest
     first, if they have blocks for two tasks at least; of many, none. Those in `known` are finished. A stack of which a
-    part fails is left to be computed whole, by which it fails or not as without a cluster.
+    part fails is left to be computed whole, by which it fails or not as without a cluster. What is computed is kept
+    with the `key` of all that decides the results, the stacks' own files aside; with ``job.resume`` it is not computed
+    again.
 
     Raises
     ------
@@ -39,7 +58,7 @@ def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], kn
     waiting = [number for number, spec in enumerate(series) if spec.name not in known]
     workers = len(client.nthreads())
     beyond = len(waiting) % workers if workers > 1 and len(waiting) < _MANY * workers else 0
-    measured: dict[int, list[Any]] = {}
+    measured: dict[int, Measured] = {}
     address = client.scheduler_info()["address"]
     try:
         asked = [client.submit(number_of_blocks, job, series[number], pure=False) for number in waiting if beyond]
@@ -48,14 +67,19 @@ def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], kn
             parts = min(blocks[number] // BLOCKS_A_TASK, _TASKS_PER_WORKER * workers)
             if parts <= 1:
                 continue
+            spec = series[number]
             try:
-                passes = _passes(client, job, series[number], parts)
+                kept_parts.begin(begun_folder(job.out, spec.name), _key_of(spec, key), resume=job.resume)
+            except OSError:
+                continue  # whoever computes the stack whole says what is wrong
+            try:
+                found = _passes(client, job, spec, parts)
             finally:
                 # They hold files open, and memory of devices.
                 if client.status == "running":
                     client.run(end_sessions, on_error="ignore")
-            if passes is not None:
-                measured[number] = passes
+            if found is not None:
+                measured[number] = found
     except CancelledError as error:
         raise ClusterError(LOST.format(address=address)) from error
     except (OSError, RuntimeError) as error:
@@ -65,9 +89,19 @@ def measured_in_parts(client: Client, job: Job, series: Sequence[SeriesSpec], kn
     return measured
 
 
-def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int) -> list[Future[Any]] | None:
-    """Futures of what the passes over a stack came to; None where a part failed."""
+def _key_of(spec: SeriesSpec, key: str) -> str | None:
+    """Tells a stack from others, by dates and sizes of its files; None where it has none."""
+    try:
+        found = {str(path): [(stat := path.stat()).st_size, stat.st_mtime_ns] for path in spec.paths}
+    except OSError:
+        return None
+    return hashlib.sha256(json.dumps([key, repr(spec), found]).encode()).hexdigest()
+
+
+def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int) -> Measured | None:
+    """What the passes over a stack came to; None where a part failed."""
     passes: list[Future[Any]] = []
+    all_kept = 0
     of = client.submit(described, job, spec, pure=False)
     while True:
         name = f"xcorr-{job.run}-{spec.name}-{len(passes)}"
@@ -76,13 +110,16 @@ def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int) -> list[Futu
             for part in range(parts)
         ]
         both = client.submit(joined, tasks, key=f"{name}-joined", pure=False)
-        stage = client.submit(stage_of, both, key=f"{name}-stage", pure=False)
+        told = client.submit(told_of, both, key=f"{name}-told", pure=False)
         try:
-            if stage.result() is None:
-                return passes
+            stage, kept = told.result()
         except CancelledError:
             raise
         except Exception:  # noqa: BLE001 - whoever computes the stack whole fails by the same, and says so
             client.cancel(tasks)
             return None
-        passes.append(both)
+        all_kept += kept
+        if stage is not None:
+            passes.append(both)
+        if stage in (None, MOVE):
+            return Measured(passes, all_kept)

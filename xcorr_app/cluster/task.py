@@ -6,10 +6,12 @@ client see.
 
 from __future__ import annotations
 
+import glob
 import os
 import platform
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
@@ -17,17 +19,18 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from xcorr_app.cluster.blocks import Part, Replay, Session
+from xcorr_app.cluster.kept_parts import KeptParts
 from xcorr_app.errors import ClusterError
 from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Checksums, Discovery, MemoryBudget, SeriesSpec, StackMetadata
-from xcorr_app.io.atomic import begun_path, remove_abandoned
+from xcorr_app.io.atomic import remove_abandoned, remove_output
 from xcorr_app.io.placed_planes import PlacedPlanes
 from xcorr_app.io.within import url_of
 from xcorr_app.pipeline.environment import own_version
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Options, Plan, Work, compute_stacks
-from xcorr_app.pipeline.state import checksums
+from xcorr_app.pipeline.state import begun_folder, checksums
 from xcorr_app.registration.passes import Pass, sharing
 
 MOVE = "move"
@@ -77,8 +80,8 @@ class MeasuresInBlocks(Protocol):
     def measured_frames(self, spec: SeriesSpec) -> tuple[int, int] | None:
         """Number of frames, and pixels of one; None where passes are not to be shared."""
 
-    def places_planes(self, spec: SeriesSpec) -> bool:
-        """Whether all that is left to do once they are measured is to write planes, each to a place that is known."""
+    def places_planes(self) -> bool:
+        """Whether planes are written, each to its place, once they are measured."""
 
 
 def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = None) -> Told:
@@ -88,16 +91,20 @@ def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = Non
         device, plan, work = _planned(job, spec)
         if known and known[0].of[0] != (device.xp is not np):
             known = None  # they were computed on another kind of device
-        outputs = work.outputs(spec.name)
-        placed = bool(known) and any(begun_path(path, job.run).exists() for path in outputs)
-        for path in outputs:
+        for path in work.outputs(spec.name):
             # Of a worker that was killed in mid-task.
-            remove_abandoned(path, job.run if placed else None)
+            remove_abandoned(path)
+        begun = begun_folder(job.out, spec.name)
+        if known and known[-1].stage == MOVE and isinstance(work, MeasuresInBlocks) and work.places_planes():
+            # A run that was killed may have brought the planes to their place already.
+            names = [glob.escape(path.name) for path in work.outputs(spec.name)]
+            known = known if any(list(begun.glob(f"{name}*")) for name in names) else known[:-1]
         if known:
-            work = _Known(work, known, job.run if placed else None)
+            work = _Known(work, known, begun)
         files = {name: checksums(paths) for name, paths in work.files().items()}
         resources = Resources(MemoryBudget(job.memory), job.compression, pyramid=job.pyramid)
         (found,) = compute_stacks(plan, work, resources, files, resume=job.resume, stop_at_defects=job.stop_at_defects)
+        remove_output(begun, ignore_errors=True)
     outcome = found.outcome
     return Told(outcome.failure, outcome.resumed, found.inputs, device.description, host)
 
@@ -123,27 +130,34 @@ def measure_part(of: tuple[Job, SeriesSpec], known: Sequence[Part], part: int, p
         for path in spec.paths:
             if url_of(path) is None and not path.exists():
                 raise ClusterError(f"worker {host} does not see {path}: all must see it under this name")
-        return _session(job, spec, len(known)).part(known, part, parts)
+        kept = KeptParts(begun_folder(job.out, spec.name), len(known))
+        return _session(job, spec, len(known)).part(known, part, parts, kept)
 
 
 class _Known:
-    """Work of whose only stack it is `known` what its passes come to; planes are placed in a file of that mark."""
+    """Work of whose only stack it is `known` what its passes come to; planes may be placed in a folder."""
 
-    def __init__(self, work: Work[Any], known: Sequence[Part], mark: str | None) -> None:
-        self._work, self._mark = work, mark
-        self._replay = Replay([part for part in known if mark is not None or part.stage != MOVE])
+    def __init__(self, work: Work[Any], known: Sequence[Part], begun: Path) -> None:
+        self._work, self._replay, self._folder = work, Replay(known), begun
+        self._is_moved = known[-1].stage == MOVE
+        writes = isinstance(work, MeasuresInBlocks) and work.places_planes()
+        self._begun = begun if self._is_moved and writes else None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._work, name)
 
+    def outputs(self, name: str) -> list[Path]:
+        """Files that are removed before: not what others have begun."""
+        return [path for path in self._work.outputs(name) if path != self._folder]
+
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Any]:
         """Do what the work does."""
-        resources.placed = self._mark
+        resources.placed = self._begun
         with sharing(self._replay):
             rest = self._work.process(spec, resources)
 
         def follow() -> Any:
-            with sharing(self._replay):
+            with sharing(self._replay) if self._is_moved else nullcontext():
                 return rest()
 
         return follow
@@ -152,9 +166,9 @@ class _Known:
 class _PartResources(StackResources):
     """Of a worker that computes parts of a stack: what would be kept, or read ahead, would be the whole of it."""
 
-    def __init__(self, mark: str) -> None:
+    def __init__(self, job: Job, folder: Path) -> None:
         super().__init__(Resources(MemoryBudget(0)), Checksums(()))
-        self._mark = mark
+        self._job, self._folder = job, folder
 
     @staticmethod
     def fits_on_device(size: int) -> bool:
@@ -163,7 +177,8 @@ class _PartResources(StackResources):
 
     def writer(self, path: Path, metadata: StackMetadata) -> Any:
         """Return what writes planes to their places."""
-        return PlacedPlanes(path, metadata, self._mark)
+        job = self._job
+        return PlacedPlanes(path, metadata, self._folder, compression=job.compression, pyramid=job.pyramid)
 
 
 def end_sessions() -> None:
@@ -187,11 +202,9 @@ def _session(job: Job, spec: SeriesSpec, number: int) -> Session:
 
     def run() -> None:
         there()
-        resources = _PartResources(job.run)
+        resources = _PartResources(job, begun_folder(job.out, spec.name))
         try:
-            rest = work.process(spec, resources)
-            if job.compression is None and isinstance(work, MeasuresInBlocks) and work.places_planes(spec):
-                rest()
+            work.process(spec, resources)()
         finally:
             resources.abandon()
 

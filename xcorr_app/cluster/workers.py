@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 import uuid
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from xcorr_app.cluster.dividing import measured_in_parts
 from xcorr_app.cluster.handing_out import handed_out
 from xcorr_app.cluster.task import BEGUN, Job, compute_stack
 from xcorr_app.io import SeriesSpec
-from xcorr_app.pipeline.environment import own_version
+from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import reason_of
 from xcorr_app.pipeline.resources import Resources
 from xcorr_app.pipeline.run import Finished, Known, Options, Outcome, Plan, ResultT, Watcher, Work
@@ -46,6 +47,7 @@ class Workers:
         self._devices: dict[str, str] = {}
         self._stacks: dict[str, int] = {}
         self._parts: dict[str, int] = {}
+        self._kept: dict[str, int] = {}
         client.subscribe_topic(BEGUN, self._take_note)
 
     def compute_stacks(
@@ -75,8 +77,11 @@ class Workers:
         progress = watcher("cluster") if watcher is not None else None
         with resources.stages.waiting("workers"):
             before = {spec.name for spec in series if resume and State(plan.out).knows(spec.name)}
-            measured = measured_in_parts(self._client, job, series, before)
-            tasks = [(job, spec, measured.get(number)) for number, spec in enumerate(series)]
+            key = json.dumps([work.program, plan.options.parameters(), files, versions(), job.compression, job.pyramid])
+            measured = measured_in_parts(self._client, job, series, before, key)
+            self._kept = {series[number].name: found.kept for number, found in measured.items() if found.kept}
+            passes = {number: found.passes for number, found in measured.items()}
+            tasks = [(job, spec, passes.get(number)) for number, spec in enumerate(series)]
             for number, told in handed_out(self._client, compute_stack, tasks):
                 one = self._known(told, series[number], plan, work, stop_at_defects=stop_at_defects)
                 known[number] = one if finished is None else replace(one, outcome=finished(number, one.outcome))
@@ -91,6 +96,7 @@ class Workers:
                 worker: {"device": device, "stacks": self._stacks.get(worker, 0), "parts": self._parts.get(worker, 0)}
                 for worker, device in sorted(self._devices.items())
             },
+            "resumed_blocks": self._kept,
             "retried": {name: workers for name, workers in sorted(self._begun.items()) if len(workers) > 1},
         }
 

@@ -26,13 +26,13 @@ _MARK = ".xcorr-partial-"
 
 
 @contextmanager
-def atomic_path(final: Path | str, meter: Meter | None = None, begun: str | None = None) -> Iterator[Path]:
+def atomic_path(final: Path | str, meter: Meter | None = None, begun: Path | None = None) -> Iterator[Path]:
     """Yield a temporary path beside `final`; a clean exit moves it there, an error removes it.
 
     The move is atomic (POSIX ``rename``), so whoever looks at `final` sees the old file or the whole new one,
     whenever the process is killed. The temporary file is there, empty; the caller fills it and closes it before the
-    block ends. It is locked until then, which tells it from what a killed process left: see `remove_abandoned`. With
-    the mark of a run, it is the one that processes of that run have `begun`, see `begun_path`.
+    block ends. It is locked until then, which tells it from what a killed process left: see `remove_abandoned`. What
+    several processes have `begun` elsewhere on the same disk takes its place.
     Raises OutputError when the operating system refuses to write (folder missing, disk full, read-only, ...).
     """
     final = Path(final)
@@ -40,7 +40,7 @@ def atomic_path(final: Path | str, meter: Meter | None = None, begun: str | None
         raise OutputError(
             f"{final}: is not written: locks and renaming as POSIX has them are needed; use Linux, macOS or WSL"
         )
-    partial = begun_path(final, begun or secrets.token_hex(6))
+    partial = begun or final.with_name(_prefix(final) + secrets.token_hex(6))
     lock = None
     with _refusals_of(final):
         try:
@@ -62,18 +62,18 @@ def atomic_path(final: Path | str, meter: Meter | None = None, begun: str | None
 
 
 @contextmanager
-def atomic_folder(final: Path | str, meter: Meter | None = None) -> Iterator[Path]:
+def atomic_folder(final: Path | str, meter: Meter | None = None, begun: Path | None = None) -> Iterator[Path]:
     """Yield a temporary folder beside `final`; a clean exit moves it there, an error removes it.
 
     What bore the name before is moved away and removed once the new folder has it: between the two moves, a reader
-    finds nothing. Raises OutputError as `atomic_path` does.
+    finds nothing. `begun` and OutputError are as in `atomic_path`.
     """
     final = Path(final)
-    partial = final.with_name(_prefix(final) + secrets.token_hex(6))
+    partial = begun or final.with_name(_prefix(final) + secrets.token_hex(6))
     old = final.with_name(_prefix(final) + secrets.token_hex(6))
     with _refusals_of(final):
         try:
-            partial.mkdir()
+            partial.mkdir(exist_ok=begun is not None)
             yield partial
             with timed(meter, "sync"):
                 found = [(Path(root), names) for root, _, names in os.walk(partial)]
@@ -174,22 +174,16 @@ def _is_locked(path: Path) -> bool:
     return False
 
 
-def begun_path(final: Path, mark: str) -> Path:
-    """Temporary path beside `final` that several processes of a run write to, each its part."""
-    return final.with_name(_prefix(final) + mark)
-
-
-def remove_abandoned(final: Path | str, but: str | None = None) -> None:
+def remove_abandoned(final: Path | str) -> None:
     """Remove temporary files of `final` whose writer is gone; those of a process that still writes are kept.
 
     The system frees the lock of a process that ends, however it ends, on whatever machine of a shared folder. A file
-    that cannot be removed is left: it is in nobody's way. Kept is the one with the mark of a run that is given, too.
+    that cannot be removed is left: it is in nobody's way.
     """
     final = Path(final)
-    kept = None if but is None else begun_path(final, but)
     with suppress(OSError):
         for path in list(final.parent.iterdir()):
-            if path.name.startswith(_prefix(final)) and path != kept:
+            if path.name.startswith(_prefix(final)):
                 _remove_unlocked(path)
 
 

@@ -37,14 +37,16 @@ def new_writer(
     pyramid: int = 1,
     later: Callable[[Any], None] | None = None,
     meter: Meter | None = None,
-    begun: str | None = None,
+    begun: Path | None = None,
 ) -> Writer:
     """Return the writer of the kind that a name promises; `pyramid` levels are written into OME-Zarr alone.
 
-    Of a TIFF file, planes may have been placed by the processes of a run, by whose mark it is `begun`.
+    Several processes may have placed its planes in a folder where it is `begun`.
     """
     if path.suffix == ZARR:
-        return ZarrWriter(path, metadata, compression=compression, pyramid=pyramid, later=later, meter=meter)
+        return ZarrWriter(
+            path, metadata, compression=compression, pyramid=pyramid, later=later, meter=meter, begun=begun
+        )
     if pyramid > 1:
         raise ArgumentError(f"{path}: pyramids are written into OME-Zarr: --format ome-zarr, or leave --pyramid out")
     if path.name.endswith(ENDINGS["ome-tiff"]):

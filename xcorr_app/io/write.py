@@ -12,7 +12,7 @@ import math
 import os
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, BinaryIO, Self
@@ -33,7 +33,7 @@ from xcorr_app.io.tifffile_shape import build_shaped, is_shaped
 from xcorr_app.io.written_planes import check_all_written, check_plane
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
 # Offsets of classic TIFF are 32 bits; the margin is for directories and descriptions.
@@ -86,7 +86,8 @@ class StackWriter:
     meter
         Told of the seconds spent.
     begun
-        Mark of a run whose processes have placed all planes (`PlacedPlanes`): the file is completed alone.
+        Folder in which several processes have placed all planes (`PlacedPlanes`): the file is completed alone. What
+        they wrote of compressed planes must be taken first.
 
     Examples
     --------
@@ -103,7 +104,7 @@ class StackWriter:
         compression: str | None = None,
         later: Callable[[StackWriter], None] | None = None,
         meter: Meter | None = None,
-        begun: str | None = None,
+        begun: Path | None = None,
     ) -> None:
         self.path = Path(path)
         self.metadata = metadata
@@ -126,6 +127,8 @@ class StackWriter:
         self._layout = Layout(first, others, directories, tags.byteorder, big)
         self._later, self._meter = later, meter
         self._written = 0
+        self.placed: tuple[tuple[str, tuple[int, ...]], ...] = ()
+        """Files of compressed planes that a `part` wrote, and the bytes of each plane."""
         self._end = self._layout.data_start
         self._places: list[tuple[int, int]] = []
         self._gathered: list[np.ndarray] = []
@@ -136,7 +139,8 @@ class StackWriter:
     def __enter__(self) -> Self:
         with ExitStack() as stack:
             # Left in the opposite order: threads end, the file is closed, then synced and renamed.
-            self._partial = stack.enter_context(atomic_path(self.path, self._meter, self._begun))
+            begun = self._begun / self.path.name if self._begun is not None and self.is_placed else None
+            self._partial = stack.enter_context(atomic_path(self.path, self._meter, begun))
             self._descriptor = stack.enter_context(open_output(self._partial)).fileno()
             stack.callback(self._stop_threads)
             self._stack = stack.pop_all()
@@ -148,16 +152,44 @@ class StackWriter:
     @property
     def is_placed(self) -> bool:
         """Whether all planes are in the file already."""
-        return self._begun is not None
+        return self._begun is not None and self._compression is None
 
-    def place_in(self, descriptor: int, first: int, planes: Sequence[np.ndarray]) -> None:
-        """Write planes, the `first` of that number, to where they belong in a file that is not compressed."""
-        for number, plane in enumerate(planes, first):
-            check_plane(self.path, self.metadata, plane, number)
-        stored = [np.ascontiguousarray(plane, self._stored) for plane in planes]
-        for at in range(0, len(stored), _MOST_BUFFERS):
-            parts = [plane.reshape(-1).view(np.uint8).data for plane in stored[at : at + _MOST_BUFFERS]]
-            write_at(descriptor, parts, self._layout.data_start + (first + at) * self.metadata.plane_bytes)
+    @contextmanager
+    def part(self, folder: Path, first: int) -> Iterator[None]:
+        """Write planes from a number on, and no others, to a folder where other processes write others: see `placed`.
+
+        In a file that is not compressed each has its place; compressed ones go to a file of their own.
+        """
+        path = folder / (self.path.name if self._compression is None else f"{self.path.name}-{first:09}")
+        with ExitStack() as stack:
+            # Closed each time: then a network's file system has it before anybody is told. What was there stays: a
+            # part that is computed again has the same bytes.
+            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
+            stack.callback(os.close, self._descriptor)
+            stack.callback(self._stop_threads)
+            self._written = first
+            self._end = 0 if self._compression else self._layout.data_start + first * self.metadata.plane_bytes
+            yield
+            self._send()
+            self._wait(0)
+        self.placed = ((path.name, tuple(size for _, size in self._places)),) if self._compression else ()
+
+    def take(self, placed: Sequence[tuple[str, Sequence[int]]]) -> None:
+        """Copy compressed planes that were written in parts: the files and the bytes of each of their planes."""
+        for name, sizes in placed:
+            assert self._begun is not None  # noqa: S101 - for the type checker
+            part = self._begun / name
+            begin = self._end
+            for size in sizes:
+                self._places.append((self._end, size))
+                self._end += size
+            with part.open("rb") as stream:
+                for start in range(begin, self._end, _BYTES_AT_ONCE):
+                    content = stream.read(min(_BYTES_AT_ONCE, self._end - start))
+                    if len(content) < min(_BYTES_AT_ONCE, self._end - start):
+                        raise OutputError(f"{part}: ends before all of its planes; run again")
+                    write_at(self._descriptor, [content], start)
+            self._written += len(sizes)
 
     def write(self, plane: np.ndarray) -> None:
         """Write the next plane, in the order of the axes (the last before YX fastest)."""

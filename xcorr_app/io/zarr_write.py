@@ -7,16 +7,17 @@ temporary name until all of it is on the disk.
 from __future__ import annotations
 
 import math
+import secrets
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, FileError, OutputError
-from xcorr_app.io.atomic import atomic_folder
+from xcorr_app.io.atomic import atomic_folder, remove_output
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.optional import library
@@ -26,7 +27,7 @@ from xcorr_app.io.zarr_metadata import build_attributes, stored_order
 from xcorr_app.io.zarr_plain import PlainArray
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator, Sequence
     from types import TracebackType
 
     from xcorr_app.io.source import StackMetadata
@@ -57,7 +58,12 @@ class ZarrWriter:
         Number of levels, each of half the rows and columns of the one before.
     later, meter
         As of `StackWriter`.
+    begun
+        Folder in which several processes have placed all planes (`PlacedPlanes`): what is there is completed alone.
     """
+
+    placed: tuple[Any, ...] = ()
+    """Nothing but where planes are is to be known of a `part`."""
 
     def __init__(
         self,
@@ -69,6 +75,7 @@ class ZarrWriter:
         pyramid: int = 1,
         later: Callable[[ZarrWriter], None] | None = None,
         meter: Meter | None = None,
+        begun: Path | None = None,
     ) -> None:
         self.path, self.metadata = Path(path), metadata
         self._version = version or (metadata.zarr.version if metadata.zarr else "0.5")
@@ -77,11 +84,12 @@ class ZarrWriter:
         if compression is not None and compression not in COMPRESSIONS:
             raise ArgumentError(f"compression {compression!r} is not one of OME-Zarr: use {' or '.join(COMPRESSIONS)}")
         library("zarr", "zarr", self.path)
-        self._compression, self._later, self._meter = compression, later, meter
+        self._compression, self._later, self._meter, self._begun = compression, later, meter, begun
         smallest = min(metadata.shape[-2:])
         self._levels = max(1, min(pyramid, 1 + int(math.log2(smallest))))
         self._order = stored_order(metadata)
-        self._frames = self._frames_a_block()
+        self._frames = _frames_a_block(metadata)
+        self._together = planes_together(metadata)
         self._arrays: list[Any] = []
         self._plain: list[PlainArray | None] = []
         self._gathered: list[np.ndarray] = []
@@ -91,20 +99,57 @@ class ZarrWriter:
 
     def __enter__(self) -> Self:
         with ExitStack() as stack:
-            self._partial = stack.enter_context(atomic_folder(self.path, self._meter))
-            self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-zarr")
-            stack.callback(self._stop_threads)
-            self._arrays = self._begin(self._partial)
-            self._plain = [PlainArray.of(array) for array in self._arrays]
+            begun = None if self._begun is None else self._begun / self.path.name
+            self._partial = stack.enter_context(atomic_folder(self.path, self._meter, begun))
+            if self._begun is None:
+                self._write_to(self._begin(self._partial), stack)
+            else:
+                self._written = self.metadata.planes
             self._stack = stack.pop_all()
         return self
+
+    def _write_to(self, arrays: list[Any], stack: ExitStack) -> None:
+        """Have threads that write, until the stack is left."""
+        self._arrays, self._plain = arrays, [PlainArray.of(array) for array in arrays]
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="xcorr-zarr")
+        stack.callback(self._stop_threads)
+
+    @contextmanager
+    def part(self, folder: Path, first: int) -> Iterator[None]:
+        """Write planes from a number on, whole shards (`planes_together`), to a folder where other processes write."""
+        zarr, there = library("zarr", "zarr", self.path), folder / self.path.name
+        if not there.exists():
+            self._share(there)
+        group = zarr.open_group(str(there), mode="r+")
+        with ExitStack() as stack:
+            self._write_to([group[str(level)] for level in range(self._levels)], stack)
+            self._written = first
+            yield
+            self._wait(0)
+
+    def _share(self, folder: Path) -> None:
+        """Make the folder, unless another process is first."""
+        mine = folder.with_name(f"{folder.name}-{secrets.token_hex(6)}")
+        try:
+            mine.mkdir()
+            self._begin(mine)
+            # Where there is one that is not empty this is refused.
+            mine.rename(folder)
+        except OSError:
+            if not folder.exists():
+                raise
+        finally:
+            remove_output(mine, ignore_errors=True)
+
+    def take(self, placed: Sequence[Any]) -> None:
+        """Nothing is to be done with planes that were written in parts."""
 
     def write(self, plane: np.ndarray) -> None:
         """Write the next plane, in the order of the metadata's axes (the last before YX fastest)."""
         check_plane(self.path, self.metadata, plane, self._written)
         self._written += 1
         self._gathered.append(plane)
-        if len(self._gathered) == self._planes_a_block() or self._written == self.metadata.planes:
+        if len(self._gathered) == self._together or self._written == self.metadata.planes:
             self._send()
 
     def complete(self) -> None:
@@ -127,20 +172,6 @@ class ZarrWriter:
             self.complete()
         else:
             self._later(self)
-
-    def _inner(self) -> int:
-        """Planes of one index along the first axis."""
-        return math.prod(self.metadata.shape[1:-2])
-
-    def _frames_a_block(self) -> int:
-        """How many indices along the first axis are written at once; 0 where one of them is too large to wait for."""
-        if self.metadata.axes == "YX":
-            return 1
-        size = self._inner() * self.metadata.plane_bytes
-        return min(self.metadata.shape[0], _SHARD_BYTES // size)
-
-    def _planes_a_block(self) -> int:
-        return self._frames * self._inner() if self._frames and self.metadata.axes != "YX" else 1
 
     def _begin(self, folder: Path) -> list[Any]:
         """Make the group and its arrays, without a pixel."""
@@ -241,6 +272,24 @@ class ZarrWriter:
             raise OutputError(f"{self.path}: what was written does not read back ({error})") from error
         if found.sizes != self.metadata.sizes or found.dtype != self.metadata.dtype:
             raise OutputError(f"{self.path}: was written as {self.metadata.sizes}, reads as {found.sizes}")
+
+
+def planes_together(metadata: StackMetadata) -> int:
+    """How many planes a shard holds: blocks of a stack that several processes write are whole multiples."""
+    frames = _frames_a_block(metadata)
+    return frames * _inner(metadata) if frames and metadata.axes != "YX" else 1
+
+
+def _frames_a_block(metadata: StackMetadata) -> int:
+    """How many indices along the first axis are written at once; 0 where one of them is too large to wait for."""
+    if metadata.axes == "YX":
+        return 1
+    return min(metadata.shape[0], _SHARD_BYTES // (_inner(metadata) * metadata.plane_bytes))
+
+
+def _inner(metadata: StackMetadata) -> int:
+    """Planes of one index along the first axis."""
+    return math.prod(metadata.shape[1:-2])
 
 
 def halve(planes: np.ndarray) -> np.ndarray:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -16,6 +17,36 @@ T = TypeVar("T")
 NOTE = "The device's memory did not suffice for the stack: the CPU {} it from plane {} on."
 
 
+@dataclass(frozen=True)
+class PlanesPass(Pass):
+    """A pass over planes that the CPU goes on with from where the device's memory does not suffice for one."""
+
+    past: str = ""
+    """Of the stage, for the note."""
+    notes: list[str] = field(default_factory=list)
+    there: list[Any] = field(default_factory=list)
+    """The module of the arrays, alone."""
+
+    def there_too(self, job: Callable[[int, int, Any], T]) -> Callable[[int, int], T]:
+        """A job that is told the module, too."""
+        return lambda start, stop: job(start, stop, self.there[0])
+
+    def _walked(self, first: int, last: int, job: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
+        done = first
+        if self.there[0] is not np:
+            try:
+                for stop, result in self.within(first, last, job):
+                    yield stop, result
+                    del result  # not kept while the next one is computed
+                    done = stop
+                return
+            except DeviceMemoryError:
+                release_unused()
+                self.notes.append(NOTE.format(self.past, done))
+                self.there[0] = np
+        yield from replace(self, on_device=False).within(done, last, job)
+
+
 def over_planes(
     xp: Any,
     count: int,
@@ -24,34 +55,12 @@ def over_planes(
     stage: tuple[str, str],
     progress: Progress | None,
     notes: list[str],
-    *,
-    small: bool = False,
 ) -> Iterator[T]:
     """Yield ``job(start, stop, xp)`` for consecutive ranges of `count` planes of `pixels`, in order.
 
     Where the device's memory does not suffice for a single plane, the CPU goes on from there, and `notes` says so once.
-    `stage` is a verb for the progress, and its past tense for that note. For `small` see `Pass.over`.
+    `stage` is a verb for the progress, and its past tense for that note.
     """
     name, past = stage
-    done = 0
-    if xp is not np:
-
-        def counted(start: int, stop: int) -> tuple[int, T]:
-            return stop, job(start, stop, xp)
-
-        try:
-            for stop, result in Pass(count, pixels, on_device=True, progress=progress).over(name, counted, small=small):
-                yield result
-                done = stop
-            return
-        except DeviceMemoryError:
-            release_unused()
-            notes.append(NOTE.format(past, done))
-    first = done
-
-    def tell(of_stage: str, number: int, _: int) -> None:
-        if progress is not None:
-            progress(of_stage, first + number, count)
-
-    rest = Pass(count - first, pixels, on_device=False, progress=tell)
-    yield from rest.over(name, lambda start, stop: job(first + start, first + stop, np), small=small)
+    walk = PlanesPass(count, pixels, xp is not np, progress, past=past, notes=notes, there=[xp])
+    yield from walk.over(name, walk.there_too(job))

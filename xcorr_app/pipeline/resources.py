@@ -69,8 +69,8 @@ class StackResources:
         self._writers: list[Writer] = []
         self._files: list[tuple[Path, bytes]] = []
         self._opened = ExitStack()
-        self.placed: str | None = None
-        """Mark of a run whose processes have placed the planes of what is written."""
+        self.placed: Path | None = None
+        """Folder in which several processes have placed the planes of what is written."""
         self._begun: Any = None
 
     def watched(self, progress: Progress | None, check: Callable[[], None]) -> None:

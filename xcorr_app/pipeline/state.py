@@ -34,6 +34,11 @@ _LONGEST = 1 << 28
 """Bytes of a record that are read."""
 
 
+def begun_folder(out: Path, name: str) -> Path:
+    """Where several processes keep what they have computed of a stack until it is finished, its planes as well."""
+    return out / FOLDER / f"{name}.begun"
+
+
 class State:
     """Records of finished stacks in a hidden folder of the output folder."""
 

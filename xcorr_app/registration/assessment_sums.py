@@ -15,6 +15,7 @@ their noise is independent, so the product of the gradients of the two means is 
 from __future__ import annotations
 
 import math
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -102,6 +103,13 @@ class _Side:
             self.total = None if self.total is None else to_host(self.total)
         self.kept = [to_host(frame) for frame in self.kept]
 
+    def to_device(self, xp: Any) -> None:
+        """Go on with arrays of a module."""
+        if self.sums is not None:
+            self.sums, self.numbers = xp.asarray(self.sums), xp.asarray(self.numbers)
+            self.total = None if self.total is None else xp.asarray(self.total)
+        self.kept = [xp.asarray(frame) for frame in self.kept]
+
     def correlation(self) -> float:
         """Correlation of the frames with the mean of the others."""
         count = float(self.numbers.sum())
@@ -129,6 +137,17 @@ class _Side:
             else:
                 target += xp.einsum("n,np->p", part.astype(values.dtype), values)
         self.numbers = self.numbers + (weights > 0).sum(axis=1)
+
+    def join(self, other: _Side) -> None:
+        """Take in the sums of frames that follow these, all on the host."""
+        if self.sums is None:
+            self.total, self.sums = other.total, other.sums
+        elif other.sums is not None:
+            self.sums += other.sums
+            if self.total is not None:
+                self.total += other.total
+        self.numbers = self.numbers + other.numbers
+        self.kept += other.kept
 
     def crispness(self, shape: tuple[int, int]) -> float:
         """Root of the gradient energy of the mean of all frames, a pixel, without what noise adds."""
@@ -181,10 +200,30 @@ class AssessmentSums:
         for side, frames in zip(sides, (before, after), strict=True):
             side.kept += [frames[(int(i), *self._crop)].copy() for i in kept]
 
+    def begun_at(self, first: int) -> AssessmentSums:
+        """Sums of the frames from that number on alone, for `join`."""
+        other = copy(self)
+        other._seen, other._before, other._after = first, _Side(), _Side()
+        return other
+
+    def join(self, other: AssessmentSums) -> None:
+        """Take in the sums of the frames that follow these, on the host."""
+        for sums in (self, other):
+            sums.to_host()
+        with np.errstate(over="ignore", invalid="ignore"):
+            self._before.join(other._before)
+            self._after.join(other._after)
+        self._seen = other._seen
+
     def to_host(self) -> None:
         """Go on with NumPy arrays."""
         for side in (self._before, self._after):
             side.to_host()
+
+    def to_device(self, xp: Any) -> None:
+        """Go on with arrays of a module."""
+        for side in (self._before, self._after):
+            side.to_device(xp)
 
     def correlation(self) -> tuple[float, float]:
         """Correlation of the frames with the mean of the others, before and after."""

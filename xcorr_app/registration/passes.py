@@ -8,12 +8,14 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
+from functools import partial, reduce
 from itertools import islice
-from typing import Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from xcorr_app.gpu.runtime.memory import free_bytes, in_parts
 
 T = TypeVar("T")
+S = TypeVar("S")
 Progress = Callable[[str, int, int], None]
 """Called with the name of the stage, the frames done (0 when it begins) and the frames in all."""
 
@@ -33,13 +35,23 @@ _RANGES_A_BLOCK = 4
 them, and the sum has the same bits."""
 
 
+@dataclass(frozen=True)
+class Sums(Generic[T, S]):
+    """How the results of a pass are summed: those of a block, in order, and then these."""
+
+    of_block: Callable[[int, Iterator[T]], S]
+    """From the number of the block's first image and the results of its ranges."""
+    add: Callable[[S, S], S]
+    """A function of a module; it may change the first and return it."""
+
+
 class Sharing(Protocol):
     """Takes part in passes whose results are small: with other processes, of which each computes some blocks."""
 
     def shared(
-        self, walk: Pass, stage: str, job: Callable[[int, int], T], add: Callable[[T, T], T] | None
-    ) -> Iterator[T]:
-        """Yield the results of all ranges in order, whoever computed them; with `add`, their sum alone."""
+        self, walk: Pass, stage: str, job: Callable[[int, int], Any], sums: Sums[Any, Any] | None
+    ) -> Iterator[Any]:
+        """Yield the results of all ranges in order, whoever computed them; with `sums`, their sum alone."""
         ...
 
 
@@ -76,6 +88,12 @@ class Pass:
     progress : callable, optional
     held : bool
         The device holds all images already: ranges may be longer, since nothing waits until they are read.
+    ranges_a_block : int
+        Fewest: where sums are as large as images, blocks are long, so that adding these takes little.
+    together : int
+        Images that no block parts, since they are written together.
+    one_by_one : bool
+        On a CPU, too, one range after the other.
     """
 
     count: int
@@ -83,6 +101,9 @@ class Pass:
     on_device: bool
     progress: Progress | None = None
     held: bool = False
+    ranges_a_block: int = _RANGES_A_BLOCK
+    together: int = 1
+    one_by_one: bool = False
 
     @property
     def images_at_once(self) -> int:
@@ -98,8 +119,9 @@ class Pass:
 
     @property
     def block(self) -> int:
-        """How many images a block has, the last one aside: whole ranges."""
-        return _RANGES_A_BLOCK * self._chunk(self._most_pixels)
+        """How many images a block has, the last one aside; no range reaches beyond."""
+        least = self.ranges_a_block * self._chunk(self._most_pixels)
+        return -(-least // self.together) * self.together
 
     @property
     def blocks(self) -> int:
@@ -124,37 +146,51 @@ class Pass:
         if others is not None:
             yield from others.shared(self, stage, job, None)
             return
-        for stop, result in self.within(0, self.count, job):
+        yield from self._told(stage, self._walked(0, self.count, job))
+
+    def total(
+        self,
+        stage: str,
+        job: Callable[[int, int], T],
+        add: Callable[[S, S], S],
+        of_block: Callable[[int, Iterator[T]], S] | None = None,
+    ) -> S:
+        """Sum ``job(start, stop)`` over all ranges: by blocks, then these, in order; `add` is a function of a module.
+
+        What is added of a block is ``of_block(first, results)`` of its ranges, or their sum. Bits do not depend on who
+        sums which blocks.
+        """
+        sums: Sums[T, S] = Sums(of_block or partial(_summed, add), add)
+        self._report(stage, 0)
+        others = _SHARING.get() if self.blocks > 1 or of_block is not None else None
+        if others is not None:
+            found: S
+            (found,) = others.shared(self, stage, job, sums)
+            return found
+        return reduce(add, self._sums(stage, job, sums))
+
+    def _sums(self, stage: str, job: Callable[[int, int], T], sums: Sums[T, S]) -> Iterator[S]:
+        """What is added, block after block."""
+        if self.on_device:
+            for first in range(0, self.count, self.block):
+                results = self._walked(first, min(first + self.block, self.count), job)
+                yield sums.of_block(first, self._told(stage, results))
+            return
+        # Threads go on with the next block while one is summed.
+        all_results = self._told(stage, self._walked(0, self.count, job))
+        ranges = -(-self.block // self._chunk(_PIXELS_PER_CHUNK))
+        for first in range(0, self.count, self.block):
+            yield sums.of_block(first, islice(all_results, ranges))
+
+    def _told(self, stage: str, results: Iterator[tuple[int, T]]) -> Iterator[T]:
+        for stop, result in results:
             yield result
             del result  # not kept while the next one is computed
             self._report(stage, stop)
 
-    def total(self, stage: str, job: Callable[[int, int], T], add: Callable[[T, T], T]) -> T:
-        """Sum ``job(start, stop)`` over all ranges: by blocks, then these, in order; `add` is a function of a module.
-
-        Bits do not depend on who sums which blocks.
-        """
-        self._report(stage, 0)
-        others = _SHARING.get() if self.blocks > 1 else None
-        if others is not None:
-            (found,) = others.shared(self, stage, job, add)
-            return found
-        sums, of_block = list[T](), list[T]()
-        for stop, result in self._by_blocks(job):
-            of_block = [add(of_block[0], result)] if of_block else [result]
-            if stop % self.block == 0 or stop == self.count:
-                sums = [add(sums[0], of_block[0])] if sums else of_block
-                of_block = []
-            self._report(stage, stop)
-        return sums[0]
-
-    def _by_blocks(self, job: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
-        """Yield ``stop, job(start, stop)`` for all ranges; none reaches beyond a block, however much memory is free."""
-        if not self.on_device:
-            yield from self.within(0, self.count, job)
-            return
-        for first in range(0, self.count, self.block):
-            yield from self.within(first, min(first + self.block, self.count), job)
+    def _walked(self, first: int, last: int, job: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
+        """As `within`, of a pass that nobody else takes part in."""
+        return self.within(first, last, job)
 
     def within(self, first: int, last: int, job: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
         """Yield ``stop, job(start, stop)`` for the ranges from a block's first image to another one's last."""
@@ -162,9 +198,11 @@ class Pass:
             yield from self._on_device(first, last, job)
             return
         size = self._chunk(_PIXELS_PER_CHUNK)
-        ranges = ((start, min(start + size, last)) for start in range(first, last, size))
+        blocks = range(first - first % self.block, last, self.block)
+        ends = ((max(block, first), min(block + self.block, last)) for block in blocks)
+        ranges = ((start, min(start + size, end)) for begin, end in ends for start in range(begin, end, size))
         workers = worker_count()
-        if workers == 1 or last - first <= size:
+        if workers == 1 or last - first <= size or self.one_by_one:
             for start, stop in ranges:
                 yield stop, job(start, stop)
             return
@@ -205,6 +243,10 @@ class Pass:
     def _report(self, stage: str, done: int) -> None:
         if self.progress is not None:
             self.progress(stage, done, self.count)
+
+
+def _summed(add: Callable[[T, T], T], _: int, results: Iterator[T]) -> T:
+    return reduce(add, results)
 
 
 def worker_count() -> int:

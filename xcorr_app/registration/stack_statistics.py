@@ -96,12 +96,11 @@ class Statistics:
         rows, columns = self.settings.measured_shape(frames.shape)
         itemsize = 8 if frames.dtype.itemsize > 4 else 4
         height = max(1, min(rows, _STRIP_BYTES // (frames.count * columns * itemsize)))
-        parts: list[tuple[Array, Array, Array]] = []
-        placements: list[Placement] = []
-        for top in range(0, rows, height):
-            strip = slice(top, min(top + height, rows))
 
-            def job(start: int, stop: int, strip: slice = strip) -> tuple[Placement, Array]:
+        def of_strip(first: int, _: int) -> tuple[list[Placement], list[Array]]:
+            strip = slice(first * height, min((first + 1) * height, rows))
+
+            def job(start: int, stop: int) -> tuple[Placement, Array]:
                 placement, values = self._level(start, stop, takes_part)
                 chosen = np.flatnonzero(placement.weight)
                 # The strip first: a strip of the selected frames would be a view that keeps all their rows alive.
@@ -114,14 +113,20 @@ class Statistics:
             del results
             count = values.shape[0]
             if count == 0:
-                continue
+                return placements, []
             half = (count - 1) // 2
             ranks = (max(half - 1, 0), half, min(half + 1, count - 1)) if count % 2 else (half, half, half + 1)
             values.partition(sorted(set(ranks)), axis=0)
-            parts.append((values[ranks[0]].copy(), values[ranks[1]].copy(), values[ranks[2]].copy()))
-        if not parts:
+            return placements, [values[rank].copy() for rank in ranks]
+
+        # A strip at a time, for the memory that it takes; another process may take another one.
+        size = frames.count * rows * columns
+        strips = Pass(-(-rows // height), size, self.xp is not np, ranges_a_block=1, one_by_one=True)
+        found = list(strips.over("median", of_strip, small=True))
+        placements = found[0][0]
+        if not all(parts for _, parts in found):
             raise NoUsableFrameError
-        low, middle, high = (self.xp.concatenate(column) for column in zip(*parts, strict=True))
+        low, middle, high = (self.xp.concatenate(column) for column in zip(*(parts for _, parts in found), strict=True))
         columns_of = zip(*((p.shifts, p.gain, p.offset, p.weight) for p in placements), strict=True)
         return MedianOfOthers(low, middle, high, Placement(*(np.concatenate(column) for column in columns_of)))
 

@@ -25,6 +25,7 @@ _NAMES = ("mean_before", "mean_after", "std_before", "std_after", "kymograph_bef
 _THUMBNAIL = "thumbnail_"
 PREVIEW_SIDE = 224
 """Pixels along the longer side of a frame of the preview, at most."""
+THUMBNAIL_SIDE = 128
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +64,7 @@ class Pictures:
             if image.ndim != 2 or image.size == 0:
                 raise ShapeError(f"{name} has shape {image.shape}; give a 2-D array with at least one element")
 
-    def shrunk(self, side: int = 512, thumbnail_side: int = 128) -> Pictures:
+    def shrunk(self, side: int = 512, thumbnail_side: int = THUMBNAIL_SIDE) -> Pictures:
         """Average over blocks, so that no picture is longer than `side` pixels (thumbnails: `thumbnail_side`).
 
         Pixels that are not finite are left out of the means. Projections keep their proportions; the two

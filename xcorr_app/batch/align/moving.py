@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,20 +18,25 @@ from xcorr_app.batch.align.projections import Projections
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.gpu.runtime.download import download, download_in_parts
+from xcorr_app.gpu.runtime.download import download_in_parts
 from xcorr_app.gpu.runtime.limits import device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.io import HeldSource, StackMetadata, StackWriter
 from xcorr_app.io.outputs import Writer
+from xcorr_app.io.placed_planes import PlacedPlanes
 from xcorr_app.io.reading import read_planes
 from xcorr_app.io.source import plane_positions
-from xcorr_app.pipeline.chunks import over_planes
+from xcorr_app.io.zarr_write import planes_together
+from xcorr_app.pipeline.chunks import PlanesPass
 from xcorr_app.registration.apply import common_area, shift_frames
 from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.motion.warps import Warp
 from xcorr_app.registration.moving_choice import decide_moving
 from xcorr_app.registration.passes import Progress
+
+_RANGES_A_BLOCK = 16
+"""Of planes and pictures, which are as large as planes: of a CPU 128 frames of 512 x 512, of a device 4096."""
 
 
 class HowToMove(Protocol):
@@ -58,6 +63,24 @@ class Moved:
     """What moved the planes, and why."""
     notes: tuple[str, ...] = ()
     """What a user should know of how it went."""
+
+
+@dataclass
+class _Block:
+    """What was made of consecutive planes."""
+
+    clipped: int
+    gathered: Any
+    written: tuple[Any, ...] = ()
+    """What their writer says of where they are."""
+
+    def joined(self, other: _Block) -> _Block:
+        """Take in what was made of the planes that follow."""
+        self.clipped += other.clipped
+        self.written += other.written
+        if self.gathered is not None:
+            self.gathered.join(other.gathered)
+        return self
 
 
 def move_stack(
@@ -90,7 +113,7 @@ def move_stack(
     order: Any = INTERPOLATIONS[options.interpolation]
     mode: Any = "nearest" if options.border == "nearest" else "constant"
     along = frames.axis.lower()
-    clipped, notes = 0, list[str]()
+    notes = list[str]()
 
     def read(start: int, stop: int) -> NDArray[Any]:
         positions = planes[start:stop]
@@ -126,37 +149,53 @@ def move_stack(
         writer: Any = nullcontext()
     else:
         rows, columns = area or (slice(0, frames.shape[0]), slice(0, frames.shape[1]))
-        writer = new_writer(
-            target,
-            metadata.with_plane_shape(rows.stop - rows.start, columns.stop - columns.start, rows.start, columns.start),
-        )
+        sides = (rows.stop - rows.start, columns.stop - columns.start)
+        written = metadata.with_plane_shape(*sides, rows.start, columns.start)
+        writer = new_writer(target, written)
     with writer as stream:
-        pixels = frames.shape[0] * frames.shape[1]
-        stage = ("move", "moved")
-        results = over_planes(frames.xp, len(planes), pixels, job, stage, progress, notes)
-        if getattr(stream, "is_placed", False):
 
-            def place(start: int, stop: int, xp: Any) -> int:
-                _, _, after, count = job(start, stop, xp)
-                stream.place(start, [image if area is None else image[area] for image in download(after)])
-                return count
+        def of_block(first: int, results: Iterator[tuple[int, Array, Array, int]]) -> _Block:
+            with stream.part(first) if is_placed else nullcontext(stream) as sink:
+                found = gathered_of(results, sink)
+            return replace(found, written=sink.placed) if is_placed else found
 
-            # Other processes of the run write other planes, or all are written.
-            placed = over_planes(frames.xp, len(planes), pixels, place, stage, progress, notes, small=True)
-            clipped, results = sum(placed), iter(())
-        for start, before, after, count in results:
-            clipped += count
-            shown = [i for i in range(before.shape[0]) if _is_shown(frames, planes[start + i])]
-            if shown:
-                those: Any = shown if len(shown) < before.shape[0] else slice(None)
-                projections.add([planes[start + i][along] for i in shown], before[those], after[those])
-            if stream is not None:
-                for part in download_in_parts(after):
-                    for image in part:
-                        stream.write(image if area is None else image[area])
+        def gathered_of(results: Iterator[tuple[int, Array, Array, int]], sink: Writer | None) -> _Block:
+            gathered: Any = projections.begun()
+            all_clipped = 0
+            for start, before, after, clipped in results:
+                all_clipped += clipped
+                shown = [i for i in range(before.shape[0]) if _is_shown(frames, planes[start + i])]
+                if shown:
+                    those: Any = shown if len(shown) < before.shape[0] else slice(None)
+                    numbers = [planes[start + i][along] for i in shown]
+                    projections.add(numbers, before[those], after[those], gathered)
+                if sink is not None:
+                    for part in download_in_parts(after):
+                        for image in part:
+                            sink.write(image if area is None else image[area])
+                del before, after  # not kept while the next ones are computed
+            return _Block(all_clipped, projections.end(gathered, to_join=blocks.blocks > 1))
+
+        is_placed = isinstance(stream, PlacedPlanes)
+        together = 1 if target is None else planes_together(written)
+        blocks = PlanesPass(
+            len(planes),
+            frames.shape[0] * frames.shape[1],
+            frames.xp is not np,
+            progress,
+            ranges_a_block=_RANGES_A_BLOCK,
+            together=together,
+            past="moved",
+            notes=notes,
+            there=[frames.xp],
+        )
+        moved = blocks.total("move", blocks.there_too(job), _Block.joined, of_block)
+        projections.take(moved.gathered, blocks.there[0])
+        if moved.written and not is_placed:
+            stream.take(moved.written)
     limits = None if frames.xp is np or notes else device_limits(current_device())
     decision = decide_moving(frames.shape, len(planes), metadata.dtype.name, order, limits)
-    return Moved(clipped, area, decision, tuple(notes))
+    return Moved(moved.clipped, area, decision, tuple(notes))
 
 
 def _planes(frames: SourceFrames, *, only_measured: bool) -> list[dict[str, int]]:

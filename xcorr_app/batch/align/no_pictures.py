@@ -10,8 +10,17 @@ class NoPictures:
 
     sums = None
 
+    def begun(self) -> None:
+        """Nothing is gathered of a block of frames."""
+
     def add(self, *_: Any) -> None:
         """Take in a frame."""
+
+    def end(self, gathered: None, *, to_join: bool) -> None:
+        """Nothing was gathered."""
+
+    def take(self, gathered: None, xp: Any) -> None:
+        """Nothing was gathered."""
 
     def pictures(self) -> None:
         """There are none."""

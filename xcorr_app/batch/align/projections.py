@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-import cv2
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.batch.align.pixel_sums import PixelSums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.memory import free_bytes
 from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, extents_of, shared_area
 from xcorr_app.registration.settings import Roi
-from xcorr_app.registration.translation import working_type
-from xcorr_app.report.pictures import PREVIEW_SIDE, Pictures, block_mean, block_side, preview_of
+from xcorr_app.report.pictures import PREVIEW_SIDE, THUMBNAIL_SIDE, Pictures, block_mean, block_side, preview_of
 
 _BAND = 5
 """Rows in the middle of the frame that a kymograph averages."""
@@ -23,6 +23,39 @@ _ROOM = 24
 """Bytes of a device's memory that the sums of a byte of frames take on the way, at most."""
 _PREVIEWED = 24
 """Frames spread over the stack that the preview plays."""
+
+
+@dataclass
+class Gathered:
+    """Of consecutive frames; what is gathered of those that follow can be joined to it."""
+
+    before: PixelSums
+    after: PixelSums
+    sums: AssessmentSums | None = None
+    numbers: list[int] = field(default_factory=list)
+    thumbnails: dict[int, NDArray[np.float32]] = field(default_factory=dict)
+    preview: list[tuple[NDArray[Any], NDArray[Any]]] = field(default_factory=list)
+    on_host: bool = False
+    """From where the device's memory does not suffice, the sums stay on the host."""
+
+    def to_host(self) -> None:
+        """Go on with NumPy arrays."""
+        for sums in (self.before, self.after, self.sums):
+            if sums is not None:
+                sums.to_host()
+        self.on_host = True
+
+    def join(self, other: Gathered) -> None:
+        """Take in what was gathered of frames that follow; in this order, bits do not depend on who gathered it."""
+        self.before.join(other.before)
+        self.after.join(other.after)
+        if self.sums is None:
+            self.sums = other.sums
+        elif other.sums is not None:
+            self.sums.join(other.sums)
+        self.numbers += other.numbers
+        self.thumbnails |= other.thumbnails
+        self.preview += other.preview
 
 
 class Projections:
@@ -52,162 +85,97 @@ class Projections:
     ) -> None:
         self._extents = extents_of(shape, shifts)
         kept = np.isfinite(shifts).all(axis=1)
+        self._places: NDArray[np.intp] = np.cumsum(kept) - kept
+        """Of every frame among those that are kept."""
         shared = shared_area(shape, self._extents[kept])
         if seen is not None:
             shared = Shared(seen, np.ones(int(kept.sum()), dtype=bool)) if kept.sum() > 1 else None
-        self.sums = None if shared is None else AssessmentSums(shared, roi)
-        """For :func:`xcorr_app.registration.assessment.assessment_of`."""
+        self._assessed = None if shared is None else AssessmentSums(shared, roi)
         middle = shape[0] // 2
-        band = slice(max(0, middle - _BAND // 2), min(shape[0], middle + _BAND // 2 + 1))
-        self._shape, self._band = shape, band
-        self._before, self._after = _Sums(band), _Sums(band)
-        self._numbers: list[int] = []
-        self._on_host = False
+        self._band = slice(max(0, middle - _BAND // 2), min(shape[0], middle + _BAND // 2 + 1))
+        self._shape = shape
         self._wanted = frozenset(flagged[:_MAX_THUMBNAILS])
-        self._thumbnails: dict[int, NDArray[np.generic]] = {}
         count = len(shifts)
         self._previewed = frozenset(np.linspace(0, count - 1, min(count, _PREVIEWED)).round().astype(int).tolist())
-        self._preview: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        self._gathered = self.begun()
 
-    def add(self, numbers: Sequence[int], before: Array, after: Array) -> None:
+    @property
+    def sums(self) -> AssessmentSums | None:
+        """For :func:`xcorr_app.registration.assessment.assessment_of`."""
+        return self._gathered.sums
+
+    def begun(self) -> Gathered:
+        """Nothing so far."""
+        return Gathered(PixelSums(self._band), PixelSums(self._band))
+
+    def add(self, numbers: Sequence[int], before: Array, after: Array, to: Gathered | None = None) -> None:
         """Take in frames (n, Y, X) of these numbers, in the order of the stack, as they were and as they are moved."""
-        if is_device_array(before) and (self._on_host or free_bytes() < _ROOM * before.nbytes):
+        to = to or self._gathered
+        if is_device_array(before) and (to.on_host or free_bytes() < _ROOM * before.nbytes):
             before, after = to_host(before), to_host(after)
         xp = array_namespace(before)
-        if xp is np and not self._on_host:
-            # From where the device's memory does not suffice, the sums stay on the host.
-            self._to_host()
-            self._on_host = True
+        if to.sums is None and self._assessed is not None:
+            to.sums = self._assessed.begun_at(int(self._places[numbers[0]]))
+        if xp is np and not to.on_host:
+            to.to_host()
         extents = self._extents[list(numbers)]
         rows, columns = (
             xp.asarray(_between(extents[:, 2 * axis : 2 * axis + 2], self._shape[axis])) for axis in (0, 1)
         )
         # Values near the limit of float64 may overflow: a picture is for looking at only.
         with np.errstate(over="ignore", invalid="ignore"):
-            if self._before.are_exact_with(before):
-                self._before.add_exactly(before, None)
-                self._after.add_exactly(after, extents)
+            if to.before.are_exact_with(before):
+                to.before.add_exactly(before, None)
+                to.after.add_exactly(after, extents)
             else:
-                self._before.add(before, None)
-                self._after.add(after, rows[:, :, None] & columns[:, None, :])
-            if self.sums is not None:
-                self.sums.add(before, after)
+                to.before.add(before, None)
+                to.after.add(after, rows[:, :, None] & columns[:, None, :])
+            if to.sums is not None:
+                to.sums.add(before, after)
         for i, number in enumerate(numbers):
             if number in self._wanted:
-                self._thumbnails[number] = to_host(before[i]).copy()
+                image = to_host(before[i])
+                step = block_side(max(image.shape), THUMBNAIL_SIDE)
+                to.thumbnails[number] = block_mean(image, step, step)
         shown = [i for i, number in enumerate(numbers) if number in self._previewed]
         if shown:
             of_shown = (_small(before[shown], None), _small(after[shown], extents[shown]))
-            self._preview += zip(*of_shown, strict=True)
-        self._numbers += numbers
+            to.preview += zip(*of_shown, strict=True)
+        to.numbers += numbers
 
-    def _to_host(self) -> None:
-        for sums in (self._before, self._after, self.sums):
-            if sums is not None:
-                sums.to_host()
+    def end(self, gathered: Gathered, *, to_join: bool = False) -> Gathered:
+        """Add nothing more to what was gathered of a block; `to_join` with others, on the host."""
+        if to_join:
+            gathered.to_host()
+        gathered.before.end(np.float32(len(gathered.numbers)))
+        gathered.after.end(_coverage(self._shape, self._extents[gathered.numbers]))
+        return gathered
+
+    def take(self, gathered: Gathered, xp: Any) -> None:
+        """Take what was gathered of all frames; what is to be computed of it will be where arrays of `xp` are."""
+        self._gathered = gathered
+        if gathered.sums is not None:
+            gathered.sums.to_device(xp)
 
     def pictures(self) -> Pictures:
         """What a report shows, reduced to the size it is shown at; nothing can be added any more, for memory's sake."""
-        extents = self._extents[self._numbers]
+        gathered = self.end(self._gathered)
+        extents = self._extents[gathered.numbers]
         whole_band = (extents[:, 0] <= self._band.start) & (extents[:, 1] >= self._band.stop)
         known = _between(extents[:, 2:], self._shape[1]) & whole_band[:, None]
-        kymograph = np.where(known, self._after.kymograph(), np.float32(np.nan))
-        before = self._before.projections(np.float32(len(self._numbers)))
-        after = self._after.projections(_coverage(self._shape, extents))
+        kymograph = np.where(known, gathered.after.kymograph(), np.float32(np.nan))
+        before, after = gathered.before.projections(), gathered.after.projections()
+        preview = gathered.preview
         return Pictures(
             mean_before=before[0],
             mean_after=after[0],
             std_before=before[1],
             std_after=after[1],
-            kymograph_before=self._before.kymograph(),
+            kymograph_before=gathered.before.kymograph(),
             kymograph_after=kymograph,
-            thumbnails=self._thumbnails,
-            preview=preview_of([pair[0] for pair in self._preview], [pair[1] for pair in self._preview]),
+            thumbnails=gathered.thumbnails,
+            preview=preview_of([pair[0] for pair in preview], [pair[1] for pair in preview]),
         ).shrunk()
-
-
-class _Sums:
-    """Sums of values and of their squares, pixel by pixel, less a first frame so that float32 is exact enough."""
-
-    def __init__(self, band: slice) -> None:
-        self._band = band
-        self._base: Any = None
-        self._sum: Any = None
-        self._squares: Any = None
-        self._missing: Any = 0
-        self._is_exact = False
-        self._lines: list[Array] = []
-
-    def add(self, frames: Array, mask: Array | None) -> None:
-        """Take in frames; `mask` (n, Y, X) is where they hold moved pixels."""
-        xp = array_namespace(frames)
-        kind = working_type(np.dtype(frames.dtype))
-        if self._base is None:
-            self._base = frames[0].astype(kind)
-            self._sum, self._squares = xp.zeros(self._base.shape), xp.zeros(self._base.shape)
-            if frames.dtype.kind == "f":
-                self._base = xp.where(xp.isfinite(self._base), self._base, 0)
-        if frames.dtype.kind == "f":
-            finite = xp.isfinite(frames)
-            missing = ~finite if mask is None else ~finite & mask
-            self._missing = self._missing + missing.sum(axis=0)
-            values = xp.where(finite, frames - self._base, 0)
-        else:
-            values = xp.subtract(frames, self._base, dtype=kind)
-        if mask is not None:
-            values *= mask
-        # Sums along the frames, not products with a matrix of ones: those would take every core for a moment.
-        self._sum += values.sum(axis=0)
-        xp.square(values, out=values)
-        self._squares += values.sum(axis=0)
-        self._lines.append(frames[:, self._band].mean(axis=1, dtype=np.float64).astype(np.float32))
-
-    def are_exact_with(self, frames: Array) -> bool:
-        """Whether frames are on the host, finite and of so few bits that float64 sums of them need no first frame."""
-        if is_device_array(frames) or frames.dtype not in (np.uint8, np.uint16, np.float32):
-            return False
-        return (self._base is None or self._is_exact) and (frames.dtype.kind == "u" or bool(np.isfinite(frames).all()))
-
-    def add_exactly(self, frames: NDArray[Any], extents: NDArray[np.int64] | None) -> None:
-        """Take in such frames; `extents` (n, 4) are first row, stop, first column, stop of what they cover."""
-        if self._base is None:
-            self._base, self._is_exact = np.zeros(frames.shape[1:]), True
-            self._sum, self._squares = np.zeros(self._base.shape), np.zeros(self._base.shape)
-        for i, frame in enumerate(frames):
-            top, bottom, left, right = (0, *frame.shape[:1], 0, frame.shape[1]) if extents is None else extents[i]
-            if bottom > top and right > left:
-                part = (slice(top, bottom), slice(left, right))
-                cv2.accumulate(frame[part], self._sum[part])
-                cv2.accumulateSquare(frame[part], self._squares[part])
-        self._lines.append(frames[:, self._band].mean(axis=1, dtype=np.float64).astype(np.float32))
-
-    def to_host(self) -> None:
-        """Go on with NumPy arrays."""
-        if self._base is not None:
-            self._base, self._sum, self._squares = (to_host(part) for part in (self._base, self._sum, self._squares))
-        self._missing = self._missing if isinstance(self._missing, int) else to_host(self._missing)
-
-    def kymograph(self) -> NDArray[np.float32]:
-        """One line a frame."""
-        lines: NDArray[np.float32] = np.concatenate([to_host(line) for line in self._lines])
-        return lines
-
-    def projections(self, covered: Any) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-        """Mean and standard deviation over `covered` frames a pixel; NaN where no frame has a value. Ends the sums."""
-        number = covered if isinstance(self._missing, int) else covered - to_host(self._missing)
-        known = np.maximum(number, 1)
-        base, mean, squares = (to_host(part) for part in (self._base, self._sum, self._squares))
-        self._base = self._sum = self._squares = None
-        with np.errstate(over="ignore", invalid="ignore"):
-            mean /= known
-            squares /= known
-            squares -= mean**2
-            deviation = np.sqrt(np.maximum(squares, 0.0, out=squares), out=squares).astype(np.float32)
-            mean += base
-            return (
-                np.where(number > 0, mean.astype(np.float32), np.float32(np.nan)),
-                np.where(number > 0, deviation, np.float32(np.nan)),
-            )
 
 
 def _between(limits: NDArray[np.int64], length: int) -> NDArray[np.bool_]:

@@ -27,13 +27,13 @@ from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import OF_WORKERS, Device, select_device
 from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text, discover
 from xcorr_app.io.meter import timed
-from xcorr_app.io.outputs import ENDINGS, output_ending
+from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.environment import own_version, processor, versions
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import Elsewhere, Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
 from xcorr_app.pipeline.stages import Stages
-from xcorr_app.pipeline.state import REPORT
+from xcorr_app.pipeline.state import REPORT, begun_folder
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
 from xcorr_app.report.html import StackView, load_template, render_report, stack_view
@@ -178,7 +178,8 @@ class _Align:
     def outputs(self, name: str) -> list[Path]:
         folder = self._plan.out / name
         stacks = [f"{name}_aligned{ending}" for ending in ENDINGS.values()]
-        return [folder / file for file in ("shifts.csv", "motion.csv", *FILES, REPORT, *stacks)]
+        files = [folder / file for file in ("shifts.csv", "motion.csv", *FILES, REPORT, *stacks)]
+        return [*files, begun_folder(self._plan.out, name)]
 
     def decide(self, spec: SeriesSpec) -> Decision:
         options, xp = self._plan.options, self._plan.device.xp
@@ -199,18 +200,13 @@ class _Align:
     def measured_frames(self, spec: SeriesSpec) -> tuple[int, int] | None:
         """Number of frames and pixels of one, where workers of a cluster can share the passes over them."""
         options = self._plan.options
-        if is_more_than_a_shift(options.motion) or options.motion == PATCHES or options.reference == "median":
-            return None
         with spec.open() as source:
             frames = SourceFrames(source, choose_axis(source, options.axis), options.align_channel, np)
             return frames.count, frames.shape[0] * frames.shape[1]
 
-    def places_planes(self, spec: SeriesSpec) -> bool:
-        """Whether planes only need to be moved and written, each to its place; pictures are sums over all of them."""
-        options = self._plan.options
-        with spec.open() as source:
-            ending = output_ending(options.format, source.metadata)
-        return options.apply and options.report != "full" and ending != ENDINGS["ome-zarr"]
+    def places_planes(self) -> bool:
+        """Whether planes are written, once they are measured."""
+        return self._plan.options.apply
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Callable[[], Finished[StackReport]]]:
         plan = self._plan

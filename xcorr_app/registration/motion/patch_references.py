@@ -14,6 +14,7 @@ from xcorr_app.registration.apply import apply_shifts
 from xcorr_app.registration.doubt import applied_shifts
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.motion.smoothed_frames import finite
+from xcorr_app.registration.passes import Pass
 
 LEFT_OUT = ("mean", "median", "template")
 """References of which the frame that is measured takes no part."""
@@ -76,9 +77,18 @@ def references_of(
         seen = xp.isfinite(values)
         return xp.where(seen, values, 0.0), seen.astype(np.float32)
 
-    total, count = xp.zeros(frames.shape, np.float32), xp.zeros(frames.shape, np.float32)
-    for t in range(frames.count):
-        values, seen = moved(t)
-        total, count = total + values, count + seen
+    def of_range(start: int, stop: int) -> tuple[Array, Array]:
+        total, count = moved(start)
+        for t in range(start + 1, stop):
+            values, seen = moved(t)
+            total, count = total + values, count + seen
+        return total, count
+
+    walk = Pass(frames.count, frames.shape[0] * frames.shape[1], xp is not np)
+    total, count = walk.total("template", of_range, _added)
     whole = xp.where(count > 0, total / xp.maximum(count, 1), 0.0)
     return References(whole, (total, count), moved)
+
+
+def _added(one: tuple[Array, Array], other: tuple[Array, Array]) -> tuple[Array, Array]:
+    return one[0] + other[0], one[1] + other[1]

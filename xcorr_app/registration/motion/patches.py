@@ -8,15 +8,12 @@ of the others, each weighted by its score. Then the field is fitted to all pixel
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.gpu.runtime.memory import bytes_within_limit, in_parts
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.measurement import Measurement
@@ -26,15 +23,13 @@ from xcorr_app.registration.motion.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.motion.patch_references import REFERENCES, references_of
 from xcorr_app.registration.motion.patch_result import RigidShifts, result_of
 from xcorr_app.registration.motion.result import MotionResult
-from xcorr_app.registration.passes import Pass, Progress, worker_count
+from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.strategies import Estimation
 
-_PIXELS_AT_ONCE, _DEVICE_PIXELS_AT_ONCE = 1 << 20, 1 << 28
-"""Of frames whose patches are matched together."""
-_BYTES_A_PIXEL = 40
-"""Of device memory at most, for a chunk."""
+_AS_LONG_AS = 2
+"""On a CPU the patches of a frame take as much memory as the shifts of so many."""
 
 
 def patches_of(
@@ -64,26 +59,11 @@ def patches_of(
     def measure(first: int, last: int) -> FittedFields:
         return fit.measured(frames.read(first, last).frames, first, rigid.shifts[first:last])
 
-    found = []
-    for stop, some in _chunks(measure, frames, xp):
-        found.append(some)
-        if progress is not None:
-            progress("patches", stop, frames.count)
-    return result_of(FittedFields.joined(found), rigid, fit.grid, frames.shape, max_sigma)
-
-
-def _chunks(measure: Any, frames: Frames, xp: Any) -> Iterator[tuple[int, FittedFields]]:
-    """Measure chunks of frames, by threads of the host or as many as the device's memory takes."""
-    size = frames.shape[0] * frames.shape[1]
-    if xp is not np:
-        pixels = min(_DEVICE_PIXELS_AT_ONCE, bytes_within_limit() // _BYTES_A_PIXEL)
-        yield from in_parts(measure, frames.count, at_once=max(1, pixels // size), what="Patches of frames")
-        return
-    together = max(1, _PIXELS_AT_ONCE // size)
-    firsts = range(0, frames.count, together)
-    lasts = [min(first + together, frames.count) for first in firsts]
-    with ThreadPoolExecutor(worker_count(), thread_name_prefix="patches") as pool:
-        yield from zip(lasts, pool.map(measure, firsts, lasts), strict=True)
+    on_device = xp is not np
+    pixels = frames.shape[0] * frames.shape[1] * (1 if on_device else _AS_LONG_AS)
+    walk = Pass(frames.count, pixels, on_device, progress, held=on_device)
+    found = FittedFields.joined(list(walk.over("patches", measure, small=True)))
+    return result_of(found, rigid, fit.grid, frames.shape, max_sigma)
 
 
 def _rigid(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -24,10 +24,12 @@ from xcorr_app.registration.motion.models import Matrix, Model
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.motion.start import Candidate, Starts, apart
 from xcorr_app.registration.motion.warp import about_corner
-from xcorr_app.registration.passes import Progress, worker_count
+from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
 
 REFERENCES = ("first", "last")
+_AS_LONG_AS = 8
+"""Measuring the motion of a frame takes as long as the shifts of so many."""
 _SMALLEST = 32
 """Pixels that the shorter side of a frame has at least."""
 _AS_LIKELY = 0.85
@@ -51,28 +53,29 @@ def motion_of(
         raise ShapeError(f"frames are {frames.shape[0]} x {frames.shape[1]}: motion needs {_SMALLEST} pixels a side")
     image, described = _reference(frames, reference)
     against = _Against(image, model, max_sigma)
-    found: list[_Found] = [_NOTHING] * frames.count
-    unreadable: dict[int, str] = {}
 
     def measure(t: int, known: list[Matrix]) -> _Found:
         chunk = frames.read(t, t + 1)
-        unreadable.update(chunk.unreadable)
         if chunk.unreadable:
-            return _Found(flags=(quality.UNREADABLE,))
+            return _Found(flags=(quality.UNREADABLE,), reason=chunk.unreadable[t])
         return against.measured(chunk.frames[0], known)
 
-    on_host = array_namespace(image) is np
-    with ThreadPoolExecutor(worker_count() if on_host else 1, thread_name_prefix="motion") as pool:
-        for t, one in enumerate(pool.map(lambda t: measure(t, []), range(frames.count))):
+    def over(numbers: Sequence[int], known: Callable[[int], list[Matrix]], told: Progress | None) -> list[_Found]:
+        def job(start: int, stop: int) -> list[_Found]:
+            return [measure(t, known(t)) for t in numbers[start:stop]]
+
+        on_device = array_namespace(image) is not np
+        walk = Pass(len(numbers), _AS_LONG_AS * frames.shape[0] * frames.shape[1], on_device, told)
+        return [one for some in walk.over("measure", job, small=True) for one in some]
+
+    found = over(range(frames.count), lambda _: [], progress)
+    unreadable = {t: one.reason for t, one in enumerate(found) if one.reason is not None}
+    # What noise hides in a spectrum may be near what frames before and after it do.
+    doubtful = [t for t in range(frames.count) if found[t].flags and found[t].can_improve]
+    again = over(doubtful, lambda t: _neighbours(found, t), None)
+    for t, one in zip(doubtful, again, strict=True):
+        if not one.flags or one.score > found[t].score:
             found[t] = one
-            if progress is not None:
-                progress("measure", t + 1, frames.count)
-        # What noise hides in a spectrum may be near what frames before and after it do.
-        doubtful = [t for t in range(frames.count) if found[t].flags and found[t].can_improve]
-        again = pool.map(lambda t: measure(t, _neighbours(found, t)), doubtful)
-        for t, one in zip(doubtful, list(again), strict=True):
-            if not one.flags or one.score > found[t].score:
-                found[t] = one
     return _result(model, found, frames.shape, described, unreadable)
 
 
@@ -85,13 +88,12 @@ class _Found:
     covariance: NDArray[np.float64] | None = None
     overlap: float = 0.0
     flags: tuple[str, ...] = ()
+    reason: str | None = None
+    """Why it could not be read."""
 
     @property
     def can_improve(self) -> bool:
         return not {quality.UNREADABLE, quality.FLAT} & set(self.flags)
-
-
-_NOTHING = _Found()
 
 
 class _Against:
