@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import scipy.special
 from scipy.ndimage import gaussian_filter
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.significance import _median, significance
+from xcorr_app.registration.significance import _median, normal_deviate, significance
 
 
 def rated(xp, planes, *, scores=False):
@@ -73,3 +74,14 @@ def test_medians_are_those_of_what_is_known(xp, rng, columns, share):
     found = to_host(_median(xp.asarray(values)))
     np.testing.assert_array_equal(np.isfinite(found), known)
     np.testing.assert_allclose(found[known], np.nanmedian(values[known], axis=1))
+
+
+def test_the_tail_is_that_of_students_distribution(rng):
+    freedom = np.exp(rng.uniform(np.log(2), np.log(1e4), 2000))
+    t = np.exp(rng.uniform(np.log(0.1), np.log(80), 2000))
+    tail = scipy.special.stdtr(freedom, -t)
+    deviate = np.where(tail > 1e-290, -scipy.special.ndtri(tail), np.nan)
+    found = normal_deviate(freedom, t)
+    np.testing.assert_allclose(found[tail > 1e-290], deviate[tail > 1e-290], rtol=0.05)
+    likely = (freedom > 8) & (tail > 1e-4)
+    np.testing.assert_allclose(found[likely], deviate[likely], rtol=5e-3)

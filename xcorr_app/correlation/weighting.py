@@ -11,7 +11,6 @@ by a smooth weight is convolving the plane with a short kernel, so the weighting
 from __future__ import annotations
 
 import numpy as np
-import scipy.fft
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.plane import cross_correlate
@@ -98,7 +97,7 @@ def weighting_kernel(
         return None
     cross = (1 - noise_left) * noise_right + (1 - noise_right) * noise_left
     weight = scene / (scene * cross + noise_left * noise_right)
-    kernel = np.roll(scipy.fft.ifft2(weight).real, (RADIUS, RADIUS), (0, 1))[: 2 * RADIUS + 1, : 2 * RADIUS + 1]
+    kernel = np.roll(np.fft.ifft2(weight).real, (RADIUS, RADIUS), (0, 1))[: 2 * RADIUS + 1, : 2 * RADIUS + 1]
     kernel = kernel * _taper(RADIUS)
     scaled: NDArray[np.float64] = kernel / kernel[RADIUS, RADIUS]
     return scaled
@@ -126,7 +125,7 @@ def _scene_spectrum(autocorrelation: NDArray[np.float64], noise: float) -> NDArr
     scene *= _taper(LAGS) / (1 - noise)
     grid = np.zeros((_GRID, _GRID))
     grid[: 2 * LAGS + 1, : 2 * LAGS + 1] = scene
-    power = scipy.fft.fft2(np.roll(grid, (-LAGS, -LAGS), (0, 1))).real
+    power = np.fft.fft2(np.roll(grid, (-LAGS, -LAGS), (0, 1))).real
     frequency = np.fft.fftfreq(_GRID, 1 / _GRID)
     ring = np.rint(np.hypot(frequency[:, None], frequency[None, :])).astype(int)
     mean = np.bincount(ring.ravel(), power.ravel()) / np.bincount(ring.ravel())

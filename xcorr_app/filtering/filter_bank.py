@@ -14,7 +14,7 @@ from typing import Any
 import cv2
 import numpy as np
 import numpy.typing as npt
-import scipy.fft
+import scipy  # whose parts are loaded when they are asked for
 
 from xcorr_app.arrays.kinds import as_array, is_lazy
 from xcorr_app.arrays.lazy import with_filters

@@ -186,16 +186,12 @@ class AssessmentSums:
         start, stop = self._seen, self._seen + int(before.shape[0])
         self._seen = stop
         sides = self._before, self._after
-        parts = [frames[(slice(None), *self._shared.area)] for frames in (before, after)]
+        # On a host one by one, so that each stays in the cache.
+        length = 1 if array_namespace(before) is np else stop - start
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            (values, variance), (values_after, variance_after) = map(_centred, parts)
-            xp = array_namespace(values)
-            counted = (variance > 0) & (variance_after > 0) & xp.asarray(self._shared.members[start:stop])
-            own, own_after = (xp.where(counted, 1 / xp.sqrt(power), 0.0) for power in (variance, variance_after))
-            even = xp.arange(start, stop) % 2 == 0
-            weights = xp.where(xp.stack([even, ~even]), own, 0.0)
-            self._before.add(values, weights, None)
-            self._after.add(values_after, weights, own_after)
+            for first in range(start, stop, length):
+                here = slice(first - start, first - start + length)
+                self._take_in(first, *(frames[(here, *self._shared.area)] for frames in (before, after)))
         kept = self.kept[(self.kept >= start) & (self.kept < stop)] - start
         for side, frames in zip(sides, (before, after), strict=True):
             side.kept += [frames[(int(i), *self._crop)].copy() for i in kept]
@@ -214,6 +210,18 @@ class AssessmentSums:
             self._before.join(other._before)
             self._after.join(other._after)
         self._seen = other._seen
+
+    def _take_in(self, start: int, before: Array, after: Array) -> None:
+        """Take in the shared part of frames (n, y, x) from number `start` on."""
+        (values, variance), (values_after, variance_after) = map(_centred, (before, after))
+        xp = array_namespace(values)
+        stop = start + int(before.shape[0])
+        counted = (variance > 0) & (variance_after > 0) & xp.asarray(self._shared.members[start:stop])
+        own, own_after = (xp.where(counted, 1 / xp.sqrt(power), 0.0) for power in (variance, variance_after))
+        even = xp.arange(start, stop) % 2 == 0
+        weights = xp.where(xp.stack([even, ~even]), own, 0.0)
+        self._before.add(values, weights, None)
+        self._after.add(values_after, weights, own_after)
 
     def to_host(self) -> None:
         """Go on with NumPy arrays."""
@@ -254,7 +262,7 @@ def _centred(frames: Array) -> tuple[Array, Array]:
     xp = array_namespace(frames)
     kind = working_type(np.dtype(frames.dtype))
     some = frames[:, ::_EVERY, ::_EVERY].astype(np.float64)
-    if frames.dtype.kind == "f":
+    if frames.dtype.kind == "f" and not (xp is np and np.isfinite(frames).all()):
         finite, known = xp.isfinite(frames), xp.isfinite(some)
         mean = xp.where(known, some, 0).sum(axis=(1, 2)) / xp.maximum(known.sum(axis=(1, 2)), 1)
         values = xp.where(finite, frames - mean[:, None, None].astype(kind), 0)
@@ -262,8 +270,12 @@ def _centred(frames: Array) -> tuple[Array, Array]:
         mean = some.mean(axis=(1, 2))
         values = xp.subtract(frames, mean[:, None, None].astype(kind), dtype=kind)
     values = values.reshape(values.shape[0], -1)
-    squares = xp.einsum("np,np->n", values, values).astype(np.float64)
-    rest = xp.einsum("np->n", values).astype(np.float64) / values.shape[1]
+    if xp is np:
+        squares = np.array([cv2.norm(image, cv2.NORM_L2SQR) for image in values])
+        rest = np.array([cv2.sumElems(image)[0] for image in values]) / values.shape[1]
+    else:
+        squares = xp.einsum("np,np->n", values, values).astype(np.float64)
+        rest = xp.einsum("np->n", values).astype(np.float64) / values.shape[1]
     variance = squares / values.shape[1] - rest**2
     has_contrast = (variance > _FLAT * (mean + rest) ** 2) & xp.isfinite(variance)
     return values, xp.where(has_contrast, variance, 0.0)

@@ -14,7 +14,7 @@ import math
 from typing import Any
 
 import numpy as np
-import scipy.fft
+import scipy  # whose parts are loaded when they are asked for
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace

@@ -100,7 +100,9 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
 
     A change of the light from frame to frame is none of what is left.
     """
-    xp, fft = array_namespace(images), fft_namespace(images)
+    xp = array_namespace(images)
+    # Of a few frames on a host any FFT will do: SciPy's, which none else of most runs needs, takes longer to load.
+    fft = np.fft if xp is np else fft_namespace(images)
     canvas = Canvas((int(images.shape[1]), int(images.shape[2])), shifts)
     aligned = xp.stack([images[t][part] for t, part in enumerate(common_parts(canvas))])
     count, height, width = aligned.shape

@@ -4,17 +4,18 @@
 independent: the probability that noise alone reaches z somewhere in the window is the expected number of its maxima
 above z, which depends on the variance of the plane's slopes (Adler 1981, The Geometry of Random Fields, doi
 10.1137/1.9780898718980). Where the plane holds few independent values, its spread is itself uncertain, and Student's
-distribution replaces the normal one. Correlation coefficients are made normal by Fisher's transform first, the inverse
-hyperbolic tangent: near one, little is left to chance.
+distribution replaces the normal one, by the normal deviate that is as improbable (Wallace 1959, doi
+10.1214/aoms/1177706094; to a twentieth from two degrees of freedom on). Correlation coefficients are made normal by
+Fisher's transform first, the inverse hyperbolic tangent: near one, little is left to chance.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.special
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
@@ -130,12 +131,19 @@ def false_alarm(z: NDArray[np.float64], cells: NDArray[np.float64], values: NDAr
     """Probability that noise reaches z, `cells` being the window's area in units of the slopes' inverse deviations."""
     # A field's squares are correlated over half the area of its values.
     freedom = np.maximum(cells / np.pi, 1.0)
-    tail = scipy.special.stdtr(freedom, -np.maximum(z, 0.0))
-    normal = -scipy.special.ndtri(np.maximum(tail, 1e-300))
+    normal = normal_deviate(freedom, np.maximum(z, 0.0))
+    # One by one: SciPy's function takes as long to load as NumPy and all of this package together.
+    tail = np.array([math.erfc(deviate) / 2 for deviate in (normal / math.sqrt(2)).tolist()])
     maxima = cells * (2 * np.pi) ** -1.5 * np.maximum(normal, 1.0) * np.exp(-(normal**2) / 2)
     maxima += np.sqrt(cells) / np.pi * np.exp(-(normal**2) / 2)  # on the rim of the window
     chance: NDArray[np.float64] = np.minimum(tail + np.minimum(maxima, values * tail), 1.0)
     return np.where(np.isnan(z), np.nan, chance)
+
+
+def normal_deviate(freedom: NDArray[np.float64], t: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Normal deviate as improbable as Student's `t`, not negative, with so many degrees of freedom (Wallace)."""
+    deviate: NDArray[np.float64] = np.sqrt(freedom * np.log1p(t * t / freedom))
+    return (8 * freedom + 1) / (8 * freedom + 3) * deviate
 
 
 def _steps(planes: Array, axis: int, strides: tuple[int, int], of_samples: Callable[[Array], Array]) -> Array:

@@ -1,8 +1,9 @@
 """One frame moved on the CPU: whole-pixel copies, or taps applied in blocks of rows that stay in the processor's cache.
 
 A block is read with its halo into a floating-point buffer, edge pixels replicated; OpenCV applies the taps of both
-axes; integers are rounded, counted and clipped; the block is written. All buffers are made once and reused for every
-frame of a thread.
+axes; integers are rounded, counted and clipped; the block is written. Two taps along each axis that stay inside the
+frame need neither: they are weighted sums of the frame with itself, a pixel further, that are read and written as
+they are stored. All buffers are made once and reused for every frame of a thread.
 """
 
 from __future__ import annotations
@@ -28,6 +29,17 @@ def working_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """Floating-point type that holds every value of ``dtype`` exactly: float32 where that is enough."""
     exact_in_float32 = dtype.kind in "iu" and dtype.itemsize <= 2
     return np.dtype(np.float32 if exact_in_float32 or dtype in (np.float16, np.float32) else np.float64)
+
+
+_DEPTHS = {
+    np.dtype(np.int8): cv2.CV_8S,
+    np.dtype(np.uint8): cv2.CV_8U,
+    np.dtype(np.int16): cv2.CV_16S,
+    np.dtype(np.uint16): cv2.CV_16U,
+    np.dtype(np.float32): cv2.CV_32F,
+    np.dtype(np.float64): cv2.CV_64F,
+}
+"""Types of which OpenCV makes weighted sums in the working type, and writes them rounded half to even."""
 
 
 class Buffers:
@@ -81,6 +93,12 @@ class Translator:
     def _taps(self, frame: Frame, rows: AxisMove, columns: AxisMove, target: Frame, top: int, left: int) -> int:
         """Apply the taps of both axes block by block; ``target`` starts at output pixel (top, left)."""
         height, width = target.shape
+        row, column = top + rows.start, left + columns.start
+        last_row, last_column = row + height + len(rows.weights) - 2, column + width + len(columns.weights) - 2
+        is_inside = min(row, column) >= 0 and last_row < frame.shape[0] and last_column < frame.shape[1]
+        if is_inside and max(len(rows.weights), len(columns.weights)) == 2 and frame.dtype in _DEPTHS:
+            self._two_taps(frame[row : last_row + 1, column : last_column + 1], rows.weights, columns.weights, target)
+            return 0
         row_taps, column_taps = (np.array(move.weights, self.buffers.dtype) for move in (rows, columns))
         padded = width + column_taps.size - 1
         block = max(1, CACHE_BLOCK // padded)
@@ -90,11 +108,29 @@ class Translator:
             count = min(block, height - begin)
             values = self.buffers.take("source", count + row_taps.size - 1, padded)
             sums = self.buffers.take("sums", *values.shape)
-            copy_replicated(values, frame, top + begin + rows.start, left + columns.start)
+            copy_replicated(values, frame, row + begin, column)
             # With the anchor at the first tap, what OpenCV makes of the border is left out below.
             cv2.sepFilter2D(values, -1, column_taps, row_taps, sums, (0, 0), 0.0, cv2.BORDER_REPLICATE)
             clipped += _store(sums[:count, :width], target[begin : begin + count], overshoots=overshoots)
         return clipped
+
+    def _two_taps(self, window: Frame, rows: tuple[float, ...], columns: tuple[float, ...], target: Frame) -> None:
+        """Apply two taps along rows, columns or both to what they reach of a frame; no such mean can be clipped."""
+        height, width = target.shape
+        block = max(1, CACHE_BLOCK // width)
+        for begin in range(0, height, block):
+            count = min(block, height - begin)
+            values, out = window[begin : begin + count + len(rows) - 1], target[begin : begin + count]
+            if len(columns) == 2:
+                along = out if len(rows) == 1 else self.buffers.take("sums", len(values), width)
+                _weighted(values[:, :-1], values[:, 1:], columns, along)
+                values = along
+            if len(rows) == 2:
+                _weighted(values[:-1], values[1:], rows, out)
+
+
+def _weighted(one: Frame, other: Frame, weights: tuple[float, ...], out: Frame) -> None:
+    cv2.addWeighted(one, weights[0], other, weights[1], 0.0, out, _DEPTHS[out.dtype])
 
 
 def _store(values: Frame, target: Frame, *, overshoots: bool) -> int:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-import scipy.fft
+import scipy  # whose parts are loaded when they are asked for
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.engines.task import Task
