@@ -9,9 +9,14 @@ from typing import Any
 from xcorr_app.gpu.runtime.upload import Uploader
 from xcorr_app.registration.passes import worker_count
 
-_MOST_READERS = 16
+_MOST_READERS = 8
 _AT_ONCE = 2
 """Stacks that are read side by side: the checksum of a file is taken by one thread at a time."""
+
+
+def reader_count() -> int:
+    """Threads that read one stack together: half of the cores, since another stack is read or computed meanwhile."""
+    return max(1, min(_MOST_READERS, worker_count() // 2))
 
 
 class Bringing:
@@ -27,9 +32,8 @@ class Bringing:
         with self._lock:
             if self._uploader is None:
                 self._uploader = Uploader()
-                threads = max(1, min(_MOST_READERS, worker_count()) // _AT_ONCE)
                 how: Any = {"thread_name_prefix": "xcorr-read", "initializer": self._uploader.use}
-                self._readers = [ThreadPoolExecutor(threads, **how) for _ in range(_AT_ONCE)]
+                self._readers = [ThreadPoolExecutor(reader_count(), **how) for _ in range(_AT_ONCE)]
             self._readers.append(self._readers.pop(0))
             return self._uploader, self._readers[-1]
 
