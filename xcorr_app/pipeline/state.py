@@ -95,7 +95,8 @@ class State:
             **kept,
         }
         record[_CHECKSUM] = _of_record(record)
-        atomic_write_text(self._record(name), json.dumps(record, indent=1))
+        # Without indentation, which Python's encoder in C does not know.
+        atomic_write_text(self._record(name), json.dumps(record))
 
     def record_of(self, name: str) -> dict[str, Any] | None:
         """Return the record that a worker has just written; None where it cannot be seen from here."""
