@@ -16,7 +16,7 @@ from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
 from xcorr_app.io.outputs import Writer, new_writer
 from xcorr_app.pipeline.arriving_frames import ArrivingFrames
-from xcorr_app.pipeline.bringing import Bringing, reader_count
+from xcorr_app.pipeline.bringing import Bringing, reader_count, side_by_side
 from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.registration.frames import Frames
@@ -123,7 +123,8 @@ class StackResources:
         self._opened.callback(lambda: self.notes.extend(note for note in uploader.notes if note not in self.notes))
         told: Any = {"meter": self.stages.meter, "waited": self.stages.waited}
         if self.fits_on_device(frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize):
-            for arriving in attempt(lambda: ArrivingFrames(frames, uploader, readers, **told)):
+            together = side_by_side(in_turns=frames.is_read_in_turns)
+            for arriving in attempt(lambda: ArrivingFrames(frames, uploader, readers, side_by_side=together, **told)):
                 return self._opened.enter_context(arriving)
         return self._opened.enter_context(DeviceFrames(frames, uploader, threads=reader_count(), **told))
 

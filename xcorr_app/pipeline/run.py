@@ -8,12 +8,15 @@ result, by a third; what brings it to the disk, its checksum, record and drawing
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol
+
+import numpy as np
 
 from xcorr_app.decision import Decision
 from xcorr_app.errors import XcorrError
@@ -34,6 +37,8 @@ _MOST_ANNOUNCED = 64
 _BYTES_ANNOUNCED = 1 << 28
 _AHEAD = 2
 """Stacks that may be read while one is computed."""
+_SECONDS_TO_HAND_OVER = 0.0005
+"""After which a thread that computes in Python lets another go on; Python's own are ten times as many."""
 
 
 def run_stacks(
@@ -123,6 +128,7 @@ def compute_stacks(
         return None if finished is None else partial(finished, number)
 
     with (
+        _handing_over_soon(on_device=plan.device.xp is not np),
         closing(resources.bringing),
         _abandoning(begun),
         Finisher[Known[ResultT]](max(2, min(4, worker_count())), prepare=prepare) as finisher,
@@ -143,6 +149,18 @@ def compute_stacks(
                     entry.raise_error()
         with resources.stages.waiting("finish"):
             return [outcome_of(entry) for entry in entries]
+
+
+@contextmanager
+def _handing_over_soon(*, on_device: bool) -> Iterator[None]:
+    """Let threads wait less for Python's lock where one of them starts the work of a device, of which it is all."""
+    before = sys.getswitchinterval()
+    if on_device:
+        sys.setswitchinterval(_SECONDS_TO_HAND_OVER)
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 @contextmanager

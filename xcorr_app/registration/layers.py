@@ -132,7 +132,9 @@ def gains(products: NDArray[np.float64]) -> NDArray[np.float64]:
     # That of frames without noise, from which few rounds are enough however much they differ.
     gain = np.sqrt(own / max(float(own.mean()), tiny))
     for _ in range(_GAIN_ROUNDS):
-        gain = others @ gain / np.maximum(gain @ gain - gain**2, tiny)
+        # Where one frame is all of the sum, what is left of it without that frame is rounding.
+        total = float(gain @ gain)
+        gain = others @ gain / np.maximum(total - gain**2, max(total * np.finfo(np.float64).eps, tiny))
         if not gain.mean() > 0:
             return np.ones(len(products))
         gain = np.maximum(gain / gain.mean(), _LEAST_GAIN)
