@@ -83,6 +83,11 @@ class StackResources:
         begun: T = self._begun
         return begun
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether the stack is being read."""
+        return self._begun is not None
+
     def progress(self, stage: str, done: int, total: int) -> None:
         """Take in how far a stage is; raises Stopped where the run was interrupted."""
         if self._check is not None:

@@ -137,12 +137,12 @@ def compute_stacks(
     ):
         threads = Threads(follower, assessor, finisher)
         for number in range(len(series)):
-            for following in series[number + 1 : number + 2]:
-                announce_files(following.paths)
             for place in range(number, min(number + 1 + _AHEAD, len(series))):
                 if place not in begun:
                     begun[place] = StackSteps(shared, series[place], told(place))
                     begun[place].ahead()
+            if number + 1 in begun and not begun[number + 1].is_begun:
+                announce_files(series[number + 1].paths)
             entries.append(begun.pop(number).begin(threads, watcher))
             for entry in entries[-2:]:
                 if isinstance(entry, Later):

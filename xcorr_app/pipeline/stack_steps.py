@@ -98,6 +98,11 @@ class StackSteps(Generic[ResultT]):
         except Exception:  # noqa: BLE001 - it comes again when the stack is computed
             self._lent.close()
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether the stack is being read."""
+        return self._lent.is_begun
+
     def abandon(self) -> None:
         """Leave nothing of what was begun."""
         self._lent.abandon()
