@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,35 +16,79 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
+from benchmarks.harness.environment import environment
 from benchmarks.harness.record import write_json
 from benchmarks.pipeline.cases import Case, Size, cases
 from benchmarks.pipeline.data import frames_of, write_stacks
 from benchmarks.pipeline.raw import decode_rate, read_rate, write_rate
-from xcorr_app.pipeline.environment import processor, versions
 from xcorr_app.registration.passes import worker_count
 
 _READERS, _WRITERS = 8, 8
+_START = "start: one stack of ten frames"
 
 
-def run_pipeline(console: Console, size: Size, only: str, device: str, json_path: Path | None) -> None:
-    """Time every case whose name contains `only`, beside the raw rates of the same run."""
-    results: list[dict[str, Any]] = []
-    about = {"processor": processor(), "cores": worker_count(), "versions": versions(), "device": device}
+def run_pipeline(console: Console, size: Size, only: Sequence[str], device: str, json_path: Path | None) -> None:
+    """Time the cases whose names contain one of the texts `only`, or all, beside the raw rates of the same run.
+
+    A file of results that is there already, of the same machine and versions, keeps its other cases.
+    """
+    about = {"benchmark": "pipeline", "device": device, "environment": environment()}
+    known = {} if json_path is None else _cases_of(json_path, about)
+
+    def is_wanted(name: str) -> bool:
+        return not only or any(text in name for text in only)
+
+    def take(result: dict[str, Any]) -> None:
+        _print(console, result)
+        known[result["case"]] = result | {"size": vars(size), "raw": raw}
+        if json_path is not None:  # case by case: who stops it keeps what was measured
+            write_json(about | {"cases": list(known.values())}, json_path)
+
     with tempfile.TemporaryDirectory(prefix="xcorr-pipeline-") as name:
         folder = Path(name)
         raw = _raw_rates(folder, size)
         console.print("raw rates, frames/s: " + ", ".join(f"{what} {rate:.0f}" for what, rate in raw.items()))
-        results.append(_start(folder, size, device))
-        _print(console, results[-1])
+        if is_wanted(_START):
+            take(_start(folder, size, device))
+        inputs = _Inputs(folder)
         for case in cases(folder):
-            if only in case.name:
-                results.append(_timed(case, folder, size, device, raw))
-                _print(console, results[-1])
-                if json_path is not None:  # case by case: who stops it keeps what was measured
-                    record = {"benchmark": "pipeline", **about, "size": vars(size), "raw": raw, "cases": results}
-                    write_json(record, json_path)
+            if is_wanted(case.name):
+                take(_timed(case, inputs, folder / "out", size, device, raw))
     if json_path is not None:
         console.print(f"Written: {json_path}")
+
+
+def _cases_of(path: Path, about: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Cases of an earlier run by name, if it was one of the same machine and versions."""
+    try:
+        record = json.loads(path.read_text())
+        of_then, of_now = ({**about["environment"], "date": None} for about in (record, about))
+        if (of_then, record["device"]) != (of_now, about["device"]):
+            return {}
+        return {case["case"]: case for case in record["cases"]}
+    except (OSError, ValueError, LookupError, TypeError):
+        return {}
+
+
+class _Inputs:
+    """Stacks on the disk, kept for the next case that works on the same."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._made: dict[tuple[Callable[[Path, Size], None], Size], Path] = {}
+
+    def of(self, case: Case, size: Size) -> Path:
+        """Folder with the input of a case."""
+        if any(make is not case.make for make, _ in self._made):
+            for path in self._made.values():
+                shutil.rmtree(path)
+            self._made.clear()
+        key = case.make, size
+        if key not in self._made:
+            path = self._folder / f"in{len(self._made)}"
+            case.make(path, size)
+            self._made[key] = path
+        return self._made[key]
 
 
 def _raw_rates(folder: Path, size: Size) -> dict[str, float]:
@@ -67,20 +112,19 @@ def _start(folder: Path, size: Size, device: str) -> dict[str, Any]:
     write_stacks(source, 1, 10, size.side)
     seconds = min(_run(("align", "--max-shift", "16"), source, folder / "out", device)[0] for _ in range(3))
     shutil.rmtree(source)
-    return {"case": "start: one stack of ten frames", "seconds": round(seconds, 3)}
+    return {"case": _START, "seconds": round(seconds, 3)}
 
 
-def _timed(case: Case, folder: Path, size: Size, device: str, raw: dict[str, float]) -> dict[str, Any]:
-    """Seconds for all frames and for twice as many; the second run of each counts."""
+def _timed(case: Case, inputs: _Inputs, out: Path, size: Size, device: str, raw: dict[str, float]) -> dict[str, Any]:
+    """Seconds for all frames and for twice as many, once a run before has left kernels and page cache warm."""
     seconds, record = [], {}
     for times in (1, 2):
-        source, of_size = folder / "in", replace(size, stacks=size.stacks * times)
-        case.make(source, of_size)
-        runs = [_run(case.command, source, folder / "out", device) for _ in range(2)]
-        seconds.append(runs[-1][0])
-        record = runs[-1][1]
-        shutil.rmtree(source)
-        shutil.rmtree(folder / "out")
+        source = inputs.of(case, replace(size, stacks=size.stacks * times))
+        if times == 1:
+            _run(case.command, source, out, device)
+        of_run, record = _run(case.command, source, out, device)
+        seconds.append(of_run)
+        shutil.rmtree(out)
     frames = case.frames(size)
     # On a busy machine twice as much may take less time: then there is no rate.
     more = seconds[1] - seconds[0]

@@ -10,7 +10,8 @@ from scipy.ndimage import gaussian_filter
 
 from xcorr_app.io import StackMetadata, StackWriter
 
-_DRIFT = 12
+_DRIFT = 7
+"""Pixels to either side; from frame to frame twice as many, within the window of the commands."""
 _DISTINCT = 8
 _POOL = 64
 """Different frames; a stack goes through them again and again, since making them takes longer than measuring."""

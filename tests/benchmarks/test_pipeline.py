@@ -34,16 +34,38 @@ def test_raw_rates_are_of_what_was_done(tmp_path):
 
 
 @pytest.mark.share(3)
-def test_one_case_is_timed_and_recorded(tmp_path):
+def test_cases_are_timed_and_recorded(tmp_path):
     stream = io.StringIO()
     console = Console(file=stream, width=200)
-    run_pipeline(console, Size(1, 10, 32), "unchecked, no report", "cpu", tmp_path / "r.json")
+    run_pipeline(console, Size(1, 10, 32), ["unchecked, no report", "start"], "cpu", tmp_path / "r.json")
     known = json.loads((tmp_path / "r.json").read_text())
+    assert known["environment"]["date"]
     start, case = known["cases"]
     assert start["seconds"] > 0
     assert case["frames"] == 10
     assert case["frames_per_second_whole"] > 0
     assert case["timings"]["pace"] in case["timings"]["stages"]
-    assert len(known["raw"]) == 3
-    assert all(rate > 0 for rate in known["raw"].values())
+    assert case["size"] == {"stacks": 1, "frames": 10, "side": 32}
+    assert len(case["raw"]) == 3
+    assert all(rate > 0 for rate in case["raw"].values())
     assert "the pace was set by" in stream.getvalue()
+
+
+def test_a_case_timed_again_takes_the_place_of_the_earlier_one(tmp_path):
+    path, console = tmp_path / "r.json", Console(file=io.StringIO())
+    for frames in (10, 12):
+        run_pipeline(console, Size(1, frames, 32), ["start"], "cpu", path)
+        known = json.loads(path.read_text())
+        assert [case["size"]["frames"] for case in known["cases"]] == [frames]
+        path.write_text(json.dumps(known | {"cases": [*known["cases"], {"case": "another"}]}))
+        run_pipeline(console, Size(1, frames, 32), ["start"], "cpu", path)
+        assert [case["case"] for case in json.loads(path.read_text())["cases"]] == [
+            known["cases"][0]["case"],
+            "another",
+        ]
+        path.write_text(json.dumps(known))
+    path.write_text(json.dumps(known | {"environment": known["environment"] | {"cpu": "another"}}))
+    run_pipeline(console, Size(1, 11, 32), ["nothing"], "cpu", path)
+    assert json.loads(path.read_text())["environment"]["cpu"] == "another"
+    run_pipeline(console, Size(1, 11, 32), ["start"], "cpu", path)
+    assert [case["size"]["frames"] for case in json.loads(path.read_text())["cases"]] == [11]

@@ -6,7 +6,7 @@ from typing import Any
 
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.run import Finished
+from xcorr_app.pipeline.work import Finished
 
 Facts = dict[str, Any]
 """What is known of a stack: counts, times, notes."""

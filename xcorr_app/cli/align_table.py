@@ -13,7 +13,7 @@ from xcorr_app.batch.align.run import AlignResult
 from xcorr_app.cli.failures import one_line
 from xcorr_app.cli.tables import say
 from xcorr_app.io.outputs import output_ending
-from xcorr_app.pipeline.run import Plan
+from xcorr_app.pipeline.work import Plan
 from xcorr_app.registration.assessment import BeforeAfter
 from xcorr_app.report.records import FLAG_MEANINGS, StackReport
 from xcorr_app.report.summary import StackSummary, summarise, verdict

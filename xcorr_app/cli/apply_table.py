@@ -6,7 +6,7 @@ from rich.console import Console
 
 from xcorr_app.batch.of_facts import Facts
 from xcorr_app.cli.run_table import print_run
-from xcorr_app.pipeline.run import Run
+from xcorr_app.pipeline.outcome import Run
 
 _HEADINGS = ("frames", "largest shift", "matched", "clipped", "seconds")
 

@@ -6,7 +6,7 @@ from rich.console import Console
 
 from xcorr_app.batch.of_facts import Facts
 from xcorr_app.cli.run_table import notes_of, print_run
-from xcorr_app.pipeline.run import Outcome, Run
+from xcorr_app.pipeline.outcome import Outcome, Run
 
 _HEADINGS = ("fields", "grid", "largest", "standard error", "replaced")
 

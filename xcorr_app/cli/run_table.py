@@ -11,7 +11,7 @@ from rich.text import Text
 
 from xcorr_app.cli.failures import one_line
 from xcorr_app.cli.tables import say
-from xcorr_app.pipeline.run import Outcome, Run
+from xcorr_app.pipeline.outcome import Outcome, Run
 from xcorr_app.report.summary import count
 
 

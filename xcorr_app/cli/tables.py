@@ -15,7 +15,7 @@ from xcorr_app.cli.failures import one_line
 from xcorr_app.cli.standard_output import LastingOutput
 from xcorr_app.decision import Decision
 from xcorr_app.io import Discovery
-from xcorr_app.pipeline.run import Outcome
+from xcorr_app.pipeline.outcome import Outcome
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.report.summary import count
 

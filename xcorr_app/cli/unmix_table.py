@@ -10,7 +10,7 @@ from xcorr_app.batch.of_facts import Facts
 from xcorr_app.batch.unmix.stack import UnmixPlan, UnmixResult
 from xcorr_app.cli.tables import print_decision, say
 from xcorr_app.decision import Decision
-from xcorr_app.pipeline.run import Outcome, Run
+from xcorr_app.pipeline.outcome import Outcome, Run
 
 _SHOWN = 8
 _ILL_CONDITIONED = 100

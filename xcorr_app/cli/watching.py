@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xcorr_app.batch.align.options import AlignOptions
     from xcorr_app.io import SeriesSpec
     from xcorr_app.io.watch import Arrivals
-    from xcorr_app.pipeline.run import Plan
+    from xcorr_app.pipeline.work import Plan
 
 
 def arrivals_of(inputs: tuple[Path, ...], options: AlignOptions, *, quiet: bool) -> Arrivals:

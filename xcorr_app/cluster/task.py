@@ -29,8 +29,9 @@ from xcorr_app.io.placed_planes import PlacedPlanes
 from xcorr_app.io.within import url_of
 from xcorr_app.pipeline.environment import own_version
 from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.run import Options, Plan, Work, compute_stacks
+from xcorr_app.pipeline.run import compute_stacks
 from xcorr_app.pipeline.state import begun_folder, checksums
+from xcorr_app.pipeline.work import Options, Plan, Work
 from xcorr_app.registration.passes import Pass, sharing
 
 MOVE = "move"

@@ -17,9 +17,10 @@ from xcorr_app.cluster.task import BEGUN, Job, compute_stack
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.environment import own_version, versions
 from xcorr_app.pipeline.failures import reason_of
+from xcorr_app.pipeline.outcome import Known, Outcome
 from xcorr_app.pipeline.resources import Resources
-from xcorr_app.pipeline.run import Finished, Known, Options, Outcome, Plan, ResultT, Watcher, Work
 from xcorr_app.pipeline.state import State
+from xcorr_app.pipeline.work import Finished, Options, Plan, ResultT, Watcher, Work
 
 if TYPE_CHECKING:
     from distributed import Client

@@ -9,6 +9,7 @@ import numpy as np
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.series import FramesSource, StackSource, UnusableFile
+from xcorr_app.io.tiff import TiffImage
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -41,6 +42,19 @@ def read_planes(
         errors |= {start + i: error for i, error in found.items()}
         start = stop
     return errors
+
+
+def is_read_in_turns(source: Source) -> bool:
+    """Whether who reads planes side by side has to wait: for the checksum of one file, taken in the order of its bytes.
+
+    More than a few threads then hinder each other, and all else that the process does. Planes that must be decoded, and
+    those of many files, are read the faster the more do.
+    """
+    source = getattr(source, "source", source)  # that of a `HeldSource`
+    if not isinstance(source, StackSource):
+        return False
+    file, _ = source.page_of(0, 0, 0)
+    return isinstance(file, TiffImage) and bool((file.data_offsets >= 0).all())
 
 
 def _read_file(

@@ -101,12 +101,13 @@ class FramesSource(_Source):
         if not usable:
             raise InputError(f"{name}: none of its {len(files)} files can be used")
         first = usable[0]
+        of_first = first.samples, first.metadata.shape[-2:], first.metadata.dtype
         for file in usable:
-            expected, found = _plane_type(first), _plane_type(file)
-            if found != expected:
+            if (file.samples, file.metadata.shape[-2:], file.metadata.dtype) != of_first:
                 raise InputError(
-                    f"{file.path}: its pages are {found}, those of {first.path} are {expected}; a series has "
-                    "frames of one size and type, so move one kind to another folder or use --layout stacks"
+                    f"{file.path}: its pages are {_plane_type(file)}, those of {first.path} are {_plane_type(first)}; "
+                    "a series has frames of one size and type, so move one kind to another folder or use --layout "
+                    "stacks"
                 )
         self._files = tuple(files)
         self._ends = list(accumulate(file.page_count for file in files))

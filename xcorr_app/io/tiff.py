@@ -89,11 +89,18 @@ class TiffImage:
         with opened(self.path) as descriptor:
             if stamp(descriptor) != self.stamp:
                 raise DamagedFileError(f"{self.path}: was changed by another program while it was being read")
+            reader: DirectoryReader | None = None
             for start, stop in self._runs(pages):
-                if self.data_offsets[pages[start]] >= 0:
+                page = pages[start]
+                if self.data_offsets[page] >= 0:
                     self._read_plain(descriptor, pages[start:stop], out[start:stop], checksum)
-                else:
-                    self._decode_into(descriptor, pages[start], out[start])
+                    continue
+                with parsing(self.path, f"page {page} cannot be decoded"):
+                    reader = reader or DirectoryReader(descriptor, self.path)
+                    directory = reader.directory_at(int(self.directory_offsets[page]))
+                    done = decode_page(descriptor, reader, directory, self.metadata, out[start])
+                if not done:
+                    out[start] = self._decode(page)
 
     def _runs(self, pages: Sequence[int]) -> list[tuple[int, int]]:
         """Parts of `pages` to be read together: planes with little between them, or one that must be decoded."""
@@ -137,14 +144,6 @@ class TiffImage:
                 checksum.add(descriptor, self.stamp, begin, parts)
         if not self.metadata.dtype.newbyteorder(self.byteorder).isnative:
             out.byteswap(inplace=True)
-
-    def _decode_into(self, descriptor: int, page: int, out: np.ndarray) -> None:
-        with parsing(self.path, f"page {page} cannot be decoded"):
-            reader = DirectoryReader(descriptor, self.path)
-            directory = reader.directory_at(int(self.directory_offsets[page]))
-            done = decode_page(descriptor, reader, directory, self.metadata, out)
-        if not done:
-            out[...] = self._decode(page)
 
     def _decode(self, page: int) -> np.ndarray:
         with logged_as_damage(self.path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -47,6 +48,8 @@ class ArrivingFrames:
         Brings them.
     readers
         Threads that read, one stack after the other, in which the carrier's device is current.
+    side_by_side
+        Of them, that read this stack together, at most.
     waited
         Told of the time for which frames were not there yet.
     """
@@ -57,6 +60,7 @@ class ArrivingFrames:
         carrier: Carrier,
         readers: ThreadPoolExecutor,
         *,
+        side_by_side: int = 16,
         meter: Meter | None = None,
         waited: Callable[[str, float], None] | None = None,
     ) -> None:
@@ -65,10 +69,11 @@ class ArrivingFrames:
         kind = host.read_dtype
         self._there: Array = carrier.room((self.count, *self.shape), kind)
         self._step = max(1, _BYTES_A_PART // (self.shape[0] * self.shape[1] * kind.itemsize))
-        self._parts: list[Future[dict[int, str]] | None] = []
-        self._closed = False
-        for start in range(0, self.count, self._step):
-            self._parts.append(readers.submit(self._bring, start))
+        starts = range(0, self.count, self._step)
+        self._parts: list[Future[dict[int, str]] | None] = [Future() for _ in starts]
+        self._closed, self._lock = False, threading.Lock()
+        self._left = iter(zip(starts, tuple(self._parts), strict=True))
+        self._walks = [readers.submit(self._bring_in_order) for _ in range(min(side_by_side, len(starts)))]
 
     def read(self, start: int, stop: int) -> Chunk:
         """Frames ``start`` to ``stop - 1``, on the device, not to be changed."""
@@ -87,6 +92,9 @@ class ArrivingFrames:
     def close(self) -> None:
         """Give back the memory, once nothing is brought there any more."""
         self._closed = True
+        for walk in self._walks:
+            if not walk.cancel():
+                walk.exception()
         for part in self._parts:
             if part is not None and not part.cancel():
                 part.exception()
@@ -118,6 +126,18 @@ class ArrivingFrames:
         if self._waited is not None:
             self._waited("read", time.perf_counter() - begin)
         return {number: text for number, text in unreadable.items() if start <= number < stop}
+
+    def _bring_in_order(self) -> None:
+        """Bring one part after the other of those that nobody brings."""
+        while not self._closed:
+            with self._lock:
+                start, part = next(self._left, (0, None))
+            if part is None or not part.set_running_or_notify_cancel():
+                return
+            try:
+                part.set_result(self._bring(start))
+            except BaseException as error:  # noqa: BLE001 - it is raised where the part is asked for
+                part.set_exception(error)
 
     def _bring(self, start: int) -> dict[int, str]:
         """Read a part and upload it."""

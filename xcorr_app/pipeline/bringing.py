@@ -10,8 +10,13 @@ from xcorr_app.gpu.runtime.upload import Uploader
 from xcorr_app.registration.passes import worker_count
 
 _MOST_READERS = 16
-_AT_ONCE = 2
-"""Stacks that are read side by side: the checksum of a file is taken by one thread at a time."""
+_IN_TURNS = 3
+"""Threads that read one file of which they take the checksum in turns: one reads, one computes, one uploads."""
+
+
+def reader_count() -> int:
+    """Threads that read one stack together where it is computed: half of the cores."""
+    return max(1, min(_MOST_READERS, worker_count()) // 2)
 
 
 class Bringing:
@@ -20,22 +25,25 @@ class Bringing:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._uploader: Uploader | None = None
-        self._readers: list[ThreadPoolExecutor] = []
+        self._readers: ThreadPoolExecutor | None = None
 
     def made(self) -> tuple[Uploader, ThreadPoolExecutor]:
-        """Return what brings frames to the current device, and the threads that read the next stack."""
+        """Return what brings frames to the current device, and the threads that read stacks, in order."""
         with self._lock:
-            if self._uploader is None:
+            if self._uploader is None or self._readers is None:
                 self._uploader = Uploader()
-                threads = max(1, min(_MOST_READERS, worker_count()) // _AT_ONCE)
                 how: Any = {"thread_name_prefix": "xcorr-read", "initializer": self._uploader.use}
-                self._readers = [ThreadPoolExecutor(threads, **how) for _ in range(_AT_ONCE)]
-            self._readers.append(self._readers.pop(0))
-            return self._uploader, self._readers[-1]
+                self._readers = ThreadPoolExecutor(max(1, min(_MOST_READERS, worker_count())), **how)
+            return self._uploader, self._readers
 
     def close(self) -> None:
         """End the threads; what they have not begun is not done."""
         with self._lock:
-            for readers in self._readers:
-                readers.shutdown(cancel_futures=True)
-            self._uploader, self._readers = None, []
+            if self._readers is not None:
+                self._readers.shutdown(cancel_futures=True)
+            self._uploader, self._readers = None, None
+
+
+def side_by_side(*, in_turns: bool) -> int:
+    """Threads that bring one stack to a device together."""
+    return _IN_TURNS if in_turns else _MOST_READERS

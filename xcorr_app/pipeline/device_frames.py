@@ -25,6 +25,10 @@ class HostFrames(Frames, Protocol):
     def read_dtype(self) -> np.dtype[Any]:
         """Type of a pixel of what is read."""
 
+    @property
+    def is_read_in_turns(self) -> bool:
+        """See :func:`xcorr_app.io.reading.is_read_in_turns`."""
+
     def fill(self, start: int, stop: int, out: np.ndarray) -> dict[int, str]:
         """Read frames ``start`` to ``stop - 1`` into `out`; returns why some cannot be read, by frame number."""
         ...

@@ -16,18 +16,17 @@ from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
 from xcorr_app.io.outputs import Writer, new_writer
 from xcorr_app.pipeline.arriving_frames import ArrivingFrames
-from xcorr_app.pipeline.bringing import Bringing
+from xcorr_app.pipeline.bringing import Bringing, reader_count, side_by_side
 from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.registration.frames import Frames
-from xcorr_app.registration.passes import Progress, worker_count
+from xcorr_app.registration.passes import Progress
 
 T = TypeVar("T")
 
 _LARGEST_DEFAULT = 1 << 30
 _SHARE_OF_MEMORY = 8
 _SHARE_OF_DEVICE = 4
-_MOST_READERS = 8
 
 
 def default_memory() -> int:
@@ -84,6 +83,11 @@ class StackResources:
         begun: T = self._begun
         return begun
 
+    @property
+    def is_begun(self) -> bool:
+        """Whether the stack is being read."""
+        return self._begun is not None
+
     def progress(self, stage: str, done: int, total: int) -> None:
         """Take in how far a stage is; raises Stopped where the run was interrupted."""
         if self._check is not None:
@@ -105,7 +109,7 @@ class StackResources:
         with self.stages.waiting("move"):
             budget.wait_for(size)
         held = self._opened.enter_context(HeldSource(source, budget, self.checksums, self.stages.meter))
-        held.read_ahead(max(1, min(_MOST_READERS, worker_count() // 2)))
+        held.read_ahead(reader_count())
         return held
 
     @staticmethod
@@ -124,10 +128,10 @@ class StackResources:
         self._opened.callback(lambda: self.notes.extend(note for note in uploader.notes if note not in self.notes))
         told: Any = {"meter": self.stages.meter, "waited": self.stages.waited}
         if self.fits_on_device(frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize):
-            for arriving in attempt(lambda: ArrivingFrames(frames, uploader, readers, **told)):
+            together = side_by_side(in_turns=frames.is_read_in_turns)
+            for arriving in attempt(lambda: ArrivingFrames(frames, uploader, readers, side_by_side=together, **told)):
                 return self._opened.enter_context(arriving)
-        threads = max(1, min(_MOST_READERS, worker_count() // 2))
-        return self._opened.enter_context(DeviceFrames(frames, uploader, threads=threads, **told))
+        return self._opened.enter_context(DeviceFrames(frames, uploader, threads=reader_count(), **told))
 
     def writer(self, path: Path, metadata: StackMetadata) -> Writer:
         """Return a writer whose file is completed together with the stack."""

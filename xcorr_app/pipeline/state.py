@@ -74,9 +74,14 @@ class State:
 
     def discard(self, name: str, outputs: list[Path]) -> None:
         """Remove a stack's record, then its outputs, so that nothing of an earlier run passes for this one's."""
+        folders: dict[Path, bool] = {}
         for path in (self._record(name), *outputs):
             try:
-                remove_output(path)
+                # As a rule there is no folder yet: of a thousand small stacks, a call for each file takes long.
+                if path.parent not in folders:
+                    folders[path.parent] = path.parent.is_dir()
+                if folders[path.parent]:
+                    remove_output(path)
             except OSError as error:
                 raise OutputError(f"{path}: cannot be replaced ({error.strerror}); remove it by hand") from error
 
@@ -100,7 +105,8 @@ class State:
             **kept,
         }
         record[_CHECKSUM] = _of_record(record)
-        atomic_write_text(self._record(name), json.dumps(record, indent=1))
+        # Without indentation, which Python's encoder in C does not know.
+        atomic_write_text(self._record(name), json.dumps(record))
 
     def record_of(self, name: str) -> dict[str, Any] | None:
         """Return the record that a worker has just written; None where it cannot be seen from here."""

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.apply import shift_frames
-from xcorr_app.registration.interpolation import inside, snap
+from xcorr_app.registration.interpolation import inside_each, snap_each
 
 _MARGIN = 1
 """Pixels inside a frame's edge whose cubic interpolation needs pixels from beyond it."""
@@ -90,15 +90,14 @@ def coverage(placement: Placement, shape: tuple[int, int]) -> tuple[NDArray[np.f
     """Rows (n, h), which hold the weights, and columns (n, w) of the mean that moved frames cover; else zero."""
     sides = []
     for axis, length in enumerate(shape):
-        side = np.zeros((placement.shifts.shape[0], length))
-        for covered, shift in zip(side, placement.shifts[:, axis], strict=True):
-            first, stop = inside(length, shift)
-            if snap(shift) != np.rint(shift):
-                # The margin is the frame's, not that of the mean, which may end inside it.
-                first = max(first, int(np.ceil(shift)) + _MARGIN)
-                stop = min(stop, length + int(np.floor(shift)) - _MARGIN)
-            covered[first : max(stop, first)] = 1.0
-        sides.append(side)
+        shifts = placement.shifts[:, axis]
+        first, stop = inside_each(length, shifts)
+        # The margin is the frame's, not that of the mean, which may end inside it.
+        between = snap_each(shifts) != np.rint(shifts)
+        first = np.where(between, np.maximum(first, np.ceil(shifts) + _MARGIN), first)
+        stop = np.where(between, np.minimum(stop, length + np.floor(shifts) - _MARGIN), stop)
+        index = np.arange(length)
+        sides.append(((index >= first[:, None]) & (index < stop[:, None])).astype(np.float64))
     return sides[0] * placement.weight[:, None], sides[1]
 
 

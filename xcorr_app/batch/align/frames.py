@@ -10,7 +10,7 @@ import numpy as np
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.errors import InputError
 from xcorr_app.io import HeldSource, SeriesSpec, Source
-from xcorr_app.io.reading import read_planes
+from xcorr_app.io.reading import is_read_in_turns, read_planes
 from xcorr_app.pipeline.arriving_frames import ArrivingFrames
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.frames import Chunk, Frames
@@ -53,6 +53,11 @@ class SourceFrames:
     def read_dtype(self) -> np.dtype[Any]:
         """Type of a pixel of what is read: means are float64."""
         return self.dtype if self.averaged == 1 else np.dtype(np.float64)
+
+    @property
+    def is_read_in_turns(self) -> bool:
+        """Whether who reads them side by side has to wait for each other."""
+        return is_read_in_turns(self.source)
 
     @property
     def averaged(self) -> int:

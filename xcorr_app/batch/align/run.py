@@ -29,11 +29,13 @@ from xcorr_app.io import Discovery, SeriesSpec, atomic_write_text, discover
 from xcorr_app.io.meter import timed
 from xcorr_app.io.outputs import ENDINGS
 from xcorr_app.pipeline.environment import own_version, processor, versions
+from xcorr_app.pipeline.outcome import Outcome, Run
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import Resources, StackResources
-from xcorr_app.pipeline.run import Elsewhere, Finished, Outcome, Plan, Run, Watcher, explain_stacks, run_stacks
+from xcorr_app.pipeline.run import Elsewhere, explain_stacks, run_stacks
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.pipeline.state import REPORT, begun_folder
+from xcorr_app.pipeline.work import Finished, Plan, Watcher
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
 from xcorr_app.report.html import StackView, load_template, render_report, stack_view

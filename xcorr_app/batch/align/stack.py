@@ -25,7 +25,7 @@ from xcorr_app.io.outputs import output_ending
 from xcorr_app.io.picked import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.registration.assessment import begun_assessment
+from xcorr_app.registration.assessment import assessment_of
 from xcorr_app.registration.channel_planes import Channel
 from xcorr_app.registration.channels import together
 from xcorr_app.registration.correction import Correction
@@ -164,10 +164,6 @@ def finish_stack(
     resources.close()
     if target is not None:
         outputs.append(target)
-    with resources.step("assess"):
-        pictures = projections.pictures()
-        assess = begun_assessment(projections.sums, options.settings, frames.shape, result)
-    del projections
     notes = [
         *spec.notes,
         *_notes(frames, result, options),
@@ -179,7 +175,7 @@ def finish_stack(
         name=spec.name,
         description=_description(source, frames),
         rows=rows,
-        pictures=pictures,
+        pictures=None,
         reference=_described_reference(options, result, frames),
         max_shift=(float(result.window.dy_max), float(result.window.dx_max)),
         pixel_size=source.metadata.pixel_size,
@@ -205,8 +201,11 @@ def finish_stack(
     }
 
     def assessed() -> Aligned:
-        assessment = assess()
-        return Aligned(replace(report, assessment=assessment), outputs, facts | {"assessment": assessment.as_record()})
+        with resources.step("assess"):
+            pictures = projections.pictures()
+            assessment = assessment_of(projections.sums, options.settings, frames.shape, result)
+        told = replace(report, pictures=pictures, assessment=assessment)
+        return Aligned(told, outputs, facts | {"assessment": assessment.as_record()})
 
     return assessed
 

@@ -25,7 +25,7 @@ from xcorr_app.io import SeriesSpec, discover, make_folder
 from xcorr_app.io.source import runs_of
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.run import Finished, Plan, Work
+from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration.moving_choice import decide_moving
 
 PROGRAM = "xcorr apply"

@@ -21,7 +21,7 @@ from xcorr_app.io.atomic import atomic_write_bytes
 from xcorr_app.io.found import joined_frames
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.run import Finished, Plan, Work
+from xcorr_app.pipeline.work import Finished, Plan, Work
 from xcorr_app.registration.motion.displacement_field import displacement_field
 from xcorr_app.registration.motion.field_files import ENDINGS
 from xcorr_app.registration.motion.measured_field import DisplacementField

@@ -17,7 +17,7 @@ from xcorr_app.gpu.runtime.select import OF_WORKERS
 from xcorr_app.io import SeriesSpec, discover
 from xcorr_app.pipeline.output import check_output
 from xcorr_app.pipeline.resources import StackResources
-from xcorr_app.pipeline.run import Finished, Plan, Work
+from xcorr_app.pipeline.work import Finished, Plan, Work
 
 PROGRAM = "xcorr filter"
 

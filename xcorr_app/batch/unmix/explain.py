@@ -21,7 +21,7 @@ from xcorr_app.gpu.pointwise.problem import PointwiseProblem
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits, limits_by_name
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.pipeline.run import Plan
+from xcorr_app.pipeline.work import Plan
 
 _WITHOUT_A_DEVICE = "h200"
 
