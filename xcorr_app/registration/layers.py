@@ -134,8 +134,8 @@ def gains(products: NDArray[np.float64]) -> NDArray[np.float64]:
     # That of frames without noise, from which few rounds are enough however much they differ.
     gain = np.sqrt(own)
     for _ in range(_GAIN_ROUNDS):
-        total = gain @ gain  # of one frame that outshines all others no digit is left without it
-        gain = others @ gain / np.maximum(total - gain**2, max(limits.eps * total, limits.tiny))
+        total = float(gain @ gain)  # of one frame that outshines all others no digit is left without it
+        gain = others @ gain / np.maximum(total - gain**2, max(float(limits.eps) * total, float(limits.tiny)))
         if not gain.mean() > 0:
             return np.ones(len(products))
         gain = np.maximum(gain / gain.mean(), _LEAST_GAIN)
