@@ -62,6 +62,7 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
     of_references = (guarded(np.asarray(part)) for part in (slopes.factors, slopes.sums, slopes.noise))
     found = frame_peaks.frame_peaks(
         (guarded(records), places, near, guarded(tables)),
+        frame_peaks.frame_noise(guarded(frames), 8),
         guarded(frames),
         guarded(frames),
         OfReferences(*of_references, slopes.tiles.grid),
@@ -71,6 +72,7 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
         rules,
     )()
 
+    assert found.flat is None if dtype == "float32" else np.flatnonzero(found.flat).tolist() == [9]
     valid = np.isfinite(records[:, 2])
     offset, height = refine(near, fit, 100)
     np.testing.assert_array_equal(found.peak, PEAKS)

@@ -52,7 +52,7 @@ class PreparedFrames:
             prepared = [prepare(self._frames.read(number, number + 1), self._settings) for number in numbers]
             return [one.frames for one in prepared if one.usable[0]]
         everything = self.at_hand()
-        if everything is not None:
+        if everything is not None and everything.is_judged:
             return [everything.frames[i : i + 1] for i in numbers if everything.usable[i]]
         some = prepare(PickedFrames(self._frames, numbers).read(0, len(numbers)), self._settings)
         rows = np.flatnonzero(some.usable)
