@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Literal, get_args
 
@@ -21,8 +22,9 @@ from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError, DataTypeError
 from xcorr_app.gpu.direct.options import KernelOptions
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.gpu.runtime.memory import with_second_try
+from xcorr_app.gpu.peaks.standard_values import started_finite
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.runtime.memory import attempt, with_second_try
 from xcorr_app.gpu.runtime.placement import on_device_of
 
 __all__ = [
@@ -132,12 +134,11 @@ def cross_correlate(
         how = with_second_try(
             arrange, left, right, form, max_shift, normalization, engine, kernel_options, xp, what="tables do not fit"
         )
-        if check_finite:
-            refuse_not_finite(left=left, right=right)
-
+        refuse = started_refusal(left=left, right=right) if check_finite else _nothing
         planes_of = functools.partial(planes_of_pairs, how, normalization, min_overlap)
         lefts, rights = left.reshape(how.left_shape), right.reshape(how.right_shape)
         planes = planes_in_batches(planes_of, lefts, rights, how.window.shape, how.dtype)
+        refuse()
         if check_finite and normalization == "none":
             check_range(planes, left, right)
         return planes.reshape(how.shape)
@@ -164,6 +165,23 @@ def planes_of_pairs(how: Arrangement, normalization: str, min_overlap: float, le
     else:
         planes = _scores(lefts, rights, how, how.correlator, min_overlap)
     return planes.astype(how.dtype, copy=False)
+
+
+def started_refusal(**arrays: Array) -> Callable[[], None]:
+    """Refuse matrices that are not finite: at once, or where a device is asked, when what is returned is called."""
+    sides = arrays.values()
+    if not all(is_device_array(side) and side.dtype == np.float32 and side.ndim > 1 and side.size for side in sides):
+        refuse_not_finite(**arrays)
+        return _nothing
+    # A device makes the planes before anybody waits for the answer.
+    if not (started := attempt(started_finite, *sides)):
+        return functools.partial(refuse_not_finite, **arrays)
+    is_finite = started[0]
+    return lambda: None if is_finite() else refuse_not_finite(**arrays)
+
+
+def _nothing() -> None:
+    """What there is to do where nothing is to be refused."""
 
 
 def refuse_not_finite(**arrays: Array) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,21 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["READ", "all_finite", "image_ranges", "image_ranges_launch", "standard_values", "standard_values_launch"]
+__all__ = [
+    "READ",
+    "all_finite",
+    "image_ranges",
+    "image_ranges_launch",
+    "standard_values",
+    "standard_values_launch",
+    "started_finite",
+]
 
 READ = {**INPUT_TYPES, "int8": "signed char", "int32": "int", "uint32": "unsigned int"}
 """Types of images that double precision holds with all their digits."""
 _WRITTEN = {"float32": "float", "float64": "double"}
+_KINDS = 3
+"""Numbers that are written of a part."""
 _THREADS = 256
 _PER_THREAD = 8
 _PIXELS_OF_PART, _MOST_PARTS = 1 << 14, 64
@@ -46,10 +57,20 @@ def image_ranges(images: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]
     return lows.min(axis=0).reshape(shape), highs.max(axis=0).reshape(shape)
 
 
-def all_finite(images: Any) -> bool:
+def all_finite(*images: Any) -> bool:
     """Whether images (..., h, w) hold neither NaN nor infinite values: sums in double precision tell."""
-    ranges, _ = _started(images)
-    return bool(np.isfinite(to_host(ranges)).all())
+    return started_finite(*images)()
+
+
+def started_finite(*images: Any) -> Callable[[], bool]:
+    """Begin with :func:`all_finite`; what is returned waits for the device, once for all images."""
+    cupy = importlib.import_module("cupy")
+    sizes = [_KINDS * math.prod(each.shape[:-2]) * _parts(each) for each in images]
+    ranges, first = cupy.empty(sum(sizes)), 0
+    for each, size in zip(images, sizes, strict=True):
+        _start(each, ranges[first : first + size])
+        first += size
+    return lambda: bool(np.isfinite(to_host(ranges)).all())
 
 
 def standard_values(images: Any, dtype: np.dtype[Any], rounding: float) -> tuple[Any, Any]:
@@ -67,9 +88,18 @@ def standard_values(images: Any, dtype: np.dtype[Any], rounding: float) -> tuple
 def _started(images: Any) -> tuple[Any, int]:
     """Ranges (n, parts, 3) of n images, on their way, and the pixels of one."""
     cupy = importlib.import_module("cupy")
-    count, pixels = math.prod(images.shape[:-2]), images.shape[-2] * images.shape[-1]
-    parts = max(1, min(pixels // _PIXELS_OF_PART, _MOST_PARTS))
-    ranges = cupy.empty((count, parts, 3))
-    launch = image_ranges_launch(count * parts, name_of(images.dtype))
-    start(launch, (cupy.ascontiguousarray(images), ranges), (pixels, parts))
-    return ranges, pixels
+    ranges = cupy.empty((math.prod(images.shape[:-2]), _parts(images), _KINDS))
+    _start(images, ranges)
+    return ranges, images.shape[-2] * images.shape[-1]
+
+
+def _parts(images: Any) -> int:
+    """Parts of an image."""
+    return max(1, min(images.shape[-2] * images.shape[-1] // _PIXELS_OF_PART, _MOST_PARTS))
+
+
+def _start(images: Any, ranges: Any) -> None:
+    """Begin to write the ranges of n images, as many as there are parts of each."""
+    cupy, parts = importlib.import_module("cupy"), _parts(images)
+    launch = image_ranges_launch(math.prod(images.shape[:-2]) * parts, name_of(images.dtype))
+    start(launch, (cupy.ascontiguousarray(images), ranges), (images.shape[-2] * images.shape[-1], parts))
