@@ -272,18 +272,21 @@ class Measurement:
         """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
         columns = Measured.empty(self._frames.count, tile_grid.Grid(self._shape).count)
         shapes = PeakShapes.empty(self._frames.count)
-        kernel = self._weighting.kernel(reference)
         shared = isinstance(reference, FixedImage) and parts is None
-        self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
         part = reference.part
         shape = self._shape if part is None else tuple(side.stop - side.start for side in part)
-        matcher = self._matcher(shape, np.float32, self.engine, kernel)
-        verifier = self._matcher(shape, np.float64, "fft", kernel) if verified.any() else None
+        self.decision = self._decided(weighted=False, shared_reference=shared)
+        matcher = self._matcher(shape, np.float32, self.engine, None)
         fixed = fixed_exactly = begun = None
         together = self._told_by(matcher) if shared else None
         if together is not None:
             # A device is not to wait for what the host prepares; where memory does not suffice, ranges are shorter.
             begun = next(iter(attempt(matcher.begin, together.frames)), None)
+        kernel = self._weighting.kernel(reference)
+        if kernel is not None:
+            self.decision = self._decided(weighted=True, shared_reference=shared)
+            matcher, begun = self._matcher(shape, np.float32, self.engine, kernel), None
+        verifier = self._matcher(shape, np.float64, "fft", kernel) if verified.any() else None
         if isinstance(reference, FixedImage) and parts is None:
             fixed = matcher.prepare_reference(reference.image[None])
             fixed_exactly = verifier.prepare_reference(reference.image[None]) if verifier else None

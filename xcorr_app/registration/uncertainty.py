@@ -289,6 +289,8 @@ class PeakShapes:
             of_rows, of_columns = c * c * p - 2 * b * c * q + b * b * r, b * b * p - 2 * a * b * q + a * a * r
             variance = np.stack([of_rows, of_columns], axis=1) / (determinant * determinant)[:, None]
             sigma = np.sqrt(variance + self._interpolation_error() ** 2)
+        if is_peak.all():
+            return np.asarray(sigma)
         unknown = np.isnan(a) | np.isnan(b) | np.isnan(c) | np.isnan(p) | np.isnan(q) | np.isnan(r)
         return np.where(is_peak[:, None], sigma, np.where(unknown, np.nan, np.inf)[:, None])
 
