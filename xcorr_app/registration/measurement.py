@@ -21,6 +21,7 @@ from xcorr_app.registration import tiles as tile_grid
 from xcorr_app.registration.checking import Checking, verify, with_refined_shifts
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.chunk_result import ChunkResult
+from xcorr_app.registration.device_matcher import Begun
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.matcher import Matcher, PreparedReference
 from xcorr_app.registration.measured import Measured
@@ -275,17 +276,14 @@ class Measurement:
         shared = isinstance(reference, FixedImage) and parts is None
         part = reference.part
         shape = self._shape if part is None else tuple(side.stop - side.start for side in part)
-        self.decision = self._decided(weighted=False, shared_reference=shared)
-        matcher = self._matcher(shape, np.float32, self.engine, None)
-        fixed = fixed_exactly = begun = None
-        together = self._told_by(matcher) if shared else None
-        if together is not None:
-            # A device is not to wait for what the host prepares; where memory does not suffice, ranges are shorter.
-            begun = next(iter(attempt(matcher.begin, together.frames)), None)
+        early = self._begun(shape) if shared and self._xp is not np else None
         kernel = self._weighting.kernel(reference)
-        if kernel is not None:
-            self.decision = self._decided(weighted=True, shared_reference=shared)
-            matcher, begun = self._matcher(shape, np.float32, self.engine, kernel), None
+        self.decision = self._decided(weighted=kernel is not None, shared_reference=shared)
+        if early is not None and kernel is None:
+            matcher, together, begun = early
+        else:
+            matcher, together, begun = self._matcher(shape, np.float32, self.engine, kernel), None, None
+        fixed = fixed_exactly = None
         verifier = self._matcher(shape, np.float64, "fft", kernel) if verified.any() else None
         if isinstance(reference, FixedImage) and parts is None:
             fixed = matcher.prepare_reference(reference.image[None])
@@ -370,12 +368,19 @@ class Measurement:
             columns.looked_at(*look())
         return columns
 
-    def _told_by(self, matcher: Matcher) -> Prepared | None:
-        """All frames, if comparing them tells which are flat, so that it need not be asked before; else None."""
+    def _begun(self, shape: tuple[int, ...]) -> tuple[Matcher, Prepared, Begun] | None:
+        """Let a device begin with all frames: it is not to wait for what the host prepares, or asks of a few frames.
+
+        Only where comparing frames tells which of them are flat, so that it need not be asked before. Where memory does
+        not suffice for all at once, there will be ranges.
+        """
         everything = self.prepared.at_hand()
-        if everything is None or everything.is_judged or not matcher.tells_flat(everything.frames):
+        if everything is None or everything.is_judged:
             return None
-        return everything
+        self.decision = self._decided(weighted=False, shared_reference=True)
+        matcher = self._matcher(shape, np.float32, self.engine, None)
+        begun = attempt(matcher.begin, everything.frames) if matcher.tells_flat(everything.frames) else []
+        return (matcher, everything, begun[0]) if begun and begun[0] is not None else None
 
     def _matcher(
         self, shape: tuple[int, ...], dtype: DTypeLike, engine: str, kernel: NDArray[np.float64] | None

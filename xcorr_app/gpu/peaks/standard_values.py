@@ -95,7 +95,8 @@ def _started(images: Any) -> tuple[Any, int]:
 
 def _parts(images: Any) -> int:
     """Parts of an image."""
-    return max(1, min(images.shape[-2] * images.shape[-1] // _PIXELS_OF_PART, _MOST_PARTS))
+    pixels: int = images.shape[-2] * images.shape[-1]
+    return max(1, min(pixels // _PIXELS_OF_PART, _MOST_PARTS))
 
 
 def _start(images: Any, ranges: Any) -> None:
