@@ -141,27 +141,27 @@ class DeviceMatcher:
         self,
         references: Array,
         tables: Array,
-        slopes_of: Callable[[], ReferenceSlopes],
+        slopes_of: tuple[Callable[[], None], Callable[[], ReferenceSlopes]],
         begun: Begun,
         values: Array,
         meanwhile: Callable[[], None],
-        xp: Any,
     ) -> Found:
         """Match frames (n, h, w) with one reference or each with its own.
 
         `begun` is what :meth:`begin` made of them, `values` are the frames as they count for standard errors. The
-        references' slopes are made while the device searches for the peaks, and what the host has to do `meanwhile`
-        is done then. It is waited for once.
+        references' slopes are begun with, then made while the device searches for the peaks, and what the host has to
+        do `meanwhile` is done then. It is waited for once.
         """
         frames, count = begun.frames, begun.frames.shape[0]
         each, window = references.shape[0] > 1, self._window
-        # The reference was made ready after the frames, if they were begun with before.
         before = so_far()
+        # Before the search, which leaves no room on the device for what the host will wait for.
+        Beside(slopes_of[0], before, _SLOPES)
         records, whole = self._finder.find(references, frames, 1 if each else count, tables, begun.tables)
         first = window.dy_min, window.dx_min
         places, near = peak_places(records, first)
         near = self._on_common_overlap(near, references, frames, places, (tables, whole))
-        slopes = Beside(slopes_of, before, _SLOPES).result()
+        slopes = Beside(slopes_of[1], before, _SLOPES).result()
         of_references = OfReferences(slopes.factors, slopes.sums, slopes.noise, slopes.tiles.grid)
         started = frame_peaks(
             (records, places, near, whole),

@@ -22,6 +22,7 @@ from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import radius_of, refine
 from xcorr_app.correlation.weighting import RADIUS, smooth
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.peaks.noise_sums import RowsAndProducts
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.registration.choice import why_planes
 from xcorr_app.registration.device_matcher import Begun, DeviceMatcher
@@ -30,7 +31,7 @@ from xcorr_app.registration.match import Compared, Match
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.rated_peaks import Planes, find_rated_peaks
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.uncertainty import ReferenceSlopes, peak_shapes
+from xcorr_app.registration.uncertainty import ReferenceSlopes, peak_shapes, started_slopes
 
 _SMALLEST_WITH_TIES = 16
 """Rows and columns from which equal peaks mean a lattice."""
@@ -52,6 +53,7 @@ class PreparedReference:
     def __init__(self, values: Array, matcher: Matcher) -> None:
         self.values = values
         self._matcher = matcher
+        self._started: Callable[[], RowsAndProducts] | None = None
 
     @cached_property
     def operand(self) -> Operand:
@@ -85,9 +87,14 @@ class PreparedReference:
         if "clean" in self.__dict__ or not is_device_array(self.values) or self.values.dtype != np.float32:
             return ReferenceSlopes(self.values, self._matcher.kernel, self.clean)
         # A device is waited for once: both look at the same rows.
-        found = ReferenceSlopes(self.values, self._matcher.kernel)
-        self.clean = found.clean
+        found = ReferenceSlopes(self.values, self._matcher.kernel, started=self._started)
+        self.clean, self._started = found.clean, None
         return found
+
+    def start_slopes(self) -> None:
+        """Let a device begin with what `slopes` waits for, in the stream that will ask for them."""
+        if not {"clean", "slopes"} & self.__dict__.keys() and self._started is None and self.values.dtype == np.float32:
+            self._started = started_slopes(self.values, noisy=True)
 
 
 class Matcher:
@@ -180,7 +187,12 @@ class Matcher:
             return Compared(self.match(planes), self.clean(planes.values), planes.values)
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)
         found = self.on_device.match(
-            reference.values, reference.tables, lambda: reference.slopes, begun, values, meanwhile, self._xp
+            reference.values,
+            reference.tables,
+            (reference.start_slopes, lambda: reference.slopes),
+            begun,
+            values,
+            meanwhile,
         )
         others = found.others
         if others.size:

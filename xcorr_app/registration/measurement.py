@@ -271,8 +271,12 @@ class Measurement:
         parts: masks.Parts | None = None,
     ) -> Measured:
         """Measure all frames in one pass, with the tiles of some; `parts` are left out."""
-        columns = Measured.empty(self._frames.count, tile_grid.Grid(self._shape).count)
-        shapes = PeakShapes.empty(self._frames.count)
+        made = functools.cache(
+            lambda: (
+                Measured.empty(self._frames.count, tile_grid.Grid(self._shape).count),
+                PeakShapes.empty(self._frames.count),
+            )
+        )
         shared = isinstance(reference, FixedImage) and parts is None
         part = reference.part
         shape = self._shape if part is None else tuple(side.stop - side.start for side in part)
@@ -302,7 +306,12 @@ class Measurement:
                 if fixed_exactly:
                     checking = check(fixed_exactly, take(prepared.frames, np.flatnonzero(verified)))
                 watched = Watched(reference.images(start, prepared), prepared.frames, np.flatnonzero(looked_at))
-                compared = matcher.compare(fixed, prepared.frames, watched.start, begun)
+
+                def meanwhile(watched: Watched = watched) -> None:
+                    watched.start()
+                    made()
+
+                compared = matcher.compare(fixed, prepared.frames, meanwhile, begun)
                 if compared.flat is not None:
                     prepared.flat = compared.flat & ~prepared.unreadable
             result = ChunkResult(start, prepared, np.flatnonzero(prepared.usable), chunk.unreadable)
@@ -347,8 +356,7 @@ class Measurement:
                 self._settings.min_score,
                 prepared_reference.clean,
                 compared.clean,
-                overlap,
-                self.window,
+                result.chance_score,
             )
             if verifier is not None and checking is not None:
                 verify(verifier, result, match, checking, self._settings)
@@ -356,6 +364,7 @@ class Measurement:
 
         seen, looks = list[Seen](), list[Judged]()
         for result in self._walk.over(stage, job, small=True):
+            columns, shapes = made()
             result.write(columns, shapes, self.window)
             if result.seen is not None:
                 seen.append(result.seen)
@@ -363,6 +372,7 @@ class Measurement:
                 looks.append(result.look)
         # The few frames that are looked at, all at once; a device does so while the host goes on.
         looks += Seen.together(seen, shared=isinstance(reference, FixedImage))
+        columns, shapes = made()
         columns.sigma = shapes.standard_errors(columns.significance)
         for look in looks:
             columns.looked_at(*look())

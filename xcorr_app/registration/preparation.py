@@ -28,6 +28,8 @@ class Prepared:
     """Frames that could not be read, or hold no finite value."""
     non_finite: NDArray[np.int64]
     """Number of NaN or infinite pixels in the measured part; they were replaced by the mean of the others."""
+    vary: frozenset[int] = frozenset()
+    """Numbers of frames that are known not to be flat, whether or not the others are judged."""
 
     @cached_property
     def flat(self) -> NDArray[np.bool_]:
@@ -49,7 +51,9 @@ class Prepared:
         """Whether one frame is usable; where the others are not judged, no more is read than that frame."""
         if self.is_judged:
             return bool(self.usable[number])
-        return not self.unreadable[number] and not to_host(flat_images(self.frames[number : number + 1]))[0]
+        if self.unreadable[number] or number in self.vary:
+            return not self.unreadable[number]
+        return not to_host(flat_images(self.frames[number : number + 1]))[0]
 
     def without_frames(self) -> Self:
         """Return what is known, without the pixels."""

@@ -34,6 +34,8 @@ class PreparedFrames:
         if self._kept is None:
             chunk = self._frames.read(0, self._frames.count)
             self._kept = chunk, prepare(chunk, self._settings)
+            if self._as_stored and self._settings.roi is None and isinstance(self._frames, ArrayFrames):
+                self._kept[1].vary = frozenset(self._frames.vary)
         return self._kept[1]
 
     def read(self, start: int, stop: int) -> tuple[Chunk, Prepared]:

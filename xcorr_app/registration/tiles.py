@@ -189,9 +189,11 @@ def _looked_at_by_kernels(
     """:func:`started_look` on a device, which is waited for once unless there is much noise."""
     xp, none = array_namespace(frames), np.zeros((images.shape[0], 2))
     whole = np.rint(shifts)
-    offsets = xp.asarray(shifts - whole)
-    places = xp.asarray(np.concatenate([np.nan_to_num(whole), none]).astype(np.int32))
     count, both = frames.shape[0], (levels.of_frames, levels.of_references)
+    # Brought to the device together: each array takes as long as a launch.
+    places = np.concatenate([np.nan_to_num(whole), none]).astype(np.int32)
+    numbers = xp.asarray(np.concatenate([shifts - whole, places.view(np.float64)], axis=None))
+    offsets, places = numbers[: 2 * count].reshape(count, 2), numbers[2 * count :].view(np.int32).reshape(-1, 2)
     f, g = tile_bins(frames, places[:count], both[0]), tile_bins(images, places[count:], both[1])
 
     def verdict(f: Array, g: Array, *, smoothed: bool) -> Callable[[], Verdict]:

@@ -23,6 +23,7 @@ __all__ = [
     "standard_values",
     "standard_values_launch",
     "started_finite",
+    "started_ranges",
 ]
 
 READ = {**INPUT_TYPES, "int8": "signed char", "int32": "int", "uint32": "unsigned int"}
@@ -50,7 +51,7 @@ def standard_values_launch(images: int, pixels: int, element: str, written: str,
 
 def image_ranges(images: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Smallest and largest value of images (..., h, w), each (...)."""
-    ranges, _ = _started(images)
+    ranges = _started(images)
     # Of many images at once, for each of their few parts.
     lows, highs = np.ascontiguousarray(to_host(ranges).transpose(2, 1, 0)[:2])
     shape = images.shape[:-2]
@@ -64,33 +65,42 @@ def all_finite(*images: Any) -> bool:
 
 def started_finite(*images: Any) -> Callable[[], bool]:
     """Begin with :func:`all_finite`; what is returned waits for the device, once for all images."""
+    return started_ranges(*images)[1]
+
+
+def started_ranges(*images: Any) -> tuple[list[Any], Callable[[], bool]]:
+    """Begin with the ranges (n, parts, 3) of several stacks, for `standard_values`, and with :func:`all_finite`."""
     cupy = importlib.import_module("cupy")
     sizes = [_KINDS * math.prod(each.shape[:-2]) * _parts(each) for each in images]
-    ranges, first = cupy.empty(sum(sizes)), 0
+    ranges, parts, first = cupy.empty(sum(sizes)), [], 0
     for each, size in zip(images, sizes, strict=True):
-        _start(each, ranges[first : first + size])
+        parts.append(ranges[first : first + size].reshape(-1, _parts(each), _KINDS))
+        _start(each, parts[-1])
         first += size
-    return lambda: bool(np.isfinite(to_host(ranges)).all())
+    return parts, lambda: bool(np.isfinite(to_host(ranges)).all())
 
 
-def standard_values(images: Any, dtype: np.dtype[Any], rounding: float) -> tuple[Any, Any]:
-    """Images (..., h, w) less their mean and over their largest deviation, and which of them (...) are flat."""
+def standard_values(images: Any, dtype: np.dtype[Any], rounding: float, ranges: Any = None) -> tuple[Any, Any]:
+    """Images (..., h, w) less their mean and over their largest deviation, and which of them (...) are flat.
+
+    `ranges` are those of `started_ranges`, if they are known.
+    """
     cupy = importlib.import_module("cupy")
     images = cupy.ascontiguousarray(images)
-    ranges, pixels = _started(images)
-    count, parts = ranges.shape[:2]
+    ranges = _started(images) if ranges is None else ranges
+    pixels, (count, parts) = images.shape[-2] * images.shape[-1], ranges.shape[:2]
     values, flat = cupy.empty(images.shape, dtype), cupy.empty(images.shape[:-2], np.bool_)
     launch = standard_values_launch(count, pixels, name_of(images.dtype), name_of(dtype), rounding)
     start(launch, (images, ranges, values, flat), (pixels, parts, launch.blocks // max(count, 1)))
     return values, flat
 
 
-def _started(images: Any) -> tuple[Any, int]:
-    """Ranges (n, parts, 3) of n images, on their way, and the pixels of one."""
+def _started(images: Any) -> Any:
+    """Ranges (n, parts, 3) of n images, on their way."""
     cupy = importlib.import_module("cupy")
     ranges = cupy.empty((math.prod(images.shape[:-2]), _parts(images), _KINDS))
     _start(images, ranges)
-    return ranges, images.shape[-2] * images.shape[-1]
+    return ranges
 
 
 def _parts(images: Any) -> int:
