@@ -61,23 +61,27 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP)
     const Left* left = left_of(p, left_images, pair);
     const Right* right = right_of(p, right_images, pair);
     double sum[SUMS] = {0.0, 0.0, 0.0, 0.0, 0.0};  // f, f^2, g, g^2, f g
-    for (int y = rows.first + warp; y < rows.last; y += WARPS) {
-        const bool inside = y >= kept.first && y < kept.last && kept_columns.count() > 0;
-        // Within the crops' rows, the columns on either side of them; else all.
-        const int gap_first = inside ? kept_columns.first : columns.last;
-        const int gap = inside ? kept_columns.count() : 0, count = columns.count() - gap;
-        const Left* f_row = left + (long long)(y + dy) * p.left_width + dx;
-        const Right* g_row = right + (long long)y * p.right_width;
-        for (int k = lane; k < count; k += WARP) {
-            int x = columns.first + k;
-            if (x >= gap_first) x += gap;
-            const double f = (double)f_row[x], g = (double)g_row[x];
-            sum[0] += f;
-            sum[1] += f * f;
-            sum[2] += g;
-            sum[3] += g * g;
-            sum[4] += f * g;
-        }
+    const auto add = [&](int y, int x) {
+        const double f = (double)left[(long long)(y + dy) * p.left_width + x + dx];
+        const double g = (double)right[(long long)y * p.right_width + x];
+        sum[0] += f;
+        sum[1] += f * f;
+        sum[2] += g;
+        sum[3] += g * g;
+        sum[4] += f * g;
+    };
+    // The rows that the crops have not, whole; of the others the few columns on either side, a thread each, since there
+    // a warp that shared a row would wait for the memory as often as there are rows.
+    const int common = kept_columns.count() > 0 ? kept.count() : 0, gap = kept_columns.count();
+    const int first_common = common > 0 ? kept.first : rows.last;
+    for (int k = 0; k < rows.count() - common; ++k) {
+        const int y = rows.first + k, below = y >= first_common ? common : 0;
+        for (int x = columns.first + (int)threadIdx.x; x < columns.last; x += WARPS * WARP) add(y + below, x);
+    }
+    const int beside = columns.count() - gap;
+    for (int k = (int)threadIdx.x; k < beside * common; k += WARPS * WARP) {
+        const int x = columns.first + k % beside;
+        add(first_common + k / beside, x >= kept_columns.first ? x + gap : x);
     }
 #pragma unroll
     for (int kind = 0; kind < SUMS; ++kind) {

@@ -13,7 +13,7 @@
 #define WARPS 4
 #define RECORD 29
 #define SIDE 5
-#define WRITTEN 46  // the record, and what is said below
+#define WRITTEN 48  // the record, and what is said below
 #ifndef TIE  // the callers define them
 #define TIE 1e-6
 #define AMBIGUOUS 1.1
@@ -28,7 +28,7 @@
 #define FEWEST_TILES 6
 #endif
 enum { PLACE_Y = RECORD, PLACE_X, SHIFT_Y, SHIFT_X, SCORE, RATIO, OPEN, CLEAN, HESSIAN, QUARTIC = HESSIAN + 3,
-       SCATTER = QUARTIC + 2, HEIGHT = SCATTER + 3 };
+       SCATTER = QUARTIC + 2, HEIGHT = SCATTER + 3, SUM, SQUARES };
 enum { NONE, PARABOLIC, QUADRATIC, GAUSSIAN };
 
 __device__ __forceinline__ double infinity() { return (double)__int_as_float(0x7f800000); }
@@ -162,4 +162,6 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP)
     said[SCATTER + 1] = known ? scatter.yx + a * b * of_rows + b * c * of_columns : no_number();
     said[SCATTER + 2] = known ? scatter.xx + b * b * of_rows + c * c * of_columns : no_number();
     said[HEIGHT] = near[4];
+    said[SUM] = whole[0];
+    said[SQUARES] = whole[1];
 }

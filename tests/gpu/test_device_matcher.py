@@ -91,6 +91,19 @@ def test_peaks_at_the_edge_of_the_window_go_by_planes(cupy, planes_made, engine,
         assert sum(planes_made) >= sum("edge" in flags for flags in result.flags) > 0
 
 
+@pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32"])
+@pytest.mark.parametrize("flat", [(2,), (0, 5), (0, 1, 2, 3, 4, 5)])
+def test_flat_frames_are_told_with_the_others(cupy, planes_made, engine, dtype, flat):
+    stack = stack_of(dtype)
+    stack[list(flat)] = stack[0, 0, 0]
+    result = estimate_shifts(cupy.asarray(stack), max_shift=10, engine=engine, weighting="none", contrast="none")
+    on_host = estimate_shifts(stack, max_shift=10, weighting="none", contrast="none")
+    assert not planes_made
+    assert result.flags == on_host.flags
+    assert [("flat" in flags) for flags in result.flags] == [number in flat for number in range(len(stack))]
+    np.testing.assert_allclose(result.shifts, on_host.shifts, atol=2e-3)
+
+
 def test_smooth_frames_do_not_go_by_planes(cupy, planes_made, engine):
     whole = np.rint(DRIFT)
     stack = cupy.asarray(drifting(whole, shape=(128, 136), width=0.005), "float32")

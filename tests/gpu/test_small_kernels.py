@@ -9,9 +9,9 @@ from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.correlation.batches import all_finite
 from xcorr_app.correlation.standardize import flat_images, standardize
-from xcorr_app.gpu.peaks.noise_sums import rows_and_products
+from xcorr_app.gpu.peaks.noise_sums import started_rows_and_products
 from xcorr_app.gpu.peaks.standard_values import READ
-from xcorr_app.gpu.peaks.standing_out import stands_out
+from xcorr_app.gpu.peaks.standing_out import look
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.registration import tiles
@@ -64,7 +64,7 @@ def test_sums_of_rows(cupy, rng, dtype):
     images = images_of(rng, dtype, (3, 41, 301))
     exact = images.astype(np.float64)
     expected = np.stack([exact.sum(axis=2), (exact * exact).sum(axis=2)], axis=2)
-    rows, products = rows_and_products(cupy.asarray(images), 8)
+    rows, products = started_rows_and_products(cupy.asarray(images), 8)()
     np.testing.assert_allclose(rows, expected, rtol=1e-12, atol=1e-9)
     np.testing.assert_allclose(products, _mean_products(exact, 8), rtol=1e-9, atol=1e-9)
 
@@ -75,7 +75,7 @@ def test_pixels_that_stand_out(cupy, rng, dtype, height):
     image = 1000 + 8 * rng.normal(size=(241, 367))
     image[20, 31] = 1000 + height
     image = (np.rint(image) if dtype == "uint16" else image).astype(dtype)
-    said = stands_out(cupy.asarray(image), _DEVIATIONS * _NOISE_OF_STEPS)
+    said = look(cupy.asarray(image), _DEVIATIONS * _NOISE_OF_STEPS).stands_out
     assert said == _beyond_neighbours(image[None])[0].any() == (height > 130)
 
 

@@ -62,6 +62,7 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
     of_references = (guarded(np.asarray(part)) for part in (slopes.factors, slopes.sums, slopes.noise))
     found = frame_peaks.frame_peaks(
         (guarded(records), places, near, guarded(tables)),
+        frame_peaks.frame_noise(guarded(frames), 8),
         guarded(frames),
         guarded(frames),
         OfReferences(*of_references, slopes.tiles.grid),
@@ -71,6 +72,7 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
         rules,
     )()
 
+    assert found.flat is None if dtype == "float32" else np.flatnonzero(found.flat).tolist() == [9]
     valid = np.isfinite(records[:, 2])
     offset, height = refine(near, fit, 100)
     np.testing.assert_array_equal(found.peak, PEAKS)
@@ -95,3 +97,37 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
     assert usable.sum() >= 7
     scale = np.abs(shapes.scatter[usable]).max()
     np.testing.assert_allclose(found.scatter[usable], shapes.scatter[usable], rtol=2e-3, atol=2e-4 * scale)
+
+
+@pytest.mark.parametrize("dtype", ["uint8", "int16", "uint16"])
+def test_sums_tell_what_is_flat(rng, dtype):
+    limits = np.iinfo(dtype)
+    images = rng.integers(limits.min, limits.max, (40, 37, 51), endpoint=True).astype(dtype)
+    for k in range(20):  # of every level, half of them but for one pixel that is one more or less
+        images[k] = rng.integers(limits.min + 1, limits.max)
+        images[k, k, k] = int(images[k, -1, -1]) + (k % 4 == 1) - (k % 4 == 3)
+    images[20], images[21] = limits.min, limits.max
+    exact = images.astype(np.float64)
+    found = frame_peaks.flat_by_sums(exact.sum(axis=(1, 2)), (exact * exact).sum(axis=(1, 2)), 37 * 51, images.dtype)
+    np.testing.assert_array_equal(found, (images == images[:, :1, :1]).all(axis=(1, 2)))
+    assert found.sum() == 12
+
+
+def test_sums_tell_what_is_flat_of_the_largest_images_whose_sums_are_exact(rng):
+    pixels = 1 << 21
+    assert frame_peaks.sums_are_exact(pixels, np.dtype(np.uint16))
+    assert not frame_peaks.sums_are_exact(pixels + 1, np.dtype(np.uint16))
+    assert not frame_peaks.sums_are_exact(4, np.dtype(np.float32))
+    levels = [65535, 65534, 40503, 1]
+    sums, squares = ([level**power * pixels for level in levels] for power in (1, 2))
+    # One pixel one less; half of them by 2^k less, of which the lowest 64 bits of the difference may be zero.
+    for level in levels[:3]:
+        sums.append(level * pixels - 1)
+        squares.append(level * level * (pixels - 1) + (level - 1) ** 2)
+        for k in range(16):
+            if level >= 1 << k:
+                sums.append((2 * level - (1 << k)) * pixels // 2)
+                squares.append((level**2 + (level - (1 << k)) ** 2) * pixels // 2)
+    assert any((pixels * of - one * one) % 2**64 == 0 for one, of in zip(sums[4:], squares[4:], strict=True))
+    found = frame_peaks.flat_by_sums(np.array(sums, float), np.array(squares, float), pixels, np.dtype(np.uint16))
+    np.testing.assert_array_equal(found, [True] * 4 + [False] * (len(sums) - 4))

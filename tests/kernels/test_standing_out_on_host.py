@@ -55,7 +55,7 @@ def test_as_array_operations_say(host_builds, rng, monkeypatch, dtype, height, s
     image[20, 31] = 1000 + sign * height
     image = (np.rint(image) if dtype == "uint16" else image).astype(dtype)
     run_on_host(monkeypatch, host_builds, standing_out)
-    said = standing_out.stands_out(image, _DEVIATIONS * _NOISE_OF_STEPS)
+    said = standing_out.look(image, _DEVIATIONS * _NOISE_OF_STEPS).stands_out
     assert said == _beyond_neighbours(image[None])[0].any() == (height > 130)
 
 
@@ -64,4 +64,7 @@ def test_where_most_pixels_are_alike_nothing_stands_out(host_builds, monkeypatch
     image = np.full((17, 33), value, np.uint16)
     image[4, 4] = 900
     run_on_host(monkeypatch, host_builds, standing_out)
-    assert not standing_out.stands_out(image, 12.0)
+    assert standing_out.look(image, 12.0) == (False, True)
+    image[4, 4] = value
+    image[5, 4] = 900  # no fourth row
+    assert standing_out.look(image, 12.0) == (False, False)

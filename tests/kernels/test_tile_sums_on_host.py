@@ -139,7 +139,7 @@ def test_verdicts_by_sums(host_builds, monkeypatch, rng, count, tiles_of, correl
     offsets = np.where(known[:, None], np.zeros((count, 2)), np.nan)
     both = guarded(levels), guarded(levels[:1])
     arrays = guarded(sums), guarded(whole.astype(np.int32)), guarded(offsets)
-    found = tile_verdict.tile_verdict(*arrays, both, shape, size, limits, smoothed=smoothed)
+    found = tile_verdict.started_verdict(*arrays, both, shape, size, limits, smoothed=smoothed)()
     np.testing.assert_array_equal(found.tiles, expected[0])
     np.testing.assert_allclose(found.alike, expected[1])
     np.testing.assert_allclose(found.edges, edges, rtol=1e-6)

@@ -8,7 +8,7 @@ import pytest
 from tests.registration.scenes import drifting, noise
 from xcorr_app import ShiftWindow, estimate_shifts
 from xcorr_app.registration import quality
-from xcorr_app.registration.quality import clean_fraction, doubtful_below, is_trusted, on_edge
+from xcorr_app.registration.quality import clean_fraction, doubtful_below, is_trusted, on_edge, score_by_chance
 
 
 @pytest.mark.parametrize("snr", [5.0, 2.0, 1.0, 0.5, 0.2])
@@ -46,11 +46,11 @@ def test_clean_fraction_of_small_images_is_a_fraction(xp, rng, shape):
 
 def test_least_score_follows_what_noise_allows_but_not_below_chance():
     one, window = np.ones(1), ShiftWindow.symmetric(8, 8)
-    assert doubtful_below(0.85, one, one, 1e6 * one, window)[0] == pytest.approx(0.85)
-    assert doubtful_below(0.85, one, 0.25 * one, 1e6 * one, window)[0] == pytest.approx(0.85 * 0.5)
-    chance = doubtful_below(0.85, 0 * one, one, 64 * 64 * one, window)[0]
+    assert doubtful_below(0.85, one, one, score_by_chance(1e6 * one, window))[0] == pytest.approx(0.85)
+    assert doubtful_below(0.85, one, 0.25 * one, score_by_chance(1e6 * one, window))[0] == pytest.approx(0.85 * 0.5)
+    chance = doubtful_below(0.85, 0 * one, one, score_by_chance(64 * 64 * one, window))[0]
     assert 5 / 64 < chance < 8 / 64
-    assert doubtful_below(0.85, 0 * one, one, 16 * 16 * one, window)[0] == pytest.approx(4 * chance)
+    assert doubtful_below(0.85, 0 * one, one, score_by_chance(16 * 16 * one, window))[0] == pytest.approx(4 * chance)
 
 
 def test_edge_is_the_rim_of_the_window_in_axes_that_have_one():

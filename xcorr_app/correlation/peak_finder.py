@@ -89,7 +89,16 @@ class PeakFinder:
         """Summed-area tables of left matrices (n, H, W), to be used any number of times."""
         return self._tables.left(lefts)
 
-    def find(self, lefts: Any, rights: Any, rights_per_left: int, left_tables: Any = None) -> tuple[Any, Any]:
+    def right_tables(self, lefts: int, rights: Any, rights_per_left: int, left_type: str) -> Any:
+        """Begin with the tables that `find` needs of rights; None where it makes them in parts, or needs none."""
+        batch = lefts, rights.shape[0], rights_per_left, left_type, _type_name(rights.dtype)
+        plan = self._plans.get(batch) or self._plan_of(batch)
+        whole = self._with_tables and len(plan.parts) == 1 and plan.kernel != "small-peaks"
+        return self._tables.right(rights) if whole else None
+
+    def find(
+        self, lefts: Any, rights: Any, rights_per_left: int, left_tables: Any = None, right_tables: Any = None
+    ) -> tuple[Any, Any]:
         """Sum, score and search every pair, without writing planes where one block covers the window.
 
         Parameters
@@ -100,6 +109,8 @@ class PeakFinder:
             Number of rights that each left is correlated with.
         left_tables : cupy.ndarray, optional
             What `left_tables` made of `lefts`.
+        right_tables : cupy.ndarray, optional
+            What `right_tables` made of `rights`, for as many lefts of the same type.
 
         Returns
         -------
@@ -122,7 +133,7 @@ class PeakFinder:
         if left_tables is None and wanted and lefts.shape[0] == 1:
             left_tables = self.left_tables(lefts)
         if wanted and len(plan.parts) == 1:
-            of_right = self._tables.right(rights)
+            of_right = self._tables.right(rights) if right_tables is None else right_tables
             of_left = self.left_tables(lefts) if left_tables is None else left_tables
             self._find_part(plan, plan.parts[0].problem, lefts, rights, (of_left, of_right), records)
             return records, of_right

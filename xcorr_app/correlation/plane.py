@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any, Literal, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 
@@ -21,8 +23,9 @@ from xcorr_app.correlation.standardize import standardize, working_dtype
 from xcorr_app.correlation.window import ShiftWindow, as_window
 from xcorr_app.errors import ArgumentError, DataTypeError
 from xcorr_app.gpu.direct.options import KernelOptions
-from xcorr_app.gpu.runtime.arrays import Array, array_namespace
-from xcorr_app.gpu.runtime.memory import with_second_try
+from xcorr_app.gpu.peaks.standard_values import started_ranges
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array
+from xcorr_app.gpu.runtime.memory import attempt, with_second_try
 from xcorr_app.gpu.runtime.placement import on_device_of
 
 __all__ = [
@@ -41,6 +44,9 @@ NORMALIZATIONS: tuple[str, ...] = get_args(Normalization)
 DEFAULT_MIN_OVERLAP = 0.25
 """Fraction of the smaller matrix that must overlap for a shift to score."""
 
+_Ranges: TypeAlias = tuple[Array, Array]
+"""Of lefts and rights, None where they are not known."""
+_UNKNOWN: _Ranges = (None, None)
 _AS_IT_IS: AbstractContextManager[Any] = nullcontext()
 
 
@@ -132,12 +138,11 @@ def cross_correlate(
         how = with_second_try(
             arrange, left, right, form, max_shift, normalization, engine, kernel_options, xp, what="tables do not fit"
         )
-        if check_finite:
-            refuse_not_finite(left=left, right=right)
-
-        planes_of = functools.partial(planes_of_pairs, how, normalization, min_overlap)
+        refuse, ranges = started_refusal(left, right) if check_finite else (_nothing, _UNKNOWN)
+        planes_of = functools.partial(planes_of_pairs, how, normalization, min_overlap, ranges=ranges)
         lefts, rights = left.reshape(how.left_shape), right.reshape(how.right_shape)
         planes = planes_in_batches(planes_of, lefts, rights, how.window.shape, how.dtype)
+        refuse()
         if check_finite and normalization == "none":
             check_range(planes, left, right)
         return planes.reshape(how.shape)
@@ -155,15 +160,45 @@ def check_operands(left: Array, right: Array, normalization: str, min_overlap: f
     return xp
 
 
-def planes_of_pairs(how: Arrangement, normalization: str, min_overlap: float, lefts: Array, rights: Array) -> Array:
-    """Planes (N, M, ny, nx) of every pair that broadcasting lefts (N, 1, H, W) and rights (1 or N, M, H', W') makes."""
+def planes_of_pairs(
+    how: Arrangement,
+    normalization: str,
+    min_overlap: float,
+    lefts: Array,
+    rights: Array,
+    ranges: _Ranges = _UNKNOWN,
+) -> Array:
+    """Planes (N, M, ny, nx) of every pair that broadcasting lefts (N, 1, H, W) and rights (1 or N, M, H', W') makes.
+
+    `ranges` are those of all matrices that there are; of parts of them, they are found again.
+    """
     if how.correlator is None:
         planes = phase_planes(lefts, rights, how.window)
     elif normalization == "none":
         return _plain_sums(lefts, rights, how, how.correlator)
     else:
-        planes = _scores(lefts, rights, how, how.correlator, min_overlap)
+        planes = _scores(lefts, rights, how, how.correlator, min_overlap, ranges)
     return planes.astype(how.dtype, copy=False)
+
+
+def started_refusal(left: Array, right: Array) -> tuple[Callable[[], None], _Ranges]:
+    """Refuse matrices that are not finite: at once, or where a device is asked, when what is returned is called.
+
+    The ranges of matrices that a device finds on the way are those that standardising needs.
+    """
+    sides = left, right
+    if not all(is_device_array(side) and side.dtype == np.float32 and side.ndim > 1 and side.size for side in sides):
+        refuse_not_finite(left=left, right=right)
+        return _nothing, _UNKNOWN
+    # A device makes the planes before anybody waits for the answer.
+    if not (started := attempt(started_ranges, *sides)):
+        return functools.partial(refuse_not_finite, left=left, right=right), _UNKNOWN
+    (of_left, of_right), is_finite = started[0]
+    return lambda: None if is_finite() else refuse_not_finite(left=left, right=right), (of_left, of_right)
+
+
+def _nothing() -> None:
+    """What there is to do where nothing is to be refused."""
 
 
 def refuse_not_finite(**arrays: Array) -> None:
@@ -204,12 +239,22 @@ def _plain_sums(lefts: Array, rights: Array, how: Arrangement, correlator: Corre
         return sums if sums.dtype == how.dtype else sums.astype(how.dtype)
 
 
-def _scores(lefts: Array, rights: Array, how: Arrangement, correlator: Correlator, min_overlap: float) -> Array:
+def _scores(
+    lefts: Array, rights: Array, how: Arrangement, correlator: Correlator, min_overlap: float, ranges: _Ranges
+) -> Array:
     zncc = zncc_for(lefts.shape[-2:], rights.shape[-2:], how.window, min_overlap, array_namespace(lefts))
     if not how.as_stored:
-        lefts, rights = (standardize(side, how.standard_type).values for side in (lefts, rights))
+        lefts, rights = (
+            standardize(side, how.standard_type, _of_all(side, known)).values
+            for side, known in zip((lefts, rights), ranges, strict=True)
+        )
     sums = correlator.sums(correlator.left(lefts), correlator.right(rights))
     return zncc(sums, zncc.left(lefts), zncc.right(rights))
+
+
+def _of_all(matrices: Array, ranges: Array) -> Array:
+    """Ranges, where they are those of all these matrices (..., H, W) and no others."""
+    return ranges if ranges is not None and ranges.shape[0] == math.prod(matrices.shape[:-2]) else None
 
 
 def phase_planes(lefts: Array, rights: Array, window: ShiftWindow) -> Array:

@@ -53,7 +53,7 @@ def working_dtype(*arrays: Array) -> np.dtype[np.floating]:
     return np.dtype(np.float32 if single else np.float64)
 
 
-def standardize(images: Array, dtype: DTypeLike) -> Standardized:
+def standardize(images: Array, dtype: DTypeLike, ranges: Array = None) -> Standardized:
     """Subtract each image's mean and divide by its largest deviation.
 
     Parameters
@@ -62,6 +62,8 @@ def standardize(images: Array, dtype: DTypeLike) -> Standardized:
         Any real dtype, finite; the statistics are taken in float64.
     dtype : float32 or float64
         Precision of the result.
+    ranges : ndarray, optional
+        Of device arrays, what :func:`xcorr_app.gpu.peaks.standard_values.started_ranges` found of all these images.
 
     Returns
     -------
@@ -70,7 +72,7 @@ def standardize(images: Array, dtype: DTypeLike) -> Standardized:
     xp = array_namespace(images)
     axes = (-2, -1)
     if is_device_array(images) and name_of(images.dtype) in READ and images.size:
-        return Standardized(*standard_values(images, np.dtype(dtype), _rounding(images.dtype)))
+        return Standardized(*standard_values(images, np.dtype(dtype), _rounding(images.dtype), ranges))
     if xp is np and images.dtype in _SUMMED_EXACTLY and images.size:
         return _of_short_integers(images, np.dtype(dtype))
     low, high = (extreme(axis=axes, keepdims=True).astype(np.float64) for extreme in (images.min, images.max))

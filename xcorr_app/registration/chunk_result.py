@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Any
+import functools
+from dataclasses import dataclass
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,9 +15,10 @@ from xcorr_app.registration import quality
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.preparation import Prepared
-from xcorr_app.registration.seen_tiles import Seen
-from xcorr_app.registration.tiles import Look
+from xcorr_app.registration.seen_tiles import Judged, Seen
 from xcorr_app.registration.uncertainty import PeakShapes
+
+T = TypeVar("T")
 
 
 @dataclass
@@ -30,7 +32,7 @@ class ChunkResult:
     match: Match | None = None
     not_refined: NDArray[np.bool_] | None = None
     seen: Seen | None = None
-    look: tuple[NDArray[np.intp], Look] | None = None
+    look: Judged | None = None
     least_score: NDArray[np.float64] | None = None
     chance_score: NDArray[np.float64] | None = None
     shapes: PeakShapes | None = None
@@ -40,14 +42,13 @@ class ChunkResult:
 
     def __getstate__(self) -> dict[str, Any]:
         """What travels to another process: no pixels but those of the few frames whose tiles are looked at."""
-        return self.__dict__ | {"prepared": replace(self.prepared, frames=None)}
+        look = None if self.look is None else functools.partial(_same, self.look())
+        return self.__dict__ | {"prepared": self.prepared.without_frames(), "look": look}
 
     def write(self, columns: Measured, shapes: PeakShapes, window: ShiftWindow) -> None:
-        """Fill in this chunk's entries."""
+        """Fill in this chunk's entries, but for what tiles say: a device may be looking at them."""
         prepared = self.prepared
         part = slice(self.start, self.start + prepared.usable.size)
-        if self.look is not None:
-            columns.looked_at(*self.look)
         columns.usable[part], columns.flat[part] = prepared.usable, prepared.flat
         columns.unreadable[part], columns.non_finite[part] = prepared.unreadable, prepared.non_finite
         columns.reasons.update(self.reasons)
@@ -70,3 +71,7 @@ class ChunkResult:
         if self.exact is not None and self.checked is not None:
             columns.fft_shifts[numbers[self.checked]] = self.exact.shift
             columns.definition_disagrees[numbers[self.checked]] = self.disagrees
+
+
+def _same(value: T) -> T:
+    return value

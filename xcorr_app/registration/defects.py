@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import standardize
-from xcorr_app.gpu.peaks.standing_out import stands_out
+from xcorr_app.gpu.peaks.standing_out import look
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver
 
 _FRAMES = 5
 """Looked at, spread over the stack; a defect stands out in all of them."""
@@ -79,8 +79,12 @@ def without_defects(frames: Frames) -> Frames | RepairedFrames:
         return frames
     first = frames.read(0, 1)
     by_kernels = not first.unreadable and is_device_array(first.frames) and name_of(first.frames.dtype) in INPUT_TYPES
-    if by_kernels and not stands_out(first.frames[0], _DEVIATIONS * _NOISE_OF_STEPS):
-        return frames
+    if by_kernels:
+        seen = look(first.frames[0], _DEVIATIONS * _NOISE_OF_STEPS)
+        if seen.varies and isinstance(frames, ArrayFrames):
+            frames.vary.add(0)
+        if not seen.stands_out:
+            return frames
     few, many = (np.unique(np.linspace(0, frames.count - 1, n).round().astype(int)).tolist() for n in _LOOKED_AT)
     more = [number for number in many if number not in few]
     # One by one, since the first tells as a rule; a device has done all before one could tell.

@@ -22,12 +22,12 @@ from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.peaks.common_overlap import common_overlap
-from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules, frame_peaks, peak_places
+from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules, frame_noise, frame_peaks, peak_places, sums_are_exact
 from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.beside import Beside, so_far
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.gpu.runtime.types import INPUT_TYPES
+from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
 from xcorr_app.registration.match import Match
 from xcorr_app.registration.quality import AMBIGUOUS_RATIO
@@ -42,12 +42,22 @@ _LARGEST_OFFSET = 1e3
 """Mean over standard deviation up to which products with unshifted values lose less than 1e-5 of the correlation."""
 _DEVICE_NOISE_PERIOD = 32
 """Rows of which four are looked at for noise: frames that need no planes have little."""
-_SLOPES = 1
-"""Lane of streams beside which the frames themselves may be checked."""
+_SLOPES, _NOISE = 1, 2
+"""Lanes of streams beside which the frames themselves may be checked."""
 _TIE = 1e-6
 """Share of a peak's height by which a rival that is equal may differ in single precision."""
 _PLAIN_RANGE = (1e-12, 1e12)
 """Root mean squares whose products and squares stay far inside single precision."""
+
+
+@dataclass(frozen=True)
+class Begun:
+    """What of frames a device was told to compute before it knew what they are compared with."""
+
+    frames: Array
+    tables: Array
+    """None where they are made later."""
+    noise: Beside[Any]
 
 
 @dataclass(frozen=True)
@@ -60,6 +70,8 @@ class Found:
     clean: NDArray[np.float64]
     """(n,) fraction of the variance that is not white noise."""
     shapes: PeakShapes
+    flat: NDArray[np.bool_] | None
+    """(n,) frames of one value, none of which are among the others; None where that is not known."""
 
 
 @functools.lru_cache(maxsize=4)
@@ -107,38 +119,53 @@ class DeviceMatcher:
     @staticmethod
     def reads(frames: Array) -> bool:
         """Whether the kernels take frames of this type."""
-        return str(frames.dtype) in INPUT_TYPES
+        return name_of(frames.dtype) in INPUT_TYPES
+
+    @staticmethod
+    def tells_flat(frames: Array) -> bool:
+        """Whether comparing frames (n, h, w) tells which of them have one value."""
+        return sums_are_exact(frames.shape[1] * frames.shape[2], frames.dtype)
 
     def tables(self, references: Array) -> Array:
         """What the reference images (1 or n, h, w), of zero mean, contribute to the normalisation."""
         return self._finder.left_tables(references)
 
+    def begin(self, frames: Array, references: int, xp: Any) -> Begun:
+        """Begin with what is asked of frames (n, h, w) whatever they are compared with: 1 reference or n."""
+        frames = xp.ascontiguousarray(frames)
+        noise = Beside(lambda: frame_noise(frames, _DEVICE_NOISE_PERIOD), lane=_NOISE)
+        per_reference = frames.shape[0] // references
+        return Begun(frames, self._finder.right_tables(references, frames, per_reference, "float32"), noise)
+
     def match(
         self,
         references: Array,
         tables: Array,
-        slopes_of: Callable[[], ReferenceSlopes],
-        frames: Array,
+        slopes_of: tuple[Callable[[], None], Callable[[], ReferenceSlopes]],
+        begun: Begun,
         values: Array,
         meanwhile: Callable[[], None],
-        xp: Any,
     ) -> Found:
         """Match frames (n, h, w) with one reference or each with its own.
 
-        `values` are the frames as they count for standard errors; the references' slopes are made while the device
-        searches for the peaks, and what the host has to do `meanwhile` is done then. It is waited for once.
+        `begun` is what :meth:`begin` made of them, `values` are the frames as they count for standard errors. The
+        references' slopes are begun with, then made while the device searches for the peaks, and what the host has to
+        do `meanwhile` is done then. It is waited for once.
         """
-        before = so_far()
-        frames, count = xp.ascontiguousarray(frames), frames.shape[0]
+        frames, count = begun.frames, begun.frames.shape[0]
         each, window = references.shape[0] > 1, self._window
-        records, whole = self._finder.find(references, frames, 1 if each else count, tables)
+        before = so_far()
+        # Before the search, which leaves no room on the device for what the host will wait for.
+        Beside(slopes_of[0], before, _SLOPES)
+        records, whole = self._finder.find(references, frames, 1 if each else count, tables, begun.tables)
         first = window.dy_min, window.dx_min
         places, near = peak_places(records, first)
         near = self._on_common_overlap(near, references, frames, places, (tables, whole))
-        slopes = Beside(slopes_of, before, _SLOPES).result()
+        slopes = Beside(slopes_of[1], before, _SLOPES).result()
         of_references = OfReferences(slopes.factors, slopes.sums, slopes.noise, slopes.tiles.grid)
         started = frame_peaks(
             (records, places, near, whole),
+            begun.noise.result(),
             frames,
             values,
             of_references,
@@ -153,7 +180,8 @@ class DeviceMatcher:
         inside = np.zeros(count, dtype=bool)
         match = Match(found.peak, found.shift, found.score, found.ratio, inside, around, around[:, 1:4, 1:4], *unknown)
         shapes = PeakShapes(found.scatter, found.hessian, found.height, found.quartic)
-        return Found(match, np.flatnonzero(found.is_open), found.clean, shapes)
+        is_open = found.is_open if found.flat is None else found.is_open & ~found.flat
+        return Found(match, np.flatnonzero(is_open), found.clean, shapes, found.flat)
 
     def _on_common_overlap(
         self,

@@ -61,6 +61,8 @@ class ArrayFrames:
         self.count = int(stack.shape[0])
         self.shape = (int(stack.shape[1]), int(stack.shape[2]))
         self.dtype = np.dtype(stack.dtype)
+        self.vary: set[int] = set()
+        """Frames that somebody has looked at and found not flat."""
 
     def read(self, start: int, stop: int) -> Chunk:
         """Slice the array."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,10 @@ class Match:
     false_alarm: NDArray[np.float64]
     """(n,) probability of such a peak by chance; NaN where not known."""
 
+    def of(self, rows: NDArray[np.intp]) -> Match:
+        """Return the results of some of the frames."""
+        return Match(*(getattr(self, field.name)[rows] for field in fields(self)))
+
     def replace(self, rows: NDArray[np.intp], other: Match) -> None:
         """Write the result of `other` into these rows."""
         for field in fields(self):
@@ -52,3 +56,12 @@ class Compared:
     """(n, h, w) the frames as they were compared."""
     shapes: PeakShapes | None = None
     """Of the peaks, where they came with them."""
+    flat: NDArray[np.bool_] | None = None
+    """(n,) frames of one value, of which nothing else is true; None where comparing did not tell."""
+
+    def of(self, rows: NDArray[np.intp]) -> Compared:
+        """Some of the frames."""
+        if rows.size == self.clean.size:
+            return self
+        match, shapes = self.match.of(rows), None if self.shapes is None else self.shapes.of(rows)
+        return replace(self, match=match, clean=self.clean[rows], values=self.values[rows], shapes=shapes, flat=None)

@@ -14,23 +14,24 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
-from xcorr_app.correlation.engines import Operand, choose_engine, limits_of
-from xcorr_app.correlation.normalize import Overlaps, zncc_for
+from xcorr_app.correlation.engines import Correlator, Operand, choose_engine, limits_of
+from xcorr_app.correlation.normalize import ZNCC, Overlaps, zncc_for
 from xcorr_app.correlation.peaks import neighbourhoods
 from xcorr_app.correlation.plane import phase_planes
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.subpixel import radius_of, refine
 from xcorr_app.correlation.weighting import RADIUS, smooth
 from xcorr_app.correlation.window import ShiftWindow
+from xcorr_app.gpu.peaks.noise_sums import RowsAndProducts
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
 from xcorr_app.registration.choice import why_planes
-from xcorr_app.registration.device_matcher import DeviceMatcher
+from xcorr_app.registration.device_matcher import Begun, DeviceMatcher
 from xcorr_app.registration.icgn import Template
 from xcorr_app.registration.match import Compared, Match
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.rated_peaks import Planes, find_rated_peaks
 from xcorr_app.registration.settings import Settings
-from xcorr_app.registration.uncertainty import ReferenceSlopes, peak_shapes
+from xcorr_app.registration.uncertainty import ReferenceSlopes, peak_shapes, started_slopes
 
 _SMALLEST_WITH_TIES = 16
 """Rows and columns from which equal peaks mean a lattice."""
@@ -52,6 +53,7 @@ class PreparedReference:
     def __init__(self, values: Array, matcher: Matcher) -> None:
         self.values = values
         self._matcher = matcher
+        self._started: Callable[[], RowsAndProducts] | None = None
 
     @cached_property
     def operand(self) -> Operand:
@@ -85,9 +87,14 @@ class PreparedReference:
         if "clean" in self.__dict__ or not is_device_array(self.values) or self.values.dtype != np.float32:
             return ReferenceSlopes(self.values, self._matcher.kernel, self.clean)
         # A device is waited for once: both look at the same rows.
-        found = ReferenceSlopes(self.values, self._matcher.kernel)
-        self.clean = found.clean
+        found = ReferenceSlopes(self.values, self._matcher.kernel, started=self._started)
+        self.clean, self._started = found.clean, None
         return found
+
+    def start_slopes(self) -> None:
+        """Let a device begin with what `slopes` waits for, in the stream that will ask for them."""
+        if not {"clean", "slopes"} & self.__dict__.keys() and self._started is None and self.values.dtype == np.float32:
+            self._started = started_slopes(self.values, noisy=True)
 
 
 class Matcher:
@@ -122,6 +129,7 @@ class Matcher:
     ) -> None:
         near = window.grown(max(radius_of(settings.of_peak), 2))
         self.kernel = kernel
+        self._shape = shape
         self._window = near if kernel is None else near.grown(RADIUS)
         self._searched = near
         self._inside = window.inside(near)
@@ -133,8 +141,6 @@ class Matcher:
             options = replace(options, precision="fp16x2")
         self._as_stored = options is not None and options.exact
         self.engine = choose_engine(engine, xp, kernel_options=options)
-        self.correlator = self.engine.bind(shape, shape, self._window, xp)
-        self.zncc = zncc_for(shape, shape, self._window, settings.min_overlap, xp)
         self.on_device = None
         limits, name = limits_of(xp), self.engine.name
         weighted = kernel is not None
@@ -142,34 +148,65 @@ class Matcher:
         if limits is not None and by_kernels and why_planes(settings, window.shape, limits, weighted=weighted) is None:
             self.on_device = DeviceMatcher(shape, window, settings, engine=name)
 
+    @cached_property
+    def correlator(self) -> Correlator:
+        """Of what needs planes."""
+        return self.engine.bind(self._shape, self._shape, self._window, self._xp)
+
+    @cached_property
+    def zncc(self) -> ZNCC:
+        """What normalises them."""
+        return zncc_for(self._shape, self._shape, self._window, self._settings.min_overlap, self._xp)
+
     def prepare_reference(self, images: Array) -> PreparedReference:
         """Standardise reference images (1 or n, h, w)."""
         # left = reference, right = frame: the plane then peaks at what must be added to the frame.
         return PreparedReference(self._standard(images), self)
 
+    def begin(self, frames: Array, references: int = 1) -> Begun | None:
+        """Let a device begin with frames (n, h, w), whose references are not ready yet; None where it cannot."""
+        there = self.on_device
+        return there.begin(frames, references, self._xp) if there is not None and there.reads(frames) else None
+
     def compare(
-        self, reference: PreparedReference, frames: Array, meanwhile: Callable[[], None] = lambda: None
+        self,
+        reference: PreparedReference,
+        frames: Array,
+        meanwhile: Callable[[], None] = lambda: None,
+        begun: Begun | None = None,
     ) -> Compared:
         """Match frames (n, h, w) with one reference image or each with its own.
 
         While a device is busy with them, the host does what is to be done `meanwhile`, if a device does it alone.
+        `begun` is what :meth:`begin` returned for these frames, if it was called.
         """
-        if self.on_device is None or not self.on_device.reads(frames):
+        count = reference.values.shape[0]
+        begun = begun or self.begin(frames, count)
+        if self.on_device is None or begun is None:
             planes = self.planes(reference, frames)
             return Compared(self.match(planes), self.clean(planes.values), planes.values)
         values = frames if frames.dtype.kind in "iu" else self._standard(frames)
         found = self.on_device.match(
-            reference.values, reference.tables, lambda: reference.slopes, frames, values, meanwhile, self._xp
+            reference.values,
+            reference.tables,
+            (reference.start_slopes, lambda: reference.slopes),
+            begun,
+            values,
+            meanwhile,
         )
         others = found.others
         if others.size:
-            each = reference.values.shape[0] > 1
-            part = PreparedReference(reference.values[others], self) if each else reference
+            part = PreparedReference(reference.values[others], self) if count > 1 else reference
             other = self.match(self.planes(part, frames[others]))
             shapes = peak_shapes(part.slopes, values[others], other.peak, other.shift, other.near, other.around)
             found.match.replace(others, other)
             found.shapes.replace(others, shapes)
-        return Compared(found.match, found.clean, values, found.shapes)
+        return Compared(found.match, found.clean, values, found.shapes, found.flat)
+
+    def tells_flat(self, frames: Array) -> bool:
+        """Whether comparing these frames also tells which of them have one value."""
+        there = self.on_device
+        return there is not None and there.reads(frames) and there.tells_flat(frames)
 
     def planes(self, reference: PreparedReference, frames: Array) -> Planes:
         """Correlate frames (n, h, w) with one reference image, or each with its own."""

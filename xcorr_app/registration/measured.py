@@ -60,18 +60,16 @@ class Measured:
     @classmethod
     def empty(cls, count: int, tiles: tuple[int, int] = (0, 0)) -> Measured:
         """Columns for `count` frames of so many tiles, nothing known yet."""
-        pairs = (np.full((count, 2), np.nan) for _ in range(3))
-        numbers = (np.full(count, np.nan) for _ in range(6))
-        edge, disagrees, not_refined, usable, flat, unreadable = (np.zeros(count, dtype=bool) for _ in range(6))
-        shifts, fft_shifts, sigma = pairs
-        score, ratio, least, chance, significance, false_alarm = numbers
+        # Few arrays are made, and views of them handed out: that many take as long as hundreds of frames.
+        shifts, fft_shifts, sigma = np.full((3, count, 2), np.nan)
+        score, ratio, least, chance, significance, false_alarm, alike, edges = np.full((8, count), np.nan)
+        edge, disagrees, not_refined, usable, flat, unreadable, *differences = np.zeros((9, count), dtype=bool)
         non_finite = np.zeros(count, dtype=np.int64)
         found = (shifts, score, ratio, fft_shifts, least, chance, sigma, significance, false_alarm)
         maps = np.full((count, *tiles), np.nan, dtype=np.float32)
-        partial, inconsistent, reweighted = (np.zeros(count, dtype=bool) for _ in range(3))
-        alike, edges = (np.full(count, np.nan) for _ in range(2))
-        differences = partial, inconsistent, alike, edges, reweighted
-        return cls(*found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {}, maps, *differences)
+        partial, inconsistent, reweighted = differences
+        said = partial, inconsistent, alike, edges, reweighted
+        return cls(*found, edge, disagrees, not_refined, usable, flat, unreadable, non_finite, {}, maps, *said)
 
     def looked_at(self, numbers: NDArray[np.intp], look: Look) -> None:
         """Fill in what the tiles of these frames say."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,18 +15,51 @@ from xcorr_app.registration.frames import Chunk
 from xcorr_app.registration.settings import Settings
 
 
-@dataclass(frozen=True)
+@dataclass
 class Prepared:
-    """Frames cropped, finite and filtered, with what is known of each from reading it."""
+    """Frames cropped, finite and filtered, with what is known of each from reading it.
+
+    Which are flat is found out when it is asked for, unless a measurement has told it before.
+    """
 
     frames: Array
     """Shape (n, h, w)."""
-    usable: NDArray[np.bool_]
-    """False where a frame could not be read, holds no finite value, or is flat."""
-    flat: NDArray[np.bool_]
     unreadable: NDArray[np.bool_]
+    """Frames that could not be read, or hold no finite value."""
     non_finite: NDArray[np.int64]
     """Number of NaN or infinite pixels in the measured part; they were replaced by the mean of the others."""
+    vary: frozenset[int] = frozenset()
+    """Numbers of frames that are known not to be flat, whether or not the others are judged."""
+
+    @cached_property
+    def flat(self) -> NDArray[np.bool_]:
+        """(n,) frames that could be read and have one value."""
+        flat: NDArray[np.bool_] = to_host(flat_images(self.frames)) & ~self.unreadable
+        return flat
+
+    @cached_property
+    def usable(self) -> NDArray[np.bool_]:
+        """(n,) frames that could be read and are not flat."""
+        return ~(self.flat | self.unreadable)
+
+    @property
+    def is_judged(self) -> bool:
+        """Whether it is known which frames are flat."""
+        return "flat" in self.__dict__
+
+    def is_usable(self, number: int) -> bool:
+        """Whether one frame is usable; where the others are not judged, no more is read than that frame."""
+        if self.is_judged:
+            return bool(self.usable[number])
+        if self.unreadable[number] or number in self.vary:
+            return not self.unreadable[number]
+        return not to_host(flat_images(self.frames[number : number + 1]))[0]
+
+    def without_frames(self) -> Self:
+        """Return what is known, without the pixels."""
+        known = replace(self, frames=None)
+        known.flat = self.flat
+        return known
 
 
 def prepare(chunk: Chunk, settings: Settings) -> Prepared:
@@ -48,5 +83,4 @@ def prepare(chunk: Chunk, settings: Settings) -> Prepared:
         unreadable[:] = [chunk.start + i in chunk.unreadable for i in range(frames.shape[0])]
     unreadable |= non_finite == pixels
     frames = settings.contrast(settings.prefilter(frames))
-    flat = to_host(flat_images(frames)) & ~unreadable
-    return Prepared(frames, ~(flat | unreadable), flat, unreadable, non_finite)
+    return Prepared(frames, unreadable, non_finite)

@@ -34,6 +34,8 @@ class PreparedFrames:
         if self._kept is None:
             chunk = self._frames.read(0, self._frames.count)
             self._kept = chunk, prepare(chunk, self._settings)
+            if self._as_stored and self._settings.roi is None and isinstance(self._frames, ArrayFrames):
+                self._kept[1].vary = frozenset(self._frames.vary)
         return self._kept[1]
 
     def read(self, start: int, stop: int) -> tuple[Chunk, Prepared]:
@@ -52,7 +54,7 @@ class PreparedFrames:
             prepared = [prepare(self._frames.read(number, number + 1), self._settings) for number in numbers]
             return [one.frames for one in prepared if one.usable[0]]
         everything = self.at_hand()
-        if everything is not None:
+        if everything is not None and everything.is_judged:
             return [everything.frames[i : i + 1] for i in numbers if everything.usable[i]]
         some = prepare(PickedFrames(self._frames, numbers).read(0, len(numbers)), self._settings)
         rows = np.flatnonzero(some.usable)

@@ -125,17 +125,17 @@ def doubtful_below(
     min_score: float,
     of_reference: NDArray[np.float64],
     of_frames: NDArray[np.float64],
-    overlap: NDArray[np.float64],
-    window: ShiftWindow,
+    by_chance: NDArray[np.float64],
 ) -> NDArray[np.float64]:
     """Score below which a frame is doubtful.
 
     Two noisy images of one scene correlate to the root of the product of their clean fractions at best; a frame is
     doubtful below `min_score` of that, and in any case where unrelated noise would score as much: the score of noise
-    over n pixels has a deviation of 1 / sqrt(n), and the highest of M such scores is about sqrt(2 ln M) deviations.
+    over n pixels has a deviation of 1 / sqrt(n), and the highest of M such scores is about sqrt(2 ln M) deviations:
+    `by_chance`, of `score_by_chance`.
     """
     allowed = min_score * np.sqrt(of_reference * of_frames)
-    least: NDArray[np.float64] = np.maximum(allowed, score_by_chance(overlap, window))
+    least: NDArray[np.float64] = np.maximum(allowed, by_chance)
     return least
 
 

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.prepared_frames import take
-from xcorr_app.registration.tiles import Levels, Look, look, started_levels
+from xcorr_app.registration.tiles import Levels, Look, started_levels, started_look
+
+Judged: TypeAlias = Callable[[], tuple[NDArray[np.intp], Look]]
+"""Numbers of frames, and what their tiles say."""
 
 
 @dataclass(frozen=True)
@@ -22,24 +27,25 @@ class Seen:
     shifts: NDArray[np.float64]
     levels: Levels | None = None
 
-    def judged(self) -> tuple[NDArray[np.intp], Look]:
-        """Their numbers, and what their tiles say."""
-        return self.numbers, look(self.images, self.frames, self.shifts, levels=self.levels)
+    def started(self) -> Judged:
+        """Begin to look; what is returned waits for a device, and says their numbers and what their tiles say."""
+        found = started_look(self.images, self.frames, self.shifts, levels=self.levels)
+        return lambda: (self.numbers, found())
 
     @staticmethod
-    def together(seen: list[Seen], *, shared: bool) -> list[tuple[NDArray[np.intp], Look]]:
+    def together(seen: list[Seen], *, shared: bool) -> list[Judged]:
         """The same of several, at once where they can be; all compared with the same image where `shared`."""
         if not seen:
             return []
         xp = array_namespace(seen[0].frames)
         if not shared and any(one.images.shape[0] != one.frames.shape[0] for one in seen):
-            return [one.judged() for one in seen]
+            return [one.started() for one in seen]
         if len(seen) == 1:
-            return [seen[0].judged()]
+            return [seen[0].started()]
         images = seen[0].images if shared else xp.concatenate([one.images for one in seen])
         frames = xp.concatenate([one.frames for one in seen])
         numbers, shifts = (np.concatenate(parts) for parts in zip(*((s.numbers, s.shifts) for s in seen), strict=True))
-        return [Seen(numbers, images, frames, shifts).judged()]
+        return [Seen(numbers, images, frames, shifts).started()]
 
 
 class Watched:

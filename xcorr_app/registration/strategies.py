@@ -79,7 +79,7 @@ class Estimation:
         if everything is None:
             return self.statistics.usable_frame(candidates)
         for number in candidates:
-            if everything.usable[number]:
+            if everything.is_usable(number):
                 return number, everything.frames[number]
         raise NoUsableFrameError
 

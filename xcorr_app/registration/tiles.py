@@ -10,6 +10,7 @@ that is brighter or darker than the reference, all over or in places, agrees all
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,7 +21,7 @@ from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.taps import Filter
 from xcorr_app.gpu.peaks.tile_sums import tile_bins, tile_levels, tile_sums
-from xcorr_app.gpu.peaks.tile_verdict import MOST_TILES, Limits, Verdict, tile_verdict
+from xcorr_app.gpu.peaks.tile_verdict import MOST_TILES, Limits, Verdict, started_verdict
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.linear_motion import FEWEST, LEAST_CHI_SQUARED, RIDGE, edge_offsets
@@ -145,10 +146,23 @@ def look(
     levels : Levels, optional
         What `started_levels` began with.
     """
+    return started_look(images, frames, shifts, covered, levels=levels)()
+
+
+def started_look(
+    images: Array,
+    frames: Array,
+    shifts: NDArray[np.float64],
+    covered: NDArray[np.bool_] | None = None,
+    *,
+    levels: Levels | None = None,
+) -> Callable[[], Look]:
+    """Begin with :func:`look`; what is returned waits for a device."""
     count, grid = int(frames.shape[0]), Grid((int(frames.shape[1]), int(frames.shape[2])))
     known: NDArray[np.bool_] = np.asarray(np.isfinite(shifts).all(axis=1))
     if not all(grid.count) or not known.any():
-        return Look(np.full((count, *grid.count), np.nan, dtype=np.float32), np.full(count, np.nan), np.zeros(count))
+        nothing = Look(np.full((count, *grid.count), np.nan, dtype=np.float32), np.full(count, np.nan), np.zeros(count))
+        return lambda: nothing
     if covered is None and (levels := levels or started_levels(images, frames)) is not None:
         return _looked_at_by_kernels(images, frames, np.where(known[:, None], shifts, np.nan), grid, levels)
     shifts = np.where(known[:, None], shifts, 0.0)
@@ -162,7 +176,7 @@ def look(
     covered = _covered_by(grid.shape, grid.size, grid.count, whole) if covered is None else covered
     tiles, alike = _judged(sums, covered, (grid.size // 2) ** 2, noise, correlated, known)
     edges = edge_offsets(sums, covered & known[:, None, None], grid.size, grid.shape)
-    return Look(tiles, alike, edges)
+    return lambda: Look(tiles, alike, edges)
 
 
 def _by_kernels(*images: Array) -> bool:
@@ -171,23 +185,30 @@ def _by_kernels(*images: Array) -> bool:
 
 def _looked_at_by_kernels(
     images: Array, frames: Array, shifts: NDArray[np.float64], grid: Grid, levels: Levels
-) -> Look:
-    """:func:`look` on a device, which is waited for once unless there is much noise."""
+) -> Callable[[], Look]:
+    """:func:`started_look` on a device, which is waited for once unless there is much noise."""
     xp, none = array_namespace(frames), np.zeros((images.shape[0], 2))
     whole = np.rint(shifts)
-    offsets = xp.asarray(shifts - whole)
-    places = xp.asarray(np.concatenate([np.nan_to_num(whole), none]).astype(np.int32))
     count, both = frames.shape[0], (levels.of_frames, levels.of_references)
+    # Brought to the device together: each array takes as long as a launch.
+    places = np.concatenate([np.nan_to_num(whole), none]).astype(np.int32)
+    numbers = xp.asarray(np.concatenate([shifts - whole, places.view(np.float64)], axis=None))
+    offsets, places = numbers[: 2 * count].reshape(count, 2), numbers[2 * count :].view(np.int32).reshape(-1, 2)
     f, g = tile_bins(frames, places[:count], both[0]), tile_bins(images, places[count:], both[1])
 
-    def verdict(f: Array, g: Array, *, smoothed: bool) -> Verdict:
+    def verdict(f: Array, g: Array, *, smoothed: bool) -> Callable[[], Verdict]:
         sums = tile_sums(f, g, offsets, grid.size // 2, grid.count)
-        return tile_verdict(sums, places, offsets, both, grid.shape, grid.size, _LIMITS, smoothed=smoothed)
+        return started_verdict(sums, places, offsets, both, grid.shape, grid.size, _LIMITS, smoothed=smoothed)
 
-    found = verdict(f, g, smoothed=False)
-    if found.noise.max() > _NOISY:
-        found = verdict(_smoothed(f), _smoothed(g), smoothed=True)
-    return Look(found.tiles, found.alike, found.edges)
+    started = verdict(f, g, smoothed=False)
+
+    def finished() -> Look:
+        found = started()
+        if found.noise.max() > _NOISY:
+            found = verdict(_smoothed(f), _smoothed(g), smoothed=True)()
+        return Look(found.tiles, found.alike, found.edges)
+
+    return finished
 
 
 def _smoothed(bins: Array) -> Array:

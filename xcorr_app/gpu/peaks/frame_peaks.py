@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.peaks.noise_sums import LAGS, started_noise_sums
 from xcorr_app.gpu.peaks.tile_scatter import TileGrid, start_tile_products
-from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
+from xcorr_app.gpu.runtime.download import download
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 
 __all__ = [
@@ -22,10 +22,13 @@ __all__ = [
     "FramePeaks",
     "OfReferences",
     "Rules",
+    "flat_by_sums",
+    "frame_noise",
     "frame_peaks",
     "frame_peaks_launch",
     "peak_places",
     "peak_places_launch",
+    "sums_are_exact",
 ]
 
 FITS = {"none": 0, "parabolic": 1, "quadratic": 2, "gaussian": 3}
@@ -33,7 +36,12 @@ FITS = {"none": 0, "parabolic": 1, "quadratic": 2, "gaussian": 3}
 _THREADS = 128
 _WARPS = 4
 _RECORD = 29
-_WRITTEN = 46
+_WRITTEN = 48
+_EXACT = 1 << 53
+"""Integers up to which double precision holds every one."""
+_MOST_BYTES = 2
+_NEAR = 2.0**62
+"""Difference of two numbers below which they are equal if their lowest 64 bits are."""
 
 
 class Rules(NamedTuple):
@@ -63,9 +71,11 @@ class OfReferences(NamedTuple):
 
 @dataclass(frozen=True)
 class FramePeaks:
-    """What is said of n frames, on the host: columns of one array (n, 46)."""
+    """What is said of n frames, on the host: columns of one array (n, 48)."""
 
     columns: NDArray[np.float64]
+    flat: NDArray[np.bool_] | None = None
+    """(n,) whether all pixels of a frame are equal; None where its sums do not tell."""
 
     @property
     def around(self) -> NDArray[np.float64]:
@@ -144,8 +154,21 @@ def peak_places(records: Any, first: tuple[int, int]) -> tuple[Any, Any]:
     return places, near
 
 
+def noise_groups(height: int, width: int, period: int) -> int:
+    """How often four rows of an image of this size are looked at for noise; 0 where it is too small."""
+    return height // min(period, height) if min(height, width) > LAGS else 0
+
+
+def frame_noise(frames: Any, period: int) -> Any:
+    """Begin with what `frame_peaks` needs to know of the noise of frames (n, h, w); None where they are too small."""
+    height, width = frames.shape[1:]
+    groups = noise_groups(height, width, period)
+    return started_noise_sums(frames, min(period, height), groups) if groups else None
+
+
 def frame_peaks(
     found: tuple[Any, Any, Any, Any],
+    noise: Any,
     frames: Any,
     values: Any,
     references: OfReferences,
@@ -161,6 +184,8 @@ def frame_peaks(
     found
         Records (n, 29) and the whole shifts of `peak_places`; the nearest scores (n, 3, 3) over one overlap;
         summed-area tables (n, i, j, 2) of the frames, whose last elements are sums over the whole of each.
+    noise
+        Of `frame_noise`.
     window
         First shifts, and numbers of shifts, along rows and columns.
     period
@@ -171,11 +196,8 @@ def frame_peaks(
     cupy = importlib.import_module("cupy")
     records, places, near, tables = found
     count, height, width = frames.shape
-    groups, parts, noise_sums = 0, 0, records
-    if min(height, width) > LAGS:
-        groups = height // min(period, height)
-        noise_sums = started_noise_sums(frames, min(period, height), groups)
-        parts = noise_sums.shape[1]
+    groups = noise_groups(height, width, period)
+    noise_sums, parts = (records, 0) if noise is None else (noise, noise.shape[1])
     grid = references.grid
     products = start_tile_products(values, references.factors, grid, places)
     written = cupy.empty((count, _WRITTEN))
@@ -184,4 +206,31 @@ def frame_peaks(
     sizes = count, height, width, references.factors.shape[1], grid.tiles, grid.height * grid.width, table_size
     numbers = *sizes, groups, parts, *window[2:], *window[:2], FITS[fit]
     start(frame_peaks_launch(count, rules), arrays, numbers)
-    return lambda: FramePeaks(to_host(written))
+    pixels, dtype = height * width, frames.dtype
+
+    def finished() -> FramePeaks:
+        columns = download(written)
+        return FramePeaks(columns, flat_by_sums(columns[:, -2], columns[:, -1], pixels, dtype))
+
+    return finished
+
+
+def flat_by_sums(
+    sums: NDArray[np.float64], squares: NDArray[np.float64], pixels: int, dtype: np.dtype[Any]
+) -> NDArray[np.bool_] | None:
+    """Whether images have one value, by their sums and sums of squares (n,); None where rounding may hide it.
+
+    Of integers, n times the sum of squares is the square of the sum exactly then. Both may need more than 64 bits: they
+    are equal where the lowest 64 are, and what double precision makes of them is near.
+    """
+    if not sums_are_exact(pixels, dtype):
+        return None
+    whole, of_squares = sums.astype(np.int64).view(np.uint64), squares.astype(np.uint64)
+    near = pixels * squares - sums * sums < _NEAR
+    found: NDArray[np.bool_] = near & (np.uint64(pixels) * of_squares == whole * whole)
+    return found
+
+
+def sums_are_exact(pixels: int, dtype: np.dtype[Any]) -> bool:
+    """Whether double precision holds the sums of squares of so many pixels of a type."""
+    return dtype.kind in "iu" and dtype.itemsize <= _MOST_BYTES and pixels * int(np.iinfo(dtype).max + 1) ** 2 <= _EXACT

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,8 +21,8 @@ __all__ = [
     "mean_products",
     "noise_sums",
     "noise_sums_launch",
-    "rows_and_products",
     "started_noise_sums",
+    "started_rows_and_products",
 ]
 
 LAGS = 3
@@ -59,10 +60,14 @@ def started_noise_sums(images: Any, period: int, groups: int, sums: Any = None) 
     return sums
 
 
-def rows_and_products(images: Any, period: int) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Sum and sum of squares of each row of images (n, h, w), (n, h, 2), and `mean_products` (n, 7).
+RowsAndProducts: TypeAlias = tuple[NDArray[np.float64], NDArray[np.float64] | None]
+"""Sum and sum of squares of each row of images (n, h, w), (n, h, 2), and `mean_products` (n, 7)."""
 
-    The latter of four rows in every `period`; None where that is 0. The device is waited for once.
+
+def started_rows_and_products(images: Any, period: int) -> Callable[[], RowsAndProducts]:
+    """Begin with `RowsAndProducts`, the latter of four rows in every `period`, None where that is 0.
+
+    What is returned waits for the device, once, in the same stream.
     """
     cupy = importlib.import_module("cupy")
     count, height, width = images.shape
@@ -73,9 +78,13 @@ def rows_and_products(images: Any, period: int) -> tuple[NDArray[np.float64], ND
     start_row_sums(images, found[:of_rows], 1)
     if period:
         started_noise_sums(images, period, groups, found[of_rows:])
-    host = to_host(found)
-    rows: NDArray[np.float64] = host[:of_rows].reshape(count, height, 2)
-    return rows, mean_products(host[of_rows:].reshape(count, parts, _SUMS), groups, width) if period else None
+
+    def finished() -> RowsAndProducts:
+        host = to_host(found)
+        rows: NDArray[np.float64] = host[:of_rows].reshape(count, height, 2)
+        return rows, mean_products(host[of_rows:].reshape(count, parts, _SUMS), groups, width) if period else None
+
+    return finished
 
 
 def mean_products(sums: NDArray[np.float64], groups: int, width: int) -> NDArray[np.float64]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,22 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["READ", "all_finite", "image_ranges", "image_ranges_launch", "standard_values", "standard_values_launch"]
+__all__ = [
+    "READ",
+    "all_finite",
+    "image_ranges",
+    "image_ranges_launch",
+    "standard_values",
+    "standard_values_launch",
+    "started_finite",
+    "started_ranges",
+]
 
 READ = {**INPUT_TYPES, "int8": "signed char", "int32": "int", "uint32": "unsigned int"}
 """Types of images that double precision holds with all their digits."""
 _WRITTEN = {"float32": "float", "float64": "double"}
+_KINDS = 3
+"""Numbers that are written of a part."""
 _THREADS = 256
 _PER_THREAD = 8
 _PIXELS_OF_PART, _MOST_PARTS = 1 << 14, 64
@@ -39,37 +51,66 @@ def standard_values_launch(images: int, pixels: int, element: str, written: str,
 
 def image_ranges(images: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Smallest and largest value of images (..., h, w), each (...)."""
-    ranges, _ = _started(images)
+    ranges = _started(images)
     # Of many images at once, for each of their few parts.
     lows, highs = np.ascontiguousarray(to_host(ranges).transpose(2, 1, 0)[:2])
     shape = images.shape[:-2]
     return lows.min(axis=0).reshape(shape), highs.max(axis=0).reshape(shape)
 
 
-def all_finite(images: Any) -> bool:
+def all_finite(*images: Any) -> bool:
     """Whether images (..., h, w) hold neither NaN nor infinite values: sums in double precision tell."""
-    ranges, _ = _started(images)
-    return bool(np.isfinite(to_host(ranges)).all())
+    return started_finite(*images)()
 
 
-def standard_values(images: Any, dtype: np.dtype[Any], rounding: float) -> tuple[Any, Any]:
-    """Images (..., h, w) less their mean and over their largest deviation, and which of them (...) are flat."""
+def started_finite(*images: Any) -> Callable[[], bool]:
+    """Begin with :func:`all_finite`; what is returned waits for the device, once for all images."""
+    return started_ranges(*images)[1]
+
+
+def started_ranges(*images: Any) -> tuple[list[Any], Callable[[], bool]]:
+    """Begin with the ranges (n, parts, 3) of several stacks, for `standard_values`, and with :func:`all_finite`."""
+    cupy = importlib.import_module("cupy")
+    sizes = [_KINDS * math.prod(each.shape[:-2]) * _parts(each) for each in images]
+    ranges, parts, first = cupy.empty(sum(sizes)), [], 0
+    for each, size in zip(images, sizes, strict=True):
+        parts.append(ranges[first : first + size].reshape(-1, _parts(each), _KINDS))
+        _start(each, parts[-1])
+        first += size
+    return parts, lambda: bool(np.isfinite(to_host(ranges)).all())
+
+
+def standard_values(images: Any, dtype: np.dtype[Any], rounding: float, ranges: Any = None) -> tuple[Any, Any]:
+    """Images (..., h, w) less their mean and over their largest deviation, and which of them (...) are flat.
+
+    `ranges` are those of `started_ranges`, if they are known.
+    """
     cupy = importlib.import_module("cupy")
     images = cupy.ascontiguousarray(images)
-    ranges, pixels = _started(images)
-    count, parts = ranges.shape[:2]
+    ranges = _started(images) if ranges is None else ranges
+    pixels, (count, parts) = images.shape[-2] * images.shape[-1], ranges.shape[:2]
     values, flat = cupy.empty(images.shape, dtype), cupy.empty(images.shape[:-2], np.bool_)
     launch = standard_values_launch(count, pixels, name_of(images.dtype), name_of(dtype), rounding)
     start(launch, (images, ranges, values, flat), (pixels, parts, launch.blocks // max(count, 1)))
     return values, flat
 
 
-def _started(images: Any) -> tuple[Any, int]:
-    """Ranges (n, parts, 3) of n images, on their way, and the pixels of one."""
+def _started(images: Any) -> Any:
+    """Ranges (n, parts, 3) of n images, on their way."""
     cupy = importlib.import_module("cupy")
-    count, pixels = math.prod(images.shape[:-2]), images.shape[-2] * images.shape[-1]
-    parts = max(1, min(pixels // _PIXELS_OF_PART, _MOST_PARTS))
-    ranges = cupy.empty((count, parts, 3))
-    launch = image_ranges_launch(count * parts, name_of(images.dtype))
-    start(launch, (cupy.ascontiguousarray(images), ranges), (pixels, parts))
-    return ranges, pixels
+    ranges = cupy.empty((math.prod(images.shape[:-2]), _parts(images), _KINDS))
+    _start(images, ranges)
+    return ranges
+
+
+def _parts(images: Any) -> int:
+    """Parts of an image."""
+    pixels: int = images.shape[-2] * images.shape[-1]
+    return max(1, min(pixels // _PIXELS_OF_PART, _MOST_PARTS))
+
+
+def _start(images: Any, ranges: Any) -> None:
+    """Begin to write the ranges of n images, as many as there are parts of each."""
+    cupy, parts = importlib.import_module("cupy"), _parts(images)
+    launch = image_ranges_launch(math.prod(images.shape[:-2]) * parts, name_of(images.dtype))
+    start(launch, (cupy.ascontiguousarray(images), ranges), (images.shape[-2] * images.shape[-1], parts))

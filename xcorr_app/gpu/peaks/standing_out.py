@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -12,7 +12,7 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["small_steps_launch", "standing_out_launch", "stands_out"]
+__all__ = ["Seen", "look", "small_steps_launch", "standing_out_launch"]
 
 _BLOCKS = 256
 _THREADS = 256
@@ -30,11 +30,17 @@ def small_steps_launch(element: str, limit: float) -> Launch:
     return Launch("peaks/small_steps", defines, _BLOCKS, _THREADS, 8 * (_THREADS // WARP))
 
 
-def stands_out(image: Any, medians: float) -> bool:
-    """Whether a pixel of an image (h, w) lies beyond all eight around it by more than so many median steps.
+class Seen(NamedTuple):
+    """What a look at an image tells."""
 
-    The steps are those between neighbours along every fourth row; False where most of them are zero.
-    """
+    stands_out: bool
+    """Whether a pixel lies beyond all eight around it by more than so many median steps; False where most are zero."""
+    varies: bool
+    """Whether any step is not zero: then the image is not flat."""
+
+
+def look(image: Any, medians: float) -> Seen:
+    """Look at the steps between neighbours along every fourth row of an image (h, w), and for what stands out."""
     cupy = importlib.import_module("cupy")
     height, width = image.shape
     image, element = cupy.ascontiguousarray(image), name_of(image.dtype)
@@ -42,5 +48,5 @@ def stands_out(image: Any, medians: float) -> bool:
     start(standing_out_launch(element), (image, found), (height, width, _BLOCKS))
     start(small_steps_launch(element, 1 / medians), (image, found, counts), (height, width, _BLOCKS))
     smaller, zero = to_host(counts).sum(axis=0)
-    middle = -(-height // _PERIOD) * (width - 1) // 2
-    return bool(smaller > middle >= zero)
+    steps = -(-height // _PERIOD) * (width - 1)
+    return Seen(bool(smaller > steps // 2 >= zero), bool(zero < steps))

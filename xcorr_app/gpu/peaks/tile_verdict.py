@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 
-__all__ = ["MOST_TILES", "Limits", "Verdict", "tile_verdict", "tile_verdict_launch"]
+__all__ = ["MOST_TILES", "Limits", "Verdict", "started_verdict", "tile_verdict_launch"]
 
 MOST_TILES = 2048
 """Of a frame: each is compared with every other one."""
@@ -62,7 +63,7 @@ class Verdict:
     """(n,) variance of the noise of a bin, of frame or reference, whichever has more."""
 
 
-def tile_verdict(
+def started_verdict(
     sums: Any,
     places: Any,
     offsets: Any,
@@ -72,8 +73,10 @@ def tile_verdict(
     limits: Limits,
     *,
     smoothed: bool,
-) -> Verdict:
-    """Say which tiles agree, by their `sums` (13, n, rows, columns) of :func:`xcorr_app.gpu.peaks.tile_sums.tile_sums`.
+) -> Callable[[], Verdict]:
+    """Begin to say which tiles agree; what is returned waits.
+
+    By their `sums` (13, n, rows, columns) of :func:`xcorr_app.gpu.peaks.tile_sums.tile_sums`.
 
     Parameters
     ----------
@@ -93,6 +96,10 @@ def tile_verdict(
     arrays = sums, places, offsets, *levels, workspace, found
     numbers = count, levels[1].shape[0], *shape, size, rows, columns, int(smoothed)
     start(tile_verdict_launch(count, limits), arrays, numbers)
-    host: NDArray[np.float64] = to_host(found)
-    of_tiles = host[:, :tiles].astype(np.float32).reshape(count, rows, columns)
-    return Verdict(of_tiles, host[:, tiles], host[:, tiles + 1], host[:, tiles + 2])
+
+    def finished() -> Verdict:
+        host: NDArray[np.float64] = to_host(found)
+        of_tiles = host[:, :tiles].astype(np.float32).reshape(count, rows, columns)
+        return Verdict(of_tiles, host[:, tiles], host[:, tiles + 1], host[:, tiles + 2])
+
+    return finished
