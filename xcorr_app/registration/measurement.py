@@ -17,6 +17,7 @@ from xcorr_app.registration.checking import Checking, verify, with_refined_shift
 from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.chunk_result import ChunkResult
 from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.lit_pairs import LitImage
 from xcorr_app.registration.matcher import Matcher
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.passes import Pass
@@ -229,6 +230,8 @@ class Measurement:
             if not chosen[start:stop].any():
                 return None
             prepared = prepare(self._frames.read(start, stop), self._settings)
+            if isinstance(reference, LitImage):
+                prepared = reference.weighted(start, prepared)
             rows = np.flatnonzero(prepared.usable & chosen[start:stop])
             images = reference.images(start, prepared)
             if images.shape[0] > 1:
@@ -249,6 +252,8 @@ class Measurement:
             if not chosen[start:stop].any():
                 return None
             _, prepared = self.prepared.read(start, stop)
+            if isinstance(reference, LitImage):
+                prepared = reference.weighted(start, prepared)
             rows = np.flatnonzero(prepared.usable & chosen[start:stop])
             images = reference.images(start, prepared)
             if images.shape[0] > 1:
@@ -288,6 +293,8 @@ class Measurement:
 
         def job(start: int, stop: int) -> ChunkResult:
             chunk, prepared = self.prepared.read(start, stop)
+            if isinstance(reference, LitImage):
+                prepared = reference.weighted(start, prepared)
             result = ChunkResult(start, prepared, np.flatnonzero(prepared.usable), chunk.unreadable)
             if result.rows.size == 0:
                 return result
