@@ -22,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.registration.layer_spectra import fading
 from xcorr_app.registration.layers import share_found
-from xcorr_app.registration.two_layers import fading
 
 _GRID = 128
 """Frequencies along an axis."""
