@@ -1,7 +1,8 @@
 """Rms error, gross failures and calibration on synthetic series under many conditions, beside peers and limits.
 
     python -m benchmarks.accuracy [--quick] [--scenes NAME ...] [--conditions NAME ...] [--snr X ...] [--frames N]
-                                  [--seeds N] [--first-seed N] [--ours KEY=VALUE ...] [--no-peers] [--jobs N]
+                                  [--seeds N] [--first-seed N] [--drift PX ...] [--ours KEY=VALUE ...] [--no-peers]
+                                  [--name NAME] [--jobs N]
 
 The error of a frame is the difference between the shift found and the true one; a gross failure is an error above 2
 pixels on either axis.  The first table gives the rms error per axis over both axes of the frames that are no gross
@@ -9,7 +10,7 @@ failures, counts the gross ones in brackets, and marks what is above its limit. 
 standard errors and the flags of this project can be trusted: the share of the errors of unflagged frames within one
 and two standard errors (68 and 95 % of normal errors), the share of good frames (both errors below 0.5 pixels) that
 are flagged as doubtful, and the share of bad frames that are.  Frames of a series share the noise of one reference, so
-that many seeds say more than many frames.
+that many seeds say more than many frames.  Both go to results/accuracy.json, or results/accuracy_NAME.json.
 """
 
 from __future__ import annotations
@@ -17,6 +18,8 @@ from __future__ import annotations
 import argparse
 import functools
 import multiprocessing
+import re
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, field
@@ -28,9 +31,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks._environment import write_result
-from benchmarks._peers import PEERS, UPSAMPLE, check_sign
-from benchmarks.conditions import CONDITIONS, OF_SPOTS_ALONE, Series, make_series
-from benchmarks.scenes import SCENES, SNRS
+from benchmarks.conditions import CONDITIONS, OF_SPOTS_ALONE, OTHERS, Series, make_series
+from benchmarks.scenes import LARGEST_DRIFT, SCENES, SNRS
 
 GROSS = 2.0
 GOOD = 0.5
@@ -62,6 +64,8 @@ class Found:
     """(n, 2) predicted standard errors; empty for a peer, as are the flags."""
     trusted: NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, bool))
     flags: list[tuple[str, ...]] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    """Of all series, what they begin with, numbers left out."""
 
 
 def ours(series: Series, options: dict[str, Any]) -> Found:
@@ -70,11 +74,14 @@ def ours(series: Series, options: dict[str, Any]) -> Found:
 
     result = estimate_shifts(series.frames, **{"reference": "first", "max_shift": LARGEST, **options})
     error = np.asarray(result.shifts)[1:] - series.shifts[1:]
-    return Found(error, result.sigma[1:], result.trusted[1:], list(result.flags[1:]))
+    notes = [re.sub(r"\d[\d.,]*", "#", re.split("[:(]", note)[0]).strip() for note in result.notes]
+    return Found(error, result.sigma[1:], result.trusted[1:], list(result.flags[1:]), notes)
 
 
 def peer(series: Series, name: str) -> Found:
     """Run one peer over the series, each frame against the first."""
+    from benchmarks._peers import PEERS
+
     reference = series.frames[0]
     found = np.array([PEERS[name](reference, frame, LARGEST) for frame in series.frames[1:]])
     return Found(found - series.shifts[1:])
@@ -82,8 +89,9 @@ def peer(series: Series, name: str) -> Found:
 
 def pooled(parts: list[Found]) -> Found:
     """Join what was found of several series."""
-    flags = [words for part in parts for words in part.flags]
-    return Found(*(np.concatenate([getattr(p, name) for p in parts]) for name in ("error", "sigma", "trusted")), flags)
+    flags, notes = [words for part in parts for words in part.flags], [note for part in parts for note in part.notes]
+    columns = (np.concatenate([getattr(part, name) for part in parts]) for name in ("error", "sigma", "trusted"))
+    return Found(*columns, flags, notes)
 
 
 def score(found: Found) -> dict[str, float | int]:
@@ -126,39 +134,50 @@ def added(records: list[dict[str, Any]]) -> dict[str, Any]:
 
 
 def of_series(
-    case: tuple[str, str, float, int], methods: list[str], frames: int, options: dict[str, Any]
+    case: tuple[str, str, float, float, int], methods: list[str], frames: int, options: dict[str, Any]
 ) -> tuple[tuple[float, float], dict[str, Found]]:
-    """Return the bounds of one series (scene, condition, SNR, seed), and what each method found of it."""
-    scene, condition, snr, seed = case
-    series = make_series(scene, snr, frames, seed, condition=condition)
+    """Return the bounds of one series (scene, condition, drift, SNR, seed), and what each method found of it."""
+    scene, condition, largest, snr, seed = case
+    series = make_series(scene, snr, frames, seed, largest, condition)
     found = {name: ours(series, options) if name == OURS else peer(series, name) for name in methods}
     return (series.bound_known_scene, series.bound_noisy_reference), found
 
 
 def measure(arguments: argparse.Namespace, options: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Measure every method; one record per scene, condition and SNR."""
-    methods = [OURS, *([] if arguments.no_peers else PEERS)]
+    """Measure every method; one record per scene, condition, drift and SNR."""
+    methods = [OURS, *([] if arguments.no_peers else checked_peers())]
     seeds = range(arguments.first_seed, arguments.first_seed + arguments.seeds)
-    places = cases(arguments.scenes, arguments.conditions)
+    places = [(*case, px) for case in cases(arguments.scenes, arguments.conditions) for px in arguments.drift]
     task = functools.partial(of_series, methods=methods, frames=arguments.frames, options=options)
     wanted = [(*place, snr, seed) for place in places for snr in arguments.snr for seed in seeds]
     with ProcessPoolExecutor(arguments.jobs, multiprocessing.get_context("spawn")) as pool:
         # One thread a process: as many series at once as there are processes, whose errors do not depend on either.
         found = dict(zip(wanted, pool.map(task, wanted) if arguments.jobs > 1 else map(task, wanted), strict=True))
-    for scene, condition in places:
+    for scene, condition, largest in places:
         for snr in arguments.snr:
-            of_seeds = [found[scene, condition, snr, seed] for seed in seeds]
+            of_seeds = [found[scene, condition, largest, snr, seed] for seed in seeds]
             known, noisy = np.sqrt(np.mean(np.square([bounds for bounds, _ in of_seeds]), axis=0))
             parts = {name: pooled([by_method[name] for _, by_method in of_seeds]) for name in methods}
             yield {
                 "scene": scene,
                 "condition": condition,
+                "drift": largest,
                 "snr": snr,
                 "bound": None if np.isnan(known) else float(known),
                 "bound_noisy_reference": None if np.isnan(noisy) else float(noisy),
                 "methods": {name: score(parts[name]) for name in methods},
                 "trust": trust(parts[OURS]),
+                "notes": dict(Counter(parts[OURS].notes)),
             }
+
+
+def checked_peers() -> list[str]:
+    """Names of the other programs, whose signs were seen to be ours."""
+    from benchmarks._peers import PEERS, check_sign
+
+    for name, method in PEERS.items():
+        check_sign(name, method)
+    return [*PEERS]
 
 
 def cases(scenes: list[str], conditions: list[str]) -> list[tuple[str, str]]:
@@ -169,6 +188,8 @@ def cases(scenes: list[str], conditions: list[str]) -> list[tuple[str, str]]:
 def limit(record: dict[str, Any], records: list[dict[str, Any]]) -> float | None:
     """Return the largest rms error allowed; of speckle a multiple of what was measured with nothing else."""
     scene, condition, snr = record["scene"], record["condition"], record["snr"]
+    if record["drift"] != LARGEST_DRIFT:
+        return None
     if condition not in TIMES_PLAIN:
         return LIMITS.get((scene, condition), {}).get(snr)
     plain = LIMITS.get((scene, "plain"), {}).get(snr)
@@ -185,13 +206,15 @@ def error_table(scene: str, records: list[dict[str, Any]]) -> Table:
     of_scene = [record for record in records if record["scene"] == scene]
     for snr in dict.fromkeys(record["snr"] for record in of_scene):
         out.add_column(f"{snr:g}", justify="right", no_wrap=True)
-    for condition in dict.fromkeys(record["condition"] for record in of_scene):
-        row = [record for record in of_scene if record["condition"] == condition]
-        if condition == "plain":
+    for condition, px in dict.fromkeys((record["condition"], record["drift"]) for record in of_scene):
+        row = [record for record in of_scene if (record["condition"], record["drift"]) == (condition, px)]
+        if row[0]["bound"] is not None:
             out.add_row("bound, known scene", *(f"{r['bound']:.4f}" for r in row))
             out.add_row("bound, noisy reference", *(f"{r['bound_noisy_reference']:.4f}" for r in row))
             out.add_section()
-        out.add_row(f"[bold]{condition}[/bold]", *(_cell(r["methods"][OURS], limit(r, records)) for r in row))
+        out.add_row(
+            f"[bold]{condition}[/bold], {px:g} px", *(_cell(r["methods"][OURS], limit(r, records)) for r in row)
+        )
         for name in row[0]["methods"]:
             if name != OURS:
                 out.add_row(f"  {name}", *(_cell(r["methods"][name]) for r in row))
@@ -210,7 +233,8 @@ def trust_table(records: list[dict[str, Any]]) -> Table:
     for record in records:
         counts = record["trust"]
         flags = ", ".join(f"{word} {number}" for word, number in counts["flags"].items())
-        out.add_row(f"{record['scene']} {record['condition']}", *_shares(record["snr"], counts), flags)
+        of_series = f"{record['scene']} {record['condition']}, {record['drift']:g} px"
+        out.add_row(of_series, *_shares(record["snr"], counts), flags)
     out.add_section()
     for snr in dict.fromkeys(record["snr"] for record in records):
         out.add_row("all", *_shares(snr, added([record for record in records if record["snr"] == snr])), "")
@@ -268,13 +292,15 @@ def parse_arguments(words: list[str] | None = None) -> argparse.Namespace:
     """Read the command line."""
     parser = argparse.ArgumentParser(description="Accuracy on synthetic series, against peers, bounds and limits.")
     parser.add_argument("--scenes", nargs="+", choices=[*SCENES], default=[*SCENES])
-    parser.add_argument("--conditions", nargs="+", choices=CONDITIONS, default=[*CONDITIONS])
+    parser.add_argument("--conditions", nargs="+", choices=(*CONDITIONS, *OTHERS), default=[*CONDITIONS])
     parser.add_argument("--snr", nargs="+", type=float, default=[*SNRS])
     parser.add_argument("--frames", type=int, default=12, help="frames beside the reference")
     parser.add_argument("--seeds", type=int, default=1, help="series of each scene, condition and SNR")
     parser.add_argument("--first-seed", type=int, default=0)
+    parser.add_argument("--drift", metavar="PX", nargs="+", type=float, default=[LARGEST_DRIFT], help="largest shifts")
+    parser.add_argument("--name", help="write results/accuracy_NAME.json, with or without peers")
     parser.add_argument("--ours", metavar="KEY=VALUE", nargs="*", default=[], help="options of estimate_shifts")
-    parser.add_argument("--no-peers", action="store_true", help="measure this project alone; writes no result")
+    parser.add_argument("--no-peers", action="store_true", help="measure this project alone; no result but a named one")
     parser.add_argument("--jobs", type=int, default=1, help="series at once, a process each")
     parser.add_argument("--quick", action="store_true", help="6 frames, 3 SNRs, no peers; writes no result")
     arguments = parser.parse_args(words)
@@ -287,19 +313,21 @@ def main() -> None:
     """Run the comparison, print the tables and write results/accuracy.json."""
     arguments = parse_arguments()
     options = parse_options(arguments.ours)
-    if not arguments.no_peers:
-        for name, method in PEERS.items():
-            check_sign(name, method)
     records = list(measure(arguments, options))
     console = Console(width=180)
     for scene in arguments.scenes:
         console.print(error_table(scene, records))
     console.print(trust_table(records))
-    if not arguments.no_peers:
+    if arguments.name or not arguments.no_peers:
         chosen = {"frames": arguments.frames, "first_seed": arguments.first_seed, "seeds": arguments.seeds}
-        fixed = {"ours": options, "max_shift": LARGEST, "scikit-image upsample_factor": UPSAMPLE}
+        fixed: dict[str, Any] = {"ours": options, "max_shift": LARGEST}
+        if not arguments.no_peers:
+            from benchmarks._peers import UPSAMPLE
+
+            fixed["scikit-image upsample_factor"] = UPSAMPLE
         records = [known(record | {"limit": limit(record, records)}) for record in records]
-        write_result("accuracy", {"parameters": chosen | fixed, "records": records})
+        name = f"accuracy_{arguments.name}" if arguments.name else "accuracy"
+        write_result(name, {"parameters": chosen | fixed, "records": records})
 
 
 if __name__ == "__main__":

@@ -18,6 +18,9 @@ hot, flickering
     them in each frame.
 lattice
     Spots on a lattice of 12 pixels with 5 % defects; the shift stays below half the lattice.
+turning, growing
+    Spots that turn about the centre of the frame by up to 1.5 degrees over the series, or grow by up to 2 %; the true
+    shift is that of the centre. Measured where they are named.
 
 The noise-free frames of a condition do not depend on the signal-to-noise ratio, which is that of the scene alone.
 """
@@ -56,9 +59,12 @@ CONDITIONS = (
     "flickering",
     "lattice",
 )
-OF_SPOTS_ALONE = ("blinking", "lattice")
+OTHERS = ("turning", "growing")
+"""Beside those of the usual comparison."""
+OF_SPOTS_ALONE = ("blinking", "lattice", *OTHERS)
 LATTICE_DRIFT = 5.5
 _HOT = 20
+_TURN, _GROWTH = np.deg2rad(1.5), 0.02
 
 Array = NDArray[np.float64]
 
@@ -121,7 +127,7 @@ def make_series(
     largest : float
         Largest displacement per axis in pixels; `LATTICE_DRIFT` at most for a lattice.
     condition : str
-        One of `CONDITIONS`.
+        One of `CONDITIONS` or `OTHERS`.
 
     Returns
     -------
@@ -142,16 +148,20 @@ def make_series(
 @functools.lru_cache(maxsize=1)
 def _clean(scene_name: str, condition: str, frames: int, seed: int, largest: float) -> Clean:
     """Make the noise-free frames; the last are kept, since every SNR needs the same."""
-    if condition not in CONDITIONS or (condition in OF_SPOTS_ALONE and scene_name != "spots"):
+    if condition not in (*CONDITIONS, *OTHERS) or (condition in OF_SPOTS_ALONE and scene_name != "spots"):
         raise ValueError(f"no condition {condition!r} of {scene_name}")
     world = np.random.default_rng(np.random.SeedSequence([seed, 20_240_512]).spawn(2)[0])
-    extra = np.random.default_rng([seed, 20_240_512, CONDITIONS.index(condition)])
+    extra = np.random.default_rng([seed, 20_240_512, (*CONDITIONS, *OTHERS).index(condition)])
     scene: Scene = Lattice(world) if condition == "lattice" else SCENES[scene_name](world)
     path = drift(frames + 1, world, min(largest, LATTICE_DRIFT) if condition == "lattice" else largest)
     light, hot = np.ones((frames + 1, 1, 1)), np.zeros((frames + 1, 1, 1))
     if condition == "blinking" and isinstance(scene, Spots):
         blinking = scene.random_spots(extra, 0.3)
         views = np.stack([scene.without(blinking & (extra.random(blinking.size) < 0.5)).sample(*d) for d in path])
+    elif condition in OTHERS and isinstance(scene, Spots):
+        by = np.linspace(0, 1, frames + 1)
+        angle, factor = (_TURN * by, 1 + 0 * by) if condition == "turning" else (0 * by, 1 + _GROWTH * by)
+        views = np.stack([scene.turned(*how).sample(*d) for *how, d in zip(angle, factor, path, strict=True)])
     else:
         views = np.stack([scene.sample(dy, dx) for dy, dx in path])
     if condition == "pattern":

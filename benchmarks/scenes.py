@@ -133,6 +133,14 @@ class Spots(Scene):
         scene._amplitude = np.where(spots, 0.0, self._amplitude)
         return scene
 
+    def turned(self, angle: float, factor: float) -> Spots:
+        """Return the scene turned by an angle in radians, columns towards rows, and enlarged, about its centre."""
+        scene, middle = copy.copy(self), (SIZE - 1) / 2
+        turn = np.array([[np.cos(angle), np.sin(angle)], [-np.sin(angle), np.cos(angle)]])
+        scene._centres = middle + factor * (self._centres - middle) @ turn.T
+        scene._sigma = factor * self._sigma
+        return scene
+
 
 class Lattice(Spots):
     """Round Gaussian spots on a lattice with defects (see the module's docstring)."""

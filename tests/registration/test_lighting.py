@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
+from xcorr_app.registration.frames import ArrayFrames
 from xcorr_app.registration.light_field import TERMS, ReferenceLight, fields
+from xcorr_app.registration.lighting import EvenlyLitFrames
+from xcorr_app.registration.lit_pairs import LitImage
+from xcorr_app.registration.preparation import prepare
+from xcorr_app.registration.settings import Settings
 
 COUNT, SHAPE = 7, (149, 163)
 PHASE = np.arange(COUNT) / (COUNT - 1)
@@ -103,3 +110,49 @@ def test_flat_frames_stay_flat():
     assert is_lit(result)
     assert result.flags[4] == ("flat",)
     assert np.isnan(result.shifts[4]).all()
+
+
+def lit_pair(rng, xp=np, roi=None):
+    """Frames of known light, evenly lit, and the first of them as the reference."""
+    whole = np.array([(0, 0), (4, -3), (-2, 5)])
+    scene = rng.normal(size=(SHAPE[0] + 20, SHAPE[1] + 20))
+    gain = 0.3 * rng.normal(size=(3, len(TERMS)))
+    gain[:, 0] = 0
+    views = np.stack([scene[10 + dy : 10 + dy + SHAPE[0], 10 + dx : 10 + dx + SHAPE[1]] for dy, dx in whole])
+    factor = np.exp(fields(gain, SHAPE, whole.astype(float), views))
+    source, nothing = ArrayFrames(xp.asarray(factor * views)), np.zeros_like(gain)
+    frames = EvenlyLitFrames(source, gain, nothing, whole.astype(float), 0.7)
+    settings = Settings(roi=roi)
+    prepared = prepare(frames.read(0, 3), settings)
+    return LitImage(prepared.frames[0], 0, frames, settings), prepared, whole
+
+
+@pytest.mark.parametrize("roi", [None, (slice(20, 120), slice(10, 150))])
+def test_both_images_of_a_pair_are_lit_alike(rng, xp, roi):
+    reference, prepared, whole = lit_pair(rng, xp, roi)
+    images, frames = (to_host(a) for a in (reference.images(0, prepared), reference.weighted(0, prepared).frames))
+    assert np.array_equal(to_host(reference.images(1, replace(prepared, frames=prepared.frames[1:])))[0], images[1])
+    for image, frame, (dy, dx) in zip(images, frames, whole, strict=True):
+        moved = np.roll(frame, (dy, dx), axis=(0, 1))
+        inside = (slice(8, -8), slice(8, -8))
+        np.testing.assert_allclose(moved[inside], image[inside], atol=1e-4)
+
+
+def test_a_pair_is_weighted_by_the_light_on_both(rng):
+    reference, prepared, _ = lit_pair(rng)
+    lit = reference.frames
+    gain = lit.gain - lit.gain.mean(axis=0)
+    a, b = np.exp(fields(gain[1::-1], SHAPE, np.zeros((2, 2)), prepared.frames))
+    scene = lit.source.read(0, 1).frames[0] / b
+    weight = (reference.images(0, prepared)[1] / scene) ** 2
+    middle = (slice(20, -20), slice(20, -20))
+    np.testing.assert_allclose(weight[middle], (2 / (1 / a**2 + 1 / b**2))[middle], rtol=1e-3)
+
+
+def test_uneven_noise_hardly_bends_shifts():
+    """Where frames are brought to even light their noise is not even, and at other shifts other noise overlaps."""
+    clean = light(0.45) * (60 + 20 * drifting(DRIFT, SHAPE, width=0.04, seed=1))
+    stacks = [100 + clean + noise(clean, 20.0, seed) for seed in range(6)]
+    errors = np.array([estimate_shifts(stack, "first", 16).shifts + DRIFT for stack in stacks])[:, 1:]
+    mean, scatter = errors.mean(axis=0), errors.std(axis=0, ddof=1)
+    assert np.sqrt(np.mean(mean**2)) < np.sqrt(np.mean(scatter**2))

@@ -10,7 +10,7 @@ from tests.registration.scenes import UnreliableFrames, drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.layers import separated, shares
-from xcorr_app.registration.pattern_error import less_sure
+from xcorr_app.registration.pattern_error import error_left, less_sure
 from xcorr_app.registration.static_pattern import PatternFreeFrames, Told
 from xcorr_app.registration.two_layers import TwoLayers
 
@@ -286,3 +286,8 @@ def test_frames_of_very_different_brightness_are_one_scene():
     result = estimate_shifts(stack, "first", 10, weighting="none")
     assert not any("pattern" in note for note in result.notes)
     np.testing.assert_allclose(result.shifts[2:], np.tile([-3.0, -1.0], (3, 1)), atol=1e-3)
+
+
+def test_what_a_pattern_leaves_follows_the_width_of_the_scene(rng, xp):
+    fine, coarse = (xp.asarray(gaussian_filter(rng.normal(size=(211, 240)), width)) for width in (2.0, 4.0))
+    np.testing.assert_allclose(error_left(coarse, 9) / error_left(fine, 9), 2, rtol=0.15)

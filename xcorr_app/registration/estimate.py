@@ -309,7 +309,7 @@ def _measured(
         measured = told.joint.replacing(measured)
     if told.frames is not None:
         measured, estimation, described, notes, _ = measure(told.frames, reference, verified, progress)
-        measured.sigma = measured.sigma * told.frames.less_sure(measured.shifts)
+        measured.sigma = told.frames.less_sure(measured.sigma, measured.shifts)
         notes = (*notes, *((lit.note,) if frames is lit else ()))
     notes = (*notes, *told.notes)
     measured.inconsistent |= told.contested

@@ -22,7 +22,9 @@ _LARGEST_MOTION, _OF_SIZE = 16.0, 1 / 15
 _LEAST_MOTION = 0.05
 _LEAST_SHARE, _LARGEST_SHARE = 0.1, 12.0
 """Of the power that frames share, which a pattern has: less bends nothing by much, of more no scene is left."""
-_FIRST_SIGN, _DEVIATIONS = 1.0, 5.0
+FIRST_SIGN, DOUBTED, SURE = 1.0, 3.0, 5.0
+"""Deviations from which frames are looked at more closely, from which their shifts are in doubt, and from which there
+is a pattern: of 20 plain series at an SNR of 0.2 none came to 1.5."""
 _UNEXPLAINED, _BY_CHANCE = 0.1, 5.0
 """Share of the changes that both layers leave at most, or so many times what chance leaves."""
 _BY_RIM, _BETTER = 0.015, 0.3
@@ -75,13 +77,18 @@ class JointShifts:
         )
 
 
-def show_two_layers(images: Array, shifts: NDArray[np.float64], *, surely: bool) -> bool:
-    """Whether float images (n, h, w) of measured shifts (n, 2) show a moving scene and a pattern that stands still."""
+def hardly_moves(shape: tuple[int, int], shifts: NDArray[np.float64]) -> bool:
+    """Whether frames of measured shifts (n, 2) move, but by so little that a peak may show two layers."""
     reach = float(np.ptp(shifts, axis=0).max())
-    if len(shifts) < 4 or not _LEAST_MOTION <= reach < _largest_motion(images):
-        return False
+    return len(shifts) >= 4 and _LEAST_MOTION <= reach < _largest_motion(shape)
+
+
+def signs_of_two_layers(images: Array, shifts: NDArray[np.float64]) -> float:
+    """By how many deviations float images (n, h, w) of measured shifts (n, 2) show a scene over a still pattern."""
+    if not hardly_moves((int(images.shape[1]), int(images.shape[2])), shifts):
+        return 0.0
     share, deviations = TwoLayers(images).evidence(shifts)
-    return _LEAST_SHARE < share < _LARGEST_SHARE and deviations > (_DEVIATIONS if surely else _FIRST_SIGN)
+    return deviations if _LEAST_SHARE < share < _LARGEST_SHARE else 0.0
 
 
 def fitted_together(
@@ -109,7 +116,7 @@ def fitted_together(
     if fit.scale_error > _UNKNOWN_SCALE or reach > _LARGEST_CHANGE * before:
         return None, True
     off = np.abs(fit.shifts - (begin - begin[held]))
-    if reach >= _largest_motion(stack) or not (off > _SURELY_OFF * fit.sigma).any():
+    if reach >= _largest_motion(stack.shape[1:]) or not (off > _SURELY_OFF * fit.sigma).any():
         return None, False
     pattern, scene = layers.strengths(fit.shifts)
     count = measured.shifts.shape[0]
@@ -128,8 +135,8 @@ def fitted_together(
     return JointShifts(shifts, sigma, float(np.sqrt(pattern / max(scene, 1e-300)))), False
 
 
-def _largest_motion(images: Array) -> float:
-    return float(min(_LARGEST_MOTION, _OF_SIZE * max(images.shape[1:])))
+def _largest_motion(shape: tuple[int, ...]) -> float:
+    return float(min(_LARGEST_MOTION, _OF_SIZE * max(shape)))
 
 
 def _held(measured: Measured, numbers: NDArray[np.intp]) -> int:

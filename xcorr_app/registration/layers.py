@@ -77,9 +77,9 @@ def separated(frames: Array, shifts: NDArray[np.float64], rounds: int) -> tuple[
     count = canvas.counted(frames)
     pattern = xp.zeros_like(frames[0])
     for _ in range(rounds):
-        clean = shift_frames(frames - pattern, fraction, order=3, mode="nearest")[0]
+        clean = shift_frames(frames - pattern, fraction, order="lanczos", mode="nearest")[0]
         shown = canvas.shown(canvas.gathered(clean) / count)
-        left = frames - pattern - shift_frames(shown, -fraction, order=3, mode="nearest")[0]
+        left = frames - pattern - shift_frames(shown, -fraction, order="lanczos", mode="nearest")[0]
         rest = left.mean(axis=0)
         pattern += _RELAXATION * (rest - rest.mean())
     return _without_noise(pattern, float(left.var(axis=0).mean()) / max(len(shifts) - 1, 1)), shown[0]

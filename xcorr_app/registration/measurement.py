@@ -23,6 +23,7 @@ from xcorr_app.registration.choice import decide_registration
 from xcorr_app.registration.chunk_result import ChunkResult
 from xcorr_app.registration.device_matcher import Begun
 from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.lit_pairs import LitImage
 from xcorr_app.registration.matcher import Matcher, PreparedReference
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.passes import Pass
@@ -231,6 +232,8 @@ class Measurement:
             if not chosen[start:stop].any():
                 return None
             prepared = prepare(self._frames.read(start, stop), self._settings)
+            if isinstance(reference, LitImage):
+                prepared = reference.weighted(start, prepared)
             rows = np.flatnonzero(prepared.usable & chosen[start:stop])
             images = reference.images(start, prepared)
             if images.shape[0] > 1:
@@ -251,6 +254,8 @@ class Measurement:
             if not chosen[start:stop].any():
                 return None
             _, prepared = self.prepared.read(start, stop)
+            if isinstance(reference, LitImage):
+                prepared = reference.weighted(start, prepared)
             rows = np.flatnonzero(prepared.usable & chosen[start:stop])
             images = reference.images(start, prepared)
             if images.shape[0] > 1:
@@ -301,6 +306,8 @@ class Measurement:
 
         def job(start: int, stop: int) -> ChunkResult:
             chunk, prepared = self.prepared.read(start, stop)
+            if isinstance(reference, LitImage):
+                prepared = reference.weighted(start, prepared)
             compared = watched = checking = None
             if fixed is not None and prepared is together and begun is not None:
                 if fixed_exactly:

@@ -16,12 +16,12 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, 
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.layer_spectra import fading
 from xcorr_app.registration.layers import Canvas, common_parts, gains
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.prefilter import Prefilter
 from xcorr_app.registration.settings import Settings
 from xcorr_app.registration.tiles import binned
-from xcorr_app.registration.two_layers import fading
 
 _LOOKED_AT = 5
 _LARGE = 192

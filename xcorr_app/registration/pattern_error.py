@@ -11,6 +11,9 @@ in frame t and in the reference, of phase 1, moves the peak of their correlation
     J_ts = mean over k of Re a (conj(f_t) - 1) (f_s - m) / n,  with the weight of each frequency in the peak.
 
 Shifts and pattern that agree have the error ``(1 - J)^-1 e`` in place of the error e of shifts over a known pattern.
+
+What frames moved by fractions of pixels, and seen in part, leave in a pattern bends all of a frame alike, however
+little noise there is: by a share of the width of the peak.
 """
 
 from __future__ import annotations
@@ -19,8 +22,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.registration.layer_spectra import fading
 from xcorr_app.registration.layers import share_found
-from xcorr_app.registration.two_layers import fading
 
 _GRID = 128
 """Frequencies along an axis."""
@@ -29,6 +32,8 @@ _NOISE_BEYOND = 0.4
 _LEAST_WEIGHT = 1e-4
 _OF_REFERENCE = 0.5
 """Share of the variance of a shift that all shifts have in common: the reference is as noisy as a frame."""
+_OF_WIDTH = 4e-4
+"""Share of the width of the peak that a pattern taken off bends shifts by; of spots and speckle of 512 x 512 pixels."""
 _AT_REST = 1e-4
 _AT_ONCE = 256
 
@@ -49,11 +54,7 @@ def less_sure(shifts: Floats, taken: Floats, scene: Array, rounds: int) -> Float
     rounds : int
         In which the pattern was found.
     """
-    rows, columns = (2 * np.pi * each for each in (np.fft.fftfreq(_GRID), np.fft.rfftfreq(_GRID)))
-    of_rows, of_columns = np.broadcast_arrays(rows[:, None], columns)
-    power = _weight(scene, len(taken), np.hypot(of_rows, of_columns) / (2 * np.pi))
-    kept = power > _LEAST_WEIGHT * power.max()
-    k, power = np.stack([of_rows[kept], of_columns[kept]]), power[kept]
+    k, power = _frequencies(scene, len(taken))
     phase = np.exp(1j * (taken @ k))
     mean = phase.mean(axis=0)
     found = share_found(mean, rounds) / np.maximum(1 - np.abs(mean) ** 2, 1e-12)
@@ -80,6 +81,22 @@ def less_sure(shifts: Floats, taken: Floats, scene: Array, rounds: int) -> Float
             variance = 1 + 2 * (carried * shared).sum(axis=1) + ((carried @ both) * carried).sum(axis=1)
             factor[some, axis] = np.sqrt(np.maximum(variance, 1.0))
     return factor
+
+
+def error_left(scene: Array, count: int) -> Floats:
+    """Error (2,) in pixels that a pattern leaves in shifts, of a scene (h, w), the mean of so many frames."""
+    k, power = _frequencies(scene, count)
+    error: Floats = _OF_WIDTH * np.sqrt(power.sum() / (k * k * power).sum(axis=1))
+    return error
+
+
+def _frequencies(scene: Array, count: int) -> tuple[Floats, Floats]:
+    """Frequencies (2, n) that count, in radians per pixel, and how much they do (n,)."""
+    rows, columns = (2 * np.pi * each for each in (np.fft.fftfreq(_GRID), np.fft.rfftfreq(_GRID)))
+    of_rows, of_columns = np.broadcast_arrays(rows[:, None], columns)
+    power = _weight(scene, count, np.hypot(of_rows, of_columns) / (2 * np.pi))
+    kept = power > _LEAST_WEIGHT * power.max()
+    return np.stack([of_rows[kept], of_columns[kept]]), power[kept]
 
 
 def _weight(scene: Array, count: int, frequency: Floats) -> Floats:

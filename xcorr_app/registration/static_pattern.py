@@ -21,11 +21,19 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.few_frames import near_each_other, spread, taken
 from xcorr_app.registration.frames import Chunk, Frames, FramesOver
-from xcorr_app.registration.joint_shifts import JointShifts, fitted_together, show_two_layers
+from xcorr_app.registration.joint_shifts import (
+    DOUBTED,
+    FIRST_SIGN,
+    SURE,
+    JointShifts,
+    fitted_together,
+    hardly_moves,
+    signs_of_two_layers,
+)
 from xcorr_app.registration.layers import shares
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.one_layer import LeftOver, left_over
-from xcorr_app.registration.pattern_error import less_sure
+from xcorr_app.registration.pattern_error import error_left, less_sure
 from xcorr_app.registration.pattern_in_turns import (
     LARGE,
     ROUNDS,
@@ -41,7 +49,8 @@ from xcorr_app.registration.settings import Roi, Settings
 
 _FEWEST = 4
 """Frames of which a pattern can be told from a scene."""
-_LOOKED_AT = 5
+_LOOKED_AT, _FIRST_LOOK = 5, 9
+"""Frames that tell a pattern from a scene that moves far, and from one that hardly does."""
 _MOST = 32
 _PIXELS = 1 << 23
 """Of the frames that a pattern is taken from; at least `_FEWEST_TAKEN` of them."""
@@ -83,9 +92,10 @@ class PatternFreeFrames(FramesOver):
     taken: NDArray[np.float64]
     """(n, 2) shifts of the frames by which the two were told apart."""
 
-    def less_sure(self, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
-        """Factor (T, 2) on standard errors of shifts (T, 2) measured without the pattern, which follows from them."""
-        return less_sure(shifts, self.taken, self.scene, ROUNDS)
+    def less_sure(self, sigma: NDArray[np.float64], shifts: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Standard errors (T, 2) of shifts measured without the pattern, which follows from them."""
+        factor = less_sure(shifts, self.taken, self.scene, ROUNDS)
+        return np.hypot(sigma * factor, error_left(self.scene, len(self.taken)))
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -154,18 +164,22 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     if usable.size < _FEWEST:
         return Told()
     plain = replace(settings, roi=None, prefilter=Prefilter(), contrast=Contrast())
-    few = spread(usable, _LOOKED_AT)
-    shifts = measured.shifts[few]
-    looked_at = taken(frames, few, replace(plain, roi=_middle(frames.shape)))
+    middle = replace(plain, roi=_middle(frames.shape))
     pixels = frames.shape[0] * frames.shape[1]
     many = spread(usable, min(_MOST, max(_FEWEST_TAKEN, _PIXELS // pixels)))
     doubted = False
-    if show_two_layers(looked_at, shifts, surely=False):
+    first = spread(usable, _FIRST_LOOK)
+    if (
+        hardly_moves(frames.shape, measured.shifts[first])
+        and signs_of_two_layers(taken(frames, first, middle), measured.shifts[first]) > FIRST_SIGN
+    ):
         within = replace(plain, roi=settings.roi)
         reference = usable[np.argmin(np.abs(measured.shifts[usable]).max(axis=1))]
         chosen = np.union1d(many, reference)
         stack = taken(frames, chosen, within)
-        if show_two_layers(stack, measured.shifts[chosen], surely=True):
+        signs = signs_of_two_layers(stack, measured.shifts[chosen])
+        doubted = signs > DOUBTED
+        if signs > SURE:
             together, doubted = fitted_together(
                 stack, chosen, measured.shifts[chosen], measured, lambda some: taken(frames, some, within)
             )
@@ -173,7 +187,9 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
                 return Told(joint=together)
     if rest.is_little:
         return Told(contested=doubted)
-    one = shares(looked_at, shifts)
+    few = spread(usable, _LOOKED_AT)
+    shifts = measured.shifts[few]
+    one = shares(taken(frames, few, middle), shifts)
     unexplained = one.unexplained > _UNEXPLAINED and rest.share > max(_UNEXPLAINED, _BY_CHANCE * rest.chance)
     if not (has_pattern(one, shifts) or unexplained):
         return Told(contested=doubted)
@@ -202,11 +218,11 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     larger = _largest(pattern, scene)
     # Shifts measured that the scene without the pattern confirms did not follow it.
     followed = float((shifts - measured.shifts[many]).std(axis=0).max()) > _CLOSE
-    hardly_moves = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
-    contested = not is_seen and followed and larger < (_CLEARLY_LARGER if hardly_moves else _EITHER)
+    moves_little = float(np.ptp(shifts, axis=0).max()) < _TOLD_APART
+    contested = not is_seen and followed and larger < (_CLEARLY_LARGER if moves_little else _EITHER)
     if larger > _LARGEST_LAYER or not moves(shifts):
         return Told(contested=contested)
-    contested &= hardly_moves
+    contested &= moves_little
     strength = float(pattern.std()) / max(float(scene.std()), 1e-30)
     return Told(PatternFreeFrames(frames, pattern, strength, scene, shifts), contested=contested)
 

@@ -13,6 +13,8 @@ from xcorr_app.correlation.standardize import working_dtype
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.frames import Chunk, Frames
+from xcorr_app.registration.lighting import EvenlyLitFrames
+from xcorr_app.registration.lit_pairs import LitImage
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.measurement import Measurement
 from xcorr_app.registration.neighbours import Neighbours
@@ -85,7 +87,8 @@ class Estimation:
 
     def _one_frame(self, wanted: str, candidates: range, verified: NDArray[np.bool_]) -> Outcome:
         number, image = self._usable(candidates)
-        return self._against(FixedImage(image), verified), f"{wanted} frame ({number})", _instead(candidates[0], number)
+        measured = self._against(self._single(number, image), verified)
+        return measured, f"{wanted} frame ({number})", _instead(candidates[0], number)
 
     def _numbered(self, number: int, verified: NDArray[np.bool_]) -> Outcome:
         count = self.frames.count
@@ -96,7 +99,13 @@ class Estimation:
             _, image = self._usable(range(number, number + 1))
         except NoUsableFrameError:
             raise ArgumentError(f"frame {number} cannot be the reference: it is unreadable or flat") from None
-        return self._against(FixedImage(image), verified), f"frame {number}", ()
+        return self._against(self._single(number, image), verified), f"frame {number}", ()
+
+    def _single(self, number: int, image: Array) -> Reference:
+        """One frame for all."""
+        if isinstance(self.frames, EvenlyLitFrames) and self.settings.contrast.sigma is None:
+            return LitImage(image, number, self.frames, self.settings)
+        return FixedImage(image)
 
     def _image(self, image: Array, verified: NDArray[np.bool_]) -> Outcome:
         if array_namespace(image) is not self.xp:

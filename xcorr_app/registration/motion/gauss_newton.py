@@ -28,6 +28,8 @@ _MOST_STEPS = 40
 _RIM = 3
 """Pixels along the edges of both images that are not compared."""
 _FEWEST = 64
+_BLOCK = 16
+"""Rows and columns of a block, larger than residuals are alike over."""
 _CONDITION = 1e-7
 """Smallest eigenvalue of a scaled normal matrix, over the largest: below, some motion changes nothing."""
 
@@ -140,7 +142,7 @@ def _at_level(level: Level, model: Model, splines: Array, motion: Matrix, *, fin
         return Fit(motion, np.nan, settled=False, covariance=nothing, overlap=0.0, definite=definite)
     values = seen_through(splines, motion)
     score = _correlation(level.image[inside], values[inside])
-    covariance = _covariance(xp, level, values, inside) if fine and definite else nothing
+    covariance = _covariance(xp, level, model, values, inside) if fine and definite else nothing
     return Fit(motion, score, settled, covariance, pixels / level.image.size, definite)
 
 
@@ -160,17 +162,32 @@ def _problem(
     return normal, right, bool(eigenvalues[0] > _CONDITION * eigenvalues[-1] and np.isfinite(right).all())
 
 
-def _covariance(xp: Any, level: Level, values: Array, inside: Array) -> NDArray[np.float64]:
-    """Covariance of the numbers of the model: that of least squares, for residuals correlated as these are."""
+def _covariance(xp: Any, level: Level, model: Model, values: Array, inside: Array) -> NDArray[np.float64]:
+    """Covariance of the numbers of the model: that of least squares, for residuals as these are."""
     normal, right, _ = _problem(xp, level, values, inside)
     numbers = np.linalg.solve(normal, right)
     count = level.changes.shape[0]
-    residual = xp.where(inside, level.image - numbers[count] * values - numbers[count + 1], 0.0)
-    # Sandwich: neighbouring residuals are alike (interpolation, structure), and add up.
-    smooth = ndimage_of(xp).uniform_filter(residual, 5, mode="constant") * 25
-    alike = float((residual * smooth).sum() / xp.maximum((residual * residual).sum(), 1e-300))
-    variance = float((residual * residual).sum() / max(int(inside.sum()) - count - 2, 1)) * max(alike, 1.0)
-    return np.asarray(np.linalg.inv(normal)[:count, :count] * variance, np.float64)
+    gain = float(numbers[count])
+    residual = xp.where(inside, level.image - gain * values - float(numbers[count + 1]), 0.0)
+    images = [*-level.changes, values, xp.ones_like(values)]
+    # Slopes of frame and reference have the scene in common, and no noise.
+    slopes = _level(values, model, 1).changes * -gain
+    weighted = xp.stack([each * inside for each in images]).reshape(count + 2, -1)
+    of_both = to_host(weighted @ slopes.reshape(count, -1).T).astype(np.float64)
+    inverse = np.linalg.inv(np.hstack([of_both, normal[:, count:]]))
+    # Neighbouring residuals are alike (interpolation, smoothing, structure), and larger on bright parts: sums over
+    # blocks show how much their sum scatters (White 1980, doi 10.2307/1912934, with blocks as clusters).
+    sums = np.stack([_block_sums(each * residual) for each in images])
+    return np.asarray((inverse @ (sums @ sums.T) @ inverse.T)[:count, :count], np.float64)
+
+
+def _block_sums(values: Array) -> NDArray[np.float64]:
+    """Sums over square blocks of an image (h, w), what is left at its ends apart."""
+    xp = array_namespace(values)
+    rows, columns = (xp.arange(0, size, _BLOCK) for size in values.shape)
+    sums = xp.add.reduceat(xp.add.reduceat(values.astype(np.float64), rows, axis=0), columns, axis=1)
+    found: NDArray[np.float64] = to_host(sums).ravel()
+    return found
 
 
 def _level(image: Array, model: Model, factor: int) -> Level:

@@ -1,0 +1,76 @@
+"""One frame as the reference of frames whose light changes: both images of a pair weighted by the light on both.
+
+Where the light on frame and reference is a and b, and both are as noisy everywhere, ``f / a - g / b`` has the variance
+``1 / a^2 + 1 / b^2`` times that of the noise: its inverse is the weight of a place (weighted least squares). A
+correlation has it where each image has its root, which depends on both: the reference is another one for each frame.
+Two images alike in weight bend no peak, whatever the noise. What enters a correlation at its rim would, where noise is
+stronger on one side: weights fade to zero where frame or reference ends.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
+from xcorr_app.registration.light_field import fields
+from xcorr_app.registration.lighting import EvenlyLitFrames
+from xcorr_app.registration.preparation import Prepared
+from xcorr_app.registration.settings import Settings
+
+_RIM = 8.0
+"""Pixels over which images fade."""
+
+
+@dataclass(frozen=True)
+class LitImage:
+    """A frame (h, w) of evenly lit frames, and its number among them."""
+
+    is_stored: ClassVar[bool] = True
+    part: ClassVar[None] = None
+    image: Array
+    number: int
+    frames: EvenlyLitFrames
+    settings: Settings
+
+    def images(self, start: int, prepared: Prepared) -> Array:
+        """The image, weighted for each frame (n, h, w)."""
+        numbers = np.arange(start, start + prepared.frames.shape[0])
+        return self._weighted(self.image[None], np.full_like(numbers, self.number), numbers)
+
+    def weighted(self, start: int, prepared: Prepared) -> Prepared:
+        """Frames (n, h, w), each with the weights that the image has for it."""
+        numbers = np.arange(start, start + prepared.frames.shape[0])
+        return replace(prepared, frames=self._weighted(prepared.frames, numbers, np.full_like(numbers, self.number)))
+
+    def _weighted(self, images: Array, own: NDArray[np.intp], other: NDArray[np.intp]) -> Array:
+        """Images under the light of the frames `own`, each compared with one of `other`."""
+        xp, lit = array_namespace(images), self.frames
+        gain, shifts = lit.gain - lit.gain.mean(axis=0), lit.shifts[own]
+        mine, its = (
+            xp.exp(-2 * fields(gain[numbers], lit.shape, shifts, images)[:, *self._part]) for numbers in (own, other)
+        )
+        # Evenly lit frames were divided by less where they are noisy: what light is left on them is taken off.
+        left = 1 / xp.sqrt((1 + lit.noise * mine) / (1 + lit.noise))
+        faded = [
+            _fading(size, (lit.shifts[own] - lit.shifts[other])[:, axis]) for axis, size in enumerate(images.shape[1:])
+        ]
+        rows, columns = (xp.asarray(each.astype(images.dtype)) for each in faded)
+        weighted = images * rows[:, :, None] * columns[:, None] / (left * xp.sqrt((mine + its) / 2))
+        return weighted.astype(images.dtype, copy=False)
+
+    @property
+    def _part(self) -> tuple[slice, slice]:
+        return self.settings.roi or (slice(None), slice(None))
+
+
+def _fading(size: int, shifts: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Weights (n, size) of pixels along an axis, zero where frame or reference ends."""
+    places = np.arange(size) + 0.5
+    others = places + shifts[:, None]
+    to_end = np.minimum(np.minimum(places, size - places), np.minimum(others, size - others))
+    weights: NDArray[np.float64] = np.sin(np.pi / 2 * np.clip(to_end / _RIM, 0, 1))
+    return weights
