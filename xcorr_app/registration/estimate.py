@@ -239,7 +239,9 @@ def estimate_from(
 
     def measure(frames: Frames, reference: str | int | Array, settings: Settings, xp: Any) -> ShiftResult:
         if (counts := masks_for(frames, reference, settings)) is not None:
-            return estimate_masked(frames, reference, settings, counts, xp, progress)
+            result = estimate_masked(frames, reference, settings, counts, xp, progress)
+            if counts.matters(result.shifts):
+                return result
         return _measured(frames, reference, settings, xp, verify, progress)
 
     return with_host_fallback(measure, frames, reference, settings, xp)
