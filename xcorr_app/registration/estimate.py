@@ -293,7 +293,7 @@ def _measured(
     frames = as_given = smoothed_in_time(frames, settings.smooth_time)
     measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
     told, swept = Told(), None
-    if isinstance(reference, (str, int, np.integer)) and (rest.is_blind or not (rest.is_little and rest.is_sure)):
+    if isinstance(reference, (str, int, np.integer)):
         swept = joined_rows(frames, measured, settings)
         if swept is not None:
             frames = swept
