@@ -23,6 +23,7 @@ from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.given import Given, given_reference
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.lighting import as_sure, evenly_lit
+from xcorr_app.registration.line_offsets import is_better, levelled
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measured import Measured
@@ -298,6 +299,14 @@ def _measured(
         if swept is not None:
             frames = swept
             measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
+    level = None
+    if isinstance(reference, (str, int, np.integer)):
+        level = levelled(frames, measured, settings, "changing")
+        if level is not None:
+            again = measure(level, reference, verified, progress)
+            if is_better(measured, again[0], settings, level.kind):
+                frames, (measured, estimation, described, notes, rest) = level, again
+                notes = (*notes, level.note)
     # An image of the user's may hold the pattern or not, and has a light of its own.
     if isinstance(reference, (str, int, np.integer)) and measured.linear is None:
         lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
@@ -307,6 +316,13 @@ def _measured(
                 frames, (measured, estimation, described, notes, rest) = lit, again
                 notes = (*notes, lit.note)
         told = without_pattern(frames, measured, settings, trial, rest)
+        if told.joint is None and told.frames is None:
+            still = levelled(frames, measured, settings, "still")
+            if still is not None:
+                again = measure(still, reference, verified, progress)
+                if is_better(measured, again[0], settings, still.kind):
+                    frames, told, (measured, estimation, described, notes, rest) = still, Told(), again
+                    notes = (*notes, still.note)
     if told.joint is not None:
         measured = told.joint.replacing(measured)
     if told.frames is not None:
