@@ -33,6 +33,7 @@ class Limits(NamedTuple):
     least_offset: float
     spread: float
     fewest_told: int
+    nearly_all: float
     least_chi_squared: float
     ridge: float
     fewest_tiles: int
