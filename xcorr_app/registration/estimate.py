@@ -18,7 +18,7 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import masks
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
-from xcorr_app.registration.defects import RepairedFrames, without_defects
+from xcorr_app.registration.defects import RepairedFrames, any_stands_out, without_defects
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.given import Given, given_reference
 from xcorr_app.registration.host_fallback import with_host_fallback
@@ -42,6 +42,7 @@ from xcorr_app.registration.settings import (
     Settings,
     Subpixel,
 )
+from xcorr_app.registration.single_hits import HitFreeFrames, without_hits
 from xcorr_app.registration.smoothing_in_time import smoothed_in_time
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.static_pattern import Told, without_pattern
@@ -290,7 +291,10 @@ def _measured(
         return measured, estimation, described, notes, rest
 
     frames = without_defects(frames)
-    repaired = frames.note if isinstance(frames, RepairedFrames) else None
+    repaired = [frames.note] if isinstance(frames, RepairedFrames) else []
+    if settings.contrast.auto and any_stands_out(frames):
+        frames = without_hits(frames)
+        repaired += [frames.note] if isinstance(frames, HitFreeFrames) else []
     frames = as_given = smoothed_in_time(frames, settings.smooth_time)
     measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
     told, swept = Told(), None
@@ -337,8 +341,7 @@ def _measured(
             return measure(frames, "first", np.zeros(frames.count, dtype=bool), None)[0]
 
         measured.inconsistent |= astray(told.frames or frames, measured, settings, against_first)
-    if repaired is not None:
-        notes = (*notes, repaired)
+    notes = (*notes, *repaired)
     if swept is not None:
         notes = (*notes, swept.note)
     if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):

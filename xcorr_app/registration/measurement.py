@@ -132,7 +132,8 @@ class Measurement:
             self._look(columns, reference, suspect)
         with np.errstate(invalid="ignore"):
             low = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.least_score
-            columns.inconsistent |= low & (columns.alike < _MOST_FOREIGN)
+            # Where hardly a tile can tell, a few bright things are all that was compared.
+            columns.inconsistent |= low & ((columns.alike < _MOST_FOREIGN) | (suspect & np.isnan(columns.alike)))
 
     def _turned(self, columns: Measured, reference: Reference) -> Measured | None:
         """Measure the shifts of the centres of frames that turn or change size; None where they do not."""

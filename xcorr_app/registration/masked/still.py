@@ -34,6 +34,8 @@ _NOW_AND_THEN = 0.12
 """Share of the frames in which a pixel has one of them, from which it is drawn if it lies beside what always is."""
 _GAP, _RIM = 4, 1
 """Pixels between what is drawn, twice the former, and around it that are left out with it: strokes have soft sides."""
+_WIDEST_LINE = 2
+"""Pixels across a line of the camera that is stuck."""
 _SMALLEST = 32
 """Rows and columns below which nothing is looked for."""
 _OF_BORDER = 0.5
@@ -134,6 +136,10 @@ def _part(images: list[NDArray[np.generic]]) -> NDArray[np.bool_] | None:
     around = np.ones((3, 3), np.int8)
     always = np.logical_and.reduce([image == images[0] for image in images[1:]])
     always &= ndimage.convolve(always.astype(np.int8), around, mode="constant") > _NEIGHBOURS
+    for line in ((1, _WIDEST_LINE + 1), (_WIDEST_LINE + 1, 1)):
+        # Stuck lines of a camera are repaired: what is as long across as along is left.
+        long = ndimage.binary_opening(always, np.ones([size // 4 if n == 1 else 1 for n, size in zip(line, always.shape)]))
+        always &= ~long | ndimage.binary_opening(long, np.ones(line))
     if not _LEAST_SHARE < always.mean() < _LARGEST_SHARE:
         return None
     beside = ndimage.binary_dilation(always, around) & ~always
