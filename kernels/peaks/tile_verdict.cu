@@ -17,6 +17,7 @@
 #define ALIKE 0.3
 #define LEAST_OFFSET 0.1
 #define SPREAD 6.0
+#define FAR 0.5
 #define FEWEST_TOLD 8
 #define NEARLY_ALL 0.85
 #define LEAST_CHI_SQUARED 40.0
@@ -36,6 +37,7 @@ enum { SILENT, AGREES, DIFFERS };
 
 __device__ __forceinline__ double no_number() { return (double)__int_as_float(0x7fffffff); }
 __device__ __forceinline__ double larger(double a, double b) { return a != a || a > b ? a : b; }  // NaN if either is
+__device__ __forceinline__ double smaller(double a, double b) { return a != a || a < b ? a : b; }
 
 // Sums of COUNT values over the block, for all threads to see in `into`.
 template <int COUNT>
@@ -222,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         kept[KEPT * tile] = hypot(kept[KEPT * tile] - middle_y, kept[KEPT * tile + 1] - middle_x);
     __syncthreads();
     median(kept, kept + 3, tiles, total);
-    const double least_distance = larger(LEAST_OFFSET, SPREAD * (total[0] + total[1]) / 2);
+    const double least_distance = larger(LEAST_OFFSET, smaller(SPREAD * (total[0] + total[1]) / 2, FAR));
     __syncthreads();
     for (int tile = thread; tile < tiles; tile += THREADS) {
         const double* own_of = kept + KEPT * tile;

@@ -53,6 +53,8 @@ _SAMPLED = 4
 _LEAST_CLEAN = 1e-3
 _SPREAD = 6.0
 """Displacements of tiles that differ are more than this many pixels and median deviations away from the median."""
+_FAR = 0.5
+"""Pixels beyond which it differs however much the others scatter."""
 _LEAST_SHOWN = 0.02
 """Of the most that any tile shows."""
 _LIMITS = Limits(
@@ -62,6 +64,7 @@ _LIMITS = Limits(
     _ALIKE,
     _LEAST_OFFSET,
     _SPREAD,
+    _FAR,
     _FEWEST_TOLD,
     _NEARLY_ALL,
     LEAST_CHI_SQUARED,
@@ -277,7 +280,7 @@ def _verdict(
     y, x = (each - _medians(each, use) for each in (dy, dx))
     distance = np.hypot(y, x)
     with np.errstate(invalid="ignore"):
-        least = np.maximum(_LEAST_OFFSET, _SPREAD * _medians(distance, use))
+        least = np.maximum(_LEAST_OFFSET, np.minimum(_SPREAD * _medians(distance, use), _FAR))
         differs = differs | (use & (distance > least) & (chi_squared > _DEVIATIONS**2))
     out = np.where(says, np.where(differs, DIFFERS, AGREES), np.nan).astype(np.float32)
     out[~known] = np.nan
