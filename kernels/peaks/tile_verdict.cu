@@ -18,7 +18,9 @@
 #define ALIKE 0.3
 #define LEAST_OFFSET 0.1
 #define SPREAD 6.0
+#define FAR 0.5
 #define FEWEST_TOLD 8
+#define NEARLY_ALL 0.85
 #define LEAST_CHI_SQUARED 40.0
 #define RIDGE 1e-9
 #define FEWEST_TILES 12
@@ -35,6 +37,7 @@ enum { BINS = -1, F, G, R, FF, GG, RR, YY, YX, XX, YR, XR, Y, X };
 enum { SILENT, AGREES, DIFFERS };
 
 __device__ __forceinline__ double larger(double a, double b) { return a != a || a > b ? a : b; }  // NaN if either is
+__device__ __forceinline__ double smaller(double a, double b) { return a != a || a < b ? a : b; }
 
 // Sums of COUNT values over the block, for all threads to see in `into`.
 template <int COUNT>
@@ -180,7 +183,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     for (int w = 0; w < SOME_WARPS; ++w) most_shown = larger(most_shown, of_warps[w]);
     __syncthreads();
 
-    own[0] = own[1] = own[2] = 0.0;
+    own[0] = own[1] = own[2] = own[3] = 0.0;
     for (int tile = thread; tile < tiles; tile += THREADS) {
         const double* mean = kept + KEPT * tile + FIRST_MEAN;
         const double n = mean[BINS], of_f = mean[FF] - mean[F] * mean[F],
@@ -195,7 +198,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         const double least_sure = DEVIATIONS * noise * sqrt(of_noise / n) * sqrt(0.5);
         const bool says = covers(tile) && shown > least_sure && shown > LEAST_SHOWN * most_shown;
         const bool differs = beyond > UNSHARED * shown && beyond > least_sure;
-        const bool alike = says && of_f + of_g - unshared > 2 * ALIKE * sqrt(larger(of_f * of_g, 0.0));
+        const double shared_there = says ? of_f + of_g - unshared : 0.0;
+        const bool alike = shared_there > 2 * ALIKE * sqrt(larger(of_f * of_g, 0.0));
         kept[KEPT * tile] = y;
         kept[KEPT * tile + 1] = x;
         kept[KEPT * tile + 2] = explained * n / (noise * of_noise + 1e-30);
@@ -203,9 +207,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         own[0] += says;
         own[1] += alike;
         own[2] += known && covers(tile);
+        own[3] += shared_there > 0.0;
     }
-    sum_of_block<3>(own, of_warps, total);
-    const double told = total[0], resembling = total[1], taken = total[2];
+    sum_of_block<4>(own, of_warps, total);
+    const double told = total[0], taken = total[2], resembling = total[total[3] >= NEARLY_ALL * told ? 3 : 1];
     __syncthreads();
 
     // Tiles displaced against most others by more than these scatter differ too.
@@ -219,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         kept[KEPT * tile] = hypot(kept[KEPT * tile] - middle_y, kept[KEPT * tile + 1] - middle_x);
     __syncthreads();
     median(kept, kept + 3, tiles, total);
-    const double least_distance = larger(LEAST_OFFSET, SPREAD * (total[0] + total[1]) / 2);
+    const double least_distance = larger(LEAST_OFFSET, smaller(SPREAD * (total[0] + total[1]) / 2, FAR));
     __syncthreads();
     for (int tile = thread; tile < tiles; tile += THREADS) {
         const double* own_of = kept + KEPT * tile;

@@ -19,6 +19,7 @@ from xcorr_app.gpu.peaks.standing_out import look
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver
+from xcorr_app.registration.stuck_lines import lines_in_words, stuck_lines
 
 _FRAMES = 5
 """Looked at, spread over the stack; a defect stands out in all of them."""
@@ -34,6 +35,8 @@ _SHARPEST = 0.95
 """Of the height of a flickering pixel, what lies beyond its highest neighbour; of a point of light it is less."""
 _DEVIATIONS = 12.0
 """Of the noise, by which a defect lies beyond its neighbours."""
+_RANGE = 5.0
+"""Deviations of the noise between the lowest and the highest of eight pixels; as a rule 2.8."""
 _NOISE_OF_STEPS = 1.4826 / math.sqrt(2)
 """Standard deviation of white noise over the median step between neighbours."""
 _LARGEST_SHARE = 0.002
@@ -50,41 +53,65 @@ class RepairedFrames(FramesOver):
 
     rows: NDArray[np.intp]
     columns: NDArray[np.intp]
+    lines: NDArray[np.bool_] | None = None
+    """(Y, X) pixels of rows and columns that are stuck; not among the others."""
 
     def read(self, start: int, stop: int) -> Chunk:
         """Read frames and repair copies of them."""
         chunk = self.source.read(start, stop)
         frames, xp = chunk.frames.copy(), array_namespace(chunk.frames)
-        y, x = xp.asarray(self.rows), xp.asarray(self.columns)
-        height, width = self.shape
-        beside = [(abs(y - 1), x), (_mirrored(y + 1, height), x), (y, abs(x - 1)), (y, _mirrored(x + 1, width))]
-        mean = sum(chunk.frames[:, rows, columns].astype(np.float64) / 4 for rows, columns in beside)
-        frames[:, y, x] = mean if frames.dtype.kind == "f" else xp.rint(mean)
+        sound = np.ones(self.shape, dtype=bool) if self.lines is None else ~self.lines
+        sound[self.rows, self.columns] = False
+        y, x = (xp.asarray(places) for places in np.nonzero(~sound))
+        frames[:, y, x] = mean_of_four(chunk.frames, (slice(None), y, x), xp.asarray(sound[None]))
         return replace(chunk, frames=frames)
 
     @property
     def note(self) -> str:
         """What was done, in words."""
-        places = ", ".join(f"({y}, {x})" for y, x in list(zip(self.rows, self.columns, strict=True))[:5])
-        more = ", ..." if self.rows.size > 5 else ""
-        return (
-            f"{self.rows.size} hot or dead pixels, always at the same places, were replaced by their neighbours "
-            f"for measuring: row and column {places}{more}."
-        )
+        done = "always at the same places, were replaced by their neighbours for measuring"
+        found = []
+        if self.rows.size:
+            places = ", ".join(f"({y}, {x})" for y, x in list(zip(self.rows, self.columns, strict=True))[:5])
+            more = ", ..." if self.rows.size > 5 else ""
+            found.append(f"{self.rows.size} hot or dead pixels, {done}: row and column {places}{more}.")
+        if self.lines is not None:
+            found.append(f"Stuck lines of the camera, {done}: {lines_in_words(self.lines)}.")
+        return " ".join(found)
 
 
-def without_defects(frames: Frames) -> Frames | RepairedFrames:
-    """Frames as they are, or repaired where pixels are defective."""
-    if frames.count < _FEWEST_FRAMES or min(frames.shape) < _SMALLEST:
-        return frames
+def any_stands_out(frames: Frames) -> bool:
+    """Whether any pixel of the first frame is far beyond those around it; or that is not known."""
+    if min(frames.shape) < _SMALLEST:
+        return False
     first = frames.read(0, 1)
-    by_kernels = not first.unreadable and is_device_array(first.frames) and name_of(first.frames.dtype) in INPUT_TYPES
-    if by_kernels:
+    if first.unreadable:
+        return True
+    if is_device_array(first.frames) and name_of(first.frames.dtype) in INPUT_TYPES:
         seen = look(first.frames[0], _DEVIATIONS * _NOISE_OF_STEPS)
         if seen.varies and isinstance(frames, ArrayFrames):
             frames.vary.add(0)
-        if not seen.stands_out:
-            return frames
+        return seen.stands_out
+    return bool(beyond_neighbours(first.frames)[0].any())
+
+
+def without_defects(frames: Frames) -> Frames | RepairedFrames:
+    """Frames as they are, or repaired where pixels or lines are defective."""
+    lines = stuck_lines(frames)
+    nowhere = np.zeros(0, dtype=np.intp)
+    found = RepairedFrames(frames, nowhere, nowhere, lines)
+    if any_stands_out(frames):
+        y, x = _defective_pixels(frames if lines is None else found)
+        found = RepairedFrames(frames, y, x, lines)
+    return found if found.rows.size or lines is not None else frames
+
+
+def _defective_pixels(frames: Frames) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
+    """Rows and columns (n,) of single pixels that are defective."""
+    nowhere = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.intp)
+    if frames.count < _FEWEST_FRAMES or min(frames.shape) < _SMALLEST:
+        return nowhere
+    first = frames.read(0, 1)
     few, many = (np.unique(np.linspace(0, frames.count - 1, n).round().astype(int)).tolist() for n in _LOOKED_AT)
     more = [number for number in many if number not in few]
     # One by one, since the first tells as a rule; a device has done all before one could tell.
@@ -98,9 +125,7 @@ def without_defects(frames: Frames) -> Frames | RepairedFrames:
         images = [chunk.frames for chunk in chunks if not chunk.unreadable]
         if not images:
             continue
-        beyond, sharply = _beyond_neighbours(array_namespace(images[0]).concatenate(images))
-        if not looked_at and not beyond[0].any():
-            return frames
+        beyond, sharply = beyond_neighbours(array_namespace(images[0]).concatenate(images))
         looked_at += len(images)
         if group[0] in few:
             always = beyond.all(axis=0) if always is None else always & beyond.all(axis=0)
@@ -110,14 +135,14 @@ def without_defects(frames: Frames) -> Frames | RepairedFrames:
         if looked_at == len(few) and not (sharp > 1).any():
             break
     if always is None or sharp is None or ever is None:
-        return frames
+        return nowhere
     defective = to_host(always) | _come_back(to_host(sharp), to_host(ever))
     if looked_at >= _FEWEST_FLICKERING:
         defective |= to_host(sharp) >= max(3.0, _FLICKERING_SHARE * looked_at)
     rows, columns = np.nonzero(defective)
     if rows.size == 0 or rows.size > _LARGEST_SHARE * defective.size:
-        return frames
-    return RepairedFrames(frames, rows, columns)
+        return nowhere
+    return rows, columns
 
 
 def _come_back(sharp: NDArray[np.integer], ever: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -137,13 +162,54 @@ def _come_back(sharp: NDArray[np.integer], ever: NDArray[np.bool_]) -> NDArray[n
     return found
 
 
+def mean_of_four(frames: Array, places: tuple[Any, Array, Array], sound: Array) -> Array:
+    """Mean of the pixels of frames (n, h, w) beside these, up, down, left and right, mirrored at the rim.
+
+    Of those alone that are `sound` (1 or n, h, w) where any is.
+    """
+    xp = array_namespace(frames)
+    t, y, x = places
+    height, width = frames.shape[1:]
+    beside = [(abs(y - 1), x), (_mirrored(y + 1, height), x), (y, abs(x - 1)), (y, _mirrored(x + 1, width))]
+    weights = [sound[t, *place].astype(np.float64) for place in beside]
+    total = sum(weights)
+    weights = [xp.where(total > 0, weight / xp.maximum(total, 1), 0.25) for weight in weights]
+    mean = sum(frames[t, *place].astype(np.float64) * weight for place, weight in zip(beside, weights, strict=True))
+    return mean if frames.dtype.kind == "f" else xp.rint(mean)
+
+
 def _mirrored(index: Array, size: int) -> Array:
     """Indices, those one beyond the last mirrored there."""
     return size - 1 - abs(size - 1 - index)
 
 
-def _beyond_neighbours(frames: Array) -> tuple[Array, Array]:
+def beyond_neighbours(frames: Array) -> tuple[Array, Array]:
     """Pixels of frames (n, h, w) far beyond all eight around them, mirrored at the rim, and which sharply so."""
+    middle, around, noise, finite = _with_neighbours(frames)
+    xp = array_namespace(frames)
+    highest, lowest = around[0], around[0]
+    for other in around[1:]:
+        highest, lowest = xp.maximum(highest, other), xp.minimum(lowest, other)
+    least = _DEVIATIONS * noise
+    beyond = ((middle - highest > least) | (lowest - middle > least)) & (noise > 0) & finite
+    # How far the neighbours reach towards the pixel, from the lowest of them.
+    sharp = beyond & (middle - highest > _SHARPEST * (middle - lowest))
+    return beyond, sharp
+
+
+def alone(frames: Array) -> Array:
+    """Pixels of frames (n, h, w) far above all eight around them, of which none reaches up to them beyond its noise."""
+    middle, around, noise, finite = _with_neighbours(frames)
+    xp = array_namespace(frames)
+    highest, lowest = around[0], around[0]
+    for other in around[1:]:
+        highest, lowest = xp.maximum(highest, other), xp.minimum(lowest, other)
+    dark = highest - lowest < (1 - _SHARPEST) * (middle - lowest) + _RANGE * noise
+    return dark & (middle - highest > _DEVIATIONS * noise) & (noise > 0) & finite
+
+
+def _with_neighbours(frames: Array) -> tuple[Array, list[Array], Array, Array | bool]:
+    """Pixels of frames (n, h, w), the eight around each, mirrored at the rim; their noise; which are finite."""
     xp = array_namespace(frames)
     finite: Array | bool = True
     if frames.dtype.kind == "f":
@@ -157,11 +223,4 @@ def _beyond_neighbours(frames: Array) -> tuple[Array, Array]:
     values = xp.pad(values, ((0, 0), (1, 1), (1, 1)), mode="reflect")
     height, width = values.shape[1:]
     around = [values[:, 1 + i : height - 1 + i, 1 + j : width - 1 + j] for i, j in _EIGHT]
-    highest, lowest = around[0], around[0]
-    for other in around[1:]:
-        highest, lowest = xp.maximum(highest, other), xp.minimum(lowest, other)
-    middle, least = values[:, 1:-1, 1:-1], _DEVIATIONS * noise
-    beyond = ((middle - highest > least) | (lowest - middle > least)) & (noise > 0) & finite
-    # How far the neighbours reach towards the pixel, from the lowest of them.
-    sharp = beyond & (middle - highest > _SHARPEST * (middle - lowest))
-    return beyond, sharp
+    return values[:, 1:-1, 1:-1], around, noise, finite

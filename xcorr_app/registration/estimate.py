@@ -18,11 +18,12 @@ from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.registration import masks
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
-from xcorr_app.registration.defects import RepairedFrames, without_defects
+from xcorr_app.registration.defects import RepairedFrames, any_stands_out, without_defects
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.given import Given, given_reference
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.lighting import as_sure, evenly_lit
+from xcorr_app.registration.line_offsets import is_better, levelled
 from xcorr_app.registration.masked.estimate import estimate_masked, masks_for
 from xcorr_app.registration.masked.rules import Masks
 from xcorr_app.registration.measured import Measured
@@ -41,6 +42,7 @@ from xcorr_app.registration.settings import (
     Settings,
     Subpixel,
 )
+from xcorr_app.registration.single_hits import HitFreeFrames, without_hits
 from xcorr_app.registration.smoothing_in_time import smoothed_in_time
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.static_pattern import Told, without_pattern
@@ -239,7 +241,9 @@ def estimate_from(
 
     def measure(frames: Frames, reference: str | int | Array, settings: Settings, xp: Any) -> ShiftResult:
         if (counts := masks_for(frames, reference, settings)) is not None:
-            return estimate_masked(frames, reference, settings, counts, xp, progress)
+            result = estimate_masked(frames, reference, settings, counts, xp, progress)
+            if counts.matters(result.shifts):
+                return result
         return _measured(frames, reference, settings, xp, verify, progress)
 
     return with_host_fallback(measure, frames, reference, settings, xp)
@@ -287,15 +291,26 @@ def _measured(
         return measured, estimation, described, notes, rest
 
     frames = without_defects(frames)
-    repaired = frames.note if isinstance(frames, RepairedFrames) else None
+    repaired = [frames.note] if isinstance(frames, RepairedFrames) else []
+    if settings.contrast.auto and any_stands_out(frames):
+        frames = without_hits(frames)
+        repaired += [frames.note] if isinstance(frames, HitFreeFrames) else []
     frames = as_given = smoothed_in_time(frames, settings.smooth_time)
     measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
     told, swept = Told(), None
-    if isinstance(reference, (str, int, np.integer)) and (rest.is_blind or not (rest.is_little and rest.is_sure)):
+    if isinstance(reference, (str, int, np.integer)):
         swept = joined_rows(frames, measured, settings)
         if swept is not None:
             frames = swept
             measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
+    level = None
+    if isinstance(reference, (str, int, np.integer)):
+        level = levelled(frames, measured, settings, "changing")
+        if level is not None:
+            again = measure(level, reference, verified, progress)
+            if is_better(measured, again[0], settings, level.kind):
+                frames, (measured, estimation, described, notes, rest) = level, again
+                notes = (*notes, level.note)
     # An image of the user's may hold the pattern or not, and has a light of its own.
     if isinstance(reference, (str, int, np.integer)) and measured.linear is None:
         lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
@@ -305,6 +320,13 @@ def _measured(
                 frames, (measured, estimation, described, notes, rest) = lit, again
                 notes = (*notes, lit.note)
         told = without_pattern(frames, measured, settings, trial, rest)
+        if told.joint is None and told.frames is None:
+            still = levelled(frames, measured, settings, "still")
+            if still is not None:
+                again = measure(still, reference, verified, progress)
+                if is_better(measured, again[0], settings, still.kind):
+                    frames, told, (measured, estimation, described, notes, rest) = still, Told(), again
+                    notes = (*notes, still.note)
     if told.joint is not None:
         measured = told.joint.replacing(measured)
     if told.frames is not None:
@@ -319,8 +341,7 @@ def _measured(
             return measure(frames, "first", np.zeros(frames.count, dtype=bool), None)[0]
 
         measured.inconsistent |= astray(told.frames or frames, measured, settings, against_first)
-    if repaired is not None:
-        notes = (*notes, repaired)
+    notes = (*notes, *repaired)
     if swept is not None:
         notes = (*notes, swept.note)
     if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):

@@ -50,6 +50,11 @@ _UNEXPLAINED = 0.6
 """Share of the score that noise allows, below which frames are looked at for what they show."""
 _MOST_FOREIGN = 0.3
 """Share of their tiles that resemble the reference, below which they show something else."""
+_LEAST_ALIKE = 0.5
+"""The same of frames most of whose tiles differ."""
+_UNUSUAL, _LESS, _MOST_UNUSUAL = 10.0, 0.02, 0.1
+"""Median deviations, and share of what noise allows, by which a frame scores less than others to be looked at; and
+share of the frames that may do so."""
 _TINY = 1e-3
 
 
@@ -114,11 +119,15 @@ class Measurement:
         some_differ = masks.some_differ(columns.tiles[looked_at])
         if some_differ:
             self._look(columns, reference, np.isnan(columns.alike))
+        elif looked_at.any():
+            self._torn(columns, reference)
         turned = self._turned(columns, reference)
         if turned is not None:
             return turned
         if not some_differ:
             return columns
+        with np.errstate(invalid="ignore"):
+            columns.inconsistent |= masks.most_differ(columns.tiles) & (columns.alike < _LEAST_ALIKE)
         trusted = columns.undoubted(self._settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, stage, verified)
@@ -136,6 +145,24 @@ class Measurement:
         with np.errstate(invalid="ignore"):
             low = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.least_score
             columns.inconsistent |= low & (columns.alike < _MOST_FOREIGN)
+
+    def _torn(self, columns: Measured, reference: Reference) -> None:
+        """Look at frames that score less than the others of a stack that moves as one: parts of them may not."""
+        undoubted = columns.undoubted(self._settings)
+        if not undoubted.any():
+            return
+        ratio = np.where(undoubted, columns.score / np.maximum(columns.least_score, _TINY), np.nan)
+        below = np.nanmedian(ratio) - ratio
+        with np.errstate(invalid="ignore"):
+            unusual = below > max(_UNUSUAL * float(np.nanmedian(np.abs(below))), _LESS)
+            others_turn = (columns.edges[~unusual] > LEAST_EDGE).any()
+        if others_turn or not 0 < unusual.sum() <= _MOST_UNUSUAL * unusual.size:
+            return
+        self._look(columns, reference, unusual & np.isnan(columns.alike))
+        contested = masks.contested_by(masks.shares(columns.tiles)) | (columns.edges > LEAST_EDGE)
+        columns.inconsistent |= unusual & contested
+        # No camera turns for a single frame.
+        columns.edges[unusual] = 0.0
 
     def _turned(self, columns: Measured, reference: Reference) -> Measured | None:
         """Measure the shifts of the centres of frames that turn or change size; None where they do not."""

@@ -30,8 +30,6 @@ _LITTLE, _LEAST = 0.001, 3e-4
 """Share that bends nothing by much, and that fractions of pixels leave at the rim and in bins."""
 _FEW = 2.0
 """Standard errors that are little."""
-_SURELY = 5.0
-"""Standard errors that are not chance."""
 
 _LOW, _HIGH = 0.3, 0.35
 """Cycles per pixel on either axis, below which scenes are looked at, and above which there is noise alone."""
@@ -67,11 +65,6 @@ class LeftOver:
     def is_noise(self) -> bool:
         """Whether there is nothing, of a layer that hardly moves against the other as well."""
         return self.is_little and self.share < max(_LEAST, self.chance)
-
-    @property
-    def is_blind(self) -> bool:
-        """Whether frames leave more at high frequencies than elsewhere: that is no noise (rows that lie otherwise)."""
-        return self.share < -_SURELY * self.chance
 
 
 UNKNOWN = LeftOver(np.inf, 0.0)

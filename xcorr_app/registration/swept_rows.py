@@ -1,9 +1,11 @@
-"""Rows of a scanner that sweeps to and fro: every other row lies a pixel or two beside the others.
+"""Every other row lies beside its neighbours: of a scanner that sweeps to and fro, of interlaced video.
 
 A frame of such rows, moved by an odd number of rows, does not resemble itself: the peak of the correlation is bent
-towards even shifts, by up to half a pixel. The offset is the same in all frames, and is seen where each odd row is
-correlated with the mean of the two beside it. Means of three rows, (1, 2, 1) / 4, hold as much of either kind whatever
-the frame's shift, and are measured in place of the rows.
+towards even shifts, by up to half a pixel. A scanner's offset, a pixel or two, is the same in all frames, and is seen
+where each odd row is correlated with the mean of the two beside it. A video's second half is taken a half frame later:
+its offset is how far the camera moved meanwhile, another one in every frame, and is seen by the slopes of the rows
+(Lucas and Kanade 1981) however small. Means of three rows, (1, 2, 1) / 4, hold as much of either kind whatever the
+frame's shift, and are measured in place of the rows.
 """
 
 from __future__ import annotations
@@ -21,14 +23,17 @@ from xcorr_app.registration.frames import Chunk, Frames, FramesOver
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.settings import Settings
 
-_LOOKED_AT = 3
+_LOOKED_AT = 5
 _SMALLEST = 32
+_MOST_ROWS = 256
 _FARTHEST = 16
 """Pixels of offset that are looked for."""
 _LEAST, _ALIKE = 0.5, 0.5
 """Pixels of offset that bend a shift, and by which those of the frames looked at may differ."""
 _DEVIATIONS = 6.0
 """Of the correlation of noise, by which rows of all frames looked at resemble each other more at that offset."""
+_LEAST_BETWEEN, _ERRORS, _GROUPS = 0.1, 5.0, 16
+"""Pixels and standard errors of an interlaced offset in most frames looked at, and groups of rows that tell these."""
 
 
 @dataclass(frozen=True)
@@ -36,7 +41,7 @@ class JoinedRows(FramesOver):
     """Frames as floats, each row the mean of itself and, by half each, of the two beside it."""
 
     offset: float
-    """Pixels by which odd rows lie to the right of the others."""
+    """Pixels by which odd rows lie to the right of the others; NaN where that is another in every frame."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -53,6 +58,12 @@ class JoinedRows(FramesOver):
     @property
     def note(self) -> str:
         """What was done, in words."""
+        if np.isnan(self.offset):
+            return (
+                "Every other row lies beside its neighbours, by another offset in every frame (interlaced video): each "
+                "row was averaged with the two beside it for measuring. What is written keeps the offsets; "
+                "deinterlace before aligning if they matter."
+            )
         return (
             f"Every other row lies {abs(self.offset):.1f} px beside its neighbours, as a scanner that sweeps to and "
             "fro leaves them: each row was averaged with the two beside it for measuring. What is written keeps the "
@@ -67,12 +78,33 @@ def joined_rows(frames: Frames, measured: Measured, settings: Settings) -> Joine
     usable = near_each_other(measured, frames.shape)
     if usable.size < 2 or min(settings.measured_shape(frames.shape)) < _SMALLEST:
         return None
+    some = spread(usable, _LOOKED_AT)
     # Sums of values at the limits of their type are infinite: then nothing is known.
     with np.errstate(over="ignore", invalid="ignore"):
-        offset, deviations = odd_rows(taken(frames, spread(usable, _LOOKED_AT), settings))
+        # The middle rows of two frames tell as a rule.
+        if not _lie_beside(taken(frames, some[1:3], settings)[:, _middle(frames.shape[0])]).any():
+            return None
+        images = taken(frames, some, settings)
+        offset, deviations = odd_rows(images)
+        moved = _lie_beside(images)
     is_sure = deviations.sum() >= _DEVIATIONS * np.sqrt(offset.size)
     is_one = np.abs(offset).min() >= _LEAST and np.abs(offset).max() < _FARTHEST - 1 and np.ptp(offset) <= _ALIKE
-    return JoinedRows(frames, float(np.median(offset))) if is_sure and is_one else None
+    if is_sure and is_one:
+        return JoinedRows(frames, float(np.median(offset)))
+    return JoinedRows(frames, np.nan) if 2 * moved.sum() > moved.size else None
+
+
+def _middle(rows: int) -> slice:
+    """At most `_MOST_ROWS` rows in the middle of an image."""
+    first = max(rows - _MOST_ROWS, 0) // 2
+    return slice(first, first + _MOST_ROWS)
+
+
+def _lie_beside(images: Array) -> NDArray[np.bool_]:
+    """Whether odd rows of images (n, h, w) surely lie beside the others."""
+    offset, errors = offsets_between(images)
+    surely: NDArray[np.bool_] = (np.abs(offset) >= _LEAST_BETWEEN) & (np.abs(offset) > _ERRORS * errors)
+    return surely
 
 
 def odd_rows(images: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -95,3 +127,24 @@ def odd_rows(images: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     offset = lags[peak] + np.where(bend > 0, (after - before) / 2 / np.where(bend > 0, bend, 1.0), 0.0)
     deviations = (at - score[:, 0]) * np.sqrt(odd[0].size)
     return offset, deviations
+
+
+def offsets_between(images: Array) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Pixels (n,) by which odd rows of images (n, h, w) lie to the right, if by fractions, and standard errors."""
+    xp = array_namespace(images)
+    rows = images[:, : (images.shape[1] - 1) // 2 * 2 + 1]
+    largest = abs(rows).max(axis=(1, 2), keepdims=True)
+    rows = rows / xp.where(largest > 0, largest, 1)
+    beside = (rows[:, :-2:2] + rows[:, 2::2]) / 2
+    slope = (beside[:, :, 2:] - beside[:, :, :-2]) / 2
+    differs = (beside - rows[:, 1::2])[:, :, 1:-1]
+    count = min(_GROUPS, beside.shape[1])
+    size = beside.shape[1] // count
+    shared, own = (
+        to_host(product.sum(axis=2))[:, : count * size].astype(np.float64).reshape(-1, count, size).sum(axis=2)
+        for product in (slope * differs, slope * slope)
+    )
+    whole = np.maximum(own.sum(axis=1), np.finfo(np.float64).tiny)
+    offset = shared.sum(axis=1) / whole
+    scatter = ((shared - offset[:, None] * own) ** 2).sum(axis=1) * count / max(count - 1, 1)
+    return offset, np.sqrt(scatter) / whole

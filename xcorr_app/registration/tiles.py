@@ -43,8 +43,9 @@ _CORRELATED = 2 * np.pi * _SIGMA**2
 """Bins that the noise of one reaches then."""
 _UNSHARED = 0.3
 """Share of what a tile shows that frame and reference may not share."""
-_ALIKE, _FEWEST_TOLD = 0.3, 8
-"""Correlation of a tile from which frame and reference have something in common; and tiles for a share of them."""
+_ALIKE, _NEARLY_ALL, _FEWEST_TOLD = 0.3, 0.85, 8
+"""Correlation of a tile from which frame and reference have something in common; share of tiles in which they are
+correlated at all from which all of these have, since of another scene half are; and tiles for a share of them."""
 _DEVIATIONS = 6.0
 """Standard deviations of the noise by which a tile differs at least."""
 _LEAST_OFFSET = 0.1
@@ -53,6 +54,8 @@ _SAMPLED = 4
 _LEAST_CLEAN = 1e-3
 _SPREAD = 6.0
 """Displacements of tiles that differ are more than this many pixels and median deviations away from the median."""
+_FAR = 0.5
+"""Pixels beyond which it differs however much the others scatter."""
 _LEAST_SHOWN = 0.02
 """Of the most that any tile shows."""
 _LIMITS = Limits(
@@ -62,7 +65,9 @@ _LIMITS = Limits(
     _ALIKE,
     _LEAST_OFFSET,
     _SPREAD,
+    _FAR,
     _FEWEST_TOLD,
+    _NEARLY_ALL,
     LEAST_CHI_SQUARED,
     RIDGE,
     FEWEST,
@@ -98,7 +103,7 @@ class Look:
     """(n, rows, columns) 1 where a tile agrees, 0 where it differs, NaN where it shows too little to tell or the frame
     does not cover it."""
     alike: NDArray[np.float64]
-    """(n,) share of those that can tell in which frame and reference resemble each other at all; NaN where few can."""
+    """(n,) share of those that can tell in which frame and reference resemble each other, if little; NaN where few can."""
     edges: NDArray[np.float64]
     """(n,) pixels by which turning, scale and shear move the edge against the centre; 0 where chance may do as much."""
 
@@ -248,10 +253,13 @@ def _judged(
     covered: NDArray[np.bool_],
     bins: int,
     noise: NDArray[np.float64],
-    correlated: float,
+    reached: float,
     known: NDArray[np.bool_],
 ) -> tuple[NDArray[np.float32], NDArray[np.float64]]:
-    """What tiles say by their `_tile_sums`, those that frames cover (n, rows, columns), and the bins of one."""
+    """What tiles say by their `_tile_sums`, those that frames cover (n, rows, columns), and the bins of one.
+
+    The noise of a bin reaches so many others.
+    """
     count = np.maximum(_around(bins * covered.astype(np.float64)), 1.0)
     # Sums over each tile that is covered and those around it.
     means = _around((sums * covered).reshape(-1, *covered.shape[1:])).reshape(sums.shape) / count
@@ -267,14 +275,16 @@ def _judged(
     noise = noise[:, None, None]
     shown = np.maximum((of_f + of_g) / 2 - noise / 2, 0.0)
     beyond = (unshared - explained - noise) / 2
-    scatter = noise * np.sqrt(correlated / count) * np.sqrt(0.5)
+    scatter = noise * np.sqrt(reached / count) * np.sqrt(0.5)
     says = covered & (shown > _DEVIATIONS * scatter) & (shown > _LEAST_SHOWN * shown.max(axis=(1, 2), keepdims=True))
     differs = (beyond > _UNSHARED * shown) & (beyond > _DEVIATIONS * scatter)
-    chi_squared = explained * count / (noise * correlated + 1e-30)
+    chi_squared = explained * count / (noise * reached + 1e-30)
     # Whatever the gain: something bright elsewhere in a frame makes all the rest of it seem faint.
-    alike = says & (of_f + of_g - unshared > 2 * _ALIKE * np.sqrt(np.maximum(of_f * of_g, 0.0)))
-    told = says.sum(axis=(1, 2))
-    share = np.where(known & (told >= _FEWEST_TOLD), alike.sum(axis=(1, 2)) / np.maximum(told, 1), np.nan)
+    shared = np.where(says, of_f + of_g - unshared, 0.0)
+    alike = (shared > 2 * _ALIKE * np.sqrt(np.maximum(of_f * of_g, 0.0))).sum(axis=(1, 2))
+    told, correlated = says.sum(axis=(1, 2)), (shared > 0).sum(axis=(1, 2))
+    alike = np.where(correlated >= _NEARLY_ALL * told, correlated, alike)
+    share = np.where(known & (told >= _FEWEST_TOLD), alike / np.maximum(told, 1), np.nan)
     return _verdict(says, differs, dy, dx, chi_squared, known), share
 
 
@@ -291,7 +301,7 @@ def _verdict(
     y, x = (each - _medians(each, use) for each in (dy, dx))
     distance = np.hypot(y, x)
     with np.errstate(invalid="ignore"):
-        least = np.maximum(_LEAST_OFFSET, _SPREAD * _medians(distance, use))
+        least = np.maximum(_LEAST_OFFSET, np.minimum(_SPREAD * _medians(distance, use), _FAR))
         differs = differs | (use & (distance > least) & (chi_squared > _DEVIATIONS**2))
     out = np.where(says, np.where(differs, DIFFERS, AGREES), np.nan).astype(np.float32)
     out[~known] = np.nan

@@ -33,7 +33,9 @@ class Limits(NamedTuple):
     alike: float
     least_offset: float
     spread: float
+    far: float
     fewest_told: int
+    nearly_all: float
     least_chi_squared: float
     ridge: float
     fewest_tiles: int

@@ -1,0 +1,140 @@
+"""Rows or columns that have offsets of their own: of scanners, whose probe drifts, and of cameras read out by lines.
+
+Offsets that stand still pin the shifts, and others bend them. They are seen where lines differ from the two beside
+them by more than the scatter along them explains: of a scene, which varies along its lines as it does across, nothing
+of the kind is seen. Each line loses its mean, and each frame its slope along the lines, which drift leaves too: of what
+a scene shows, the frequencies across lines alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.correlation.standardize import working_dtype
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
+from xcorr_app.registration.few_frames import near_each_other, spread, taken
+from xcorr_app.registration.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.settings import Settings
+
+Kind = Literal["changing", "still"]
+
+_LOOKED_AT = 4
+_SMALLEST = 64
+"""Rows and columns below which lines are too few, and too short, to tell."""
+_GROUPS = 16
+"""Parts of a line whose scatter tells how sure its mean is."""
+_DEVIATIONS = 2.2
+"""Standard errors by which lines differ from those beside them, as a rule (the median); of scenes 0.7 to 1.6."""
+_OF_NORMAL = 0.6745
+"""Median of the magnitude of normal values."""
+_ALIKE = 0.5
+"""Correlation of the offsets of two frames, in place or displaced, from which they are not another in each."""
+_AS_SURE, _OFF = 1.3, 2.0
+"""Standard errors without offsets over those with them up to which frames that change are better without; and median
+of the standard errors by which shifts differ, from which offsets that stand still have bent them."""
+
+
+@dataclass(frozen=True)
+class LevelledFrames(FramesOver):
+    """Frames, as floats, whose lines have no mean and no common slope."""
+
+    axis: int
+    """Along which lines lie: 2 for rows, 1 for columns."""
+    kind: Kind
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        """Type of a pixel, a float."""
+        return working_dtype(np.empty(0, self.source.dtype))
+
+    def read(self, start: int, stop: int) -> Chunk:
+        """Read frames and level them; those that are flat stay so, and pixels that are no numbers."""
+        chunk = self.source.read(start, stop)
+        xp = array_namespace(chunk.frames)
+        frames = chunk.frames.astype(self.dtype)
+        flat = (frames == frames[:, :1, :1]).all(axis=(1, 2), keepdims=True)
+        known = xp.isfinite(frames)
+        number = xp.maximum(known.sum(axis=self.axis, keepdims=True), 1)
+        # Divided before they are summed: the sum of large values must not overflow.
+        mean = (xp.where(known, frames, 0) / number.astype(self.dtype)).sum(axis=self.axis, keepdims=True)
+        level = frames - mean
+        place = np.arange(self.shape[self.axis - 1]) - (self.shape[self.axis - 1] - 1) / 2
+        along = xp.asarray((place / np.sqrt((place**2).mean())).astype(self.dtype))
+        along = along[None, None] if self.axis == 2 else along[None, :, None]
+        level -= (xp.where(known, level, 0) * along).mean(axis=(1, 2), keepdims=True) * along
+        return replace(chunk, frames=xp.where(flat, frames, level))
+
+    @property
+    def note(self) -> str:
+        """What was done, in words."""
+        lines = "Rows" if self.axis == 2 else "Columns"
+        how = "change from frame to frame" if self.kind == "changing" else "stand still while the scene moves"
+        return (
+            f"{lines} have offsets of their own, which {how} (line noise, drift of a scanner, stripes): each was "
+            "brought to the same mean for measuring."
+        )
+
+
+def levelled(frames: Frames, measured: Measured, settings: Settings, kind: Kind) -> LevelledFrames | None:
+    """Frames whose lines are levelled; None where lines have no offsets of that kind."""
+    if not settings.contrast.auto or settings.normalization != "zncc" or settings.kernel_options is not None:
+        return None
+    usable = near_each_other(measured, frames.shape)
+    if usable.size < _LOOKED_AT or min(settings.measured_shape(frames.shape)) < _SMALLEST:
+        return None
+    some = spread(usable, _LOOKED_AT)
+    # Sums of values at the limits of their type are infinite: then nothing is known.
+    with np.errstate(over="ignore", invalid="ignore"):
+        # One frame tells as a rule.
+        axes = [axis for axis in (2, 1) if _differ(taken(frames, some[1:2], settings), axis)[1].all()]
+        if not axes:
+            return None
+        images = taken(frames, some, settings)
+        for axis in axes:
+            offsets, differ = _differ(images, axis)
+            if differ.all() and _kind(offsets) == kind:
+                return LevelledFrames(frames, axis, kind)
+    return None
+
+
+def is_better(before: Measured, after: Measured, settings: Settings, kind: Kind) -> bool:
+    """Whether shifts of levelled frames are better than those before."""
+    surely = before.undoubted(settings) & after.undoubted(settings)
+    surely[0] = False
+    if 2 * after.undoubted(settings).sum() <= after.shifts.shape[0] or not surely.any():
+        return bool(after.undoubted(settings).sum() > before.undoubted(settings).sum())
+    errors = [each.sigma[surely].max(axis=1) for each in (before, after)]
+    if kind == "changing":
+        return bool(np.nanmedian(errors[1]) < _AS_SURE * np.nanmedian(errors[0]))
+    off = np.abs(after.shifts - before.shifts)[surely].max(axis=1) / np.hypot(*errors)
+    return bool(np.nanmedian(off) > _OFF)
+
+
+def _differ(images: Array, axis: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
+    """By how much lines (n, k) along an axis of images (n, h, w) differ from those beside them; whether surely so."""
+    lines = images if axis == 2 else images.transpose(0, 2, 1)
+    count = lines.shape[2] // _GROUPS * _GROUPS
+    groups = to_host(lines[:, :, :count].reshape(*lines.shape[:2], _GROUPS, -1).mean(axis=3)).astype(np.float64)
+    beside = groups[:, 1:-1] - (groups[:, :-2] + groups[:, 2:]) / 2
+    offsets = beside.mean(axis=2)
+    error = np.median(beside.var(axis=2, ddof=1), axis=1) / _GROUPS
+    rule = np.median(np.abs(offsets), axis=1) / _OF_NORMAL
+    differ: NDArray[np.bool_] = rule > _DEVIATIONS * np.sqrt(error)
+    return offsets, differ & (rule > 0)
+
+
+def _kind(offsets: NDArray[np.float64]) -> Kind | None:
+    """Whether offsets of lines (n, k) change from frame to frame or stand still; None of those of a scene that moves."""
+    fft = fft_namespace(offsets)
+    offsets = offsets - offsets.mean(axis=1, keepdims=True)
+    offsets /= np.sqrt((offsets**2).sum(axis=1, keepdims=True))
+    spectra = fft.rfft(offsets, 2 * offsets.shape[1], axis=1)
+    products = fft.irfft(spectra[1:] * spectra[:1].conj(), 2 * offsets.shape[1], axis=1)
+    if (products.max(axis=1) < _ALIKE).all():
+        return "changing"
+    return "still" if (products[:, 0] > _ALIKE).all() else None

@@ -1,0 +1,106 @@
+"""Stuck rows and columns of a camera, whole or in part: one or two pixels wide, always at the same place.
+
+The median of a part of a line, as the value of a pixel in :mod:`xcorr_app.registration.defects`, lies far beyond those of both its
+neighbours in each of a few frames spread over the stack. Lines of a scene that moves do not stay.
+"""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
+from xcorr_app.registration.few_frames import spread
+from xcorr_app.registration.frames import Frames
+
+_LOOKED_AT, _FEWEST = 5, 3
+_PARTS = 8
+"""Of a line, each looked at by itself."""
+_OF_PART = 9
+"""Pixels of a part whose median is taken."""
+_SMALLEST = 64
+"""Rows and columns below which the median of a part is too uncertain."""
+_DEVIATIONS = 12.0
+"""Of the steps between neighbours, by which a stuck line lies beyond them."""
+_NOISE_OF_STEPS = 1.4826 / np.sqrt(2)
+_LARGEST_SHARE = 0.02
+"""Of the parts of lines; more than that are the scene."""
+
+
+def stuck_lines(frames: Frames) -> NDArray[np.bool_] | None:
+    """Pixels (Y, X) of stuck rows and columns; None where there are none, which one frame tells as a rule."""
+    if frames.count < _FEWEST or min(frames.shape) < _SMALLEST:
+        return None
+    always: list[NDArray[np.bool_]] | None = None
+    looked_at = 0
+    for number in spread(np.arange(frames.count), _LOOKED_AT).tolist():
+        chunk = frames.read(number, number + 1)
+        if chunk.unreadable:
+            continue
+        here = [_beyond_both(medians) for medians in _medians_of_parts(chunk.frames[0])]
+        always = here if always is None else [one & other for one, other in zip(always, here, strict=True)]
+        looked_at += 1
+        if not any(found.any() for found in always):
+            return None
+    if always is None or looked_at < _FEWEST:
+        return None
+    stuck = np.zeros(frames.shape, dtype=bool)
+    for found, image in zip(always, (stuck.T, stuck), strict=True):
+        if found.mean() <= _LARGEST_SHARE:
+            image |= np.repeat(found, _ends(image.shape[0]), axis=0)
+    return stuck if stuck.any() else None
+
+
+def lines_in_words(stuck: NDArray[np.bool_]) -> str:
+    """Which rows and columns are stuck (Y, X), for the most part of one part of theirs."""
+    found = []
+    for name, image in (("row", stuck.T), ("column", stuck)):
+        numbers = np.flatnonzero(image.mean(axis=0) > 1 / (_PARTS + 1))
+        if numbers.size:
+            found.append(
+                f"{name}{'s' * (numbers.size > 1)} {', '.join(map(str, numbers[:5]))}{', ...' * (numbers.size > 5)}"
+            )
+    return " and ".join(found)
+
+
+def _ends(size: int) -> NDArray[np.intp]:
+    """Pixels of each part of a line of a size."""
+    return np.diff(np.linspace(0, size, _PARTS + 1).astype(np.intp))
+
+
+def _medians_of_parts(image: Array) -> list[NDArray[np.float64]]:
+    """Medians (parts, lines) of the parts of the rows of an image (h, w), and of its columns."""
+    # Both at once, since a device is waited for.
+    looked_at = [(image.T if axis == 0 else image)[_places(image.shape[1 - axis])] for axis in (0, 1)]
+    values = to_host(array_namespace(image).concatenate([lines.ravel() for lines in looked_at])).astype(np.float64)
+    values = np.where(np.isfinite(values), values, 0.0)
+    return [
+        np.median(part.reshape(_PARTS, _OF_PART, -1), axis=1) for part in np.split(values, [int(looked_at[0].size)])
+    ]
+
+
+def _places(size: int) -> NDArray[np.intp]:
+    """Pixels of a line of a size that are looked at, part by part."""
+    ends = np.linspace(0, size, _PARTS + 1).astype(np.intp)
+    return np.concatenate([np.linspace(*part, _OF_PART + 2)[1:-1].astype(np.intp) for part in pairwise(ends)])
+
+
+def _beyond_both(medians: NDArray[np.float64]) -> NDArray[np.bool_]:
+    """Which medians (parts, lines) lie far beyond both beside them, alone or with one neighbour."""
+    least = _DEVIATIONS * _NOISE_OF_STEPS * np.median(np.abs(np.diff(medians, axis=1)))
+    beyond = np.zeros(medians.shape, dtype=bool)
+    if not least > 0:
+        return beyond
+    padded = np.pad(medians, ((0, 0), (2, 2)), mode="reflect")
+    count = medians.shape[1]
+    for sign in (1.0, -1.0):
+        value = sign * padded
+        left, here, right = value[:, 1 : count + 1], value[:, 2 : count + 2], value[:, 3 : count + 3]
+        beyond |= here - np.maximum(left, right) > least
+        pair = np.minimum(here, right) - np.maximum(left, value[:, 4 : count + 4]) > least
+        pair[:, -1] = False
+        beyond |= pair
+        beyond[:, 1:] |= pair[:, :-1]
+    return beyond
