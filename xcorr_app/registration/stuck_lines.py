@@ -76,9 +76,9 @@ def _medians_of_parts(image: Array) -> list[NDArray[np.float64]]:
     looked_at = [(image.T if axis == 0 else image)[_places(image.shape[1 - axis])] for axis in (0, 1)]
     values = to_host(array_namespace(image).concatenate([lines.ravel() for lines in looked_at])).astype(np.float64)
     values = np.where(np.isfinite(values), values, 0.0)
-    return [
-        np.median(part.reshape(_PARTS, _OF_PART, -1), axis=1) for part in np.split(values, [int(looked_at[0].size)])
-    ]
+    parts = np.split(values, [int(looked_at[0].size)])
+    medians: list[NDArray[np.float64]] = [np.median(part.reshape(_PARTS, _OF_PART, -1), axis=1) for part in parts]
+    return medians
 
 
 def _places(size: int) -> NDArray[np.intp]:
