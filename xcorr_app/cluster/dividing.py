@@ -25,7 +25,7 @@ BLOCKS_A_TASK = 4
 """Fewest that are worth a task: 128 frames of 512 x 512 on a CPU, about a second of its time; on a device 4096."""
 _MANY = 4
 """Stacks for each worker from which workers that are idle at the end are idle for a small part of the time."""
-_JOINTS = 16
+_JOINTS = 4
 """In a pass, at most: their results are joined one after the other."""
 _TASKS_PER_WORKER = 4
 """In a pass: so that workers which are slower, or are started again, do not hold up the others by much."""
