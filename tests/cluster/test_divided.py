@@ -108,14 +108,20 @@ def aligned_as(tmp_path, name, **how):
         {"compression": "zlib", "report": "quick"},
         {"apply": False},
         {"reference": "median", "report": "none"},
+        {"motion": "patches", "report": "none"},
     ],
 )
-def test_all_that_is_written_is_written_by_both(long, tmp_path, again, how):
+def test_all_that_is_written_is_written_by_both(long, tmp_path, again, how, monkeypatch):
+    divided, passes = [], dividing._passes
+    monkeypatch.setattr(dividing, "_passes", lambda *given: divided.append(passes(*given)) or divided[-1])
     if "format" in how:
         pytest.importorskip("zarr")
     aligned_as(tmp_path, "alone", stack=long, **how)
-    aligned_as(tmp_path, "two", stack=long, **how, cluster=again._client.scheduler.address)
+    done = aligned_as(tmp_path, "two", stack=long, **how, cluster=again._client.scheduler.address)
+    assert [stack.failure for stack in done.stacks] == [None]
     assert results(tmp_path / "two") == results(tmp_path / "alone")
+    (found,) = divided
+    assert found is not None
     assert sum(parts(tmp_path / "two")) >= 6
     assert not [path for path in (tmp_path / "two").rglob(".*") if "partial" in path.name]
 

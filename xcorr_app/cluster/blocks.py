@@ -41,13 +41,14 @@ class Part:
     """Blocks that an earlier run had computed."""
 
 
-def joined(parts: Sequence[Part]) -> Part:
-    """All parts of a pass, in order."""
+def joined(parts: Sequence[Part], before: Part | None = None) -> Part:
+    """Parts of a pass, in order, and what the parts before them came to."""
+    parts = parts if before is None else [before, *parts]
     results = tuple(result for part in parts for result in part.results)
     stage, of, add = parts[0].stage, parts[0].of, parts[0].add
     if any((part.stage, part.of) != (stage, of) for part in parts):
         raise ClusterError("workers differ, by their devices perhaps: one of them computes the stack alone")
-    if add is not None:
+    if add is not None and results:  # of fewer blocks than parts some have none
         results = (pickle.dumps([reduce(add, _loaded(results))]),)
     return Part(stage, of, results, add, sum(part.kept for part in parts))
 

@@ -25,6 +25,8 @@ BLOCKS_A_TASK = 4
 """Fewest that are worth a task: 128 frames of 512 x 512 on a CPU, about a second of its time; on a device 4096."""
 _MANY = 4
 """Stacks for each worker from which workers that are idle at the end are idle for a small part of the time."""
+_JOINTS = 4
+"""In a pass, at most: their results are joined one after the other."""
 _TASKS_PER_WORKER = 4
 """In a pass: so that workers which are slower, or are started again, do not hold up the others by much."""
 
@@ -105,18 +107,21 @@ def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int) -> Measured 
     of = client.submit(described, job, spec, pure=False)
     while True:
         name = f"xcorr-{job.run}-{spec.name}-{len(passes)}"
-        tasks = [
-            client.submit(measure_part, of, passes, part, parts, key=f"{name}-{part}", pure=False)
-            for part in range(parts)
-        ]
-        both = client.submit(joined, tasks, key=f"{name}-joined", pure=False)
+        both: Any = None
+        # Some at a time, in the order of the stack: what is joined takes no memory any more.
+        for some in range(0, parts, together := -(-parts // _JOINTS)):
+            tasks = [
+                client.submit(measure_part, of, passes, part, parts, key=f"{name}-{part}", pure=False)
+                for part in range(some, min(some + together, parts))
+            ]
+            both = client.submit(joined, tasks, both, key=f"{name}-joined-{some}", pure=False)
+            del tasks
         told = client.submit(told_of, both, key=f"{name}-told", pure=False)
         try:
             stage, kept = told.result()
         except CancelledError:
             raise
         except Exception:  # noqa: BLE001 - whoever computes the stack whole fails by the same, and says so
-            client.cancel(tasks)
             return None
         all_kept += kept
         if stage is not None:

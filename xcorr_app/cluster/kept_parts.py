@@ -38,10 +38,18 @@ def begin(folder: Path, key: str | None, *, resume: bool) -> None:
     with suppress(OSError):
         if resume and key is not None and (folder / _KEY).read_text() == key:
             return
-    remove_output(folder)
+    remove(folder)
     folder.mkdir(parents=True)
     if key is not None:
         (folder / _KEY).write_text(key)
+
+
+def remove(folder: Path) -> None:
+    """Remove the folder, though somebody may still write there: a part that nobody waits for any more, or a thread."""
+    gone = folder.with_name(f"{folder.name}-{secrets.token_hex(6)}")
+    with suppress(OSError):
+        folder.rename(gone)
+        remove_output(gone, ignore_errors=True)
 
 
 class KeptParts:

@@ -18,13 +18,14 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from xcorr_app.cluster import kept_parts
 from xcorr_app.cluster.blocks import Part, Replay, Session
 from xcorr_app.cluster.kept_parts import KeptParts
 from xcorr_app.errors import ClusterError
 from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Checksums, Discovery, MemoryBudget, SeriesSpec, StackMetadata
-from xcorr_app.io.atomic import remove_abandoned, remove_output
+from xcorr_app.io.atomic import remove_abandoned
 from xcorr_app.io.placed_planes import PlacedPlanes
 from xcorr_app.io.within import url_of
 from xcorr_app.pipeline.environment import own_version
@@ -102,10 +103,12 @@ def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = Non
             known = known if any(list(begun.glob(f"{name}*")) for name in names) else known[:-1]
         if known:
             work = _Known(work, known, begun)
+        else:
+            kept_parts.remove(begun)
         files = {name: checksums(paths) for name, paths in work.files().items()}
         resources = Resources(MemoryBudget(job.memory), job.compression, pyramid=job.pyramid)
         (found,) = compute_stacks(plan, work, resources, files, resume=job.resume, stop_at_defects=job.stop_at_defects)
-        remove_output(begun, ignore_errors=True)
+        kept_parts.remove(begun)
     outcome = found.outcome
     return Told(outcome.failure, outcome.resumed, found.inputs, device.description, host)
 

@@ -35,8 +35,9 @@ from xcorr_app.registration.motion.warps import Warp
 from xcorr_app.registration.moving_choice import decide_moving
 from xcorr_app.registration.passes import Progress
 
-_RANGES_A_BLOCK = 16
-"""Of planes and pictures, which are as large as planes: of a CPU 128 frames of 512 x 512, of a device 4096."""
+_RANGES_A_BLOCK, _PLANES_A_BLOCK = 16, 64
+"""At least, of pictures, whose sums take as much memory as thirty planes: of a CPU 128 frames of 512 x 512, of a device
+4096."""
 
 
 class HowToMove(Protocol):
@@ -177,13 +178,15 @@ def move_stack(
             return _Block(all_clipped, projections.end(gathered, to_join=blocks.blocks > 1))
 
         is_placed = isinstance(stream, PlacedPlanes)
-        together = 1 if target is None else planes_together(written)
+        together, pictured = 1 if target is None else planes_together(written), not isinstance(projections, NoPictures)
+        if pictured:
+            together *= -(-_PLANES_A_BLOCK // together)
         blocks = PlanesPass(
             len(planes),
             frames.shape[0] * frames.shape[1],
             frames.xp is not np,
             progress,
-            ranges_a_block=_RANGES_A_BLOCK,
+            ranges_a_block=_RANGES_A_BLOCK if pictured else 4,
             together=together,
             past="moved",
             notes=notes,
