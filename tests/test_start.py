@@ -6,11 +6,15 @@ import os
 import subprocess
 import sys
 import time
+from pathlib import Path
 
+import numpy as np
 import pytest
+import tifffile
 
 import xcorr_app
 from tests.conftest import ROOT
+from tests.registration.scenes import drifting
 
 HEAVY = {"numpy", "scipy", "matplotlib", "cv2", "skimage", "tifffile", "imagecodecs", "cupy", "rich", "jinja2"}
 HEAVY |= {"dask", "distributed", "xarray", "zarr", "h5py"}
@@ -60,6 +64,17 @@ def test_help_of_a_command_loads_that_command_alone(name: str) -> None:
     shared = {"cli", *(f"cli.{name}" for name in of_cli), "correlation", "correlation.engine_names", "errors"}
     shared = {f"xcorr_app.{module}" for module in shared}
     assert own(modules) - shared == {f"xcorr_app.cli.{name}"}
+
+
+def test_a_plain_run_on_a_cpu_loads_no_function_of_scipy(tmp_path: Path) -> None:
+    movie = drifting([(0, 0), (2, -1), (3.5, 1.25)], shape=(128, 128))
+    stack = (1000 * (movie - movie.min())).astype(np.uint16)
+    tifffile.imwrite(tmp_path / "movie.tif", stack, photometric="minisblack")
+    places = str(tmp_path / "movie.tif"), "-o", str(tmp_path / "out")
+    modules = loaded(command("align", *places, "-q", "--device", "cpu"))
+    assert (tmp_path / "out" / "report.html").exists()
+    # They bring much of NumPy with them that nothing needs, which takes longer than all other imports.
+    assert not modules & {"scipy.fft", "scipy.special", "scipy.ndimage", "scipy.optimize", "numpy.f2py"}
 
 
 @pytest.mark.parametrize("line", ["xcorr ", "xcorr align --device cpu --re"])

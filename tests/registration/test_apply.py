@@ -141,6 +141,19 @@ def test_strided_and_big_endian_frames_are_read_as_they_are():
     assert np.array_equal(swapped, apply_shifts(frames, (0.5, 1.25)))
 
 
+@pytest.mark.parametrize("order", [1, 3])
+def test_results_do_not_depend_on_how_pixels_lie_in_memory(rng, order):
+    frames, shifts = rng.integers(0, 60000, (3, 60, 70)).astype(np.uint16), [(1.3, -2.6), (0, 0.4), (-0.75, 2)]
+    expected, _ = shift_frames(frames, shifts, order=order)
+    flipped = np.ascontiguousarray(frames[:, ::-1, ::-1])[:, ::-1, ::-1]
+    for given in (np.asfortranarray(frames), flipped, frames.astype(frames.dtype.newbyteorder())):
+        np.testing.assert_array_equal(shift_frames(given, shifts, order=order)[0], expected)
+    wide = np.empty((3, 120, 140), np.uint16)
+    for out in (np.empty_like(frames, order="F"), wide[:, ::2, ::2], wide[:, :60, :70], np.empty_like(frames)[:, ::-1]):
+        shift_frames(frames, shifts, order=order, out=out)
+        np.testing.assert_array_equal(out, expected)
+
+
 def test_out_is_filled_and_the_input_left_alone(xp):
     frames = random_frame((2, 8, 9), "int16")
     given = xp.asarray(frames)

@@ -94,8 +94,6 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     A change of the light from frame to frame is none of what is left.
     """
     xp = array_namespace(images)
-    # Of a few frames on a host any FFT will do: SciPy's, which none else of most runs needs, takes longer to load.
-    fft = np.fft if xp is np else fft_namespace(images)
     canvas = Canvas((int(images.shape[1]), int(images.shape[2])), shifts)
     aligned = xp.stack([images[t][part] for t, part in enumerate(common_parts(canvas))])
     count, height, width = aligned.shape
@@ -106,7 +104,7 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     # Of magnitude one, squares keep their digits.
     aligned = aligned - aligned.mean(axis=(1, 2), keepdims=True)
     aligned /= xp.maximum(xp.maximum(aligned.max(), -aligned.min()), np.finfo(aligned.dtype).tiny)
-    spectra = fft.rfft2(aligned * xp.asarray(window.astype(aligned.dtype)))
+    spectra = _spectra(aligned * xp.asarray(window.astype(aligned.dtype)))
     y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
     _move(spectra, canvas.whole - shifts, y, x)
     gain = np.maximum(gains(_products(spectra[:, abs(y) < _LOW][:, :, x < _LOW])), _LEAST_GAIN)
@@ -134,6 +132,13 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     of_products = noise * np.sqrt(overlap * (1 - squared) / (count - 1) ** 2 * halves.sum())
     share, static = float((low * rest).sum()) - number * noise, float((halves * products).sum())
     return LeftOver(share / shared, float(scatter) / shared, static / shared, float(of_products) / shared)
+
+
+def _spectra(images: Array) -> Array:
+    if isinstance(images, np.ndarray):
+        # SciPy's FFT, which nothing else in most runs needs, takes longer to load; NumPy's is slow in single precision.
+        return np.fft.rfft2(images.astype(np.float64, copy=False))
+    return fft_namespace(images).rfft2(images)
 
 
 def _move(spectra: Array, shifts: NDArray[np.float64], y: NDArray[np.floating], x: NDArray[np.floating]) -> None:

@@ -96,8 +96,15 @@ class Translator:
         row, column = top + rows.start, left + columns.start
         last_row, last_column = row + height + len(rows.weights) - 2, column + width + len(columns.weights) - 2
         is_inside = min(row, column) >= 0 and last_row < frame.shape[0] and last_column < frame.shape[1]
-        if is_inside and max(len(rows.weights), len(columns.weights)) == 2 and frame.dtype in _DEPTHS:
-            self._two_taps(frame[row : last_row + 1, column : last_column + 1], rows.weights, columns.weights, target)
+        native = frame.dtype.newbyteorder("=")
+        if is_inside and native in _DEPTHS and max(len(rows.weights), len(columns.weights)) == 2:
+            window = frame[row : last_row + 1, column : last_column + 1].astype(native, copy=False)
+            # OpenCV writes rows of pixels in the machine's order of bytes; the result is the same in any other.
+            is_plain = target.dtype == native and target.strides[0] > 0 and target.strides[1] == target.itemsize
+            moved = target if is_plain else np.empty(target.shape, native)
+            self._two_taps(window, rows.weights, columns.weights, moved)
+            if not is_plain:
+                target[...] = moved
             return 0
         row_taps, column_taps = (np.array(move.weights, self.buffers.dtype) for move in (rows, columns))
         padded = width + column_taps.size - 1
