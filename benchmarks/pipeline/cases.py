@@ -90,6 +90,7 @@ def cases(folder: Path) -> tuple[Case, ...]:
         Case("deflated input", (*measured, "--report", "none"), _deflated, "decode"),
         Case("one long stack", (*measured, "--report", "none"), _one, "read"),
         Case("stacks of ten", (*measured, "--report", "none"), _small, "read"),
+        Case("stacks of ten, six processes", (*measured, "--report", "none", "--cluster", "local:6"), _small, "read"),
         Case("single pages", (*measured, "--report", "none"), _pages, "read"),
         Case("filter --gaussian 2", ("filter", "--gaussian", "2"), _stacks, "write"),
         Case("filter --taps 7x7", ("filter", "--taps", str(taps)), _stacks, "write"),

@@ -24,19 +24,18 @@ from benchmarks.pipeline.raw import decode_rate, read_rate, write_rate
 from xcorr_app.registration.passes import worker_count
 
 _READERS, _WRITERS = 8, 8
+_FRAMES_READ = 250
+"""Of a stack, for the raw rate of reading."""
 _START = "start: one stack of ten frames"
 
 
 def run_pipeline(console: Console, size: Size, only: Sequence[str], device: str, json_path: Path | None) -> None:
-    """Time the cases whose names contain one of the texts `only`, or all, beside the raw rates of the same run.
+    """Time the cases that the texts `only` name, or whose names contain one, or all, beside the raw rates of the run.
 
     A file of results that is there already, of the same machine and versions, keeps its other cases.
     """
     about = {"benchmark": "pipeline", "device": device, "environment": environment()}
     known = {} if json_path is None else _cases_of(json_path, about)
-
-    def is_wanted(name: str) -> bool:
-        return not only or any(text in name for text in only)
 
     def take(result: dict[str, Any]) -> None:
         _print(console, result)
@@ -48,10 +47,16 @@ def run_pipeline(console: Console, size: Size, only: Sequence[str], device: str,
         folder = Path(name)
         raw = _raw_rates(folder, size)
         console.print("raw rates, frames/s: " + ", ".join(f"{what} {rate:.0f}" for what, rate in raw.items()))
+        known_cases = cases(folder)
+        names = {case.name for case in known_cases}
+
+        def is_wanted(name: str) -> bool:
+            return not only or any(text == name or (text in name and text not in names) for text in only)
+
         if is_wanted(_START):
             take(_start(folder, size, device))
         inputs = _Inputs(folder)
-        for case in cases(folder):
+        for case in known_cases:
             if is_wanted(case.name):
                 take(_timed(case, inputs, folder / "out", size, device, raw))
     if json_path is not None:
@@ -94,7 +99,7 @@ class _Inputs:
 def _raw_rates(folder: Path, size: Size) -> dict[str, float]:
     """Frames a second."""
     source = folder / "raw"
-    write_stacks(source, min(size.stacks, _READERS), size.frames, size.side)
+    write_stacks(source, min(size.stacks, _READERS), min(size.frames, _FRAMES_READ), size.side)
     frame = size.side**2 * 2
     total = min(size.stacks * size.frames * frame, 1 << 30)
     rates = {

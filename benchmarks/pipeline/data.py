@@ -32,26 +32,35 @@ def frames_of(side: int, seed: int) -> np.ndarray:
 def write_stacks(
     folder: Path, stacks: int, frames: int, side: int, *, compression: str | None = None, channels: int = 1
 ) -> None:
-    """Stacks of so many frames, a file each; of many, the later ones are further names of the first."""
+    """Stacks of so many frames, a file each; of many, the later ones are further names of the first.
+
+    What is written is kept beside the folder, for another one with stacks of the same kind.
+    """
     folder.mkdir(parents=True)
     pool = frames_of(side, 0)
     shape = (frames, channels, side, side) if channels > 1 else (frames, side, side)
     metadata = StackMetadata("TCYX" if channels > 1 else "TYX", shape, np.dtype(np.uint16))
+    kept = folder.parent / f"stacks-{frames}-{channels}-{side}-{compression}"
+    kept.mkdir(exist_ok=True)
     for number in range(stacks):
-        if number >= _DISTINCT:
-            # All are in the page cache as they are read; a disk need not hold so many.
-            os.link(folder / f"s{number % _DISTINCT:04d}.tif", folder / f"s{number:04d}.tif")
-            continue
-        with StackWriter(folder / f"s{number:04d}.tif", metadata, compression=compression) as writer:
-            for plane in range(frames * channels):
-                writer.write(pool[(plane + number) % _POOL])
+        # All are in the page cache as they are read; a disk need not hold so many.
+        source = kept / f"{number % _DISTINCT}.tif"
+        if not source.exists():
+            with StackWriter(source, metadata, compression=compression) as writer:
+                for plane in range(frames * channels):
+                    writer.write(pool[(plane + number) % _POOL])
+        os.link(source, folder / f"s{number:04d}.tif")
 
 
 def write_pages(folder: Path, frames: int, side: int) -> None:
-    """One series of single-page files."""
+    """One series of single-page files; of many, the later ones are further names of the first."""
     folder.mkdir(parents=True)
     pool = frames_of(side, 0)
     metadata = StackMetadata("YX", (side, side), np.dtype(np.uint16))
     for number in range(frames):
-        with StackWriter(folder / f"t{number:05d}.tif", metadata) as writer:
-            writer.write(pool[number % _POOL])
+        path = folder / f"t{number:05d}.tif"
+        if number < _POOL:
+            with StackWriter(path, metadata) as writer:
+                writer.write(pool[number])
+        else:
+            os.link(folder / f"t{number % _POOL:05d}.tif", path)

@@ -1,5 +1,6 @@
 """One stack is moved while the next is measured: apart from each other, in bounded memory, with the same results."""
 
+import sys
 import threading
 import time
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.io import MemoryBudget
 from xcorr_app.io.discover import series_of_file
 from xcorr_app.io.limits import Limits
+from xcorr_app.pipeline import run
 from xcorr_app.pipeline.finisher import Finisher, Stopped
 from xcorr_app.registration import passes
 from xcorr_app.registration.apply import apply_shifts
@@ -185,3 +187,12 @@ def test_another_thread_works_on_the_device_of_this_one():
     thread.join()
     assert used
     assert used != [threading.get_ident()]
+
+
+def test_threads_hand_over_sooner_as_long_as_a_device_is_at_work():
+    before = sys.getswitchinterval()
+    with run._handing_over_soon(on_device=False):
+        assert sys.getswitchinterval() == before
+    with run._handing_over_soon(on_device=True):
+        assert sys.getswitchinterval() < before / 5
+    assert sys.getswitchinterval() == before

@@ -17,7 +17,9 @@ from xcorr_app.pipeline.device_frames import HostFrames
 from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames
 
 _BYTES_A_PART = 1 << 23
-"""That a thread reads at once: enough to be worth its calls, and little enough for all threads to share a stack."""
+"""That a thread reads at once: enough to be worth its calls."""
+_SHARED_BYTES_A_PART = 1 << 21
+"""The same where many threads share a stack, of which none should be left alone with the last part."""
 _WAITED_FOR = 4096
 """Most frames of a stack that is measured once all of them are on the device; longer ones are as they arrive."""
 
@@ -68,7 +70,8 @@ class ArrivingFrames:
         self._host, self._carrier, self._readers, self._meter, self._waited = host, carrier, readers, meter, waited
         kind = host.read_dtype
         self._there: Array = carrier.room((self.count, *self.shape), kind)
-        self._step = max(1, _BYTES_A_PART // (self.shape[0] * self.shape[1] * kind.itemsize))
+        part = _BYTES_A_PART if host.is_read_in_turns else min(_BYTES_A_PART, _SHARED_BYTES_A_PART)
+        self._step = max(1, part // (self.shape[0] * self.shape[1] * kind.itemsize))
         starts = range(0, self.count, self._step)
         self._parts: list[Future[dict[int, str]] | None] = [Future() for _ in starts]
         self._closed, self._lock = False, threading.Lock()

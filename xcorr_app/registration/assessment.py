@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
@@ -139,47 +138,35 @@ def assess(before: Array, after: Array, result: ShiftResult | None = None) -> As
                 sums.add(before[part], after[part])
         if result is not None:
             return assessment_of(sums, Settings(), moved.shape, result)
-        return _begun(sums, Settings(), moved.shape, corrected)()
+        return _assessment(sums, Settings(), moved.shape, corrected)
 
 
 def assessment_of(
     sums: AssessmentSums | None, settings: Settings, shape: tuple[int, int], result: ShiftResult
 ) -> Assessment:
-    """Assessment from sums over all frames of a `shape`, None where the frames have no part in common."""
-    return begun_assessment(sums, settings, shape, result)()
-
-
-def begun_assessment(
-    sums: AssessmentSums | None, settings: Settings, shape: tuple[int, int], result: ShiftResult
-) -> Callable[[], Assessment]:
-    """What `assessment_of` finds, but for what takes long: what is returned does it, and holds the kept frames alone.
+    """Assessment from sums over all frames of a `shape`, None where the frames have no part in common.
 
     The kept frames are registered again as `settings` say, within the same window of shifts, and by the contrast that
     was found best for them, where one was: trying again would take twice as long as registering.
     """
     taken = replace(settings, contrast=result.contrast or settings.contrast)
     shifts = np.where(result.trusted[:, None], result.shifts, np.nan)
-    return _begun(sums, taken, shape, float(result.trusted.mean()), shifts)
+    return _assessment(sums, taken, shape, float(result.trusted.mean()), shifts)
 
 
-def _begun(
+def _assessment(
     sums: AssessmentSums | None,
     settings: Settings,
     shape: tuple[int, int],
     corrected: float,
     shifts: NDArray[np.float64] | None = None,
-) -> Callable[[], Assessment]:
+) -> Assessment:
     """Assessment of which the shifts (T, 2) before may be known, NaN where they are not to be trusted."""
     if sums is None:
-        return lambda: Assessment(_UNKNOWN, _UNKNOWN, _UNKNOWN, 0, 0, corrected)
+        return Assessment(_UNKNOWN, _UNKNOWN, _UNKNOWN, 0, 0, corrected)
     correlation, crispness = BeforeAfter(*sums.correlation()), BeforeAfter(*sums.crispness())
-    to_register, sampled = sums.to_register(), int(sums.kept.size)
-
-    def finished() -> Assessment:
-        residual, registered = _residual_shift(to_register, settings, shape, shifts)
-        return Assessment(correlation, crispness, residual, registered, sampled, corrected)
-
-    return finished
+    residual, registered = _residual_shift(sums.to_register(), settings, shape, shifts)
+    return Assessment(correlation, crispness, residual, registered, int(sums.kept.size), corrected)
 
 
 def _residual_shift(
