@@ -132,9 +132,7 @@ def gains(products: NDArray[np.float64]) -> NDArray[np.float64]:
     # That of frames without noise, from which few rounds are enough however much they differ.
     gain = np.sqrt(own / max(float(own.mean()), tiny))
     for _ in range(_GAIN_ROUNDS):
-        whole = gain @ gain
-        # Of a frame far brighter than all others together, what these have is rounding.
-        gain = others @ gain / np.maximum(whole - gain**2, max(np.finfo(np.float64).eps * whole, tiny))
+        gain = others @ gain / np.maximum(gain @ gain - gain**2, tiny)
         if not gain.mean() > 0:
             return np.ones(len(products))
         gain = np.maximum(gain / gain.mean(), _LEAST_GAIN)
