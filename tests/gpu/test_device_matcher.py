@@ -122,8 +122,10 @@ def test_values_that_would_round_badly_go_by_planes(cupy, planes_made, engine):
     stack[3] *= 1e-30
     stack[4] = 0.25
     on_device = cupy.asarray(stack)
-    ours = estimate_shifts(on_device, "first", 10, engine=engine, weighting="none")
-    fft = estimate_shifts(on_device, "first", 10, engine="fft", weighting="none")
+    # No search for a fixed pattern: frames of such brightness bend it by more than the engines differ.
+    how = {"weighting": "none", "contrast": "none"}
+    ours = estimate_shifts(on_device, "first", 10, engine=engine, **how)
+    fft = estimate_shifts(on_device, "first", 10, engine="fft", **how)
     np.testing.assert_allclose(ours.shifts, fft.shifts, atol=2e-3)
     assert sum(planes_made) == 3
     assert "flat" in ours.flags[4]

@@ -75,9 +75,35 @@ class Found:
 
 
 @functools.lru_cache(maxsize=4)
-def _finder(_device: int, problem: Problem, least: int, options: KernelOptions | None, engine: str) -> PeakFinder:
+def _prepared(
+    _device: int,
+    shape: tuple[int, int],
+    window: ShiftWindow,
+    min_overlap: float,
+    options: KernelOptions | None,
+    engine: str,
+) -> tuple[Problem, PeakFinder, Rules]:
     """Prepared once: that takes longer than hundreds of frames."""
-    return PeakFinder(problem, least_overlap=least, options=options, engine=engine)
+    problem = Problem(shape, shape, (window.dy_min, window.dx_min), window.shape)
+    least = least_overlap(shape, shape, min_overlap)
+    rules = Rules(
+        _TIE,
+        AMBIGUOUS_RATIO,
+        FP16_ERROR if engine == "tensor" else 0.0,
+        _FROM_EDGE,
+        _LARGEST_OFFSET,
+        *_PLAIN_RANGE,
+        LEAST_LOGARITHM,
+        FLAT,
+        AT_EDGES,
+        FEWEST_TILES,
+    )
+    return problem, PeakFinder(problem, least_overlap=least, options=options, engine=engine), rules
+
+
+@functools.lru_cache(maxsize=64)
+def _of_batch(problem: Problem, lefts: int, rights: int) -> Problem:
+    return replace(problem, lefts=lefts, rights=rights, rights_per_left=rights // lefts)
 
 
 class DeviceMatcher:
@@ -99,22 +125,8 @@ class DeviceMatcher:
         self, shape: tuple[int, int], window: ShiftWindow, settings: Settings, *, engine: str = "direct"
     ) -> None:
         self._window, self._settings = window, settings
-        first = (window.dy_min, window.dx_min)
-        self._problem = problem = Problem(shape, shape, first, window.shape)
-        least = least_overlap(shape, shape, settings.min_overlap)
-        self._finder = _finder(current_device(), problem, least, settings.kernel_options, engine)
-        self._rules = Rules(
-            _TIE,
-            AMBIGUOUS_RATIO,
-            FP16_ERROR if engine == "tensor" else 0.0,
-            _FROM_EDGE,
-            _LARGEST_OFFSET,
-            *_PLAIN_RANGE,
-            LEAST_LOGARITHM,
-            FLAT,
-            AT_EDGES,
-            FEWEST_TILES,
-        )
+        how = settings.min_overlap, settings.kernel_options, engine
+        self._problem, self._finder, self._rules = _prepared(current_device(), shape, window, *how)
 
     @staticmethod
     def reads(frames: Array) -> bool:
@@ -196,7 +208,7 @@ class DeviceMatcher:
         of_left, of_right = tables
         makes = tables_for(self._problem)
         if of_right.shape[1:3] == makes.sizes[2:]:
-            problem = replace(self._problem, lefts=lefts, rights=count, rights_per_left=count // lefts)
+            problem = _of_batch(self._problem, lefts, count)
             return common_overlap(scores, references, frames, peak, problem, (makes, of_left, of_right))
         # Where tables of all frames take too much memory, those of a few at a time.
         at_once = max(1, _BYTES_OF_TABLES // (16 * makes.cells[1]))
@@ -204,8 +216,7 @@ class DeviceMatcher:
             part = slice(start, min(start + at_once, count))
             mine = part if lefts > 1 else slice(0, 1)
             these = part.stop - part.start
-            problem = replace(self._problem, lefts=these if lefts > 1 else 1, rights=these)
-            problem = replace(problem, rights_per_left=1 if lefts > 1 else these)
+            problem = _of_batch(self._problem, these if lefts > 1 else 1, these)
             of_both = makes, of_left[mine], makes.right(frames[part])
             scores[part] = common_overlap(scores[part], references[mine], frames[part], peak[part], problem, of_both)
         return scores

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -94,15 +95,13 @@ class Measurement:
         return self.decision.engine
 
     def _decided(self, *, weighted: bool, shared_reference: bool) -> Decision:
-        limits, keep = limits_of(self._xp), True
-        try:
-            hash(self._settings)
-        except TypeError:  # a list, or slices before Python 3.12
-            keep = False
-        decide = _decided if keep and limits is not None else _decide
-        frames = self._walk.images_at_once
+        limits, frames = limits_of(self._xp), self._walk.images_at_once
         dtype, settings = name_of(self._frames.dtype), self._settings
-        return decide(self._frames.shape, dtype, frames, settings, limits, weighted, shared_reference)
+        problem = self._frames.shape, dtype, frames, settings, limits, weighted, shared_reference
+        if limits is not None:
+            with suppress(TypeError):  # of settings that cannot be kept: a list, or slices before Python 3.12
+                return _decided(*problem)
+        return _decide(*problem)
 
     def run(self, reference: Reference, stage: str, verified: NDArray[np.bool_]) -> Measured:
         """Measure all frames; those marked in `verified` also by the float64 FFT and by the definition.

@@ -175,7 +175,8 @@ class ReferenceSlopes:
         if len(images) == 1:
             part = tiles.cut(images).astype(np.float64)
             share = float(((part * part).mean() - self.noise[0]) / xp.maximum(power[0] - self.noise[0], 1e-300))
-            self.tiles = tiles = _tiles_of(values.shape[1:], share)
+            if _is_uneven(share):
+                self.tiles = tiles = Tiles.of(values.shape[1:], every_row=True)
         strips = _strips(images, tiles)
         count, rows, height, width = strips.shape
         g, s, wy, wx, gy, gx = (
@@ -210,7 +211,8 @@ class ReferenceSlopes:
             rows = (np.array(tiles.first_rows)[:, None] + np.arange(tiles.shape[0])).ravel()
             total, squares = of_rows[0, rows].mean(axis=0) / width
             share = (squares - 2 * mean[0] * total + mean[0] ** 2 - noise[0]) / max(power[0] - noise[0], 1e-300)
-            self.tiles = tiles = _tiles_of((height, width), float(share))
+            if _is_uneven(float(share)):
+                self.tiles = tiles = Tiles.of((height, width), every_row=True)
         smoothed = None
         if kernel is not None:
             strips = _strips(values - xp.asarray(mean.astype(np.float32))[:, None, None], tiles)
@@ -224,10 +226,10 @@ def started_slopes(values: Array, *, noisy: bool) -> Callable[[], RowsAndProduct
     return started_rows_and_products(values, min(NOISE_PERIOD, height) if noisy and min(height, width) > LAGS else 0)
 
 
-def _tiles_of(shape: tuple[int, int], share: float) -> Tiles:
-    """Tiles of a single image, of whose variance some rows have this `share`."""
+def _is_uneven(share: float) -> bool:
+    """Whether some rows of a single image have so different a `share` of its variance that every row is needed."""
     # Of a few bright things those rows may hold none, or all.
-    return Tiles.of(shape, every_row=not 1 / _UNEVEN < share < _UNEVEN)
+    return not 1 / _UNEVEN < share < _UNEVEN
 
 
 def _strips(images: Array, tiles: Tiles) -> Array:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
@@ -21,6 +22,7 @@ _FEWEST_WARPS, _MOST_WARPS = 4, 16
 _COLUMNS_A_THREAD = 2
 
 
+@functools.lru_cache(maxsize=256)
 def around_peak_launch(pairs: int, width: int) -> Launch:
     """Choose the launch for so many pairs of matrices of a width.
 

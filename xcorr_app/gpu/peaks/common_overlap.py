@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
@@ -22,6 +23,7 @@ _SUMS = 5
 _TYPES = {**INPUT_TYPES, "float64": "double"}
 
 
+@functools.lru_cache(maxsize=256)
 def common_overlap_launch(pairs: int, side: int, left: str, right: str) -> Launch:
     """Choose the launch for `side` x `side` shifts around each peak, of matrices of types as NumPy names them."""
     warps = _WARPS[side]

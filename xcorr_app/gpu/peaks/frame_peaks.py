@@ -40,8 +40,8 @@ _WRITTEN = 48
 _EXACT = 1 << 53
 """Integers up to which double precision holds every one."""
 _MOST_BYTES = 2
-_NEAR = 2.0**62
-"""Difference of two numbers below which they are equal if their lowest 64 bits are."""
+_ROUNDING = 2.0**-50
+"""Of the difference of two numbers, relative to them, that double precision makes at most; far below 64 bits."""
 
 
 class Rules(NamedTuple):
@@ -133,6 +133,7 @@ class FramePeaks:
         return self.columns[:, 45]
 
 
+@functools.lru_cache(maxsize=256)
 def peak_places_launch(frames: int) -> Launch:
     """Choose the launch for so many frames."""
     return Launch("peaks/peak_places", {}, ceil_div(frames, _THREADS), _THREADS)
@@ -225,10 +226,12 @@ def flat_by_sums(
     """
     if not sums_are_exact(pixels, dtype):
         return None
-    whole, of_squares = sums.astype(np.int64).view(np.uint64), squares.astype(np.uint64)
-    near = pixels * squares - sums * sums < _NEAR
-    found: NDArray[np.bool_] = near & (np.uint64(pixels) * of_squares == whole * whole)
-    return found
+    scaled = pixels * squares
+    near: NDArray[np.bool_] = scaled - sums * sums <= _ROUNDING * scaled
+    if near.any():
+        whole, of_squares = sums.astype(np.int64).view(np.uint64), squares.astype(np.uint64)
+        near &= np.uint64(pixels) * of_squares == whole * whole
+    return near
 
 
 def sums_are_exact(pixels: int, dtype: np.dtype[Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -35,6 +36,7 @@ _COLUMNS_OF_PART, _MOST_PARTS = 1 << 13, 16
 _THREADS = 256
 
 
+@functools.lru_cache(maxsize=256)
 def noise_sums_launch(images: int, columns: int, element: str) -> Launch:
     """Choose the launch for images of a type, as NumPy names it, with so many columns of four rows each.
 
@@ -92,11 +94,15 @@ def mean_products(sums: NDArray[np.float64], groups: int, width: int) -> NDArray
 
     Of n images, whose `sums` are (n, parts, 14).
     """
-    sums = sums.sum(axis=1)
-    rows = LAGS + 1
-    lags = np.arange(1, LAGS + 1)
-    pairs = groups * np.concatenate([[rows * width], (rows - lags) * width, rows * (width - lags)])
+    sums, pairs = sums.sum(axis=1), _pairs(groups, width)
     products, factors = sums[:, ::2] / pairs, sums[:, 1::2] / pairs
     mean = factors[:, :1] / 2
     found: NDArray[np.float64] = products - mean * factors + mean * mean
     return found
+
+
+@functools.lru_cache(maxsize=64)
+def _pairs(groups: int, width: int) -> NDArray[np.int64]:
+    """Products (7,) that there are of each kind."""
+    rows, lags = LAGS + 1, np.arange(1, LAGS + 1)
+    return groups * np.concatenate([[rows * width], (rows - lags) * width, rows * (width - lags)])

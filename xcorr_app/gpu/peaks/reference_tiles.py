@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
@@ -17,6 +18,7 @@ _THREADS = 128
 _KINDS, _FACTORS = 12, 3
 
 
+@functools.lru_cache(maxsize=256)
 def reference_tiles_launch(tiles: int) -> Launch:
     """Choose the launch for so many tiles of all images."""
     return Launch("peaks/reference_tiles", {}, tiles, _THREADS, 8 * _KINDS * (_THREADS // WARP))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
@@ -14,6 +15,7 @@ __all__ = ["row_sums_launch", "start_row_sums"]
 _THREADS = 128
 
 
+@functools.lru_cache(maxsize=256)
 def row_sums_launch(rows: int, element: str) -> Launch:
     """Choose the launch for so many rows of all images, of a type as NumPy names it."""
     defines = {"RIGHT_TYPE": INPUT_TYPES[element]}

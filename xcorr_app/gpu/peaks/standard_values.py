@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 from collections.abc import Callable
@@ -37,12 +38,14 @@ _PIXELS_OF_PART, _MOST_PARTS = 1 << 14, 64
 """Pixels of a part of an image, as a rule: how a mean is rounded must not depend on the number of images."""
 
 
+@functools.lru_cache(maxsize=256)
 def image_ranges_launch(blocks: int, element: str) -> Launch:
     """Choose the launch for so many parts of all images, of a type as NumPy names it."""
     shared_bytes = 3 * 8 * (_THREADS // WARP)
     return Launch("peaks/image_ranges", {"RIGHT_TYPE": READ[element]}, blocks, _THREADS, shared_bytes)
 
 
+@functools.lru_cache(maxsize=256)
 def standard_values_launch(images: int, pixels: int, element: str, written: str, rounding: float) -> Launch:
     """Choose the launch for images of a type, as NumPy names it; equal up to `rounding`, their values are flat."""
     defines = {"RIGHT_TYPE": READ[element], "OUT_TYPE": _WRITTEN[written], "ROUNDING": repr(rounding)}

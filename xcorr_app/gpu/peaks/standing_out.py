@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any, NamedTuple
 
@@ -19,11 +20,13 @@ _THREADS = 256
 _PERIOD = 4
 
 
+@functools.lru_cache(maxsize=256)
 def standing_out_launch(element: str) -> Launch:
     """Choose the launch for an image of a type, as NumPy names it."""
     return Launch("peaks/standing_out", {"RIGHT_TYPE": INPUT_TYPES[element]}, _BLOCKS, _THREADS, 8 * (_THREADS // WARP))
 
 
+@functools.lru_cache(maxsize=256)
 def small_steps_launch(element: str, limit: float) -> Launch:
     """Choose the launch for an image of a type, as NumPy names it, and steps below a share of what stands out."""
     defines = {"RIGHT_TYPE": INPUT_TYPES[element], "LIMIT": repr(limit)}

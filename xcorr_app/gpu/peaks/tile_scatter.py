@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any, NamedTuple
 
@@ -36,11 +37,13 @@ class TileGrid(NamedTuple):
         return self.rows * self.columns
 
 
+@functools.lru_cache(maxsize=256)
 def tile_products_launch(element: str, tiles: int) -> Launch:
     """Choose the launch for so many tiles of all frames, of a type as NumPy names it."""
     return Launch("peaks/tile_products", {"RIGHT_TYPE": INPUT_TYPES[element]}, ceil_div(tiles, _WARPS), _WARPS * WARP)
 
 
+@functools.lru_cache(maxsize=256)
 def tile_scatter_launch(frames: int) -> Launch:
     """Choose the launch for so many frames."""
     return Launch("peaks/tile_scatter", {}, ceil_div(frames, _WARPS), _WARPS * WARP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 from typing import Any
 
@@ -28,16 +29,19 @@ _KINDS = 13
 _NOISE_SUMS = 14
 
 
+@functools.lru_cache(maxsize=256)
 def tile_bins_launch(images: int, element: str, bins: int) -> Launch:
     """Choose the launch for images of a type, as NumPy names it, that have so many bins."""
     return Launch("peaks/tile_bins", {"RIGHT_TYPE": INPUT_TYPES[element]}, images * ceil_div(bins, _THREADS), _THREADS)
 
 
+@functools.lru_cache(maxsize=256)
 def tile_sums_launch(tiles: int) -> Launch:
     """Choose the launch for so many tiles of all frames."""
     return Launch("peaks/tile_sums", {}, ceil_div(tiles, _WARPS), _WARPS * WARP)
 
 
+@functools.lru_cache(maxsize=256)
 def tile_levels_launch(images: int, least_clean: float) -> Launch:
     """Choose the launch for so many images, of which at least such a fraction is taken for clean."""
     return Launch("peaks/tile_levels", {"LEAST_CLEAN": repr(least_clean)}, ceil_div(images, _WARPS), _WARPS * WARP)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 from xcorr_app.gpu.direct.problem import Problem
@@ -19,6 +20,7 @@ _MIN_VARIANCE = {"float32": "1e-4", "float64": "1e-10"}
 """Variance of an overlap, as a share of the whole matrix's, below which rounding would decide: of values so exact."""
 
 
+@functools.lru_cache(maxsize=256)
 def zncc_planes_launch(problem: Problem, sums: str, values: str) -> Launch:
     """Choose the launch for planes of `sums` of matrices standardised as `values`, both NumPy names of types."""
     shifts = math.prod(problem.plane_shape)
