@@ -116,7 +116,7 @@ class FieldReference:
         self.slopes = [ndimage_of(xp).correlate1d(image, taps, axis=axis, mode="mirror") for axis in (0, 1)]
         gy, gx = self.slopes
         self._products = [] if like else [gy * gy, gy * gx, gx * gx]
-        self.weight = like.weight if like else self._weight()
+        self.weight: float = like.weight if like else self._weight()
         """Trace of the matrix N of the nodes."""
         self._like = like
         self._modes: dict[tuple[int, int, int, int], Modes] = {}

@@ -98,7 +98,9 @@ class PatchFit:
         if not known.size:
             return self._none(len(frames))
         if known.size < len(frames):
-            return self.measured_near(frames[self._xp.asarray(known)], known + first, shifts[known]).among(len(frames), known)
+            return self.measured_near(frames[self._xp.asarray(known)], known + first, shifts[known]).among(
+                len(frames), known
+            )
         return self.measured_near(frames, known + first, shifts)
 
     def measured_near(self, frames: Array, numbers: NDArray[np.intp], shifts: NDArray[np.float64]) -> FittedFields:
