@@ -13,6 +13,7 @@ CPU's.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import time
 from collections.abc import Callable
@@ -91,10 +92,15 @@ def warping(cupy: Any, clock: Clock, order: int, kind: str) -> dict[str, Any]:
     return row
 
 
+@functools.cache
+def _few_bending() -> Any:
+    frames, _ = bent(1, 2.0, amplitude=5.0, count=8, shape=(_STACK.side, _STACK.side), periods=0.7)
+    return ((frames - frames.min()) * 200).astype(_STACK.dtype)
+
+
 def bending(count: int) -> Any:
     """Frames of a camera at SNR 2, the first of them the reference, that bend by up to 5 px."""
-    frames, _ = bent(1, 2.0, amplitude=5.0, count=8, shape=(_STACK.side, _STACK.side), periods=0.7)
-    frames = ((frames - frames.min()) * 200).astype(_STACK.dtype)
+    frames = _few_bending()
     return np.concatenate([frames[:1], np.resize(frames[1:], (count - 1, *frames.shape[1:]))])
 
 
