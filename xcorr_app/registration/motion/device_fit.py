@@ -73,6 +73,11 @@ class DeviceFit:
         self._nodes = [DeviceNodes(nodes, xp) for nodes in levels]
         self._shared: dict[int, list[SizedReference]] = {}
 
+    def see(self, reference: FieldReference, moved: Floats) -> None:
+        """Bring to the host what the modes of frames displaced by `moved` (T, 2) are made of."""
+        for each in np.unique(lost_at(moved, reference.nodes.shape), axis=0):
+            reference.see(each)
+
     def fitted(
         self, references: Sequence[Sequence[FieldReference]], frames: Sequence[Array], starts: Array, moved: Floats
     ) -> FieldState:
