@@ -62,6 +62,25 @@ def test_patches_are_those_of_the_cpu(device, shape, patch, overlap, deviation, 
         np.testing.assert_allclose(fields, start.transpose(0, 2, 1), atol=2e-3)
 
 
+@pytest.mark.parametrize("deviation", [6.0, 30.0])
+@pytest.mark.parametrize("own", [False, True])
+def test_chunks_are_measured_as_frame_by_frame(device, deviation, own):
+    """Searches of 30 pixels are for no block, and left to planes."""
+    frames, _ = bent(4, 5, amplitude=2.0, count=3, shape=(120, 131))
+    total = frames.sum(axis=0), np.full(frames[0].shape, 3.0, np.float32)
+    others = (total, lambda t: (frames[t], np.ones_like(frames[t]))) if own else ()
+    fit = PatchFit(frames[0].shape, References(frames[0], *others), PatchOptions(64, 0.5, deviation), np)
+    shifts = np.array([[0, 0], [1.3, -0.8], [np.nan, np.nan]])
+    expected = fit.measured(frames, 0, shifts)
+    fit._device = DevicePatches(fit._matcher, fit._levels, np)
+    assert fit._device._fits_kernel == (deviation < 30)
+    found = fit.measured(frames, 0, shifts)
+    np.testing.assert_array_equal(found.trusted, expected.trusted)
+    for name, tolerance in (("field", 2e-3), ("score", 1e-5), ("mean", 1e-3), ("typical", 1e-3), ("sigma", 3e-3)):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=tolerance)
+    np.testing.assert_allclose(found.significance, expected.significance, rtol=1e-3)
+
+
 def test_what_no_block_holds_is_left_to_planes():
     assert patch_match_launch(1, 32, 9) is not None
     assert patch_match_launch(1, 300, 9) is None
