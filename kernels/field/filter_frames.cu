@@ -98,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (FULL && x < width && y0 + i0 + i < height)
             full[((long long)number * height + y0 + i0 + i) * width + x] = sum;
     }
-#if HALF
+    if (!HALF) return;
     const int half_height = height / 2, half_width = width / 2;
 #pragma unroll
     for (int i = 0; i < AT_ONCE; i += 2) {
@@ -107,5 +107,4 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (j % 2 == 0 && x / 2 < half_width && y < half_height)
             half[((long long)number * half_height + y) * half_width + x / 2] = 0.25f * (pair + beside);
     }
-#endif
 }
