@@ -8,9 +8,10 @@
 
 #define SIDE 5
 #define RIM (SIDE / 2)
+#define BLOCKS 8  // of a multiprocessor at once: bounds the registers, so that none is spilled
 #define PITCH (COLUMNS + 2 * RIM)
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     alike_sums(const float* seen, const float* references, const float* offsets, const float* gains,
                const double* pixels, const Part* row_parts, const int* row_cells, const float* row_behind,
                const Part* column_parts, const int* column_cells, const float* column_behind, float* sums, int height,

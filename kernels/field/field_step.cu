@@ -24,6 +24,7 @@
 #define SETTLED 0.004  // largest change of a node in pixels, below which it is too
 #define LEAST_BEND 1e-3
 #define MOST_BEND 1e3
+#define BLOCKS 2  // of a multiprocessor at once: bounds the registers, so that none is spilled
 #define SUMS (2 * NODES * NODES + 1)
 
 struct Grid {
@@ -77,7 +78,7 @@ __device__ __forceinline__ void bending_of(const Bending& of, const double* fiel
     __syncthreads();
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS)
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     field_step(const float* slope_sums, const float* alike_sums, const double* pixels, const Part* row_parts,
                const Part* column_parts, const double* to_rows, const double* to_columns, const double* bending_rows,
                const double* mixed_rows, const double* bending_columns, const double* mixed_columns,

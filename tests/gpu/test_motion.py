@@ -84,6 +84,13 @@ def test_patches_are_those_of_the_cpu(cupy, patch, dtype):
     assert (there.field.trusted != here.field.trusted).mean() < 0.02
 
 
+def test_patches_that_no_block_holds(cupy):
+    frames, _ = bent(3, 5, count=3)
+    options = {"patch": 64, "max_deviation": 30.0}
+    here, there = (xc.estimate_motion(given, "patches", **options) for given in (frames, cupy.asarray(frames)))
+    np.testing.assert_allclose(there.field.shifts, here.field.shifts, atol=0.02)
+
+
 @pytest.mark.parametrize("reference", ["last", "mean", "template", 1, "image"])
 def test_patches_against_every_reference(cupy, reference):
     frames, _ = bent(4, 5, amplitude=2.0, count=4)

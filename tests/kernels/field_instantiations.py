@@ -6,11 +6,11 @@ from xcorr_app.gpu.field.launches import (
     READ,
     alike_launch,
     compare_launch,
+    filter_launch,
     levels_launch,
     patch_match_launch,
     patch_trust_launch,
     slope_launch,
-    smooth_launch,
     step_launch,
     summary_launch,
 )
@@ -31,7 +31,8 @@ def launches_of_field():
     for field in (False, True):
         yield patch_trust_launch(64, 64, field=field)
     for radius in (0, 3, 4, 6, 8):
-        yield smooth_launch((512, 512), 64, "uint16", radius, full=radius > 0, half=True)
+        yield filter_launch((512, 512), 64, "uint16", radius, full=radius > 0, half=True, centres=radius > 0)
+    yield filter_launch((512, 512), 64, "uint16", 12, mirror=True)
 
 
 def other_launches_of_field():
@@ -40,4 +41,5 @@ def other_launches_of_field():
         yield patch_match_launch(64, side, shifts)
     for dtype in READ:
         for radius in (3, 8):
-            yield smooth_launch((512, 512), 64, dtype, radius, full=True, half=False)
+            yield filter_launch((512, 512), 64, dtype, radius, centres=True)
+        yield filter_launch((512, 512), 64, dtype, 12, mirror=True)

@@ -22,12 +22,14 @@ def numpy_as_device(monkeypatch, folder):
     def kernel_function(kernel, defines, shared_bytes):
         def start(grid, block, arguments, shared):
             assert shared == shared_bytes
-            arrays = [argument if isinstance(argument, np.ndarray) else _null(argument) for argument in arguments]
+            numbers = [argument for argument in arguments if isinstance(argument, np.int32)]
+            others = [argument for argument in arguments if not isinstance(argument, np.int32)]
+            arrays = [argument if isinstance(argument, np.ndarray) else _null(argument) for argument in others]
             entry = kernel.rsplit("/", 1)[-1]
             launch = SimpleNamespace(
                 kernel=kernel, entry=entry, defines=defines, blocks=grid[0], threads=block[0], shared_bytes=shared
             )
-            run_kernel(folder, launch, arrays, ())
+            run_kernel(folder, launch, arrays, numbers)
             ran.append(launch)
 
         return start

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import ndimage
 
 from tests.kernels.in_the_place_of_cupy import run_on_host
 from tests.registration.test_motion_patches import bent
 from xcorr_app.gpu.field import patches, run
 from xcorr_app.gpu.field.launches import patch_match_launch
 from xcorr_app.registration.motion.device_patches import DevicePatches
+from xcorr_app.registration.motion.device_warp import _coefficients
 from xcorr_app.registration.motion.patch_fit import PatchFit, PatchOptions
 from xcorr_app.registration.motion.patch_match import PatchSearch
 from xcorr_app.registration.motion.patch_references import References
@@ -60,6 +62,25 @@ def test_patches_are_those_of_the_cpu(device, shape, patch, overlap, deviation, 
         np.testing.assert_allclose(fields, start.transpose(0, 2, 1), atol=2e-3)
 
 
+@pytest.mark.parametrize("deviation", [6.0, 30.0])
+@pytest.mark.parametrize("own", [False, True])
+def test_chunks_are_measured_as_frame_by_frame(device, deviation, own):
+    """Searches of 30 pixels are for no block, and left to planes."""
+    frames, _ = bent(4, 5, amplitude=2.0, count=3, shape=(120, 131))
+    total = frames.sum(axis=0), np.full(frames[0].shape, 3.0, np.float32)
+    others = (total, lambda t: (frames[t], np.ones_like(frames[t]))) if own else ()
+    fit = PatchFit(frames[0].shape, References(frames[0], *others), PatchOptions(64, 0.5, deviation), np)
+    shifts = np.array([[0, 0], [1.3, -0.8], [np.nan, np.nan]])
+    expected = fit.measured(frames, 0, shifts)
+    fit._device = DevicePatches(fit._matcher, fit._levels, np)
+    assert fit._device._fits_kernel == (deviation < 30)
+    found = fit.measured(frames, 0, shifts)
+    np.testing.assert_array_equal(found.trusted, expected.trusted)
+    for name, tolerance in (("field", 2e-3), ("score", 1e-5), ("mean", 1e-3), ("typical", 1e-3), ("sigma", 3e-3)):
+        np.testing.assert_allclose(getattr(found, name), getattr(expected, name), atol=tolerance)
+    np.testing.assert_allclose(found.significance, expected.significance, rtol=1e-3)
+
+
 def test_what_no_block_holds_is_left_to_planes():
     assert patch_match_launch(1, 32, 9) is not None
     assert patch_match_launch(1, 300, 9) is None
@@ -74,7 +95,7 @@ def test_frames_are_smoothed_and_halved(device, dtype, shape, sigma):
     if frames.dtype.kind == "f":
         frames[1, 4, 5], frames[1, 9, 9] = np.nan, np.inf
     means = np.array([np.where(np.isfinite(f), f, 0).sum(dtype=float) / np.isfinite(f).sum() for f in frames])
-    full, half = run.smooth_frames(frames, means, gaussian_taps(sigma), full=True, half=True)
+    full, half = run.smooth_frames(frames, means, gaussian_taps(sigma), half=True)
     expected = np.stack([smoothed(finite(frame), sigma) for frame in frames])
     np.testing.assert_allclose(full, expected, atol=2e-4)
     even = expected[:, : shape[0] // 2 * 2, : shape[1] // 2 * 2]
@@ -85,7 +106,16 @@ def test_frames_are_smoothed_and_halved(device, dtype, shape, sigma):
 @pytest.mark.parametrize("dtype", ["uint16", "float32"])
 def test_halving_alone_takes_nothing_off(device, dtype):
     frames = (np.random.default_rng(2).random((2, 35, 70)) * 100).astype(dtype)
-    full, half = run.smooth_frames(frames, None, (1.0,), full=False, half=True)
-    assert full is None
+    half = run.halve_frames(frames)
     expected = frames[:, :34].astype(np.float64).reshape(2, 17, 2, 35, 2).mean(axis=(2, 4))
     np.testing.assert_allclose(half, expected, rtol=1e-6)
+
+
+@pytest.mark.parametrize("shape", [(45, 130), (5, 70), (40, 1), (13, 12)])
+@pytest.mark.parametrize("dtype", ["uint8", "float32"])
+def test_coefficients_are_those_of_the_splines(device, dtype, shape):
+    frames = (np.random.default_rng(3).random((2, *shape)) * 100).astype(dtype)
+    expected = frames.astype(np.float64)
+    for axis in (1, 2):
+        expected = ndimage.spline_filter1d(expected, order=3, axis=axis, mode="mirror")
+    np.testing.assert_allclose(_coefficients(frames, np), expected, atol=2e-4)

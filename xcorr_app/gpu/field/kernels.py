@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from xcorr_app.gpu.field.launches import (
     alike_launch,
     compare_launch,
+    filter_launch,
     levels_launch,
     patch_match_launch,
     patch_trust_launch,
     slope_launch,
-    smooth_launch,
     step_launch,
     summary_launch,
 )
@@ -38,7 +38,7 @@ KERNELS: Mapping[str, KernelEntry[FieldProblem]] = {
             "Westerweel and Scarano (2005), doi:10.1007/s00348-005-0016-6: the normalised median test",
         ),
         ("field-summary", "field/field_summary", summary_launch, "Not in a document: medians and means"),
-        ("smooth-frames", "field/smooth_frames", smooth_launch, "Not in a document: a Gaussian and half the size"),
+        ("filter-frames", "field/filter_frames", filter_launch, "Unser (1999), doi:10.1109/79.799930: splines"),
     )
 }
 """Kernels that fit fields of displacements, by their names."""

@@ -10,11 +10,11 @@ __all__ = [
     "READ",
     "alike_launch",
     "compare_launch",
+    "filter_launch",
     "levels_launch",
     "patch_match_launch",
     "patch_trust_launch",
     "slope_launch",
-    "smooth_launch",
     "step_launch",
     "summary_launch",
 ]
@@ -26,12 +26,12 @@ READ = {
     "float32": "float",
     "float64": "double",
 }
-"""Types of frames that are smoothed."""
+"""Types of frames that are filtered."""
 COMPARED, SLOPES = 15, 33
 """Sums that are left of a tile."""
-_THREADS, _STEP_THREADS, _SMOOTH_THREADS = 128, 256, 256
+_THREADS, _STEP_THREADS, _FILTER_THREADS = 128, 256, 256
 _RIM = 2
-_SMOOTH_TILE = 32, 64
+_FILTER_TILE = 32, 64
 _MOST_BLOCKS = 2**31 - 1
 _MOST_SHIFTS, _SHARED = 625, 96 * 1024
 """Shifts of a patch, of which a lane ranks some, and bytes of shared memory that blocks of most devices may have."""
@@ -71,20 +71,32 @@ def summary_launch(frames: int, nodes: int) -> Launch:
     return Launch("field/field_summary", {}, frames, _THREADS, 8 * (2 * nodes + 6 + 2 * _THREADS))
 
 
-def smooth_launch(shape: tuple[int, int], count: int, dtype: str, radius: int, *, full: bool, half: bool) -> Launch:
-    """Frames under a Gaussian of so many pixels a side, at full size, at half, or both; radius 0 only halves."""
+def filter_launch(
+    shape: tuple[int, int],
+    count: int,
+    dtype: str,
+    radius: int,
+    *,
+    full: bool = True,
+    half: bool = False,
+    centres: bool = False,
+    mirror: bool = False,
+) -> Launch:
+    """Frames under a filter of so many pixels a side, at full size, at half, or both; radius 0 only halves."""
     if dtype not in READ:
         raise ArgumentError(f"frames of {dtype} are not read: give {', '.join(READ)}")
-    tiles = tuple(ceil_div(size, tile) for size, tile in zip(shape, _SMOOTH_TILE, strict=True))
-    rows, wide = _SMOOTH_TILE[0] + 2 * radius, _SMOOTH_TILE[1] + 2 * radius + 1
+    tiles = tuple(ceil_div(size, tile) for size, tile in zip(shape, _FILTER_TILE, strict=True))
+    rows, wide = _FILTER_TILE[0] + 2 * radius, _FILTER_TILE[1] + 2 * radius + 1
     defines: dict[str, str | int] = {
         "RIGHT_TYPE": READ[dtype],
         "RADIUS": radius,
         "FULL": int(full),
         "HALF": int(half),
+        "CENTRES": int(centres),
+        "MIRROR": int(mirror),
     }
-    blocks, shared_bytes = tiles[0] * tiles[1] * count, 4 * rows * (wide + _SMOOTH_TILE[1] + 1)
-    return Launch("field/smooth_frames", defines, blocks, _SMOOTH_THREADS, shared_bytes, tiles)
+    blocks, shared_bytes = tiles[0] * tiles[1] * count, 4 * rows * (wide + _FILTER_TILE[1] + 1)
+    return Launch("field/filter_frames", defines, blocks, _FILTER_THREADS, shared_bytes, tiles)
 
 
 def patch_match_launch(patches: int, side: int, shifts: int) -> Launch | None:

@@ -13,9 +13,9 @@ from xcorr_app.gpu.field.launches import (
     SLOPES,
     alike_launch,
     compare_launch,
+    filter_launch,
     levels_launch,
     slope_launch,
-    smooth_launch,
     step_launch,
     summary_launch,
 )
@@ -23,7 +23,16 @@ from xcorr_app.gpu.field.problem import FieldAxis, FieldProblem
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.types import name_of
 
-__all__ = ["FieldModes", "FieldState", "SizedReference", "smooth_frames", "summary_of", "take_steps"]
+__all__ = [
+    "FieldModes",
+    "FieldState",
+    "SizedReference",
+    "filter_frames",
+    "halve_frames",
+    "smooth_frames",
+    "summary_of",
+    "take_steps",
+]
 
 
 @dataclass(frozen=True, eq=False)
@@ -152,20 +161,31 @@ def summary_of(state: FieldState) -> Any:
     return found
 
 
-def smooth_frames(frames: Any, means: Any, taps: Any, *, full: bool, half: bool) -> tuple[Any, Any]:
-    """Frames (T, Y, X) less their means (T,), under a Gaussian of so many taps: at full size and at half, or None.
+def smooth_frames(frames: Any, means: Any, taps: Any, *, half: bool) -> tuple[Any, Any]:
+    """Frames (T, Y, X) less their means (T,), under taps of a Gaussian: at full size, and at half or None."""
+    return _filtered(frames, taps, means, full=True, half=half, centres=True)
 
-    A single tap only halves, and takes nothing off.
-    """
+
+def halve_frames(frames: Any) -> Any:
+    """Means of 2 x 2 pixels of frames (T, Y, X) as float32."""
+    return _filtered(frames, (1.0,), None, full=False, half=True)[1]
+
+
+def filter_frames(frames: Any, taps: Any) -> Any:
+    """Frames (T, Y, X) as float32 under taps along both axes, mirrored about the pixels of their edges."""
+    return _filtered(frames, taps, None, full=True, half=False, mirror=True)[0]
+
+
+def _filtered(frames: Any, taps: Any, means: Any, *, full: bool, half: bool, **kind: bool) -> tuple[Any, Any]:
     cupy = importlib.import_module("cupy")
     count, height, width = frames.shape
     given = cupy.ascontiguousarray(frames)
-    radius = len(taps) // 2
     sizes = [(count, height, width) if full else None, (count, height // 2, width // 2) if half else None]
     found = [None if size is None else cupy.empty(size, np.float32) for size in sizes]
-    launch = smooth_launch((height, width), count, name_of(frames.dtype), radius, full=full, half=half)
+    radius = len(taps) // 2
+    launch = filter_launch((height, width), count, name_of(frames.dtype), radius, full=full, half=half, **kind)
     # What a kernel does not touch is given all the same.
-    others = (given, given) if radius == 0 else (means, taps)
+    others = (given if means is None else means, given if radius == 0 else taps)
     written = (given if each is None else each for each in found)
     start(launch, (given, *others, *written), (height, width, *launch.extra))
     return found[0], found[1]

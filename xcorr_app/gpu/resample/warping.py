@@ -79,8 +79,8 @@ class WarpProblem:
 class FieldSplines:
     """Displacements as coefficients of splines, with the four weights of each row and column of a frame."""
 
-    coefficients: npt.NDArray[np.float32]
-    """(T, gy, gx, 2) rows, columns."""
+    coefficients: Any
+    """(T, gy, gx, 2) of float32: rows, columns; on the host or the device."""
     starts: tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]
     """(Y,) and (X,) first coefficient that a row, and a column, depends on."""
     weights: tuple[npt.NDArray[np.float32], npt.NDArray[np.float32]]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.field.problem import FieldAxis, parts_of, tile_of
 from xcorr_app.gpu.field.run import FieldModes, FieldState, SizedReference, take_steps
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.memory import finish_copies
 from xcorr_app.registration.motion.field_fit import LAST_STEPS, MOST_STEPS, NEAR, THERE, FieldReference, lost_at
 from xcorr_app.registration.motion.field_nodes import Nodes
 from xcorr_app.registration.motion.grid import local_splines
@@ -65,13 +67,27 @@ class DeviceNodes:
         return SizedReference(self.axes, self.columns, image, slopes, bending, self.ways_to_bend)
 
 
+@functools.lru_cache(maxsize=16)
+def _on_device(nodes: Nodes, xp: Any) -> DeviceNodes:
+    """Tables of nodes that are themselves kept, on the device that holds them."""
+    found = DeviceNodes(nodes, xp)
+    if xp is not np:
+        finish_copies()
+    return found
+
+
 class DeviceFit:
     """Fits the fields of frames at full size and perhaps at half."""
 
     def __init__(self, levels: Sequence[Nodes], xp: Any) -> None:
         self._levels, self._xp = levels, xp
-        self._nodes = [DeviceNodes(nodes, xp) for nodes in levels]
+        self._nodes = [_on_device(nodes, xp) for nodes in levels]
         self._shared: dict[int, list[SizedReference]] = {}
+
+    def see(self, reference: FieldReference, moved: Floats) -> None:
+        """Bring to the host what the modes of frames displaced by `moved` (T, 2) are made of."""
+        for each in np.unique(lost_at(moved, reference.nodes.shape), axis=0):
+            reference.see(each)
 
     def fitted(
         self, references: Sequence[Sequence[FieldReference]], frames: Sequence[Array], starts: Array, moved: Floats

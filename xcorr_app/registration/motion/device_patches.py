@@ -59,6 +59,8 @@ class DevicePatches:
 
         `windows` and `references`, those at each size, are one for all frames or one for each.
         """
+        # While patches are matched on the device, the host finds modes.
+        self._fit.see(references[0][0], moved)
         if self._fits_kernel:
             records, trusted, starts = match_patches(
                 sizes[-1], self._sought(windows), self._grid, self._limits(sigma), _CELLS_A_STEP, moved

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.gpu.field.launches import READ
+from xcorr_app.gpu.field.run import filter_frames
 from xcorr_app.gpu.resample.problem import PIXEL_TYPES, sum_type
 from xcorr_app.gpu.resample.warping import FieldSplines, warp_on_device
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
@@ -15,6 +18,9 @@ from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.motion.grid import local_splines
 from xcorr_app.registration.motion.ndimage import ndimage_of
 
+_POLE, _TAPS = np.sqrt(3) - 2, 12
+"""Of the recursive filter that gives a cubic spline's coefficients, and pixels after which float32 keeps nothing."""
+_SPLINE_TAPS = (np.sqrt(3) * _POLE ** np.abs(np.arange(-_TAPS, _TAPS + 1))).astype(np.float32)
 _METHODS = {0: "nearest", 1: "linear", 3: "cubic"}
 _COEFFICIENT_BYTES = 1 << 28
 """Of coefficients at a time: enough frames to fill a device."""
@@ -26,12 +32,36 @@ def takes(dtype: np.dtype[Any]) -> bool:
 
 
 def splines_of(
-    fields: NDArray[np.float64], nodes: tuple[NDArray[np.float64], NDArray[np.float64]], shape: tuple[int, int]
+    fields: Array, nodes: tuple[NDArray[np.float64], NDArray[np.float64]], shape: tuple[int, int]
 ) -> FieldSplines:
-    """Splines of displacements from fields (T, gy, gx, 2) of shifts to add, which are the other way round."""
-    (rows, first_y, weights_y), (columns, first_x, weights_x) = map(local_splines, nodes, shape)
-    coefficients = -np.einsum("ai,tijc,bj->tabc", rows, fields, columns, optimize=True)
-    return FieldSplines(coefficients.astype(np.float32), (first_y, first_x), (weights_y, weights_x))
+    """Splines of displacements from fields (T, gy, gx, 2) of shifts to add, which are the other way round.
+
+    They are where the fields are.
+    """
+    xp = array_namespace(fields)
+    tables = (_splines_along(np.asarray(at, np.float64).tobytes(), size) for at, size in zip(nodes, shape, strict=True))
+    (rows, first_y, weights_y), (columns, first_x, weights_x) = tables
+    count, height, width, _ = fields.shape
+    down = xp.asarray(-rows) @ fields.reshape(count, height, 2 * width)
+    both = xp.asarray(columns) @ down.reshape(count, len(rows), width, 2)
+    return FieldSplines(both.astype(np.float32), (first_y, first_x), (weights_y, weights_x))
+
+
+def _coefficients(frames: Array, xp: Any) -> Array:
+    """Coefficients of the cubic splines through frames, in float32 where that holds every value of a pixel."""
+    name = name_of(frames.dtype)
+    if sum_type(name) == "float":
+        known = frames if name in READ else frames.astype(np.float32)
+        return filter_frames(known, xp.asarray(_SPLINE_TAPS))
+    found = frames.astype(np.float64)
+    for axis in (1, 2):
+        found = ndimage_of(xp).spline_filter1d(found, order=3, axis=axis, output=np.float64, mode="mirror")
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def _splines_along(nodes: bytes, size: int) -> tuple[NDArray[np.float64], NDArray[np.int32], NDArray[np.float32]]:
+    return local_splines(np.frombuffer(nodes, np.float64), size)
 
 
 def warped(frames: Array, motion: NDArray[np.float64] | FieldSplines, order: int, outside: float | None) -> Array:
@@ -45,10 +75,7 @@ def warped(frames: Array, motion: NDArray[np.float64] | FieldSplines, order: int
         else:
             moves = motion[start:stop, :2]
         if order == 3:
-            working = np.float64 if sum_type(name_of(frames.dtype)) == "double" else np.float32
-            source = source.astype(working)
-            for axis in (1, 2):
-                source = ndimage_of(xp).spline_filter1d(source, order=3, axis=axis, output=working, mode="mirror")
+            source = _coefficients(source, xp)
         return warp_on_device(source, moves, frames.dtype, method, outside=outside)
 
     at_once = max(1, _COEFFICIENT_BYTES // (8 * frames[0].size)) if order == 3 else len(frames)

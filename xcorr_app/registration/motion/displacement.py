@@ -117,7 +117,8 @@ def warp_by_fields(
         raise DataTypeError(f"stack has dtype {stack.dtype}: convert it to integers or floating point")
     if xp is not np and takes(stack.dtype):
         outside = cval if mode == "constant" else None
-        seen = warped(stack, splines_of(fields, nodes, stack.shape[1:]), order, outside)
+        there = xp.asarray(np.ascontiguousarray(fields, np.float64))
+        seen = warped(stack, splines_of(there, nodes, stack.shape[1:]), order, outside)
         return with_copies(seen, stack, (fields == 0).all(axis=(1, 2, 3)))
     working = np.float64 if stack.dtype.itemsize > 2 and stack.dtype != np.float32 else np.float32
     bases = tuple(xp.asarray(basis) for basis in pixel_bases(*nodes, stack.shape[1:]))

@@ -42,9 +42,11 @@ class Field:
 
     def applied(self, taken: NDArray[np.bool_], policy: str) -> NDArray[np.float64]:
         """Shifts (T, gy, gx, 2) to move by: those of frames not `taken` (T,) replaced as `ShiftResult.applied` does."""
-        shifts = self.shifts.copy()
-        finite = np.asarray(np.isfinite(shifts).all(axis=(1, 2, 3)))
+        finite = np.asarray(np.isfinite(self.shifts).reshape(len(self.shifts), -1).all(axis=1))
         taken = finite if policy == "apply" else taken & finite
+        shifts = self.shifts.copy()
+        if taken.all():
+            return shifts
         if policy == "drop":
             shifts[~taken] = np.nan
         elif policy == "leave" or not taken.any():

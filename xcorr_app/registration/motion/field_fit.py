@@ -17,6 +17,7 @@ values. The slopes are those of the reference and stay the same (Baker and Matth
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,6 +33,7 @@ from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.warp import inside_frame
 
 Floats = NDArray[np.float64]
+_Sides = tuple[int, int, int, int]
 
 _RIM = 2.0
 """Pixels along the edges of the frame that are not compared."""
@@ -116,23 +118,33 @@ class FieldReference:
         self.slopes = [ndimage_of(xp).correlate1d(image, taps, axis=axis, mode="mirror") for axis in (0, 1)]
         gy, gx = self.slopes
         self._products = [] if like else [gy * gy, gy * gx, gx * gx]
-        self.weight = like.weight if like else self._weight()
+        self.weight: float = like.weight if like else self._weight()
         """Trace of the matrix N of the nodes."""
         self._like = like
-        self._modes: dict[tuple[int, int, int, int], Modes] = {}
+        self._modes: dict[_Sides, Modes] = {}
+        self._seen: dict[_Sides, Floats] = {}
+        self._one_at_a_time = threading.Lock()
 
     def modes(self, lost: NDArray[np.intp]) -> Modes:
         """Modes of the nodes, without the pixels `lost` (4,) at top, bottom, left and right."""
         if self._like is not None:
             return self._like.modes(lost)
-        top, bottom, left, right = lost.tolist()
-        return self._modes_without((top, bottom, left, right))
+        with self._one_at_a_time:  # threads that need the same wait for them
+            return self._modes_without(_sides(lost))
 
-    def _modes_without(self, lost: tuple[int, int, int, int]) -> Modes:
+    def see(self, lost: NDArray[np.intp]) -> None:
+        """Bring to the host what `modes` are made of, so that a device can go on with other work."""
+        if self._like is not None:
+            self._like.see(lost)
+        elif _sides(lost) not in self._modes:
+            self._seen[_sides(lost)] = self._normal(_sides(lost))
+
+    def _modes_without(self, lost: _Sides) -> Modes:
         if lost not in self._modes:
             if len(self._modes) >= _MOST_KEPT:
                 self._modes.clear()
-            normal = self._normal(lost)
+            normal = self._seen.pop(lost, None)
+            normal = self._normal(lost) if normal is None else normal
             # What no pixel tells is left to the bending; its modes must be finite all the same.
             normal[np.diag_indices_from(normal)] += 1e-9 * max(float(np.trace(normal)) / len(normal), 1e-300)
             bends, shapes = scipy.linalg.eigh(self.nodes.bending, normal)
@@ -143,7 +155,7 @@ class FieldReference:
         rows, columns = ((basis * basis).sum(axis=1) for basis in self.nodes.bases)
         return max(float(rows @ (self._products[0] + self._products[2]) @ columns), 1e-300)
 
-    def _normal(self, lost: tuple[int, int, int, int]) -> Floats:
+    def _normal(self, lost: _Sides) -> Floats:
         """Matrix N (2 n, 2 n) of the nodes."""
         height, width = self.image.shape
         y, x = slice(lost[0], height - lost[1]), slice(lost[2], width - lost[3])
@@ -204,6 +216,11 @@ class FieldReference:
         inside *= product(product(rows, local), columns.T)
         one -= inside
         return one, score, pixels
+
+
+def _sides(lost: NDArray[np.intp]) -> _Sides:
+    top, bottom, left, right = lost.tolist()
+    return top, bottom, left, right
 
 
 def _dot(one: Array, other: Array, xp: Any) -> float:

@@ -33,8 +33,8 @@ class Nodes:
         bending = _bending(*self.differences)
         self.bending: Floats = np.kron(np.eye(2), bending).astype(np.float64)
         """Quadratic form of both components."""
-        self.bends = 2 * int(np.linalg.matrix_rank(bending))
-        """In how many ways a field can bend."""
+        self.bends = 2 * (self.count - 1 - int(rows.size > 1) - int(columns.size > 1))
+        """In how many ways a field can bend: what is even or rises evenly does not."""
         # Rows and columns of pixels as two more splines: a product then gives places, not only displacements.
         ones, (y, x) = [np.ones((size, 1)) for size in shape], [np.arange(size)[:, None] for size in shape]
         first, second = ([y, ones[0]], [ones[1], x])

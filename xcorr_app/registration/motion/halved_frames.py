@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.gpu.field.launches import READ
-from xcorr_app.gpu.field.run import smooth_frames
+from xcorr_app.gpu.field.run import halve_frames
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.gpu.runtime.types import name_of
 from xcorr_app.registration.frames import Chunk, FramesOver
@@ -48,4 +48,4 @@ def halved_image(image: Array) -> Array:
 
 def _halved_on_device(frames: Array) -> Array:
     known = frames if name_of(frames.dtype) in READ else frames.astype(np.float32)
-    return smooth_frames(known, None, (1.0,), full=False, half=True)[1]
+    return halve_frames(known)

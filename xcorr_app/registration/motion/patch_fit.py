@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,6 +11,8 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.memory import finish_copies
+from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.device_patches import DevicePatches
 from xcorr_app.registration.motion.field_fit import FieldReference, fitted
@@ -64,14 +67,24 @@ class PreparedReference:
     """Its patches at the smallest size."""
 
 
+@functools.lru_cache(maxsize=8)
+def _levels_of(grid: Grid, shape: tuple[int, int], half: int, xp: Any, device: int | None) -> tuple[Nodes, ...]:
+    """Nodes of a grid in frames at full size and perhaps at half, kept for the next call."""
+    nodes = Nodes(with_edges(grid.rows), with_edges(grid.columns), shape, xp)
+    levels = (nodes, nodes.halved(xp)) if half == 2 else (nodes,)
+    if device is not None:
+        finish_copies()
+    return levels
+
+
 class PatchFit:
     """Measures frames against a reference."""
 
     def __init__(self, shape: tuple[int, int], references: References, options: PatchOptions, xp: Any) -> None:
         self.grid = Grid.of(shape, options.patch, options.patch * (1 - options.overlap))
-        self.nodes = Nodes(with_edges(self.grid.rows), with_edges(self.grid.columns), shape, xp)
         self._half, self._xp = options.half, xp
-        self._levels = [self.nodes, self.nodes.halved(xp)][: self._half]
+        self._levels = _levels_of(self.grid, shape, self._half, xp, None if xp is np else current_device())
+        self.nodes = self._levels[0]
         places = np.meshgrid(self.nodes.rows, self.nodes.columns, indexing="ij")
         nodes = np.stack([values.ravel() for values in places], axis=1)
         self._matcher = PatchMatcher(self.grid, nodes, options.patch, options.max_deviation, self._half)

@@ -15,6 +15,7 @@ from xcorr_app.registration.motion.displacement import warp_by_fields
 from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.models import angle_of, scale_of, turned
 from xcorr_app.registration.motion.warp import Mode, about_corner, about_middle, warp_frames
+from xcorr_app.registration.motion.warps import in_threads
 from xcorr_app.registration.quality import is_trusted
 
 
@@ -53,7 +54,7 @@ class MotionResult:
     def trusted(self) -> NDArray[np.bool_]:
         """(T,) whether a frame has a motion and nothing speaks against it."""
         found = np.isfinite(self.matrices).all(axis=(1, 2))
-        return np.array([is_trusted(flags) for flags in self.flags], dtype=bool) & found
+        return np.array([not flags or is_trusted(flags) for flags in self.flags], dtype=bool) & found
 
     @property
     def shifts(self) -> NDArray[np.float64]:
@@ -130,12 +131,13 @@ class MotionResult:
                 f"stack has shape {stack.shape}: {len(self.flags)} frames of {self.shape[0]} x {self.shape[1]} "
                 "were measured"
             )
-        if self.field is not None:
-            # The shape is kept, so no frame can be dropped.
-            policy = DEFAULT_POLICY if self.doubtful == "drop" else self.doubtful
-            fields = self.field.applied(self.trusted, policy)
-            return warp_by_fields(stack, fields, (self.field.rows, self.field.columns), order, mode, cval)
-        return warp_frames(stack, self.applied(), order, mode, cval)
+        if self.field is None:
+            matrices = self.applied()
+            return in_threads(lambda part: warp_frames(stack[part], matrices[part], order, mode, cval), stack)
+        # The shape is kept, so no frame can be dropped.
+        policy = DEFAULT_POLICY if self.doubtful == "drop" else self.doubtful
+        fields, nodes = self.field.applied(self.trusted, policy), (self.field.rows, self.field.columns)
+        return in_threads(lambda part: warp_by_fields(stack[part], fields[part], nodes, order, mode, cval), stack)
 
     def save(self, path: Path | str) -> None:
         """Write the result to an ``.npz`` file, which is replaced if it exists; values of a field in float32.

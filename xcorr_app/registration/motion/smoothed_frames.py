@@ -47,7 +47,7 @@ def sizes_of(frames: Array, sigma: float, half: int) -> list[Array]:
         return [*sizes, np.stack([halved_image(image) for image in images])] if half == 2 else sizes
     if name_of(frames.dtype) not in READ:
         frames = frames.astype(np.float64)
-    both = smooth_frames(frames, _means(frames, xp), xp.asarray(gaussian_taps(sigma)), full=True, half=half == 2)
+    both = smooth_frames(frames, _means(frames, xp), xp.asarray(gaussian_taps(sigma)), half=half == 2)
     return [each for each in both if each is not None]
 
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.motion.displacement import warp_by_fields
 from xcorr_app.registration.motion.warp import Mode, warp_frames
+from xcorr_app.registration.passes import worker_count
 
 
 class Warp(Protocol):
@@ -43,3 +45,18 @@ class ByFields:
     def __call__(self, frames: Array, numbers: Sequence[int], order: int, mode: Mode) -> Array:
         """See `Warp`."""
         return warp_by_fields(frames, self.shifts[list(numbers)], (self.rows, self.columns), order, mode)
+
+
+def in_threads(warp: Callable[[slice], Array], stack: Array) -> Array:
+    """What `warp` makes of the frames of a stack, which threads of the host share; a device has enough of its own."""
+    if array_namespace(stack) is not np or worker_count() == 1:
+        return warp(slice(None))
+    result = np.empty_like(stack)
+
+    def one(frame: int) -> None:
+        part = slice(frame, frame + 1)
+        result[part] = warp(part)
+
+    with ThreadPoolExecutor(worker_count(), thread_name_prefix="warp") as pool:
+        list(pool.map(one, range(len(stack))))
+    return result

@@ -1,10 +1,11 @@
-// Frames under a Gaussian as float32, without their means, at full size and at half: one read of each frame. Pixels that
-// are not finite become the mean; beyond the edge lies the nearest pixel. With RADIUS 0 nothing is taken off or replaced:
-// frames are only halved. Half the size is the mean of 2 x 2 pixels, an odd last row or column left out.
+// Frames under a short filter along both axes as float32, at full size, at half, or both: one read of each frame. CENTRES 1
+// takes their means off and puts zero where a pixel is not finite. Beyond the edge lies the nearest pixel, or with MIRROR
+// the frame mirrored about the edge's pixels. RADIUS 0: frames are only halved. Half the size is the mean of 2 x 2 pixels,
+// an odd last row or column left out. The filters are Gaussians, and the inverse of a cubic spline's values at its nodes.
 //
 // A block takes a tile: rows first, then columns, through shared memory of odd pitches, eight pixels a thread.
 // Floor: 512 x 512 of uint16 on an H200 (4.1 TB/s): 0.13 us to read, 0.32 us to write a frame.
-// Document: none.
+// Document: Unser 1999, doi:10.1109/79.799930 (coefficients of splines, there by recursion).
 #include "problem.cuh"
 
 #ifndef RADIUS
@@ -15,6 +16,12 @@
 #endif
 #ifndef HALF  // and half of it
 #define HALF 1
+#endif
+#ifndef CENTRES
+#define CENTRES 0
+#endif
+#ifndef MIRROR
+#define MIRROR 0
 #endif
 #ifndef SHARED_FLOATS  // a host build defines its own
 #define SHARED_FLOATS(name) extern __shared__ __align__(16) float name[]
@@ -29,13 +36,22 @@
 #define TAPS (2 * RADIUS + 1)
 
 __device__ __forceinline__ float without(Right value, double mean) {
-    if (RADIUS == 0) return (float)value;
+    if (!CENTRES) return (float)value;
     const float left = sizeof(Right) == 8 ? (float)((double)value - mean) : (float)value - (float)mean;
     return left - left == 0 ? left : 0.0f;
 }
 
+// The pixel that lies at a place along an axis, on the frame or beyond its edge.
+__device__ __forceinline__ int pixel_at(int place, int size) {
+    if (!MIRROR) return least(most(place, 0), size - 1);
+    if (place >= 0 && place < size) return place;
+    if (size == 1) return 0;
+    const int period = 2 * (size - 1), turned = (place < 0 ? -place : place) % period;
+    return turned < size ? turned : period - turned;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS)
-    smooth_frames(const Right* frames, const double* means, const float* taps, float* full, float* half, int height,
+    filter_frames(const Right* frames, const double* means, const float* taps, float* full, float* half, int height,
                   int width, int tiles_down, int tiles_across) {
     SHARED_FLOATS(shared);
     float* pixels = shared;                  // [ROWS][PITCH]
@@ -44,13 +60,13 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int tile = (int)blockIdx.x - number * tiles;
     const int y0 = tile / tiles_across * TILE_HEIGHT, x0 = tile % tiles_across * TILE_WIDTH;
     const Right* frame = frames + (long long)number * height * width;
-    const double mean = RADIUS == 0 ? 0.0 : means[number];
+    const double mean = CENTRES ? means[number] : 0.0;
     float tap[TAPS];
 #pragma unroll
     for (int k = 0; k < TAPS; ++k) tap[k] = RADIUS == 0 ? 1.0f : taps[k];
     for (int k = (int)threadIdx.x; k < ROWS * (TILE_WIDTH + 2 * RADIUS); k += THREADS) {
         const int i = k / (TILE_WIDTH + 2 * RADIUS), j = k - i * (TILE_WIDTH + 2 * RADIUS);
-        const int y = least(most(y0 - RADIUS + i, 0), height - 1), x = least(most(x0 - RADIUS + j, 0), width - 1);
+        const int y = pixel_at(y0 - RADIUS + i, height), x = pixel_at(x0 - RADIUS + j, width);
         pixels[i * PITCH + j] = without(frame[(long long)y * width + x], mean);
     }
     __syncthreads();
@@ -82,7 +98,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (FULL && x < width && y0 + i0 + i < height)
             full[((long long)number * height + y0 + i0 + i) * width + x] = sum;
     }
-#if HALF
+    if (!HALF) return;
     const int half_height = height / 2, half_width = width / 2;
 #pragma unroll
     for (int i = 0; i < AT_ONCE; i += 2) {
@@ -91,5 +107,4 @@ extern "C" __global__ void __launch_bounds__(THREADS)
         if (j % 2 == 0 && x / 2 < half_width && y < half_height)
             half[((long long)number * half_height + y) * half_width + x / 2] = 0.25f * (pair + beside);
     }
-#endif
 }
