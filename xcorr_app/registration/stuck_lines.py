@@ -67,8 +67,8 @@ def lines_in_words(stuck: NDArray[np.bool_]) -> str:
 
 def _ends(size: int) -> NDArray[np.intp]:
     """Pixels of each part of a line of a size."""
-    ends: NDArray[np.intp] = np.diff(np.linspace(0, size, _PARTS + 1).astype(np.intp))
-    return ends
+    ends = np.linspace(0, size, _PARTS + 1).astype(np.intp)
+    return ends[1:] - ends[:-1]
 
 
 def _medians_of_parts(image: Array) -> list[NDArray[np.float64]]:
