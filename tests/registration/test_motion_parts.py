@@ -10,7 +10,7 @@ import xcorr_app as xc
 from tests.registration.scenes import UnreliableFrames, drifting
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.registration.frames import ArrayFrames
-from xcorr_app.registration.motion import patch_fit, whole_frames
+from xcorr_app.registration.motion import gauss_newton, patch_fit, whole_frames
 from xcorr_app.registration.motion.field_fit import FieldFit
 from xcorr_app.registration.motion.fitted_fields import FittedFields
 from xcorr_app.registration.motion.log_polar import _vertex, spectrum_of, turns_between
@@ -318,3 +318,25 @@ def test_angle_and_scale_are_read_from_spectra(angle, scale):
     found = turns_between(*spectra, 2, scales=scale != 1)[0]
     assert (np.degrees(found[0]) - angle + 90) % 180 - 90 == pytest.approx(0, abs=0.25)
     assert found[1] == pytest.approx(scale, rel=0.02)
+
+
+@pytest.mark.parametrize("deviation", [0.05, 1.0])
+def test_standard_errors_are_the_scatter_of_the_motions(deviation):
+    """Of noise that is stronger on bright parts, in the reference as in the frame."""
+    clean = drifting([(0, 0), (2.3, -1.6)], (121, 131), width=0.06)
+    bright = deviation * np.sqrt(np.clip(1 + clean, 0.1, None))
+    model, errors, sigma = model_of("affine"), [], []
+    for seed in range(24):
+        first, last = clean + bright * np.random.default_rng(seed).normal(size=clean.shape)
+        smoothing = gauss_newton.smoothing_for(1 / (1 + deviation**2))
+        levels = gauss_newton.levels_of(gauss_newton.smoothed(first, smoothing), model)
+        sizes = [gauss_newton.smoothed(last, smoothing)]
+        while len(sizes) < len(levels):
+            sizes.append(gauss_newton.halved(sizes[-1]))
+        start = np.eye(3)
+        start[:2, 2] = 2.0, -2.0
+        fit = gauss_newton.refined(levels, model, sizes, start)
+        errors.append(fit.motion[:2, 2] - (2.3, -1.6))
+        sigma.append(np.sqrt(np.diag(fit.covariance)[:2]))
+    ratio = np.sqrt(np.mean(np.square(errors)) / np.mean(np.square(sigma)))
+    assert 0.8 < ratio < 1.25

@@ -36,6 +36,8 @@ _LARGEST_CHANGE = 20.0
 """Times the shifts measured beyond which it is no scene that moves."""
 _SURELY_OFF = 5.0
 """Standard errors of the joint fit by which shifts measured must be off: what the rim adds looks like a pattern too."""
+_PERHAPS_OFF, _LARGE = 3.0, 0.5
+"""Standard errors, and pixels, by which shifts measured may be off: then they are in doubt."""
 _ROUNDING = 1e-4
 """Pixels that the shift of the reference itself may be off zero."""
 _AT_ONCE = 16
@@ -117,7 +119,7 @@ def fitted_together(
         return None, True
     off = np.abs(fit.shifts - (begin - begin[held]))
     if reach >= _largest_motion(stack.shape[1:]) or not (off > _SURELY_OFF * fit.sigma).any():
-        return None, False
+        return None, bool((off > np.maximum(_PERHAPS_OFF * fit.sigma, _LARGE)).any())
     pattern, scene = layers.strengths(fit.shifts)
     count = measured.shifts.shape[0]
     shifts, sigma = np.full((count, 2), np.nan), np.full((count, 2), np.nan)

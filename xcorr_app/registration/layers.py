@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, fft_namespace, to_host
 from xcorr_app.registration.apply import shift_frames
+from xcorr_app.registration.interpolation import Order
 from xcorr_app.registration.quality import clean_fraction
 
 _RELAXATION = 1.5
@@ -66,20 +67,21 @@ class Canvas:
         return xp.where(count > 0, count, 1)
 
 
-def separated(frames: Array, shifts: NDArray[np.float64], rounds: int) -> tuple[Array, Array]:
+def separated(frames: Array, shifts: NDArray[np.float64], rounds: int, *, roughly: bool = False) -> tuple[Array, Array]:
     """Pattern (h, w) and scene (h, w), as the first frame shows it, of float frames (n, h, w) with known shifts (n, 2).
 
-    The pattern has zero mean.
+    The pattern has zero mean. Frames are moved by Lanczos interpolation; `roughly`, by cubic, which bends fine scenes.
     """
     xp = array_namespace(frames)
     canvas = Canvas((int(frames.shape[1]), int(frames.shape[2])), shifts)
     fraction = canvas.shifts - canvas.whole
     count = canvas.counted(frames)
+    order: Order = 3 if roughly else "lanczos"
     pattern = xp.zeros_like(frames[0])
     for _ in range(rounds):
-        clean = shift_frames(frames - pattern, fraction, order="lanczos", mode="nearest")[0]
+        clean = shift_frames(frames - pattern, fraction, order=order, mode="nearest")[0]
         shown = canvas.shown(canvas.gathered(clean) / count)
-        left = frames - pattern - shift_frames(shown, -fraction, order="lanczos", mode="nearest")[0]
+        left = frames - pattern - shift_frames(shown, -fraction, order=order, mode="nearest")[0]
         rest = left.mean(axis=0)
         pattern += _RELAXATION * (rest - rest.mean())
     return _without_noise(pattern, float(left.var(axis=0).mean()) / max(len(shifts) - 1, 1)), shown[0]

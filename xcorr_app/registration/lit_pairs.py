@@ -39,28 +39,32 @@ class LitImage:
     def images(self, start: int, prepared: Prepared) -> Array:
         """The image, weighted for each frame (n, h, w)."""
         numbers = np.arange(start, start + prepared.frames.shape[0])
-        return self._weighted(self.image[None], np.full_like(numbers, self.number), numbers)
+        return self._weighted(self.image[None], np.array([self.number]), numbers)
 
     def weighted(self, start: int, prepared: Prepared) -> Prepared:
         """Frames (n, h, w), each with the weights that the image has for it."""
         numbers = np.arange(start, start + prepared.frames.shape[0])
-        return replace(prepared, frames=self._weighted(prepared.frames, numbers, np.full_like(numbers, self.number)))
+        return replace(prepared, frames=self._weighted(prepared.frames, numbers, np.array([self.number])))
 
     def _weighted(self, images: Array, own: NDArray[np.intp], other: NDArray[np.intp]) -> Array:
-        """Images under the light of the frames `own`, each compared with one of `other`."""
+        """Images under the light of the frames `own`, compared with those of `other`; one or n of each."""
         xp, lit = array_namespace(images), self.frames
-        gain, shifts = lit.gain - lit.gain.mean(axis=0), lit.shifts[own]
+        gain = lit.gain - lit.gain.mean(axis=0)
+        shifts, others = np.broadcast_arrays(lit.shifts[own], lit.shifts[other])
         mine, its = (
-            xp.exp(-2 * fields(gain[numbers], lit.shape, shifts, images)[:, *self._part]) for numbers in (own, other)
+            xp.exp(-2 * fields(gain[numbers], lit.shape, there, images)[:, *self._part])
+            for numbers, there in ((own, lit.shifts[own]), (other, shifts))
         )
         # Evenly lit frames were divided by less where they are noisy: what light is left on them is taken off.
-        left = 1 / xp.sqrt((1 + lit.noise * mine) / (1 + lit.noise))
-        faded = [
-            _fading(size, (lit.shifts[own] - lit.shifts[other])[:, axis]) for axis, size in enumerate(images.shape[1:])
-        ]
-        rows, columns = (xp.asarray(each.astype(images.dtype)) for each in faded)
-        weighted = images * rows[:, :, None] * columns[:, None] / (left * xp.sqrt((mine + its) / 2))
-        return weighted.astype(images.dtype, copy=False)
+        weights = xp.sqrt((2 + 2 * lit.noise * mine) / ((1 + lit.noise) * (mine + its)))
+        rows, columns = (
+            xp.asarray(_fading(size, (shifts - others)[:, axis]).astype(images.dtype))
+            for axis, size in enumerate(images.shape[1:])
+        )
+        weights *= rows[:, :, None]
+        weights *= columns[:, None]
+        weights *= images
+        return weights.astype(images.dtype, copy=False)
 
     @property
     def _part(self) -> tuple[slice, slice]:

@@ -83,7 +83,7 @@ def in_turns(
     """Shifts (n, 2) of the scene, pattern and scene of float frames (n, h, w), from shifts to begin with."""
     last: NDArray[np.float64] | None = None
     for _ in range(_MOST_TURNS):
-        found = _of_scene(stack - separated(stack, shifts, _FIRST_ROUNDS)[0], settings, measure)
+        found = _of_scene(stack - separated(stack, shifts, _FIRST_ROUNDS, roughly=True)[0], settings, measure)
         if found is None:
             return None
         before, shifts = shifts, found.shifts
