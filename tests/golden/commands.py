@@ -44,7 +44,7 @@ def _pages(folder: Path) -> Path:
     (folder / "pages").mkdir()
     for t, frame in enumerate(scenes.plain(0.2)[:4]):
         image = frame.clip(0, 255).round().astype(np.uint8)
-        (folder / "pages" / f"p{3 * t}.png").write_bytes(imagecodecs.png_encode(image))
+        (folder / "pages" / f"frame{3 * t}.png").write_bytes(imagecodecs.png_encode(image))
     return folder / "pages"
 
 
@@ -56,6 +56,27 @@ def _bent(folder: Path) -> Path:
 def _turning(folder: Path) -> Path:
     write_stack(folder / "turning.tif", scenes.turning()[:3])
     return folder / "turning.tif"
+
+
+def _several(folder: Path) -> Path:
+    """Two stacks of unlike types and a file that is damaged."""
+    (folder / "several").mkdir()
+    write_stack(folder / "several" / "float.tif", scenes.odd_frames())
+    write_stack(folder / "several" / "short.tif", scenes.plain(0.5)[:2].round().astype(np.int16))
+    (folder / "several" / "broken.tif").write_bytes((folder / "several" / "short.tif").read_bytes()[:5000])
+    return folder / "several"
+
+
+def _depth(folder: Path) -> Path:
+    stack = scenes.plain(0.2)[:4].round().astype(np.uint8)
+    known = StackMetadata("ZYX", stack.shape, stack.dtype, "ome", pixel_size=(2.0, 2.0), unit="nm", z_step=5.0)
+    write_stack(folder / "depth.ome.tif", stack, known)
+    return folder / "depth.ome.tif"
+
+
+def _pattern(folder: Path) -> Path:
+    write_stack(folder / "pattern.tif", scenes.over_a_pattern().round().astype(np.uint16))
+    return folder / "pattern.tif"
 
 
 def _colour(folder: Path) -> Path:
@@ -118,6 +139,11 @@ ALIGN: dict[str, tuple[Callable[[Path], Path], Words]] = {
     "masked": (
         _movie, ("--mask", "threshold:90", "--roi", "3:66,4:74", "--prefilter", "gaussian:1", "--report", "none")
     ),
+    "several": (_several, ("--verbose", "--max-shift", "12")),
+    "depth": (_depth, ("--reference", "pairs:2", "--smooth-time", "3")),
+    "disagreeing": (_pattern, ("--verify", "all", "--tolerance", "1e-9", "--max-shift", "15")),
+    "previous": (_odd, ("--reference", "previous", "--min-score", "0.99", "--max-sigma", "0.01")),
+    "local": (_pages, ("--contrast", "local:5", "--subpixel", "icgn", "--reference", "1", "--memory", "1MB")),
     "dry": (_movie, ("--dry-run",)),
     "zarr": (_movie, ("--format", "ome-zarr", "--pyramid", "2", "--report", "none")),
 }  # fmt: skip
