@@ -92,15 +92,19 @@ def _run(command: str, make: Callable[[Path], Path], *words: Any) -> Any:
         folder.mkdir()
         said = [_file(folder, word) for word in words]
         run = xcorr(command, make(folder), *said, "-o", folder / "out", "--device", "cpu")
-        printed = "\n".join(line for line in run.stdout.splitlines() if "pace" not in line)
-        if command == "filter":
-            printed = re.sub(r"[\d.]+ +good", "SECONDS good", printed)
         return {
             "code": run.code,
-            "printed": outputs.text(printed, folder / "out"),
+            "printed": _printed(run.stdout, folder, seconds=command == "filter"),
             "errors": outputs.text(run.stderr, folder / "out"),
             "files": outputs.left_by(folder / "out"),
         }
+
+
+def _printed(said: str, folder: Path, *, seconds: bool) -> Any:
+    said = "\n".join(line for line in said.splitlines() if "pace" not in line)
+    if seconds:  # a column before the last
+        said = re.sub(r"[\d.]+ +(good|failed)", r"\1", said)
+    return outputs.text(said, folder / "out")
 
 
 def _file(folder: Path, word: Any) -> Any:
@@ -155,7 +159,7 @@ OTHERS: dict[str, tuple[str, Callable[[Path], Path], Words]] = {
     "filter-derivatives": ("filter", _turning, ("--bank", "derivatives:1.5", "--stride", "4")),
     "filter-schmid": ("filter", _turning, ("--bank", "schmid", "--stride", "9")),
     "filter-leung-malik": ("filter", _turning, ("--bank", "leung-malik", "--stride", "9")),
-    "filter-valid": ("filter", _colour, ("--box", "3", "--mode", "valid", "--channel", "gray")),
+    "filter-within": ("filter", _colour, ("--box", "3", "--mode", "valid", "--channel", "gray")),
     "field-stack": ("field", _bent, ("--format", "csv", "--format", "vtk", "--format", "npz", "--pictures", "none")),
     "field-previous": (
         "field",
@@ -201,12 +205,8 @@ def _applied(*words: Any) -> Any:
         rows = "\n".join(f"{t},{1.5 * t},{-0.7 * t}" for t in (0, 1, 2, 4))
         (folder / "shifts.csv").write_text(f"frame,dy,dx\n{rows}\n")
         run = xcorr("apply", folder / "shifts.csv", movie, "-o", folder / "out", "--device", "cpu", *words)
-        printed = "\n".join(line for line in run.stdout.splitlines() if "pace" not in line)
-        return {
-            "code": run.code,
-            "printed": outputs.text(printed, folder / "out"),
-            "files": outputs.left_by(folder / "out"),
-        }
+        printed = _printed(run.stdout, folder, seconds=True)
+        return {"code": run.code, "printed": printed, "files": outputs.left_by(folder / "out")}
 
 
 def cases() -> dict[str, Callable[[], Any]]:

@@ -56,7 +56,9 @@ def _met(name: str) -> list[str]:
         found = [_outcome(target.read, path, content)]
         for number in range(_COUNT):
             rng = random.Random(f"{name} golden {number}")  # noqa: S311 - the same files every time
-            found.append(_outcome(target.read, path, mutate(content, known, rng)[0]))
+            outcome = _outcome(target.read, path, mutate(content, known, rng)[0])
+            # What a library of codecs says changes with its versions.
+            found.append(outcome.split()[0] if name == "png" and "Error" in outcome else outcome)
     return found
 
 
