@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.golden import choices, commands, files, folders, library
+from tests.golden import arguments, choices, commands, files, folders, library
 from tests.golden.leaves import Leaf, differences, leaves
 
 FOLDER = Path(__file__).parent / "kept"
@@ -18,7 +18,7 @@ _OF_THE_MACHINE = frozenset({"decision"})
 
 def every_case() -> dict[str, library.Case]:
     """All of them by name."""
-    parts = [each.cases() for each in (library, commands, files, folders, choices)]
+    parts = [each.cases() for each in (library, arguments, commands, files, folders, choices)]
     found = {name: case for part in parts for name, case in part.items()}
     assert len(found) == sum(map(len, parts)), "two cases of one name"
     return found

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from tests.golden import library
+from tests.golden import arguments, library
 from tests.golden.records import check
 
-CASES = library.cases()
+CASES = library.cases() | arguments.cases()
 
 
 @pytest.mark.parametrize("name", CASES)
