@@ -32,6 +32,7 @@ print(taken, bytes_to_measure((1500, 1400), Settings().window((1500, 1400)), ver
 """
 
 
+@pytest.mark.share(2)
 def test_it_is_not_more_than_what_is_taken():
     """Else a measurement would be refused that would have succeeded; and it is no less than a third of it."""
     run = subprocess.run([sys.executable, "-c", MEASURED], text=True, capture_output=True, check=True)
