@@ -58,6 +58,19 @@ def test_gains_are_those_of_one_scene():
     np.testing.assert_allclose(gains(products), true / true.mean(), rtol=1e-3)
 
 
+def test_a_frame_that_outshines_all_others_leaves_gains_finite(rng):
+    scene = rng.normal(size=900)
+    frames = np.array([1.0, 1.3, 1e30, 1e-30])[:, None] * scene + rng.normal(size=(4, 900)) * [
+        [1e-4],
+        [1e-4],
+        [1e26],
+        [0],
+    ]
+    found = gains(frames @ frames.T)
+    assert np.isfinite(found).all()
+    assert found.argmax() == 2
+
+
 def test_wrong_shifts_leave_the_slope_of_the_scene(xp):
     wrong = -DRIFT.copy()
     wrong[3, 0] += 0.5

@@ -127,12 +127,15 @@ def gains(products: NDArray[np.float64]) -> NDArray[np.float64]:
 
     What a frame has with itself counts for nothing, since noise is part of it.
     """
-    own, tiny = np.diag(products), np.finfo(np.float64).tiny
+    limits = np.finfo(np.float64)
+    products = products / max(float(np.diag(products).mean()), limits.tiny)
+    own = np.diag(products)
     others = products - np.diag(own)
     # That of frames without noise, from which few rounds are enough however much they differ.
-    gain = np.sqrt(own / max(float(own.mean()), tiny))
+    gain = np.sqrt(own)
     for _ in range(_GAIN_ROUNDS):
-        gain = others @ gain / np.maximum(gain @ gain - gain**2, tiny)
+        total = float(gain @ gain)  # of one frame that outshines all others no digit is left without it
+        gain = others @ gain / np.maximum(total - gain**2, max(float(limits.eps) * total, float(limits.tiny)))
         if not gain.mean() > 0:
             return np.ones(len(products))
         gain = np.maximum(gain / gain.mean(), _LEAST_GAIN)
