@@ -76,9 +76,17 @@ def _met(name: str) -> dict[str, str]:
     names = [each.name for each in parameters if each.name not in _LEFT_OUT]
     given = dict(zip(names, known, strict=False)) | _QUICK.get(name, {})
     arrays = {each.name for each in parameters if "Array" in str(each.annotation)}
+    of_frames = np.ones(np.shape(known[0])[-2:] or (2, 2))
+    same_shape = (
+        of_frames,
+        0 * of_frames,
+        -of_frames,
+        np.where(of_frames.cumsum().reshape(of_frames.shape) == 5, np.nan, 2.0),
+    )
     return {
         one: " ".join(
-            _outcome(function, given | {one: value}) for value in (*_VALUES, *(_arrays() if one in arrays else ()))
+            _outcome(function, given | {one: value})
+            for value in (*_VALUES, *((*_arrays(), *same_shape) if one in arrays else ()))
         )
         for one in names
     }
