@@ -18,7 +18,7 @@ demo: $(VENV)/.installed
 test: $(VENV)/.test-installed
 	$(PYTEST) $(PARALLEL)
 
-# Damaged files of every kind, a hundred thousand of them; `make test` takes a few hundred of each kind (XCORR_FUZZ).
+# Damaged files of every kind, a hundred thousand of them; `make test` takes 150 of each kind (XCORR_FUZZ).
 # FUZZ='--count 200000 --seed 7 --keep FOLDER' makes others, and keeps those that are met wrongly.
 fuzz: $(VENV)/.test-installed
 	$(BIN)/python -m tests.fuzz $(FUZZ)
