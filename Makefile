@@ -7,7 +7,7 @@ PYTEST := $(BIN)/python -m pytest
 PARALLEL := --numprocesses auto --dist worksteal
 INSTALL := $(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --editable
 
-.PHONY: demo test fuzz chaos mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
+.PHONY: demo test fuzz chaos golden mutate slow-test compile-test kernel-test oldest-test docs lint gpu-test clean
 
 demo: $(VENV)/.installed
 	$(BIN)/xcorr align sample_data/drifting_cells sample_data/single_pages -o demo_out --overwrite
@@ -18,7 +18,7 @@ demo: $(VENV)/.installed
 test: $(VENV)/.test-installed
 	$(PYTEST) $(PARALLEL)
 
-# Damaged files of every kind, a hundred thousand of them; `make test` takes a few hundred of each kind (XCORR_FUZZ).
+# Damaged files of every kind, a hundred thousand of them; `make test` takes 150 of each kind (XCORR_FUZZ).
 # FUZZ='--count 200000 --seed 7 --keep FOLDER' makes others, and keeps those that are met wrongly.
 fuzz: $(VENV)/.test-installed
 	$(BIN)/python -m tests.fuzz $(FUZZ)
@@ -27,6 +27,11 @@ fuzz: $(VENV)/.test-installed
 # 25 pairs, every step. `make test` takes a few; XCORR_CHAOS_SEED=7 chooses other moments.
 chaos: $(VENV)/.test-installed
 	XCORR_CHAOS=$${XCORR_CHAOS:-100} $(PYTEST) $(PARALLEL) tests/chaos
+
+# After a change that was meant: what the program finds today becomes what tests/golden expects; read the difference.
+# GOLDEN='align shifts-pairs' writes the records whose names begin so.
+golden: $(VENV)/.test-installed
+	$(BIN)/python -m tests.golden $(GOLDEN)
 
 # Random single faults put into copies of the program: which do the tests that run their lines not notice?
 # MUTATE='--count 20 --seed 7' takes others; '--minutes 8 --json FILE' ends by then and writes what was judged.

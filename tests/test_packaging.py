@@ -90,6 +90,7 @@ def test_the_oldest_versions_are_those_that_are_allowed() -> None:
     assert run == {names.get(name, name): version for name, version in oldest.items()} | {"python": "3.11"}
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("missing", ["fcntl", "resource"])
 def test_without_a_module_of_posix_arrays_are_registered_and_files_refused(missing: str, tmp_path: Path) -> None:
     """As on Windows, which has neither these modules nor `os.pread`."""

@@ -10,6 +10,7 @@ from benchmarks.scenes import LARGEST_DRIFT, SIZE
 pytest.importorskip("cv2")
 
 
+@pytest.mark.share(3)
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_the_scene_moves_as_said(condition):
     series = make_series("spots", 20.0, 2, seed=3, condition=condition)

@@ -170,6 +170,7 @@ def test_debug_shows_where(tmp_path):
     assert "InputError" in stderr
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("command", [("align", "--no-apply"), ("correlate", "--form", "n-to-m")])
 def test_a_closed_standard_output_does_not_stop_a_run(tmp_path, stack, command):
     name, *options = command

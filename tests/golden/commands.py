@@ -44,7 +44,7 @@ def _pages(folder: Path) -> Path:
     (folder / "pages").mkdir()
     for t, frame in enumerate(scenes.plain(0.2)[:4]):
         image = frame.clip(0, 255).round().astype(np.uint8)
-        (folder / "pages" / f"p{3 * t}.png").write_bytes(imagecodecs.png_encode(image))
+        (folder / "pages" / f"frame{3 * t}.png").write_bytes(imagecodecs.png_encode(image))
     return folder / "pages"
 
 
@@ -56,6 +56,27 @@ def _bent(folder: Path) -> Path:
 def _turning(folder: Path) -> Path:
     write_stack(folder / "turning.tif", scenes.turning()[:3])
     return folder / "turning.tif"
+
+
+def _several(folder: Path) -> Path:
+    """Two stacks of unlike types and a file that is damaged."""
+    (folder / "several").mkdir()
+    write_stack(folder / "several" / "float.tif", scenes.odd_frames())
+    write_stack(folder / "several" / "short.tif", scenes.plain(0.5)[:2].round().astype(np.int16))
+    (folder / "several" / "broken.tif").write_bytes((folder / "several" / "short.tif").read_bytes()[:5000])
+    return folder / "several"
+
+
+def _depth(folder: Path) -> Path:
+    stack = scenes.plain(0.2)[:4].round().astype(np.uint8)
+    known = StackMetadata("ZYX", stack.shape, stack.dtype, "ome", pixel_size=(2.0, 2.0), unit="nm", z_step=5.0)
+    write_stack(folder / "depth.ome.tif", stack, known)
+    return folder / "depth.ome.tif"
+
+
+def _pattern(folder: Path) -> Path:
+    write_stack(folder / "pattern.tif", scenes.over_a_pattern().round().astype(np.uint16))
+    return folder / "pattern.tif"
 
 
 def _colour(folder: Path) -> Path:
@@ -71,15 +92,19 @@ def _run(command: str, make: Callable[[Path], Path], *words: Any) -> Any:
         folder.mkdir()
         said = [_file(folder, word) for word in words]
         run = xcorr(command, make(folder), *said, "-o", folder / "out", "--device", "cpu")
-        printed = "\n".join(line for line in run.stdout.splitlines() if "pace" not in line)
-        if command == "filter":
-            printed = re.sub(r"[\d.]+ +good", "SECONDS good", printed)
         return {
             "code": run.code,
-            "printed": outputs.text(printed, folder / "out"),
+            "printed": _printed(run.stdout, folder, seconds=command == "filter"),
             "errors": outputs.text(run.stderr, folder / "out"),
             "files": outputs.left_by(folder / "out"),
         }
+
+
+def _printed(said: str, folder: Path, *, seconds: bool) -> Any:
+    said = "\n".join(line for line in said.splitlines() if "pace" not in line)
+    if seconds:  # a column before the last
+        said = re.sub(r"[\d.]+ +(good|failed)", r"\1", said)
+    return outputs.text(said, folder / "out")
 
 
 def _file(folder: Path, word: Any) -> Any:
@@ -118,6 +143,11 @@ ALIGN: dict[str, tuple[Callable[[Path], Path], Words]] = {
     "masked": (
         _movie, ("--mask", "threshold:90", "--roi", "3:66,4:74", "--prefilter", "gaussian:1", "--report", "none")
     ),
+    "several": (_several, ("--verbose", "--max-shift", "12")),
+    "depth": (_depth, ("--reference", "pairs:2", "--smooth-time", "3")),
+    "disagreeing": (_pattern, ("--verify", "all", "--tolerance", "1e-9", "--max-shift", "15")),
+    "previous": (_odd, ("--reference", "previous", "--min-score", "0.99", "--max-sigma", "0.01")),
+    "local": (_pages, ("--contrast", "local:5", "--subpixel", "icgn", "--reference", "1", "--memory", "1MB")),
     "dry": (_movie, ("--dry-run",)),
     "zarr": (_movie, ("--format", "ome-zarr", "--pyramid", "2", "--report", "none")),
 }  # fmt: skip
@@ -129,7 +159,7 @@ OTHERS: dict[str, tuple[str, Callable[[Path], Path], Words]] = {
     "filter-derivatives": ("filter", _turning, ("--bank", "derivatives:1.5", "--stride", "4")),
     "filter-schmid": ("filter", _turning, ("--bank", "schmid", "--stride", "9")),
     "filter-leung-malik": ("filter", _turning, ("--bank", "leung-malik", "--stride", "9")),
-    "filter-valid": ("filter", _colour, ("--box", "3", "--mode", "valid", "--channel", "gray")),
+    "filter-within": ("filter", _colour, ("--box", "3", "--mode", "valid", "--channel", "gray")),
     "field-stack": ("field", _bent, ("--format", "csv", "--format", "vtk", "--format", "npz", "--pictures", "none")),
     "field-previous": (
         "field",
@@ -175,12 +205,8 @@ def _applied(*words: Any) -> Any:
         rows = "\n".join(f"{t},{1.5 * t},{-0.7 * t}" for t in (0, 1, 2, 4))
         (folder / "shifts.csv").write_text(f"frame,dy,dx\n{rows}\n")
         run = xcorr("apply", folder / "shifts.csv", movie, "-o", folder / "out", "--device", "cpu", *words)
-        printed = "\n".join(line for line in run.stdout.splitlines() if "pace" not in line)
-        return {
-            "code": run.code,
-            "printed": outputs.text(printed, folder / "out"),
-            "files": outputs.left_by(folder / "out"),
-        }
+        printed = _printed(run.stdout, folder, seconds=True)
+        return {"code": run.code, "printed": printed, "files": outputs.left_by(folder / "out")}
 
 
 def cases() -> dict[str, Callable[[], Any]]:

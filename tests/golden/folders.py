@@ -31,16 +31,41 @@ NAMES = {
     "words": ["cell", "dish", "ant 2", "ant 10"],
     "micromanager": [f"img_channel{c:03d}_position000_time{t:09d}_z000" for t in range(2) for c in range(2)],
 }
+NAMES |= {
+    "wells": [f"plate_{row}{column:02d}" for row in "ABC" for column in (1, 12)],
+    "row-c": [f"well_C{n}" for n in (1, 2, 3)],
+    "row-c-apart": ["x_A1", "x_C1", "x_C2"],
+    "split-channels": ["C1-cells", "C2-cells"],
+    "opera": [f"r01c{c:02d}f01p0{p}-ch{h}sk1fk1fl1" for c in (1, 2) for p in (1, 2) for h in (1, 2)],
+    "metaxpress": [f"exp_B02_s{s}_w{w}" for s in (1, 2) for w in (1, 2)],
+    "metamorph": [f"run_w{w}{dye}_s1_t{t}" for w, dye in ((1, "GFP"), (2, "RFP")) for t in (1, 2, 3)],
+    "dyes": [f"{n}_{dye}" for n in (1, 2) for dye in ("DAPI", "GFP")],
+    "counter": [f"{n:05d}_t{n // 2}_c{n % 2}" for n in range(6)],
+    "dates": [f"2024-05-0{day}_1{n}h" for day in (1, 2) for n in range(3)],
+    "z-stacks": [f"a_z{z:03d}" for z in range(4)] + [f"b_z{z:03d}" for z in range(4)],
+    "times-that-skip": [f"m_t{t}" for t in (0, 5, 10, 15)],
+    "many-channels": [f"k_c{c}" for c in range(18)],
+    "cases": ["Img_T1_C1", "img_T1_C2", "IMG_T2_C1", "img_T2_C2"],
+    "one": ["alone_t3_z2"],
+    "dots": ["a.1", "a.2", "a.10"],
+    "signs": ["s=1,t=1", "s=1,t=2", "s=2,t=1", "s=2,t=2"],
+    "doubled": ["t1", "t01", "t2"],
+    "unequal": ["t1_c0", "t1_c1", "t2_c0"],
+    "words-of-axes": [f"time{t} slice{z}" for t in range(2) for z in range(2)],
+}
+PAGES = {"joined": 3, "positions": 2, "channels": 2, "words": 3, "times-and-channels": 2, "row-c": 2, "z-stacks": 2}
+NAMES["joined"] = [f"m_t{t}" for t in range(3)]
 LAYOUTS = ("auto", "frames", "stacks")
 
 
-def _names(names: list[str], layout: Any) -> Any:
+def _names(names: list[str], layout: Any, pages: int = 1, **how: Any) -> Any:
     with tempfile.TemporaryDirectory(prefix="golden-") as name:
         folder = Path(name) / "here" / "movie"
         folder.mkdir(parents=True)
         for number, each in enumerate(names):
-            write_plain(folder / f"{each}.tif", np.full((4, 5), 1 + number, np.uint16))
-        return _found([folder], layout)
+            planes = np.arange(pages)[:, None, None] * 100 + np.full((pages, 4, 5), 1 + number)
+            write_plain(folder / f"{each}.tif", planes.astype(np.uint16))
+        return _found([folder], layout, **how)
 
 
 def _found(inputs: Any, layout: Any = "auto", **how: Any) -> Any:
@@ -121,6 +146,12 @@ def cases() -> dict[str, Callable[[], Any]]:
     found: dict[str, Callable[[], Any]] = {
         f"folder-{name}-{layout}": partial(_names, names, layout) for name, names in NAMES.items() for layout in LAYOUTS
     }
+    for name, pages in PAGES.items():
+        for layout in LAYOUTS:
+            found[f"folder-{name}-{layout}-pages"] = partial(_names, NAMES[name], layout, pages)
+    for name in ("channels", "times-and-channels", "metaxpress", "split-channels", "row-c"):
+        found[f"folder-{name}-channel-1"] = partial(_names, NAMES[name], "auto", channel=1)
+        found[f"folder-{name}-single"] = partial(_names, NAMES[name], "auto", single="stacks")
     found |= {f"folder-mixed-{layout}": partial(_mixed, layout) for layout in LAYOUTS}
     for kind in ("ome", "imagej", "tiff"):
         for axes in ("YX", "TYX", "ZYX", "TCYX", "TZCYX", "CZTYX"):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
@@ -44,7 +45,9 @@ def leaves(value: Any, name: str = "", leave_out: frozenset[str] = frozenset()) 
         else:
             for index, part in enumerate(value):
                 yield from leaves(part, f"{name}[{index}]", leave_out)
-    elif isinstance(value, slice | Path | frozenset | set | range):
+    elif isinstance(value, bytes):
+        yield name, f"{len(value)} bytes {zlib.crc32(value):08x}"
+    elif isinstance(value, slice | Path | np.dtype | frozenset | set | range):
         yield name, str(sorted(value) if isinstance(value, frozenset | set) else value)
     else:
         yield from leaves(vars(value), name, leave_out)

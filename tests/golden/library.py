@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import xcorr_app as xc
-from tests.golden import scenes
+from tests.golden import outputs, scenes
 from xcorr_app.registration.motion.models import MODELS
 
 Case = Callable[[], Any]
@@ -164,6 +166,17 @@ def _registration() -> dict[str, Case]:
     for name, scene in special.items():
         cases[f"shifts-{name}"] = partial(_estimate, scene, max_shift=20)
         cases[f"shifts-{name}-template"] = partial(_estimate, scene, reference="template", max_shift=20)
+    again = {
+        "over-a-pattern": ("pairs:2", "mean"), "turning-light": ("previous", 2), "swept": ("pairs:2", "median"),
+        "crossing": ("mean", "rolling:3"), "blinking": ("previous", "pairs:2"), "slow-over-a-pattern": (3,),
+        "defective": ("last",), "turning": ("mean",),
+    }  # fmt: skip
+    for name, references in again.items():
+        for reference in references:
+            cases[f"shifts-{name}-{reference}"] = partial(
+                _estimate, special[name], reference=reference, max_shift=20, verify="all"
+            )
+    cases["result-files"] = _result_files
     for order in ("nearest", "linear", "cubic", "fourier"):
         for mode in ("constant", "nearest", "crop"):
             cases[f"moved-{order}-{mode}"] = partial(_moved, order, mode)
@@ -172,6 +185,25 @@ def _registration() -> dict[str, Case]:
     cases["assessed"] = partial(_assessed, scenes.plain)
     cases["assessed-odd"] = partial(_assessed, scenes.odd_frames)
     return cases
+
+
+def _result_files() -> Any:
+    """What a result shows and saves, and what of it is read again."""
+    result = xc.estimate_shifts(scenes.odd_frames(), "first", 12, verify=3)
+    with tempfile.TemporaryDirectory(prefix="golden-") as name:
+        folder = Path(name) / "here" / "out"
+        folder.mkdir(parents=True)
+        for path in (folder / "r.csv", folder / "r.npz"):
+            result.save(path)
+        applied = {policy: result.applied(policy) for policy in ("interpolate", "apply", "leave", "drop")}
+        return {
+            "files": outputs.left_by(folder),
+            "read": xc.load_shifts(folder / "r.csv"),
+            "applied": applied,
+            "trusted": result.trusted,
+            "shown": outputs.text(repr(result), folder),
+            "page": outputs.text(result._repr_html_(), folder),
+        }
 
 
 def _masked_moving() -> Any:

@@ -20,6 +20,8 @@ _OF_THE_MOMENT = frozenset(
 )
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 _EMBEDDED = re.compile(r"data:image/([a-z+]+);base64,([A-Za-z0-9+/=]+)")
+_LEVELS = 10_000
+"""Of brightness, so that a third of one is within what numbers may differ by."""
 _PICTURES = (".png", ".jpg", ".webp", ".gif")
 
 
@@ -42,6 +44,7 @@ def anywhere(value: str, folder: Path) -> str:
     """Without folders, dates, seconds and checksums."""
     value = re.sub(rf"[^\s'\"]*{re.escape(folder.parent.parent.name)}[^\s'\":,;]*", "PATH", value)
     value = re.sub(r"\d{4}-\d\d-\d\d(T[\d:+.Z]+)?", "DATE", value)
+    value = re.sub(r'"versions": \{[^}]*\}', "VERSIONS", value)
     value = re.sub(r"\b[0-9a-f]{32}\b", "CHECKSUM", value)
     return re.sub(r"\b[\d.]+ (s|ms|us|seconds?)\b|[\d.]+ \w+/s\b", "SECONDS", value)
 
@@ -108,11 +111,14 @@ def _tiff(path: Path, folder: Path) -> dict[str, Any]:
 
 
 def _page(content: str, folder: Path) -> dict[str, Any]:
+    # How far two ways of measuring differ is rounding, drawn to a scale of powers of ten.
+    content = re.sub(r'(<details class="agreement">.*?)<img[^>]*>', r"\1", content, flags=re.DOTALL)
     pictures: list[Any] = []
     for kind, body in _EMBEDDED.findall(content):
         data = base64.b64decode(body)
         pictures.append(_drawing(data.decode(), folder) if kind == "svg+xml" else _picture(data))
-    rest = re.sub(r"<style>.*?</style>|<footer.*?</footer>", "", _EMBEDDED.sub("IMAGE", content), flags=re.DOTALL)
+    machine = r"<style>.*?</style>|<div><dt>(?:Versions|Device|Input)</dt>.*?</div>"
+    rest = re.sub(machine, "", _EMBEDDED.sub("IMAGE", content), flags=re.DOTALL)
     return {"text": text(rest, folder), "pictures": pictures}
 
 
@@ -126,9 +132,9 @@ def _picture(data: bytes) -> Any:
     image = image[0] if image.ndim > 3 else image
     rows, columns = (np.linspace(0, size, 5).astype(int) for size in image.shape[:2])
     means = [
-        round(float(image[top:bottom, left:right].mean()))
+        float(image[top:bottom, left:right].mean()) / _LEVELS
         for top, bottom in pairwise(rows)
         for left, right in pairwise(columns)
         if bottom > top and right > left
     ]
-    return {"shape": str(image.shape), "parts": [4 * (mean // 4) for mean in means]}
+    return {"shape": str(image.shape), "parts": np.array(means)}

@@ -7,8 +7,10 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from tests.golden import choices, commands, files, folders, library
-from tests.golden.leaves import Leaf, leaves
+import pytest
+
+from tests.golden import arguments, choices, commands, files, folders, library
+from tests.golden.leaves import Leaf, differences, leaves
 
 FOLDER = Path(__file__).parent / "kept"
 _OF_THE_MACHINE = frozenset({"decision"})
@@ -16,8 +18,10 @@ _OF_THE_MACHINE = frozenset({"decision"})
 
 def every_case() -> dict[str, library.Case]:
     """All of them by name."""
-    found = library.cases() | commands.cases() | files.cases()
-    return found | folders.cases() | choices.cases()
+    parts = [each.cases() for each in (library, arguments, commands, files, folders, choices)]
+    found = {name: case for part in parts for name, case in part.items()}
+    assert len(found) == sum(map(len, parts)), "two cases of one name"
+    return found
 
 
 def found(case: library.Case) -> dict[str, Leaf]:
@@ -29,6 +33,12 @@ def found(case: library.Case) -> dict[str, Leaf]:
 def kept(name: str) -> dict[str, Leaf]:
     """What it found."""
     return dict(_records(_place(name))[name])
+
+
+def check(name: str, case: library.Case) -> None:
+    """Fail where a field differs: by a fault, or by a change that was meant (`python -m tests.golden NAME`)."""
+    if lines := differences(found(case), kept(name)):
+        pytest.fail("\n".join([f"{len(lines)} fields differ:", *lines[:30]]))
 
 
 def write(fields: dict[str, dict[str, Leaf]]) -> None:

@@ -145,12 +145,12 @@ def test_the_end_of_a_preview_is_not_that_of_the_image(tmp_path):
         read_stack(tmp_path / "a.jpg")
 
 
-@pytest.mark.parametrize(("marker", "words"), [(0xC3, "lossless or arithmetic"), (0xC9, "lossless or arithmetic")])
-def test_other_jpeg_frames_are_refused(tmp_path, marker, words):
+@pytest.mark.parametrize("marker", sorted(set(range(0xC0, 0xD0)) - {0xC0, 0xC1, 0xC2, 0xC4, 0xC8, 0xCC}))
+def test_other_jpeg_frames_are_refused(tmp_path, marker):
     content = bytearray(imagecodecs.jpeg8_encode(smooth((40, 50))))
     content[content.index(b"\xff\xc0") + 1] = marker
     (tmp_path / "a.jpg").write_bytes(content)
-    with pytest.raises(InputError, match=words):
+    with pytest.raises(InputError, match="lossless or arithmetic"):
         read_stack(tmp_path / "a.jpg")
 
 

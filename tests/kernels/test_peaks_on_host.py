@@ -113,6 +113,7 @@ def test_tables_hold_the_sums_of_all_rectangles(host_builds, window, dtype, smal
     assert_sums_of_all_rectangles(tables, images, edges.right_rows, edges.right_columns)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("longest", [1, 8, 16, 32])
 @pytest.mark.parametrize("shape", [(3, 100), (67, 101), (40, 516), (9, 260), (133, 40), (1, 1)])
 def test_tables_from_strips_of_any_length(host_builds, shape, longest):

@@ -177,6 +177,7 @@ def test_means_need_no_clipping(host_builds, dtype):
     check(host_builds, images, gaussian(1.5), clips=False)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("sigma", [1, 2, 4, 8])
 @pytest.mark.parametrize(("lowest", "highest"), [(60000, 65535), (0, 65535), (100, 4000), (32767, 32769)])
 def test_results_of_16_bits_are_those_of_float64(host_builds, sigma, lowest, highest):

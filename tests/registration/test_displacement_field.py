@@ -103,6 +103,7 @@ def test_a_vector_that_does_not_belong_is_replaced():
     assert np.abs(field.displacement - [1.5, 2.5]).max() < 1
 
 
+@pytest.mark.share(2)
 def test_displacements_of_strain_gauges(shared_data):
     folder = shared_data / "dic_sample14"
     exact = np.loadtxt(folder / "sample14_exact.csv", delimiter=",")

@@ -124,6 +124,7 @@ def test_a_scale_enlarges_the_frame_to_the_reference():
     np.testing.assert_allclose(result.scale, 1 / np.sqrt(np.linalg.det(truth[:, :2, :2])), rtol=2e-4)
 
 
+@pytest.mark.share(2)
 @pytest.mark.skipif(not DATA.is_dir(), reason="no real stacks")
 def test_speckle_turned_by_known_angles():
     from xcorr_app.io import read_stack

@@ -32,6 +32,7 @@ print(taken, bytes_to_measure((1500, 1400), Settings().window((1500, 1400)), ver
 """
 
 
+@pytest.mark.share(2)
 def test_it_is_not_more_than_what_is_taken():
     """Else a measurement would be refused that would have succeeded; and it is no less than a third of it."""
     run = subprocess.run([sys.executable, "-c", MEASURED], text=True, capture_output=True, check=True)
@@ -85,3 +86,18 @@ def test_a_stack_that_fails_when_it_is_moved_leaves_no_table(tmp_path, monkeypat
     assert run.code == 1
     assert "needs more memory than there is" in run.stdout
     assert not list((tmp_path / "out").rglob("*.csv"))
+
+
+@pytest.mark.parametrize(
+    ("said", "expected"),
+    [
+        ("MemTotal: 900 kB\nMemAvailable: 500 kB\nSwapFree: 20 kB\n", 520 * 1024),
+        ("MemAvailable: 500 kB\n", 500 * 1024),
+        ("MemTotal: 900 kB\n", None),
+    ],
+)
+def test_what_the_machine_has(monkeypatch, tmp_path, said, expected):
+    (tmp_path / "meminfo").write_text(said)
+    real = needs._table
+    monkeypatch.setattr(needs, "_table", lambda path: real(tmp_path / path.name))
+    assert needs._of_machine() == expected

@@ -34,6 +34,7 @@ def by_hand(stack, t, image, **options):
     return estimate_shifts(stack[t : t + 1], np.asarray(image, dtype=float), 8, weighting="none", **options)
 
 
+@pytest.mark.share(2)
 @pytest.mark.parametrize("count", [2, 3, 4, 7, 8])
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "float32", "float64"])
 @pytest.mark.parametrize("name", ["mean", "median"])

@@ -1,6 +1,6 @@
-"""What the TIFF library only logs, taken as an error of the file being read.
+"""What the libraries of TIFF and CZI only log, taken as an error of the file being read.
 
-tifffile reports much of what is wrong with a file through its logger and goes on. `logged_as_damage` collects
+They report much of what is wrong with a file through their loggers and go on. `logged_as_damage` collects
 the records of the calling thread, keeps them from being printed and raises them at the end of the block.
 """
 
@@ -36,12 +36,13 @@ class _ThreadCollector(logging.Filter):
 
 # One filter for the process, never removed: taking a filter off while another thread logs could lose a record.
 _COLLECTOR = _ThreadCollector()
-logging.getLogger("tifffile").addFilter(_COLLECTOR)
+for _library in ("tifffile", "czifile"):
+    logging.getLogger(_library).addFilter(_COLLECTOR)
 
 
 @contextmanager
 def logged_as_damage(path: Path) -> Iterator[None]:
-    """Raise `DamagedFileError` at the end of the block if tifffile warned of anything within it.
+    """Raise `DamagedFileError` at the end of the block if one of them warned of anything within it.
 
     Applies to the calling thread alone; blocks are not nested.
     """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import warnings
 import xml.etree.ElementTree as ET
 from contextlib import contextmanager
@@ -16,6 +17,7 @@ from xcorr_app.io.formats import number_of
 from xcorr_app.io.formats.image import FormatImage, check_image, stamp_of
 from xcorr_app.io.formats.readers import Readers
 from xcorr_app.io.optional import library
+from xcorr_app.io.reader_log import logged_as_damage
 from xcorr_app.io.source import StackMetadata, make_metadata
 
 if TYPE_CHECKING:
@@ -25,20 +27,24 @@ if TYPE_CHECKING:
     from xcorr_app.io.limits import Limits
 
 _KNOWN = set("STZCYX0")
+_DIRECTORY, _ENTRIES, _MOST_AXES = 84, 160, 40
+"""Bytes from the beginning of the file to where it says where its directory is, and of that to its entries."""
+_FEW = 1 << 20
+"""Pixels that a damaged entry may ask for and none are the worse for it."""
 _MICROMETRES = 1e6
 """In a metre, which is the unit of the file."""
 
 
 def images(path: Path) -> list[str]:
     """Numbers of the scenes."""
-    with _READERS.of(path, stamp_of(path)) as file, _strictly():
+    with _READERS.of(path, stamp_of(path)) as file, _strictly(path):
         return [str(number) for number in range(len(_scenes(file)))]
 
 
 def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> FormatImage:  # noqa: ARG001 - one protocol
     """Check one scene of a file."""
     stamp = stamp_of(path)
-    with _READERS.of(path, stamp) as file, _strictly():
+    with _READERS.of(path, stamp) as file, _strictly(path):
         scenes = _scenes(file)
         number = number_of(path, inner, len(scenes), "scene")
         blocks = [block for block in file.filtered_subblock_directory if _at(block).get("S", 0) == scenes[number]]
@@ -48,33 +54,76 @@ def scan(path: Path, inner: str, limits: Limits, *, colour: bool = False) -> For
         metadata = _calibrated(make_metadata(sizes, "TZCYX", dtype, "ome"), path, file)
 
     def plane(t: int, z: int, c: int) -> np.ndarray:
-        with _READERS.of(path, stamp):
-            # As it is stored: what is to be enlarged to a size that a damaged entry gives may take all memory.
-            data = places[t, z, c].data_segment().data(resize=False)
+        with _READERS.of(path, stamp) as file, logged_as_damage(path):
+            data = _pixels(places[t, z, c], file)
         return np.asarray(data).reshape(sizes["Y"], sizes["X"])
 
     return FormatImage(path, metadata, plane, stamp)
 
 
 @contextmanager
-def _strictly() -> Iterator[None]:
+def _strictly(path: Path) -> Iterator[None]:
     """Let what the library only warns of be errors: a file that is still being written, segments that are missing."""
-    with warnings.catch_warnings():
+    with logged_as_damage(path), warnings.catch_warnings():
         warnings.simplefilter("error")
         yield
 
 
 def _open(file: BinaryIO) -> Any:
     czifile = library("czifile", "formats", Path(file.name))
-    with _strictly():
+    _check_entries(file)
+    with _strictly(Path(file.name)):
         return czifile.CziFile(file)
+
+
+def _check_entries(file: BinaryIO) -> None:
+    """Before the library takes memory for as many axes as entries say: of all entries in the directory of the file."""
+    file.seek(_DIRECTORY)
+    (place,) = struct.unpack("<q", file.read(8))
+    file.seek(max(place, 0))
+    name, count = struct.unpack("<16s16xi", file.read(36))
+    place += _ENTRIES
+    for _ in range(count if name.startswith(b"ZISRAWDIRECTORY") else 0):
+        place += 32 + 20 * _axes_of_entry(file, place)
+    file.seek(0)
+
+
+def _axes_of_entry(file: BinaryIO, place: int) -> int:
+    file.seek(max(place, 0))
+    name, count = struct.unpack("<2s26xi", file.read(32))
+    if name == b"DV" and not 0 <= count <= _MOST_AXES:
+        raise ValueError(f"an entry has {count} axes")
+    return count if name == b"DV" else 0
 
 
 _READERS = Readers(_open)
 
 
+def _axes(block: Any) -> list[str]:
+    """Axes of a sub-block: 0 are the colours."""
+    if hasattr(block, "axes"):
+        return list(block.axes)
+    return ["0" if axis == "S" else axis for axis in block.dims]  # czifile from 2026 on, for Python 3.12
+
+
 def _at(block: Any) -> dict[str, int]:
-    return dict(zip(block.axes, block.start, strict=True))
+    """Where it begins along each axis; S is the scene, M a tile of a mosaic."""
+    found = dict(zip(_axes(block), block.start, strict=True))
+    if not hasattr(block, "axes"):
+        apart = {"S": block.scene_index, "M": block.mosaic_index}
+        found |= {axis: index for axis, index in apart.items() if index >= 0}
+    return found
+
+
+def _pixels(block: Any, file: Any) -> Any:
+    """As they are stored: what is to be enlarged to a size that a damaged entry gives may take all memory."""
+    if hasattr(block, "data_segment"):
+        return block.data_segment().data(resize=False)
+    _axes_of_entry(file.filehandle, block.subblock_entry_offset)
+    segment = block.read_segment_data(file)
+    if segment.data_size > file.filesize or segment.directory_entry.stored_size > max(block.stored_size, _FEW):
+        raise ValueError("a sub-block is larger than its entry says")
+    return segment.data()
 
 
 def _scenes(file: Any) -> list[int]:
@@ -84,9 +133,9 @@ def _scenes(file: Any) -> list[int]:
 def _grid(path: Path, blocks: list[Any]) -> tuple[dict[str, int], dict[tuple[int, int, int], Any]]:
     """Sizes of a scene, and the sub-block of every plane: each must be there once, whole and of one size."""
     first = blocks[0]
-    extent = dict(zip(first.axes, first.shape, strict=True))
+    extent = dict(zip(_axes(first), first.shape, strict=True))
     for block in blocks:
-        shape = dict(zip(block.axes, block.shape, strict=True))
+        shape = dict(zip(_axes(block), block.shape, strict=True))
         several = {axis for axis, size in shape.items() if axis not in "YX" and size > 1}
         odd = {axis for axis in _at(block) if axis not in _KNOWN and _at(block)[axis] > 0} | (several - {"0"})
         if odd or shape.get("0", 1) > 1:
