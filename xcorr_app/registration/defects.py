@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,6 +40,8 @@ _RANGE = 5.0
 """Deviations of the noise between the lowest and the highest of eight pixels; as a rule 2.8."""
 _NOISE_OF_STEPS = 1.4826 / math.sqrt(2)
 """Standard deviation of white noise over the median step between neighbours."""
+_ROUNDS = 3
+"""In which pixels are repaired from the rim of what is defective inwards."""
 _LARGEST_SHARE = 0.002
 """Of all pixels; more than that are no defects but the scene."""
 _SMALLEST = 16
@@ -62,8 +65,16 @@ class RepairedFrames(FramesOver):
         frames, xp = chunk.frames.copy(), array_namespace(chunk.frames)
         sound = np.ones(self.shape, dtype=bool) if self.lines is None else ~self.lines
         sound[self.rows, self.columns] = False
-        y, x = (xp.asarray(places) for places in np.nonzero(~sound))
-        frames[:, y, x] = mean_of_four(chunk.frames, (slice(None), y, x), xp.asarray(sound[None]))
+        # Where lines cross, what is beside a pixel is repaired first.
+        for _ in range(_ROUNDS):
+            beside = np.pad(sound, 1, mode="reflect")
+            near = beside[:-2, 1:-1] | beside[2:, 1:-1] | beside[1:-1, :-2] | beside[1:-1, 2:]
+            here = ~sound & near
+            y, x = (xp.asarray(places) for places in np.nonzero(here))
+            frames[:, y, x] = mean_of_four(frames, (slice(None), y, x), xp.asarray(sound[None]))
+            sound |= here
+            if sound.all():
+                break
         return replace(chunk, frames=frames)
 
     @property
@@ -92,12 +103,12 @@ def any_stands_out(frames: Frames) -> bool:
     return bool(beyond_neighbours(first.frames)[0].any())
 
 
-def without_defects(frames: Frames) -> Frames | RepairedFrames:
-    """Frames as they are, or repaired where pixels or lines are defective."""
+def without_defects(frames: Frames, *, pixels: bool = True) -> Frames | RepairedFrames:
+    """Frames as they are, or repaired where lines are defective, and `pixels`, where any stands out."""
     lines = stuck_lines(frames)
     nowhere = np.zeros(0, dtype=np.intp)
     found = RepairedFrames(frames, nowhere, nowhere, lines)
-    if any_stands_out(frames):
+    if pixels:
         y, x = _defective_pixels(frames if lines is None else found)
         found = RepairedFrames(frames, y, x, lines)
     return found if found.rows.size or lines is not None else frames

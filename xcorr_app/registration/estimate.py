@@ -290,9 +290,10 @@ def _measured(
             notes, rest = (*notes, NOTES[choice]), left_over_of(frames, measured, settings)
         return measured, estimation, described, notes, rest
 
-    frames = without_defects(frames)
+    some_stand_out = any_stands_out(frames)
+    frames = without_defects(frames, pixels=some_stand_out)
     repaired = [frames.note] if isinstance(frames, RepairedFrames) else []
-    if settings.contrast.auto and any_stands_out(frames):
+    if settings.contrast.auto and some_stand_out:
         frames = without_hits(frames)
         repaired += [frames.note] if isinstance(frames, HitFreeFrames) else []
     frames = as_given = smoothed_in_time(frames, settings.smooth_time)

@@ -129,7 +129,7 @@ def _differ(images: Array, axis: int) -> tuple[NDArray[np.float64], NDArray[np.b
 
 
 def _kind(offsets: NDArray[np.float64]) -> Kind | None:
-    """Whether offsets of lines (n, k) change from frame to frame or stand still; None of those of a scene that moves."""
+    """Whether offsets of lines (n, k) change from frame to frame or stand still; None if they move, as a scene does."""
     fft = fft_namespace(offsets)
     offsets = offsets - offsets.mean(axis=1, keepdims=True)
     offsets /= np.sqrt((offsets**2).sum(axis=1, keepdims=True))

@@ -1,7 +1,7 @@
 """Stuck rows and columns of a camera, whole or in part: one or two pixels wide, always at the same place.
 
-The median of a part of a line, as the value of a pixel in :mod:`xcorr_app.registration.defects`, lies far beyond those of both its
-neighbours in each of a few frames spread over the stack. Lines of a scene that moves do not stay.
+The median of a part of a line, as the value of a pixel in :mod:`xcorr_app.registration.defects`, lies far beyond those
+of both its neighbours in each of a few frames spread over the stack. Lines of a scene that moves do not stay.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SMALLEST = 64
 _DEVIATIONS = 12.0
 """Of the steps between neighbours, by which a stuck line lies beyond them."""
 _NOISE_OF_STEPS = 1.4826 / np.sqrt(2)
-_LARGEST_SHARE = 0.02
+_LARGEST_SHARE = 0.05
 """Of the parts of lines; more than that are the scene."""
 
 
@@ -59,19 +59,22 @@ def lines_in_words(stuck: NDArray[np.bool_]) -> str:
     for name, image in (("row", stuck.T), ("column", stuck)):
         numbers = np.flatnonzero(image.mean(axis=0) > 1 / (_PARTS + 1))
         if numbers.size:
-            found.append(f"{name}{'s' * (numbers.size > 1)} {', '.join(map(str, numbers[:5]))}{', ...' * (numbers.size > 5)}")
+            found.append(
+                f"{name}{'s' * (numbers.size > 1)} {', '.join(map(str, numbers[:5]))}{', ...' * (numbers.size > 5)}"
+            )
     return " and ".join(found)
 
 
 def _ends(size: int) -> NDArray[np.intp]:
     """Pixels of each part of a line of a size."""
-    return np.diff(np.linspace(0, size, _PARTS + 1).astype(np.intp))
+    sizes: NDArray[np.intp] = np.diff(np.linspace(0, size, _PARTS + 1).round().astype(np.intp)).astype(np.intp)
+    return sizes
 
 
 def _medians_of_parts(image: Array, axis: int) -> NDArray[np.float64]:
     """Medians (parts, lines) of the parts of rows (axis 0) or columns of an image (h, w)."""
     lines = image.T if axis == 0 else image
-    ends = np.linspace(0, lines.shape[0], _PARTS + 1).astype(np.intp)
+    ends = np.linspace(0, lines.shape[0], _PARTS + 1).round().astype(np.intp)
     places = np.concatenate([np.linspace(*part, _OF_PART + 2)[1:-1].astype(np.intp) for part in pairwise(ends)])
     values = to_host(lines[places]).astype(np.float64).reshape(_PARTS, _OF_PART, -1)
     found: NDArray[np.float64] = np.median(np.where(np.isfinite(values), values, 0.0), axis=1)

@@ -102,7 +102,7 @@ class Look:
     """(n, rows, columns) 1 where a tile agrees, 0 where it differs, NaN where it shows too little to tell or the frame
     does not cover it."""
     alike: NDArray[np.float64]
-    """(n,) share of those that can tell in which frame and reference resemble each other, if little; NaN where few can."""
+    """(n,) share of those that can tell in which frame and reference resemble each other; NaN where few can."""
     edges: NDArray[np.float64]
     """(n,) pixels by which turning, scale and shear move the edge against the centre; 0 where chance may do as much."""
 
