@@ -17,7 +17,7 @@
 #define ALIKE 0.3
 #define LEAST_OFFSET 0.1
 #define SPREAD 6.0
-#define FARTHEST 0.5
+#define FARTHEST 1.0
 #define FEWEST_TOLD 8
 #define NEARLY_ALL 0.85
 #define LEAST_CHI_SQUARED 40.0

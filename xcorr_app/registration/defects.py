@@ -100,7 +100,7 @@ def any_stands_out(frames: Frames) -> bool:
         return True
     if is_device_array(first.frames) and name_of(first.frames.dtype) in INPUT_TYPES:
         return stands_out(first.frames[0], _DEVIATIONS * _NOISE_OF_STEPS)
-    return bool(beyond_neighbours(first.frames)[0].any())
+    return bool(_beyond_neighbours(first.frames)[0].any())
 
 
 def without_defects(frames: Frames, *, pixels: bool = True) -> Frames | RepairedFrames:
@@ -133,7 +133,7 @@ def _defective_pixels(frames: Frames) -> tuple[NDArray[np.intp], NDArray[np.intp
         images = [chunk.frames for chunk in chunks if not chunk.unreadable]
         if not images:
             continue
-        beyond, sharply = beyond_neighbours(array_namespace(images[0]).concatenate(images))
+        beyond, sharply = _beyond_neighbours(array_namespace(images[0]).concatenate(images))
         looked_at += len(images)
         if group[0] in few:
             always = beyond.all(axis=0) if always is None else always & beyond.all(axis=0)
@@ -191,7 +191,7 @@ def _mirrored(index: Array, size: int) -> Array:
     return size - 1 - abs(size - 1 - index)
 
 
-def beyond_neighbours(frames: Array) -> tuple[Array, Array]:
+def _beyond_neighbours(frames: Array) -> tuple[Array, Array]:
     """Pixels of frames (n, h, w) far beyond all eight around them, mirrored at the rim, and which sharply so."""
     middle, around, noise, finite = _with_neighbours(frames)
     xp = array_namespace(frames)

@@ -104,15 +104,16 @@ def levelled(frames: Frames, measured: Measured, settings: Settings, kind: Kind)
 
 def is_better(before: Measured, after: Measured, settings: Settings, kind: Kind) -> bool:
     """Whether shifts of levelled frames are better than those before."""
-    surely = before.undoubted(settings) & after.undoubted(settings)
-    surely[0] = False
-    if 2 * after.undoubted(settings).sum() <= after.shifts.shape[0] or not surely.any():
-        return bool(after.undoubted(settings).sum() > before.undoubted(settings).sum())
-    errors = [each.sigma[surely].max(axis=1) for each in (before, after)]
+    trusted = [each.undoubted(settings) for each in (before, after)]
+    errors = [each.sigma.max(axis=1) for each in (before, after)]
+    known = trusted[0] & trusted[1] & np.isfinite(errors[0] + errors[1])
+    known[0] = False  # the reference, as a rule
+    if 2 * trusted[1].sum() <= known.size or not known.any():
+        return bool(trusted[1].sum() > trusted[0].sum())
     if kind == "changing":
-        return bool(np.nanmedian(errors[1]) < _AS_SURE * np.nanmedian(errors[0]))
-    off = np.abs(after.shifts - before.shifts)[surely].max(axis=1) / np.hypot(*errors)
-    return bool(np.nanmedian(off) > _OFF)
+        return bool(np.median(errors[1][known]) < _AS_SURE * np.median(errors[0][known]))
+    off = np.abs(after.shifts - before.shifts).max(axis=1)[known] / np.hypot(*errors)[known]
+    return bool(np.median(off) > _OFF)
 
 
 def _differ(images: Array, axis: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:

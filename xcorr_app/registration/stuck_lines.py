@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.few_frames import spread
 from xcorr_app.registration.frames import Frames
 
@@ -76,7 +76,7 @@ def _medians_of_parts(image: Array, axis: int) -> NDArray[np.float64]:
     lines = image.T if axis == 0 else image
     ends = np.linspace(0, lines.shape[0], _PARTS + 1).round().astype(np.intp)
     places = np.concatenate([np.linspace(*part, _OF_PART + 2)[1:-1].astype(np.intp) for part in pairwise(ends)])
-    values = to_host(lines[places]).astype(np.float64).reshape(_PARTS, _OF_PART, -1)
+    values = to_host(lines[array_namespace(image).asarray(places)]).astype(np.float64).reshape(_PARTS, _OF_PART, -1)
     found: NDArray[np.float64] = np.median(np.where(np.isfinite(values), values, 0.0), axis=1)
     return found
 

@@ -53,7 +53,7 @@ _SAMPLED = 4
 _LEAST_CLEAN = 1e-3
 _SPREAD = 6.0
 """Displacements of tiles that differ are more than this many pixels and median deviations away from the median."""
-_FAR = 0.5
+_FAR = 1.0
 """Pixels beyond which it differs however much the others scatter."""
 _LEAST_SHOWN = 0.02
 """Of the most that any tile shows."""
