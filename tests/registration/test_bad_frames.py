@@ -235,3 +235,14 @@ def test_torn_frames_are_inconsistent():
     result = estimate_shifts(stack, "first", 30)
     assert [t for t in range(22) if "inconsistent" in result.flags[t]] == [6, 15]
     assert not any("turn" in note for note in result.notes)
+
+
+def test_what_may_have_become_of_frames_without_a_sure_peak_is_named():
+    clean = drifting(np.linspace(0, 6, 14)[:, None] * np.array([1, -1]), (151, 162), width=0.06)
+    stack = clean + noise(clean, 0.3)
+    assert estimate_shifts(stack, "first", 20).notes == ()
+    stack[8:] = noise(stack[8:], 1, 9)
+    result = estimate_shifts(stack, "first", 20)
+    lost = sum("uncertain" in flags and "ambiguous" not in flags for flags in result.flags)
+    assert lost > 0
+    assert any(note.startswith(f"In {lost} of 14 frames no peak is sure within 20 rows") for note in result.notes)

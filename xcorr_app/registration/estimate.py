@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.arrays.kinds import as_array
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization
+from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.runtime.arrays import Array
@@ -321,12 +322,12 @@ def _measured(
                 frames, (measured, estimation, described, notes, rest) = lit, again
                 notes = (*notes, lit.note)
         told = without_pattern(frames, measured, settings, trial, rest)
-        if told.joint is None and told.frames is None:
+        if told == Told():
             still = levelled(frames, measured, settings, "still")
             if still is not None:
                 again = measure(still, reference, verified, progress)
                 if is_better(measured, again[0], settings, still.kind):
-                    frames, told, (measured, estimation, described, notes, rest) = still, Told(), again
+                    frames, (measured, estimation, described, notes, rest) = still, again
                     notes = (*notes, still.note)
     if told.joint is not None:
         measured = told.joint.replacing(measured)
@@ -353,6 +354,8 @@ def _measured(
         notes = (*notes, masks.note(measured.partial, measured.tiles))
     if measured.reweighted.any():
         notes = (*notes, reweighted_note(measured.reweighted))
+    if (lost := measured.lost(settings)).any() and measured.trusted(settings).sum() > 1:
+        notes = (*notes, _lost_note(lost, estimation.measurement.window))
     # By what these frames are best compared is known where they were measured as they are, and in one way.
     one_way = told.frames is None and told.joint is None and frames is as_given and NOTES["both"] not in notes
     return ShiftResult(
@@ -374,6 +377,15 @@ def _measured(
         closure=measured.closure,
         tiles=measured.tiles,
         contrast=estimation.settings.contrast if one_way else None,
+    )
+
+
+def _lost_note(lost: NDArray[np.bool_], window: ShiftWindow) -> str:
+    """Say what may have become of frames (T,) that nothing in the window stands for."""
+    rows, columns = max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)
+    return (
+        f"In {int(lost.sum())} of {lost.size} frames no peak is sure within {rows} rows and {columns} columns: they "
+        "show something else, or little but noise, or have moved farther (--max-shift)."
     )
 
 
