@@ -299,43 +299,34 @@ def _measured(
         repaired += [frames.note] if isinstance(frames, HitFreeFrames) else []
     frames = as_given = smoothed_in_time(frames, settings.smooth_time)
     measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
-    told, swept = Told(), None
-    if isinstance(reference, (str, int, np.integer)):
-        swept = joined_rows(frames, measured, settings)
-        if swept is not None:
-            frames = swept
-            measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
-    level = None
-    if isinstance(reference, (str, int, np.integer)):
-        level = levelled(frames, measured, settings, "changing")
-        if level is not None:
-            again = measure(level, reference, verified, progress)
-            if is_better(measured, again[0], settings, level.kind):
-                frames, (measured, estimation, described, notes, rest) = level, again
-                notes = (*notes, level.note)
+    told, evened = Told(), list[str]()
+    by_frames = isinstance(reference, (str, int, np.integer))
+    if by_frames and (swept := joined_rows(frames, measured, settings)) is not None:
+        frames, evened = swept, [swept.note]
+        measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
+    if by_frames and (level := levelled(frames, measured, settings, "changing")) is not None:
+        again = measure(level, reference, verified, progress)
+        if is_better(measured, again[0], settings, level.kind):
+            frames, evened, (measured, estimation, described, notes, rest) = level, [*evened, level.note], again
     # An image of the user's may hold the pattern or not, and has a light of its own.
-    if isinstance(reference, (str, int, np.integer)) and measured.linear is None:
+    if by_frames and measured.linear is None:
         lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
         if lit is not None:
             again = measure(lit, reference, verified, progress)
             if as_sure(measured, again[0]):
-                frames, (measured, estimation, described, notes, rest) = lit, again
-                notes = (*notes, lit.note)
+                frames, evened, (measured, estimation, described, notes, rest) = lit, [*evened, lit.note], again
         told = without_pattern(frames, measured, settings, trial, rest)
-        if told == Told():
-            still = levelled(frames, measured, settings, "still")
-            if still is not None:
-                again = measure(still, reference, verified, progress)
-                if is_better(measured, again[0], settings, still.kind):
-                    frames, (measured, estimation, described, notes, rest) = still, again
-                    notes = (*notes, still.note)
+        level = levelled(frames, measured, settings, "still") if told == Told() else None
+        if level is not None:
+            again = measure(level, reference, verified, progress)
+            if is_better(measured, again[0], settings, level.kind):
+                frames, evened, (measured, estimation, described, notes, rest) = level, [*evened, level.note], again
     if told.joint is not None:
         measured = told.joint.replacing(measured)
     if told.frames is not None:
         measured, estimation, described, notes, _ = measure(told.frames, reference, verified, progress)
         measured.sigma = measured.sigma * told.frames.less_sure(measured.shifts)
-        notes = (*notes, *((lit.note,) if frames is lit else ()))
-    notes = (*notes, *told.notes)
+    notes = (*notes, *told.notes, *evened, *repaired)
     measured.inconsistent |= told.contested
     if isinstance(reference, str) and reference == "previous" and settings.normalization == "zncc":
         # Flags alone: what was asked for is the sum of steps.
@@ -343,9 +334,6 @@ def _measured(
             return measure(frames, "first", np.zeros(frames.count, dtype=bool), None)[0]
 
         measured.inconsistent |= astray(told.frames or frames, measured, settings, against_first)
-    notes = (*notes, *repaired)
-    if swept is not None:
-        notes = (*notes, swept.note)
     if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):
         notes = (*notes, f"icgn did not converge on {kept} of {frames.count} frames: they keep the fit to the plane.")
     if measured.linear is not None:
