@@ -304,10 +304,12 @@ def _measured(
     if by_frames and (swept := joined_rows(frames, measured, settings)) is not None:
         frames, evened = swept, [swept.note]
         measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
-    if by_frames and (level := levelled(frames, measured, settings, "changing")) is not None:
+    level = levelled(frames, measured, settings) if by_frames else None
+    if level is not None and level.kind == "changing":
         again = measure(level, reference, verified, progress)
         if is_better(measured, again[0], settings, level.kind):
             frames, evened, (measured, estimation, described, notes, rest) = level, [*evened, level.note], again
+            level = levelled(frames, measured, settings)
     # An image of the user's may hold the pattern or not, and has a light of its own.
     if by_frames and measured.linear is None:
         lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
@@ -316,8 +318,8 @@ def _measured(
             if as_sure(measured, again[0]):
                 frames, evened, (measured, estimation, described, notes, rest) = lit, [*evened, lit.note], again
         told = without_pattern(frames, measured, settings, trial, rest)
-        level = levelled(frames, measured, settings, "still") if told == Told() else None
-        if level is not None:
+        if level is not None and level.kind == "still" and told == Told():
+            level = replace(level, source=frames)
             again = measure(level, reference, verified, progress)
             if is_better(measured, again[0], settings, level.kind):
                 frames, evened, (measured, estimation, described, notes, rest) = level, [*evened, level.note], again

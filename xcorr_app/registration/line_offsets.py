@@ -80,8 +80,8 @@ class LevelledFrames(FramesOver):
         )
 
 
-def levelled(frames: Frames, measured: Measured, settings: Settings, kind: Kind) -> LevelledFrames | None:
-    """Frames whose lines are levelled; None where lines have no offsets of that kind."""
+def levelled(frames: Frames, measured: Measured, settings: Settings) -> LevelledFrames | None:
+    """Frames whose lines are levelled, first those that change; None where lines have no offsets."""
     if not settings.contrast.auto or settings.normalization != "zncc" or settings.kernel_options is not None:
         return None
     usable = near_each_other(measured, frames.shape)
@@ -95,11 +95,8 @@ def levelled(frames: Frames, measured: Measured, settings: Settings, kind: Kind)
         if not axes:
             return None
         images = taken(frames, some, settings)
-        for axis in axes:
-            offsets, differ = _differ(images, axis)
-            if differ.all() and _kind(offsets) == kind:
-                return LevelledFrames(frames, axis, kind)
-    return None
+        found = [LevelledFrames(frames, axis, kind) for axis in axes if (kind := _kind(*_differ(images, axis)))]
+    return min(found, key=lambda each: each.kind, default=None)
 
 
 def is_better(before: Measured, after: Measured, settings: Settings, kind: Kind) -> bool:
@@ -129,8 +126,10 @@ def _differ(images: Array, axis: int) -> tuple[NDArray[np.float64], NDArray[np.b
     return offsets, differ & (rule > 0)
 
 
-def _kind(offsets: NDArray[np.float64]) -> Kind | None:
-    """Whether offsets of lines (n, k) change from frame to frame or stand still; None if they move, as a scene does."""
+def _kind(offsets: NDArray[np.float64], differ: NDArray[np.bool_]) -> Kind | None:
+    """Whether offsets of lines (n, k) change from frame to frame or stand still; None if they move, or are not sure."""
+    if not differ.all():
+        return None
     fft = fft_namespace(offsets)
     offsets = offsets - offsets.mean(axis=1, keepdims=True)
     offsets /= np.sqrt((offsets**2).sum(axis=1, keepdims=True))
