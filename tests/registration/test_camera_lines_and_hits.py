@@ -10,7 +10,8 @@ from xcorr_app import estimate_shifts
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.registration.frames import ArrayFrames
 from xcorr_app.registration.single_hits import HitFreeFrames, without_hits
-from xcorr_app.registration.stuck_lines import lines_in_words, stuck_lines
+from xcorr_app.registration.stuck_lines import lines_in_words
+from xcorr_app.registration.stuck_lines import stuck_lines as stuck_lines_of
 
 COUNT = 14
 DRIFT = np.cumsum(np.random.default_rng(6).normal(0, 1.0, (COUNT, 2)), axis=0)
@@ -20,6 +21,11 @@ DRIFT -= DRIFT[0]
 def camera(shape=(144, 137)):
     clean = drifting(DRIFT, shape, width=0.06)
     return np.clip(np.rint(300 + 30 * (clean + noise(clean, 0.5))), 0, None).astype(np.uint16)
+
+
+def stuck_lines(stack):
+    frames = ArrayFrames(stack)
+    return stuck_lines_of(frames, frames.read(0, 1))
 
 
 def stars(seed=1, shape=(144, 137), faintest=60):
@@ -43,17 +49,17 @@ def test_stuck_lines_do_not_pin_the_shifts(xp):
 
 
 def test_lines_of_a_sound_camera_are_not_stuck(xp):
-    assert stuck_lines(ArrayFrames(xp.asarray(camera()))) is None
+    assert stuck_lines(xp.asarray(camera())) is None
     moving = camera()
     for t, frame in enumerate(moving):
         frame[:, 30 + t] += 5000
-    assert stuck_lines(ArrayFrames(xp.asarray(moving))) is None
+    assert stuck_lines(xp.asarray(moving)) is None
 
 
 def test_part_of_a_line_is_enough():
     stack = camera()
     stack[:, 100:, 33] = 4000
-    found = stuck_lines(ArrayFrames(stack))
+    found = stuck_lines(stack)
     assert found[110:, 33].all()
     assert not found[:80].any()
     assert lines_in_words(found) == "column 33"

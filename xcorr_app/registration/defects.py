@@ -91,11 +91,10 @@ class RepairedFrames(FramesOver):
         return " ".join(found)
 
 
-def any_stands_out(frames: Frames) -> bool:
+def any_stands_out(first: Chunk) -> bool:
     """Whether any pixel of the first frame is far beyond those around it; or that is not known."""
-    if min(frames.shape) < _SMALLEST:
+    if min(first.frames.shape[1:]) < _SMALLEST:
         return False
-    first = frames.read(0, 1)
     if first.unreadable:
         return True
     if is_device_array(first.frames) and name_of(first.frames.dtype) in INPUT_TYPES:
@@ -103,9 +102,10 @@ def any_stands_out(frames: Frames) -> bool:
     return bool(_beyond_neighbours(first.frames)[0].any())
 
 
-def without_defects(frames: Frames, *, pixels: bool = True) -> Frames | RepairedFrames:
-    """Frames as they are, or repaired where lines are defective, and `pixels`, where any stands out."""
-    lines = stuck_lines(frames)
+def without_defects(frames: Frames, first: Chunk | None = None, *, pixels: bool = True) -> Frames | RepairedFrames:
+    """Frames, of which the first may be read, as they are, or repaired where lines, and `pixels`, are defective."""
+    first = frames.read(0, 1) if first is None else first
+    lines = stuck_lines(frames, first)
     nowhere = np.zeros(0, dtype=np.intp)
     found = RepairedFrames(frames, nowhere, nowhere, lines)
     if pixels:

@@ -291,8 +291,9 @@ def _measured(
             notes, rest = (*notes, NOTES[choice]), left_over_of(frames, measured, settings)
         return measured, estimation, described, notes, rest
 
-    some_stand_out = any_stands_out(frames)
-    frames = without_defects(frames, pixels=some_stand_out)
+    first = frames.read(0, 1)
+    some_stand_out = any_stands_out(first)
+    frames = without_defects(frames, first, pixels=some_stand_out)
     repaired = [frames.note] if isinstance(frames, RepairedFrames) else []
     if settings.contrast.auto and some_stand_out:
         frames = without_hits(frames)

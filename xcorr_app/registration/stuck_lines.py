@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.few_frames import spread
-from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.frames import Chunk, Frames
 
 _LOOKED_AT, _FEWEST = 5, 3
 _PARTS = 8
@@ -29,14 +29,14 @@ _LARGEST_SHARE = 0.05
 """Of the parts of lines; more than that are the scene."""
 
 
-def stuck_lines(frames: Frames) -> NDArray[np.bool_] | None:
-    """Pixels (Y, X) of stuck rows and columns; None where there are none, which one frame tells as a rule."""
+def stuck_lines(frames: Frames, first: Chunk) -> NDArray[np.bool_] | None:
+    """Pixels (Y, X) of stuck rows and columns; None where there are none, which the first frame tells as a rule."""
     if frames.count < _FEWEST or min(frames.shape) < _SMALLEST:
         return None
     always: list[NDArray[np.bool_]] | None = None
     looked_at = 0
     for number in spread(np.arange(frames.count), _LOOKED_AT).tolist():
-        chunk = frames.read(number, number + 1)
+        chunk = frames.read(number, number + 1) if number else first
         if chunk.unreadable:
             continue
         here = [_beyond_both(_medians_of_parts(chunk.frames[0], axis)) for axis in (0, 1)]
