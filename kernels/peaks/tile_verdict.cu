@@ -18,7 +18,7 @@
 #define ALIKE 0.3
 #define LEAST_OFFSET 0.1
 #define SPREAD 6.0
-#define FAR 0.5
+#define FARTHEST 1.0
 #define FEWEST_TOLD 8
 #define NEARLY_ALL 0.85
 #define LEAST_CHI_SQUARED 40.0
@@ -224,7 +224,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         kept[KEPT * tile] = hypot(kept[KEPT * tile] - middle_y, kept[KEPT * tile + 1] - middle_x);
     __syncthreads();
     median(kept, kept + 3, tiles, total);
-    const double least_distance = larger(LEAST_OFFSET, smaller(SPREAD * (total[0] + total[1]) / 2, FAR));
+    const double least_distance = larger(LEAST_OFFSET, smaller(SPREAD * (total[0] + total[1]) / 2, FARTHEST));
     __syncthreads();
     for (int tile = thread; tile < tiles; tile += THREADS) {
         const double* own_of = kept + KEPT * tile;

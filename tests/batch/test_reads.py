@@ -8,8 +8,8 @@ from tests.batch.movies import DRIFT, align, write_movie
 from xcorr_app.io.tiff import TiffImage
 
 FRAMES = len(DRIFT) * 4
-SAMPLED = 12
-"""Frames, at most, that are looked at beforehand: for defects, weighting, contrast and patterns."""
+SAMPLED = 17
+"""Frames, at most, that are looked at beforehand: for defects, captions, lines, weighting, contrast and patterns."""
 
 
 @pytest.fixture

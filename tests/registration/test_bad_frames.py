@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.registration.scenes import EVERY_REFERENCE, UnreliableFrames, drifting
+from tests.registration.scenes import EVERY_REFERENCE, UnreliableFrames, drifting, noise
 from xcorr_app import estimate_shifts
 from xcorr_app.errors import ArgumentError
 from xcorr_app.registration.estimate import estimate_from
@@ -222,3 +222,27 @@ def test_a_doubtful_step_makes_all_later_sums_doubtful():
     assert result.flags[:2] == ((), ())
     assert "edge" in result.flags[2]
     assert "inherited" in result.flags[3]
+
+
+def test_torn_frames_are_inconsistent():
+    """From a row on they show what the frame before did."""
+    drift = np.cumsum(np.random.default_rng(3).normal(0, 1.8, (22, 2)), axis=0)
+    drift -= drift[0]
+    clean = drifting(drift, (151, 162), width=0.06)
+    stack = clean + noise(clean, 0.2)
+    for torn, row in ((6, 60), (15, 75)):
+        stack[torn, row:] = stack[torn - 1, row:]
+    result = estimate_shifts(stack, "first", 30)
+    assert [t for t in range(22) if "inconsistent" in result.flags[t]] == [6, 15]
+    assert not any("turn" in note for note in result.notes)
+
+
+def test_what_may_have_become_of_frames_without_a_sure_peak_is_named():
+    clean = drifting(np.linspace(0, 6, 14)[:, None] * np.array([1, -1]), (151, 162), width=0.06)
+    stack = clean + noise(clean, 0.3)
+    assert estimate_shifts(stack, "first", 20).notes == ()
+    stack[8:] = noise(stack[8:], 1, 9)
+    result = estimate_shifts(stack, "first", 20)
+    lost = sum("uncertain" in flags and "ambiguous" not in flags for flags in result.flags)
+    assert lost > 0
+    assert any(note.startswith(f"In {lost} of 14 frames no peak is sure within 20 rows") for note in result.notes)

@@ -44,3 +44,16 @@ def test_offset_of_odd_rows(xp, offset):
     found, deviations = odd_rows(xp.asarray(to_host(stack)))
     np.testing.assert_allclose(found, offset, atol=0.3)
     assert deviations.min() > 3
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_interlaced_rows_do_not_bend_the_shifts(xp, seed):
+    """Odd rows are taken half a frame later, while the camera shakes."""
+    drift = np.cumsum(np.random.default_rng(seed).normal(0, 1.0, (13, 2)), axis=0)
+    later = (drift[:-1] + drift[1:]) / 2
+    stack, odd = (drifting(path, SHAPE, width=0.06, seed=seed) for path in (drift[:-1], later))
+    stack[:, 1::2] = odd[:, 1::2]
+    result = estimate_shifts(xp.asarray(stack + noise(stack, 0.2)), "first", 20)
+    middle = (drift[:-1] + later) / 2
+    np.testing.assert_allclose(result.shifts, middle[0] - middle, atol=0.06)
+    assert any("interlaced" in note for note in result.notes)

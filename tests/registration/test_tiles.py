@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.ndimage import map_coordinates
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
@@ -184,3 +185,24 @@ def test_tiles_do_not_depend_on_the_size_of_chunks(monkeypatch, reference):
     assert np.isfinite(found[0]).any(axis=(1, 2)).sum() > 1
     for tiles in found[:-1]:
         np.testing.assert_array_equal(tiles, found[-1])
+
+
+def test_particles_that_are_lost_leave_the_scene_the_same(xp):
+    """One frame in eight of the scene is left, in every tile; another scene has as much in common in half of them."""
+    same, other = (drifting([(0, 0)], SHAPE, width=0.06, seed=seed) for seed in (1, 8))
+    frames = np.concatenate([np.sqrt(0.06) * same + np.sqrt(0.94) * other, other])
+    alike = look(xp.asarray(same), xp.asarray(frames), np.zeros((2, 2))).alike
+    assert alike[0] > 0.85
+    assert alike[1] < 0.3
+
+
+def test_a_part_that_deforms_differs_however_much_tiles_scatter(xp):
+    """Displacements rise smoothly to three pixels in the middle: most tiles are displaced against each other."""
+    stack = drifting([(0, 0)], SHAPE, width=0.06)
+    y, x = np.mgrid[: SHAPE[0], : SHAPE[1]]
+    bend = 3 * np.exp(-((y - 100) ** 2 + (x - 110) ** 2) / (2 * 40**2))
+    frame = map_coordinates(stack[0], [y, x + bend], order=3, mode="nearest")[None]
+    tiles = agreement(xp.asarray(stack), xp.asarray(frame), np.zeros((1, 2)))
+    size = Grid(SHAPE).size
+    assert (tiles[0, 90 // size : 110 // size, 100 // size : 120 // size] == 0).all()
+    assert np.nanmean(tiles[0, :2]) > 0.8

@@ -40,6 +40,8 @@ _RANGE = 5.0
 """Deviations of the noise between the lowest and the highest of eight pixels; as a rule 2.8."""
 _NOISE_OF_STEPS = 1.4826 / math.sqrt(2)
 """Standard deviation of white noise over the median step between neighbours."""
+_ROUNDS = 3
+"""In which pixels are repaired from the rim of what is defective inwards."""
 _LARGEST_SHARE = 0.002
 """Of all pixels; more than that are no defects but the scene."""
 _SMALLEST = 16
@@ -63,8 +65,16 @@ class RepairedFrames(FramesOver):
         frames, xp = chunk.frames.copy(), array_namespace(chunk.frames)
         sound = np.ones(self.shape, dtype=bool) if self.lines is None else ~self.lines
         sound[self.rows, self.columns] = False
-        y, x = (xp.asarray(places) for places in np.nonzero(~sound))
-        frames[:, y, x] = mean_of_four(chunk.frames, (slice(None), y, x), xp.asarray(sound[None]))
+        # Where lines cross, what is beside a pixel is repaired first.
+        for _ in range(_ROUNDS):
+            beside = np.pad(sound, 1, mode="reflect")
+            near = beside[:-2, 1:-1] | beside[2:, 1:-1] | beside[1:-1, :-2] | beside[1:-1, 2:]
+            here = ~sound & near
+            y, x = (xp.asarray(places) for places in np.nonzero(here))
+            frames[:, y, x] = mean_of_four(frames, (slice(None), y, x), xp.asarray(sound[None]))
+            sound |= here
+            if sound.all():
+                break
         return replace(chunk, frames=frames)
 
     @property
@@ -81,11 +91,10 @@ class RepairedFrames(FramesOver):
         return " ".join(found)
 
 
-def any_stands_out(frames: Frames) -> bool:
-    """Whether any pixel of the first frame is far beyond those around it; or that is not known."""
-    if min(frames.shape) < _SMALLEST:
+def any_stands_out(frames: Frames, first: Chunk) -> bool:
+    """Whether any pixel of the first frame, which was read, is far beyond those around it; or that is not known."""
+    if min(first.frames.shape[1:]) < _SMALLEST:
         return False
-    first = frames.read(0, 1)
     if first.unreadable:
         return True
     if is_device_array(first.frames) and name_of(first.frames.dtype) in INPUT_TYPES:
@@ -93,15 +102,16 @@ def any_stands_out(frames: Frames) -> bool:
         if seen.varies and isinstance(frames, ArrayFrames):
             frames.vary.add(0)
         return seen.stands_out
-    return bool(beyond_neighbours(first.frames)[0].any())
+    return bool(_beyond_neighbours(first.frames)[0].any())
 
 
-def without_defects(frames: Frames) -> Frames | RepairedFrames:
-    """Frames as they are, or repaired where pixels or lines are defective."""
-    lines = stuck_lines(frames)
+def without_defects(frames: Frames, first: Chunk | None = None, *, pixels: bool = True) -> Frames | RepairedFrames:
+    """Frames, of which the first may be read, as they are, or repaired where lines, and `pixels`, are defective."""
+    first = frames.read(0, 1) if first is None else first
+    lines = stuck_lines(frames, first)
     nowhere = np.zeros(0, dtype=np.intp)
     found = RepairedFrames(frames, nowhere, nowhere, lines)
-    if any_stands_out(frames):
+    if pixels:
         y, x = _defective_pixels(frames if lines is None else found)
         found = RepairedFrames(frames, y, x, lines)
     return found if found.rows.size or lines is not None else frames
@@ -126,7 +136,7 @@ def _defective_pixels(frames: Frames) -> tuple[NDArray[np.intp], NDArray[np.intp
         images = [chunk.frames for chunk in chunks if not chunk.unreadable]
         if not images:
             continue
-        beyond, sharply = beyond_neighbours(array_namespace(images[0]).concatenate(images))
+        beyond, sharply = _beyond_neighbours(array_namespace(images[0]).concatenate(images))
         looked_at += len(images)
         if group[0] in few:
             always = beyond.all(axis=0) if always is None else always & beyond.all(axis=0)
@@ -184,7 +194,7 @@ def _mirrored(index: Array, size: int) -> Array:
     return size - 1 - abs(size - 1 - index)
 
 
-def beyond_neighbours(frames: Array) -> tuple[Array, Array]:
+def _beyond_neighbours(frames: Array) -> tuple[Array, Array]:
     """Pixels of frames (n, h, w) far beyond all eight around them, mirrored at the rim, and which sharply so."""
     middle, around, noise, finite = _with_neighbours(frames)
     xp = array_namespace(frames)

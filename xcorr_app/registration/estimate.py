@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.arrays.kinds import as_array
 from xcorr_app.correlation.plane import DEFAULT_MIN_OVERLAP, Normalization
+from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.runtime.arrays import Array
@@ -290,50 +291,45 @@ def _measured(
             notes, rest = (*notes, NOTES[choice]), left_over_of(frames, measured, settings)
         return measured, estimation, described, notes, rest
 
-    frames = without_defects(frames)
+    first = frames.read(0, 1)
+    some_stand_out = any_stands_out(frames, first)
+    frames = without_defects(frames, first, pixels=some_stand_out)
     repaired = [frames.note] if isinstance(frames, RepairedFrames) else []
-    if settings.contrast.auto and any_stands_out(frames):
+    if settings.contrast.auto and some_stand_out:
         frames = without_hits(frames)
         repaired += [frames.note] if isinstance(frames, HitFreeFrames) else []
     frames = as_given = smoothed_in_time(frames, settings.smooth_time)
     measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
-    told, swept = Told(), None
-    if isinstance(reference, (str, int, np.integer)):
-        swept = joined_rows(frames, measured, settings)
-        if swept is not None:
-            frames = swept
-            measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
-    level = None
-    if isinstance(reference, (str, int, np.integer)):
-        level = levelled(frames, measured, settings, "changing")
-        if level is not None:
-            again = measure(level, reference, verified, progress)
-            if is_better(measured, again[0], settings, level.kind):
-                frames, (measured, estimation, described, notes, rest) = level, again
-                notes = (*notes, level.note)
+    told, evened = Told(), list[str]()
+    by_frames = isinstance(reference, (str, int, np.integer))
+    if by_frames and (swept := joined_rows(frames, measured, settings)) is not None:
+        frames, evened = swept, [swept.note]
+        measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
+    level = levelled(frames, measured, settings) if by_frames else None
+    if level is not None and level.kind == "changing":
+        again = measure(level, reference, verified, progress)
+        if is_better(measured, again[0], settings, level.kind):
+            frames, evened, (measured, estimation, described, notes, rest) = level, [*evened, level.note], again
+            level = levelled(frames, measured, settings)
     # An image of the user's may hold the pattern or not, and has a light of its own.
-    if isinstance(reference, (str, int, np.integer)) and measured.linear is None:
+    if by_frames and measured.linear is None:
         lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
         if lit is not None:
             again = measure(lit, reference, verified, progress)
             if as_sure(measured, again[0]):
-                frames, (measured, estimation, described, notes, rest) = lit, again
-                notes = (*notes, lit.note)
+                frames, evened, (measured, estimation, described, notes, rest) = lit, [*evened, lit.note], again
         told = without_pattern(frames, measured, settings, trial, rest)
-        if told.joint is None and told.frames is None:
-            still = levelled(frames, measured, settings, "still")
-            if still is not None:
-                again = measure(still, reference, verified, progress)
-                if is_better(measured, again[0], settings, still.kind):
-                    frames, told, (measured, estimation, described, notes, rest) = still, Told(), again
-                    notes = (*notes, still.note)
+        if level is not None and level.kind == "still" and told == Told():
+            level = replace(level, source=frames)
+            again = measure(level, reference, verified, progress)
+            if is_better(measured, again[0], settings, level.kind):
+                frames, evened, (measured, estimation, described, notes, rest) = level, [*evened, level.note], again
     if told.joint is not None:
         measured = told.joint.replacing(measured)
     if told.frames is not None:
         measured, estimation, described, notes, _ = measure(told.frames, reference, verified, progress)
         measured.sigma = told.frames.less_sure(measured.sigma, measured.shifts)
-        notes = (*notes, *((lit.note,) if frames is lit else ()))
-    notes = (*notes, *told.notes)
+    notes = (*notes, *told.notes, *evened, *repaired)
     measured.inconsistent |= told.contested
     if isinstance(reference, str) and reference == "previous" and settings.normalization == "zncc":
         # Flags alone: what was asked for is the sum of steps.
@@ -341,9 +337,6 @@ def _measured(
             return measure(frames, "first", np.zeros(frames.count, dtype=bool), None)[0]
 
         measured.inconsistent |= astray(told.frames or frames, measured, settings, against_first)
-    notes = (*notes, *repaired)
-    if swept is not None:
-        notes = (*notes, swept.note)
     if kept := int((measured.not_refined & np.isfinite(measured.score)).sum()):
         notes = (*notes, f"icgn did not converge on {kept} of {frames.count} frames: they keep the fit to the plane.")
     if measured.linear is not None:
@@ -352,6 +345,8 @@ def _measured(
         notes = (*notes, masks.note(measured.partial, measured.tiles))
     if measured.reweighted.any():
         notes = (*notes, reweighted_note(measured.reweighted))
+    if (lost := measured.lost(settings)).any() and measured.trusted(settings).sum() > 1:
+        notes = (*notes, _lost_note(lost, estimation.measurement.window))
     # By what these frames are best compared is known where they were measured as they are, and in one way.
     one_way = told.frames is None and told.joint is None and frames is as_given and NOTES["both"] not in notes
     return ShiftResult(
@@ -373,6 +368,15 @@ def _measured(
         closure=measured.closure,
         tiles=measured.tiles,
         contrast=estimation.settings.contrast if one_way else None,
+    )
+
+
+def _lost_note(lost: NDArray[np.bool_], window: ShiftWindow) -> str:
+    """Say what may have become of frames (T,) that nothing in the window stands for."""
+    rows, columns = max(window.dy_max, -window.dy_min), max(window.dx_max, -window.dx_min)
+    return (
+        f"In {int(lost.sum())} of {lost.size} frames no peak is sure within {rows} rows and {columns} columns: they "
+        "show something else, or little but noise, or have moved farther (--max-shift)."
     )
 
 

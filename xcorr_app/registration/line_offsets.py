@@ -80,8 +80,8 @@ class LevelledFrames(FramesOver):
         )
 
 
-def levelled(frames: Frames, measured: Measured, settings: Settings, kind: Kind) -> LevelledFrames | None:
-    """Frames whose lines are levelled; None where lines have no offsets of that kind."""
+def levelled(frames: Frames, measured: Measured, settings: Settings) -> LevelledFrames | None:
+    """Frames whose lines are levelled, first those that change; None where lines have no offsets."""
     if not settings.contrast.auto or settings.normalization != "zncc" or settings.kernel_options is not None:
         return None
     usable = near_each_other(measured, frames.shape)
@@ -95,24 +95,22 @@ def levelled(frames: Frames, measured: Measured, settings: Settings, kind: Kind)
         if not axes:
             return None
         images = taken(frames, some, settings)
-        for axis in axes:
-            offsets, differ = _differ(images, axis)
-            if differ.all() and _kind(offsets) == kind:
-                return LevelledFrames(frames, axis, kind)
-    return None
+        found = [LevelledFrames(frames, axis, kind) for axis in axes if (kind := _kind(*_differ(images, axis)))]
+    return min(found, key=lambda each: each.kind, default=None)
 
 
 def is_better(before: Measured, after: Measured, settings: Settings, kind: Kind) -> bool:
     """Whether shifts of levelled frames are better than those before."""
-    surely = before.undoubted(settings) & after.undoubted(settings)
-    surely[0] = False
-    if 2 * after.undoubted(settings).sum() <= after.shifts.shape[0] or not surely.any():
-        return bool(after.undoubted(settings).sum() > before.undoubted(settings).sum())
-    errors = [each.sigma[surely].max(axis=1) for each in (before, after)]
+    trusted = [each.undoubted(settings) for each in (before, after)]
+    errors = [each.sigma.max(axis=1) for each in (before, after)]
+    known = trusted[0] & trusted[1] & np.isfinite(errors[0] + errors[1])
+    known[0] = False  # the reference, as a rule
+    if 2 * trusted[1].sum() <= known.size or not known.any():
+        return bool(trusted[1].sum() > trusted[0].sum())
     if kind == "changing":
-        return bool(np.nanmedian(errors[1]) < _AS_SURE * np.nanmedian(errors[0]))
-    off = np.abs(after.shifts - before.shifts)[surely].max(axis=1) / np.hypot(*errors)
-    return bool(np.nanmedian(off) > _OFF)
+        return bool(np.median(errors[1][known]) < _AS_SURE * np.median(errors[0][known]))
+    off = np.abs(after.shifts - before.shifts).max(axis=1)[known] / np.hypot(*errors)[known]
+    return bool(np.median(off) > _OFF)
 
 
 def _differ(images: Array, axis: int) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
@@ -128,8 +126,10 @@ def _differ(images: Array, axis: int) -> tuple[NDArray[np.float64], NDArray[np.b
     return offsets, differ & (rule > 0)
 
 
-def _kind(offsets: NDArray[np.float64]) -> Kind | None:
-    """Whether offsets of lines (n, k) change from frame to frame or stand still; None of those of a scene that moves."""
+def _kind(offsets: NDArray[np.float64], differ: NDArray[np.bool_]) -> Kind | None:
+    """Whether offsets of lines (n, k) change from frame to frame or stand still; None if they move, or are not sure."""
+    if not differ.all():
+        return None
     fft = fft_namespace(offsets)
     offsets = offsets - offsets.mean(axis=1, keepdims=True)
     offsets /= np.sqrt((offsets**2).sum(axis=1, keepdims=True))

@@ -123,6 +123,12 @@ class Measured:
         found = {one: tuple(word for k, word in enumerate(words) if one >> k & 1) for one in np.unique(code).tolist()}
         return tuple([found[one] for one in code.tolist()])
 
+    def lost(self, settings: Settings) -> NDArray[np.bool_]:
+        """(T,) whether no peak of a frame is sure, nor several alike."""
+        words = self._words(settings)
+        found: NDArray[np.bool_] = words[quality.UNCERTAIN] & ~words[quality.AMBIGUOUS]
+        return found
+
     def _words(self, settings: Settings) -> dict[str, NDArray[np.bool_]]:
         """Frames (T,) that each word is said of."""
         with np.errstate(invalid="ignore"):

@@ -53,7 +53,7 @@ _MOST_FOREIGN = 0.3
 """Share of their tiles that resemble the reference, below which they show something else."""
 _LEAST_ALIKE = 0.5
 """The same of frames most of whose tiles differ."""
-_UNUSUAL, _LESS, _MOST_UNUSUAL = 10.0, 0.02, 0.1
+_UNUSUAL, _LESS, _MOST_UNUSUAL = 10.0, 0.01, 0.1
 """Median deviations, and share of what noise allows, by which a frame scores less than others to be looked at; and
 share of the frames that may do so."""
 _TINY = 1e-3

@@ -50,8 +50,8 @@ class HitFreeFrames(FramesOver):
     def note(self) -> str:
         """What was done, in words."""
         return (
-            f"Single pixels that are hit in one frame alone (cosmic rays, spikes; about {self.number:.0f} a frame) were "
-            "replaced by their neighbours for measuring."
+            f"Single pixels that are hit in one frame alone (cosmic rays, spikes; about {self.number:.0f} a frame) "
+            "were replaced by their neighbours for measuring."
         )
 
 

@@ -1,7 +1,7 @@
 """Stuck rows and columns of a camera, whole or in part: one or two pixels wide, always at the same place.
 
-The median of a part of a line, as the value of a pixel in :mod:`xcorr_app.registration.defects`, lies far beyond those of both its
-neighbours in each of a few frames spread over the stack. Lines of a scene that moves do not stay.
+The median of a part of a line, as the value of a pixel in :mod:`xcorr_app.registration.defects`, lies far beyond those
+of both its neighbours in each of a few frames spread over the stack. Lines of a scene that moves do not stay.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.few_frames import spread
-from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.frames import Chunk, Frames
 
 _LOOKED_AT, _FEWEST = 5, 3
 _PARTS = 8
@@ -25,18 +25,18 @@ _SMALLEST = 64
 _DEVIATIONS = 12.0
 """Of the steps between neighbours, by which a stuck line lies beyond them."""
 _NOISE_OF_STEPS = 1.4826 / np.sqrt(2)
-_LARGEST_SHARE = 0.02
+_LARGEST_SHARE = 0.05
 """Of the parts of lines; more than that are the scene."""
 
 
-def stuck_lines(frames: Frames) -> NDArray[np.bool_] | None:
-    """Pixels (Y, X) of stuck rows and columns; None where there are none, which one frame tells as a rule."""
+def stuck_lines(frames: Frames, first: Chunk) -> NDArray[np.bool_] | None:
+    """Pixels (Y, X) of stuck rows and columns; None where there are none, which the first frame tells as a rule."""
     if frames.count < _FEWEST or min(frames.shape) < _SMALLEST:
         return None
     always: list[NDArray[np.bool_]] | None = None
     looked_at = 0
     for number in spread(np.arange(frames.count), _LOOKED_AT).tolist():
-        chunk = frames.read(number, number + 1)
+        chunk = frames.read(number, number + 1) if number else first
         if chunk.unreadable:
             continue
         here = [_beyond_both(medians) for medians in _medians_of_parts(chunk.frames[0])]
@@ -67,15 +67,16 @@ def lines_in_words(stuck: NDArray[np.bool_]) -> str:
 
 def _ends(size: int) -> NDArray[np.intp]:
     """Pixels of each part of a line of a size."""
-    ends = np.linspace(0, size, _PARTS + 1).astype(np.intp)
+    ends = np.linspace(0, size, _PARTS + 1).round().astype(np.intp)
     return ends[1:] - ends[:-1]
 
 
 def _medians_of_parts(image: Array) -> list[NDArray[np.float64]]:
     """Medians (parts, lines) of the parts of the rows of an image (h, w), and of its columns."""
     # Both at once, since a device is waited for.
-    looked_at = [(image.T if axis == 0 else image)[_places(image.shape[1 - axis])] for axis in (0, 1)]
-    values = to_host(array_namespace(image).concatenate([lines.ravel() for lines in looked_at])).astype(np.float64)
+    xp = array_namespace(image)
+    looked_at = [(image.T if axis == 0 else image)[xp.asarray(_places(image.shape[1 - axis]))] for axis in (0, 1)]
+    values = to_host(xp.concatenate([lines.ravel() for lines in looked_at])).astype(np.float64)
     values = np.where(np.isfinite(values), values, 0.0)
     parts = np.split(values, [int(looked_at[0].size)])
     medians: list[NDArray[np.float64]] = [np.median(part.reshape(_PARTS, _OF_PART, -1), axis=1) for part in parts]
@@ -84,7 +85,7 @@ def _medians_of_parts(image: Array) -> list[NDArray[np.float64]]:
 
 def _places(size: int) -> NDArray[np.intp]:
     """Pixels of a line of a size that are looked at, part by part."""
-    ends = np.linspace(0, size, _PARTS + 1).astype(np.intp)
+    ends = np.linspace(0, size, _PARTS + 1).round().astype(np.intp)
     return np.concatenate([np.linspace(*part, _OF_PART + 2)[1:-1].astype(np.intp) for part in pairwise(ends)])
 
 

@@ -54,7 +54,7 @@ _SAMPLED = 4
 _LEAST_CLEAN = 1e-3
 _SPREAD = 6.0
 """Displacements of tiles that differ are more than this many pixels and median deviations away from the median."""
-_FAR = 0.5
+_FAR = 1.0
 """Pixels beyond which it differs however much the others scatter."""
 _LEAST_SHOWN = 0.02
 """Of the most that any tile shows."""
@@ -103,7 +103,7 @@ class Look:
     """(n, rows, columns) 1 where a tile agrees, 0 where it differs, NaN where it shows too little to tell or the frame
     does not cover it."""
     alike: NDArray[np.float64]
-    """(n,) share of those that can tell in which frame and reference resemble each other, if little; NaN where few can."""
+    """(n,) share of those that can tell in which frame and reference resemble each other; NaN where few can."""
     edges: NDArray[np.float64]
     """(n,) pixels by which turning, scale and shear move the edge against the centre; 0 where chance may do as much."""
 

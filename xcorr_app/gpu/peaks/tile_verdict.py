@@ -33,7 +33,7 @@ class Limits(NamedTuple):
     alike: float
     least_offset: float
     spread: float
-    far: float
+    farthest: float
     fewest_told: int
     nearly_all: float
     least_chi_squared: float

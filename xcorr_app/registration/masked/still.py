@@ -140,12 +140,11 @@ def _part(images: list[NDArray[np.generic]]) -> NDArray[np.bool_] | None:
     around = np.ones((3, 3), np.int8)
     always = np.logical_and.reduce([image == images[0] for image in images[1:]])
     always &= ndimage.convolve(always.astype(np.int8), around, mode="constant") > _NEIGHBOURS
-    for line in ((1, _WIDEST_LINE + 1), (_WIDEST_LINE + 1, 1)):
-        # Stuck lines of a camera are repaired: what is as long across as along is left.
-        long = ndimage.binary_opening(
-            always, np.ones([size // 4 if n == 1 else 1 for n, size in zip(line, always.shape)])
-        )
-        always &= ~long | ndimage.binary_opening(long, np.ones(line))
+    height, width = always.shape
+    for line, across in (((height // 4, 1), (1, _WIDEST_LINE + 1)), ((1, width // 4), (_WIDEST_LINE + 1, 1))):
+        # Stuck lines of a camera are repaired.
+        long = ndimage.binary_opening(always, np.ones(line))
+        always &= ~long | ndimage.binary_opening(long, np.ones(across))
     if not _LEAST_SHARE < always.mean() < _LARGEST_SHARE:
         return None
     beside = ndimage.binary_dilation(always, around) & ~always
