@@ -27,10 +27,10 @@ ODD_REACHES = (3, 6, 12, 20, 28, 48)
 OBLONG_SIZES = ((64, 256), (256, 64), (120, 513), (306, 31))
 ODD_PAIRS = (1, 8, 32, 128, 512, 2048)
 
-MOST_ELEMENTS = 4e8
+MAX_ELEMENTS = 4e8
 """Of all padded matrices and planes together: a few gigabytes of transforms."""
 
-MOST_PRODUCTS = 6e11
+MAX_PRODUCTS = 6e11
 """Multiply-adds of a problem on which a kernel is still timed (a few tens of milliseconds)."""
 
 TABLE_SEED, CHECK_SEED = 20261121, 20261122
@@ -124,14 +124,14 @@ def draw(count: int, *, on_grid: bool) -> Iterator[Case]:
                 reach[1] = reach[0]
             first = [-r if kind == 1 else -int(rng.integers(0, 2 * r + 1)) for r in reach]
             problem = Problem(left, right, (first[0], first[1]), (2 * reach[0] + 1, 2 * reach[1] + 1), **batch)
-        if elements(problem) <= MOST_ELEMENTS and 1e4 < problem.products <= MOST_PRODUCTS:
+        if elements(problem) <= MAX_ELEMENTS and 1e4 < problem.products <= MAX_PRODUCTS:
             yield Case(problem, on_grid=on_grid)
             count -= 1
 
 
 def cases(off_grid: int) -> list[Case]:
     """Everything that is measured, in an order that is cut short anywhere without losing one kind of problem."""
-    found = [case for case in (*grid(), *odd_grid()) if elements(case.problem) <= MOST_ELEMENTS]
+    found = [case for case in (*grid(), *odd_grid()) if elements(case.problem) <= MAX_ELEMENTS]
     found += [*draw(300, on_grid=True), *draw(off_grid, on_grid=False)]
     order = np.random.default_rng(1).permutation(len(found))
     return [found[i] for i in order]

@@ -25,7 +25,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
-from _choice_cases import MOST_PRODUCTS, Case, cases
+from _choice_cases import MAX_PRODUCTS, Case, cases
 from _choice_fit import behind_best, table_of
 from _environment import RESULTS
 
@@ -46,7 +46,7 @@ Row = dict[str, Any]
 
 def kernels_for(problem: Problem, device: DeviceLimits) -> tuple[str, ...]:
     """Variants that are worth timing on a problem."""
-    if problem.products > MOST_PRODUCTS:
+    if problem.products > MAX_PRODUCTS:
         return ()
     return tuple(name for name in KERNEL_WORK if competes(name, problem, device))
 
@@ -92,7 +92,7 @@ def measure_all(problems: list[Case], device: DeviceLimits, seconds: float) -> l
     )
     print(f"compiled in {time.monotonic() - began:.0f} s", flush=True)
     numbers = cupy.random.default_rng(1).random(int(4.2e8), dtype="float32")
-    clock = Clock(repeats=5, least_seconds=0.002)
+    clock = Clock(repeats=5, min_seconds=0.002)
     rows: list[Row] = []
     for case in problems:
         if time.monotonic() - began > seconds:

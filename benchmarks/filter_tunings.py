@@ -38,7 +38,7 @@ from xcorr_app.gpu.runtime.placement import current_device
 
 COMPILERS = 16
 """Tunings compiled at a time; the run-time compiler lets other threads of Python work."""
-EFFORT = Effort(Clock(repeats=3, least_seconds=0.004))
+EFFORT = Effort(Clock(repeats=3, min_seconds=0.004))
 _TOP = 6
 
 

@@ -30,7 +30,7 @@ from xcorr_app.gpu.resample.run import translate_on_device
 from xcorr_app.gpu.resample.translation import translation_launch
 from xcorr_app.gpu.runtime.device import require_cuda
 
-CLOCK = Clock(repeats=5, least_seconds=0.005)
+CLOCK = Clock(repeats=5, min_seconds=0.005)
 COLUMNS, ROWS = (2, 4, 8, 16), (8, 16, 32, 64, 128)
 THREADS, BLOCKS = (64, 128, 256), (2, 3, 4, 5, 6, 7, 8)
 

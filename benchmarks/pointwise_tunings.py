@@ -48,7 +48,7 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.placement import current_device
 
 KERNEL = "tiled"
-EFFORT = Effort(Clock(repeats=3, least_seconds=0.002))
+EFFORT = Effort(Clock(repeats=3, min_seconds=0.002))
 BEYOND_THE_MODEL = (
     ProductTile(8, 2, 2, micro_n=16),  # 128 x 128, 128 sums a thread
     ProductTile(8, 1, 4, micro_n=16),  # 64 x 256

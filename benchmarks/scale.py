@@ -248,7 +248,7 @@ def simulate(stacks: int, workers: int, seconds: float, processes: int, threads:
     """Hand out stacks as a run does, to workers that sleep."""
     from distributed import Client
 
-    from xcorr_app.cluster.handing_out import handed_out
+    from xcorr_app.cluster.scheduling import handed_out
 
     with (
         sleeping_cluster(workers, processes, threads) as (address, scheduler),

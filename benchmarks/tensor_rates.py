@@ -97,7 +97,7 @@ def _matrix_product(size: int = 8192, times: int = 10) -> dict[str, float]:
 
 def _products(cupy: Any) -> dict[str, float]:
     """Planes of sums alone: no tables, no search."""
-    rng, clock, limits = cupy.random.default_rng(1), Clock(repeats=7, least_seconds=0.01), device_limits(0)
+    rng, clock, limits = cupy.random.default_rng(1), Clock(repeats=7, min_seconds=0.01), device_limits(0)
     frames = rng.standard_normal((_FRAMES, _SIDE, _SIDE), dtype=np.float32)
     image = rng.standard_normal((1, _SIDE, _SIDE), dtype=np.float32)
     pixels = rng.integers(0, 256, frames.shape, dtype=np.uint8)

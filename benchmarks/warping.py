@@ -104,7 +104,7 @@ def bending(count: int) -> Any:
     return np.concatenate([frames[:1], np.resize(frames[1:], (count - 1, *frames.shape[1:]))])
 
 
-def least_ms(run: Callable[[], Any], frames: int, repeats: int = 5) -> tuple[float, float]:
+def min_ms(run: Callable[[], Any], frames: int, repeats: int = 5) -> tuple[float, float]:
     """Least time of a call by the clock, and least processor time, for each frame."""
     times = []
     for _ in range(repeats):
@@ -122,10 +122,10 @@ def on_cpu() -> list[dict[str, Any]]:
         measure = lambda p=patch, o=overlap: xc.estimate_motion(frames, "patches", patch=p, patch_overlap=o)  # noqa: E731
         found = measure()
         row: dict[str, Any] = {"patch": patch, "overlap": overlap}
-        row["measured"], row["measured_cpu"] = least_ms(measure, len(frames))
+        row["measured"], row["measured_cpu"] = min_ms(measure, len(frames))
         for order, method in _METHODS.items():
             warp = lambda f=found, o=order: f.apply(frames, o)  # noqa: E731
-            row[method], row[f"{method}_cpu"] = least_ms(warp, len(frames))
+            row[method], row[f"{method}_cpu"] = min_ms(warp, len(frames))
         row["frames_a_second"] = 1e3 / (row["measured"] + row["linear"])
         rows.append(row)
         shown = [f"{name} {row[name]:.2f} ({row[name + '_cpu']:.2f})" for name in ("measured", *_METHODS.values())]

@@ -52,7 +52,7 @@ def measured(console: Console, suite: Suite, only: str, *, quick: bool) -> dict[
     cases = suite.cases_named(only, quick=quick)
     if not cases:
         return None
-    clock = Clock(QUICK_READINGS, suite.clock.least_seconds) if quick else suite.clock
+    clock = Clock(QUICK_READINGS, suite.clock.min_seconds) if quick else suite.clock
     benchmark = WorkBenchmark(suite, effort=Effort(clock))
     print_ceilings(console, benchmark.status, benchmark.rates, has_torch=has_torch(), in_turn=True)
     console.print(f"{suite.name}: {len(cases)} cases", soft_wrap=True)

@@ -19,14 +19,14 @@ from benchmarks.work.suite import Suite
 
 __all__ = ["compile_ahead", "run_share"]
 
-_MOST_PROCESSES = 12
+_MAX_PROCESSES = 12
 """They share the device's memory."""
 
 
 def compile_ahead(suite: Suite, cases: Sequence[Work]) -> None:
     """Run every contender of the cases once, on one copy of its data."""
     names = [case.name for case in cases]
-    processes = min(_MOST_PROCESSES, os.cpu_count() or 1)
+    processes = min(_MAX_PROCESSES, os.cpu_count() or 1)
     context = multiprocessing.get_context("spawn")
     # A kernel that ends its process is told of where it is timed.
     with ProcessPoolExecutor(processes, context) as pool, suppress(BrokenProcessPool):

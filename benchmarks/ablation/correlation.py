@@ -27,7 +27,7 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 __all__ = ["CLOCK", "CORRELATION", "CorrelationCase", "Way"]
 
-CLOCK = Clock(repeats=100, least_seconds=2e-4)
+CLOCK = Clock(repeats=100, min_seconds=2e-4)
 """A hundred readings: their median and their best."""
 FORMS: dict[str, dict[str, int]] = {
     "one-to-one": {},

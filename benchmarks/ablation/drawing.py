@@ -25,7 +25,7 @@ __all__ = ["draw", "write_drawing"]
 
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")  # after Okabe and Ito
 _MARKERS = "os^Dv*Px"
-_MOST_LABELS = 14  # of an axis, so that none overlap
+_MAX_LABELS = 14  # of an axis, so that none overlap
 
 
 def draw(record: Mapping[str, Any]) -> Figure:
@@ -78,7 +78,7 @@ def _panel(axes: Any, group: Group, value: Callable[[Mapping[str, Any]], float |
             }
             axes.plot(*zip(*points, strict=True), label=way, linewidth=0.8, markersize=4, **style)
     axes.set_yscale("log")
-    step = max(1, math.ceil(len(cases) / _MOST_LABELS))
+    step = max(1, math.ceil(len(cases) / _MAX_LABELS))
     slanted = {"rotation": 25, "ha": "right"} if max(map(len, cases)) > 6 else {}
     axes.set_xticks(range(0, len(cases), step), cases[::step], fontsize=8, **slanted)
     axes.grid(axis="y", color="#e4e4e4")

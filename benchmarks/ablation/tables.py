@@ -10,7 +10,7 @@ __all__ = ["Group", "groups_of", "tables_of"]
 Group = dict[str, dict[str, Mapping[str, Any]]]
 """Timings of a group by way and case, both in the order of the record; cases by what follows the group's name."""
 
-_MOST_COLUMNS = 12
+_MAX_COLUMNS = 12
 
 
 def groups_of(record: Mapping[str, Any]) -> dict[str, Group]:
@@ -29,8 +29,8 @@ def tables_of(record: Mapping[str, Any]) -> Iterator[str]:
     with_best = not record["quick"]
     for name, group in groups_of(record).items():
         cases = list(dict.fromkeys(case for timings in group.values() for case in timings))
-        for first in range(0, len(cases), _MOST_COLUMNS):
-            shown = cases[first : first + _MOST_COLUMNS]
+        for first in range(0, len(cases), _MAX_COLUMNS):
+            shown = cases[first : first + _MAX_COLUMNS]
             cells = {
                 way: [_cell(timings.get(case), with_best=with_best) for case in shown] for way, timings in group.items()
             }

@@ -22,7 +22,7 @@ Run = Callable[[], Any]
 
 _LONG = 0.05  # seconds of one call beyond which a graph has nothing to gain
 _VERY_LONG = 0.3  # seconds of one call that is timed once
-_MOST_CALLS = 200  # in one graph
+_MAX_CALLS = 200  # in one graph
 
 
 @dataclass(frozen=True)
@@ -52,14 +52,14 @@ class Clock:
     ----------
     repeats : int
         Timings on the device of which the median counts; 3 where one takes 50 ms, one where it takes 0.3 s.
-    least_seconds : float
+    min_seconds : float
         Work between two readings of the clock.
     calls : int
         Calls timed one by one by the wall clock.
     """
 
     repeats: int = 9
-    least_seconds: float = 0.02
+    min_seconds: float = 0.02
     calls: int = 300
 
     def on_device(self, run: Run, cycle: int = 1) -> Measured:
@@ -156,7 +156,7 @@ class Clock:
         """Compile and warm up, choose how many calls lie between two readings, and take the median."""
         timed(run)
         once = timed(run)
-        calls = max(1, min(_MOST_CALLS, int(self.least_seconds / max(once, 1e-7))))
+        calls = max(1, min(_MAX_CALLS, int(self.min_seconds / max(once, 1e-7))))
         calls = -(-calls // cycle) * cycle
         work: Run = lambda: _repeat(run, calls)  # noqa: E731 - replaced by the graph where there is one
         how = "events"

@@ -29,4 +29,4 @@ class Effort:
 
 
 THOROUGH = Effort()
-QUICK = Effort(Clock(repeats=3, least_seconds=0.004, calls=60), quick=True, attempts=6)
+QUICK = Effort(Clock(repeats=3, min_seconds=0.004, calls=60), quick=True, attempts=6)

@@ -15,7 +15,7 @@ from xcorr_app.gpu.im2win.problem import Im2winProblem
 
 __all__ = ["Expected", "LayerData", "Part", "random_layer"]
 
-_MOST_FILTERS = 64  # that are looked at
+_MAX_FILTERS = 64  # that are looked at
 
 Part = tuple[int, int]
 """Number of an image, and a row of its output."""
@@ -72,7 +72,7 @@ class Expected:
         self.parts: list[Part] = [
             (image, row) for image in sorted({0, problem.images - 1}) for row in sorted({0, problem.out_height - 1})
         ]
-        filters = to_host(data.filters[0][-_MOST_FILTERS:]).astype(np.float64)
+        filters = to_host(data.filters[0][-_MAX_FILTERS:]).astype(np.float64)
         self._rows = {
             (image, row): _output_row(problem, to_host(data.images[0][image]).astype(np.float64), filters, row)
             for image, row in self.parts
@@ -86,7 +86,7 @@ class Expected:
     def read_row(result: Any, part: Part) -> Any:
         """Read a row of the last filters of an output (images, filters, rows, columns)."""
         image, row = part
-        return to_host(result[image, -_MOST_FILTERS:, row])
+        return to_host(result[image, -_MAX_FILTERS:, row])
 
 
 def _output_row(

@@ -28,6 +28,6 @@ POINTWISE = Suite(
     Expected,
     _contenders,
     torch_contenders,
-    clock=Clock(repeats=5, least_seconds=0.004),  # there are many cases
+    clock=Clock(repeats=5, min_seconds=0.004),  # there are many cases
     mean_goals=MEAN_GOALS,
 )

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from benchmarks.harness.device_rates import DeviceRates
 from benchmarks.work.goals import Goal
 
-__all__ = ["CACHE_BYTES", "MOST_COPIES", "Work"]
+__all__ = ["CACHE_BYTES", "MAX_COPIES", "Work"]
 
 CACHE_BYTES = 120e6
 """Bytes that copies of a case's arrays fill together: twice the second-level cache of an H200."""
-MOST_COPIES = 512
+MAX_COPIES = 512
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,7 +51,7 @@ class Work(ABC):
         """Copies of the arrays to go through in turn, so that none is still in the cache when its turn comes again."""
         if self.moved_bytes >= CACHE_BYTES:
             return 1
-        return min(MOST_COPIES, 1 + int(CACHE_BYTES / self.moved_bytes))
+        return min(MAX_COPIES, 1 + int(CACHE_BYTES / self.moved_bytes))
 
     def floor_seconds(self, rates: DeviceRates) -> float:
         """Least time by direct arithmetic, at the rates measured in the same run."""

@@ -49,7 +49,7 @@ class Suite:
     expected: Callable[[Any, Any], Expectation]
     contenders: Callable[[Any], Iterator[Contender]]
     of_torch: Callable[[Any, bool], Iterator[Contender]]
-    clock: Clock = field(default_factory=lambda: Clock(repeats=7, least_seconds=0.01))
+    clock: Clock = field(default_factory=lambda: Clock(repeats=7, min_seconds=0.01))
     measures_memory: bool = False
     mean_goals: Mapping[str, float | None] = field(default_factory=dict)
 

@@ -22,7 +22,7 @@ __all__ = ["FAILED_PROCESS", "effort_of", "read_outcomes", "torch_outcomes"]
 
 FAILED_PROCESS = "PyTorch"
 """Name of the contender whose failure stands for all that a process owed when it ended."""
-_MOST_SECONDS = 240
+_MAX_SECONDS = 240
 
 
 def torch_outcomes(
@@ -76,10 +76,10 @@ def _run(request: Path, answer: Path) -> str:
             capture_output=True,
             text=True,
             check=False,
-            timeout=_MOST_SECONDS,
+            timeout=_MAX_SECONDS,
         )
     except subprocess.TimeoutExpired:
-        return f"PyTorch's process was ended after {_MOST_SECONDS} s"
+        return f"PyTorch's process was ended after {_MAX_SECONDS} s"
     if done.returncode == 0:
         return ""
     last = (done.stderr.strip().splitlines() or ["no message"])[-1]

@@ -114,12 +114,12 @@ __device__ __forceinline__ bool sum_tiles(const Problem& p, const Left* left, co
         }
     }
 
-    typedef Fold<TILE, 16> Folded;
-    Folded::run(sum, lane);
+    typedef WarpReduce<TILE, 16> Reduced;
+    Reduced::run(sum, lane);
     if (WARPS_K == 1) {
 #pragma unroll
-        for (int i = 0; i < Folded::KEPT; ++i) {
-            const int index = Folded::index(i, lane);
+        for (int i = 0; i < Reduced::KEPT; ++i) {
+            const int index = Reduced::index(i, lane);
             const int sy = iy + warp_y + index / TILE_X, sx = ix + warp_x + index % TILE_X;
             if (index >= 0 && sy < p.shifts_y && sx < p.shifts_x) store(sy, sx, sum[i]);
         }
@@ -129,8 +129,8 @@ __device__ __forceinline__ bool sum_tiles(const Problem& p, const Left* left, co
     Sum* partial = reinterpret_cast<Sum*>(left_tile);  // [tiles][WARPS_K][TILE]
     __syncthreads();
 #pragma unroll
-    for (int i = 0; i < Folded::KEPT; ++i) {
-        const int index = Folded::index(i, lane);
+    for (int i = 0; i < Reduced::KEPT; ++i) {
+        const int index = Reduced::index(i, lane);
         if (index >= 0) partial[warp * TILE + index] = sum[i];
     }
     __syncthreads();

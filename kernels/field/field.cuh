@@ -64,10 +64,10 @@ __device__ __forceinline__ Strip strip_of(const Part& down, const Part& across) 
 template <int COUNT>
 __device__ __forceinline__ void sums_of_block(float (&value)[COUNT], float* shared, float* sums) {
     const int lane = (int)threadIdx.x % 32, warp = (int)threadIdx.x / 32;
-    Fold<COUNT, 16>::run(value, lane);
+    WarpReduce<COUNT, 16>::run(value, lane);
 #pragma unroll
-    for (int i = 0; i < Fold<COUNT, 16>::KEPT; ++i) {
-        const int at = Fold<COUNT, 16>::index(i, lane);
+    for (int i = 0; i < WarpReduce<COUNT, 16>::KEPT; ++i) {
+        const int at = WarpReduce<COUNT, 16>::index(i, lane);
         if (at >= 0) shared[warp * COUNT + at] = value[i];
     }
     __syncthreads();

@@ -9,7 +9,7 @@
 
 #define SUMS 15
 #define FEWEST 64
-#define LEAST_GAIN 0.02
+#define MIN_GAIN 0.02
 
 __device__ __forceinline__ double sum_of_block(double value, double* shared) {
 #pragma unroll
@@ -72,7 +72,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const double own = of_all[3] - count * seen * seen, other = of_all[4] - count * reference * reference;
     const double product = of_all[5] - count * seen * reference;
     double gain = other > 0 ? product / other : 1.0;
-    gain = gain > LEAST_GAIN ? gain : LEAST_GAIN;
+    gain = gain > MIN_GAIN ? gain : MIN_GAIN;
     if (threadIdx.x == 0) {
         gains[number] = (float)(1 / gain);
         scores[number] = enough && own > 0 && other > 0 ? product / sqrt(own * other) : (double)not_a_number();

@@ -22,8 +22,8 @@
 #define NEAR 0.7
 #endif
 #define SETTLED 0.004  // largest change of a node in pixels, below which it is too
-#define LEAST_BEND 1e-3
-#define MOST_BEND 1e3
+#define MIN_BEND 1e-3
+#define MAX_BEND 1e3
 #define BLOCKS 2  // of a multiprocessor at once: bounds the registers, so that none is spilled
 #define SUMS (2 * NODES * NODES + 1)
 
@@ -195,8 +195,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             energy = of_block(energy, false, scratch);
             double ways = ways_to_bend - stiffness / bend;
             ways = energy / (ways > 1e-3 ? ways : 1e-3);
-            ways = ways > LEAST_BEND * LEAST_BEND ? ways : LEAST_BEND * LEAST_BEND;
-            if (threadIdx.x == 0) expected[number] = ways < MOST_BEND * MOST_BEND ? ways : MOST_BEND * MOST_BEND;
+            ways = ways > MIN_BEND * MIN_BEND ? ways : MIN_BEND * MIN_BEND;
+            if (threadIdx.x == 0) expected[number] = ways < MAX_BEND * MAX_BEND ? ways : MAX_BEND * MAX_BEND;
         }
         if (threadIdx.x == 0) settled[number] = largest < SETTLED || errors < NEAR * NEAR;
     }

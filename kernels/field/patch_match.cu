@@ -32,7 +32,7 @@
 #define ROUNDING 1e-6f  // share of the squares below which their variance is nothing but rounding
 #define DEVIATION 1.4826f
 #define NARROWEST 7.8539816f  // 2.5 pi
-#define LEAST_LOGARITHM 0.02
+#define MIN_LOGARITHM 0.02
 #define FLAT 1e-12
 #define RECORD 5  // rows, columns by which the frame shows the patch displaced; score; significance; whether it is good
 #define NOT_SOUGHT (-(1 << 30))
@@ -116,7 +116,7 @@ __device__ __forceinline__ void refine(const float* peak, double* down, double* 
 #pragma unroll
     for (int k = 0; k < 9; ++k) {
         const double value = peak[(k / 3 - 1) * SHIFTS + k % 3 - 1];
-        positive = positive && value > LEAST_LOGARITHM * top;
+        positive = positive && value > MIN_LOGARITHM * top;
         whole = whole && value == value;
     }
     if (!whole) {

@@ -4,8 +4,8 @@
 #pragma once
 
 template <int COUNT, int DISTANCE>
-struct Fold {
-    enum { HALF = (COUNT + 1) / 2, KEPT = Fold<HALF, DISTANCE / 2>::KEPT };
+struct WarpReduce {
+    enum { HALF = (COUNT + 1) / 2, KEPT = WarpReduce<HALF, DISTANCE / 2>::KEPT };
     static __device__ __forceinline__ void run(Sum* value, int lane) {
         const bool upper = lane & DISTANCE;
 #pragma unroll
@@ -13,18 +13,18 @@ struct Fold {
             const Sum low = value[i], high = i + HALF < COUNT ? value[i + HALF] : (Sum)0;
             value[i] = (upper ? high : low) + __shfl_xor_sync(0xffffffffu, upper ? low : high, DISTANCE);
         }
-        Fold<HALF, DISTANCE / 2>::run(value, lane);
+        WarpReduce<HALF, DISTANCE / 2>::run(value, lane);
     }
     // Which of the COUNT sums value[i] became in this lane; -1 for padding.
     static __device__ __forceinline__ int index(int i, int lane) {
-        const int inner = Fold<HALF, DISTANCE / 2>::index(i, lane);
+        const int inner = WarpReduce<HALF, DISTANCE / 2>::index(i, lane);
         const int at = inner + (lane & DISTANCE ? (int)HALF : 0);
         return inner >= 0 && at < COUNT ? at : -1;
     }
 };
 
 template <int COUNT>
-struct Fold<COUNT, 0> {
+struct WarpReduce<COUNT, 0> {
     enum { KEPT = COUNT };
     static __device__ __forceinline__ void run(Sum*, int) {}
     static __device__ __forceinline__ int index(int i, int) { return i; }

@@ -43,7 +43,7 @@ struct __align__(16) Moments {
 struct MatrixTable {
     const Moments* table;
     int pitch;              // column edges
-    double least_variance;  // of an overlap that counts
+    double min_variance;  // of an overlap that counts
     double centre;          // what was taken from the elements before they were multiplied; for CENTRED alone
 
     // `rows` and `columns` are edges, `elements` is the size of the whole matrix.
@@ -53,7 +53,7 @@ struct MatrixTable {
         pitch = columns;
         const Moments whole = table[rows * columns - 1];
         const double variance = whole.squares - whole.sum * whole.sum / elements;
-        least_variance = fmax(RELATIVE_VARIANCE * variance, ROUNDING_OF_SQUARES * whole.squares);
+        min_variance = fmax(RELATIVE_VARIANCE * variance, ROUNDING_OF_SQUARES * whole.squares);
         if (CENTRED)
             centre = integer ? scaling_of<true>(whole, elements).centre : scaling_of<false>(whole, elements).centre;
     }
@@ -92,14 +92,14 @@ struct OverlapLine {
 // Scores, zero-mean normalised.
 struct NormalizedLine {
     OverlapLine overlap;
-    int least_overlap;
+    int min_overlap_pixels;
 
     // What the score is made of; false where the overlap is too small or has no variance.
     template <typename Product>
     __device__ __forceinline__ bool terms(Product product, int ix, double& covariance, double& left_variance,
                                           double& right_variance) const {
         const long long pairs = overlap.elements(ix);
-        if (pairs < least_overlap || pairs < 1) return false;
+        if (pairs < min_overlap_pixels || pairs < 1) return false;
         const Moments f = overlap.of_left(ix), g = overlap.of_right(ix);
         const double share = 1.0 / (double)pairs;
         const double left_sum = CENTRED ? f.sum - (double)pairs * overlap.left.centre : f.sum;
@@ -107,7 +107,7 @@ struct NormalizedLine {
         covariance = (double)product - left_sum * right_sum * share;
         left_variance = f.squares - f.sum * f.sum * share;
         right_variance = g.squares - g.sum * g.sum * share;
-        return left_variance > overlap.left.least_variance && right_variance > overlap.right.least_variance;
+        return left_variance > overlap.left.min_variance && right_variance > overlap.right.min_variance;
     }
     // For finding the peak: single precision; minus infinity where there is no score.
     __device__ __forceinline__ float quick(Sum product, int ix) const {
@@ -127,11 +127,11 @@ struct NormalizedLine {
 // Plain sums from centred ones: every shift with enough overlap counts.
 struct UncentredLine {
     OverlapLine overlap;
-    int least_overlap;
+    int min_overlap_pixels;
 
     __device__ __forceinline__ bool counts(int ix) const {
         const long long pairs = overlap.elements(ix);
-        return pairs >= least_overlap && pairs >= 1;
+        return pairs >= min_overlap_pixels && pairs >= 1;
     }
     __device__ __forceinline__ float quick(Sum product, int ix) const {
         return counts(ix) ? (float)overlap.uncentred((double)product, ix) : MINUS_INFINITY;
@@ -147,11 +147,11 @@ template <typename Line>
 struct ByTables {
     MatrixTable left, right;
     const int *rows, *columns;
-    int least_overlap;  // fewest elements at which a shift scores
+    int min_overlap_pixels;  // fewest elements at which a shift scores
 
     __device__ __forceinline__ Line line(int iy) const {
         const int* row = rows + iy * EDGES_A_SHIFT;
-        Line line = {{left, right, columns, row[0], row[1], row[2], row[3], row[4]}, least_overlap};
+        Line line = {{left, right, columns, row[0], row[1], row[2], row[3], row[4]}, min_overlap_pixels};
         return line;
     }
 };
@@ -159,11 +159,11 @@ struct ByTables {
 // The plain sums themselves: every shift with enough overlap counts.
 struct PlainLine {
     const int* columns;
-    int overlapping_rows, least_overlap;
+    int overlapping_rows, min_overlap_pixels;
 
     __device__ __forceinline__ bool counts(int ix) const {
         const long long pairs = (long long)overlapping_rows * columns[ix * EDGES_A_SHIFT + 4];
-        return pairs >= least_overlap && pairs >= 1;
+        return pairs >= min_overlap_pixels && pairs >= 1;
     }
     __device__ __forceinline__ float quick(Sum product, int ix) const {
         return counts(ix) ? (float)product : MINUS_INFINITY;
@@ -176,24 +176,24 @@ struct PlainLine {
 
 struct PlainSums {
     const int *rows, *columns;
-    int least_overlap;
+    int min_overlap_pixels;
 
     __device__ __forceinline__ PlainLine line(int iy) const {
-        PlainLine line = {columns, rows[iy * EDGES_A_SHIFT + 4], least_overlap};
+        PlainLine line = {columns, rows[iy * EDGES_A_SHIFT + 4], min_overlap_pixels};
         return line;
     }
 };
 
 // How a kernel that finds peaks scores its shifts: NORMALIZE and CENTRED decide.
 #define NORMALIZER_PARAMETERS \
-    int left_rows, int left_columns, int right_rows, int right_columns, int least_overlap
+    int left_rows, int left_columns, int right_rows, int right_columns, int min_overlap_pixels
 #define BY_TABLES_OF_PAIR(Line, p, pair)                                                                             \
     ByTables<Line> {                                                                                                 \
         MatrixTable(left_tables, (pair) / (p).rights_per_left, left_rows, left_columns,                              \
                     (double)(p).left_height * (p).left_width, LEFT_INTEGER),                                         \
             MatrixTable(right_tables, (pair) % (p).rights, right_rows, right_columns,                                \
                         (double)(p).right_height * (p).right_width, RIGHT_INTEGER),                                  \
-            shift_rows, shift_columns, least_overlap                                                                 \
+            shift_rows, shift_columns, min_overlap_pixels                                                                 \
     }
 #if defined(NORMALIZE) && NORMALIZE
 #define SCORE_OF_PAIR(p, pair) BY_TABLES_OF_PAIR(NormalizedLine, p, pair)
@@ -201,5 +201,5 @@ struct PlainSums {
 #define SCORE_OF_PAIR(p, pair) BY_TABLES_OF_PAIR(UncentredLine, p, pair)
 #else
 #define SCORE_OF_PAIR(p, pair) \
-    PlainSums { shift_rows, shift_columns, least_overlap }
+    PlainSums { shift_rows, shift_columns, min_overlap_pixels }
 #endif

@@ -17,7 +17,7 @@
 #include "zncc.cuh"
 #include "warp.cuh"
 
-#define LEAST_SHARE 1e-4  // of an overlap's variance that the crops must have
+#define MIN_SHARE 1e-4  // of an overlap's variance that the crops must have
 
 struct Rows {  // or columns, of the right matrix
     int first, last;
@@ -106,7 +106,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP)
     const double of_f = f.squares - sum[1] - f_sum * f_sum / fmax(n, 1.0);
     const double of_g = g.squares - sum[3] - g_sum * g_sum / fmax(n, 1.0);
     double found = given;
-    if (n > 1 && of_f > LEAST_SHARE * f_variance && of_g > LEAST_SHARE * g_variance)
+    if (n > 1 && of_f > MIN_SHARE * f_variance && of_g > MIN_SHARE * g_variance)
         found = fmin(1.0, fmax(-1.0, (product - sum[4] - f_sum * g_sum / n) / sqrt(of_f * of_g)));
     scores[blockIdx.x] = found;
 }

@@ -22,7 +22,7 @@
 #define LARGEST_OFFSET 1e3
 #define LOWEST 1e-12
 #define HIGHEST 1e12
-#define LEAST_LOGARITHM 0.02
+#define MIN_LOGARITHM 0.02
 #define FLAT 1e-12
 #define AT_EDGES 0.04
 #define FEWEST_TILES 6
@@ -78,7 +78,7 @@ __device__ void refine(const double* near, int method, double* dy, double* dx, d
     bool finite = true, positive = true;
     for (int k = 0; k < 9; ++k) {
         finite = finite && is_finite(near[k]);
-        positive = positive && near[k] > LEAST_LOGARITHM * near[4];
+        positive = positive && near[k] > MIN_LOGARITHM * near[4];
     }
     if (method == PARABOLIC || !finite) return;
     double values[9];
@@ -91,7 +91,7 @@ __device__ __forceinline__ double quartic(const double* values, int step) {
     double logarithm[SIDE];
     const double middle = values[SIDE / 2 * step];
     bool usable = middle > 0;
-    for (int k = 0; k < SIDE; ++k) usable = usable && values[k * step] > LEAST_LOGARITHM * middle;
+    for (int k = 0; k < SIDE; ++k) usable = usable && values[k * step] > MIN_LOGARITHM * middle;
     if (!usable) return no_number();
     for (int k = 0; k < SIDE; ++k) logarithm[k] = log(values[k * step]);
     const double ends = logarithm[0] + logarithm[4], beside = logarithm[1] + logarithm[3];

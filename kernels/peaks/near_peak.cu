@@ -78,8 +78,8 @@ struct alignas(4 * sizeof(T)) Packed {
 
     // One of them, less the centre of all, which is a whole number, and zero for floats.
     __device__ __forceinline__ float value(int e, float centre) const {
-        const float lifted = lifted_from<T>(word, e);
-        return IsFloat<T>::VALUE ? lifted : lifted - (lift<T>() + centre);
+        const float magic_float = magic_float<T>(word, e);
+        return IsFloat<T>::VALUE ? magic_float : magic_float - (magic<T>() + centre);
     }
     __device__ __forceinline__ void set(int e, T value) {
         if constexpr (IsFloat<T>::VALUE) {
@@ -111,17 +111,17 @@ struct Columns {
     // At a matrix's edge and below the strip, elements outside have the value that adds nothing.
     template <Reading READING, typename Element>
     static __device__ __forceinline__ Packed<Element> read(const Element* at, unsigned inside, Element outside) {
-        Packed<Element> quad = {};
+        Packed<Element> vector = {};
 #pragma unroll
-        for (int i = 0; i < OWN; ++i) quad.set(i, outside);
+        for (int i = 0; i < OWN; ++i) vector.set(i, outside);
         if (READING == ELEMENTS) {
 #pragma unroll
             for (int i = 0; i < OWN; ++i)
-                if (inside >> i & 1) quad.set(i, at[i]);
+                if (inside >> i & 1) vector.set(i, at[i]);
         } else if (READING == INSIDE || inside & 1) {
-            quad = *reinterpret_cast<const Packed<Element>*>(at);
+            vector = *reinterpret_cast<const Packed<Element>*>(at);
         }
-        return quad;
+        return vector;
     }
     template <Reading READING, int OFFSET>
     __device__ __forceinline__ void load(int slot) {
@@ -262,13 +262,13 @@ __device__ __forceinline__ float centre_of(const Moments* tables, int cells, int
 }
 
 // The warp's sums over its lanes.
-__device__ __forceinline__ void fold(Sum* sum, double* partial) {
-    typedef Fold<SHIFTS, 16> Folded;
+__device__ __forceinline__ void reduce_lanes(Sum* sum, double* partial) {
+    typedef WarpReduce<SHIFTS, 16> Reduced;
     const int lane = threadIdx.x % 32;
-    Folded::run(sum, lane);
+    Reduced::run(sum, lane);
 #pragma unroll
-    for (int i = 0; i < Folded::KEPT; ++i) {
-        const int index = Folded::index(i, lane);
+    for (int i = 0; i < Reduced::KEPT; ++i) {
+        const int index = Reduced::index(i, lane);
         if (index >= 0) partial[threadIdx.x / 32 * SHIFTS + index] = (double)sum[i];
     }
 }
@@ -353,7 +353,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * 32, MIN_BLOCKS)
         columns.right_centre = kept.right_centre;
         sum_task(p, left_of(p, lefts, kept.pair), right_of(p, rights_of_all, kept.pair), (int)record[0], (int)record[1],
                  (kept.segment * WARPS * 32 + (int)threadIdx.x) / LANES, strip_rows, columns);
-        fold(columns.sum, kept.partial);
+        reduce_lanes(columns.sum, kept.partial);
     }
     double sum = sum_of_warps(kept.partial);
     const int pair = kept.pair, lane = threadIdx.x % 32, warp = threadIdx.x / 32;

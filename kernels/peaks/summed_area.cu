@@ -30,7 +30,7 @@
 #define MIN_BLOCKS (THREADS < 128 ? 8 : 768 / THREADS)
 #endif
 
-#define MOST_ROWS 32  // of a strip
+#define MAX_ROWS 32  // of a strip
 #define IN_FLIGHT 6   // lines that a thread of the last block loads before the first is used
 
 constexpr int WARPS = THREADS / 32;
@@ -63,29 +63,29 @@ struct Column<true> {
 typedef Column<IsFloat<Right>::VALUE || sizeof(Right) == sizeof(double)> ColumnOfRight;
 
 struct Kept {
-    Quad<Right> rows[2][ROWS_AT_ONCE][THREADS];  // a thread's own four columns
+    AlignedVector<Right> rows[2][ROWS_AT_ONCE][THREADS];  // a thread's own four columns
     Moments of_warp[2][WARPS];            // of a line, for two lines in turn
-    Moments before[2][MOST_ROWS];         // of every band, what lies left of this pass's columns and of the next one's
+    Moments before[2][MAX_ROWS];         // of every band, what lies left of this pass's columns and of the next one's
     Moments of_group[THREADS];
     int is_last;
 };
 
 // Starts the copies of rows [first, last) of a thread's four columns.
-__device__ __forceinline__ void start_rows(Quad<Right> (&rows)[ROWS_AT_ONCE][THREADS], const Right* pixels, int width, int x,
+__device__ __forceinline__ void start_rows(AlignedVector<Right> (&rows)[ROWS_AT_ONCE][THREADS], const Right* pixels, int width, int x,
                                            bool whole, int first, int last) {
     const Right* at = pixels + (long long)first * width + x;
     if (whole) {
 #pragma unroll
         for (int i = 0; i < ROWS_AT_ONCE; ++i, at += width)
-            if (first + i < last && x < width) copy_quad(&rows[i][threadIdx.x], at);
+            if (first + i < last && x < width) copy_vector(&rows[i][threadIdx.x], at);
     } else {
-        Quad<Right> quad[ROWS_AT_ONCE];
+        AlignedVector<Right> vector[ROWS_AT_ONCE];
 #pragma unroll
         for (int i = 0; i < ROWS_AT_ONCE; ++i, at += width)
 #pragma unroll
-            for (int e = 0; e < 4; ++e) quad[i].at[e] = first + i < last && x + e < width ? at[e] : (Right)0;
+            for (int e = 0; e < 4; ++e) vector[i].at[e] = first + i < last && x + e < width ? at[e] : (Right)0;
 #pragma unroll
-        for (int i = 0; i < ROWS_AT_ONCE; ++i) rows[i][threadIdx.x] = quad[i];
+        for (int i = 0; i < ROWS_AT_ONCE; ++i) rows[i][threadIdx.x] = vector[i];
     }
     commit_copies();
 }
@@ -203,9 +203,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #pragma unroll 1
             for (int i = 0; i < ROWS_AT_ONCE && y + i < last; ++i) {
                 if (x < width) {
-                    const Quad<Right> quad = kept.rows[batch][i][threadIdx.x];
+                    const AlignedVector<Right> vector = kept.rows[batch][i][threadIdx.x];
 #pragma unroll
-                    for (int e = 0; e < 4; ++e) column[e].add(quad.at[e]);
+                    for (int e = 0; e < 4; ++e) column[e].add(vector.at[e]);
                 }
                 if (ends & 1) {
                     write_line(kept, column, edge, band++, pass, turn, line);

@@ -7,8 +7,8 @@
 #include "clean_fraction.cuh"
 
 #define WARPS 4
-#ifndef LEAST_CLEAN
-#define LEAST_CLEAN 1e-3
+#ifndef MIN_CLEAN
+#define MIN_CLEAN 1e-3
 #endif
 
 extern "C" __global__ void __launch_bounds__(WARPS * WARP)
@@ -28,7 +28,7 @@ extern "C" __global__ void __launch_bounds__(WARPS * WARP)
     }
     const double pixels = (double)rows * width, mean = sum / pixels, variance = squares / pixels - mean * mean;
     const double* own = noise_sums + (long long)image * parts * NOISE_SUMS;
-    const double clean = fmax(clean_fraction(own, groups, parts, width, variance, lane), LEAST_CLEAN);
+    const double clean = fmax(clean_fraction(own, groups, parts, width, variance, lane), MIN_CLEAN);
     if (lane != 0) return;
     levels[3 * image] = mean;
     levels[3 * image + 1] = 1 / sqrt((variance > 0 ? variance : 1.0) * clean);

@@ -4,7 +4,7 @@
 #pragma once
 #include "warp.cuh"
 
-#define LEAST_CLEAN 0.1  // share of the product of a smoothed image and itself that is taken for the scene at least
+#define MIN_CLEAN 0.1  // share of the product of a smoothed image and itself that is taken for the scene at least
 #define FROM_FRAME 5
 #define FROM_REFERENCE 12
 enum { G, GG, S, SG, WY, WX, WYG, WXG, WY_GY, WY_GX, WX_GY, WX_GX };  // sums of the reference
@@ -48,7 +48,7 @@ __device__ Scatter scatter_of(const double* sums, const OfReference& reference, 
     const double n = fmax(inside * tile_pixels, 1.0);
     const double mean = all[0] / n, level = r[G] / n, total = r[S] / n;
     const double norm = (all[1] - n * mean * mean) * (r[GG] - n * level * level) * overlap / n;
-    const double own = r[SG] - n * level * total, clean = fmax(own - n * reference.noise[reference.number], LEAST_CLEAN * own);
+    const double own = r[SG] - n * level * total, clean = fmax(own - n * reference.noise[reference.number], MIN_CLEAN * own);
     const double gain = clean > 0 ? (all[2] - n * mean * total) / clean : 0.0;
     // Twice over the tiles: for the sum of what is left, and for its scatter about the further offset that takes it away.
     double further_y = 0.0, further_x = 0.0, sum_y = 0.0, sum_x = 0.0, yy = 0.0, yx = 0.0, xx = 0.0;

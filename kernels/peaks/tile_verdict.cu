@@ -14,14 +14,14 @@
 #ifndef UNSHARED  // the callers define them, xcorr_app/registration/tiles.py and linear_motion.py
 #define UNSHARED 0.3
 #define DEVIATIONS 6.0
-#define LEAST_SHOWN 0.02
+#define MIN_SHOWN 0.02
 #define ALIKE 0.3
-#define LEAST_OFFSET 0.1
+#define MIN_OFFSET 0.1
 #define SPREAD 6.0
 #define FARTHEST 1.0
 #define FEWEST_TOLD 8
 #define NEARLY_ALL 0.85
-#define LEAST_CHI_SQUARED 40.0
+#define MIN_CHI_SQUARED 40.0
 #define RIDGE 1e-9
 #define FEWEST_TILES 12
 #define CORRELATED 14.0  // bins, where they are smoothed
@@ -30,7 +30,7 @@
 #define SOME_WARPS (THREADS / WARP)
 #define NUMBERS 6  // of a linear motion: shift, and what changes along rows and columns
 #define PAIRS 21   // of them
-#define MOST_SUMS (PAIRS + NUMBERS)
+#define MAX_SUMS (PAIRS + NUMBERS)
 #define KEPT 18    // of each tile: displacement, its chi squared, what it says; bins and means around it
 #define FIRST_MEAN 5
 enum { BINS = -1, F, G, R, FF, GG, RR, YY, YX, XX, YR, XR, Y, X };
@@ -48,12 +48,12 @@ __device__ __forceinline__ void sum_of_block(const double* own, double* of_warps
         double sum = own[k];
 #pragma unroll
         for (int distance = WARP / 2; distance > 0; distance /= 2) sum += __shfl_xor_sync(ALL_LANES, sum, distance);
-        if (thread % WARP == 0) of_warps[thread / WARP * MOST_SUMS + k] = sum;
+        if (thread % WARP == 0) of_warps[thread / WARP * MAX_SUMS + k] = sum;
     }
     __syncthreads();
     if (thread < COUNT) {
         double total = 0.0;
-        for (int w = 0; w < SOME_WARPS; ++w) total += of_warps[w * MOST_SUMS + thread];
+        for (int w = 0; w < SOME_WARPS; ++w) total += of_warps[w * MAX_SUMS + thread];
         into[thread] = total;
     }
     __syncthreads();
@@ -118,9 +118,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
                  const double* of_references, double* workspace, double* found, int count, int references, int height,
                  int width, int size, int rows, int columns, int smoothed) {
     SHARED_FLOATS(shared);
-    double* of_warps = reinterpret_cast<double*>(shared);  // [SOME_WARPS][MOST_SUMS]
-    double* total = of_warps + SOME_WARPS * MOST_SUMS;      // [MOST_SUMS]
-    double* numbers = total + MOST_SUMS;                    // [NUMBERS]
+    double* of_warps = reinterpret_cast<double*>(shared);  // [SOME_WARPS][MAX_SUMS]
+    double* total = of_warps + SOME_WARPS * MAX_SUMS;      // [MAX_SUMS]
+    double* numbers = total + MAX_SUMS;                    // [NUMBERS]
     // What one thread solves with; in registers it would have to be unrolled.
     double(*const matrix)[NUMBERS] = reinterpret_cast<double(*)[NUMBERS]>(numbers + NUMBERS);
     double(*const inverse)[NUMBERS] = matrix + NUMBERS;
@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
     const auto covers = [&](int tile) { return covers_row(tile / columns) && covers_column(tile % columns); };
 
     // Means over 3 x 3 tiles with weights 1/4, 1/2, 1 outwards in; and the most that any tile shows.
-    double most_shown = 0.0, own[MOST_SUMS];
+    double max_shown = 0.0, own[MAX_SUMS];
     for (int tile = thread; tile < tiles; tile += THREADS) {
         const int row = tile / columns, column = tile % columns;
         bool counts[3][3];
@@ -173,14 +173,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             mean[kind] = kind == BINS ? n : sum / n;
         }
         const double shown = (mean[FF] - mean[F] * mean[F] + mean[GG] - mean[G] * mean[G]) / 2 - noise / 2;
-        most_shown = larger(most_shown, larger(shown, 0.0));
+        max_shown = larger(max_shown, larger(shown, 0.0));
     }
 #pragma unroll
     for (int distance = WARP / 2; distance > 0; distance /= 2)
-        most_shown = larger(most_shown, __shfl_xor_sync(ALL_LANES, most_shown, distance));
-    if (thread % WARP == 0) of_warps[thread / WARP] = most_shown;
+        max_shown = larger(max_shown, __shfl_xor_sync(ALL_LANES, max_shown, distance));
+    if (thread % WARP == 0) of_warps[thread / WARP] = max_shown;
     __syncthreads();
-    for (int w = 0; w < SOME_WARPS; ++w) most_shown = larger(most_shown, of_warps[w]);
+    for (int w = 0; w < SOME_WARPS; ++w) max_shown = larger(max_shown, of_warps[w]);
     __syncthreads();
 
     own[0] = own[1] = own[2] = own[3] = 0.0;
@@ -195,9 +195,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         const double y = regular ? (c * p - b * q) / determinant : 0.0, x = regular ? (a * q - b * p) / determinant : 0.0;
         const double explained = p * y + q * x, shown = larger((of_f + of_g) / 2 - noise / 2, 0.0);
         const double beyond = (unshared - explained - noise) / 2;
-        const double least_sure = DEVIATIONS * noise * sqrt(of_noise / n) * sqrt(0.5);
-        const bool says = covers(tile) && shown > least_sure && shown > LEAST_SHOWN * most_shown;
-        const bool differs = beyond > UNSHARED * shown && beyond > least_sure;
+        const double min_certain = DEVIATIONS * noise * sqrt(of_noise / n) * sqrt(0.5);
+        const bool says = covers(tile) && shown > min_certain && shown > MIN_SHOWN * max_shown;
+        const bool differs = beyond > UNSHARED * shown && beyond > min_certain;
         const double shared_there = says ? of_f + of_g - unshared : 0.0;
         const bool alike = shared_there > 2 * ALIKE * sqrt(larger(of_f * of_g, 0.0));
         kept[KEPT * tile] = y;
@@ -224,11 +224,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         kept[KEPT * tile] = hypot(kept[KEPT * tile] - middle_y, kept[KEPT * tile + 1] - middle_x);
     __syncthreads();
     median(kept, kept + 3, tiles, total);
-    const double least_distance = larger(LEAST_OFFSET, smaller(SPREAD * (total[0] + total[1]) / 2, FARTHEST));
+    const double min_distance = larger(MIN_OFFSET, smaller(SPREAD * (total[0] + total[1]) / 2, FARTHEST));
     __syncthreads();
     for (int tile = thread; tile < tiles; tile += THREADS) {
         const double* own_of = kept + KEPT * tile;
-        const bool apart = own_of[0] > least_distance && own_of[2] > DEVIATIONS * DEVIATIONS;
+        const bool apart = own_of[0] > min_distance && own_of[2] > DEVIATIONS * DEVIATIONS;
         const bool agrees = own_of[3] == AGREES && !apart;
         said[tile] = !known || own_of[3] == SILENT ? no_number() : agrees ? 1.0 : 0.0;
     }
@@ -269,7 +269,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         return e;
     };
 #pragma unroll
-    for (int k = 0; k < MOST_SUMS; ++k) own[k] = 0.0;
+    for (int k = 0; k < MAX_SUMS; ++k) own[k] = 0.0;
     for (int tile = thread; tile < tiles; tile += THREADS) {
         const Equations e = equations(tile);
         int at = 0;
@@ -283,7 +283,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
             own[PAIRS + k] += (k % 2 ? e.q : e.p) * e.place[k / 2];
         }
     }
-    sum_of_block<MOST_SUMS>(own, of_warps, total);
+    sum_of_block<MAX_SUMS>(own, of_warps, total);
     bool solvable = false;
     if (thread == 0) {
         double trace = 0.0;
@@ -344,7 +344,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         solve<4, 1>(covariance, linear);
         double chi_squared = 0.0;
         for (int k = 0; k < 4; ++k) chi_squared += numbers[k + 2] * linear[k][0];
-        if (!(chi_squared < LEAST_CHI_SQUARED))
+        if (!(chi_squared < MIN_CHI_SQUARED))
             edge = fmax(hypot(numbers[2], numbers[3]), hypot(numbers[4], numbers[5]));
     }
     said[tiles + 1] = edge;

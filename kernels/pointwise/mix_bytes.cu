@@ -55,8 +55,8 @@ constexpr int ROWS_16 = (RESULTS + 15) / 16, FRAGMENT = 4 * WARP;
 constexpr int DIGIT_WORDS = ROWS_16 * DIGITS * FRAGMENT, MATRIX_WORDS = DIGIT_WORDS + 16 * ROWS_16;
 
 // Sums begin here: as the bits of a float they are 1.5 * 2^23 and the sum, which is below 2^21. So no conversion is needed.
-constexpr int LIFTED = 0x4b400000;
-constexpr float LIFT = 12582912.0f;
+constexpr int MAGIC_BITS = 0x4b400000;
+constexpr float MAGIC = 12582912.0f;
 
 static_assert(BYTES <= 2 && sizeof(Result) <= 2 && !DENSITY, "integers become integers");
 static_assert(VECTOR * BYTES % 4 == 0 && VECTOR * sizeof(Result) % 4 == 0, "a vector is made of whole words");
@@ -118,19 +118,19 @@ __device__ __forceinline__ void read_strip(const Image* images, const ByteMixing
 
 // A result from its sums, in units of sum 1; they are magic-number floats.
 __device__ __forceinline__ float total_of(const int (&sum)[SUMS][4], int e) {
-    float lower = -LIFT / 256;
+    float lower = -MAGIC / 256;
     // Rounded to whole units of sum 2.
-    if constexpr (SUMS == 4) lower = fmaf(__int_as_float(sum[3][e]), 1.0f / 65536, -LIFT / 65536 - LIFT / 256);
+    if constexpr (SUMS == 4) lower = fmaf(__int_as_float(sum[3][e]), 1.0f / 65536, -MAGIC / 65536 - MAGIC / 256);
     lower = fmaf(__int_as_float(sum[2][e]), 1.0f / 256, lower);
-    const float upper = __int_as_float(sum[1][e]) + fmaf(__int_as_float(sum[0][e]), 256.0f, -256 * LIFT - LIFT);
+    const float upper = __int_as_float(sum[1][e]) + fmaf(__int_as_float(sum[0][e]), 256.0f, -256 * MAGIC - MAGIC);
     return upper + lower;
 }
 
 // The integer nearest to total * unit, half to even, clipped to the type's range, in the lower bits.
 __device__ __forceinline__ unsigned rounded(float total, float unit, int& beyond) {
     // Bits of larger floats are larger whole numbers, and those of negative floats negative ones.
-    const int nearest = (int)__float_as_uint(fmaf(total, unit, LIFT));
-    const int lowest = LIFTED + (CLIP ? 0 : (int)Limits<Result>::LOWEST), highest = LIFTED + (int)Limits<Result>::HIGHEST;
+    const int nearest = (int)__float_as_uint(fmaf(total, unit, MAGIC));
+    const int lowest = MAGIC_BITS + (CLIP ? 0 : (int)Limits<Result>::LOWEST), highest = MAGIC_BITS + (int)Limits<Result>::HIGHEST;
     int held = nearest < highest ? nearest : highest;
     held = held > lowest ? held : lowest;
     // Negative results that become zero are no values beyond the range.
@@ -202,7 +202,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
 #pragma unroll
                 for (int s = 0; s < SUMS; ++s)
 #pragma unroll
-                    for (int e = 0; e < 4; ++e) sum[s][e] = LIFTED;
+                    for (int e = 0; e < 4; ++e) sum[s][e] = MAGIC_BITS;
 #pragma unroll
                 for (int b = 0; b < BYTES; ++b)
 #pragma unroll

@@ -268,7 +268,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
             following = done;
         }
 
-        typedef Fold<THREAD_FILTERS * THREAD_PIXELS, CHANNEL_COUNT / 2> Reduction;
+        typedef WarpReduce<THREAD_FILTERS * THREAD_PIXELS, CHANNEL_COUNT / 2> Reduction;
         Reduction::run(sum, lane);
 #pragma unroll
         for (int i = 0; i < Reduction::KEPT; ++i) {

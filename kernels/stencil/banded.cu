@@ -32,7 +32,7 @@
 #endif
 #define TOP_SKIP (SAME_TAPS ? SKIP : 0)
 #define COLUMN_STEPS ((15 + FILTER_HEIGHT + TOP_SKIP + 15) / 16)
-#define LEAST_BLOCKS (TAKES_MORE && BLOCKS > 2 ? BLOCKS - 1 : BLOCKS)
+#define MIN_BLOCKS (TAKES_MORE && BLOCKS > 2 ? BLOCKS - 1 : BLOCKS)
 #define RING (COLUMN_STEPS + 1)
 #define TILES (WARP_COLUMNS / 16)
 #define TOP_EXPONENT 9  // scaled values and sums lie below 2^9
@@ -64,7 +64,7 @@ struct BlockMemory {
 static_assert(sizeof(BlockMemory) == BLOCK_BYTES, "the launch and the kernel disagree about shared memory");
 #endif
 
-extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
+extern "C" __global__ void __launch_bounds__(WARPS* WARP, MIN_BLOCKS)
     banded(const float* images, float* results, int* unbounded, const __grid_constant__ BandedTaps taps, int height, int width,
            int result_height, int result_width, int count, int block_rows) {
     SHARED_FLOATS(shared);
@@ -129,7 +129,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
             }
             largest = largest_of_warp(largest);
             if (largest > scale || largest < scale - SLACK) {
-                const float change = least_power_of_two(least(scale - largest, 127));
+                const float change = min_power_of_two(least(scale - largest, 127));
                 scale = largest;
 #pragma unroll
                 for (int i = 0; i < (COLUMN_STEPS - 1) * 2 * TILES * 4; ++i) (&tile[0][0][0])[i] *= change;
@@ -158,7 +158,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
                         }
                 }
                 const int exponent = memory.exponent[(slot > 0 ? slot - 1 : RING - 1) * WARPS + (4 * t + 2 * half) / SHARE];
-                const float change = least_power_of_two(exponent - scale - taps.reach);
+                const float change = min_power_of_two(exponent - scale - taps.reach);
 #pragma unroll
                 for (int i = 0; i < 2 * TILES; ++i) {
                     const float* const a = large[i / 2] + i % 2 * 2;

@@ -26,14 +26,14 @@ template <>
 struct IsInteger<double> {
     enum { VALUE = 0 };
 };
-#define LIFTS (IsInteger<Image>::VALUE && sizeof(Sum) == sizeof(float))
+#define USES_MAGIC (IsInteger<Image>::VALUE && sizeof(Sum) == sizeof(float))
 
-#define LIFT 8388608.0f        // 2^23
+#define MAGIC 8388608.0f        // 2^23
 #define ROUNDING 12582912.0f   // 1.5 * 2^23
 #define LARGEST_WHOLE 4.0e6    // 2^22: up to there ROUNDING + whole is exact, and so is the rounding of a result in range
 
 struct Level {
-    float zero;    // bits of an integer with the exponent of LIFT, less `zero`, are its difference from the level
+    float zero;    // bits of an integer with the exponent of MAGIC, less `zero`, are its difference from the level
     Sum base;      // the level, an integer
     Sum fraction;  // what the level adds to a result: a fraction, where every sum begins,
     float whole;   // and a whole number
@@ -47,7 +47,7 @@ __device__ __forceinline__ Level level_of(int mean, double weight) {
     const double added = fits ? wanted : 0;
     const int whole = __double2int_rn(added);
     const float lowest = (Image)-1 < (Image)0 ? 32768.0f : 0.0f;
-    const Level level = {LIFT + lowest + (float)base, (Sum)base, (Sum)(added - whole), (float)whole};
+    const Level level = {MAGIC + lowest + (float)base, (Sum)base, (Sum)(added - whole), (float)whole};
     return level;
 }
 
@@ -60,17 +60,17 @@ __device__ __forceinline__ int mean_of(int element) {
 
 // The k-th of neighbouring elements that were read at once, counted from the level; a word holds two or four integers.
 template <typename T>
-__device__ __forceinline__ float lifted(const T* elements, int k, float zero) {
-    const unsigned word = reinterpret_cast<const unsigned*>(elements)[k * (int)sizeof(T) / 4], lift = 0x4b000000u;
-    if (sizeof(T) == 1) return __uint_as_float(__byte_perm(word, lift, 0x7440 + k % 4)) - zero;
+__device__ __forceinline__ float magic_float(const T* elements, int k, float zero) {
+    const unsigned word = reinterpret_cast<const unsigned*>(elements)[k * (int)sizeof(T) / 4], magic = 0x4b000000u;
+    if (sizeof(T) == 1) return __uint_as_float(__byte_perm(word, magic, 0x7440 + k % 4)) - zero;
     const unsigned positive = (T)-1 < (T)0 ? word ^ 0x80008000u : word;
-    return __uint_as_float(__byte_perm(positive, lift, k % 2 ? 0x7432 : 0x7410)) - zero;
+    return __uint_as_float(__byte_perm(positive, magic, k % 2 ? 0x7432 : 0x7410)) - zero;
 }
-__device__ __forceinline__ float lifted(const float* elements, int k, float) { return elements[k]; }
-__device__ __forceinline__ double lifted(const double* elements, int k, float) { return elements[k]; }
+__device__ __forceinline__ float magic_float(const float* elements, int k, float) { return elements[k]; }
+__device__ __forceinline__ double magic_float(const double* elements, int k, float) { return elements[k]; }
 
 __device__ __forceinline__ Sum counted(const Image* elements, int k, const Level& level) {
-    return LIFTS ? (Sum)lifted(elements, k, level.zero) : (Sum)elements[k];
+    return USES_MAGIC ? (Sum)magic_float(elements, k, level.zero) : (Sum)elements[k];
 }
 // A single one, wherever it lies.
 __device__ __forceinline__ Sum counted(Image element, const Level& level) {
@@ -87,16 +87,16 @@ __device__ __forceinline__ float highest_of(short*) { return 32767.0f; }
 
 // A sum as a result; returns other than zero where it was clipped.
 __device__ __forceinline__ unsigned finish(float* to, Sum sum, const Level& level) {
-    *to = (float)(LIFTS ? sum + level.whole : sum);
+    *to = (float)(USES_MAGIC ? sum + level.whole : sum);
     return 0;
 }
 __device__ __forceinline__ unsigned finish(double* to, Sum sum, const Level& level) {
-    *to = LIFTS ? (double)sum + level.whole : (double)sum;
+    *to = USES_MAGIC ? (double)sum + level.whole : (double)sum;
     return 0;
 }
 template <typename Integer>
 __device__ __forceinline__ unsigned finish(Integer* to, Sum sum, const Level& level) {
-    if (LIFTS) {
+    if (USES_MAGIC) {
         const float rounded = (float)sum + (ROUNDING + level.whole);
         float kept = rounded;
         if (CLIPS) kept = fminf(fmaxf(rounded, ROUNDING + lowest_of(to)), ROUNDING + highest_of(to));

@@ -18,11 +18,11 @@
 #ifndef BLOCKS  // of a multiprocessor at once: bounds the registers
 #define BLOCKS 2
 #endif
-#define LEAST_BLOCKS (TAKES_MORE && FILTER_HEIGHT > 12 && BLOCKS > 2 ? 2 : BLOCKS)
+#define MIN_BLOCKS (TAKES_MORE && FILTER_HEIGHT > 12 && BLOCKS > 2 ? 2 : BLOCKS)
 
 #define WINDOW (FILTER_WIDTH + COLUMNS - 1)
 
-extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
+extern "C" __global__ void __launch_bounds__(WARPS* WARP, MIN_BLOCKS)
     reuse(const Image* images, Result* results, unsigned long long* clipped, const __grid_constant__ Taps taps,
           FILTER_PARAMETERS) {
     const FilterProblem p = FILTER_ARGUMENTS;

@@ -232,7 +232,7 @@ struct RowRing {
             constexpr int BEGIN = (FROM + OFF) / COLUMNS, END = (TO + OFF + COLUMNS - 1) / COLUMNS;
 #pragma unroll
             for (int q = BEGIN; q < END; ++q) {
-                const Quad<Image> vec4 = *reinterpret_cast<const Quad<Image>*>(row - OFF + q * COLUMNS);
+                const AlignedVector<Image> vec4 = *reinterpret_cast<const AlignedVector<Image>*>(row - OFF + q * COLUMNS);
 #pragma unroll
                 for (int k = 0; k < COLUMNS; ++k) {
                     const int e = q * COLUMNS + k - OFF;
@@ -316,20 +316,20 @@ __device__ __forceinline__ int storing_of(const Result* results, const FilterPro
 // were clipped.
 template <int GROUPS_TOGETHER>
 __device__ __forceinline__ int store_results(Result* to, const Sum* sums, const Level& level, int storing, int inside) {
-    Quad<Result> vec4s[GROUPS_TOGETHER];
+    AlignedVector<Result> vec4s[GROUPS_TOGETHER];
     unsigned any = 0;
 #pragma unroll
     for (int i = 0; i < GROUPS_TOGETHER * COLUMNS; ++i) any |= finish(&vec4s[i / COLUMNS].at[i % COLUMNS], sums[i], level);
     if (storing == ALL_STORE) {
 #pragma unroll
-        for (int g = 0; g < GROUPS_TOGETHER; ++g) *reinterpret_cast<Quad<Result>*>(to + g * GROUP_COLUMNS) = vec4s[g];
+        for (int g = 0; g < GROUPS_TOGETHER; ++g) *reinterpret_cast<AlignedVector<Result>*>(to + g * GROUP_COLUMNS) = vec4s[g];
     } else {
 #pragma unroll
         for (int g = 0; g < GROUPS_TOGETHER; ++g) {
             Result* first = to + g * GROUP_COLUMNS;
             const int left = inside - g * GROUP_COLUMNS;
             if (storing == SOME_STORE) {
-                if (left > 0) *reinterpret_cast<Quad<Result>*>(first) = vec4s[g];
+                if (left > 0) *reinterpret_cast<AlignedVector<Result>*>(first) = vec4s[g];
             } else {
 #pragma unroll
                 for (int k = 0; k < COLUMNS; ++k)

@@ -21,7 +21,7 @@
 #define BLOCKS 2
 #endif
 #ifndef ROW_PARTS  // 2: the two halves of a row's taps are summed separately, which halves the rounding error of integer images
-#define ROW_PARTS (LIFTS && FILTER_WIDTH > 4 ? 2 : 1)
+#define ROW_PARTS (USES_MAGIC && FILTER_WIDTH > 4 ? 2 : 1)
 #endif
 #ifndef ONLY_MARKED  // 1: of a stack, those images alone of whose `marks` elements of `marked` one is not zero
 #define ONLY_MARKED 0
@@ -38,12 +38,12 @@
 #endif
 #define AT_ONCE (TOGETHER < STEP_ROWS ? TOGETHER : STEP_ROWS)
 #ifndef APART  // 1: they are summed separately first, which halves the rounding error of long columns of integer images
-#define APART (LIFTS && FILTER_HEIGHT > 48)
+#define APART (USES_MAGIC && FILTER_HEIGHT > 48)
 #endif
-#define LEAST_BLOCKS (TAKES_MORE && APART && BLOCKS > 6 ? 6 : BLOCKS)
+#define MIN_BLOCKS (TAKES_MORE && APART && BLOCKS > 6 ? 6 : BLOCKS)
 static_assert(STEP_ROWS % AT_ONCE == 0, "rows of a step are shared out evenly");
 
-extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
+extern "C" __global__ void __launch_bounds__(WARPS* WARP, MIN_BLOCKS)
     separable(const Image* images, Result* results, unsigned long long* clipped, MARKED const __grid_constant__ Terms terms,
               int height, int width, int result_height, int result_width, int count, int block_rows MARKS) {
     SHARED_FLOATS(shared);
@@ -113,7 +113,7 @@ extern "C" __global__ void __launch_bounds__(WARPS* WARP, LEAST_BLOCKS)
     load(first);
 
     Level level = level_of(0, 0.0);
-    if (LIFTS) {  // the mean of 32 elements spread over the strip
+    if (USES_MAGIC) {  // the mean of 32 elements spread over the strip
         const int y = block.y + (int)((long long)block.rows * lane / WARP);
         const int x = least(block.x + lane * 13 % WARP * LANE_COLUMNS, width - 1);
         level = level_of(mean_of((int)block.image[(long long)y * width + x]), terms.weight);

@@ -210,10 +210,10 @@ __device__ __forceinline__ void write_tile(const Result* tile, Result* to, int p
         to += (long long)column * pitch + row;
 #pragma unroll
         for (int i = 0; i < WARP; i += COLUMNS) {
-            Quad<Result> vec4;
+            AlignedVector<Result> vec4;
 #pragma unroll
             for (int k = 0; k < COLUMNS; ++k) vec4.at[k] = tile[(column + i) * TILE_PITCH + row + k];
-            *reinterpret_cast<Quad<Result>*>(to + (long long)i * pitch) = vec4;
+            *reinterpret_cast<AlignedVector<Result>*>(to + (long long)i * pitch) = vec4;
         }
     } else if (lane < rows) {
 #pragma unroll 4

@@ -25,7 +25,7 @@ __device__ __forceinline__ HalfParts half_parts(float first, float second) {
 // 2^exponent, of a normal number: -126 to 127.
 __device__ __forceinline__ float power_of_two(int exponent) { return __uint_as_float((unsigned)(exponent + 127) << 23); }
 // The same, of exponents below that the least: what it is multiplied with is then as good as zero.
-__device__ __forceinline__ float least_power_of_two(int exponent) { return power_of_two(exponent > -126 ? exponent : -126); }
+__device__ __forceinline__ float min_power_of_two(int exponent) { return power_of_two(exponent > -126 ? exponent : -126); }
 
 // The largest of the warp's numbers.
 __device__ __forceinline__ int largest_of_warp(int number) {

@@ -39,20 +39,20 @@ constexpr int RAW_MOVING_FLOATS = MEMBERS * STEP_ROWS * MOVING_QUADS * 4, RAW_FI
 
 // Starts the copy of a float4 to where this thread will look for it.
 template <typename Element>
-__device__ __forceinline__ void start(Quad<Element>* raw, const Element* matrix, const Rows& rows, int row, int column) {
-    if (rows.has(row, column)) copy_quad(raw, matrix + rows.at(row, column));
+__device__ __forceinline__ void start(AlignedVector<Element>* raw, const Element* matrix, const Rows& rows, int row, int column) {
+    if (rows.has(row, column)) copy_vector(raw, matrix + rows.at(row, column));
 }
 // The four scaled elements, zero for those outside.
 template <typename Element>
-__device__ __forceinline__ Four arrived_quad(const Quad<Element>* raw, const Element* stack, const Source& source,
+__device__ __forceinline__ Four arrived_quad(const AlignedVector<Element>* raw, const Element* stack, const Source& source,
                                              const Rows& rows, int row, int column) {
     Four four = {{0.0f, 0.0f, 0.0f, 0.0f}};
     const Scaling scaling = source.scaling;
     if (rows.wide) {
         if (!rows.has(row, column)) return four;
-        const Quad<Element> quad = *raw;
+        const AlignedVector<Element> vector = *raw;
 #pragma unroll
-        for (int i = 0; i < 4; ++i) four.at[i] = ((float)quad.at[i] - scaling.centre) * scaling.factor;
+        for (int i = 0; i < 4; ++i) four.at[i] = ((float)vector.at[i] - scaling.centre) * scaling.factor;
     } else {
 #pragma unroll
         for (int i = 0; i < 4; ++i)
@@ -72,7 +72,7 @@ __device__ __forceinline__ Four residues(const Four& four) {
 // follow.
 constexpr int MOVING_ITEMS = MEMBERS * STEP_ROWS * MOVING_QUADS, FIXED_ITEMS = STEP_ROWS * FIXED_QUADS;
 
-__device__ __forceinline__ void start_moving(Quad<Moving>* raw, const Moving* stack, const Source* sources, const Rows& rows) {
+__device__ __forceinline__ void start_moving(AlignedVector<Moving>* raw, const Moving* stack, const Source* sources, const Rows& rows) {
     if (!rows.wide) return;
 #pragma unroll 1
     for (int i = threadIdx.x; i < MOVING_ITEMS; i += THREADS) {
@@ -80,7 +80,7 @@ __device__ __forceinline__ void start_moving(Quad<Moving>* raw, const Moving* st
         start(raw + i, stack + sources[row / STEP_ROWS].start, rows, row % STEP_ROWS, (i - row * MOVING_QUADS) * 4);
     }
 }
-__device__ __forceinline__ void keep_moving(unsigned* buffer, const Quad<Moving>* raw, const Moving* stack,
+__device__ __forceinline__ void keep_moving(unsigned* buffer, const AlignedVector<Moving>* raw, const Moving* stack,
                                           const Source* sources, const Rows& rows) {
 #pragma unroll 1
     for (int i = threadIdx.x; i < MOVING_ITEMS; i += THREADS) {
@@ -95,13 +95,13 @@ __device__ __forceinline__ void keep_moving(unsigned* buffer, const Quad<Moving>
 }
 
 // The same of the fixed matrix. `first`: place of the first row in the ring, if that had no end.
-__device__ __forceinline__ void start_fixed(Quad<Fixed>* raw, const Fixed* stack, const Source& source, const Rows& rows) {
+__device__ __forceinline__ void start_fixed(AlignedVector<Fixed>* raw, const Fixed* stack, const Source& source, const Rows& rows) {
     if (!rows.wide) return;
 #pragma unroll 1
     for (int i = threadIdx.x; i < FIXED_ITEMS; i += THREADS)
         start(raw + i, stack + source.start, rows, i / FIXED_QUADS, i % FIXED_QUADS * 4);
 }
-__device__ __forceinline__ void keep_fixed(unsigned* ring, const Quad<Fixed>* raw, const Fixed* stack,
+__device__ __forceinline__ void keep_fixed(unsigned* ring, const AlignedVector<Fixed>* raw, const Fixed* stack,
                                            const Source& source, const Rows& rows, int first) {
 #pragma unroll 1
     for (int i = threadIdx.x; i < FIXED_ITEMS; i += THREADS) {
@@ -117,8 +117,8 @@ __device__ __forceinline__ void keep_fixed(unsigned* ring, const Quad<Fixed>* ra
 
 // Sums of one panel of PANEL columns.
 __device__ __forceinline__ void sum_panel(const Work& work, const Moving* moving_matrices, const Fixed* fixed_matrices,
-                                          Quad<Moving>* raw_moving,
-                                          Quad<Fixed>* raw_fixed, unsigned* moving_buffers, unsigned* ring, int x, int team,
+                                          AlignedVector<Moving>* raw_moving,
+                                          AlignedVector<Fixed>* raw_fixed, unsigned* moving_buffers, unsigned* ring, int x, int team,
                                           int warp, int lane, WarpSums& sum, WarpSums& total) {
     const int moving_x = (x + work.first_ex) & ~3, begin = x + work.first_ex - moving_x + lane / 4 + lane % 4 * 2;
     const int own_row = warp % STEP_ROWS, own_words = warp / STEP_ROWS * (STEPS_K * 8);
@@ -172,8 +172,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
            int tiles_y, int tiles_x, int segments, int segment_rows) {
     SHARED_FLOATS(shared);
     Work& work = *reinterpret_cast<Work*>(shared);
-    Quad<Moving>* const raw_moving = reinterpret_cast<Quad<Moving>*>(shared + WORK_FLOATS);
-    Quad<Fixed>* const raw_fixed = reinterpret_cast<Quad<Fixed>*>(shared + WORK_FLOATS + RAW_MOVING_FLOATS);
+    AlignedVector<Moving>* const raw_moving = reinterpret_cast<AlignedVector<Moving>*>(shared + WORK_FLOATS);
+    AlignedVector<Fixed>* const raw_fixed = reinterpret_cast<AlignedVector<Fixed>*>(shared + WORK_FLOATS + RAW_MOVING_FLOATS);
     unsigned* const moving_buffers = reinterpret_cast<unsigned*>(shared + WORK_FLOATS + RAW_MOVING_FLOATS + RAW_FIXED_FLOATS);
     unsigned* const ring = moving_buffers + 2 * MOVING_BUFFER;
     const int warp_of_all = (int)threadIdx.x / 32, lane = (int)threadIdx.x % 32;

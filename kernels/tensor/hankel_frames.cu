@@ -117,13 +117,13 @@ __device__ __forceinline__ void keep_place(long long& place) {
 
 // A thread's float4s of a row of the frames, of every AT_ONCE-th frame.
 struct FrameQuads {
-    Packed<Element> quad[PASSES];
+    Packed<Element> vector[PASSES];
     // All elements become what `keep` makes zero of: there they stay where frames or columns end.
     __device__ __forceinline__ void clear(const Scale* scale) {
 #pragma unroll
         for (int i = 0; i < PASSES; ++i)
 #pragma unroll
-            for (int e = 0; e < 4; ++e) quad[i].set(e, (Element)scale[i * AT_ONCE].centre);
+            for (int e = 0; e < 4; ++e) vector[i].set(e, (Element)scale[i * AT_ONCE].centre);
     }
     // `place`: of the first frame's; `stride`: from a pass to the next; `passes` of frames that exist, `columns` from the
     // first element to the row's end. `wide`: rows are whole float4s.
@@ -132,12 +132,12 @@ struct FrameQuads {
 #pragma unroll
         for (int i = 0; i < PASSES; ++i) {
             if (wide) {
-                if (i < passes) quad[i] = *reinterpret_cast<const Packed<Element>*>(all + place);
+                if (i < passes) vector[i] = *reinterpret_cast<const Packed<Element>*>(all + place);
             } else {
                 if (i >= passes) break;
 #pragma unroll
                 for (int e = 0; e < 4; ++e)
-                    if (e < columns) quad[i].set(e, all[place + e]);
+                    if (e < columns) vector[i].set(e, all[place + e]);
             }
             place += stride;
             keep_place(place);
@@ -150,7 +150,7 @@ struct FrameQuads {
             const float factor = scale[i * AT_ONCE].factor, offset = scale[i * AT_ONCE].offset;
             float value[4];
 #pragma unroll
-            for (int e = 0; e < 4; ++e) value[e] = fmaf(quad[i].lifted(e), factor, offset);
+            for (int e = 0; e < 4; ++e) value[e] = fmaf(vector[i].magic_float(e), factor, offset);
             const TwoWords words = {half_pair(value[0], value[1]), half_pair(value[2], value[3])};
             *reinterpret_cast<TwoWords*>(to + i * AT_ONCE * 4) = words;
         }
@@ -248,7 +248,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
         const Moments* const tables = FRAMES_ARE_LEFT ? left_tables : right_tables;
         const Moments whole = tables[(long long)(frame + 1) * (FRAMES_ARE_LEFT ? left_cells : right_cells) - 1];
         const Scaling scaling = scaling_of<!IsFloat<Element>::VALUE>(whole, (double)height * width);
-        const Scale scale = {scaling.factor, -(scaling.centre + lift<Element>()) * scaling.factor, scaling.centre, 0.0f};
+        const Scale scale = {scaling.factor, -(scaling.centre + magic<Element>()) * scaling.factor, scaling.centre, 0.0f};
         storage.scale[threadIdx.x] = scale;
     }
     if ((int)threadIdx.x < FRAME_BUFFERS) {

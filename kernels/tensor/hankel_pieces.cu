@@ -39,7 +39,7 @@ template <typename Element, int ROWS, int LANES>
 struct Share {
     static constexpr int STEP = THREADS / LANES, COUNT = (ROWS + STEP - 1) / STEP;
     static_assert(THREADS % LANES == 0 && COUNT <= 32, "a bit for every row");
-    Quad<Element> quad[COUNT];
+    AlignedVector<Element> vector[COUNT];
     int row, at;
     unsigned rows_inside, columns_inside;  // a bit for each
 
@@ -56,13 +56,13 @@ struct Share {
         for (int i = 0; i < COUNT; ++i, from += (long long)STEP * rows.width) {
             const bool inside = row + i * STEP < ROWS && (unsigned)(rows.y + row + i * STEP) < (unsigned)rows.height;
             rows_inside |= (unsigned)inside << i;
-            quad[i] = {{0, 0, 0, 0}};
+            vector[i] = {{0, 0, 0, 0}};
             if (rows.wide) {
-                if (inside && columns_inside) quad[i] = *reinterpret_cast<const Quad<Element>*>(from);
+                if (inside && columns_inside) vector[i] = *reinterpret_cast<const AlignedVector<Element>*>(from);
             } else {
 #pragma unroll
                 for (int e = 0; e < 4; ++e)
-                    if (inside && columns_inside >> e & 1) quad[i].at[e] = from[e];
+                    if (inside && columns_inside >> e & 1) vector[i].at[e] = from[e];
             }
         }
     }
@@ -78,7 +78,7 @@ struct Share {
             const float centre = rows_inside >> i & 1 ? scaling.centre : 0.0f;
             Four four;
 #pragma unroll
-            for (int e = 0; e < 4; ++e) four.at[e] = ((float)quad[i].at[e] - centre) * factor[e];
+            for (int e = 0; e < 4; ++e) four.at[e] = ((float)vector[i].at[e] - centre) * factor[e];
             if (ROWS % STEP == 0 || row + i * STEP < ROWS) keep(row + i * STEP, four);
         }
     }

@@ -48,24 +48,24 @@ struct RowOfMember {
     int height, width, x, wide;  // x: column of this lane's first float4
     float factor, offset;
     Moving centre;
-    Packed<Moving> quad[QUADS];
+    Packed<Moving> vector[QUADS];
 
     __device__ __forceinline__ void fetch(int y) {
 #pragma unroll
         for (int i = 0; i < QUADS; ++i)
 #pragma unroll
-            for (int e = 0; e < 4; ++e) quad[i].set(e, centre);  // becomes zero
+            for (int e = 0; e < 4; ++e) vector[i].set(e, centre);  // becomes zero
         if (y >= height) return;
         const Moving* from = matrix + (long long)y * width + x;
 #pragma unroll
         for (int i = 0; i < QUADS; ++i) {
             if (wide) {
                 if ((unsigned)(x + 128 * i) < (unsigned)width)
-                    quad[i] = *reinterpret_cast<const Packed<Moving>*>(from + 128 * i);
+                    vector[i] = *reinterpret_cast<const Packed<Moving>*>(from + 128 * i);
             } else {
 #pragma unroll
                 for (int e = 0; e < 4; ++e)
-                    if ((unsigned)(x + 128 * i + e) < (unsigned)width) quad[i].set(e, from[128 * i + e]);
+                    if ((unsigned)(x + 128 * i + e) < (unsigned)width) vector[i].set(e, from[128 * i + e]);
             }
         }
     }
@@ -75,7 +75,7 @@ struct RowOfMember {
 #pragma unroll
         for (int i = 0; i < QUADS; ++i)
 #pragma unroll
-            for (int e = 0; e < 4; ++e) value[i][e] = fmaf(quad[i].lifted(e), factor, offset);
+            for (int e = 0; e < 4; ++e) value[i][e] = fmaf(vector[i].magic_float(e), factor, offset);
         value[QUADS][0] = 0.0f;
 #pragma unroll
         for (int i = 0; i < QUADS; ++i) {
@@ -169,7 +169,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     member.wide = work.moving_wide;
     member.centre = (Moving)work.moving[team].scaling.centre;
     member.factor = work.moving[team].scaling.factor;
-    member.offset = -(work.moving[team].scaling.centre + lift<Moving>()) * member.factor;
+    member.offset = -(work.moving[team].scaling.centre + magic<Moving>()) * member.factor;
     // The fp16 copy begin at multiples of 8 columns, and so do panels.
 #pragma unroll 1
     for (int x = work.column_first & ~7; x < work.column_last; x += PANEL) {

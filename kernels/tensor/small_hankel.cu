@@ -94,7 +94,7 @@ __device__ __forceinline__ float search_error(const float* squares, float peak) 
 
 extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     small_hankel(const Left* lefts, const Right* rights_of_all, double* records, int rights_per_left, int rights,
-                 int least_overlap) {
+                 int min_overlap_pixels) {
     SHARED_FLOATS(scratch);
     float* const centres = scratch + KEPT_FLOATS;  // then scores
     float* const rest = centres + SHIFT_FLOATS;  // tables, then fp16, then sums
@@ -102,7 +102,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     const int warp = __shfl_sync(0xffffffffu, (int)threadIdx.x / 32, 0);  // the compiler learns that lanes agree
     const Left* left = lefts + (long long)(pair / rights_per_left) * (LEFT_HEIGHT * LEFT_WIDTH);
     const Right* right = rights_of_all + (long long)(pair % rights) * (RIGHT_HEIGHT * RIGHT_WIDTH);
-    least_overlap = most(1, least_overlap);
+    min_overlap_pixels = most(1, min_overlap_pixels);
     unsigned* const left_fp16 = reinterpret_cast<unsigned*>(rest);
     unsigned* const right_fp16 = left_fp16 + LEFT_ROWS * LEFT_PITCH;
     const auto use_tables = [&](const Centres& of_centres, const SmallLeft& of_left, const SmallRight& of_right) {
@@ -111,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
         in_strips([&](int ix, int first) {
             const Centres::Column column = of_centres.column(ix);
             in_rows<STRIP_ROWS>(first, [&](int iy) {
-                centres[iy * SCORE_PITCH + ix] = column.at(iy, least_overlap, MINUS_INFINITY);
+                centres[iy * SCORE_PITCH + ix] = column.at(iy, min_overlap_pixels, MINUS_INFINITY);
             });
         });
         by_all_threads<SHIFTS_Y>([&](int iy) {
@@ -150,7 +150,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, MIN_BLOCKS)
     double* const partial = reinterpret_cast<double*>(rest);
     double* const record = records + (long long)pair * PEAK_RECORD;
     if (ring_is_near(centres, iy, ix, error))
-        write_record<5>(left, right, iy, ix, scratch + RIVALS, partial, least_overlap, record);
+        write_record<5>(left, right, iy, ix, scratch + RIVALS, partial, min_overlap_pixels, record);
     else
-        write_record<3>(left, right, iy, ix, scratch + RIVALS, partial, least_overlap, record);
+        write_record<3>(left, right, iy, ix, scratch + RIVALS, partial, min_overlap_pixels, record);
 }

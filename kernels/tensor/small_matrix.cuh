@@ -46,9 +46,9 @@ template <typename Element, int HEIGHT, int WIDTH, bool MIRRORED>
 struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
     typedef SmallLayout<HEIGHT, WIDTH> Layout;
     static constexpr int ROW_QUADS = Layout::ROW_QUADS, COUNT = Layout::COUNT;
-    static_assert(!MIRRORED || WIDTH % 4 == 0, "quads lie opposite quads");
+    static_assert(!MIRRORED || WIDTH % 4 == 0, "vectors lie opposite vectors");
 
-    Four quad[COUNT];  // elements, then scaled ones; zero outside the matrix
+    Four vector[COUNT];  // elements, then scaled ones; zero outside the matrix
     int x;
     float centre, factor, unit;  // unit: 1 / factor
 
@@ -62,10 +62,10 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
     // Four elements of a row from x on, which a float4 holds if `whole`; zero where the matrix has none, or unless `wanted`.
     static __device__ __forceinline__ Four read(const Element* matrix, int row, int x, bool wanted, bool whole) {
         const Element* from = matrix + row * WIDTH + x;
-        Quad<Element> read = {{0, 0, 0, 0}};
+        AlignedVector<Element> read = {{0, 0, 0, 0}};
         if (whole) {
             if (wanted && (WIDTH == 4 * ROW_QUADS || (unsigned)x < (unsigned)WIDTH))
-                read = *reinterpret_cast<const Quad<Element>*>(from);
+                read = *reinterpret_cast<const AlignedVector<Element>*>(from);
         } else {
 #pragma unroll
             for (int i = 0; i < 4; ++i)
@@ -83,16 +83,16 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
         const bool whole = is_whole(matrix);
 #pragma unroll
         for (int j = 0; j < COUNT; ++j)
-            quad[j] = read(matrix, row(j), x, Layout::IS_FULL || (unsigned)row(j) < (unsigned)HEIGHT, whole);
+            vector[j] = read(matrix, row(j), x, Layout::IS_FULL || (unsigned)row(j) < (unsigned)HEIGHT, whole);
     }
 
     // Of the thread's elements, whose sums are exact for integers.
     __device__ __forceinline__ float sum() const {
-        Four sums = quad[0];
+        Four sums = vector[0];
 #pragma unroll
         for (int j = 1; j < COUNT; ++j)
 #pragma unroll
-            for (int i = 0; i < 4; ++i) sums.at[i] += quad[j].at[i];
+            for (int i = 0; i < 4; ++i) sums.at[i] += vector[j].at[i];
         return (sums.at[0] + sums.at[1]) + (sums.at[2] + sums.at[3]);
     }
     // The highest of the thread's elements, or of their negatives.
@@ -103,7 +103,7 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
         for (int j = 0; j < COUNT; ++j)
 #pragma unroll
             for (int i = 0; i < 4; ++i)
-                if (has(j, i)) highest = fmaxf(highest, NEGATIVE ? -quad[j].at[i] : quad[j].at[i]);
+                if (has(j, i)) highest = fmaxf(highest, NEGATIVE ? -vector[j].at[i] : vector[j].at[i]);
         return highest;
     }
     // From the whole matrix's sum, and how high its values are and their negatives.
@@ -120,7 +120,7 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
 #pragma unroll
         for (int j = 0; j < COUNT; ++j)
 #pragma unroll
-            for (int i = 0; i < 4; ++i) quad[j].at[i] = has(j, i) ? fmaf(quad[j].at[i], factor, less) : 0.0f;
+            for (int i = 0; i < 4; ++i) vector[j].at[i] = has(j, i) ? fmaf(vector[j].at[i], factor, less) : 0.0f;
     }
     // Of the thread's scaled elements.
     __device__ __forceinline__ float squares() const {
@@ -128,14 +128,14 @@ struct SmallMatrix : SmallLayout<HEIGHT, WIDTH> {
 #pragma unroll
         for (int j = 0; j < COUNT; ++j)
 #pragma unroll
-            for (int i = 0; i < 4; ++i) squares.at[i] = fmaf(quad[j].at[i], quad[j].at[i], squares.at[i]);
+            for (int i = 0; i < 4; ++i) squares.at[i] = fmaf(vector[j].at[i], vector[j].at[i], squares.at[i]);
         return (squares.at[0] + squares.at[1]) + (squares.at[2] + squares.at[3]);
     }
 
     // The fp16 values: the scaled elements (PART 0), or their rounding errors (PART 1).
     template <int PART>
     __device__ __forceinline__ Four part(int j) const {
-        Four four = quad[j];
+        Four four = vector[j];
 #pragma unroll
         for (int i = 0; i < 4; ++i) four.at[i] = PART == 0 ? four.at[i] : half_residue(four.at[i]);
         return four;

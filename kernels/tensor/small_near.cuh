@@ -161,20 +161,20 @@ __device__ __forceinline__ void sum_nearest(const Left* left, const Right* right
 }
 
 // Whether a shift of the window has elements enough.
-__device__ __forceinline__ bool counts(int iy, int ix, int least_overlap) {
+__device__ __forceinline__ bool counts(int iy, int ix, int min_overlap_pixels) {
     const Span ys = overlap(LEFT_HEIGHT, RIGHT_HEIGHT, FIRST_DY + iy), xs = overlap(LEFT_WIDTH, RIGHT_WIDTH, FIRST_DX + ix);
     const int rows = ys.last - ys.first, columns = xs.last - xs.first;
     const bool inside = (unsigned)iy < (unsigned)SHIFTS_Y && (unsigned)ix < (unsigned)SHIFTS_X;
-    return inside && rows > 0 && columns > 0 && rows * columns >= least_overlap;
+    return inside && rows > 0 && columns > 0 && rows * columns >= min_overlap_pixels;
 }
 
 // Writes the record of the peak at (iy, ix), with the SIDE x SIDE values around it. `partial` has room for those of all warps;
 // `rivals` holds theirs, and then the score above which a rival may be the better peak.
 template <int SIDE>
 __device__ __forceinline__ void write_record(const Left* left, const Right* right, int iy, int ix, const float* rivals,
-                                             double* partial, int least_overlap, double* record) {
+                                             double* partial, int min_overlap_pixels, double* record) {
     constexpr int VALUES = SIDE * SIDE;
-    typedef Fold<VALUES, 16> Folded;
+    typedef WarpReduce<VALUES, 16> Reduced;
     const int lane = threadIdx.x % 32;
     Sum sum[VALUES];
     const int dy = FIRST_DY + iy, dx = FIRST_DX + ix;
@@ -182,10 +182,10 @@ __device__ __forceinline__ void write_record(const Left* left, const Right* righ
         sum_nearest(left, right, dy, dx, sum);
     else
         sum_near(left, right, dy, dx, sum);
-    Folded::run(sum, lane);
+    Reduced::run(sum, lane);
 #pragma unroll
-    for (int i = 0; i < Folded::KEPT; ++i) {
-        const int index = Folded::index(i, lane);
+    for (int i = 0; i < Reduced::KEPT; ++i) {
+        const int index = Reduced::index(i, lane);
         if (index >= 0) partial[threadIdx.x / 32 * VALUES + index] = (double)sum[i];
     }
     __syncthreads();
@@ -193,7 +193,7 @@ __device__ __forceinline__ void write_record(const Left* left, const Right* righ
     const int down = lane / PEAK_SIDE - PEAK_SIDE / 2, across = lane % PEAK_SIDE - PEAK_SIDE / 2;
     const bool has = lane < PEAK_SIDE * PEAK_SIDE && (SIDE == PEAK_SIDE || !is_in_ring(lane));
     double value = NOT_A_NUMBER;
-    if (has && counts(iy + down, ix + across, least_overlap)) {
+    if (has && counts(iy + down, ix + across, min_overlap_pixels)) {
         value = 0;
         for (int warp = 0; warp < WARPS; ++warp)
             value += partial[warp * VALUES + (down + SIDE / 2) * SIDE + across + SIDE / 2];

@@ -51,7 +51,7 @@ struct Centres {
         int columns;
 
         // Of a shift at which fewer elements overlap, `otherwise`. The least overlap is one at least.
-        __device__ __forceinline__ float at(int iy, int least_overlap, float otherwise) const {
+        __device__ __forceinline__ float at(int iy, int min_overlap_pixels, float otherwise) const {
             const int dy = FIRST_DY + iy;
             int rows;
             float sum;
@@ -70,7 +70,7 @@ struct Centres {
                       LeftTable::above(left_first, left_last, left_top);
             }
             const int elements = rows * columns;
-            return elements < least_overlap ? otherwise : sum + (float)elements * product;
+            return elements < min_overlap_pixels ? otherwise : sum + (float)elements * product;
         }
     };
     static __device__ __forceinline__ int clamp(int at, int size) { return least(most(at, 0), size); }
@@ -114,16 +114,16 @@ __device__ __forceinline__ float prepare_pair(const Left* left, const Right* rig
     const float left_centre = of_left.centre * of_left.factor, right_centre = of_right.centre * of_right.factor;
     float* const right_table = ONE_TABLE ? tables : tables + LEFT_TABLE_FLOATS;
     const auto value_of_left = [&](int j) {
-        Four value = of_left.quad[j];
+        Four value = of_left.vector[j];
 #pragma unroll
         for (int i = 0; i < 4; ++i) {
             value.at[i] *= right_centre;
-            if (ONE_TABLE) value.at[i] = fmaf(of_right.quad[j < SmallRight::COUNT ? j : 0].at[3 - i], left_centre, value.at[i]);
+            if (ONE_TABLE) value.at[i] = fmaf(of_right.vector[j < SmallRight::COUNT ? j : 0].at[3 - i], left_centre, value.at[i]);
         }
         return value;
     };
     const auto value_of_right = [&](int j) {
-        Four value = of_right.quad[j];
+        Four value = of_right.vector[j];
 #pragma unroll
         for (int i = 0; i < 4; ++i) value.at[i] *= left_centre;
         return value;

@@ -83,7 +83,7 @@ __device__ __forceinline__ void hand_over(const Matrix& matrix, double* sums, fl
 template <typename Matrix>
 struct Scaled {
     const Matrix& matrix;
-    __device__ __forceinline__ Four operator()(int j) const { return matrix.quad[j]; }
+    __device__ __forceinline__ Four operator()(int j) const { return matrix.vector[j]; }
 };
 
 // Zeros above and below the fp16 of all rights.

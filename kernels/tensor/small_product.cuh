@@ -76,7 +76,7 @@ __device__ __forceinline__ void multiply(const unsigned* left, const unsigned* r
             const int first_row = GROUPS_ARE_KNOWN ? group * GROUP_ROWS : i / 8 * GROUP_ROWS;
             const int step = GROUPS_ARE_KNOWN ? i : i % 8, y = first_row + step;
             // Rows y + 8 r need rows [top - 7, top] of right in tile n = b - (STACKED - 1) + r.
-            const int least_first_top = first_row - dy + 8 * (STACKED - 1), first_top = least_first_top + step;
+            const int min_first_top = first_row - dy + 8 * (STACKED - 1), first_top = min_first_top + step;
             const int last_top = first_top - 8 * (N_TILES + STACKED - 2);
             if (!GROUPS_ARE_KNOWN && (first_top < 0 || last_top - 7 >= RIGHT_HEIGHT)) continue;
             const unsigned* of_left = left + y * LEFT_PITCH;
@@ -91,11 +91,11 @@ __device__ __forceinline__ void multiply(const unsigned* left, const unsigned* r
                 const unsigned* of_right = right + first_top * RIGHT_PITCH + two * 16;
 #pragma unroll
                 for (int b = 0; b < N_TILES + STACKED - 1; ++b) {
-                    const int least_top = least_first_top - 8 * b, top = first_top - 8 * b;
+                    const int min_top = min_first_top - 8 * b, top = first_top - 8 * b;
                     if (GROUPS_ARE_KNOWN) {  // none of the group's rows overlap with any, or all do: rows of zeros are read too
-                        if (least_top + 7 < 0 || least_top - 7 >= RIGHT_HEIGHT) continue;
-                        if (least_top < 0 && top < 0) continue;
-                        if (least_top > RIGHT_HEIGHT && top - 7 >= RIGHT_HEIGHT) continue;
+                        if (min_top + 7 < 0 || min_top - 7 >= RIGHT_HEIGHT) continue;
+                        if (min_top < 0 && top < 0) continue;
+                        if (min_top > RIGHT_HEIGHT && top - 7 >= RIGHT_HEIGHT) continue;
                     } else if (top < 0 || top - 7 >= RIGHT_HEIGHT) {
                         continue;
                     }

@@ -9,14 +9,14 @@
 
 constexpr int SCORE_PITCH = SUM_PITCH, QUADS_X = (SHIFTS_X + 3) / 4;
 constexpr int QUAD_STRIPS = QUADS_X < THREADS ? THREADS / QUADS_X : 1, QUAD_ROWS = (SHIFTS_Y + QUAD_STRIPS - 1) / QUAD_STRIPS;
-static_assert(SCORE_PITCH >= 4 * QUADS_X, "quads do not straddle rows");
+static_assert(SCORE_PITCH >= 4 * QUADS_X, "vectors do not straddle rows");
 
 // visit(ix, first): rows [first, first + QUAD_ROWS) of the float4 that begins with column ix of the window.
 template <typename Visit>
 __device__ __forceinline__ void in_quads(const Visit& visit) {
     const int strip = (int)threadIdx.x / QUADS_X, first = strip * QUAD_ROWS;
     if (strip >= QUAD_STRIPS || first >= SHIFTS_Y) return;
-    for (int quad = (int)threadIdx.x - strip * QUADS_X; quad < QUADS_X; quad += THREADS) visit(4 * quad, first);
+    for (int vector = (int)threadIdx.x - strip * QUADS_X; vector < QUADS_X; vector += THREADS) visit(4 * vector, first);
 }
 
 // A thread's highest score. Scores are what the centres contribute, which they replace, and what all shares of the products

@@ -18,10 +18,10 @@ struct __align__(8) TwoWords {
 extern "C" __global__ void __launch_bounds__(THREADS)
     to_fp16(const Right* matrices, const Moments* tables, unsigned* words, int height, int width, int cells, int pitch,
            int blocks) {
-    const int matrix = (int)blockIdx.x / blocks, quads = pitch / 2;
+    const int matrix = (int)blockIdx.x / blocks, vectors = pitch / 2;
     const long long at = (long long)((int)blockIdx.x - matrix * blocks) * THREADS + threadIdx.x;
-    if (at >= (long long)height * quads) return;
-    const int y = (int)(at / quads), x = (int)(at - (long long)y * quads) * 4;
+    if (at >= (long long)height * vectors) return;
+    const int y = (int)(at / vectors), x = (int)(at - (long long)y * vectors) * 4;
     const Scaling scaling =
         scaling_of<!IsFloat<Right>::VALUE>(tables[(long long)(matrix + 1) * cells - 1], (double)height * width);
     const Right* from = matrices + ((long long)matrix * height + y) * width + x;

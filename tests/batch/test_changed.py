@@ -40,7 +40,7 @@ def test_the_stack_fails_and_the_others_go_on(tmp_path, folder, monkeypatch, mem
                 CHANGES[what](self.path)
         return real(self, pages, *others)
 
-    monkeypatch.setattr("xcorr_app.io.held._BYTES_AT_ONCE", 1)
+    monkeypatch.setattr("xcorr_app.io.cached_planes._BYTES_AT_ONCE", 1)
     monkeypatch.setattr(TiffImage, "read_into", read)
     run = align(folder, "-o", tmp_path / "out", "--memory", memory)
     if left[0] >= 0:

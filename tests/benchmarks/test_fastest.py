@@ -152,7 +152,7 @@ def test_whole_cycles_are_timed(cycle, once, calls):
         recorded.append(count)
         return lambda: done.extend([None] * count)
 
-    measured = Clock(repeats=3, least_seconds=0.02)._steady(lambda: done.append(None), timed, record, cycle)
+    measured = Clock(repeats=3, min_seconds=0.02)._steady(lambda: done.append(None), timed, record, cycle)
     assert measured.seconds == pytest.approx(once)
     assert measured.how == "replay"
     assert recorded == [calls]

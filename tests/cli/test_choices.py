@@ -15,7 +15,7 @@ from xcorr_app.gpu.direct import options as kernel_options
 from xcorr_app.gpu.direct.kernels import KERNELS
 from xcorr_app.gpu.runtime.limits import KNOWN_DEVICES
 from xcorr_app.io import Limits, compression
-from xcorr_app.registration import doubt, settings, strategies
+from xcorr_app.registration import doubtful_frames, settings, strategies
 
 
 def test_choices() -> None:
@@ -29,7 +29,7 @@ def test_choices() -> None:
     assert align_options.BORDERS == choices.BORDERS
     assert align_options.REPORTS == choices.REPORTS
     assert compression.COMPRESSIONS == choices.COMPRESSIONS
-    assert doubt.POLICIES == choices.DOUBTFUL
+    assert doubtful_frames.POLICIES == choices.DOUBTFUL
     assert tuple(forms.FORMS) == choices.FORMS
     assert tuple(FILTERS) == choices.FILTERS
     assert tuple(BANKS.values()) == choices.BANKS

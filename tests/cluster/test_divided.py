@@ -21,7 +21,7 @@ from tests.batch.movies import write_movie
 from tests.cluster.test_cluster import aligned, failures, limit_files, results, to_be_lost, when_begun
 from xcorr_app.batch.align import moving
 from xcorr_app.batch.align.run import align_device
-from xcorr_app.cluster import dividing
+from xcorr_app.cluster import divided_stacks
 from xcorr_app.cluster.connect import connected
 from xcorr_app.cluster.workers import Workers
 from xcorr_app.errors import ClusterError
@@ -53,7 +53,7 @@ def here_too(monkeypatch):
 @pytest.fixture
 def again(workers, monkeypatch):
     """The same workers, of which a new run takes note; a block is worth a task."""
-    monkeypatch.setattr(dividing, "BLOCKS_A_TASK", 1)
+    monkeypatch.setattr(divided_stacks, "BLOCKS_A_TASK", 1)
     workers._client.wait_for_workers(2, timeout=60)
     return Workers(workers._client, align_device)
 
@@ -112,8 +112,8 @@ def aligned_as(tmp_path, name, **how):
     ],
 )
 def test_all_that_is_written_is_written_by_both(long, tmp_path, again, how, monkeypatch):
-    divided, passes = [], dividing._passes
-    monkeypatch.setattr(dividing, "_passes", lambda *given: divided.append(passes(*given)) or divided[-1])
+    divided, passes = [], divided_stacks._passes
+    monkeypatch.setattr(divided_stacks, "_passes", lambda *given: divided.append(passes(*given)) or divided[-1])
     if "format" in how:
         pytest.importorskip("zarr")
     aligned_as(tmp_path, "alone", stack=long, **how)
@@ -167,7 +167,7 @@ def test_a_killed_worker_costs_one_part(long, tmp_path, again, undisturbed):
 
 @pytest.mark.share(2)
 def test_a_scheduler_lost_in_mid_pass_stops_the_run(long, tmp_path, monkeypatch, again, undisturbed):
-    monkeypatch.setattr(dividing, "BLOCKS_A_TASK", 1)
+    monkeypatch.setattr(divided_stacks, "BLOCKS_A_TASK", 1)
     with to_be_lost(tmp_path, workers=2) as (file, scheduler), connected(str(file), align_device) as lost:
         lost._client.wait_for_workers(2, timeout=60)
         lost._client.register_plugin(ShortBlocks())

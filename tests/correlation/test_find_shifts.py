@@ -196,7 +196,7 @@ def test_what_kernels_leave_open_is_found_by_planes(rng, monkeypatch, problem, n
 
     found = peaks_by_kernels(
         planes_of, Decision("direct", "combined"), problem, lefts, rights,
-        dtypes=("float64", "float64"), normalize=normalize, least_overlap=12, subpixel="gaussian",
+        dtypes=("float64", "float64"), normalize=normalize, min_overlap_pixels=12, subpixel="gaussian",
     )  # fmt: skip
     assert searched == [(2, 1)]
     expected = peaks_by_planes(planes_of, problem, lefts, rights, "gaussian")

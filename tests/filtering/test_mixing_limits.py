@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from xcorr_app.filtering.array_choice import has_kernel
-from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS
+from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS
 
 
 @pytest.mark.parametrize(
@@ -15,8 +15,8 @@ from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS
         ("uint8", "float32", (33, 3), 1, True),
         ("uint8", "float32", (3, 4096), 1, True),
         ("uint8", "float32", (4097, 3), 1, False),
-        ("uint8", "float32", (3, 64), MOST_ELEMENTS // 64, True),
-        ("uint8", "float32", (3, 64), MOST_ELEMENTS // 64 + 1, False),  # offsets of 32 bits
+        ("uint8", "float32", (3, 64), MAX_ELEMENTS // 64, True),
+        ("uint8", "float32", (3, 64), MAX_ELEMENTS // 64 + 1, False),  # offsets of 32 bits
         ("float64", "float32", (3, 3), 1, False),
         ("uint8", "float64", (3, 3), 1, False),
     ],

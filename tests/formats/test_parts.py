@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.door import bounded_int, parsing
 from xcorr_app.io.formats import czi, nd2_file
 from xcorr_app.io.formats.image import FormatImage, stamp_of
 from xcorr_app.io.limits import Limits
+from xcorr_app.io.parsing import bounded_int, parsing
 from xcorr_app.io.source import make_metadata
 
 

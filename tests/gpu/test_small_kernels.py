@@ -10,8 +10,8 @@ from xcorr_app import estimate_shifts
 from xcorr_app.correlation.batches import all_finite
 from xcorr_app.correlation.standardize import flat_images, standardize
 from xcorr_app.gpu.peaks.noise_sums import started_rows_and_products
+from xcorr_app.gpu.peaks.outlier_pixels import look
 from xcorr_app.gpu.peaks.standard_values import READ
-from xcorr_app.gpu.peaks.standing_out import look
 from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.device import cuda_status
 from xcorr_app.registration import tiles

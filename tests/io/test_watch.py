@@ -13,8 +13,8 @@ import pytest
 import tifffile
 
 from tests.io.samples import noise, write_plain
-from xcorr_app.batch.align.as_they_come import can_be_measured_alone
 from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.watched_frames import can_be_measured_alone
 from xcorr_app.errors import InputError
 from xcorr_app.io import Limits
 from xcorr_app.io.watch import Arrivals

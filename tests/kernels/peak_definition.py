@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 
-def scores_by_definition(left, right, problem, normalize, least_overlap):
+def scores_by_definition(left, right, problem, normalize, min_overlap_pixels):
     """Scores of one pair, NaN where a shift does not count."""
     left, right = left.astype(np.float64), right.astype(np.float64)
     scores = np.full(problem.plane_shape, np.nan)
@@ -13,7 +13,7 @@ def scores_by_definition(left, right, problem, normalize, least_overlap):
         dy, dx = problem.first_shift[0] + iy, problem.first_shift[1] + ix
         rows = [y for y in range(right.shape[0]) if 0 <= y + dy < left.shape[0]]
         columns = [x for x in range(right.shape[1]) if 0 <= x + dx < left.shape[1]]
-        if len(rows) * len(columns) < max(1, least_overlap):
+        if len(rows) * len(columns) < max(1, min_overlap_pixels):
             continue
         f = left[rows[0] + dy : rows[-1] + dy + 1, columns[0] + dx : columns[-1] + dx + 1]
         g = right[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
@@ -50,12 +50,12 @@ def record_by_definition(scores):
     return np.concatenate([[row, column, scores[row, column], rival], around.ravel()])
 
 
-def records_by_definition(lefts, rights, problem, normalize, least_overlap):
+def records_by_definition(lefts, rights, problem, normalize, min_overlap_pixels):
     """Records of every pair, (pairs, 29)."""
     records = []
     for pair in range(problem.pairs):
         left, right = lefts[pair // problem.rights_per_left], rights[pair % problem.rights]
-        records.append(record_by_definition(scores_by_definition(left, right, problem, normalize, least_overlap)))
+        records.append(record_by_definition(scores_by_definition(left, right, problem, normalize, min_overlap_pixels)))
     return np.stack(records)
 
 

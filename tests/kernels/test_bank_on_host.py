@@ -15,7 +15,7 @@ from xcorr_app.filtering.boundary import padded
 from xcorr_app.gpu.im2win import bank_run
 from xcorr_app.gpu.im2win.bank import BankPart, BankProblem, pad_launch
 from xcorr_app.gpu.im2win.bank_run import bank_on_device
-from xcorr_app.gpu.im2win.problem import MOST_ELEMENTS
+from xcorr_app.gpu.im2win.problem import MAX_ELEMENTS
 from xcorr_app.gpu.runtime import memory
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil.problem import BOUNDARIES
@@ -127,7 +127,7 @@ def test_one_image_beyond_a_launch_is_cut_into_bands():
     parts = list(problem.parts(2**40))
     assert {part.images for part in parts} == {1}
     assert sum(part.rows for part in parts) == 2 * 60000
-    assert all(problem.padded_elements(part.rows) <= MOST_ELEMENTS for part in parts)
+    assert all(problem.padded_elements(part.rows) <= MAX_ELEMENTS for part in parts)
     for part in parts:
         problem.convolution(part)  # which no limit refuses
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.kernels.host_device import guarded
 from tests.kernels.in_the_place_of_cupy import run_on_host
-from xcorr_app.correlation.subpixel import FLAT, LEAST_LOGARITHM, refine
+from xcorr_app.correlation.subpixel import FLAT, MIN_LOGARITHM, refine
 from xcorr_app.gpu.peaks import frame_peaks, noise_sums, tile_scatter
 from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules
 from xcorr_app.registration.quality import clean_fraction
@@ -58,7 +58,7 @@ def test_what_is_said_of_frames(host_builds, monkeypatch, rng, fit, dtype, each)
     around = records[:, 4:].reshape(-1, 5, 5)
     np.testing.assert_array_equal(near, around[:, 1:4, 1:4])
     near[:] += rng.uniform(0, 0.01, near.shape)  # over one overlap they are others
-    rules = Rules(1e-6, 1.1, ERROR, 2, 1e3, 1e-12, 1e12, LEAST_LOGARITHM, FLAT, AT_EDGES, FEWEST_TILES)
+    rules = Rules(1e-6, 1.1, ERROR, 2, 1e3, 1e-12, 1e12, MIN_LOGARITHM, FLAT, AT_EDGES, FEWEST_TILES)
     of_references = (guarded(np.asarray(part)) for part in (slopes.factors, slopes.sums, slopes.noise))
     found = frame_peaks.frame_peaks(
         (guarded(records), places, near, guarded(tables)),

@@ -14,7 +14,7 @@ from xcorr_app.gpu.im2win.launches import (
     semaphore_count,
     transform_launch,
 )
-from xcorr_app.gpu.im2win.problem import LAYERS, MOST_ELEMENTS, MOST_TILE_DEPTH, Im2winProblem, stored_filters
+from xcorr_app.gpu.im2win.problem import LAYERS, MAX_ELEMENTS, MAX_TILE_DEPTH, Im2winProblem, stored_filters
 from xcorr_app.gpu.im2win.run import WINDOW_BYTES
 from xcorr_app.gpu.im2win.tiles import TILE_DEPTHS, TILES, plan_for, tile_depth, uses_semaphore
 from xcorr_app.gpu.pointwise.tiles import add_segments_launch
@@ -42,7 +42,7 @@ def test_launches_of_the_layers_keep_the_limits(number, window_bytes):
     layer = LAYERS[number]
     part = layer.with_images(layer.images_per_part(window_bytes))
     assert part.images == 1 or 4 * part.window_elements <= max(window_bytes, 4 * layer.window_elements // layer.images)
-    assert part.window_elements <= MOST_ELEMENTS
+    assert part.window_elements <= MAX_ELEMENTS
     launches = [convolve_launch(part, tuning=tuning) for tuning in (*STEPS.values(), *ABLATION.values())]
     launches += [convolve_launch(part, implicit=True), add_segments_launch(part.filters * part.columns, 2)]
     for launch in [*launches, basic_launch(part), transform_launch(part), transform_launch(part, vector=1)]:
@@ -133,14 +133,14 @@ def test_depth_of_a_tile_wastes_little():
     assert tile_depth(9) == 9
     assert tile_depth(576) == 16
     assert -(-27 // tile_depth(27)) * tile_depth(27) <= 28
-    assert max(TILE_DEPTHS) <= MOST_TILE_DEPTH
+    assert max(TILE_DEPTHS) <= MAX_TILE_DEPTH
 
 
 def test_filters_are_stored_by_element():
     filters = np.arange(2 * 3 * 2 * 4, dtype=np.float64).reshape(2, 3, 2, 4)
     stored = stored_filters(filters)
     assert stored.dtype == np.float32
-    assert stored.shape == (24 + MOST_TILE_DEPTH, 4)
+    assert stored.shape == (24 + MAX_TILE_DEPTH, 4)
     for j, r, u, v in np.ndindex(filters.shape):
         assert stored[(r * 4 + v) * 2 + u, j] == filters[j, r, u, v]
     assert not stored[24:].any()
@@ -158,8 +158,8 @@ def test_parts_are_as_equal_as_can_be():
 
 def test_every_layer_keeps_the_addresses_of_a_launch_in_parts():
     huge = Im2winProblem(1000, 64, 224, 224, 64, 7, 7)
-    assert huge.window_elements > MOST_ELEMENTS
-    assert huge.with_images(huge.images_per_part(2**60)).window_elements <= MOST_ELEMENTS
+    assert huge.window_elements > MAX_ELEMENTS
+    assert huge.with_images(huge.images_per_part(2**60)).window_elements <= MAX_ELEMENTS
 
 
 def test_what_does_not_fit_is_refused():

@@ -136,7 +136,7 @@ def test_segments_are_added_in_order(host_builds, monkeypatch, segments, depth, 
     images, filters = noise(problem)
     outputs = []
     for most in (0, 2**30):
-        monkeypatch.setattr(im2win_tiles, "_MOST_WORKSPACE", most)
+        monkeypatch.setattr(im2win_tiles, "_MAX_WORKSPACE", most)
         for implicit in (False, True):
             options = {"implicit": implicit, "segments": segments, "tuning": {"TILE_K": depth}}
             outputs += [convolve_on_host(host_builds, images, filters, problem, **options)]
@@ -148,7 +148,7 @@ def test_segments_are_added_in_order(host_builds, monkeypatch, segments, depth, 
 @pytest.mark.parametrize("tile", TILES, ids=lambda tile: f"{tile.filters}x{tile.columns}x{tile.micro_n}")
 def test_every_tile_reads_a_bank(host_builds, monkeypatch, tile):
     """Filters and elements of K end within tiles; rows and columns of a filter differ."""
-    monkeypatch.setattr(im2win_tiles, "_MOST_WORKSPACE", 0)
+    monkeypatch.setattr(im2win_tiles, "_MAX_WORKSPACE", 0)
     problem = Im2winProblem(2, 7, 6, 9, tile.filters + 3, 3, 2)
     images, filters = integers(problem)
     options = {"implicit": True, "segments": 2, "tuning": {**tile.defines(), "TILE_K": 16}}

@@ -54,7 +54,7 @@ def test_images_are_read_as_they_are(started, monkeypatch, form, kernels):
     np.testing.assert_array_equal(im2win_run.im2win_on_device(images, filters, PROBLEM.stride, form=form), expected)
     assert started == kernels
     # Where a launch can address three images, there are three.
-    monkeypatch.setattr(im2win_problem, "MOST_ELEMENTS", 3 * PROBLEM.channels * PROBLEM.height * PROBLEM.width)
+    monkeypatch.setattr(im2win_problem, "MAX_ELEMENTS", 3 * PROBLEM.channels * PROBLEM.height * PROBLEM.width)
     np.testing.assert_array_equal(im2win_run.im2win_on_device(images, filters, PROBLEM.stride, form=form), expected)
     assert started == [*kernels, *kernels, kernels[-1], kernels[-1]]
 
@@ -77,7 +77,7 @@ def test_segments_of_k_are_added(started, monkeypatch, form):
     output = im2win_run.im2win_on_device(images, filters, **options)
     np.testing.assert_array_equal(output, convolution_by_definition(images, filters, problem))
     assert started[-2:] == ["im2win_convolve", "add_segments"]
-    monkeypatch.setattr(im2win_tiles, "_MOST_WORKSPACE", 0)
+    monkeypatch.setattr(im2win_tiles, "_MAX_WORKSPACE", 0)
     np.testing.assert_array_equal(im2win_run.im2win_on_device(images, filters, **options), output)
     assert started[-2:] == (
         ["add_segments", "im2win_convolve"] if form == "implicit" else ["im2win_convolve", "add_segments"]

@@ -92,7 +92,7 @@ def test_stacks_of_any_number_of_axes(host, shape, axis):
 
 
 def test_a_stack_in_several_launches(host, monkeypatch):
-    monkeypatch.setattr(pointwise_launch, "_MOST_PIXELS", 2 * 70)
+    monkeypatch.setattr(pointwise_launch, "_MAX_PIXELS", 2 * 70)
     stack, matrix = random_stack((5, 3, 7, 10), "uint16"), random_matrix(3, 3)
     clipped = np.zeros(COUNTERS, np.uint64)
     result = pointwise_on_device(stack, matrix, 1, clipped=clipped)
@@ -126,7 +126,7 @@ def test_a_matrix_that_was_stored_before(kernel, white):
 
 @pytest.mark.parametrize("dtype", ["float32", "uint16"])
 def test_few_channels_to_many_in_parts(host, monkeypatch, dtype):
-    monkeypatch.setattr(pointwise_launch, "MOST_ELEMENTS", 2 * 40 * 50)
+    monkeypatch.setattr(pointwise_launch, "MAX_ELEMENTS", 2 * 40 * 50)
     stack, matrix = random_stack((3, 40, 5, 8), dtype), random_matrix(50, 40)
     clipped = np.zeros(COUNTERS, np.uint64)
     result = pointwise_on_device(stack, matrix, 1, clipped=clipped, clip=True)
@@ -137,7 +137,7 @@ def test_few_channels_to_many_in_parts(host, monkeypatch, dtype):
 @pytest.mark.parametrize("sizes", [(100, 50, 30), (300, 20, 9)])
 def test_many_channels_in_parts_and_segments(host, monkeypatch, sizes):
     channels, filters, inner = sizes
-    monkeypatch.setattr(pointwise_launch, "MOST_ELEMENTS", 2 * inner * max(channels, filters))
+    monkeypatch.setattr(pointwise_launch, "MAX_ELEMENTS", 2 * inner * max(channels, filters))
     stack, matrix = random_stack((3, channels, inner), "float32"), random_matrix(filters, channels)
     tuning = {"SEGMENTS": 3} if channels == 300 else None
     assert_mixed(pointwise_on_device(stack, matrix, 1, tuning=tuning), stack, matrix, 1)

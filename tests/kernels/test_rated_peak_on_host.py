@@ -8,7 +8,7 @@ import pytest
 from tests.kernels.definition import planes_by_definition
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.test_peaks_on_host import tables_on_host
-from xcorr_app.correlation.normalize import ZNCC, least_overlap
+from xcorr_app.correlation.normalize import ZNCC, min_overlap_pixels
 from xcorr_app.correlation.standardize import standardize
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.problem import Problem
@@ -123,7 +123,7 @@ def test_scores_of_planes(host_builds, rng, sums, values, batch):
     launch = zncc_planes_launch(problem, sums, values)
     scores = guarded(np.full(planes.shape, np.nan))
     arrays = guarded(planes), *tables, edges.rows, edges.columns, scores
-    numbers = (*problem.arguments(), *launch.extra, *sizes, least_overlap(*shapes, 0.4))
+    numbers = (*problem.arguments(), *launch.extra, *sizes, min_overlap_pixels(*shapes, 0.4))
     run_kernel(host_builds, launch, arrays, numbers)
     assert guards_are_whole(scores)
     zncc = ZNCC(*shapes, window, 0.4, np)

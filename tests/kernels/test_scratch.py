@@ -42,7 +42,7 @@ def test_they_are_made_once_for_a_stream(stream):
 
 
 def test_large_arrays_are_not_kept_but_their_counters_are(stream, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_KEPT", 4 * 4 - 1)
+    monkeypatch.setattr(module, "_MAX_KEPT", 4 * 4 - 1)
     scratch = Scratch((4, "float32"), counters=2)
     (array, counters), (another, same) = scratch(), scratch()
     assert another is not array
@@ -72,7 +72,7 @@ def test_what_a_graph_makes_is_for_the_graph_alone(stream):
 
 
 def test_memory_is_kept_for_few_streams(stream, monkeypatch):
-    monkeypatch.setattr(module, "_MOST_STREAMS", 2)
+    monkeypatch.setattr(module, "_MAX_STREAMS", 2)
     scratch = Scratch((3, "float32"), counters=2)
     for stream.ptr in (1, 2, 3):
         kept = scratch()
@@ -83,7 +83,7 @@ def test_memory_is_kept_for_few_streams(stream, monkeypatch):
 @pytest.mark.parametrize("kept", [0, 1 << 20])
 def test_memory_does_not_grow_with_the_graphs_of_a_stream(stream, monkeypatch, kept):
     """They run one after the other, and each sets the counters that it finds as another left them, or nobody."""
-    monkeypatch.setattr(module, "_MOST_KEPT", kept)
+    monkeypatch.setattr(module, "_MAX_KEPT", kept)
     scratch = Scratch((3, "float32"), counters=2)
     stream.is_capturing = lambda: True
     first = scratch()

@@ -51,7 +51,7 @@ def test_warps_cover_every_column_of_every_segment(height, width, count):
 
 def test_a_launch_fits_a_grid():
     problem = SlidingPass((32, 32), 10**9)
-    most = problem.most_images(32)
+    most = problem.max_images(32)
     assert 0 < most < 10**9
     launch = launch_of(problem.with_count(most), 32)
     assert launch.blocks * launch.threads < 2**31

@@ -10,8 +10,8 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.boundary import source_indices
 from xcorr_app.gpu.stencil.cosine_series import (
     EXACT_TOLERANCE,
-    LEAST_RADIUS,
-    MOST_TERMS,
+    MAX_TERMS,
+    MIN_RADIUS,
     TOLERANCE,
     box_series,
     gaussian_series,
@@ -49,7 +49,7 @@ def test_other_ends_take_other_numbers_of_terms(truncate):
     taps = np.exp(-0.5 * (offsets / 20.0) ** 2)
     assert series.radius == 20 * truncate
     assert np.abs(series.taps - taps / taps.sum()).sum() <= TOLERANCE
-    assert series.terms <= MOST_TERMS
+    assert series.terms <= MAX_TERMS
     assert series.terms == {3.0: 4, 4.0: 5, 5.0: 6, 6.0: 7}[truncate]
 
 
@@ -63,7 +63,7 @@ def test_the_tolerance_decides_how_many_terms():
 @pytest.mark.parametrize("truncate", [1.0, 1.7, 2.6, 3.4, 4.7, 5.9])
 def test_every_length_of_a_window_has_a_series(truncate):
     """Whatever rounding to whole pixels makes of its ends."""
-    for sigma in np.geomspace(LEAST_RADIUS / truncate, 300, 40):
+    for sigma in np.geomspace(MIN_RADIUS / truncate, 300, 40):
         series = gaussian_series(float(sigma), truncate)
         offsets = np.arange(-series.radius, series.radius + 1)
         taps = np.exp(-0.5 * (offsets / sigma) ** 2)
@@ -72,7 +72,7 @@ def test_every_length_of_a_window_has_a_series(truncate):
 
 
 def test_a_window_that_no_series_is_made_for_is_refused():
-    assert gaussian_series(1.9).radius == LEAST_RADIUS
+    assert gaussian_series(1.9).radius == MIN_RADIUS
     with pytest.raises(ArgumentError, match="with the taps themselves"):
         gaussian_series(1.8)
     with pytest.raises(ArgumentError, match="truncate at 4 to 5"):

@@ -7,7 +7,7 @@ import pytest
 
 from tests.kernels.host_device import guarded, guards_are_whole, run_kernel
 from tests.kernels.in_the_place_of_cupy import run_on_host
-from xcorr_app.gpu.peaks import standing_out
+from xcorr_app.gpu.peaks import outlier_pixels
 from xcorr_app.registration.defects import _DEVIATIONS, _EIGHT, _NOISE_OF_STEPS, _beyond_neighbours
 
 SHAPES = [(41, 67), (16, 301)]
@@ -34,12 +34,12 @@ def test_the_pixel_that_stands_out_most_and_small_steps(host_builds, rng, shape,
     if dtype == "float32":
         image[5, 5:7] = np.nan, np.inf
     found = guarded(np.full(256, np.nan))
-    run_kernel(host_builds, standing_out.standing_out_launch(dtype), (guarded(image), found), (*shape, 256))
+    run_kernel(host_builds, outlier_pixels.standing_out_launch(dtype), (guarded(image), found), (*shape, 256))
     assert guards_are_whole(found)
     assert found.max() == protrusion(image)
     assert (found >= 0).all()
     counts = guarded(np.full((256, 2), -1, np.int32))
-    launch = standing_out.small_steps_launch(dtype, 0.3)
+    launch = outlier_pixels.small_steps_launch(dtype, 0.3)
     run_kernel(host_builds, launch, (guarded(image), found, counts), (*shape, 256))
     assert guards_are_whole(counts)
     finite = np.where(np.isfinite(image), image, 0).astype(np.float64)
@@ -54,8 +54,8 @@ def test_as_array_operations_say(host_builds, rng, monkeypatch, dtype, height, s
     image = 1000 + 8 * rng.normal(size=(41, 67))
     image[20, 31] = 1000 + sign * height
     image = (np.rint(image) if dtype == "uint16" else image).astype(dtype)
-    run_on_host(monkeypatch, host_builds, standing_out)
-    said = standing_out.look(image, _DEVIATIONS * _NOISE_OF_STEPS).stands_out
+    run_on_host(monkeypatch, host_builds, outlier_pixels)
+    said = outlier_pixels.look(image, _DEVIATIONS * _NOISE_OF_STEPS).stands_out
     assert said == _beyond_neighbours(image[None])[0].any() == (height > 130)
 
 
@@ -63,8 +63,8 @@ def test_as_array_operations_say(host_builds, rng, monkeypatch, dtype, height, s
 def test_where_most_pixels_are_alike_nothing_stands_out(host_builds, monkeypatch, value):
     image = np.full((17, 33), value, np.uint16)
     image[4, 4] = 900
-    run_on_host(monkeypatch, host_builds, standing_out)
-    assert standing_out.look(image, 12.0) == (False, True)
+    run_on_host(monkeypatch, host_builds, outlier_pixels)
+    assert outlier_pixels.look(image, 12.0) == (False, True)
     image[4, 4] = value
     image[5, 4] = 900  # no fourth row
-    assert standing_out.look(image, 12.0) == (False, False)
+    assert outlier_pixels.look(image, 12.0) == (False, False)

@@ -13,8 +13,8 @@ from tests.batch.test_killed import content
 from xcorr_app.batch.align import moving
 from xcorr_app.batch.align import stack as of_stack
 from xcorr_app.batch.align.frames import SourceFrames
-from xcorr_app.batch.align.no_pictures import NoPictures
 from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.without_pictures import NoPictures
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.io import MemoryBudget

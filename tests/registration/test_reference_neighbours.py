@@ -282,7 +282,7 @@ def measured(shifts, sigma):
     run = Measured.empty(len(shifts))
     run.shifts, run.fft_shifts = shifts.copy(), shifts.copy()
     run.sigma = np.full(shifts.shape, sigma)
-    run.score[:], run.peak_ratio[:], run.least_score[:], run.chance_score[:], run.false_alarm[:] = 0.9, 9, 0, 0, 0
+    run.score[:], run.peak_ratio[:], run.score_limit[:], run.chance_score[:], run.false_alarm[:] = 0.9, 9, 0, 0, 0
     run.usable[:] = True
     return run
 

@@ -71,7 +71,7 @@ def test_the_shift_is_that_of_the_centre(scene, linear, model, deviation, limit,
     assert [f"--motion {model} " in note for note in result.notes] == [True]
     assert np.nanmax(result.sigma) < limit
     # It is what the correlation of whole frames does not give.
-    monkeypatch.setattr("xcorr_app.registration.measurement.LEAST_EDGE", np.inf)
+    monkeypatch.setattr("xcorr_app.registration.measurement.MIN_EDGE", np.inf)
     plain = estimate_shifts(stack, "first", 16, contrast="none")
     assert np.abs(plain.shifts + PATH).max() > 2 * np.abs(result.shifts + PATH).max()
 
@@ -88,7 +88,7 @@ def test_more_than_a_few_degrees_are_found_too():
 @pytest.mark.parametrize("deviation", [0.05, 0.5, 2.0])
 def test_frames_that_only_shift_do_not_turn(scene, deviation):
     stack = views(scene(), [np.eye(2)] * len(PATH), deviation).astype(np.float32)
-    assert (look(stack[:1], stack[1:], -PATH[1:]).edges < turned_frames.LEAST_EDGE).all()
+    assert (look(stack[:1], stack[1:], -PATH[1:]).edges < turned_frames.MIN_EDGE).all()
 
 
 def test_the_edge_moves_as_far_as_it_is_turned(xp):

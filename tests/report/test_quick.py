@@ -7,7 +7,7 @@ import pytest
 
 from tests.report import builders
 from xcorr_app.report.html import render_report, stack_view
-from xcorr_app.report.room import ALONE, has_own_pages, room_for
+from xcorr_app.report.page_budget import ALONE, has_own_pages, room_for
 
 
 def test_a_quick_section_has_no_pictures_even_where_there_are_some():

@@ -134,7 +134,7 @@ def _channels(text: str) -> tuple[int, tuple[int, ...] | None]:
 
 
 def _channel(text: str) -> Any:
-    from xcorr_app.io.picked import parse_channel
+    from xcorr_app.io.single_channel import parse_channel
 
     return parse_channel(text)
 

@@ -15,8 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
     from pathlib import Path
 
-    from xcorr_app.batch.align.as_they_come import FramesSoFar
     from xcorr_app.batch.align.options import AlignOptions
+    from xcorr_app.batch.align.watched_frames import FramesSoFar
     from xcorr_app.io import SeriesSpec
     from xcorr_app.io.watch import Arrivals
     from xcorr_app.pipeline.work import Plan
@@ -42,7 +42,7 @@ def watching(plan: Plan[AlignOptions], arrivals: Arrivals) -> Iterator[Plan[Alig
 
     Frames are measured as they come, as far as they can be; the table of that goes once a whole series has its own.
     """
-    from xcorr_app.batch.align.as_they_come import FramesSoFar, can_be_measured_alone
+    from xcorr_app.batch.align.watched_frames import FramesSoFar, can_be_measured_alone
 
     so_far = FramesSoFar(plan.options, plan.device, plan.out)
     so_far.table.unlink(missing_ok=True)

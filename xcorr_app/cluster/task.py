@@ -26,8 +26,8 @@ from xcorr_app.gpu.runtime.placement import same_device
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import Checksums, Discovery, MemoryBudget, SeriesSpec, StackMetadata
 from xcorr_app.io.atomic import remove_abandoned
+from xcorr_app.io.container_paths import url_of
 from xcorr_app.io.placed_planes import PlacedPlanes
-from xcorr_app.io.within import url_of
 from xcorr_app.pipeline.environment import own_version
 from xcorr_app.pipeline.resources import Resources, StackResources
 from xcorr_app.pipeline.run import compute_stacks

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 from distributed import KilledWorker
 
-from xcorr_app.cluster.dividing import measured_in_parts
-from xcorr_app.cluster.handing_out import handed_out
+from xcorr_app.cluster.divided_stacks import measured_in_parts
+from xcorr_app.cluster.scheduling import handed_out
 from xcorr_app.cluster.task import BEGUN, Job, compute_stack
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.environment import own_version, versions

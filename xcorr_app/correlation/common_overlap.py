@@ -19,7 +19,7 @@ from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 _LINES, _COUNT = slice(None, -1), slice(-1, None)
 _BLOCKS = (_COUNT, _COUNT), (_COUNT, _LINES), (_LINES, _COUNT), (_LINES, _LINES)
 """Of products of lines, and of the ones that count them: numbers of pairs, sums of either image, sums of products."""
-_LEAST_VARIANCE = 1e-4
+_MIN_VARIANCE = 1e-4
 """Share of an overlap's sum of squares that must be left without the lines along its rim."""
 
 
@@ -55,7 +55,7 @@ def on_common_overlap(
     n, g, gg, f, ff, fg = (whole - part for whole, part in zip((count, *sums, products), rim, strict=True))
     pairs = xp.maximum(n, 1.0)
     of_g, of_f = gg - g * g / pairs, ff - f * f / pairs
-    usable = (n > 1) & (of_g > _LEAST_VARIANCE * sums[1]) & (of_f > _LEAST_VARIANCE * sums[3])
+    usable = (n > 1) & (of_g > _MIN_VARIANCE * sums[1]) & (of_f > _MIN_VARIANCE * sums[3])
     score = (fg - g * f / pairs) / xp.sqrt(xp.where(usable, of_g * of_f, 1.0))
     return xp.where(usable & (rim[0] > 0), xp.clip(score, -1.0, 1.0), around)
 

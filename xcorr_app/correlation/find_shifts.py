@@ -13,7 +13,7 @@ from xcorr_app.correlation.arrangement import Arrangement, arrange, engine_dtype
 from xcorr_app.correlation.batches import planes_in_batches
 from xcorr_app.correlation.engines import canonical_engine, limits_of
 from xcorr_app.correlation.forms import Form
-from xcorr_app.correlation.normalize import least_overlap
+from xcorr_app.correlation.normalize import min_overlap_pixels
 from xcorr_app.correlation.pair_peaks import decide_shifts, peaks_by_kernels, peaks_by_planes
 from xcorr_app.correlation.plane import (
     DEFAULT_MIN_OVERLAP,
@@ -160,10 +160,10 @@ def find_shifts(
         lefts, rights = left.reshape(-1, *left.shape[-2:]), right.reshape(-1, *right.shape[-2:])
         if by_kernels:
             scored = normalization == "zncc"
-            least = least_overlap(problem.left_shape, problem.right_shape, min_overlap) if scored else 1
+            least = min_overlap_pixels(problem.left_shape, problem.right_shape, min_overlap) if scored else 1
             found = peaks_by_kernels(
                 planes_of, decision, problem, lefts, rights,
-                dtypes=dtypes, normalize=scored, least_overlap=least, subpixel=subpixel,
+                dtypes=dtypes, normalize=scored, min_overlap_pixels=least, subpixel=subpixel,
             )  # fmt: skip
             if sums_are_checked:
                 check_range(found.value[~np.isnan(found.value)], left, right)

@@ -44,7 +44,7 @@ _RELATIVE_TO_SQUARES = 1e-14
 """The same for integers, whose sums are exact, relative to the sum of squares with the mean in it."""
 
 
-def least_overlap(left_shape: tuple[int, int], right_shape: tuple[int, int], min_overlap: float) -> int:
+def min_overlap_pixels(left_shape: tuple[int, int], right_shape: tuple[int, int], min_overlap: float) -> int:
     """Fewest overlapping pairs at which a shift scores: a fraction of the largest possible overlap, at least one."""
     largest = min(left_shape[0], right_shape[0]) * min(left_shape[1], right_shape[1])
     return max(1, math.ceil(min_overlap * largest))
@@ -75,7 +75,7 @@ class ZNCC:
         xp: Any,
     ) -> None:
         self._xp, self._problem = xp, (left_shape, right_shape, window)
-        self._least = least_overlap(left_shape, right_shape, min_overlap)
+        self._least = min_overlap_pixels(left_shape, right_shape, min_overlap)
 
     @cached_property
     def too_small(self) -> Array:
@@ -100,12 +100,12 @@ class ZNCC:
     def left(self, matrices: Array) -> Overlaps:
         """Return overlap sums and centred sums of squares of left matrices (..., H, W), to be reused."""
         values = _as_floats(matrices)
-        return self._centred(values, *self._sums.of_left(values), _least_variance(matrices.dtype))
+        return self._centred(values, *self._sums.of_left(values), _min_variance(matrices.dtype))
 
     def right(self, matrices: Array) -> Overlaps:
         """Return overlap sums and centred sums of squares of right matrices (..., H', W')."""
         values = _as_floats(matrices)
-        return self._centred(values, *self._sums.of_right(values), _least_variance(matrices.dtype))
+        return self._centred(values, *self._sums.of_right(values), _min_variance(matrices.dtype))
 
     def __call__(self, sums: Array, left: Overlaps, right: Overlaps) -> Array:
         """Return scores in [-1, 1] as float64, shape of `sums`; NaN where the overlap is too small or constant."""
@@ -265,7 +265,7 @@ def _on_device(
     return DeviceZNCC(left_shape, right_shape, window, min_overlap, importlib.import_module("cupy"))
 
 
-def _least_variance(dtype: np.dtype[Any]) -> float:
+def _min_variance(dtype: np.dtype[Any]) -> float:
     return _RELATIVE_VARIANCE[dtype] if dtype.kind == "f" else _RELATIVE_TO_SQUARES
 
 

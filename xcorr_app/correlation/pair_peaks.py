@@ -122,7 +122,7 @@ def peaks_by_kernels(
     *,
     dtypes: tuple[str, str],
     normalize: bool,
-    least_overlap: int,
+    min_overlap_pixels: int,
     subpixel: str,
 ) -> PlanePeaks:
     """Find the same by the kernels that were decided upon, and by planes where they cannot decide.
@@ -130,7 +130,7 @@ def peaks_by_kernels(
     Matrices are handed over standardised where they are scored, else as they are, or as `dtypes` if that is different.
     """
     one = replace(problem, lefts=1, rights=1, rights_per_left=1)
-    finder = _finder(current_device(), one, normalize, least_overlap, decision.engine, decision.kernel)
+    finder = _finder(current_device(), one, normalize, min_overlap_pixels, decision.engine, decision.kernel)
     # What is standardised is a copy.
     pixels = max(math.prod(problem.left_shape), math.prod(problem.right_shape))
     found = []
@@ -213,4 +213,4 @@ def _fields(peaks: PlanePeaks) -> tuple[NDArray[Any], ...]:
 @functools.lru_cache(maxsize=4)
 def _finder(_device: int, window: Problem, normalize: bool, least: int, engine: str, kernel: str) -> PeakFinder:
     """Prepared once: that takes longer than hundreds of pairs."""
-    return PeakFinder(window, normalize=normalize, least_overlap=least, engine=engine, kernel=kernel)
+    return PeakFinder(window, normalize=normalize, min_overlap_pixels=least, engine=engine, kernel=kernel)

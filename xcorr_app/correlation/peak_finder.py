@@ -52,7 +52,7 @@ class PeakFinder:
     normalize : bool, optional
         Whether scores are zero-mean normalised over each overlap (then the left matrices should have zero mean), or the
         plain sums themselves.
-    least_overlap : int, optional
+    min_overlap_pixels : int, optional
         Shifts at which fewer elements overlap do not count.
     engine : str, optional
         ``"direct"``, or ``"tensor"``: find peaks among fp16 sums, and recompute the values around each in single
@@ -70,13 +70,13 @@ class PeakFinder:
         window: Problem,
         *,
         normalize: bool = True,
-        least_overlap: int = 1,
+        min_overlap_pixels: int = 1,
         engine: str = "direct",
         options: KernelOptions | None = None,
         kernel: str | None = None,
     ) -> None:
         self._cupy = cupy = importlib.import_module("cupy")
-        self._window, self._normalize, self._least = window, normalize, least_overlap
+        self._window, self._normalize, self._least = window, normalize, min_overlap_pixels
         self._tables = tables_for(window)
         self._device = device_limits(current_device())
         self._engine, self._options, self._kernel = engine, options or KernelOptions(), kernel
@@ -219,7 +219,7 @@ class PeakFinder:
             self._tables,
             kernel,
             normalize=self._normalize,
-            least_overlap=self._least,
+            min_overlap_pixels=self._least,
             device=self._device,
         )
         return found

@@ -31,7 +31,7 @@ METHODS: tuple[str, ...] = get_args(Method)
 
 _DFT_RADIUS = 12
 _KAISER_BETA = 8.0
-LEAST_LOGARITHM = 0.02
+MIN_LOGARITHM = 0.02
 """Share of the peak below which a value's logarithm is mostly noise."""
 _COARSE_STEPS = 10
 FLAT = 1e-12
@@ -115,7 +115,7 @@ def _parabolic(near: Array) -> tuple[Array, Array]:
 def _gaussian(near: Array) -> Array:
     """Maximum of the Gaussian fitted to the nine values; of the polynomial where one of them is too small."""
     xp = array_namespace(near)
-    positive = (near > LEAST_LOGARITHM * near[:, 1:2, 1:2]).all(axis=(1, 2))[:, None]
+    positive = (near > MIN_LOGARITHM * near[:, 1:2, 1:2]).all(axis=(1, 2))[:, None]
     offset = _quadratic(xp.log(xp.where(positive[:, :, None], near, 1.0)))
     if xp is np and positive.all():
         return offset

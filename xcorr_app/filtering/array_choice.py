@@ -24,7 +24,7 @@ from xcorr_app.gpu.pointwise.kernels import KERNELS as MIXING_KERNELS
 from xcorr_app.gpu.pointwise.kernels import MixingTask, kernel_for
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
 from xcorr_app.gpu.pointwise.problem import LARGEST_KEPT as LARGEST_KEPT_MATRIX
-from xcorr_app.gpu.pointwise.problem import MOST_CHANNELS, MOST_ELEMENTS, POINTWISE_TYPES, PointwiseProblem
+from xcorr_app.gpu.pointwise.problem import MAX_CHANNELS, MAX_ELEMENTS, POINTWISE_TYPES, PointwiseProblem
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.tuned import prefers_measurements
 from xcorr_app.gpu.stencil.costs import reuse_cost
@@ -182,9 +182,9 @@ def has_kernel(source: np.dtype, target: np.dtype, shape: tuple[int, ...], pixel
     """
     if source.name not in POINTWISE_TYPES or target.name not in POINTWISE_TYPES:
         return False
-    few, most = MIX_CHANNELS, MOST_CHANNELS
+    few, most = MIX_CHANNELS, MAX_CHANNELS
     return max(shape) <= few or (
-        bool(target == np.float32) and max(shape) <= most and max(shape) * pixels <= MOST_ELEMENTS
+        bool(target == np.float32) and max(shape) <= most and max(shape) * pixels <= MAX_ELEMENTS
     )
 
 

@@ -20,7 +20,7 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.filtering.engines.choice import chosen_engine
 from xcorr_app.filtering.precision import needs_double
 from xcorr_app.filtering.request import Request
-from xcorr_app.filtering.taps import MOST_TERMS, Filter, Kernel
+from xcorr_app.filtering.taps import MAX_TERMS, Filter, Kernel
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.tuned import prefers_measurements
 from xcorr_app.gpu.stencil.kernels import KERNELS, FilterTask, prefers_banded
@@ -169,7 +169,7 @@ def origin_of(request: Request) -> tuple[int, int]:
 
 
 def _has_terms(kernel: Kernel) -> bool:
-    return 0 < len(kernel.terms) <= MOST_TERMS
+    return 0 < len(kernel.terms) <= MAX_TERMS
 
 
 def _family(kernel: Kernel, pixel_bytes: int) -> tuple[str, str]:
@@ -179,10 +179,10 @@ def _family(kernel: Kernel, pixel_bytes: int) -> tuple[str, str]:
     if _has_terms(kernel) and (not fits or is_cheaper_apart(kernel.shape, rank, pixel_bytes)):
         return "separable", f"{size} of rank {rank}: {rank * (height + width)} products a pixel for {height * width}"
     if not fits:
-        return "fft", f"{size} of rank above {MOST_TERMS} are more than {LARGEST_FILTER} a side"
+        return "fft", f"{size} of rank above {MAX_TERMS} are more than {LARGEST_FILTER} a side"
     if height * width <= DENSE_AREA[pixel_bytes]:
         return "reuse", f"{size} take about as long as the copy of the image"
-    return "reuse", f"{size} of rank above {MOST_TERMS}" if not _has_terms(kernel) else f"{size} cost no more at once"
+    return "reuse", f"{size} of rank above {MAX_TERMS}" if not _has_terms(kernel) else f"{size} cost no more at once"
 
 
 def _slides_fast(request: Request, limits: DeviceLimits) -> bool:

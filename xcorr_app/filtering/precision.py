@@ -15,7 +15,7 @@ SINGLE_ROUNDING = 2.0**-24
 """Rounding of a float32 addition, as a fraction of the sum."""
 LARGEST_ROUNDING = 5e-3
 """Largest rounding of one addition on the way to an integer; a result that is off by more than 1e-2 would show."""
-MOST_CANCELLATION = 3.0
+MAX_CANCELLATION = 3.0
 """How much larger the terms may be than their sum before float32 loses too much of it."""
 _EXACT_FRACTION = 16
 """Taps that are multiples of 1/16 make exact sums below ``2**24 / 16``."""
@@ -34,7 +34,7 @@ def needs_double(request: Request, image_type: np.dtype[Any], engine: str) -> bo
     if engine == "separable" and len(kernel.terms) > 1:
         # Of taps that are terms only, the kernel's weight is that of the terms.
         of_taps = weight if kernel.dense is not None else float(np.abs(kernel.unscaled_taps).sum())
-        if terms > MOST_CANCELLATION * of_taps:
+        if terms > MAX_CANCELLATION * of_taps:
             return True
     if request.target.kind == "f":
         return False

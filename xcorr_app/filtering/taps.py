@@ -22,7 +22,7 @@ Matrix: TypeAlias = npt.NDArray[np.float64]
 Term: TypeAlias = tuple[Matrix, Matrix]
 Origin: TypeAlias = int | Sequence[int]
 
-MOST_TERMS = 2
+MAX_TERMS = 2
 """Taps of a higher rank run dense."""
 DENSE_LIMIT = 63 * 63
 """Taps made of terms are multiplied out up to this area."""
@@ -90,7 +90,7 @@ class Kernel:
     dense: Matrix | None
     """None where there are terms only: a Gaussian of 250 px would have four million taps."""
     terms: tuple[Term, ...]
-    """Empty where the rank is above `MOST_TERMS`."""
+    """Empty where the rank is above `MAX_TERMS`."""
     weight: float
     """Sum of the magnitudes of the scaled taps, or a bound of it."""
 
@@ -117,7 +117,7 @@ def multiplied_out(terms: tuple[Term, ...]) -> Matrix:
 
 
 def low_rank(taps: Matrix, tolerance: float) -> tuple[Term, ...]:
-    """Split dense taps into at most `MOST_TERMS` separable terms by singular value decomposition.
+    """Split dense taps into at most `MAX_TERMS` separable terms by singular value decomposition.
 
     Treitel and Shanks 1971, IEEE Transactions on Geoscience Electronics 9(1).
 
@@ -131,7 +131,7 @@ def low_rank(taps: Matrix, tolerance: float) -> tuple[Term, ...]:
     left, values, right = np.linalg.svd(taps, full_matrices=False)
     allowed = tolerance * np.abs(taps).sum()
     terms: tuple[Term, ...] = ()
-    for k in range(min(MOST_TERMS, len(values))):
+    for k in range(min(MAX_TERMS, len(values))):
         share = math.sqrt(values[k])
         terms = (*terms, (left[:, k] * share, right[k] * share))
         if np.abs(taps - multiplied_out(terms)).sum() <= allowed:

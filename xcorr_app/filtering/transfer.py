@@ -14,7 +14,7 @@ from xcorr_app.filtering.taps import Filter
 from xcorr_app.gpu.runtime.device import require_cuda
 from xcorr_app.gpu.runtime.memory import free_bytes, in_parts
 
-_MOST_PIXELS = 1 << 25
+_MAX_PIXELS = 1 << 25
 """Of a part: enough to keep a device busy."""
 _BYTES_PER_PIXEL = 48
 """What a part takes at most as a rule: images, result, and both once more in float64."""
@@ -34,7 +34,7 @@ def filter_through_device(
     xp = importlib.import_module("cupy")
     frames = list(np.ndindex(images.shape[:-2]))
     pixels = images.shape[-2] * images.shape[-1]
-    size = max(1, min(_MOST_PIXELS, free_bytes() // _BYTES_PER_PIXEL) // pixels)
+    size = max(1, min(_MAX_PIXELS, free_bytes() // _BYTES_PER_PIXEL) // pixels)
 
     def filtered(start: int, stop: int) -> tuple[npt.NDArray[Any], int]:
         part = np.stack([images[index] for index in frames[start:stop]])

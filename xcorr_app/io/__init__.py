@@ -1,10 +1,10 @@
 """Files and arrays: finding, checking, reading and writing stacks of images."""
 
 from xcorr_app.io.atomic import atomic_path, atomic_write_bytes, atomic_write_text, make_folder, remove_partials
+from xcorr_app.io.cached_planes import HeldSource, MemoryBudget
 from xcorr_app.io.checksum import Checksums
 from xcorr_app.io.discover import discover
 from xcorr_app.io.found import Discovery, Failure, SeriesSpec
-from xcorr_app.io.held import HeldSource, MemoryBudget
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.opened import opened
 from xcorr_app.io.scan import scan_file

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 import xxhash
 
 from xcorr_app.errors import DamagedFileError, InputError
+from xcorr_app.io.container_paths import url_of
 from xcorr_app.io.meter import Meter, timed
 from xcorr_app.io.opened import Stamp, opened, stamp
-from xcorr_app.io.within import url_of
 from xcorr_app.io.zarr_checksum import folder_checksum, remote_checksum
 
 if TYPE_CHECKING:

@@ -20,7 +20,7 @@ _PNG = b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"
 _JPEG_END = b"\xff\xd9"
 _JPEG_TAIL = 64
 _J2K_START = b"\xff\x4f\xff\x51"
-_MOST_COMPONENTS = 4
+_MAX_COMPONENTS = 4
 _XL_RATIOS = ((1, 1), (12, 10), (4, 3), (3, 2), (16, 9), (5, 4), (2, 1))
 _XL_BITS = (9, 13, 18, 30)
 _XR_TAGS = (*range(0xBC01, 0xBC05), *range(0xBC80, 0xBC84), *range(0xBCC0, 0xBCC6))
@@ -52,7 +52,7 @@ def jpeg2000_size(content: bytes) -> Size:
     _check_jpeg_end(content)
     if not content.startswith(_J2K_START) or len(content) < 42:
         raise ValueError("no JPEG 2000 codestream")
-    if int.from_bytes(content[40:42], "big") > _MOST_COMPONENTS:
+    if int.from_bytes(content[40:42], "big") > _MAX_COMPONENTS:
         raise ValueError("a JPEG 2000 image of more components than colours")
     right, bottom, left, top = struct.unpack_from(">4I", content, 8)
     return bottom - top, right - left

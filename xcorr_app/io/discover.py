@@ -11,19 +11,19 @@ from types import MappingProxyType
 from typing import Literal
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.alike import ScanOfAlike
+from xcorr_app.io.container_paths import label
 from xcorr_app.io.found import Discovery, Failure, SeriesSpec
 from xcorr_app.io.inputs import Group, grouped_inputs
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.natural import unique_names
+from xcorr_app.io.natural_order import unique_names
 from xcorr_app.io.numbered import files_of_channel, joined_by_number, stacks_by_number
 from xcorr_app.io.ome_set import OmeSet, paths_of
-from xcorr_app.io.picked import Channel, scan_for
 from xcorr_app.io.placed_files import NumberedStack
 from xcorr_app.io.scan import Scan, scan_file
 from xcorr_app.io.series import UnusableFile
+from xcorr_app.io.similar_files import ScanOfAlike
+from xcorr_app.io.single_channel import Channel, scan_for
 from xcorr_app.io.source import ImageFile
-from xcorr_app.io.within import label
 
 Layout = Literal["auto", "frames", "stacks"]
 

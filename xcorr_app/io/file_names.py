@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from xcorr_app.io.natural import stem
+from xcorr_app.io.natural_order import stem
 
 _AXES = {
     "T": ("t", "tp", "time", "timepoint", "frame"),

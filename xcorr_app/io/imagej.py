@@ -9,7 +9,7 @@ import re
 from typing import TYPE_CHECKING, NamedTuple
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.door import bounded_int
+from xcorr_app.io.parsing import bounded_int
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.container_paths import label, split_inner, url_of
 from xcorr_app.io.formats import images_of
 from xcorr_app.io.found import Failure
-from xcorr_app.io.kinds import described_others
-from xcorr_app.io.natural import family, is_image_name, is_zarr_name, natural_path_key
-from xcorr_app.io.within import label, split_inner, url_of
+from xcorr_app.io.natural_order import family, is_image_name, is_zarr_name, natural_path_key
+from xcorr_app.io.unsupported_kinds import described_others
 from xcorr_app.io.zarr_store import images_within as zarr_images
 from xcorr_app.io.zarr_store import is_zarr
 

@@ -12,12 +12,12 @@ import numpy as np
 
 from xcorr_app.errors import InputError
 from xcorr_app.io import npy
+from xcorr_app.io.container_paths import split_inner
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.picked import Channel, PickedImage, scan_channel
 from xcorr_app.io.scan import scan_file
+from xcorr_app.io.single_channel import Channel, PickedImage, scan_channel
 from xcorr_app.io.source import ImageFile
 from xcorr_app.io.tiff import opened
-from xcorr_app.io.within import split_inner
 from xcorr_app.io.zarr_store import is_zarr
 
 

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.door import parsing
 from xcorr_app.io.opened import Stamp, opened, stamp
+from xcorr_app.io.parsing import parsing
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, make_metadata
 
 if TYPE_CHECKING:

@@ -12,11 +12,11 @@ from pathlib import Path
 
 from xcorr_app.errors import InputError
 from xcorr_app.io.file_names import MARK, NUMBER, NamedFile, axis_of, some
-from xcorr_app.io.natural import natural_key, stem
+from xcorr_app.io.natural_order import natural_key, stem
 from xcorr_app.io.placed_files import NumberedStack, gaps, stack_of
 from xcorr_app.io.wells import may_be_wells, read_names
 
-_MOST_CHANNELS = 16
+_MAX_CHANNELS = 16
 """More numbers of channels than that, and no others, may well count frames."""
 _WELLS = "{names}: taken for wells of a plate, a stack each; channels of one stack are named _c1 or _ch1."
 
@@ -111,7 +111,7 @@ def _check_one_reading(folder: Path, groups: dict[str, list[NamedFile]]) -> None
     """Refuse groups that differ by a number without an axis where nothing counts time, and channels that may."""
     for group in groups.values():
         channels = {name.at.get("C") for name in group}
-        if len(channels) == len(group) > _MOST_CHANNELS:
+        if len(channels) == len(group) > _MAX_CHANNELS:
             raise InputError(
                 f"{folder}: {some([name.path.name for name in group])} differ by {len(channels)} numbers of channels "
                 f"alone: either one image of {len(channels)} channels, or {len(channels)} frames of one movie "

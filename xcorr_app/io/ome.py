@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.door import bounded_int, parsing
+from xcorr_app.io.parsing import bounded_int, parsing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.door import bounded_int, parsing
 from xcorr_app.io.ome import find_child, is_ome, local_name, parse_ome, parse_xml, positions, use_default_namespace
 from xcorr_app.io.opened import opened, stamp
+from xcorr_app.io.parsing import bounded_int, parsing
 from xcorr_app.io.source import StackMetadata, make_metadata
 from xcorr_app.io.tiff import TiffImage
 from xcorr_app.io.tiff_directory import DirectoryReader

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.io.within import ZARR
+from xcorr_app.io.container_paths import ZARR
 from xcorr_app.io.write import StackWriter
 from xcorr_app.io.zarr_checksum import files_below
 from xcorr_app.io.zarr_write import ZarrWriter

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Protocol
 from xcorr_app.errors import DamagedFileError, InputError
 from xcorr_app.io import bmp, jpeg, npy, png
 from xcorr_app.io.colour_tiff import scan_colour_tiff
-from xcorr_app.io.door import parsing
+from xcorr_app.io.container_paths import split_inner
 from xcorr_app.io.formats import format_of
 from xcorr_app.io.integrity import is_colour
-from xcorr_app.io.kinds import HEAD_BYTES, refused_kind
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.lsm import is_lsm, scan_lsm
 from xcorr_app.io.ome_set import is_set, scan_ome_set
+from xcorr_app.io.parsing import parsing
 from xcorr_app.io.tiff import opened
 from xcorr_app.io.tiff_directory import MARKS, DirectoryReader
 from xcorr_app.io.tiff_scan import scan_tiff
-from xcorr_app.io.within import split_inner
+from xcorr_app.io.unsupported_kinds import HEAD_BYTES, refused_kind
 from xcorr_app.io.zarr_image import scan_zarr
 from xcorr_app.io.zarr_store import is_zarr
 

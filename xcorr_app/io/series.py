@@ -11,7 +11,7 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError, InputError
 from xcorr_app.io.ome_set import OmeSet, paths_of
-from xcorr_app.io.picked import page_in_file
+from xcorr_app.io.single_channel import page_in_file
 from xcorr_app.io.source import ImageFile, StackMetadata, make_metadata
 
 if TYPE_CHECKING:

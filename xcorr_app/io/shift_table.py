@@ -13,14 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
-from xcorr_app.io.door import bounded_int, parsing
 from xcorr_app.io.npy import open_array
+from xcorr_app.io.parsing import bounded_int, parsing
 from xcorr_app.io.source import runs_of
 
 Missing = Literal["refuse", "interpolate"]
 """What becomes of a frame that a table lacks."""
 
-_MOST_BYTES = 1 << 28
+_MAX_BYTES = 1 << 28
 _LAST_FRAME = 10**8
 _ELEMENTS = ("m00", "m01", "m02", "m10", "m11", "m12")
 _COLUMNS = (_ELEMENTS, ("applied_dy", "applied_dx"), ("dy", "dx"))
@@ -232,5 +232,5 @@ def _check_size(path: Path) -> None:
         if isinstance(error, InputError):
             raise
         raise InputError(f"{path}: cannot be read ({error.strerror})") from error
-    if size > _MOST_BYTES:
+    if size > _MAX_BYTES:
         raise InputError(f"{path}: has {size} bytes, too many for a table of shifts")

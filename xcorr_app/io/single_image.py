@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, LimitError
-from xcorr_app.io.door import parsing
 from xcorr_app.io.opened import Stamp, opened, stamp
+from xcorr_app.io.parsing import parsing
 from xcorr_app.io.source import StackMetadata, make_metadata
 
 _OTHER_BYTES = 1 << 26

@@ -9,7 +9,7 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.picked import Channel, scan_for
+from xcorr_app.io.single_channel import Channel, scan_for
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata
 from xcorr_app.io.write import StackWriter
 

@@ -17,8 +17,8 @@ import numpy as np
 import tifffile
 
 from xcorr_app.errors import DamagedFileError, FileError
-from xcorr_app.io.door import parsing
 from xcorr_app.io.opened import Stamp, opened, stamp
+from xcorr_app.io.parsing import parsing
 from xcorr_app.io.reader_log import logged_as_damage
 from xcorr_app.io.segments import decode_page
 from xcorr_app.io.tiff_directory import DirectoryReader
@@ -34,7 +34,7 @@ __all__ = ["TiffImage", "opened", "stamp"]
 
 _LARGEST_GAP = 1 << 16
 """Bytes between two planes, such as a directory, that are read with them rather than skipped by another call."""
-_MOST_BUFFERS = 1000
+_MAX_BUFFERS = 1000
 """Of one call; the system's limit is 1024."""
 
 
@@ -114,7 +114,7 @@ class TiffImage:
                 free -= 2
             else:
                 runs.append((i, i + 1))
-                free = _MOST_BUFFERS
+                free = _MAX_BUFFERS
             end = offset + size if offset >= 0 else -1
         return runs
 

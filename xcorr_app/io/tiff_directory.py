@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError
-from xcorr_app.io.repeated import Repeated, Template, template_of
+from xcorr_app.io.repeated_directories import Repeated, Template, template_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -34,9 +34,9 @@ _TYPES = {
 
 _TILE_OFFSETS = 324
 _ASCII = 2
-_MOST_NUMBERS = 1 << 22
+_MAX_NUMBERS = 1 << 22
 """Of one tag: as many strips or tiles as no page has; as numbers of Python they take far more memory than the file."""
-_AT_ONCE, _MOST_AT_ONCE = 16, 4096
+_AT_ONCE, _MAX_AT_ONCE = 16, 4096
 """Directories that are compared at once, where they lie equally far apart: at first, and as long as they do."""
 _NEAR = 1 << 11
 """Bytes from one directory to the next up to which what lies between them is read, too."""
@@ -141,7 +141,7 @@ class DirectoryReader:
             blocks = np.frombuffer(raw, np.uint8).reshape(count, template.size)
         found = template.match_many(blocks, offset, stride)
         all_match = found is not None and len(found.offsets) == count
-        self._at_once = min(2 * self._at_once, _MOST_AT_ONCE) if all_match else _AT_ONCE
+        self._at_once = min(2 * self._at_once, _MAX_AT_ONCE) if all_match else _AT_ONCE
         return found
 
     def repeat(self, directory: Directory) -> None:
@@ -178,7 +178,7 @@ class DirectoryReader:
             raise DamagedFileError(
                 f"{self.path}: page {directory.index} has fractions in tag {code}, whole numbers belong there"
             )
-        if value.length > _MOST_NUMBERS:
+        if value.length > _MAX_NUMBERS:
             raise DamagedFileError(
                 f"{self.path}: page {directory.index} has {value.length} numbers in tag {code}, more than a page needs"
             )

@@ -18,7 +18,7 @@ from xcorr_app.io.integrity import Page, check_page
 from xcorr_app.io.ome import is_ome, parse_ome
 from xcorr_app.io.opened import opened, stamp
 from xcorr_app.io.reader_log import logged_as_damage
-from xcorr_app.io.repeated import Repeated
+from xcorr_app.io.repeated_directories import Repeated
 from xcorr_app.io.source import Resolution, StackMetadata, TiffTags, make_metadata
 from xcorr_app.io.tiff import TiffImage
 from xcorr_app.io.tiff_directory import Directory, DirectoryReader

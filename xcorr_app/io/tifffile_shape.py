@@ -7,7 +7,7 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 from xcorr_app.errors import DamagedFileError
-from xcorr_app.io.door import bounded_int, parsing
+from xcorr_app.io.parsing import bounded_int, parsing
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from xcorr_app.io.source import StackMetadata
 
 
-_MOST_AXES = 32
+_MAX_AXES = 32
 
 
 class ShapedSeries(NamedTuple):
@@ -47,7 +47,7 @@ def parse_shaped(path: Path, description: bytes, height: int, width: int) -> Sha
         shape = tuple(bounded_int(str(size)) for size in values["shape"])
         axes = str(values.get("axes", ""))
         truncated = bool(values.get("truncated", False))
-    if len(shape) > _MOST_AXES:
+    if len(shape) > _MAX_AXES:
         raise DamagedFileError(f"{path}: declares an array of {len(shape)} axes")
     pixels = math.prod(shape)
     if min(shape, default=0) < 1 or pixels % (height * width):

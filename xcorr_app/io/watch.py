@@ -20,13 +20,13 @@ from xcorr_app.errors import InputError
 from xcorr_app.io.discover import Layout, discover
 from xcorr_app.io.found import Failure, SeriesSpec
 from xcorr_app.io.limits import Limits
-from xcorr_app.io.natural import is_image_name, natural_path_key, unique_names
+from xcorr_app.io.natural_order import is_image_name, natural_path_key, unique_names
 from xcorr_app.io.optional import library
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from xcorr_app.io.picked import Channel
+    from xcorr_app.io.single_channel import Channel
 
 _REST = 0.15
 """Seconds that every file must rest, at least."""

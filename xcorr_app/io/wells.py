@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from xcorr_app.io.file_names import WELL, NamedFile, read_name
-from xcorr_app.io.natural import stem
+from xcorr_app.io.natural_order import stem
 
 _AFTER_WORD = re.compile(r"(?<![A-Za-z])well[-_ ]+C[0-9]", re.IGNORECASE)
 

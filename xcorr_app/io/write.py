@@ -46,7 +46,7 @@ _BYTES_AT_ONCE = 1 << 22
 """Planes of so many bytes go to the system together."""
 _BYTES_WAITING = 1 << 26
 """So many may wait to be written before `write` does."""
-_MOST_BUFFERS = 1000
+_MAX_BUFFERS = 1000
 _THREADS = 4
 
 
@@ -200,7 +200,7 @@ class StackWriter:
             self._wait(_BYTES_WAITING)
             return
         self._gathered.append(plane)
-        if len(self._gathered) * plane.nbytes >= _BYTES_AT_ONCE or len(self._gathered) == _MOST_BUFFERS:
+        if len(self._gathered) * plane.nbytes >= _BYTES_AT_ONCE or len(self._gathered) == _MAX_BUFFERS:
             self._send()
             self._wait(_BYTES_WAITING)
 

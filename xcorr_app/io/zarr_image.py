@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xcorr_app.errors import DamagedFileError, InputError
-from xcorr_app.io.door import parsing
+from xcorr_app.io.parsing import parsing
 from xcorr_app.io.source import PIXEL_TYPES, StackMetadata, plane_number
 from xcorr_app.io.zarr_metadata import read_metadata
 from xcorr_app.io.zarr_plain import PlainArray

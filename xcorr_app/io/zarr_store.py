@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.door import parsing
+from xcorr_app.io.container_paths import ZARR, url_of
 from xcorr_app.io.optional import library
-from xcorr_app.io.within import ZARR, url_of
+from xcorr_app.io.parsing import parsing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -15,9 +15,9 @@ import numpy as np
 from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit
 from xcorr_app.io import Checksums, HeldSource, MemoryBudget, Source, StackMetadata, atomic_write_bytes
 from xcorr_app.io.outputs import Writer, new_writer
-from xcorr_app.pipeline.arriving_frames import ArrivingFrames
-from xcorr_app.pipeline.bringing import Bringing, reader_count, side_by_side
 from xcorr_app.pipeline.device_frames import DeviceFrames, HostFrames
+from xcorr_app.pipeline.prefetch import Prefetch, reader_count, side_by_side
+from xcorr_app.pipeline.stack_upload import StackUpload
 from xcorr_app.pipeline.stages import Stages
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.passes import Progress
@@ -49,7 +49,7 @@ class Resources:
     stages: Stages = field(default_factory=Stages)
     pyramid: int = 1
     """Levels of OME-Zarr images that are written."""
-    bringing: Bringing = field(default_factory=Bringing)
+    bringing: Prefetch = field(default_factory=Prefetch)
     """Of frames to a device."""
 
 
@@ -129,7 +129,7 @@ class StackResources:
         told: Any = {"meter": self.stages.meter, "waited": self.stages.waited}
         if self.fits_on_device(frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize):
             together = side_by_side(in_turns=frames.is_read_in_turns)
-            for arriving in attempt(lambda: ArrivingFrames(frames, uploader, readers, side_by_side=together, **told)):
+            for arriving in attempt(lambda: StackUpload(frames, uploader, readers, side_by_side=together, **told)):
                 return self._opened.enter_context(arriving)
         return self._opened.enter_context(DeviceFrames(frames, uploader, threads=reader_count(), **told))
 

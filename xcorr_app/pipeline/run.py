@@ -33,7 +33,7 @@ from xcorr_app.pipeline.state import State, checksums
 from xcorr_app.pipeline.work import Options, Plan, ResultT, Watcher, Work
 from xcorr_app.registration.passes import worker_count
 
-_MOST_ANNOUNCED = 64
+_MAX_ANNOUNCED = 64
 _BYTES_ANNOUNCED = 1 << 28
 _AHEAD = 2
 """Stacks that may be read while one is computed."""
@@ -196,8 +196,8 @@ class Elsewhere(Protocol):
 
 def announce_files(paths: Sequence[Path]) -> None:
     """Let the system read ahead what the next stack will need, as far as it will not push out what this one does."""
-    for path in paths[:_MOST_ANNOUNCED]:
-        announce(path, _BYTES_ANNOUNCED // min(len(paths), _MOST_ANNOUNCED))
+    for path in paths[:_MAX_ANNOUNCED]:
+        announce(path, _BYTES_ANNOUNCED // min(len(paths), _MAX_ANNOUNCED))
 
 
 def explain_stacks(plan: Plan[Options], work: Work[ResultT]) -> list[tuple[str, Decision | str]]:

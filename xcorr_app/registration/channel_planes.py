@@ -40,7 +40,7 @@ from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
 
 _LOOKED_AT = 64
 """Frames of which the noise is looked at."""
-_LEAST_CLEAN = 1e-4
+_MIN_CLEAN = 1e-4
 
 
 @dataclass(frozen=True)
@@ -165,7 +165,7 @@ class _SumOfPlanes(Matcher):
             [float(reference.clean[0]), each.clean(one, asked)]
             for one, reference, each in zip(self._matchers, self._references, channels, strict=True)
         ]
-        heights = np.sqrt(np.maximum(clean, _LEAST_CLEAN).prod(axis=1))
+        heights = np.sqrt(np.maximum(clean, _MIN_CLEAN).prod(axis=1))
         self._weights: list[float] = (heights / heights.sum()).tolist()
 
     def measured(self, start: int, stop: int, asked: NDArray[np.bool_]) -> ChunkResult | None:
@@ -185,7 +185,7 @@ class _SumOfPlanes(Matcher):
         overlap = np.prod(np.maximum(np.array(parts[0].values.shape[1:]) - np.abs(match.peak), 0), axis=1)
         # A weighted mean of independent scores scatters less than one of them.
         result.chance_score = quality.score_by_chance(overlap / np.square(self._weights).sum(), self.window)
-        result.least_score = np.zeros(rows.size)
+        result.score_limit = np.zeros(rows.size)
         result.shapes = self._shapes(parts, match)
         return result
 

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
-from xcorr_app.gpu.runtime.beside import Beside
+from xcorr_app.gpu.runtime.side_stream import Beside
 from xcorr_app.registration.chunk_result import ChunkResult
 from xcorr_app.registration.icgn import refine_shifts
 from xcorr_app.registration.match import Match

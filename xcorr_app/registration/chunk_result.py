@@ -33,7 +33,7 @@ class ChunkResult:
     not_refined: NDArray[np.bool_] | None = None
     seen: Seen | None = None
     look: Judged | None = None
-    least_score: NDArray[np.float64] | None = None
+    score_limit: NDArray[np.float64] | None = None
     chance_score: NDArray[np.float64] | None = None
     shapes: PeakShapes | None = None
     checked: NDArray[np.intp] | None = None
@@ -61,7 +61,7 @@ class ChunkResult:
         columns.peak_ratio[frames] = self.match.ratio
         if self.not_refined is not None:
             columns.not_refined[frames] = self.not_refined
-        columns.least_score[frames], columns.chance_score[frames] = self.least_score, self.chance_score
+        columns.score_limit[frames], columns.chance_score[frames] = self.score_limit, self.chance_score
         if self.shapes is not None:
             shapes.replace(frames, self.shapes)
         columns.significance[frames], columns.false_alarm[frames] = self.match.significance, self.match.false_alarm

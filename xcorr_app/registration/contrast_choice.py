@@ -30,7 +30,7 @@ from xcorr_app.registration.tiles import binned
 Choice = Literal["none", "local", "both"]
 
 _FRAMES_PER_SAMPLE = 24
-_MOST_SAMPLES = 4
+_MAX_SAMPLES = 4
 _SMALLEST = 96
 """Rows and columns below which there is nothing local about a Gaussian of the default width."""
 _LARGE = 384
@@ -99,7 +99,7 @@ def choose_contrast(frames: Frames, reference: str | int | Array, settings: Sett
     if not _is_open(frames, settings):
         return "none"
     count = frames.count
-    tried = min(_MOST_SAMPLES, max(1, count // _FRAMES_PER_SAMPLE))
+    tried = min(_MAX_SAMPLES, max(1, count // _FRAMES_PER_SAMPLE))
     places = np.linspace(0, count - 1, tried + 1).round().astype(int)
     numbers = np.unique(places[1:])
     against: str | int | Array = "first"

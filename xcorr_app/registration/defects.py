@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import standardize
-from xcorr_app.gpu.peaks.standing_out import look
+from xcorr_app.gpu.peaks.outlier_pixels import look
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.registration.frames import ArrayFrames, Chunk, Frames, FramesOver

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.correlation.normalize import least_overlap
+from xcorr_app.correlation.normalize import min_overlap_pixels
 from xcorr_app.correlation.peak_finder import PeakFinder
-from xcorr_app.correlation.subpixel import FLAT, LEAST_LOGARITHM
+from xcorr_app.correlation.subpixel import FLAT, MIN_LOGARITHM
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.gpu.direct.problem import Problem
@@ -25,8 +25,8 @@ from xcorr_app.gpu.peaks.common_overlap import common_overlap
 from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules, frame_noise, frame_peaks, peak_places, sums_are_exact
 from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.gpu.runtime.beside import Beside, so_far
 from xcorr_app.gpu.runtime.placement import current_device
+from xcorr_app.gpu.runtime.side_stream import Beside, so_far
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
 from xcorr_app.registration.match import Match
@@ -85,7 +85,7 @@ def _prepared(
 ) -> tuple[Problem, PeakFinder, Rules]:
     """Prepared once: that takes longer than hundreds of frames."""
     problem = Problem(shape, shape, (window.dy_min, window.dx_min), window.shape)
-    least = least_overlap(shape, shape, min_overlap)
+    least = min_overlap_pixels(shape, shape, min_overlap)
     rules = Rules(
         _TIE,
         AMBIGUOUS_RATIO,
@@ -93,12 +93,12 @@ def _prepared(
         _FROM_EDGE,
         _LARGEST_OFFSET,
         *_PLAIN_RANGE,
-        LEAST_LOGARITHM,
+        MIN_LOGARITHM,
         FLAT,
         AT_EDGES,
         FEWEST_TILES,
     )
-    return problem, PeakFinder(problem, least_overlap=least, options=options, engine=engine), rules
+    return problem, PeakFinder(problem, min_overlap_pixels=least, options=options, engine=engine), rules
 
 
 @functools.lru_cache(maxsize=64)

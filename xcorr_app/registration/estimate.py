@@ -21,7 +21,6 @@ from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
 from xcorr_app.registration.defects import RepairedFrames, any_stands_out, without_defects
 from xcorr_app.registration.frames import ArrayFrames, Frames
-from xcorr_app.registration.given import Given, given_reference
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.lighting import as_sure, evenly_lit
 from xcorr_app.registration.line_offsets import is_better, levelled
@@ -45,6 +44,7 @@ from xcorr_app.registration.settings import (
 )
 from xcorr_app.registration.single_hits import HitFreeFrames, without_hits
 from xcorr_app.registration.smoothing_in_time import smoothed_in_time
+from xcorr_app.registration.stack_input import Given, given_reference
 from xcorr_app.registration.stack_statistics import Statistics
 from xcorr_app.registration.static_pattern import Told, without_pattern
 from xcorr_app.registration.steps_check import astray

@@ -36,12 +36,12 @@ _KAISER_BETA = 5.0
 _SLOPE = np.array([[1.0, -8.0, 0.0, 8.0, -1.0]]) / 12
 _SETTLED = 2e-5
 """Step in pixels after which a shift is settled."""
-_MOST_STEPS = 30
+_MAX_STEPS = 30
 _FARTHEST = 0.5
 """Pixels from the ordinary estimate beyond which another peak was found."""
 _FEWEST = 64
 """Pixels of an overlap that are worth the effort."""
-_LEAST_DETERMINANT = 1e-6
+_MIN_DETERMINANT = 1e-6
 """Of a Hessian, over the square of its trace: below, slopes have one direction only, or there are none."""
 _PIXELS_AT_ONCE = {True: 1 << 23, False: 1 << 18}
 """Pixels of the frames that are refined together, on a device and on the host."""
@@ -107,7 +107,7 @@ def _refined(
     place, settled = begin.copy(), np.zeros(shift.shape[0], dtype=bool)
     active = np.flatnonzero(problem.solvable & np.isfinite(shift).all(axis=1))
     chosen, rows = None, np.empty(0, dtype=np.intp)
-    for _ in range(_MOST_STEPS):
+    for _ in range(_MAX_STEPS):
         if active.size == 0:
             break
         if active.size != rows.size:
@@ -155,7 +155,7 @@ class _Problem:
         hessian = products[:, 1:, 1:] - of_template[:, :, None] * products[:, :1, 1:]
         a, b, c, d = hessian.reshape(-1, 4).T
         determinant = a * d - b * c
-        solvable = (pixels >= _FEWEST) & (power > 0) & (a > 0) & (determinant > _LEAST_DETERMINANT * (a + d) ** 2)
+        solvable = (pixels >= _FEWEST) & (power > 0) & (a > 0) & (determinant > _MIN_DETERMINANT * (a + d) ** 2)
         inverse = np.linalg.inv(np.where(solvable[:, None, None], hessian, np.eye(2)))
         of_constant = means[:, 1:] / count[:, None] - of_template * (means[:, :1] / count[:, None])
         projection = np.stack([of_constant, of_template], axis=2)

@@ -19,8 +19,8 @@ from xcorr_app.registration.two_layers import TwoLayers
 
 _LARGEST_MOTION, _OF_SIZE = 16.0, 1 / 15
 """Pixels of motion, and share of the longer side, beyond which what enters at the rim counts too much."""
-_LEAST_MOTION = 0.05
-_LEAST_SHARE, _LARGEST_SHARE = 0.1, 12.0
+_MIN_MOTION = 0.05
+_MIN_SHARE, _LARGEST_SHARE = 0.1, 12.0
 """Of the power that frames share, which a pattern has: less bends nothing by much, of more no scene is left."""
 FIRST_SIGN, DOUBTED, SURE = 1.0, 3.0, 5.0
 """Deviations from which frames are looked at more closely, from which their shifts are in doubt, and from which there
@@ -82,7 +82,7 @@ class JointShifts:
 def hardly_moves(shape: tuple[int, int], shifts: NDArray[np.float64]) -> bool:
     """Whether frames of measured shifts (n, 2) move, but by so little that a peak may show two layers."""
     reach = float(np.ptp(shifts, axis=0).max())
-    return len(shifts) >= 4 and _LEAST_MOTION <= reach < _largest_motion(shape)
+    return len(shifts) >= 4 and _MIN_MOTION <= reach < _largest_motion(shape)
 
 
 def signs_of_two_layers(images: Array, shifts: NDArray[np.float64]) -> float:
@@ -90,7 +90,7 @@ def signs_of_two_layers(images: Array, shifts: NDArray[np.float64]) -> float:
     if not hardly_moves((int(images.shape[1]), int(images.shape[2])), shifts):
         return 0.0
     share, deviations = TwoLayers(images).evidence(shifts)
-    return deviations if _LEAST_SHARE < share < _LARGEST_SHARE else 0.0
+    return deviations if _MIN_SHARE < share < _LARGEST_SHARE else 0.0
 
 
 def fitted_together(

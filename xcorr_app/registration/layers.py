@@ -23,7 +23,7 @@ from xcorr_app.registration.quality import clean_fraction
 _RELAXATION = 1.5
 _BLOCKS = 8
 """Blocks along each axis whose scatter tells what is chance."""
-_GAIN_ROUNDS, _LEAST_GAIN = 12, 1e-6
+_GAIN_ROUNDS, _MIN_GAIN = 12, 1e-6
 
 
 @dataclass(frozen=True)
@@ -140,7 +140,7 @@ def gains(products: NDArray[np.float64]) -> NDArray[np.float64]:
         gain = others @ gain / np.maximum(total - gain**2, max(float(limits.eps) * total, float(limits.tiny)))
         if not gain.mean() > 0:
             return np.ones(len(products))
-        gain = np.maximum(gain / gain.mean(), _LEAST_GAIN)
+        gain = np.maximum(gain / gain.mean(), _MIN_GAIN)
     return gain
 
 

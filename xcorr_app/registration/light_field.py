@@ -29,10 +29,10 @@ _NOISY = 0.025
 """Variance of the noise of a bin, that of the scene being one, from which images are smoothed."""
 _SIGMA = 1.5
 """Of the Gaussian that smooths, in bins."""
-_LEAST_COVER = 0.3
+_MIN_COVER = 0.3
 """Share of a tile that a frame covers."""
 _RIDGE, _TINY = 1e-9, 1e-30
-_LEAST_CLEAN, _LEAST_GAIN = 1e-3, 1e-3
+_MIN_CLEAN, _MIN_GAIN = 1e-3, 1e-3
 _BETWEEN = 0.02
 """Share of what a tile shows by which shifts between whole pixels change it."""
 _EXPECTED = (0.0, 0.4, 0.2, 0.1)
@@ -96,7 +96,7 @@ class ReferenceLight:
         self.offset *= self._unit
         self.offset[0] += float(level)
         variance = to_host((images * images).mean(axis=(1, 2), dtype=np.float64))
-        clean = np.maximum(clean_fraction(images), _LEAST_CLEAN)
+        clean = np.maximum(clean_fraction(images), _MIN_CLEAN)
         self.noise = float(1 / clean[0] - 1)
         """Variance of its noise over that of the scene."""
         self._variance = (1 - clean) * variance / 4
@@ -128,7 +128,7 @@ class ReferenceLight:
         cover = [_Cover.of(whole[:, axis], n, grid.count[axis], size) for axis, n in enumerate(grid.shape)]
         terms = _terms(cover, grid.shape)
         weight = _counts(cover) / size**2
-        weight = np.where(weight > _LEAST_COVER, weight, 0.0)
+        weight = np.where(weight > _MIN_COVER, weight, 0.0)
         mean_f, mean_g = _means(f, cover), _means(g, cover)
         shared = _means(f * g, cover) - mean_f * mean_g
         of_f, of_g = noise[..., None]
@@ -179,7 +179,7 @@ def _gain(
     gain = np.zeros((len(shared), len(TERMS)))
     ratio = (shared * weight).sum(axis=1) / np.maximum(total, _TINY)
     # Where nothing is shared there is no gain.
-    shown = (total > 0) & (ratio > _LEAST_GAIN) & (ratio < 1 / _LEAST_GAIN)
+    shown = (total > 0) & (ratio > _MIN_GAIN) & (ratio < 1 / _MIN_GAIN)
     gain[:, 0] = level = np.log(np.where(shown, ratio, 1.0))
     unit = np.where(shown, total, 1.0)[:, None]
     shared, own = (np.where(shown[:, None], values / unit, 0.0) for values in (shared, own))

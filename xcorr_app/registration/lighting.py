@@ -36,11 +36,11 @@ _ALL_SHARED = 0.98
 """Score, as a share of what noise allows, from which no light bends a shift."""
 _NOISY = 0.9
 """Score allowed by noise below which it does not tell."""
-_LEAST_F = 6.0
+_MIN_F = 6.0
 """Variance that an uneven gain explains, a term, over what it leaves, a tile (the F statistic)."""
-_LEAST_SHARE = 0.5
+_MIN_SHARE = 0.5
 """Of what a constant gain leaves unexplained beyond noise, the share that the uneven one explains."""
-_MOST_LEFT = 25.0
+_MAX_REMAINDER = 25.0
 """Squares that it leaves, in units of noise: what is more is a change of the scene."""
 _AS_SURE = 1.3
 """Standard error over that before, up to which shifts of evenly lit frames are taken: they are less biased."""
@@ -153,7 +153,7 @@ def _known(measured: Measured, shape: tuple[int, int]) -> NDArray[np.intp]:
 
 
 def _all_is_shared(measured: Measured, settings: Settings, known: NDArray[np.intp]) -> bool:
-    allowed = measured.least_score[known] / max(settings.min_score, 1e-3)
+    allowed = measured.score_limit[known] / max(settings.min_score, 1e-3)
     return bool(np.median(measured.score[known] / allowed) > _ALL_SHARED and np.median(allowed) > _NOISY)
 
 
@@ -182,5 +182,5 @@ def _changes(light: Light) -> bool:
     explained = light.constant - light.uneven
     f = explained / terms / (light.uneven / freedom)
     share = explained / np.maximum(light.constant - light.tiles, 1e-300)
-    lit = (f > _LEAST_F) & (share > _LEAST_SHARE) & (light.uneven < _MOST_LEFT * freedom)
+    lit = (f > _MIN_F) & (share > _MIN_SHARE) & (light.uneven < _MAX_REMAINDER * freedom)
     return bool(2 * lit.sum() > lit.size)

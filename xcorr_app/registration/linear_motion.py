@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-LEAST_CHI_SQUARED = 40.0
+MIN_CHI_SQUARED = 40.0
 """Of the four numbers beside the shift: five standard deviations are 35, but those of few tiles are uncertain."""
 FEWEST = 12
 """Tiles below which their scatter says nothing."""
@@ -74,6 +74,6 @@ def _edge_offset(normal: Floats, right: Floats, tiles: int, design: Floats) -> f
     inverse = np.linalg.inv(matrix)
     covariance = inverse @ (scores.T @ scores) @ inverse * (tiles / (tiles - 6))
     linear = numbers[2:]
-    if linear @ np.linalg.solve(covariance[2:, 2:] + 1e-300 * np.eye(4), linear) < LEAST_CHI_SQUARED:
+    if linear @ np.linalg.solve(covariance[2:, 2:] + 1e-300 * np.eye(4), linear) < MIN_CHI_SQUARED:
         return 0.0
     return float(np.hypot(*linear.reshape(2, 2).T).max())

@@ -91,7 +91,7 @@ def surer(
     return bool(np.median(error[1][known]) < share * np.median(error[0][known]))
 
 
-def most_differ(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
+def max_differ(tiles: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Which frames (T,) differ in most of their tiles."""
     with np.errstate(invalid="ignore"):
         return np.asarray(shares(tiles) > _MOST)
@@ -101,7 +101,7 @@ def contested(tiles: NDArray[np.float32], partial: NDArray[np.bool_]) -> NDArray
     """Which frames are not to be trusted (T,): what moves otherwise is most of them, or was not left out."""
     share = shares(tiles)
     with np.errstate(invalid="ignore"):
-        contested: NDArray[np.bool_] = most_differ(tiles) | (~partial & contested_by(share))
+        contested: NDArray[np.bool_] = max_differ(tiles) | (~partial & contested_by(share))
     return contested
 
 

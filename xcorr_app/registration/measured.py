@@ -23,7 +23,7 @@ class Measured:
     score: NDArray[np.float64]
     peak_ratio: NDArray[np.float64]
     fft_shifts: NDArray[np.float64]
-    least_score: NDArray[np.float64]
+    score_limit: NDArray[np.float64]
     chance_score: NDArray[np.float64]
     sigma: NDArray[np.float64]
     significance: NDArray[np.float64]
@@ -141,7 +141,7 @@ class Measured:
             uncertain |= (self.false_alarm > MAX_FALSE_ALARM) & ~ambiguous
             words = {
                 quality.EDGE: known & self.on_edge,
-                quality.LOW_SCORE: known & (self.score < self.least_score),
+                quality.LOW_SCORE: known & (self.score < self.score_limit),
                 quality.AMBIGUOUS: known & ambiguous,
                 quality.UNCERTAIN: known & uncertain,
                 quality.INCONSISTENT: known & self.inconsistent,

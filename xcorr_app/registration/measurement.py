@@ -35,7 +35,7 @@ from xcorr_app.registration.reweighted_fit import Fit, fit_reweighted
 from xcorr_app.registration.seen_tiles import Judged, Seen, Watched
 from xcorr_app.registration.settings import ICGN, Settings
 from xcorr_app.registration.stack_weighting import StackWeighting
-from xcorr_app.registration.turned_frames import LEAST_EDGE, StraightReference, Turned
+from xcorr_app.registration.turned_frames import MIN_EDGE, StraightReference, Turned
 from xcorr_app.registration.uncertainty import PeakShapes, peak_shapes
 
 _LOOKED_AT = 4
@@ -49,11 +49,11 @@ _NEEDY = 0.5, 0.9
 
 _UNEXPLAINED = 0.6
 """Share of the score that noise allows, below which frames are looked at for what they show."""
-_MOST_FOREIGN = 0.3
+_MAX_FOREIGN = 0.3
 """Share of their tiles that resemble the reference, below which they show something else."""
-_LEAST_ALIKE = 0.5
+_MIN_ALIKE = 0.5
 """The same of frames most of whose tiles differ."""
-_UNUSUAL, _LESS, _MOST_UNUSUAL = 10.0, 0.01, 0.1
+_UNUSUAL, _LESS, _MAX_UNUSUAL = 10.0, 0.01, 0.1
 """Median deviations, and share of what noise allows, by which a frame scores less than others to be looked at; and
 share of the frames that may do so."""
 _TINY = 1e-3
@@ -126,7 +126,7 @@ class Measurement:
         if not some_differ:
             return columns
         with np.errstate(invalid="ignore"):
-            columns.inconsistent |= masks.most_differ(columns.tiles) & (columns.alike < _LEAST_ALIKE)
+            columns.inconsistent |= masks.max_differ(columns.tiles) & (columns.alike < _MIN_ALIKE)
         trusted = columns.undoubted(self._settings)
         if masks.two_motions(columns.tiles):
             columns = self._in_part(columns, trusted, reference, stage, verified)
@@ -135,30 +135,30 @@ class Measurement:
     def _suspects(self, columns: Measured, reference: Reference) -> None:
         """Look at frames whose score noise does not explain: of sparse scenes a few things fall together by chance."""
         with np.errstate(invalid="ignore"):
-            suspect = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.least_score
+            suspect = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.score_limit
         if not suspect.any():
             return
         suspect &= columns.undoubted(self._settings) & np.isnan(columns.alike)
         if suspect.any():
             self._look(columns, reference, suspect)
         with np.errstate(invalid="ignore"):
-            low = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.least_score
-            columns.inconsistent |= low & (columns.alike < _MOST_FOREIGN)
+            low = columns.score * max(self._settings.min_score, _TINY) < _UNEXPLAINED * columns.score_limit
+            columns.inconsistent |= low & (columns.alike < _MAX_FOREIGN)
 
     def _torn(self, columns: Measured, reference: Reference) -> None:
         """Look at frames that score less than the others of a stack that moves as one: parts of them may not."""
         undoubted = columns.undoubted(self._settings)
         if not undoubted.any():
             return
-        ratio = np.where(undoubted, columns.score / np.maximum(columns.least_score, _TINY), np.nan)
+        ratio = np.where(undoubted, columns.score / np.maximum(columns.score_limit, _TINY), np.nan)
         below = np.nanmedian(ratio) - ratio
         with np.errstate(invalid="ignore"):
             unusual = below > max(_UNUSUAL * float(np.nanmedian(np.abs(below))), _LESS)
-            others_turn = (columns.edges[~unusual] > LEAST_EDGE).any()
-        if others_turn or not 0 < unusual.sum() <= _MOST_UNUSUAL * unusual.size:
+            others_turn = (columns.edges[~unusual] > MIN_EDGE).any()
+        if others_turn or not 0 < unusual.sum() <= _MAX_UNUSUAL * unusual.size:
             return
         self._look(columns, reference, unusual & np.isnan(columns.alike))
-        contested = masks.contested_by(masks.shares(columns.tiles)) | (columns.edges > LEAST_EDGE)
+        contested = masks.contested_by(masks.shares(columns.tiles)) | (columns.edges > MIN_EDGE)
         columns.inconsistent |= unusual & contested
         # No camera turns for a single frame.
         columns.edges[unusual] = 0.0
@@ -167,7 +167,7 @@ class Measurement:
         """Measure the shifts of the centres of frames that turn or change size; None where they do not."""
         if not isinstance(reference, FixedImage) or self._settings.of_peak != "gaussian":
             return None
-        seen = columns.edges > LEAST_EDGE
+        seen = columns.edges > MIN_EDGE
         if not seen.any():
             return None
         # A turn makes peaks wide, and their places uncertain.
@@ -385,7 +385,7 @@ class Measurement:
                     result.look, result.seen = result.seen.started(), None
             overlap = np.prod(np.maximum(np.array(shape) - np.abs(match.peak), 0), axis=1)
             result.chance_score = quality.score_by_chance(overlap, self.window)
-            result.least_score = quality.doubtful_below(
+            result.score_limit = quality.doubtful_below(
                 self._settings.min_score,
                 prepared_reference.clean,
                 compared.clean,

@@ -30,7 +30,7 @@ _COMPARED = 16
 _ROUNDS = 4
 _SETTLED = 0.01
 """Pixels by which frames that are averaged may be found elsewhere than where they were put."""
-_LEAST_ERROR = 0.005
+_MIN_ERROR = 0.005
 """Standard error in pixels below which a pair gains no more weight."""
 
 
@@ -195,7 +195,7 @@ def _placed(runs: list[Measured], partners: list[NDArray[np.intp]], held: int, s
     earlier_of = np.array(partners)[run_of, later]
     steps = np.array([run.shifts for run in runs])[run_of, later]
     sigma = np.array([run.sigma for run in runs])[run_of, later]
-    variance = np.where(np.isfinite(sigma), np.maximum(sigma, _LEAST_ERROR), 1.0) ** 2
+    variance = np.where(np.isfinite(sigma), np.maximum(sigma, _MIN_ERROR), 1.0) ** 2
     is_sound = sound[run_of, later]
     pair = numbers[later], numbers[earlier_of]
     usable = np.flatnonzero(runs[0].usable)

@@ -35,7 +35,7 @@ _LOW, _HIGH = 0.3, 0.35
 """Cycles per pixel on either axis, below which scenes are looked at, and above which there is noise alone."""
 _ON_AXIS = 0.04
 """Cycles per pixel up to which rows and columns that differ have all of their power."""
-_LEAST_GAIN = 0.1
+_MIN_GAIN = 0.1
 _FEWEST = 24
 """Rows and columns in common below which nothing is said."""
 
@@ -107,7 +107,7 @@ def left_over(images: Array, shifts: NDArray[np.float64]) -> LeftOver:
     spectra = _spectra(aligned * xp.asarray(window.astype(aligned.dtype)))
     y, x = np.fft.fftfreq(height), np.fft.rfftfreq(width)
     _move(spectra, canvas.whole - shifts, y, x)
-    gain = np.maximum(gains(_products(spectra[:, abs(y) < _LOW][:, :, x < _LOW])), _LEAST_GAIN)
+    gain = np.maximum(gains(_products(spectra[:, abs(y) < _LOW][:, :, x < _LOW])), _MIN_GAIN)
     spectra /= xp.asarray(gain.astype(aligned.dtype))[:, None, None]
     mean = spectra.mean(axis=0)
     spectra -= mean

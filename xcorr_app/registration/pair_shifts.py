@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 _ROUNDS = 30
 _SETTLED = 1e-5
-_LEAST_RESIDUAL = 1e-3
+_MIN_RESIDUAL = 1e-3
 """Pixels below which residuals are what sub-pixel interpolation leaves."""
 _BIWEIGHT = 4.685
 """Residuals over their deviation from which a pair has no say; 95 % efficient on normal errors (Holland and Welsch)."""
@@ -59,16 +59,16 @@ def solve_pairs(
     mean_weight = float(np.mean(weights[sound])) if sound.any() else 1.0
     weights = np.where(sound, weights, _BRIDGE * mean_weight)
     shifts, band = _fit(later, earlier, displacements, weights, count, held, reach)
-    scatter, freedom = _LEAST_RESIDUAL, _redundancy(later[sound], earlier[sound])
+    scatter, freedom = _MIN_RESIDUAL, _redundancy(later[sound], earlier[sound])
     for end in ("absolute", "biweight"):
         for _ in range(_ROUNDS):
             residuals = np.hypot(*(displacements - shifts[later] + shifts[earlier]).T)
             if end == "absolute":
-                factor = _LEAST_RESIDUAL / np.maximum(residuals, _LEAST_RESIDUAL)
+                factor = _MIN_RESIDUAL / np.maximum(residuals, _MIN_RESIDUAL)
             else:
                 # The median length of a normal vector is 1.1774 deviations along an axis; a fit takes up the rest.
                 typical = float(np.median(residuals[sound])) if sound.any() else 0.0
-                scatter = max(typical / 1.1774 / np.sqrt(freedom), _LEAST_RESIDUAL)
+                scatter = max(typical / 1.1774 / np.sqrt(freedom), _MIN_RESIDUAL)
                 factor = np.maximum(1 - (residuals / (_BIWEIGHT * scatter)) ** 2, 0.0) ** 2
             new, band = _fit(later, earlier, displacements, weights * np.where(sound, factor, 1.0), count, held, reach)
             change = np.abs(new - shifts).max(initial=0.0)

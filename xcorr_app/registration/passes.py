@@ -24,7 +24,7 @@ _PIXELS_PER_CHUNK = 1 << 21
 _PIXELS_PER_DEVICE_CHUNK = 1 << 26
 _DEVICE_BYTES_PER_PIXEL = 128
 """What a measurement, verified in float64, needs at most for each pixel of a chunk, as a rule."""
-_MOST_FRAMES_PER_CHUNK = 512
+_MAX_FRAMES_PER_CHUNK = 512
 _HELD_PIXELS, _HELD_FRAMES = 1 << 28, 4096
 """The same for frames that need not be read, since the device holds them: there every range costs the host as much time
 as a hundred frames."""
@@ -108,10 +108,10 @@ class Pass:
     @property
     def images_at_once(self) -> int:
         """How many images a range has, the last one aside, where memory suffices."""
-        return min(self.count, self._chunk(self._most_pixels))
+        return min(self.count, self._chunk(self._max_pixels))
 
     @property
-    def _most_pixels(self) -> int:
+    def _max_pixels(self) -> int:
         """Pixels of a range."""
         if self.on_device:
             return _HELD_PIXELS if self.held else _PIXELS_PER_DEVICE_CHUNK
@@ -120,7 +120,7 @@ class Pass:
     @property
     def block(self) -> int:
         """How many images a block has, the last one aside; no range reaches beyond."""
-        least = self.ranges_a_block * self._chunk(self._most_pixels)
+        least = self.ranges_a_block * self._chunk(self._max_pixels)
         return -(-least // self.together) * self.together
 
     @property
@@ -223,7 +223,7 @@ class Pass:
 
     def _on_device(self, first: int, last: int, job: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
         """One range after the other; from where memory runs out, ranges are half as long."""
-        size = self._chunk(min(self._most_pixels, free_bytes() // _DEVICE_BYTES_PER_PIXEL))
+        size = self._chunk(min(self._max_pixels, free_bytes() // _DEVICE_BYTES_PER_PIXEL))
         what = f"one image of {self.pixels} pixels does not fit"
 
         def there(start: int, stop: int) -> T:
@@ -235,7 +235,7 @@ class Pass:
 
     def _chunk(self, budget: int) -> int:
         """Return how many images of a range have at most `budget` pixels; 1 where one has more."""
-        most = _HELD_FRAMES if self.on_device and self.held else _MOST_FRAMES_PER_CHUNK
+        most = _HELD_FRAMES if self.on_device and self.held else _MAX_FRAMES_PER_CHUNK
         images = max(1, min(budget // self.pixels, most))
         rest = images % _FRAMES_TOGETHER if self.on_device and images > _FRAMES_TOGETHER else 0
         return images - rest

@@ -29,7 +29,7 @@ _GRID = 128
 """Frequencies along an axis."""
 _NOISE_BEYOND = 0.4
 """Cycles per pixel beyond which the scene shows noise alone."""
-_LEAST_WEIGHT = 1e-4
+_MIN_WEIGHT = 1e-4
 _OF_REFERENCE = 0.5
 """Share of the variance of a shift that all shifts have in common: the reference is as noisy as a frame."""
 _OF_WIDTH = 4e-4
@@ -95,7 +95,7 @@ def _frequencies(scene: Array, count: int) -> tuple[Floats, Floats]:
     rows, columns = (2 * np.pi * each for each in (np.fft.fftfreq(_GRID), np.fft.rfftfreq(_GRID)))
     of_rows, of_columns = np.broadcast_arrays(rows[:, None], columns)
     power = _weight(scene, count, np.hypot(of_rows, of_columns) / (2 * np.pi))
-    kept = power > _LEAST_WEIGHT * power.max()
+    kept = power > _MIN_WEIGHT * power.max()
     return np.stack([of_rows[kept], of_columns[kept]]), power[kept]
 
 

@@ -24,14 +24,14 @@ from xcorr_app.registration.tiles import binned
 
 LARGE = 384
 """Rows and columns from which a part of the rows, or bins of pixels, are enough for a first look."""
-_LEAST_MOTION = 3.0
+_MIN_MOTION = 3.0
 """Pixels by which the scene moves at least."""
-_LEAST_SHARE = 0.004
+_MIN_SHARE = 0.004
 """Of the variance that aligned frames share, which a pattern has at least; less bends nothing."""
 _DEVIATIONS = 6.0
 ROUNDS, _FIRST_ROUNDS = 10, 6
 """In which a pattern is found, and is to begin with."""
-_MOST_TURNS = 8
+_MAX_ITERATIONS = 8
 _SETTLED = 0.1
 """Change of the shifts, in standard errors, from which no further turn is taken."""
 _SLOWEST = 0.9
@@ -50,12 +50,12 @@ class Measure(Protocol):
 
 def moves(shifts: NDArray[np.float64]) -> bool:
     """Whether shifts (n, 2) are those of a scene that moves far enough."""
-    return float(np.ptp(shifts, axis=0).max()) >= _LEAST_MOTION
+    return float(np.ptp(shifts, axis=0).max()) >= _MIN_MOTION
 
 
 def stands_still(found: Shares) -> bool:
     """Whether frames share something where they are."""
-    return found.static > _LEAST_SHARE and found.static > _DEVIATIONS * found.chance
+    return found.static > _MIN_SHARE and found.static > _DEVIATIONS * found.chance
 
 
 def has_pattern(found: Shares, shifts: NDArray[np.float64]) -> bool:
@@ -82,7 +82,7 @@ def in_turns(
 ) -> tuple[NDArray[np.float64], Array, Array] | None:
     """Shifts (n, 2) of the scene, pattern and scene of float frames (n, h, w), from shifts to begin with."""
     last: NDArray[np.float64] | None = None
-    for _ in range(_MOST_TURNS):
+    for _ in range(_MAX_ITERATIONS):
         found = _of_scene(stack - separated(stack, shifts, _FIRST_ROUNDS, roughly=True)[0], settings, measure)
         if found is None:
             return None

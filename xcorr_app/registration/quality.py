@@ -30,7 +30,7 @@ _LONGEST_LINE = 8192
 """Elements of which BLAS takes the sum of products in one thread, so that rounding does not depend on their number."""
 _SIGNIFICANCE = 3.0
 """Deviations above the highest score that noise is expected to reach."""
-_MOST_BY_CHANCE = 0.8
+_MAX_BY_CHANCE = 0.8
 """A few pixels reach any score by chance; a better one than this counts all the same."""
 
 
@@ -142,7 +142,7 @@ def doubtful_below(
 def score_by_chance(overlap: NDArray[np.float64], window: ShiftWindow) -> NDArray[np.float64]:
     """Score that unrelated white noise hardly reaches anywhere in the window, by the pixels (n,) that overlap."""
     highest = np.sqrt(2 * np.log(window.shape[0] * window.shape[1])) + _SIGNIFICANCE
-    chance: NDArray[np.float64] = np.minimum(highest / np.sqrt(np.maximum(overlap, 1.0)), _MOST_BY_CHANCE)
+    chance: NDArray[np.float64] = np.minimum(highest / np.sqrt(np.maximum(overlap, 1.0)), _MAX_BY_CHANCE)
     return chance
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.decision import Decision
 from xcorr_app.registration.contrast import Contrast
-from xcorr_app.registration.doubt import DEFAULT_POLICY, applied_shifts
+from xcorr_app.registration.doubtful_frames import DEFAULT_POLICY, applied_shifts
 from xcorr_app.registration.quality import is_trusted
 
 

@@ -38,9 +38,9 @@ _LEVELS = 16
 """Of brightness, whose noise is estimated each by itself."""
 _SAMPLED = 7
 """One of so many pixels tells the noise."""
-_LEAST_NOISE = 2e-3
+_MIN_NOISE = 2e-3
 """Share of the deviation of the reference that differences may have by interpolation alone."""
-_FEWEST, _MOST_STEPS = 3, 10
+_FEWEST, _MAX_STEPS = 3, 10
 _SETTLED, _NEGLIGIBLE = 2e-4, 0.05
 """Step after which weights and shift are settled, in pixels and as a share of the standard error."""
 _UNCHANGED = 1e-5
@@ -49,7 +49,7 @@ _FARTHEST = 0.5
 """Pixels from the shift given beyond which something else was found."""
 _TILES = 12
 """Along each axis, for standard errors."""
-_LEAST_TILES = 16
+_MIN_TILES = 16
 _LARGEST_CONDITION = 1e6
 """Of the equations of a step: beyond, slopes have one direction only, or there are none."""
 
@@ -95,7 +95,7 @@ def _fitted(
     nothing = np.full((1, 2), np.nan), np.full((1, 2), np.nan)
     reference, smooth = images[0], _smoothed(images[0])
     place, weights = -shift, None
-    for number in range(_MOST_STEPS):
+    for number in range(_MAX_STEPS):
         values, inside = interpolated(frame, place)
         if not bool(inside.any()):
             return nothing
@@ -146,7 +146,7 @@ class _Moments:
     def standard_error(self) -> NDArray[np.float64]:
         """Of the shift (2,), from the scatter among tiles; NaN where they are few."""
         count = self.tiles.shape[0]
-        if count < _LEAST_TILES or not self._is_regular():
+        if count < _MIN_TILES or not self._is_regular():
             return np.full(2, np.nan)
         inverse = np.linalg.inv(self.matrix)
         centred = self.tiles - self.tiles.mean(axis=0)
@@ -180,7 +180,7 @@ def _weights(rest: Array, brightness: Array, inside: Array, reference: Array) ->
     order = xp.argsort(bright)[: differs.size // size * size]
     noise = 1.4826 * xp.median(differs[order].reshape(-1, size), axis=1)
     levels = xp.median(bright[order].reshape(-1, size), axis=1)
-    noise = xp.maximum(noise, _LEAST_NOISE * float(reference.std()))
+    noise = xp.maximum(noise, _MIN_NOISE * float(reference.std()))
     scale = xp.interp(brightness.ravel(), levels, noise).reshape(rest.shape).astype(rest.dtype)
     beyond = xp.clip((abs(rest) / scale - _NOISE) / (_CHANGE - _NOISE), 0, 1)
     return (1 - beyond * beyond) ** 2

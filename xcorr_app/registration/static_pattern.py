@@ -60,7 +60,7 @@ _UNEXPLAINED = 0.005
 """Share from which the shifts measured may be those of the pattern, by whole pixels and by fractions of them."""
 _BY_CHANCE = 3.0
 """Standard errors by which it is beyond chance."""
-_MUST_EXPLAIN, _MOST_LEFT = 0.5, 5.0
+_MUST_EXPLAIN, _MAX_REMAINDER = 0.5, 5.0
 """Two layers leave less than this share of what one leaves unexplained, or less than so many times the pattern."""
 _LEFT_AT_LEAST_LESS = 0.8
 """Share beyond which two layers explain no more than one does: something else changes, by blinking or moving apart."""
@@ -207,8 +207,8 @@ def without_pattern(frames: Frames, measured: Measured, settings: Settings, meas
     before = shares(stack, measured.shifts[many]).unexplained
     after = shares(stack - pattern, shifts).unexplained
     # A pattern that was not seen at the shifts measured must explain why these were wrong.
-    left = _MOST_LEFT * found.static if is_seen else _LEFT_AT_LEAST_LESS * before
-    allowed = max(_MUST_EXPLAIN * before, min(_MOST_LEFT * found.static, left))
+    left = _MAX_REMAINDER * found.static if is_seen else _LEFT_AT_LEAST_LESS * before
+    allowed = max(_MUST_EXPLAIN * before, min(_MAX_REMAINDER * found.static, left))
     if after > allowed:
         return Told()
     # By fractions of pixels: a scene that blurs or grows, or light that turns, leaves as much beside a "pattern".

@@ -25,14 +25,14 @@ from xcorr_app.registration.settings import Settings
 
 _LOOKED_AT = 5
 _SMALLEST = 32
-_MOST_ROWS = 256
+_MAX_ROWS = 256
 _FARTHEST = 16
 """Pixels of offset that are looked for."""
 _LEAST, _ALIKE = 0.5, 0.5
 """Pixels of offset that bend a shift, and by which those of the frames looked at may differ."""
 _DEVIATIONS = 6.0
 """Of the correlation of noise, by which rows of all frames looked at resemble each other more at that offset."""
-_LEAST_BETWEEN, _ERRORS, _GROUPS = 0.1, 5.0, 16
+_MIN_BETWEEN, _ERRORS, _GROUPS = 0.1, 5.0, 16
 """Pixels and standard errors of an interlaced offset in most frames looked at, and groups of rows that tell these."""
 
 
@@ -95,15 +95,15 @@ def joined_rows(frames: Frames, measured: Measured, settings: Settings) -> Joine
 
 
 def _middle(rows: int) -> slice:
-    """At most `_MOST_ROWS` rows in the middle of an image."""
-    first = max(rows - _MOST_ROWS, 0) // 2
-    return slice(first, first + _MOST_ROWS)
+    """At most `_MAX_ROWS` rows in the middle of an image."""
+    first = max(rows - _MAX_ROWS, 0) // 2
+    return slice(first, first + _MAX_ROWS)
 
 
 def _lie_beside(images: Array) -> NDArray[np.bool_]:
     """Whether odd rows of images (n, h, w) surely lie beside the others."""
     offset, errors = offsets_between(images)
-    surely: NDArray[np.bool_] = (np.abs(offset) >= _LEAST_BETWEEN) & (np.abs(offset) > _ERRORS * errors)
+    surely: NDArray[np.bool_] = (np.abs(offset) >= _MIN_BETWEEN) & (np.abs(offset) > _ERRORS * errors)
     return surely
 
 

@@ -21,10 +21,10 @@ from xcorr_app.filtering import named
 from xcorr_app.filtering.convolve import filter_frames
 from xcorr_app.filtering.taps import Filter
 from xcorr_app.gpu.peaks.tile_sums import tile_bins, tile_levels, tile_sums
-from xcorr_app.gpu.peaks.tile_verdict import MOST_TILES, Limits, Verdict, started_verdict
+from xcorr_app.gpu.peaks.tile_verdict import MAX_TILES, Limits, Verdict, started_verdict
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
-from xcorr_app.registration.linear_motion import FEWEST, LEAST_CHI_SQUARED, RIDGE, edge_offsets
+from xcorr_app.registration.linear_motion import FEWEST, MIN_CHI_SQUARED, RIDGE, edge_offsets
 from xcorr_app.registration.quality import NOISE_PERIOD, clean_fraction
 
 AGREES, DIFFERS = 1.0, 0.0
@@ -48,27 +48,27 @@ _ALIKE, _NEARLY_ALL, _FEWEST_TOLD = 0.3, 0.85, 8
 correlated at all from which all of these have, since of another scene half are; and tiles for a share of them."""
 _DEVIATIONS = 6.0
 """Standard deviations of the noise by which a tile differs at least."""
-_LEAST_OFFSET = 0.1
+_MIN_OFFSET = 0.1
 _SAMPLED = 4
 """One of so many rows tells the mean and the variance of an image."""
-_LEAST_CLEAN = 1e-3
+_MIN_CLEAN = 1e-3
 _SPREAD = 6.0
 """Displacements of tiles that differ are more than this many pixels and median deviations away from the median."""
 _FAR = 1.0
 """Pixels beyond which it differs however much the others scatter."""
-_LEAST_SHOWN = 0.02
+_MIN_SHOWN = 0.02
 """Of the most that any tile shows."""
 _LIMITS = Limits(
     _UNSHARED,
     _DEVIATIONS,
-    _LEAST_SHOWN,
+    _MIN_SHOWN,
     _ALIKE,
-    _LEAST_OFFSET,
+    _MIN_OFFSET,
     _SPREAD,
     _FAR,
     _FEWEST_TOLD,
     _NEARLY_ALL,
-    LEAST_CHI_SQUARED,
+    MIN_CHI_SQUARED,
     RIDGE,
     FEWEST,
     _CORRELATED,
@@ -124,9 +124,9 @@ class Levels:
 def started_levels(images: Array, frames: Array) -> Levels | None:
     """Begin with what :func:`look` needs to know of images and frames beside shifts; None where that is no kernel's."""
     grid = Grid((int(frames.shape[1]), int(frames.shape[2])))
-    if not _by_kernels(frames, images) or not 0 < grid.count[0] * grid.count[1] <= MOST_TILES:
+    if not _by_kernels(frames, images) or not 0 < grid.count[0] * grid.count[1] <= MAX_TILES:
         return None
-    return Levels(*tile_levels(frames, images, _SAMPLED, min(NOISE_PERIOD, grid.shape[0]), _LEAST_CLEAN))
+    return Levels(*tile_levels(frames, images, _SAMPLED, min(NOISE_PERIOD, grid.shape[0]), _MIN_CLEAN))
 
 
 def look(
@@ -276,7 +276,7 @@ def _judged(
     shown = np.maximum((of_f + of_g) / 2 - noise / 2, 0.0)
     beyond = (unshared - explained - noise) / 2
     scatter = noise * np.sqrt(reached / count) * np.sqrt(0.5)
-    says = covered & (shown > _DEVIATIONS * scatter) & (shown > _LEAST_SHOWN * shown.max(axis=(1, 2), keepdims=True))
+    says = covered & (shown > _DEVIATIONS * scatter) & (shown > _MIN_SHOWN * shown.max(axis=(1, 2), keepdims=True))
     differs = (beyond > _UNSHARED * shown) & (beyond > _DEVIATIONS * scatter)
     chi_squared = explained * count / (noise * reached + 1e-30)
     # Whatever the gain: something bright elsewhere in a frame makes all the rest of it seem faint.
@@ -301,7 +301,7 @@ def _verdict(
     y, x = (each - _medians(each, use) for each in (dy, dx))
     distance = np.hypot(y, x)
     with np.errstate(invalid="ignore"):
-        least = np.maximum(_LEAST_OFFSET, np.minimum(_SPREAD * _medians(distance, use), _FAR))
+        least = np.maximum(_MIN_OFFSET, np.minimum(_SPREAD * _medians(distance, use), _FAR))
         differs = differs | (use & (distance > least) & (chi_squared > _DEVIATIONS**2))
     out = np.where(says, np.where(differs, DIFFERS, AGREES), np.nan).astype(np.float32)
     out[~known] = np.nan
@@ -338,7 +338,7 @@ def _standard(
     mean = sample.mean(axis=(1, 2), keepdims=True)
     sample = sample - mean
     variance = to_host((sample * sample).mean(axis=(1, 2), dtype=np.float64))
-    clean = np.maximum(clean_fraction(images, variance), _LEAST_CLEAN)
+    clean = np.maximum(clean_fraction(images, variance), _MIN_CLEAN)
     scale = xp.asarray(np.sqrt(np.where(variance > 0, variance, 1.0) * clean))[:, None, None].astype(dtype)
     bins = binned(images if whole is None else _moved(images, whole))
     return (bins - mean * inside) / scale, (1 - clean) / clean / 4

@@ -26,7 +26,7 @@ from xcorr_app.registration.motion.warp import coefficients, seen_through
 from xcorr_app.registration.quality import clean_fraction
 from xcorr_app.registration.tiles import Grid, look
 
-LEAST_EDGE = 0.5
+MIN_EDGE = 0.5
 """Pixels that an edge moves against the centre from which a frame does more than shift."""
 _KNOWN = 0.25
 """Standard error in pixels of where an edge goes up to which a motion is known."""

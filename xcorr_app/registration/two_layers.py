@@ -32,7 +32,7 @@ _COARSE, _FINE, _EACH_WAY = np.log(2.0), np.log(2.0) / 6, 7
 """Steps of the logarithm of the power of a ring, and how many of them are tried each way."""
 _LARGEST_RATIO = 1e7
 """Of noise over scene: a ring with next to no scene."""
-_LEAST_STEPS, _POWER_STEPS, _STEPS = 4, 14, 40
+_MIN_STEPS, _POWER_STEPS, _STEPS = 4, 14, 40
 _SETTLED = 1e-4
 """Pixels a step from which the shifts have settled."""
 _SCALE_STEP = 0.02
@@ -83,7 +83,7 @@ class TwoLayers(LayerSpectra):
                     shifts, cost, damping, taken = trial, of_trial, damping / 10, float(np.abs(change).max())
                     break
                 damping *= 10
-            if taken < _SETTLED and step >= _LEAST_STEPS:
+            if taken < _SETTLED and step >= _MIN_STEPS:
                 break
         _, hessian = self._slope_and_hessian(shifts)
         curvature = self._curvature_of_scale(shifts)

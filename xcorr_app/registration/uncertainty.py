@@ -46,7 +46,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.correlation.standardize import working_dtype
-from xcorr_app.correlation.subpixel import LEAST_LOGARITHM, quadratic_terms
+from xcorr_app.correlation.subpixel import MIN_LOGARITHM, quadratic_terms
 from xcorr_app.correlation.weighting import RADIUS, smooth
 from xcorr_app.gpu.peaks.noise_sums import LAGS, RowsAndProducts, started_rows_and_products
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles
@@ -76,7 +76,7 @@ _FOURTH = np.array([1.0, -4.0, 6.0, -4.0, 1.0])
 _SECOND = np.array([-1.0, 16.0, -30.0, 16.0, -1.0]) / 12
 _SHARPEST = 2.4
 """Fourth over second derivative of a peak of a single pixel."""
-_LEAST_CLEAN = 0.1
+_MIN_CLEAN = 0.1
 """Share of the product of a smoothed image and itself that is taken for the scene at least."""
 AT_EDGES = 0.04
 """Error in pixels, times the pixels along an axis, by what enters and leaves at the edges of the overlap.
@@ -385,7 +385,7 @@ def _quartic(around: NDArray[np.float64]) -> NDArray[np.float64]:
     """(n, 2) fourth over second derivative of the logarithm of 5 x 5 values; NaN where there is none."""
     lines = np.stack([around[:, :, 2], around[:, 2]], axis=1).astype(np.float64)
     with np.errstate(invalid="ignore"):
-        usable = (lines > LEAST_LOGARITHM * lines[:, :, 2:3]).all(axis=2) & (lines[:, :, 2] > 0)
+        usable = (lines > MIN_LOGARITHM * lines[:, :, 2:3]).all(axis=2) & (lines[:, :, 2] > 0)
     logarithm = np.log(np.where(usable[:, :, None], lines, 1.0))
     bend = logarithm @ _SECOND
     usable &= bend < 0
@@ -406,7 +406,7 @@ def _scatter(sums: Array, reference: ReferenceSlopes, inside: Array, offset: Arr
     mean, level, total = (part.sum(axis=1) / n for part in (f, g, smoothed))
     norm = (ff.sum(axis=1) - n * mean**2) * (gg.sum(axis=1) - n * level**2) * pixels / n
     own = smoothed_g.sum(axis=1) - n * level * total
-    clean = xp.maximum(own - n * reference.noise, _LEAST_CLEAN * own)
+    clean = xp.maximum(own - n * reference.noise, _MIN_CLEAN * own)
     gain = xp.where(clean > 0, (smoothed_f.sum(axis=1) - n * mean * total) / xp.where(clean > 0, clean, 1.0), 0.0)
     level, mean, gain, oy, ox = (values[:, None] for values in (level, mean, gain, offset[:, 0], offset[:, 1]))
     rest = [

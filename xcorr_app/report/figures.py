@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.report.axes import Axis
-from xcorr_app.report.svg import BETWEEN, MOST_POINTS, SQUARE, WIDE, Chart, Vector, colour_of
+from xcorr_app.report.svg import BETWEEN, MAX_POINTS, SQUARE, WIDE, Chart, Vector, colour_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from xcorr_app.report.records import Bends, FrameRow
 
 _DY, _DX, _FFT, _QUIET = "#0072B2", "#D55E00", "#00724F", "#6b6b6b"  # after Okabe and Ito, told apart by all
-_LEAST_SPAN = 0.5  # pixels; a smaller range of shifts is not blown up to fill the chart
+_MIN_SPAN = 0.5  # pixels; a smaller range of shifts is not blown up to fill the chart
 _MANY = 800  # frames beyond which marks and lines are thin
-_MOST_ARROWS = 12  # along a side
+_MAX_ARROWS = 12  # along a side
 _SQUARE_MARK, _TRIANGLE = "m-3.5 -3.5h7v7h-7z", "m-4 3.5h8l-4 -7z"
 
 
@@ -39,7 +39,7 @@ class Units:
 
 
 def trajectory_chart(
-    rows: Sequence[FrameRow], replaced: AbstractSet[int], units: Units | None = None, points: int = MOST_POINTS
+    rows: Sequence[FrameRow], replaced: AbstractSet[int], units: Units | None = None, points: int = MAX_POINTS
 ) -> bytes | None:
     """Draw the shift of each frame in the plane: columns to the right, rows downwards, as in the image."""
     measured = [row for row in rows if np.isfinite(row.dy) and np.isfinite(row.dx)]
@@ -68,7 +68,7 @@ def trajectory_chart(
 
 
 def shift_chart(
-    rows: Sequence[FrameRow], max_shift: tuple[float, float], units: Units | None = None, points: int = MOST_POINTS
+    rows: Sequence[FrameRow], max_shift: tuple[float, float], units: Units | None = None, points: int = MAX_POINTS
 ) -> bytes | None:
     """Draw dy and dx against the frame, with the edges of the search window where they are near."""
     frame, dy, dx = (_column(rows, name) for name in ("frame", "dy", "dx"))
@@ -100,7 +100,7 @@ def shift_chart(
     return chart.svg()
 
 
-def score_chart(rows: Sequence[FrameRow], points: int = MOST_POINTS) -> bytes | None:
+def score_chart(rows: Sequence[FrameRow], points: int = MAX_POINTS) -> bytes | None:
     """Draw the score against the frame."""
     frame, score = _column(rows, "frame"), _column(rows, "score")
     finite = score[np.isfinite(score)]
@@ -117,7 +117,7 @@ def score_chart(rows: Sequence[FrameRow], points: int = MOST_POINTS) -> bytes | 
     return chart.svg()
 
 
-def error_chart(rows: Sequence[FrameRow], points: int = MOST_POINTS) -> bytes | None:
+def error_chart(rows: Sequence[FrameRow], points: int = MAX_POINTS) -> bytes | None:
     """Draw the predicted standard errors against the frame, on a logarithmic scale."""
     frame, sigma_y, sigma_x = (_column(rows, name) for name in ("frame", "sigma_y", "sigma_x"))
     known = [values[np.isfinite(values) & (values > 0)] for values in (sigma_y, sigma_x)]
@@ -136,7 +136,7 @@ def error_chart(rows: Sequence[FrameRow], points: int = MOST_POINTS) -> bytes | 
     return chart.svg()
 
 
-def agreement_chart(rows: Sequence[FrameRow], tolerance: float, points: int = MOST_POINTS) -> bytes | None:
+def agreement_chart(rows: Sequence[FrameRow], tolerance: float, points: int = MAX_POINTS) -> bytes | None:
     """Draw the distance of each verified shift from the FFT reference's, on a logarithmic scale."""
     frame, difference = _column(rows, "frame"), _column(rows, "difference")
     verified = np.isfinite(difference)
@@ -191,7 +191,7 @@ def bends_chart(bends: Bends) -> bytes | None:
         sides = float(edges[1][j + 1] - edges[1][j]), float(edges[0][i + 1] - edges[0][i])
         chart.tile(float(edges[1][j]), float(edges[0][i]), colour_of(float(value) / most), sides)
     chart.colour_bar(Axis(0, most, "median distance from the mean shift (pixels)"))
-    every = -(-max(size.shape) // _MOST_ARROWS)
+    every = -(-max(size.shape) // _MAX_ARROWS)
     rows, columns, arrows = rows[::every], columns[::every], arrows[::every, ::every]
     # The longest arrow spans the gap between two of them.
     longest = max(float(np.hypot(arrows[..., 0], arrows[..., 1]).max()), 1e-6)
@@ -224,7 +224,7 @@ def _any_replaced(rows: Sequence[FrameRow]) -> bool:
 def _square(dy: Vector, dx: Vector) -> tuple[float, float, float]:
     """Centre and half side of a square around all shifts, with a margin."""
     centres = [(values.max() + values.min()) / 2 for values in (dy, dx)]
-    half = 0.56 * max(np.ptp(dy), np.ptp(dx), _LEAST_SPAN)
+    half = 0.56 * max(np.ptp(dy), np.ptp(dx), _MIN_SPAN)
     return float(centres[0]), float(centres[1]), float(half)
 
 
@@ -237,7 +237,7 @@ def _spanned(label: str, *columns: Vector) -> Axis:
     """An axis that has room for all values, and a margin."""
     values = np.concatenate(columns)
     low, high = float(np.nanmin(values)), float(np.nanmax(values))
-    middle, half = (low + high) / 2, 0.55 * max(high - low, _LEAST_SPAN)
+    middle, half = (low + high) / 2, 0.55 * max(high - low, _MIN_SPAN)
     return Axis(middle - half, middle + half, label)
 
 

@@ -9,9 +9,9 @@ from collections import Counter
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from xcorr_app.report.page_budget import ALONE, Room, room_for
 from xcorr_app.report.quality import Figure, figures
 from xcorr_app.report.records import FLAG_MEANINGS, FrameRow, RunReport, StackReport
-from xcorr_app.report.room import ALONE, Room, room_for
 from xcorr_app.report.summary import StackSummary, count, grouped, summarise, verdict
 from xcorr_app.report.views import (
     Chart,

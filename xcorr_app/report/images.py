@@ -14,7 +14,7 @@ from xcorr_app.errors import ArgumentError
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-_MOST_VALUES = 1 << 15
+_MAX_VALUES = 1 << 15
 _PNG_LEVEL = 3
 """Projections are noise to zlib: more effort does not make them smaller."""
 
@@ -40,7 +40,7 @@ def grey_scale(*images: NDArray[Any], percentile: float = 0.2) -> GreyScale:
 
     Of large images every so many values are looked at.
     """
-    every = -(-sum(image.size for image in images) // _MOST_VALUES)
+    every = -(-sum(image.size for image in images) // _MAX_VALUES)
     flat = [image.reshape(-1)[::every] for image in images]
     values = np.concatenate([part[np.isfinite(part)].astype(np.float64) for part in flat])
     if not values.size:

@@ -26,7 +26,7 @@ BETWEEN: Box = (66, 46, 388, 244)
 SQUARE: Box = (80, 40, 250, 250)
 _BAR: Box = (430, 48, 13, 234)
 _INK, _FRAME, _GRID = "#262626", "#555", "#e4e4e4"
-MOST_POINTS = 1200
+MAX_POINTS = 1200
 """Of a line, unless less is asked for; of marks less than half as many."""
 # matplotlib's viridis at eighths.
 _VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#5ec962", "#addc30", "#fde725")
@@ -35,9 +35,7 @@ _VIRIDIS = ("#440154", "#472d7b", "#3b528b", "#2c728e", "#21918c", "#28ae80", "#
 class Chart:
     """Axes, and what is drawn on them, in the order in which it is asked for."""
 
-    def __init__(
-        self, x: Axis, y: Axis, box: Box = WIDE, *, downwards: bool = False, points: int = MOST_POINTS
-    ) -> None:
+    def __init__(self, x: Axis, y: Axis, box: Box = WIDE, *, downwards: bool = False, points: int = MAX_POINTS) -> None:
         self.points = points
         self._x, self._y, self._box, self._downwards = x, y, box, downwards
         self._drawn: list[str] = []

@@ -22,7 +22,7 @@ from xcorr_app.report.figures import (
     trajectory_chart,
 )
 from xcorr_app.report.images import GreyScale, ScaleBar, grey_scale, scale_bar
-from xcorr_app.report.room import ALONE, Room
+from xcorr_app.report.page_budget import ALONE, Room
 from xcorr_app.report.summary import StackSummary, count, grouped
 
 if TYPE_CHECKING:

@@ -19,7 +19,7 @@ Run = Callable[[], Any]
 
 
 P = TypeVar("P")
-_MOST_DRAWS = 1000
+_MAX_DRAWS = 1000
 """For one problem: sizes that are asked for may leave no room for any."""
 
 
@@ -41,7 +41,7 @@ def drawn(draw: Callable[[], P | None], count: int) -> list[P]:
     """Draw until so many problems are found; None is one that is too large. Fewer where nearly all are."""
 
     def found() -> Iterator[P]:
-        for _ in range(_MOST_DRAWS * count):
+        for _ in range(_MAX_DRAWS * count):
             problem = draw()
             if problem is not None:
                 yield problem

@@ -154,9 +154,9 @@ def test_turns_give_the_bits_of_a_workspace(cupy, monkeypatch, segments, size):
     images = cupy.asarray(rng.normal(size=(40, 70, *size)).astype(np.float32))
     filters = cupy.asarray(rng.normal(size=(130, 70, 3, 3)).astype(np.float32))
     options = {"segments": segments, "tuning": {"TILE_K": 16}}
-    monkeypatch.setattr(im2win_tiles, "_MOST_WORKSPACE", 2**40)
+    monkeypatch.setattr(im2win_tiles, "_MAX_WORKSPACE", 2**40)
     expected = im2win_on_device(images, filters, **options).get()
-    monkeypatch.setattr(im2win_tiles, "_MOST_WORKSPACE", 0)
+    monkeypatch.setattr(im2win_tiles, "_MAX_WORKSPACE", 0)
     streams = [cupy.cuda.Stream(non_blocking=True) for _ in range(4)]
     outputs = [cupy.full(problem.out_shape, cupy.nan, "float32") for _ in range(24)]
     cupy.cuda.Device().synchronize()

@@ -83,7 +83,7 @@ def test_rewritten_records_are_those_of_single_precision(cupy, name, normalize, 
     if left_type == "uint16":
         lefts = np.rint(lefts * 25 + 200).astype(left_type)
     lefts, rights = cupy.asarray(lefts), cupy.asarray(rights)
-    finder = PeakFinder(problem, normalize=normalize, least_overlap=LEAST)
+    finder = PeakFinder(problem, normalize=normalize, min_overlap_pixels=LEAST)
     # Scores do not change with the means, but the other engine's rounding does: it takes zero means.
     plain = (lefts, rights) if not normalize else (without_means(lefts), without_means(rights))
     expected = finder.find(*plain, problem.rights_per_left)[0].get()
@@ -112,7 +112,7 @@ def test_rewritten_records_are_those_of_single_precision(cupy, name, normalize, 
 def test_of_two_launches_one_takes_each_record(cupy):
     problem = PROBLEMS["frames"]
     lefts, rights = map(cupy.asarray, pairs_with_a_peak(problem, seed=11))
-    exact = PeakFinder(problem, least_overlap=LEAST).find(lefts, rights, problem.rights_per_left)[0].get()
+    exact = PeakFinder(problem, min_overlap_pixels=LEAST).find(lefts, rights, problem.rights_per_left)[0].get()
     poisoned = exact.copy()
     poisoned[:, 2], poisoned[:, 4:] = 0.5, 0.25
     near = np.arange(problem.pairs) % 2 == 0
@@ -133,7 +133,7 @@ def test_of_two_launches_one_takes_each_record(cupy):
 def test_a_better_neighbour_marks_and_no_peak_stays(cupy):
     problem = PROBLEMS["window inside"]
     lefts, rights = map(cupy.asarray, pairs_with_a_peak(problem, seed=11))
-    finder = PeakFinder(problem, least_overlap=LEAST)
+    finder = PeakFinder(problem, min_overlap_pixels=LEAST)
     records = finder.find(lefts, rights, 1)[0]
     row = records[0, 0].get()
     records[0, 0] += 1 if row < 8 else -1

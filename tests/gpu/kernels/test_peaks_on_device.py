@@ -50,7 +50,7 @@ def test_records_equal_the_definition(cupy, name, normalize, dtype):
     problem = PROBLEMS[name]
     lefts, rights = pairs_with_a_peak(problem, dtype, seed=11)
     poison(cupy)
-    finder = PeakFinder(problem, normalize=normalize, least_overlap=LEAST)
+    finder = PeakFinder(problem, normalize=normalize, min_overlap_pixels=LEAST)
     records, sums = finder.find(cupy.asarray(lefts), cupy.asarray(rights), problem.rights_per_left)
     again, _ = finder.find(cupy.asarray(lefts), cupy.asarray(rights), problem.rights_per_left)
     if normalize:
@@ -67,7 +67,7 @@ def test_records_equal_the_definition(cupy, name, normalize, dtype):
 def test_planes_of_another_variant(cupy):
     problem = PROBLEMS["window inside"]
     lefts, rights = pairs_with_a_peak(problem, seed=3)
-    finder = PeakFinder(problem, least_overlap=LEAST, options=KernelOptions("warp-shuffle"))
+    finder = PeakFinder(problem, min_overlap_pixels=LEAST, options=KernelOptions("warp-shuffle"))
     on_device = cupy.asarray(lefts), cupy.asarray(rights)
     found = PeakRecords.of(finder.find(*on_device, problem.rights_per_left)[0])
     expected = records_by_definition(lefts, rights, problem, True, LEAST)
@@ -79,7 +79,7 @@ def test_many_small_pairs_in_several_parts(cupy, monkeypatch):
     monkeypatch.setattr("xcorr_app.correlation.peak_finder._TABLE_BYTES", 1 << 16)
     problem = Problem((16, 16), (16, 16), (-4, -4), (9, 9), lefts=70, rights=70)
     lefts, rights = pairs_with_a_peak(problem)
-    found = PeakFinder(problem, least_overlap=LEAST).find(cupy.asarray(lefts), cupy.asarray(rights), 1)[0].get()
+    found = PeakFinder(problem, min_overlap_pixels=LEAST).find(cupy.asarray(lefts), cupy.asarray(rights), 1)[0].get()
     expected = records_by_definition(lefts, rights, problem, True, LEAST)
     np.testing.assert_array_equal(found[:, :2], expected[:, :2])
 

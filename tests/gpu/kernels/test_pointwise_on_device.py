@@ -240,7 +240,7 @@ def test_a_stack_beyond_two_to_the_31_elements(cupy):
 
 
 def test_many_channels_in_parts(cupy, monkeypatch):
-    monkeypatch.setattr("xcorr_app.gpu.pointwise.kernels.MOST_ELEMENTS", 3 * 50 * 90)
+    monkeypatch.setattr("xcorr_app.gpu.pointwise.kernels.MAX_ELEMENTS", 3 * 50 * 90)
     pointwise_run._bound_parts.cache_clear()
     pointwise_run._kept_launches.cache_clear()
     check(cupy, (8, 50, 90), 1, 40)

@@ -55,7 +55,7 @@ def counted(planes, problem):
 def assert_peaks(cupy, lefts, rights, problem):
     """Places are right but where the record says that it does not know; values are those of the place."""
     assert is_small(problem, str(lefts.dtype), str(rights.dtype))
-    finder = PeakFinder(problem, normalize=False, least_overlap=LEAST, engine="tensor", kernel="small-peaks")
+    finder = PeakFinder(problem, normalize=False, min_overlap_pixels=LEAST, engine="tensor", kernel="small-peaks")
     on_device = cupy.asarray(lefts), cupy.asarray(rights)
     for size in (1 << 12, 1 << 16, 1 << 20):  # memory that the pool hands out again
         cupy.full(size, cupy.nan)
@@ -112,7 +112,7 @@ def test_noise(cupy, name):
     rng = np.random.default_rng(5)
     lefts = rng.normal(size=(problem.lefts, *problem.left_shape)).astype(np.float32)
     rights = rng.normal(size=(problem.rights, *problem.right_shape)).astype(np.float32)
-    finder = PeakFinder(problem, normalize=False, least_overlap=LEAST, engine="tensor", kernel="small-peaks")
+    finder = PeakFinder(problem, normalize=False, min_overlap_pixels=LEAST, engine="tensor", kernel="small-peaks")
     records = finder.find(cupy.asarray(lefts), cupy.asarray(rights), 1)[0].get()
     planes = counted(sums(lefts.astype(float), rights.astype(float), problem), problem)
     inside = np.pad(np.ones(np.subtract(problem.plane_shape, 2), bool), 1)  # a higher value on the rim is not noticed

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.batch.align.frames import SourceFrames
-from xcorr_app.batch.align.more_than_shifts import align_measured, as_shifts
 from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.other_motions import align_measured, as_shifts
 from xcorr_app.batch.align.stack import Aligned, Turned
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec

@@ -17,7 +17,7 @@ from xcorr_app.cluster.connect import check_cluster, connected
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.direct.options import KernelOptions
 from xcorr_app.io import Limits, MemoryBudget, read_stack
-from xcorr_app.io.picked import Channel
+from xcorr_app.io.single_channel import Channel
 from xcorr_app.pipeline.output import prepared_output
 from xcorr_app.pipeline.resources import Resources, default_memory
 from xcorr_app.registration.contrast import Contrast

@@ -11,8 +11,8 @@ from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.errors import InputError
 from xcorr_app.io import HeldSource, SeriesSpec, Source
 from xcorr_app.io.reading import is_read_in_turns, read_planes
-from xcorr_app.pipeline.arriving_frames import ArrivingFrames
 from xcorr_app.pipeline.resources import StackResources
+from xcorr_app.pipeline.stack_upload import StackUpload
 from xcorr_app.registration.frames import Chunk, Frames
 from xcorr_app.registration.passes import is_shared
 
@@ -135,7 +135,7 @@ class BegunStack:
 
         Workers that share passes walk over the ranges of frames that are read, whether the stack fits or not.
         """
-        if isinstance(self.measured, ArrivingFrames) and not is_shared():
+        if isinstance(self.measured, StackUpload) and not is_shared():
             return self.measured.settled()
         return self.measured
 

@@ -16,7 +16,7 @@ import numpy as np
 from xcorr_app.batch.align.by_motion import align_by_motion
 from xcorr_app.batch.align.by_patches import ENGINE as PATCHES_ENGINE
 from xcorr_app.batch.align.by_patches import FILES, align_by_patches
-from xcorr_app.batch.align.correcting import correction_files
+from xcorr_app.batch.align.flat_and_dark import correction_files
 from xcorr_app.batch.align.frames import SourceFrames, begin_ahead, choose_axis
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.record import keep, restore
@@ -39,8 +39,8 @@ from xcorr_app.pipeline.work import Finished, Plan, Watcher
 from xcorr_app.registration import quality
 from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
 from xcorr_app.report.html import StackView, load_template, render_report, stack_view
+from xcorr_app.report.page_budget import has_own_pages, room_for
 from xcorr_app.report.records import RunReport, StackReport, StageReport
-from xcorr_app.report.room import has_own_pages, room_for
 from xcorr_app.report.summary import summarise
 
 PROGRAM = "xcorr align"

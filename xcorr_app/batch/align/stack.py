@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
+from xcorr_app.batch.align.flat_and_dark import check_correction, corrected, correction_of
 from xcorr_app.batch.align.frames import SourceFrames, begin_stack
 from xcorr_app.batch.align.moving import Moved, move_stack
-from xcorr_app.batch.align.no_pictures import NoPictures
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.projections import Projections
+from xcorr_app.batch.align.without_pictures import NoPictures
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec, Source, make_folder, scan_file
 from xcorr_app.io.outputs import output_ending
-from xcorr_app.io.picked import scan_channel
+from xcorr_app.io.single_channel import scan_channel
 from xcorr_app.io.source import ImageFile, runs_of
 from xcorr_app.pipeline.resources import StackResources
 from xcorr_app.registration.assessment import assessment_of

@@ -9,8 +9,8 @@ from typing import Any, Literal
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io import Limits
-from xcorr_app.io.picked import Channel
 from xcorr_app.io.shift_table import Missing
+from xcorr_app.io.single_channel import Channel
 
 Match = Literal["auto", "number", "name"]
 """How a table's lines find their frames: by their numbers, or by the names of the files that the frames are."""

@@ -11,12 +11,12 @@ import numpy as np
 
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.align.moving import move_stack
-from xcorr_app.batch.align.no_pictures import NoPictures
 from xcorr_app.batch.align.options import INTERPOLATIONS, MOTION_INTERPOLATIONS
+from xcorr_app.batch.align.without_pictures import NoPictures
 from xcorr_app.batch.apply.moves import Moves
 from xcorr_app.batch.apply.options import ApplyOptions
 from xcorr_app.batch.apply.tables import moves_of, table_files
-from xcorr_app.batch.of_facts import Facts, OfFacts
+from xcorr_app.batch.recorded_work import Facts, RecordedWork
 from xcorr_app.correlation.engines import limits_of
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
@@ -46,7 +46,7 @@ def work_of(plan: Plan[ApplyOptions]) -> Work[Facts]:
     return _Apply(plan)
 
 
-class _Apply(OfFacts):
+class _Apply(RecordedWork):
     """Moves one stack, for the run loop."""
 
     program = PROGRAM

@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.io import Limits
-from xcorr_app.io.picked import Channel
+from xcorr_app.io.single_channel import Channel
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from xcorr_app.registration.motion.measured_field import DisplacementField
 
 _INCHES = 7.0
-_MOST_ARROWS = 40
+_MAX_ARROWS = 40
 """Arrows along the longer side; of more, every second, third ... is drawn."""
 _REPLACED = "#d1495b"
 
@@ -59,7 +59,7 @@ def _drawn(field: DisplacementField, kind: str, draw: Callable[[Figure, Axes], N
 
 
 def _quiver(field: DisplacementField, size: NDArray[np.float64], _figure: Figure, axes: Axes) -> None:
-    every = max(1, int(np.ceil(max(field.replaced.shape) / _MOST_ARROWS)))
+    every = max(1, int(np.ceil(max(field.replaced.shape) / _MAX_ARROWS)))
     part = slice(None, None, every), slice(None, None, every)
     y, x = np.meshgrid(field.rows[part[0]], field.columns[part[1]], indexing="ij")
     vectors, replaced = field.displacement[part], field.replaced[part]

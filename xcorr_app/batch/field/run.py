@@ -11,7 +11,7 @@ import numpy as np
 from xcorr_app.batch.align.frames import SourceFrames, choose_axis
 from xcorr_app.batch.field.options import FieldOptions
 from xcorr_app.batch.field.pictures import pictures_of
-from xcorr_app.batch.of_facts import Facts, OfFacts
+from xcorr_app.batch.recorded_work import Facts, RecordedWork
 from xcorr_app.decision import Decision
 from xcorr_app.errors import InputError
 from xcorr_app.gpu.runtime.arrays import Array
@@ -27,7 +27,7 @@ from xcorr_app.registration.motion.field_files import ENDINGS
 from xcorr_app.registration.motion.measured_field import DisplacementField
 
 PROGRAM = "xcorr field"
-_MOST_REPLACED = 0.5
+_MAX_REPLACED = 0.5
 """Share of replaced vectors above which a field counts as failed."""
 
 
@@ -62,7 +62,7 @@ def work_of(plan: Plan[FieldOptions]) -> Work[Facts]:
     return _Fields(plan)
 
 
-class _Fields(OfFacts):
+class _Fields(RecordedWork):
     """Measures one series, for the run loop."""
 
     program = PROGRAM
@@ -119,7 +119,7 @@ class _Fields(OfFacts):
         return lambda: Finished(facts, outputs, facts)
 
     def is_flagged(self, finished: Finished[Facts]) -> bool:
-        return bool(finished.facts["replaced"] > _MOST_REPLACED)
+        return bool(finished.facts["replaced"] > _MAX_REPLACED)
 
     def _measured(self, first: Array, second: Array) -> DisplacementField:
         options = self._options

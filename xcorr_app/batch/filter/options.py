@@ -17,7 +17,7 @@ from xcorr_app.filtering.kernel_names import FilterKernel, kernel_name, kernel_r
 from xcorr_app.filtering.rounding import ResultType
 from xcorr_app.gpu.stencil.exchange import ExchangeOptions
 from xcorr_app.io import Limits
-from xcorr_app.io.picked import Channel
+from xcorr_app.io.single_channel import Channel
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from xcorr_app.batch.decisions import decide_filter
 from xcorr_app.batch.filter.device import filter_device
 from xcorr_app.batch.filter.options import FilterOptions
 from xcorr_app.batch.filter.stack import begin_filtering, filter_stack
-from xcorr_app.batch.of_facts import Facts, OfFacts
+from xcorr_app.batch.recorded_work import Facts, RecordedWork
 from xcorr_app.decision import Decision
 from xcorr_app.gpu.runtime.select import OF_WORKERS
 from xcorr_app.io import SeriesSpec, discover
@@ -43,7 +43,7 @@ def work_of(plan: Plan[FilterOptions]) -> Work[Facts]:
     return _Filter(plan)
 
 
-class _Filter(OfFacts):
+class _Filter(RecordedWork):
     """Filters one stack, for the run loop."""
 
     program = PROGRAM

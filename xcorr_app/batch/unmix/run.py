@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from xcorr_app.batch.decisions import decide_unmix
-from xcorr_app.batch.of_facts import Facts, OfFacts
+from xcorr_app.batch.recorded_work import Facts, RecordedWork
 from xcorr_app.batch.unmix.options import UnmixOptions
 from xcorr_app.batch.unmix.stack import UnmixPlan, channels_in_order, mix, mixing_of, plan_stack, write_record
 from xcorr_app.correlation.engines import limits_of
@@ -58,7 +58,7 @@ class _Begun(NamedTuple):
     """Its planes, on the way to a device."""
 
 
-class _Unmix(OfFacts):
+class _Unmix(RecordedWork):
     """Mixes the channels of one stack, for the run loop."""
 
     program = PROGRAM

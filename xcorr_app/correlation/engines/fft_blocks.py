@@ -30,7 +30,7 @@ _LONGEST = 640
 _LONGEST_WHOLE = 720
 """The same of transforms of real matrices."""
 _SHORTEST = 64
-_MOST_BLOCKS = 64
+_MAX_BLOCKS = 64
 """Along an axis."""
 _CALLS, _ROW = 75e3, {4: 1500.0, 8: 0.0}
 """Time of the calls for a block and of filling in one of its rows, by the bytes of an element, in units of a
@@ -91,7 +91,7 @@ def plan(
     axes = [
         [
             found
-            for count in range(step, min(_MOST_BLOCKS, right // 16) + 1, step)
+            for count in range(step, min(_MAX_BLOCKS, right // 16) + 1, step)
             if (found := cut(left, right, *ends, count)) is not None
         ]
         for left, right, ends, step in zip(left_shape, right_shape, shifts, (2, 1), strict=True)

@@ -32,8 +32,8 @@ COMPARED, SLOPES = 15, 33
 _THREADS, _STEP_THREADS, _FILTER_THREADS = 128, 256, 256
 _RIM = 2
 _FILTER_TILE = 32, 64
-_MOST_BLOCKS = 2**31 - 1
-_MOST_SHIFTS, _SHARED = 625, 96 * 1024
+_MAX_BLOCKS = 2**31 - 1
+_MAX_SHIFTS, _SHARED = 625, 96 * 1024
 """Shifts of a patch, of which a lane ranks some, and bytes of shared memory that blocks of most devices may have."""
 
 
@@ -103,7 +103,7 @@ def patch_match_launch(patches: int, side: int, shifts: int) -> Launch | None:
     """So many patches of so many pixels a side, looked for at shifts x shifts; None where a block cannot hold them."""
     large, values = side + shifts - 1, shifts * shifts
     groups = _THREADS // shifts
-    if not groups or values > _MOST_SHIFTS or patches > _MOST_BLOCKS:
+    if not groups or values > _MAX_SHIFTS or patches > _MAX_BLOCKS:
         return None
     room = side * (side | 1) + groups * values
     if 2 * shifts * large > room:
@@ -120,7 +120,7 @@ def patch_trust_launch(frames: int, patches: int, *, field: bool) -> Launch:
 
 def _of_tiles(kernel: str, problem: FieldProblem, shared: int) -> Launch:
     blocks = problem.count * problem.tiles
-    if blocks > _MOST_BLOCKS:
+    if blocks > _MAX_BLOCKS:
         raise ArgumentError(f"{problem} is more than one launch can have")
     defines: dict[str, str | int] = {"COLUMNS": problem.columns, "THREADS": _THREADS}
     return Launch(kernel, defines, blocks, _THREADS, 4 * shared)

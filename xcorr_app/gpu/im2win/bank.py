@@ -9,7 +9,7 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.im2win.problem import Im2winProblem
-from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS
+from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS
 from xcorr_app.gpu.runtime.launch import Launch, ceil_div
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 from xcorr_app.gpu.stencil.problem import BOUNDARIES, boundary_macro
@@ -75,8 +75,8 @@ class BankProblem:
             raise ArgumentError(f"stride {self.stride}: give a step of at least one pixel")
         if min(self.images, self.channels, self.height, self.width, self.filters, *self.result_shape) < 1:
             raise ShapeError(f"images and filters need sizes of at least one, and filters that fit: {self}")
-        if self.padded_elements(1) > MOST_ELEMENTS:
-            raise ArgumentError(f"a row of the padded images has more than {MOST_ELEMENTS} elements: {self}")
+        if self.padded_elements(1) > MAX_ELEMENTS:
+            raise ArgumentError(f"a row of the padded images has more than {MAX_ELEMENTS} elements: {self}")
 
     @property
     def first(self) -> tuple[int, int]:
@@ -104,7 +104,7 @@ class BankProblem:
     def parts(self, elements: int) -> Iterator[BankPart]:
         """Cut the work so that no part's padded images are larger than a limit."""
         rows, columns = self.result_shape
-        limit = min(elements, MOST_ELEMENTS)
+        limit = min(elements, MAX_ELEMENTS)
         of_one = max(self.padded_elements(rows), rows * columns)
         if of_one <= limit:
             step = ceil_div(self.images, ceil_div(self.images, limit // of_one))

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.im2win import launches, tiles
-from xcorr_app.gpu.im2win.problem import MOST_ELEMENTS, Im2winProblem
+from xcorr_app.gpu.im2win.problem import MAX_ELEMENTS, Im2winProblem
 from xcorr_app.gpu.pointwise import shallow
 from xcorr_app.gpu.pointwise.shallow_plan import ShallowProblem, is_shallow, shallow_cycles
 from xcorr_app.gpu.runtime.kernel_table import KernelEntry
@@ -40,8 +40,8 @@ def form_for(problem: Im2winProblem) -> str:
 
 
 def _why_no_window(problem: Im2winProblem, _: DeviceLimits) -> str | None:
-    if problem.window_elements // problem.images > MOST_ELEMENTS:
-        return f"one image's window tensor has more than {MOST_ELEMENTS} elements"
+    if problem.window_elements // problem.images > MAX_ELEMENTS:
+        return f"one image's window tensor has more than {MAX_ELEMENTS} elements"
     return None
 
 

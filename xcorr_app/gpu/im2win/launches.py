@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.gpu.im2win.problem import MOST_TILE_DEPTH, Im2winProblem
+from xcorr_app.gpu.im2win.problem import MAX_TILE_DEPTH, Im2winProblem
 from xcorr_app.gpu.im2win.tiles import plan_for, uses_semaphore
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
@@ -31,7 +31,7 @@ TUNABLES = frozenset((*DEFAULTS, "LANES_M", "WARPS_M", "WARPS_N", "MICRO_N", "MI
 
 _ONE_SUM = {"MICRO_M": 1, "MICRO_N": 1, "VECTOR": 1, "LANES_M": 4, "WARPS_M": 8, "WARPS_N": 4, "MIN_BLOCKS": 1}
 _ONE_BUFFER = {"BUFFERS": 1, "PREFETCH": 0}
-_MOST_BUFFERS = 2
+_MAX_BUFFERS = 2
 """Offsets are handed on by the barrier between two tiles; more tiles are asked for before the first barrier."""
 
 STEPS: Mapping[str, Mapping[str, int]] = {
@@ -70,7 +70,7 @@ def filters_launch(problem: Im2winProblem) -> Launch:
     """Return the launch that stores filters as the kernels read them, what `stored_filters` does on the host."""
     side = 32
     depth, pitch = problem.stored_shape
-    defines = {**_filter_size(problem), "TAIL": MOST_TILE_DEPTH}
+    defines = {**_filter_size(problem), "TAIL": MAX_TILE_DEPTH}
     blocks = ceil_div(depth, side) * ceil_div(pitch, side)
     numbers = (problem.filters, problem.depth)
     return Launch("im2win/im2win_filters", defines, blocks, 8 * side, 4 * side * (side + 1), extra=numbers)
@@ -107,9 +107,9 @@ def convolve_launch(
     # Tiles, or where sums pass through on their way out; offsets of two tiles, for a bank too; where columns start.
     floats = max(chosen["BUFFERS"] * depth * (tile_m + 4 + tile_n + 4), threads * chosen["MICRO_N"])
     shared_bytes = 4 * (floats + (4 if serial else 2) * ceil_div(depth, 4) * 4 + tile_n)
-    if chosen["BUFFERS"] > _MOST_BUFFERS:
-        raise ArgumentError(f"BUFFERS is at most {_MOST_BUFFERS}, not {chosen['BUFFERS']}")
-    if threads > 1024 or threads < depth or depth > MOST_TILE_DEPTH or shared_bytes > device.shared_bytes:
+    if chosen["BUFFERS"] > _MAX_BUFFERS:
+        raise ArgumentError(f"BUFFERS is at most {_MAX_BUFFERS}, not {chosen['BUFFERS']}")
+    if threads > 1024 or threads < depth or depth > MAX_TILE_DEPTH or shared_bytes > device.shared_bytes:
         raise ArgumentError(f"no block can hold {threads} threads with {shared_bytes} bytes of shared memory: {chosen}")
     how = {"IMPLICIT": int(implicit), "SERIAL_SPLIT_K": int(serial), "BANK": int(serial)}
     defines = {**_filter_size(problem), **how, **chosen}

@@ -6,13 +6,13 @@ from dataclasses import astuple, dataclass, replace
 
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.pointwise.convolution import Convolution
-from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS
+from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 
-__all__ = ["LAYERS", "MOST_ELEMENTS", "MOST_TILE_DEPTH", "Im2winProblem", "stored_filters"]
+__all__ = ["LAYERS", "MAX_ELEMENTS", "MAX_TILE_DEPTH", "Im2winProblem", "stored_filters"]
 
 
-MOST_TILE_DEPTH = 32
+MAX_TILE_DEPTH = 32
 """Most elements of K in a tile: the filters end with as many rows of zeros."""
 
 
@@ -29,16 +29,16 @@ class Im2winProblem(Convolution):
                 f"{self.height} x {self.width}: pad the images, or take smaller filters"
             )
         stored, padded_depth = self.stored_shape[1], self.stored_shape[0]
-        if max(self.channels * self.height * self.width, stored * padded_depth, self.stride) > MOST_ELEMENTS:
+        if max(self.channels * self.height * self.width, stored * padded_depth, self.stride) > MAX_ELEMENTS:
             raise ArgumentError(
-                f"one image or the filters have more than {MOST_ELEMENTS} elements: "
+                f"one image or the filters have more than {MAX_ELEMENTS} elements: "
                 f"cut the images or the bank into parts ({self})"
             )
 
     @property
     def stored_shape(self) -> tuple[int, int]:
         """Shape of the filters as kernels read them: elements and zeros that a tile may reach, filters and zeros."""
-        return (self.depth + MOST_TILE_DEPTH, -(-self.filters // 4) * 4)
+        return (self.depth + MAX_TILE_DEPTH, -(-self.filters // 4) * 4)
 
     @property
     def window_shape(self) -> tuple[int, int, int, int]:
@@ -66,12 +66,12 @@ class Im2winProblem(Convolution):
         of_one = max(self.channels * self.height * self.width, self.out_height * self.out_width)
         if window_bytes is not None:
             of_one = self.window_elements // self.images
-            if of_one > MOST_ELEMENTS:
+            if of_one > MAX_ELEMENTS:
                 raise ArgumentError(
-                    f"one image's window tensor has more than {MOST_ELEMENTS} elements: cut the images, or take the "
+                    f"one image's window tensor has more than {MAX_ELEMENTS} elements: cut the images, or take the "
                     f"implicit form ({self})"
                 )
-        limit = MOST_ELEMENTS if window_bytes is None else min(window_bytes // 4, MOST_ELEMENTS)
+        limit = MAX_ELEMENTS if window_bytes is None else min(window_bytes // 4, MAX_ELEMENTS)
         parts = -(-self.images // max(1, limit // of_one))
         return -(-self.images // parts)
 

@@ -9,12 +9,12 @@ from xcorr_app.gpu.im2win.problem import Im2winProblem
 from xcorr_app.gpu.runtime.launch import WARP, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-__all__ = ["MOST_SEGMENTS", "TILES", "TILE_DEPTHS", "Plan", "Tile", "plan_for", "tile_depth", "uses_semaphore"]
+__all__ = ["MAX_SEGMENTS", "TILES", "TILE_DEPTHS", "Plan", "Tile", "plan_for", "tile_depth", "uses_semaphore"]
 
 TILE_DEPTHS = (8, 9, 10, 12, 15, 16)
 """Elements of K in a tile."""
 
-MOST_SEGMENTS = 16
+MAX_SEGMENTS = 16
 """Most blocks that share the depth of a tile of the output."""
 
 _MICRO_M = 8
@@ -32,7 +32,7 @@ _BYTES_PER_CYCLE = 2260  # that the device copies: 4.24 TB/s at 1.88 GHz
 _CYCLES_OF_LAUNCH = 5000  # for the second launch, which adds up segments
 _CYCLES_OF_SEMAPHORE = 5000  # for a segment that adds its sums after another's; from layer 12's times with 3 to 8
 
-_MOST_WORKSPACE = 8 << 20
+_MAX_WORKSPACE = 8 << 20
 """Bytes that the sums of segments may take."""
 
 _BANK_LANES = 16
@@ -129,7 +129,7 @@ def plan_for(problem: Im2winProblem, device: DeviceLimits, *, segments: int | No
     """Choose the block's shape and the segments of K that take least time."""
     depth = tile_depth(problem.depth)
     tiles_of_k = ceil_div(problem.depth, depth)
-    most = min(MOST_SEGMENTS, max(1, tiles_of_k // 8))
+    most = min(MAX_SEGMENTS, max(1, tiles_of_k // 8))
     numbers = range(1, most + 1) if segments is None else (min(segments, tiles_of_k),)
     plans = [Plan(tile, depth, n, _cycles(problem, tile, depth, n, device)) for tile in TILES for n in numbers]
     return min(plans, key=lambda plan: plan.cycles)
@@ -142,7 +142,7 @@ def uses_semaphore(problem: Im2winProblem, depth: int, segments: int) -> bool:
     and the filters are stored ones, which are read faster. (With a window tensor, segments always have a workspace: it
     is little beside that tensor.)
     """
-    return depth % _BANK_LANES == 0 and 4 * (segments - 1) * problem.filters * problem.columns > _MOST_WORKSPACE
+    return depth % _BANK_LANES == 0 and 4 * (segments - 1) * problem.filters * problem.columns > _MAX_WORKSPACE
 
 
 def tile_depth(depth: int) -> int:

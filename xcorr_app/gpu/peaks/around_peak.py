@@ -18,7 +18,7 @@ SIDE = 5
 """Shifts around a peak along each axis, itself in the middle."""
 _KINDS = 5
 """Sums that a score follows from."""
-_FEWEST_WARPS, _MOST_WARPS = 4, 16
+_FEWEST_WARPS, _MAX_WARPS = 4, 16
 _COLUMNS_A_THREAD = 2
 
 
@@ -28,7 +28,7 @@ def around_peak_launch(pairs: int, width: int) -> Launch:
 
     Threads by the width alone: how sums are rounded must not depend on the number of pairs.
     """
-    warps = min(max(width // (_COLUMNS_A_THREAD * WARP), _FEWEST_WARPS), _MOST_WARPS)
+    warps = min(max(width // (_COLUMNS_A_THREAD * WARP), _FEWEST_WARPS), _MAX_WARPS)
     threads, shifts = warps * WARP, SIDE * SIDE
     shared_bytes = 8 * (warps * (shifts + _KINDS - 1) + threads // shifts * shifts * _KINDS)
     return Launch("peaks/around_peak", {"WARPS": warps}, pairs, threads, shared_bytes)

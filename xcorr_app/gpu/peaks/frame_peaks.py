@@ -39,7 +39,7 @@ _RECORD = 29
 _WRITTEN = 48
 _EXACT = 1 << 53
 """Integers up to which double precision holds every one."""
-_MOST_BYTES = 2
+_MAX_BYTES = 2
 _ROUNDING = 2.0**-50
 """Of the difference of two numbers, relative to them, that double precision makes at most; far below 64 bits."""
 
@@ -54,7 +54,7 @@ class Rules(NamedTuple):
     largest_offset: float
     lowest: float
     highest: float
-    least_logarithm: float
+    min_logarithm: float
     flat: float
     at_edges: float
     fewest_tiles: int
@@ -236,4 +236,4 @@ def flat_by_sums(
 
 def sums_are_exact(pixels: int, dtype: np.dtype[Any]) -> bool:
     """Whether double precision holds the sums of squares of so many pixels of a type."""
-    return dtype.kind in "iu" and dtype.itemsize <= _MOST_BYTES and pixels * int(np.iinfo(dtype).max + 1) ** 2 <= _EXACT
+    return dtype.kind in "iu" and dtype.itemsize <= _MAX_BYTES and pixels * int(np.iinfo(dtype).max + 1) ** 2 <= _EXACT

@@ -31,7 +31,7 @@ LAGS = 3
 READ = {**INPUT_TYPES, "float64": "double"}
 """Types of images."""
 _SUMS = 2 * (2 * LAGS + 1)
-_COLUMNS_OF_PART, _MOST_PARTS = 1 << 13, 16
+_COLUMNS_OF_PART, _MAX_PARTS = 1 << 13, 16
 """Columns of four rows that a block adds up, as a rule; alone it would take a tenth of a millisecond for 512 x 512."""
 _THREADS = 256
 
@@ -42,7 +42,7 @@ def noise_sums_launch(images: int, columns: int, element: str) -> Launch:
 
     Its blocks leave `_SUMS` sums each, those of an image one after the other.
     """
-    parts = max(1, min(columns // _COLUMNS_OF_PART, _MOST_PARTS))
+    parts = max(1, min(columns // _COLUMNS_OF_PART, _MAX_PARTS))
     shared_bytes = 8 * _SUMS * (_THREADS // 32)
     return Launch("peaks/noise_sums", {"RIGHT_TYPE": READ[element]}, images * parts, _THREADS, shared_bytes, (parts,))
 

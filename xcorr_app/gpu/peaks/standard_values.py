@@ -34,7 +34,7 @@ _KINDS = 3
 """Numbers that are written of a part."""
 _THREADS = 256
 _PER_THREAD = 8
-_PIXELS_OF_PART, _MOST_PARTS = 1 << 14, 64
+_PIXELS_OF_PART, _MAX_PARTS = 1 << 14, 64
 """Pixels of a part of an image, as a rule: how a mean is rounded must not depend on the number of images."""
 
 
@@ -109,7 +109,7 @@ def _started(images: Any) -> Any:
 def _parts(images: Any) -> int:
     """Parts of an image."""
     pixels: int = images.shape[-2] * images.shape[-1]
-    return max(1, min(pixels // _PIXELS_OF_PART, _MOST_PARTS))
+    return max(1, min(pixels // _PIXELS_OF_PART, _MAX_PARTS))
 
 
 def _start(images: Any, ranges: Any) -> None:

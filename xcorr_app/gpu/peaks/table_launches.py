@@ -18,7 +18,7 @@ _STRIPS = (32, 16, 8)
 _ROWS_AT_ONCE = 4
 _COLUMNS = 4
 """Of a thread."""
-_MOST_WARPS_OF_DOUBLES = 4
+_MAX_WARPS_OF_DOUBLES = 4
 """Whose rows in flight take half the shared memory that every device has."""
 
 
@@ -43,7 +43,7 @@ def summed_area_launch(element: str, images: int, width: int, strips: int) -> La
     """Choose the launch that makes the tables of matrices of any size."""
     size = np.dtype(element).itemsize
     warps = next((count for count in (1, 2, 4) if width <= count * WARP * _COLUMNS), 8)
-    warps = min(warps, _MOST_WARPS_OF_DOUBLES) if size == 8 else warps
+    warps = min(warps, _MAX_WARPS_OF_DOUBLES) if size == 8 else warps
     threads = warps * WARP
     of_thread = _COLUMNS * size
     kept_bytes = 2 * _ROWS_AT_ONCE * threads * of_thread + 16 * (2 * warps + 2 * max(_STRIPS) + threads) + 16

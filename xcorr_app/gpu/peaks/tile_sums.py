@@ -42,12 +42,12 @@ def tile_sums_launch(tiles: int) -> Launch:
 
 
 @functools.lru_cache(maxsize=256)
-def tile_levels_launch(images: int, least_clean: float) -> Launch:
+def tile_levels_launch(images: int, min_clean: float) -> Launch:
     """Choose the launch for so many images, of which at least such a fraction is taken for clean."""
-    return Launch("peaks/tile_levels", {"LEAST_CLEAN": repr(least_clean)}, ceil_div(images, _WARPS), _WARPS * WARP)
+    return Launch("peaks/tile_levels", {"MIN_CLEAN": repr(min_clean)}, ceil_div(images, _WARPS), _WARPS * WARP)
 
 
-def tile_levels(frames: Any, references: Any, period: int, noise_period: int, least_clean: float) -> tuple[Any, Any]:
+def tile_levels(frames: Any, references: Any, period: int, noise_period: int, min_clean: float) -> tuple[Any, Any]:
     """Level, gain and noise of a bin (n, 3) of frames (n, h, w), and of references (m, h, w), on the device.
 
     By every `period`-th row of each image; noise by four rows in every `noise_period`.
@@ -64,7 +64,7 @@ def tile_levels(frames: Any, references: Any, period: int, noise_period: int, le
         launch = noise_sums_launch(stack.shape[0], groups * width, name_of(stack.dtype))
         start(launch, (images, of_noise[part]), (height, width, noise_period, groups, parts))
     levels = cupy.empty((count, 3))
-    start(tile_levels_launch(count, least_clean), (of_rows, of_noise, levels), (count, rows, width, groups, parts))
+    start(tile_levels_launch(count, min_clean), (of_rows, of_noise, levels), (count, rows, width, groups, parts))
     return levels[:split], levels[split:]
 
 

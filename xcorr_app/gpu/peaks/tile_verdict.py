@@ -15,9 +15,9 @@ from xcorr_app.gpu.runtime.arrays import to_host
 from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 
-__all__ = ["MOST_TILES", "Limits", "Verdict", "started_verdict", "tile_verdict_launch"]
+__all__ = ["MAX_TILES", "Limits", "Verdict", "started_verdict", "tile_verdict_launch"]
 
-MOST_TILES = 2048
+MAX_TILES = 2048
 """Of a frame: each is compared with every other one."""
 _THREADS = 256
 _KEPT = 18
@@ -29,14 +29,14 @@ class Limits(NamedTuple):
 
     unshared: float
     deviations: float
-    least_shown: float
+    min_shown: float
     alike: float
-    least_offset: float
+    min_offset: float
     spread: float
     farthest: float
     fewest_told: int
     nearly_all: float
-    least_chi_squared: float
+    min_chi_squared: float
     ridge: float
     fewest_tiles: int
     correlated: float

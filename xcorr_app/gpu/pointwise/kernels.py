@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise import mix, mix_bytes, mix_split, shallow, tiles
 from xcorr_app.gpu.pointwise.mix import MIX_CHANNELS
-from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS, PointwiseProblem
+from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS, PointwiseProblem
 from xcorr_app.gpu.pointwise.shallow_plan import (
     ShallowProblem,
     is_shallow,
@@ -27,7 +27,7 @@ __all__ = ["KERNELS", "POINTWISE_KERNELS", "MixingTask", "kernel_for", "parts_of
 _CHANNELS_OF_MIX, _FILTERS_OF_MIX, _PIXELS_OF_OTHERS = 16, 8, 2**12
 """Where others could, `mix` takes up to so many channels, or so few results, or fewer pixels: at 16384 pixels of 32
 channels of 16 bits it takes 7.6 us, `mix_split` 2.8."""
-_MOST_OF_MIX = 16
+_MAX_MIX_SIZE = 16
 """Channels beyond which bytes on tensor cores are faster for integers of `_PIXELS_OF_OTHERS` and more, where more than
 8 channels go in and more than 2 come out."""
 _CHANNELS_OF_BYTES = 12
@@ -39,7 +39,7 @@ _CHANNELS_AT_ONCE, _PIXELS_OF_SPLIT = 8, 2**15
 blocks that share the filters, `shallow` is the faster one: 32 to 16 channels of 112 x 112 take 3.5 us for 6.5."""
 _CHANNELS_OF_SHALLOW = 32
 """Where tensor cores could multiply floats, `shallow` takes up to so many channels."""
-_MOST_PIXELS = 2**36
+_MAX_PIXELS = 2**36
 """Of a launch of `mix`, each counted once for four of its results: blocks are at most 2^31, of 64 pixels or more."""
 _CYCLES_OF_MICROSECOND = 1880.0
 # Expected times in microseconds, bytes and multiply-adds of a microsecond. Fitted to 51 problems of `auto_fit.json` and
@@ -276,13 +276,13 @@ def _is_faster_by_bytes(problem: PointwiseProblem, alignment: int) -> bool:
     """Whether integers are mixed faster by `mix_bytes` than by `mix`, as measured."""
     if problem.pixels < _PIXELS_OF_OTHERS:
         return False
-    if max(problem.channels, problem.filters) > _MOST_OF_MIX:
+    if max(problem.channels, problem.filters) > _MAX_MIX_SIZE:
         return problem.channels > 8 and problem.filters > 2
     if min(problem.channels, problem.filters) < _CHANNELS_OF_BYTES:
         return False
     if not mix_bytes.has_widest_loads(problem, alignment):
         return False
-    return problem.channels < _MOST_OF_MIX or max(problem.image_bytes, problem.result_bytes) == 1
+    return problem.channels < _MAX_MIX_SIZE or max(problem.image_bytes, problem.result_bytes) == 1
 
 
 def _is_shallow(problem: PointwiseProblem) -> bool:
@@ -301,9 +301,9 @@ def parts_of(
     if kernel == "auto":
         kernel = kernel_for(problem, alignment=alignment, limits=limits)
     if kernel in ("mix", "mix_bytes", "mix_split"):
-        most = _MOST_PIXELS // (problem.inner * ceil_div(problem.filters, 4))
+        most = _MAX_PIXELS // (problem.inner * ceil_div(problem.filters, 4))
     else:
-        most = MOST_ELEMENTS // (problem.inner * max(problem.channels, problem.filters))
+        most = MAX_ELEMENTS // (problem.inner * max(problem.channels, problem.filters))
     yield from problem.in_parts_of(max(1, most))
 
 

@@ -37,12 +37,12 @@ TUNABLES = frozenset(("THREADS", "MIN_BLOCKS", "PIXELS", "VECTOR", "FILTERS", "L
 """Macros that a caller may set; the last four for planes."""
 
 _THREADS = 128
-_VECTOR_BYTES, _MOST_VECTOR = 16, 8
-_MOST_SUMS = {1: 128, 2: 64}
+_VECTOR_BYTES, _MAX_VECTOR = 16, 8
+_MAX_SUMS = {1: 128, 2: 64}
 """Sums of a thread, by the registers that a sum takes."""
 _BYTES_IN_FLIGHT = 64
 """That a thread should have asked for before it waits."""
-_MOST_LOADS = 8
+_MAX_LOADS = 8
 _STRAIGHT = 512
 """Most multiply-adds of a piece of code without a loop: more would not stay in the instruction cache."""
 _CHUNK_REGISTERS = 64
@@ -50,7 +50,7 @@ _FEW_PIXELS = 2
 """Of a thread, where many channels of few bytes are mixed: measured a third faster than eight."""
 _REGISTERS, _REGISTERS_BESIDES = 65536, 56
 """Of a multiprocessor; and what a thread takes besides sums, values and factors: addresses, constants, conversions."""
-_MOST_BLOCKS = 2**31 - 1
+_MAX_BLOCKS = 2**31 - 1
 
 
 def sums_in_double(problem: PointwiseProblem) -> bool:
@@ -97,7 +97,7 @@ def mix_launch(problem: PointwiseProblem, *, alignment: int = 16, tuning: Mappin
         blocks = ceil_div(problem.pixels, of_block)
     else:
         blocks = problem.outer * ceil_div(problem.inner, of_block) * ceil_div(problem.filters, chosen["FILTERS"])
-    if blocks > _MOST_BLOCKS:
+    if blocks > _MAX_BLOCKS:
         raise ArgumentError(f"{problem} takes {blocks} blocks, more than one launch can have: hand it over in parts")
     return Launch("pointwise/mix", defines, blocks, chosen["THREADS"])
 
@@ -123,14 +123,14 @@ def mixing_argument(matrix: npt.NDArray[Any], problem: PointwiseProblem, launch:
 def _planar(problem: PointwiseProblem, alignment: int, tuning: Mapping[str, int]) -> dict[str, int]:
     """Vectors as wide as memory and alignment allow, then pixels to keep memory busy, then filters that fit."""
     words = 2 if sums_in_double(problem) else 1
-    widest = min(_MOST_VECTOR, _VECTOR_BYTES // max(problem.image_bytes, problem.result_bytes))
+    widest = min(_MAX_VECTOR, _VECTOR_BYTES // max(problem.image_bytes, problem.result_bytes))
     vector = widest
     while vector > 1 and (
         problem.inner % vector or alignment % (vector * max(problem.image_bytes, problem.result_bytes))
     ):
         vector //= 2
     filters, pixels = problem.filters, widest
-    while words == 2 and filters * pixels * words > _MOST_SUMS[2] and pixels > 2:
+    while words == 2 and filters * pixels * words > _MAX_SUMS[2] and pixels > 2:
         pixels //= 2
     if max(problem.channels, problem.filters) > EXACT_CHANNELS and problem.image_bytes < 4:
         pixels = min(pixels, _FEW_PIXELS)
@@ -141,13 +141,13 @@ def _planar(problem: PointwiseProblem, alignment: int, tuning: Mapping[str, int]
         and pixels < 32
     ):
         pixels *= 2
-    while filters * pixels * words > _MOST_SUMS[words]:
+    while filters * pixels * words > _MAX_SUMS[words]:
         filters = ceil_div(filters, 2)
     pixels, filters = tuning.get("PIXELS", pixels), tuning.get("FILTERS", filters)
     sums = filters * pixels * words
     vector = min(vector, pixels)
-    loads = _MOST_LOADS if sums <= 64 and pixels * problem.image_bytes <= 16 else _MOST_LOADS // 2
-    loads = min(problem.channels, loads, max(2, 2 * _MOST_LOADS * vector // pixels))
+    loads = _MAX_LOADS if sums <= 64 and pixels * problem.image_bytes <= 16 else _MAX_LOADS // 2
+    loads = min(problem.channels, loads, max(2, 2 * _MAX_LOADS * vector // pixels))
     straight = problem.channels * filters * pixels <= _STRAIGHT and problem.channels <= 2 * loads
     ahead = loads * pixels * problem.image_bytes // 4
     registers = sums + ahead + (pixels + filters) * words + _REGISTERS_BESIDES

@@ -22,11 +22,11 @@ _THREADS = 64
 _BLOCKS, _BLOCKS_OF_LESS = 4, 6
 """Blocks of a multiprocessor, where a warp's work takes all the registers that it may have: sixteen pixels a lane, or
 more channels than sixteen on either side; and elsewhere, to keep memory as busy."""
-_MOST_PIXELS_OF_LANE = 16
+_MAX_PIXELS_OF_LANE = 16
 TUNABLES = frozenset(("THREADS", "MIN_BLOCKS", "VECTOR"))
 """Macros that a caller may set."""
 
-_MOST_PIXELS = 2**31 - 2**10
+_MAX_PIXELS = 2**31 - 2**10
 """Of a plane: a strip's last pixel still has a number of 32 bits."""
 
 _ROWS, _DIGITS = 16, 4
@@ -41,7 +41,7 @@ def why_not_bytes(problem: PointwiseProblem, alignment: int, limits: DeviceLimit
     """Say why the kernel does not compute a problem, if it does not."""
     integers = "float32" not in (problem.image_type, problem.result_type) and not problem.density
     what = " of integers"
-    if not integers or problem.inner > _MOST_PIXELS:
+    if not integers or problem.inner > _MAX_PIXELS:
         return f"mix_bytes takes planes of whole fours of up to {MIX_CHANNELS} channels{what}, not {problem}"
     return why_not_streamed("mix_bytes", problem, alignment, limits, what)
 
@@ -60,7 +60,7 @@ def bytes_launch(
     vector = _VECTOR_BYTES // max(problem.image_bytes, problem.result_bytes)
     while not allows_vector(problem, alignment, vector):
         vector //= 2
-    full = max(problem.channels, problem.filters) > _ROWS or vector == _MOST_PIXELS_OF_LANE
+    full = max(problem.channels, problem.filters) > _ROWS or vector == _MAX_PIXELS_OF_LANE
     chosen = {
         "THREADS": _THREADS,
         "MIN_BLOCKS": _BLOCKS if full else _BLOCKS_OF_LESS,

@@ -35,13 +35,13 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.blocking_options import AS_PUBLISHED, BlockingOptions
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
-MOST_CHANNELS = 4096
+MAX_CHANNELS = 4096
 LANES = 32
 CHANNEL_COUNTS = (1, 2, 4, 8, 16, 32)
 BLOCKS_PER_MULTIPROCESSOR = (2, 4)
 HALVED_FROM = {"L1": 512, "L2": 24}
 """Filters from which a block takes half of them."""
-MOST_PIXELS = 32
+MAX_PIXELS = 32
 REGISTERS_BESIDES = 72
 """For addresses, counters and masks, and for reading fours of values: by what the compiler reports of the kernel."""
 _OF_OTHER_WARPS = 16
@@ -169,9 +169,9 @@ def plan_pointwise(
     >>> plan.layout, plan.thread_filters, plan.thread_pixels
     ('L2', 4, 4)
     """
-    if not (1 <= filters <= MOST_CHANNELS and 1 <= channels <= MOST_CHANNELS and pixels >= 1):
+    if not (1 <= filters <= MAX_CHANNELS and 1 <= channels <= MAX_CHANNELS and pixels >= 1):
         raise ArgumentError(
-            f"{filters} filters, {channels} channels, {pixels} pixels: filters and channels are 1 to {MOST_CHANNELS}, "
+            f"{filters} filters, {channels} channels, {pixels} pixels: filters and channels are 1 to {MAX_CHANNELS}, "
             "pixels at least 1"
         )
     fitting = list(candidates(filters, channels, pixels, limits, options))
@@ -234,7 +234,7 @@ def candidates(
                     tiles_per_block=_up(share, block_pixels),
                     registers=registers,
                     shared_bytes=shared,
-                    intensity=tile * _up(share, MOST_PIXELS) / fetched,
+                    intensity=tile * _up(share, MAX_PIXELS) / fetched,
                     block_tiles=_up(_up(pixels, limits.multiprocessors), block_pixels)
                     * _up(filters, block_filters)
                     * limits.multiprocessors,
@@ -246,10 +246,10 @@ def _thread_tiles(layout: str, warp_filters: int, share: int, groups: int, acros
     """Yield (filters, pixels) of thread tiles, from the square one, or the widest there is, down to one pixel."""
     if layout == "L1":
         filters = _up(warp_filters, groups)
-        most = _up(min(share, MOST_PIXELS), across)
+        most = _up(min(share, MAX_PIXELS), across)
     else:
         filters = warp_filters
-        most = _up(_up(min(share, MOST_PIXELS * groups), across), groups)
+        most = _up(_up(min(share, MAX_PIXELS * groups), across), groups)
     for pixels in range(min(filters, most), 0, -1):
         yield filters, pixels
 

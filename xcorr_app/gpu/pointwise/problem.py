@@ -10,10 +10,10 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, DataTypeError, ShapeError
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
-__all__ = ["LARGEST_KEPT", "MOST_CHANNELS", "MOST_ELEMENTS", "POINTWISE_TYPES", "PointwiseProblem"]
+__all__ = ["LARGEST_KEPT", "MAX_CHANNELS", "MAX_ELEMENTS", "POINTWISE_TYPES", "PointwiseProblem"]
 
-MOST_CHANNELS = 4096
-MOST_ELEMENTS = 2**31 - 2**17
+MAX_CHANNELS = 4096
+MAX_ELEMENTS = 2**31 - 2**17
 """Of a stack, a result or all filters in one launch, whose offsets are 32 bits wide; the last blocks reach beyond."""
 LARGEST_KEPT = 2**13
 """Elements of a matrix that is kept on the device: to look up larger ones takes as long as to bring them there."""
@@ -54,8 +54,8 @@ class PointwiseProblem:
     count: bool = False
 
     def __post_init__(self) -> None:
-        if not (1 <= self.channels <= MOST_CHANNELS and 1 <= self.filters <= MOST_CHANNELS):
-            raise ArgumentError(f"1 to {MOST_CHANNELS} channels are mixed, not {self.channels} into {self.filters}")
+        if not (1 <= self.channels <= MAX_CHANNELS and 1 <= self.filters <= MAX_CHANNELS):
+            raise ArgumentError(f"1 to {MAX_CHANNELS} channels are mixed, not {self.channels} into {self.filters}")
         if min(self.outer, self.inner) < 1:
             raise ShapeError(f"there is no pixel to mix: {self}")
         for name in (self.image_type, self.result_type):

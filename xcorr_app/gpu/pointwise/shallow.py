@@ -10,7 +10,7 @@ import numpy as np
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.problem import POINTWISE_TYPES
 from xcorr_app.gpu.pointwise.shallow_plan import (
-    MOST_HELD,
+    MAX_HELD,
     THREADS,
     Patch,
     ShallowProblem,
@@ -28,7 +28,7 @@ __all__ = ["TUNABLES", "shallow_argument", "shallow_launch"]
 TUNABLES = frozenset(("PIXELS_X", "PIXELS_Y", "GROUP", "THREADS", "MIN_BLOCKS", "SHARE"))
 """Macros that a caller may set, and SHARE, the filters of a block."""
 
-_MOST_BLOCKS = 2**31 - 1
+_MAX_BLOCKS = 2**31 - 1
 
 
 def shallow_launch(
@@ -48,14 +48,14 @@ def shallow_launch(
         patch = patch_of(problem, columns, rows, alignment)
     group = tuning.get("GROUP", group_of(problem, patch))
     held = patch.registers(problem.layer, group)
-    if held > MOST_HELD:
+    if held > MAX_HELD:
         raise ArgumentError(f"no thread holds {held} values, sums and addresses: take fewer pixels than {patch}")
     share = ceil_div(tuning.get("SHARE", share), group) * group
     layer, shared_bytes = problem.layer, shared_bytes_of(problem, share, group)
     along, down = patch.grid(problem)
     blocks = ceil_div(layer.images * along * down, threads) * ceil_div(layer.filters, share)
     # Threads are numbered by 31 bits; a whole block may lie behind the last patch.
-    if layer.images * along * down > _MOST_BLOCKS - 1024 or blocks > _MOST_BLOCKS or shared_bytes > device.shared_bytes:
+    if layer.images * along * down > _MAX_BLOCKS - 1024 or blocks > _MAX_BLOCKS or shared_bytes > device.shared_bytes:
         raise ArgumentError(f"{layer} with {share} filters a block is more than one launch can have")
     defines: dict[str, str | int] = {
         "IMAGE_TYPE": POINTWISE_TYPES[problem.image_type],

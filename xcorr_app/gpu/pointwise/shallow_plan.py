@@ -10,12 +10,12 @@ import numpy as np
 
 from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.convolution import Convolution
-from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS, PointwiseProblem
+from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS, PointwiseProblem
 from xcorr_app.gpu.runtime.launch import WARP, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
 __all__ = [
-    "MOST_HELD",
+    "MAX_HELD",
     "THREADS",
     "Patch",
     "ShallowProblem",
@@ -38,15 +38,15 @@ THREADS = 128
 """Of a block."""
 _GROUP, _GROUP_OF_FEW, _FEW_PIXELS = 4, 8, 2
 """Filters that a thread sums at once; where it has so few results of each, more."""
-_MOST_VALUES = 208
+_MAX_VALUES = 208
 """Values and sums that the registers of a thread hold, of 255; measured by the compiler's report."""
 _REGISTERS_BESIDES, _ADDRESSES_BESIDES = 24, 12
 """What a thread takes besides, so many addresses of values among it."""
 _REGISTERS_OF_SCALARS, _REGISTERS_OF_INTEGERS = 40, 32
 """What it takes more where it moves no vectors; and in the worst case where results are rounded."""
-MOST_HELD = _MOST_VALUES + _REGISTERS_BESIDES
+MAX_HELD = _MAX_VALUES + _REGISTERS_BESIDES
 """Registers that a patch may be made to take."""
-_REGISTERS, _MOST_THREADS = 65536, 1024
+_REGISTERS, _MAX_THREADS = 65536, 1024
 """Of a multiprocessor; as many threads as the smallest has."""
 # The model's constants, in cycles of a multiprocessor; estimates from the instruction counts of the compiled kernel.
 _SLOTS_OF_READ = 2  # issue slots of a warp, for four filters' elements in shared memory
@@ -63,8 +63,8 @@ def why_not_pixels(problem: PointwiseProblem) -> str | None:
     """Say why the kernel does not mix the channels of a problem, if it does not."""
     if problem.interleaved:
         return f"shallow mixes planes, not channels that lie side by side: {problem}"
-    if problem.channels * problem.inner > MOST_ELEMENTS:
-        return f"one image has more than {MOST_ELEMENTS} elements: cut it into parts ({problem})"
+    if problem.channels * problem.inner > MAX_ELEMENTS:
+        return f"one image has more than {MAX_ELEMENTS} elements: cut it into parts ({problem})"
     return None
 
 
@@ -220,7 +220,7 @@ def _patches(problem: ShallowProblem, alignment: int, given: int | None = None) 
     for pixels in (8, 4, 2, 1):
         patch = patch_of(problem, min(widest, pixels), max(1, pixels // widest), alignment)
         group = given or group_of(problem, patch)
-        most = _MOST_VALUES - (0 if problem.result_type == "float32" else _REGISTERS_OF_INTEGERS)
+        most = _MAX_VALUES - (0 if problem.result_type == "float32" else _REGISTERS_OF_INTEGERS)
         # Many results a thread are worth less than many warps.
         crowded = pixels > _MIN_PIXELS and patch.values(layer) + group * pixels > most // 2
         if patch.registers(layer, group) <= most and not crowded:
@@ -258,7 +258,7 @@ def resident_blocks(problem: ShallowProblem, patch: Patch, group: int, threads: 
     registers = patch.registers(problem.layer, group) + _REGISTERS_BESIDES
     if 1 in (patch.vector_in, patch.vector_out):
         registers += _REGISTERS_OF_SCALARS
-    return max(1, min(_REGISTERS // (threads * registers), _MOST_THREADS // threads))
+    return max(1, min(_REGISTERS // (threads * registers), _MAX_THREADS // threads))
 
 
 def shallow_cycles(problem: ShallowProblem, device: DeviceLimits, alignment: int = 16) -> float:

@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 from xcorr_app.gpu.runtime.launch import WARP
 
-__all__ = ["MOST_DEPTH", "TILES", "ProductTile"]
+__all__ = ["MAX_DEPTH", "TILES", "ProductTile"]
 
-MOST_DEPTH = 128
+MAX_DEPTH = 128
 """Channels of a tile; the stored matrix ends with as many rows of zeros."""
 
 _GROUP_DEPTHS = (4, 8, 12, 16)  # channels of a tile for each group of warps
 _SPLIT_DEPTHS = (16, 32)  # the same on tensor cores
-_MOST_RESIDENT, _MOST_RESIDENT_THREADS = 16, 1024  # blocks and threads, on any architecture
-_MOST_COPIES = 8  # of 16 bytes that a thread makes for a tile
-_MOST_OFFSETS = 4  # of pixels that a thread copies where channels are interleaved, for its registers
+_MAX_RESIDENT, _MAX_RESIDENT_THREADS = 16, 1024  # blocks and threads, on any architecture
+_MAX_COPIES = 8  # of 16 bytes that a thread makes for a tile
+_MAX_OFFSETS = 4  # of pixels that a thread copies where channels are interleaved, for its registers
 _LANES_OF_PIXEL = 8  # that copy neighbouring channels there
 
 
@@ -71,7 +71,7 @@ class ProductTile:
             registers = 128 if self.sums <= 32 else 160 if self.sums <= 40 else 216
         else:
             registers = 64 if self.sums <= 16 else 96 if self.sums <= 32 else 128 if self.sums <= 64 else 255
-        return max(1, min(_MOST_RESIDENT, min(65536 // registers, _MOST_RESIDENT_THREADS) // self.threads))
+        return max(1, min(_MAX_RESIDENT, min(65536 // registers, _MAX_RESIDENT_THREADS) // self.threads))
 
     def columns_used(self, plane: int) -> int:
         """Return the pixels of the block; those of whole planes where `plane` is not zero."""
@@ -86,11 +86,11 @@ class ProductTile:
 
     def depths(self, *, interleaved: bool = False) -> list[int]:
         """Return the channels that a tile may hold: more copies a thread would take more registers than there are."""
-        if interleaved and (self.split or self.columns > self.threads // _LANES_OF_PIXEL * _MOST_OFFSETS):
+        if interleaved and (self.split or self.columns > self.threads // _LANES_OF_PIXEL * _MAX_OFFSETS):
             return []
         groups = _SPLIT_DEPTHS if self.split else _GROUP_DEPTHS[: 2 if interleaved else None]
-        depths = [group * self.warps_k for group in groups if group * self.warps_k <= MOST_DEPTH]
-        return [depth for depth in depths if depth * self.columns <= 4 * _MOST_COPIES * self.threads]
+        depths = [group * self.warps_k for group in groups if group * self.warps_k <= MAX_DEPTH]
+        return [depth for depth in depths if depth * self.columns <= 4 * _MAX_COPIES * self.threads]
 
     def defines(self) -> dict[str, int]:
         """Return the kernel's macros."""

@@ -13,9 +13,9 @@ from xcorr_app.errors import ArgumentError
 from xcorr_app.gpu.pointwise.blocking_options import BlockingOptions
 from xcorr_app.gpu.pointwise.mix import LOG2_TO_DENSITY
 from xcorr_app.gpu.pointwise.planner import plan_pointwise, shared_for
-from xcorr_app.gpu.pointwise.problem import MOST_ELEMENTS, PointwiseProblem
+from xcorr_app.gpu.pointwise.problem import MAX_ELEMENTS, PointwiseProblem
 from xcorr_app.gpu.pointwise.tile_choice import choose_tile, takes_planes
-from xcorr_app.gpu.pointwise.tile_shapes import MOST_DEPTH, ProductTile
+from xcorr_app.gpu.pointwise.tile_shapes import MAX_DEPTH, ProductTile
 from xcorr_app.gpu.runtime.launch import WARP, Launch, ceil_div, refuse_unknown
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 
@@ -31,11 +31,11 @@ __all__ = [
     "why_not_tiled",
 ]
 
-_ROWS_BEYOND = MOST_DEPTH
+_ROWS_BEYOND = MAX_DEPTH
 """Rows of zeros behind the stored matrix, for the last tile of channels."""
 _CHANNELS_STAGED = 16
 """Channels between two barriers that `dynamic_launch` aims at."""
-_MOST_ROUNDS = 4
+_MAX_ROUNDS = 4
 _SUM_THREADS = 256
 BLOCKING_TUNABLES = frozenset(
     (
@@ -111,7 +111,7 @@ def dynamic_launch(
     row += plan.warps[1] * (1 if first else groups) * ceil_div(plan.thread_pixels, 4) * 4 + (8 if count > 1 else 0)
     rounds = options.rounds or 1
     if options.rounds is None and options.staging == "async":
-        rounds = min(_MOST_ROUNDS, ceil_div(_CHANNELS_STAGED, count), plan.channel_steps)
+        rounds = min(_MAX_ROUNDS, ceil_div(_CHANNELS_STAGED, count), plan.channel_steps)
         while rounds > 1 and 8 * row * count * rounds > shared_for(limits, plan.blocks_per_multiprocessor, options):
             rounds -= 1
     defines: dict[str, str | int] = {
@@ -172,7 +172,7 @@ def tiled_launch(
     if not tile.takes(plane) or depth % (tile.warps_k * (8 if tile.split else 1)):
         raise ArgumentError(f"a tile of {tile} has no place for planes of {plane} pixels, {depth} channels deep")
     shared_bytes = 4 * tile.shared_floats(depth, chosen["BUFFERS"], plane)
-    if tile.threads > 1024 or shared_bytes > limits.shared_bytes or depth > MOST_DEPTH:
+    if tile.threads > 1024 or shared_bytes > limits.shared_bytes or depth > MAX_DEPTH:
         needs = f"{tile.threads} threads with {shared_bytes} bytes of shared memory"
         raise ArgumentError(f"no block can hold {needs}: {chosen}")
     tiles = ceil_div(problem.channels, depth)
@@ -194,5 +194,5 @@ def add_segments_launch(elements: int, segments: int) -> Launch:
 
 
 def _check_elements(problem: PointwiseProblem) -> None:
-    if problem.pixels * max(problem.channels, problem.filters) > MOST_ELEMENTS:
-        raise ArgumentError(f"{problem} has more than {MOST_ELEMENTS} elements: hand it over in parts")
+    if problem.pixels * max(problem.channels, problem.filters) > MAX_ELEMENTS:
+        raise ArgumentError(f"{problem} has more than {MAX_ELEMENTS} elements: hand it over in parts")

@@ -25,7 +25,7 @@ _WAVES = 3
 """Times that the device's threads should at least be filled: a last wave that is part full costs little."""
 _THREADS_AT_ONCE = 1024
 """Of a multiprocessor: half of what it can hold, for the registers that a thread takes."""
-_MOST_BLOCKS = 2**31 - 1
+_MAX_BLOCKS = 2**31 - 1
 
 
 def translation_launch(
@@ -57,7 +57,7 @@ def translation_launch(
     of_a_frame = groups * ceil_div(height, rows)
     threads = tuning.get("THREADS", min(128, ceil_div(of_a_frame, WARP) * WARP))
     blocks = ceil_div(of_a_frame, threads)
-    if problem.count * blocks > _MOST_BLOCKS or blocks * threads > _MOST_BLOCKS:
+    if problem.count * blocks > _MAX_BLOCKS or blocks * threads > _MAX_BLOCKS:
         raise ArgumentError(f"{problem} is more than one launch can have")
     counts = problem.counts and problem.overshoots
     defines: dict[str, str | int] = {

@@ -30,7 +30,7 @@ _TAPS = {"nearest": 1, "linear": 2, "cubic": 4}
 _ROWS = (64, 32, 16, 8)
 _WAVES = 3
 _THREADS_AT_ONCE = 2048
-_MOST_BLOCKS = 2**31 - 1
+_MAX_BLOCKS = 2**31 - 1
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ def warp_launch(
     of_a_frame = width * ceil_div(height, rows)
     threads = tuning.get("THREADS", min(128, ceil_div(of_a_frame, WARP) * WARP))
     blocks = ceil_div(of_a_frame, threads)
-    if problem.count * blocks > _MOST_BLOCKS or blocks * threads > _MOST_BLOCKS:
+    if problem.count * blocks > _MAX_BLOCKS or blocks * threads > _MAX_BLOCKS:
         raise ArgumentError(f"{problem} is more than one launch can have")
     size, copies = np.dtype(problem.dtype).itemsize, problem.taps == 1
     defines: dict[str, str | int] = {

@@ -10,9 +10,9 @@ import numpy as np
 
 __all__ = ["Scratch"]
 
-_MOST_KEPT = 2 << 20
+_MAX_KEPT = 2 << 20
 """Bytes; work that needs more takes far longer than memory is asked for."""
-_MOST_STREAMS = 8
+_MAX_STREAMS = 8
 """Streams that memory is kept for."""
 
 
@@ -26,7 +26,7 @@ class Scratch:
     def __init__(self, *arrays: tuple[int, str], counters: int = 0) -> None:
         self._cupy = importlib.import_module("cupy")
         self._arrays, self._counters = arrays, counters
-        self._keeps = sum(count * np.dtype(kind).itemsize for count, kind in arrays) <= _MOST_KEPT
+        self._keeps = sum(count * np.dtype(kind).itemsize for count, kind in arrays) <= _MAX_KEPT
         self._of_stream: dict[tuple[int, int], tuple[Any, ...]] = {}
         self._of_captures: dict[tuple[int, int], tuple[Any, ...]] = {}
 
@@ -46,7 +46,7 @@ class Scratch:
             return self._captured(key)
         if kept is None:
             kept = (*(self._empty() if self._keeps else ()), self._cupy.zeros(self._counters, "int32"))
-            if len(self._of_stream) >= _MOST_STREAMS:
+            if len(self._of_stream) >= _MAX_STREAMS:
                 self._of_stream.clear()
             self._of_stream[key] = kept
         return kept if self._keeps else (*self._empty(), *kept)

@@ -24,8 +24,8 @@ from xcorr_app.errors import ArgumentError
 
 __all__ = [
     "EXACT_TOLERANCE",
-    "LEAST_RADIUS",
-    "MOST_TERMS",
+    "MAX_TERMS",
+    "MIN_RADIUS",
     "TOLERANCE",
     "CosineSeries",
     "StartTable",
@@ -46,10 +46,10 @@ the largest magnitude in the image is one."""
 EXACT_TOLERANCE = 2e-8
 """The same for results that are 16-bit integers: a thousandth of a pixel's unit."""
 
-LEAST_RADIUS = 8
+MIN_RADIUS = 8
 """Shorter windows need fewer multiplications tap by tap than term by term."""
 
-MOST_TERMS = 8
+MAX_TERMS = 8
 """Terms whose sums fit into registers."""
 
 _STEPS = 8
@@ -136,22 +136,22 @@ def gaussian_series(sigma: float, truncate: float = 4.0, tolerance: float = TOLE
     if not (np.isfinite(sigma) and np.isfinite(truncate) and sigma > 0 and truncate > 0):
         raise ArgumentError(f"sigma and truncate must be positive numbers, not {sigma} and {truncate}")
     radius = gaussian_radius(sigma, truncate)
-    if radius < LEAST_RADIUS:
+    if radius < MIN_RADIUS:
         raise ArgumentError(
             f"sigma {sigma} at truncate {truncate} ends {radius} pixels from its centre; sliding sums are for "
-            f"{LEAST_RADIUS} and more: filter with the taps themselves"
+            f"{MIN_RADIUS} and more: filter with the taps themselves"
         )
     offsets = np.arange(-radius, radius + 1)
     taps = np.exp(-0.5 * (offsets / sigma) ** 2)
     taps /= taps.sum()
-    for terms in range(1, MOST_TERMS + 1):
+    for terms in range(1, MAX_TERMS + 1):
         best = min(
             (_with_amplitudes(taps, radius, angles) for angles in _candidates(taps, radius, sigma, terms)),
             key=lambda series: series.error,
         )
         if best.error <= tolerance:
             return best
-    raise ArgumentError(f"{MOST_TERMS} cosines leave an error of {best.error:.1e} of sigma {sigma}: truncate at 4 to 5")
+    raise ArgumentError(f"{MAX_TERMS} cosines leave an error of {best.error:.1e} of sigma {sigma}: truncate at 4 to 5")
 
 
 @functools.lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ LARGEST_DOUBLE = 48
 """Most rows of taps whose float64 sums stay in registers."""
 _EDGE_SHARE = 256
 """Elements of a warp at the edges; also in ``exchange.cu``."""
-_MOST_ROWS, _MOST_WARPS = 2**20, 8
+_MAX_ROWS, _MAX_WARPS = 2**20, 8
 _MACROS = {
     "rows": "BLOCK_ROWS",
     "warps": "WARPS",
@@ -76,7 +76,7 @@ class ExchangeOptions:
     edges_apart: bool = True
 
     def __post_init__(self) -> None:
-        for name, most in (("rows", _MOST_ROWS), ("warps", _MOST_WARPS)):
+        for name, most in (("rows", _MAX_ROWS), ("warps", _MAX_WARPS)):
             value = getattr(self, name)
             if not isinstance(value, (int, np.integer)) or isinstance(value, bool) or not 1 <= value <= most:
                 raise ArgumentError(f"{name} is {value!r}: kernel 'exchange' takes 1 to {most}")

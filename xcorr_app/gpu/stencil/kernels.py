@@ -12,9 +12,9 @@ from xcorr_app.gpu.runtime.kernel_table import KernelEntry
 from xcorr_app.gpu.runtime.launch import Launch
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil import banded, costs, reuse, separable, sliding
-from xcorr_app.gpu.stencil.cosine_series import LEAST_RADIUS, TOLERANCE, gaussian_radius, gaussian_series, start_table
+from xcorr_app.gpu.stencil.cosine_series import MIN_RADIUS, TOLERANCE, gaussian_radius, gaussian_series, start_table
 from xcorr_app.gpu.stencil.problem import FilterProblem
-from xcorr_app.gpu.stencil.separable import MOST_TERMS, SeparableProblem, Vector
+from xcorr_app.gpu.stencil.separable import MAX_TERMS, SeparableProblem, Vector
 
 __all__ = ["KERNELS", "FilterTask", "prefers_banded"]
 
@@ -64,7 +64,7 @@ class FilterTask:
         """The same sizes with the number of terms."""
         p = self.problem
         return SeparableProblem(
-            p.image_shape, p.filter_shape, p.count, p.boundary, p.origin, min(max(1, len(self.terms)), MOST_TERMS)
+            p.image_shape, p.filter_shape, p.count, p.boundary, p.origin, min(max(1, len(self.terms)), MAX_TERMS)
         )
 
     @property
@@ -101,7 +101,7 @@ def _reuse(name: str, document: str, *, is_chosen: bool = True) -> KernelEntry[F
 
 
 def _why_not_separable(task: FilterTask, _: DeviceLimits) -> str | None:
-    if not 0 < len(task.terms) <= MOST_TERMS:
+    if not 0 < len(task.terms) <= MAX_TERMS:
         return "needs taps of rank 1 or 2"
     if not separable.fits_one_pass(task.problem.filter_shape, task.summed_type):
         return f"taps of shape {task.problem.filter_shape} are too long for one pass over {task.summed_type}"
@@ -141,8 +141,8 @@ def _banded_cost(task: FilterTask, limits: DeviceLimits) -> float:
 def _why_not_sliding(task: FilterTask, _: DeviceLimits) -> str | None:
     if task.sigmas is None or any(task.problem.origin) or task.problem.boundary == "valid":
         return "sliding sums are for centred Gaussians of integers or float32, and for boundaries but 'valid'"
-    if min(map(gaussian_radius, task.sigmas)) < LEAST_RADIUS:
-        return f"sliding sums are for windows that reach {LEAST_RADIUS} pixels or more"
+    if min(map(gaussian_radius, task.sigmas)) < MIN_RADIUS:
+        return f"sliding sums are for windows that reach {MIN_RADIUS} pixels or more"
     return None
 
 

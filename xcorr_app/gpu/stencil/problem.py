@@ -138,7 +138,7 @@ def taps_argument(
 
 
 def stays_in_range(
-    least_tap: float, total: float, image_type: str, result_type: str, outside: float | None = None
+    min_tap: float, total: float, image_type: str, result_type: str, outside: float | None = None
 ) -> bool:
     """Whether every result lies within its type's range whatever the images hold: weighted means of their values."""
     if np.dtype(result_type).kind == "f":
@@ -148,4 +148,4 @@ def stays_in_range(
     limits = np.iinfo(image_type)
     if outside is not None and not limits.min <= outside <= limits.max:
         return False
-    return least_tap >= 0 and total <= 1 + 1e-9
+    return min_tap >= 0 and total <= 1 + 1e-9

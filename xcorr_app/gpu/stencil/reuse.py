@@ -188,20 +188,20 @@ def _rolling(
     most = _REGISTERS_OF_BLOCKS[2 if is_wide else 4 if rows <= _FOUR_BLOCKS_ROWS else 3] - extra
     shapes = [shape for shape in shapes if registers(*shape) <= most and math.prod(shape) <= _LANE_COLUMNS] or [(4, 1)]
 
-    def least_work(shape: tuple[int, int]) -> tuple[int, int, bool]:
+    def min_work(shape: tuple[int, int]) -> tuple[int, int, bool]:
         columns, groups = math.prod(shape) * WARP, shape[1]
         split = rows >= _WHOLE_LANES_ROWS and columns == 8 * WARP and groups > 1
         return ceil_div(width, columns) * columns, -columns, split
 
     def shape_of(columns: int, groups: int) -> dict[str, int]:
-        most_blocks = 3 if rows > _FOUR_BLOCKS_ROWS else 5 if element == 2 and not is_double else 4
+        max_blocks = 3 if rows > _FOUR_BLOCKS_ROWS else 5 if element == 2 and not is_double else 4
         needed = registers(columns, groups) + extra
-        found = (blocks for blocks, held in _REGISTERS_OF_BLOCKS.items() if blocks <= most_blocks and needed <= held)
+        found = (blocks for blocks, held in _REGISTERS_OF_BLOCKS.items() if blocks <= max_blocks and needed <= held)
         batch = {} if is_double or counts or rows * taps > _BATCHED_TAPS else _BATCH
         return {"COLUMNS": columns, "GROUPS": groups, "BLOCKS": max(found, default=1), **batch}
 
     wanted = _WARPS_TO_FILL * device.multiprocessors
-    for columns, groups in sorted(shapes, key=least_work):
+    for columns, groups in sorted(shapes, key=min_work):
         across = problem.count * ceil_div(width, columns * groups * WARP)
         for block_rows in _BLOCK_ROWS:
             if across * ceil_div(height, block_rows) >= wanted:

@@ -15,9 +15,9 @@ from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.stencil.problem import FILTER_TYPES, FilterProblem, check_types, stays_in_range
 from xcorr_app.gpu.stencil.reuse import whole_waves
 
-__all__ = ["MOST_TERMS", "SeparableProblem", "fits_one_pass", "never_clips", "separable_launch", "terms_argument"]
+__all__ = ["MAX_TERMS", "SeparableProblem", "fits_one_pass", "never_clips", "separable_launch", "terms_argument"]
 
-MOST_TERMS = 2
+MAX_TERMS = 2
 LARGEST_LENGTH = 129
 """Most taps of a column or a row that one pass takes."""
 
@@ -57,8 +57,8 @@ class SeparableProblem(FilterProblem):
     terms: int = 1
 
     def __post_init__(self) -> None:
-        if min(self.filter_shape) < 1 or not 1 <= self.terms <= MOST_TERMS:
-            raise ShapeError(f"1 or {MOST_TERMS} terms of at least one tap along each axis are computed: {self}")
+        if min(self.filter_shape) < 1 or not 1 <= self.terms <= MAX_TERMS:
+            raise ShapeError(f"1 or {MAX_TERMS} terms of at least one tap along each axis are computed: {self}")
         super().__post_init__()
 
 

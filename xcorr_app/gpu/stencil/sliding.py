@@ -70,7 +70,7 @@ class SlidingPass:
         """Warps that lie side by side in an image."""
         return ceil_div(self.image_shape[1], WARP)
 
-    def most_images(self, rows: int) -> int:
+    def max_images(self, rows: int) -> int:
         """How many images one launch can have, in segments of so many rows."""
         return max(1, _LARGEST_INDEX // (self.strips * ceil_div(self.image_shape[0], rows) * WARP))
 

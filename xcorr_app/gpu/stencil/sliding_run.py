@@ -189,7 +189,7 @@ def _bound_parts(
     rows = segment_rows(problem, series, sum_type=sum_type, device=device_limits(device))
     table = start_table(series, problem.image_shape[0], rows, problem.boundary)
     tables = tuple(map(cupy.asarray, (packed_table(table, start_type), table.first, table.outside)))
-    parts, most = [], problem.most_images(rows)
+    parts, most = [], problem.max_images(rows)
     for first in range(0, problem.count, most):
         part = problem.with_count(min(most, problem.count - first))
         elements: dict[str, str] = {"image_type": image_type, "result_type": result_type}

@@ -28,7 +28,7 @@ class Fp16Peaks:
         kernel: str,
         *,
         normalize: bool,
-        least_overlap: int,
+        min_overlap_pixels: int,
         device: DeviceLimits,
     ) -> None:
         self._edges = tables.rows, tables.columns
@@ -45,7 +45,7 @@ class Fp16Peaks:
             right_type=types[1].name,
             device=device,
         )
-        numbers, of_scores = problem.arguments(), (*tables.sizes, least_overlap)
+        numbers, of_scores = problem.arguments(), (*tables.sizes, min_overlap_pixels)
         self._search = BoundLaunch.of(search, (*numbers, *of_scores))
         self._near = tuple(BoundLaunch.of(launch, (*numbers, *launch.extra, *of_scores)) for launch in near)
         segments = max(launch.segments for launch in near)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from xcorr_app.errors import InputError
-from xcorr_app.io.door import parsing
+from xcorr_app.io.container_paths import inner_path
 from xcorr_app.io.opened import opened
-from xcorr_app.io.within import inner_path
+from xcorr_app.io.parsing import parsing
 
 if TYPE_CHECKING:
     from collections.abc import Callable

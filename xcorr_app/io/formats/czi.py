@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from xcorr_app.io.limits import Limits
 
 _KNOWN = set("STZCYX0")
-_DIRECTORY, _ENTRIES, _MOST_AXES = 84, 160, 40
+_DIRECTORY, _ENTRIES, _MAX_AXES = 84, 160, 40
 """Bytes from the beginning of the file to where it says where its directory is, and of that to its entries."""
 _FEW = 1 << 20
 """Pixels that a damaged entry may ask for and none are the worse for it."""
@@ -91,7 +91,7 @@ def _check_entries(file: BinaryIO) -> None:
 def _axes_of_entry(file: BinaryIO, place: int) -> int:
     file.seek(max(place, 0))
     name, count = struct.unpack("<2s26xi", file.read(32))
-    if name == b"DV" and not 0 <= count <= _MOST_AXES:
+    if name == b"DV" and not 0 <= count <= _MAX_AXES:
         raise ValueError(f"an entry has {count} axes")
     return count if name == b"DV" else 0
 

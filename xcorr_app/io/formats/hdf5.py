@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from xcorr_app.errors import InputError
+from xcorr_app.io.container_paths import inner_path
 from xcorr_app.io.formats.image import FormatImage, check_image, stamp_of
 from xcorr_app.io.formats.readers import Readers
 from xcorr_app.io.optional import library
 from xcorr_app.io.source import StackMetadata, make_metadata
-from xcorr_app.io.within import inner_path
 
 if TYPE_CHECKING:
     from typing import BinaryIO

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from typing import BinaryIO
 
-_MOST_OPEN = 8
+_MAX_OPEN = 8
 
 
 class Readers:
@@ -31,7 +31,7 @@ class Readers:
             key = (path, stamp)
             found = self._open.pop(key, None) or self._opened(path)
             self._open[key] = found
-            while len(self._open) > _MOST_OPEN:
+            while len(self._open) > _MAX_OPEN:
                 _close(*self._open.popitem(last=False)[1])
             yield found[0]
 

@@ -22,13 +22,13 @@ from xcorr_app.registration.masked.rules import Masks
 
 _LOOKED_AT, _FEWEST = 16, 4
 """Frames that are looked at, spread over the stack; of fewer than the latter, what changes is not known."""
-_LEAST_SHARE, _LARGEST_SHARE = 0.002, 0.7
+_MIN_SHARE, _LARGEST_SHARE = 0.002, 0.7
 """Of the pixels: less than the former is left to the search for defects, more leaves no scene."""
 _NEIGHBOURS = 3
 """Of the eight around a pixel that are drawn as well; a pixel alone keeps its value by chance."""
 _AS_BEFORE = 0.3
 """Share of the pixels next to those drawn that have the value they had in the first frame, beyond which none is."""
-_COLOURS, _LEAST_OF_COLOUR = 4, 0.05
+_COLOURS, _MIN_OF_COLOUR = 4, 0.05
 """Values that are drawn, at most, and the share of what is drawn that has each."""
 _NOW_AND_THEN = 0.12
 """Share of the frames in which a pixel has one of them, from which it is drawn if it lies beside what always is."""
@@ -105,7 +105,7 @@ def drawn(frames: Frames) -> Drawn | None:
     at_once = [numbers[0], numbers[-1], numbers[len(numbers) // 2]]
     images = _images(frames, at_once)
     borders = any(_has_border(image) for image in images.values())
-    if len(images) < len(at_once) or not (borders or _share_held(list(images.values())) > _LEAST_SHARE):
+    if len(images) < len(at_once) or not (borders or _share_held(list(images.values())) > _MIN_SHARE):
         return None
     images |= _images(frames, [number for number in numbers if number not in at_once])
     widths = np.concatenate([_border_widths(image[None]) for image in images.values()])
@@ -145,14 +145,14 @@ def _part(images: list[NDArray[np.generic]]) -> NDArray[np.bool_] | None:
         # Stuck lines of a camera are repaired.
         long = ndimage.binary_opening(always, np.ones(line))
         always &= ~long | ndimage.binary_opening(long, np.ones(across))
-    if not _LEAST_SHARE < always.mean() < _LARGEST_SHARE:
+    if not _MIN_SHARE < always.mean() < _LARGEST_SHARE:
         return None
     beside = ndimage.binary_dilation(always, around) & ~always
     if not beside.any() or np.mean([(image == images[0])[beside] for image in images[1:]]) > _AS_BEFORE:
         return None
     values, number = np.unique(images[0][always], return_counts=True)
     common = np.argsort(number)[-_COLOURS:]
-    colours = values[common[number[common] > _LEAST_OF_COLOUR * always.sum()]]
+    colours = values[common[number[common] > _MIN_OF_COLOUR * always.sum()]]
     again = np.mean([np.isin(image, colours) for image in images], axis=0) > _NOW_AND_THEN
     # Words whose letters are near each other hang together, and with them what is drawn only now and then.
     near = ndimage.binary_closing(np.pad(always | again, _GAP, mode="edge"), around, iterations=_GAP)

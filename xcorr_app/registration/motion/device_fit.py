@@ -13,7 +13,7 @@ from xcorr_app.gpu.field.problem import FieldAxis, parts_of, tile_of
 from xcorr_app.gpu.field.run import FieldModes, FieldState, SizedReference, take_steps
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.memory import finish_copies
-from xcorr_app.registration.motion.field_fit import LAST_STEPS, MOST_STEPS, NEAR, THERE, FieldReference, lost_at
+from xcorr_app.registration.motion.field_fit import LAST_STEPS, MAX_STEPS, NEAR, THERE, FieldReference, lost_at
 from xcorr_app.registration.motion.field_nodes import Nodes
 from xcorr_app.registration.motion.grid import local_splines
 
@@ -103,7 +103,7 @@ class DeviceFit:
             modes = whole.of_more(references[level][0].weight / references[0][0].weight)
             reference = self._reference(level, references[level])
             coarse = level > 0
-            most = LAST_STEPS if level < last else MOST_STEPS
+            most = LAST_STEPS if level < last else MAX_STEPS
             scale = 1 if coarse else 4 if last else 2
             near = NEAR if coarse else THERE
             take_steps(frames[level], reference, modes, state, scale=scale, most=most, near=near)

@@ -17,7 +17,7 @@ from xcorr_app.registration.motion.ndimage import ndimage_of
 from xcorr_app.registration.motion.warp import Mode, inside_frame, with_copies
 
 _ORDERS = (0, 1, 3)
-_MOST_LINES, _EXACT = 32766, 1e-4
+_MAX_LINES, _EXACT = 32766, 1e-4
 """Rows or columns that OpenCV takes, and the error in pixels of places that it takes as they are."""
 _MULTIPLICATIONS = 1 << 18
 """Of a product up to which OpenBLAS and its like work in the thread that calls them."""
@@ -80,7 +80,7 @@ def linear_at(frame: Array, places: Array) -> Array:
 @functools.cache
 def _is_exact_at(rows: int, columns: int) -> bool:
     """Whether OpenCV looks between the pixels of frames of a size: before version 5 at every 1/32 of a pixel only."""
-    if max(rows, columns) > _MOST_LINES:
+    if max(rows, columns) > _MAX_LINES:
         return False
     numbers = np.arange(40, dtype=np.float32)
     y, x = np.meshgrid(numbers, numbers, indexing="ij")

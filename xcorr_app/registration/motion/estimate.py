@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from xcorr_app.errors import ArgumentError, DataTypeError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.given import Given, given_reference
 from xcorr_app.registration.motion.models import PATCHES, model_of
 from xcorr_app.registration.motion.patch_fit import (
     DEFAULT_DEVIATION,
@@ -18,6 +17,7 @@ from xcorr_app.registration.motion.whole_frames import motion_of
 from xcorr_app.registration.passes import Progress
 from xcorr_app.registration.progress_bar import shown
 from xcorr_app.registration.settings import DEFAULT_MAX_SIGMA
+from xcorr_app.registration.stack_input import Given, given_reference
 
 
 def estimate_motion(

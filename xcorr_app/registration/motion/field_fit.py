@@ -37,7 +37,7 @@ _Sides = tuple[int, int, int, int]
 
 _RIM = 2.0
 """Pixels along the edges of the frame that are not compared."""
-MOST_STEPS, LAST_STEPS = 5, 2
+MAX_STEPS, LAST_STEPS = 5, 2
 """At first, and after those on images of half the size."""
 _SETTLED = 0.004
 """Largest change of a node in pixels after which the field is settled."""
@@ -46,10 +46,10 @@ NEAR, THERE = 0.35, 0.7
 and on the last: what is left is a fraction of that."""
 _BENDS = (1e-3, 1e3)
 """Pixels between which the expected bend lies."""
-_LEAST_GAIN = 0.02
+_MIN_GAIN = 0.02
 _ROUNDED = 16
 """Pixels to which what the frame does not show of the reference is rounded down."""
-_MOST_KEPT = 8
+_MAX_KEPT = 8
 _FEWEST = 64
 """Pixels that are worth comparing."""
 _ALIKE = 5
@@ -80,9 +80,9 @@ def fitted(levels: list[FieldReference], frames: list[Array], start: Floats, mov
     modes = levels[0].modes(lost_at(moved[None], levels[0].nodes.shape)[0])
     if len(levels) > 1:
         of_half = modes.of_more(levels[1].weight / levels[0].weight)
-        coarse = levels[1].steps(frames[1], start / 2, bend / 4, of_half, MOST_STEPS, NEAR)
+        coarse = levels[1].steps(frames[1], start / 2, bend / 4, of_half, MAX_STEPS, NEAR)
         field, bend = 2 * coarse.field, 4 * coarse.bend
-    return levels[0].steps(frames[0], field, bend, modes, LAST_STEPS if len(levels) > 1 else MOST_STEPS, THERE)
+    return levels[0].steps(frames[0], field, bend, modes, LAST_STEPS if len(levels) > 1 else MAX_STEPS, THERE)
 
 
 @dataclass(frozen=True)
@@ -141,7 +141,7 @@ class FieldReference:
 
     def _modes_without(self, lost: _Sides) -> Modes:
         if lost not in self._modes:
-            if len(self._modes) >= _MOST_KEPT:
+            if len(self._modes) >= _MAX_KEPT:
                 self._modes.clear()
             normal = self._seen.pop(lost, None)
             normal = self._normal(lost) if normal is None else normal
@@ -207,7 +207,7 @@ class FieldReference:
         other *= inside
         products = [_dot(a, b, xp) for a, b in ((one, other), (other, other), (one, one))]
         score = products[0] / np.sqrt(products[1] * products[2]) if products[1] > 0 and products[2] > 0 else np.nan
-        gain = max(products[0] / products[1], _LEAST_GAIN) if products[1] > 0 else 1.0
+        gain = max(products[0] / products[1], _MIN_GAIN) if products[1] > 0 else 1.0
         one *= np.float32(1 / gain)
         one -= other
         rows, columns = self.nodes.hats

@@ -20,7 +20,7 @@ from xcorr_app.registration.significance import MAX_FALSE_ALARM
 
 Floats = NDArray[np.float64]
 
-_LEAST_SEEN = 0.5
+_MIN_SEEN = 0.5
 """Share of a window that must not be masked."""
 _ROUNDS = 2
 """Of the median test: without the vectors that the first found, others may stand out."""
@@ -53,7 +53,7 @@ def compared(
     windows = Windows(first, rows, columns, window, reach, seen)
     back = None if before is None else Windows(second, rows, columns, window, reach, seen)
     match = match_windows(windows, second, nowhere, back=back)
-    return _validated(match, grid, predicted, share < _LEAST_SEEN, threshold)
+    return _validated(match, grid, predicted, share < _MIN_SEEN, threshold)
 
 
 def _validated(

@@ -24,7 +24,7 @@ _SMALLEST = 48
 """Pixels that the shorter side of the smallest image has at least."""
 _SETTLED = 1e-3
 """Pixels by which a corner moves in a step after which the motion is settled."""
-_MOST_STEPS = 40
+_MAX_STEPS = 40
 _RIM = 3
 """Pixels along the edges of both images that are not compared."""
 _FEWEST = 64
@@ -118,7 +118,7 @@ def _at_level(level: Level, model: Model, splines: Array, motion: Matrix, *, fin
     settled, definite = False, True
     count = level.changes.shape[0]
     nothing = np.full((count, count), np.nan)
-    for _ in range(_MOST_STEPS if fine else _MOST_STEPS // 2):
+    for _ in range(_MAX_STEPS if fine else _MAX_STEPS // 2):
         inside = _inside(level, motion)
         pixels = int(inside.sum())
         if pixels < _FEWEST:

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration import quality
 from xcorr_app.registration.apply import apply_shifts
-from xcorr_app.registration.doubt import applied_shifts
+from xcorr_app.registration.doubtful_frames import applied_shifts
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.motion.smoothed_frames import finite
 from xcorr_app.registration.passes import Pass

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from xcorr_app.errors import ShapeError
 from xcorr_app.gpu.runtime.arrays import Array
-from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
+from xcorr_app.registration.doubtful_frames import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.motion.displacement import warp_by_fields
 from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.models import angle_of, scale_of, turned

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from xcorr_app.errors import ArgumentError
-from xcorr_app.registration.doubt import DEFAULT_POLICY, check_policy
+from xcorr_app.registration.doubtful_frames import DEFAULT_POLICY, check_policy
 from xcorr_app.registration.motion.field import Field
 from xcorr_app.registration.motion.result import MotionResult
 from xcorr_app.registration.result_files import read_archive, write_whole

@@ -12,7 +12,7 @@ _NOISE_PX = 0.1
 """Pixels of scatter that neighbours have anyway (Westerweel and Scarano 2005)."""
 _FEWEST = 3
 """Neighbours that a vector is compared with at least."""
-_MOST_NEAR = 48
+_MAX_NEAR = 48
 """Values that a place is judged by: of those farther away nothing is left under the Gaussian."""
 _TOO_FAR = 1e-100
 """Share of the largest weight below which the nearest values are too far for all places to have one Gaussian."""
@@ -92,7 +92,7 @@ def local_linear(places: Floats, values: Floats, weights: Floats, at: Floats, re
     used = np.flatnonzero(weights > 0)
     if not used.size:
         return np.zeros((len(at), 2))
-    near, which = scipy.spatial.cKDTree(places[used]).query(at, k=np.arange(1, min(used.size, _MOST_NEAR) + 1))
+    near, which = scipy.spatial.cKDTree(places[used]).query(at, k=np.arange(1, min(used.size, _MAX_NEAR) + 1))
     which = used[which]
     # Where nothing is near, the nearest counts all the same.
     gaussian = weights[which] * np.exp((near[:, :1] ** 2 - near**2) / (2 * reach**2))

@@ -21,14 +21,14 @@ from xcorr_app.registration.motion.window_match import windows_of
 
 Floats = NDArray[np.float64]
 
-_MOST_STEPS = 25
+_MAX_STEPS = 25
 _SETTLED = 2e-4
 """Pixels by which the corner of a window moves in a step after which it is settled."""
 _FARTHEST = 1.0
 """Pixels from the start beyond which another place was found."""
 _AT_ONCE = 1 << 21
 """Pixels of the windows that are refined together."""
-_LEAST_SEEN = 0.4
+_MIN_SEEN = 0.4
 """Share of a window that must be seen in both images."""
 _FLATTEST = 1e-9
 """Smallest eigenvalue of a scaled Hessian, over the largest, that tells all six numbers apart."""
@@ -56,7 +56,7 @@ def refine_windows(
     size: int,
     shift: Floats,
     slopes: Floats,
-    steps: int = _MOST_STEPS,
+    steps: int = _MAX_STEPS,
     counts: Array | None = None,
 ) -> RefinedWindows:
     """Refine the displacement (n, 2) of windows that begin at (n,) rows and columns of the first image.
@@ -140,7 +140,7 @@ def _refined(
             product = (seen * image).sum(axis=1)
             score[rows] = to_host(product / xp.maximum(xp.sqrt(power * own), 1e-300))
             variance[rows] = to_host((residual * residual).sum(axis=1) / xp.maximum(pixels - 8, 1.0))
-            settled[rows] &= to_host(pixels) >= _LEAST_SEEN * size * size
+            settled[rows] &= to_host(pixels) >= _MIN_SEEN * size * size
             break
         right = to_host((changes[at] * residual[:, :, None]).sum(axis=1))
         number = (inverse[rows] @ right[:, :, None])[:, :, 0]

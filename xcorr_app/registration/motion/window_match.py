@@ -23,7 +23,7 @@ from xcorr_app.registration.significance import significance
 
 _RIM = 1
 """Shifts beyond the window, which the peaks at its edge are interpolated from."""
-_LEAST_VARIANCE = 1e-12
+_MIN_VARIANCE = 1e-12
 """Share of the square of the largest value below which a window holds nothing but rounding."""
 
 _ROUNDING = 1e-6
@@ -92,7 +92,7 @@ class Windows:
         self._values = _without_means(windows_of(image, rows, columns, (size, size)), part)
         self.power = (self._values * self._values).sum(axis=(1, 2))
         """(n,) sums of squares."""
-        self.flat = self.power <= _LEAST_VARIANCE * size**2 * xp.abs(image).max() ** 2
+        self.flat = self.power <= _MIN_VARIANCE * size**2 * xp.abs(image).max() ** 2
         self._spectra: dict[int, Array] = {}
 
     def planes(self, image: Array, offset: NDArray[np.intp], which: NDArray[np.intp] | slice = slice(None)) -> Array:

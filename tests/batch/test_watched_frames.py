@@ -4,8 +4,8 @@ import numpy as np
 from scipy import ndimage
 
 from tests.io.samples import noise, write_plain
-from xcorr_app.batch.align.as_they_come import FramesSoFar
 from xcorr_app.batch.align.options import AlignOptions
+from xcorr_app.batch.align.watched_frames import FramesSoFar
 from xcorr_app.gpu.runtime.select import select_device
 from xcorr_app.io import discover
 from xcorr_app.registration.settings import Settings

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from xcorr_app.io.scan import Scan
     from xcorr_app.io.source import ImageFile
 
-_MOST_BYTES = 1 << 14
+_MAX_BYTES = 1 << 14
 """Outside of the pixels."""
-_MOST_KNOWN = 8
+_MAX_KNOWN = 8
 
 
 class _Known(NamedTuple):
@@ -60,7 +60,7 @@ class ScanOfAlike:
                     if known.holds_for(descriptor, mark[0]):
                         return replace(known.image, path=path, stamp=mark)
         image = self._scan(path, limits)
-        if len(self._known) < _MOST_KNOWN and (found := _known(image)) is not None:
+        if len(self._known) < _MAX_KNOWN and (found := _known(image)) is not None:
             self._known.append(found)
         return image
 
@@ -72,7 +72,7 @@ def _known(image: ImageFile) -> _Known | None:
         return None
     begin, size = int(image.data_offsets[0]), image.stamp[0]
     end = begin + image.metadata.plane_bytes
-    if begin < 0 or size - image.metadata.plane_bytes > _MOST_BYTES:
+    if begin < 0 or size - image.metadata.plane_bytes > _MAX_BYTES:
         return None
     with opened(image.path) as descriptor:
         if stamp(descriptor) != image.stamp:

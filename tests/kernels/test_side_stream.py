@@ -7,7 +7,7 @@ import types
 
 import pytest
 
-from xcorr_app.gpu.runtime import beside
+from xcorr_app.gpu.runtime import side_stream
 
 
 class Stream:
@@ -40,10 +40,10 @@ def log(monkeypatch):
         get_current_stream=lambda: entered[-1], Stream=lambda *, non_blocking: Stream("beside", happened, entered)
     )
     monkeypatch.setitem(sys.modules, "cupy", types.SimpleNamespace(cuda=cuda))
-    monkeypatch.setattr(beside, "current_device", lambda: 0)
-    beside._stream.cache_clear()
+    monkeypatch.setattr(side_stream, "current_device", lambda: 0)
+    side_stream._stream.cache_clear()
     yield lambda text: happened.append((entered[-1].name, text)), happened
-    beside._stream.cache_clear()
+    side_stream._stream.cache_clear()
 
 
 def test_both_streams_wait_for_each_other(log):
@@ -54,7 +54,7 @@ def test_both_streams_wait_for_each_other(log):
         does("job")
         return 7
 
-    started = beside.Beside(job)
+    started = side_stream.Beside(job)
     does("other work")
     assert started.result() == 7
     does("uses it")
@@ -73,6 +73,6 @@ def test_both_streams_wait_for_each_other(log):
 def test_a_job_that_fails_leaves_the_current_stream(log):
     does, happened = log
     with pytest.raises(MemoryError):
-        beside.Beside(lambda: (_ for _ in ()).throw(MemoryError))
+        side_stream.Beside(lambda: (_ for _ in ()).throw(MemoryError))
     does("goes on")
     assert happened[-1] == ("current", "goes on")

@@ -9,17 +9,17 @@ from typing import Any
 from xcorr_app.gpu.runtime.upload import Uploader
 from xcorr_app.registration.passes import worker_count
 
-_MOST_READERS = 16
+_MAX_READERS = 16
 _IN_TURNS = 3
 """Threads that read one file of which they take the checksum in turns: one reads, one computes, one uploads."""
 
 
 def reader_count() -> int:
     """Threads that read one stack together where it is computed: half of the cores."""
-    return max(1, min(_MOST_READERS, worker_count()) // 2)
+    return max(1, min(_MAX_READERS, worker_count()) // 2)
 
 
-class Bringing:
+class Prefetch:
     """Made when the first stack is read for a device; kept until the end of the run, with its pinned memory."""
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class Bringing:
             if self._uploader is None or self._readers is None:
                 self._uploader = Uploader()
                 how: Any = {"thread_name_prefix": "xcorr-read", "initializer": self._uploader.use}
-                self._readers = ThreadPoolExecutor(max(1, min(_MOST_READERS, worker_count())), **how)
+                self._readers = ThreadPoolExecutor(max(1, min(_MAX_READERS, worker_count())), **how)
             return self._uploader, self._readers
 
     def close(self) -> None:
@@ -46,4 +46,4 @@ class Bringing:
 
 def side_by_side(*, in_turns: bool) -> int:
     """Threads that bring one stack to a device together."""
-    return _IN_TURNS if in_turns else _MOST_READERS
+    return _IN_TURNS if in_turns else _MAX_READERS

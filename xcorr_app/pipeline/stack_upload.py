@@ -37,7 +37,7 @@ class Carrier(Protocol):
         """Bring a buffer to the device; returns when it is there."""
 
 
-class ArrivingFrames:
+class StackUpload:
     """Hands out frames of a stack as parts of one device array, once they are there.
 
     Raises what CuPy does where the device's memory does not suffice for all of them.

@@ -12,7 +12,7 @@ Facts = dict[str, Any]
 """What is known of a stack: counts, times, notes."""
 
 
-class OfFacts:
+class RecordedWork:
     """The part of `Work` that is the same for all of them."""
 
     less_memory = "use a machine with more"

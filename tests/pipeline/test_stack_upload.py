@@ -16,8 +16,8 @@ from xcorr_app.io import Checksums, HeldSource, MemoryBudget, discover
 from xcorr_app.io.discover import series_of_file
 from xcorr_app.io.limits import Limits
 from xcorr_app.io.reading import is_read_in_turns
-from xcorr_app.pipeline import arriving_frames
-from xcorr_app.pipeline.arriving_frames import ArrivingFrames
+from xcorr_app.pipeline import stack_upload
+from xcorr_app.pipeline.stack_upload import StackUpload
 from xcorr_app.registration.frames import ArrayFrames
 
 SHAPE = (50, 20, 24)
@@ -52,7 +52,7 @@ class Carrier:
 
 @pytest.fixture
 def readers(monkeypatch):
-    monkeypatch.setattr(arriving_frames, "_BYTES_A_PART", 3 * 20 * 24 * 2)
+    monkeypatch.setattr(stack_upload, "_BYTES_A_PART", 3 * 20 * 24 * 2)
     with ThreadPoolExecutor(3) as pool:
         yield pool
 
@@ -68,7 +68,7 @@ def stack(tmp_path):
 def test_frames_are_those_of_the_file_and_are_read_once(stack, readers):
     data, host = stack
     carrier, rng = Carrier(), np.random.default_rng(0)
-    with ArrivingFrames(host, carrier, readers) as frames:
+    with StackUpload(host, carrier, readers) as frames:
         for _ in range(60):
             start = int(rng.integers(0, 50))
             stop = int(rng.integers(start + 1, 51))
@@ -82,7 +82,7 @@ def test_checksums_are_taken_as_frames_pass(tmp_path, readers):
     write_plain(tmp_path / "a.tif", noise(SHAPE))
     checksums = Checksums([tmp_path / "a.tif"])
     source = HeldSource(series_of_file(tmp_path / "a.tif", Limits()).open(), MemoryBudget(0), checksums)
-    with ArrivingFrames(SourceFrames(source, "T", 0, np), Carrier(), readers) as frames:
+    with StackUpload(SourceFrames(source, "T", 0, np), Carrier(), readers) as frames:
         frames.read(0, 50)
     assert checksums.of(tmp_path / "a.tif")._result is not None
     assert checksums.finished() == Checksums([tmp_path / "a.tif"]).finished()
@@ -92,7 +92,7 @@ def test_only_what_is_asked_for_is_waited_for(stack, readers):
     data, host = stack
     carrier, waited = Carrier(), []
     carrier.gate.clear()
-    with ArrivingFrames(host, carrier, readers, waited=lambda *told: waited.append(told)) as frames:
+    with StackUpload(host, carrier, readers, waited=lambda *told: waited.append(told)) as frames:
         timer = threading.Timer(0.2, carrier.gate.set)
         timer.start()
         np.testing.assert_array_equal(frames.read(40, 50).frames, data[40:])
@@ -104,7 +104,7 @@ def test_only_what_is_asked_for_is_waited_for(stack, readers):
 def test_what_failed_is_told_and_may_work_for_who_asks_next(stack, readers):
     data, host = stack
     failed = 0
-    with ArrivingFrames(host, Carrier(fails=2), readers) as frames:
+    with StackUpload(host, Carrier(fails=2), readers) as frames:
         for _ in range(3):
             try:
                 np.testing.assert_array_equal(frames.read(0, 50).frames, data)
@@ -116,7 +116,7 @@ def test_what_failed_is_told_and_may_work_for_who_asks_next(stack, readers):
 def test_what_is_not_begun_when_it_is_closed_is_not_read(stack, readers):
     carrier = Carrier()
     carrier.gate.clear()
-    frames = ArrivingFrames(stack[1], carrier, readers)
+    frames = StackUpload(stack[1], carrier, readers)
     timer = threading.Timer(0.2, carrier.gate.set)
     timer.start()
     frames.close()
@@ -143,7 +143,7 @@ def test_no_more_threads_read_a_stack_than_may(stack, readers):
     for threads in (1, 2):
         most, mine = 0, replace(host)
         object.__setattr__(mine, "fill", counted)
-        with ArrivingFrames(mine, Carrier(), readers, side_by_side=threads) as frames:
+        with StackUpload(mine, Carrier(), readers, side_by_side=threads) as frames:
             np.testing.assert_array_equal(frames.read(0, 50).frames, data)
         assert most == threads
 
@@ -153,8 +153,8 @@ def test_a_stack_waits_for_the_one_before(stack, readers):
     data, host = stack
     first, second = Carrier(), Carrier()
     first.gate.clear()
-    before = ArrivingFrames(host, first, readers)
-    with ArrivingFrames(host, second, readers, side_by_side=2) as frames:
+    before = StackUpload(host, first, readers)
+    with StackUpload(host, second, readers, side_by_side=2) as frames:
         assert second.sent == 0
         timer = threading.Timer(0.2, first.gate.set)
         timer.start()
@@ -179,11 +179,11 @@ def test_only_the_bytes_of_one_file_are_read_in_turns(tmp_path):
 
 def test_a_whole_stack_is_an_array(stack, readers, monkeypatch):
     data, host = stack
-    with ArrivingFrames(host, Carrier(), readers) as frames:
+    with StackUpload(host, Carrier(), readers) as frames:
         settled = frames.settled()
         assert isinstance(settled, ArrayFrames)
         np.testing.assert_array_equal(settled.read(7, 31).frames, data[7:31])
-        monkeypatch.setattr(arriving_frames, "_WAITED_FOR", 49)
+        monkeypatch.setattr(stack_upload, "_WAITED_FOR", 49)
         assert frames.settled() is frames
 
 
@@ -194,7 +194,7 @@ def test_frames_that_cannot_be_read_are_named_and_zero(tmp_path, readers):
     host = SourceFrames(HeldSource(spec.open(), MemoryBudget(0)), "T", 0, np)
     with (tmp_path / "a.tif").open("r+b") as file:
         file.truncate(30 * 20 * 24 * 2)
-    with ArrivingFrames(host, Carrier(), readers) as frames:
+    with StackUpload(host, Carrier(), readers) as frames:
         assert frames.settled() is frames
         chunk = frames.read(20, 50)
     assert set(chunk.unreadable) == set(range(20, 50))
@@ -211,13 +211,13 @@ def test_on_a_device(stack, monkeypatch, pinned):
 
     if not pinned:
         monkeypatch.setattr(cupy.cuda, "alloc_pinned_memory", refuse)
-    monkeypatch.setattr(arriving_frames, "_BYTES_A_PART", 3 * 20 * 24 * 2)
+    monkeypatch.setattr(stack_upload, "_BYTES_A_PART", 3 * 20 * 24 * 2)
     data, host = stack
     uploader = Uploader()
     with ThreadPoolExecutor(3, initializer=uploader.use) as readers:
         for _ in range(20):
             # Memory goes back and forth between work and uploads.
-            with ArrivingFrames(host, uploader, readers) as frames:
+            with StackUpload(host, uploader, readers) as frames:
                 found = frames.settled().read(0, 50).frames
                 assert isinstance(found, cupy.ndarray)
                 sums = [cupy.asnumpy((found[i].astype(cupy.float64) ** 2).sum()) for i in range(50)]

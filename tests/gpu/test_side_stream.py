@@ -6,7 +6,7 @@ import numpy as np
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.gpu.runtime.beside import Beside
+from xcorr_app.gpu.runtime.side_stream import Beside
 
 
 def test_a_job_reads_what_was_there_before_and_is_read_after(cupy):

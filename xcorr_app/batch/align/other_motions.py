@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from xcorr_app.batch.align.correcting import check_correction, corrected, correction_of
+from xcorr_app.batch.align.flat_and_dark import check_correction, corrected, correction_of
 from xcorr_app.batch.align.frames import SourceFrames, begin_stack
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.stack import Aligned, Turned, finish_stack, reference_of

@@ -32,14 +32,14 @@ ALONE = Room(side=512, picture=90_000, movie=200_000, points=1200, rows=2000, fl
 _SHARED = Room(side=256, picture=5_000, movie=10_000, points=80, rows=24, flagged=8, thumbnails=2)
 """Of ten, or some more."""
 _BRIEF = Room(side=128, picture=3_000, movie=0, points=60, rows=0, flagged=5, thumbnails=0, is_brief=True)
-MOST_ALONE, MOST_WHOLE = 3, 20
+MAX_UNREDUCED, MAX_WITH_PICTURES = 3, 20
 
 
 def room_for(stacks: int) -> Room:
     """What each stack of a page of so many may take: 1 MB for ten of them, 10 MB for 500."""
-    if stacks <= MOST_ALONE:
+    if stacks <= MAX_UNREDUCED:
         return ALONE
-    if stacks > MOST_WHOLE:
+    if stacks > MAX_WITH_PICTURES:
         return _BRIEF
     fewer = max(1.0, 10 / stacks)
     return replace(_SHARED, picture=int(_SHARED.picture * fewer), movie=int(_SHARED.movie * fewer))

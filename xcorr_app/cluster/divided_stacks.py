@@ -12,7 +12,7 @@ from distributed import CancelledError
 
 from xcorr_app.cluster import kept_parts
 from xcorr_app.cluster.blocks import joined, told_of
-from xcorr_app.cluster.handing_out import LOST
+from xcorr_app.cluster.scheduling import LOST
 from xcorr_app.cluster.task import MOVE, Job, described, end_sessions, measure_part, number_of_blocks
 from xcorr_app.errors import ClusterError
 from xcorr_app.io import SeriesSpec
