@@ -78,8 +78,8 @@ struct alignas(4 * sizeof(T)) Packed {
 
     // One of them, less the centre of all, which is a whole number, and zero for floats.
     __device__ __forceinline__ float value(int e, float centre) const {
-        const float magic_float = magic_float<T>(word, e);
-        return IsFloat<T>::VALUE ? magic_float : magic_float - (magic<T>() + centre);
+        const float value = magic_float<T>(word, e);
+        return IsFloat<T>::VALUE ? value : value - (magic<T>() + centre);
     }
     __device__ __forceinline__ void set(int e, T value) {
         if constexpr (IsFloat<T>::VALUE) {

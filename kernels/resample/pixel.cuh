@@ -87,10 +87,10 @@ __device__ __forceinline__ Sum value_of(Word word, int place) {
         const bool is_signed = (P)-1 < (P)0;
         const unsigned exponent = 0x4b000000u;  // of 2^23, in whose mantissa the integer is put
         const unsigned sign = sizeof(P) == 1 ? 0x80u << 8 * place : 0x8000u << 16 * place;
-        const unsigned magic_float = is_signed ? (unsigned)word ^ sign : (unsigned)word;
+        const unsigned biased = is_signed ? (unsigned)word ^ sign : (unsigned)word;
         const unsigned selector = sizeof(P) == 1 ? 0x7440u | (unsigned)place : place ? 0x7432u : 0x7410u;
         const float magic = 8388608.0f + (is_signed ? (sizeof(P) == 1 ? 128.0f : 32768.0f) : 0.0f);
-        return __uint_as_float(__byte_perm(magic_float, exponent, selector)) - magic;
+        return __uint_as_float(__byte_perm(biased, exponent, selector)) - magic;
     } else {
         return (Sum)same_bits<P>(word);
     }

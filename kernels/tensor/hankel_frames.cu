@@ -150,7 +150,7 @@ struct FrameQuads {
             const float factor = scale[i * AT_ONCE].factor, offset = scale[i * AT_ONCE].offset;
             float value[4];
 #pragma unroll
-            for (int e = 0; e < 4; ++e) value[e] = fmaf(vector[i].magic_float(e), factor, offset);
+            for (int e = 0; e < 4; ++e) value[e] = fmaf(vector[i].as_float(e), factor, offset);
             const TwoWords words = {half_pair(value[0], value[1]), half_pair(value[2], value[3])};
             *reinterpret_cast<TwoWords*>(to + i * AT_ONCE * 4) = words;
         }

@@ -75,7 +75,7 @@ struct RowOfMember {
 #pragma unroll
         for (int i = 0; i < QUADS; ++i)
 #pragma unroll
-            for (int e = 0; e < 4; ++e) value[i][e] = fmaf(vector[i].magic_float(e), factor, offset);
+            for (int e = 0; e < 4; ++e) value[i][e] = fmaf(vector[i].as_float(e), factor, offset);
         value[QUADS][0] = 0.0f;
 #pragma unroll
         for (int i = 0; i < QUADS; ++i) {

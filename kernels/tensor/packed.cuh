@@ -16,5 +16,5 @@ struct __align__(4 * sizeof(T)) Packed {
             word[e / EACH] = (word[e / EACH] & ~(mask << e % EACH * BITS)) | ((unsigned)element & mask) << e % EACH * BITS;
         }
     }
-    __device__ __forceinline__ float magic_float(int e) const { return magic_float<T>(word, e); }
+    __device__ __forceinline__ float as_float(int e) const { return magic_float<T>(word, e); }
 };

@@ -145,7 +145,6 @@ ALIGN: dict[str, tuple[Callable[[Path], Path], Words]] = {
     ),
     "several": (_several, ("--verbose", "--max-shift", "12")),
     "depth": (_depth, ("--reference", "pairs:2", "--smooth-time", "3")),
-    "disagreeing": (_pattern, ("--verify", "all", "--tolerance", "1e-9", "--max-shift", "15")),
     "previous": (_odd, ("--reference", "previous", "--min-score", "0.99", "--max-sigma", "0.01")),
     "local": (_pages, ("--contrast", "local:5", "--subpixel", "icgn", "--reference", "1", "--memory", "1MB")),
     "dry": (_movie, ("--dry-run",)),

@@ -9,7 +9,7 @@ import xxhash
 
 from tests.io.samples import noise, write_imagej, write_plain, write_shaped
 from xcorr_app.errors import DamagedFileError
-from xcorr_app.io import Checksums, HeldSource, MemoryBudget, discover, held, scan_file
+from xcorr_app.io import Checksums, HeldSource, MemoryBudget, cached_planes, discover, scan_file
 from xcorr_app.io.checksum import FileChecksum
 from xcorr_app.io.discover import series_of_file
 from xcorr_app.io.limits import Limits
@@ -62,13 +62,13 @@ def test_a_plane_is_read_once_by_however_many_threads(tmp_path, monkeypatch):
     data = noise((40, 16, 16))
     write_plain(tmp_path / "a.tif", data)
     with opened(tmp_path / "a.tif", 1 << 30) as source:
-        read, real = [], held.read_planes
+        read, real = [], cached_planes.read_planes
 
         def counted(inner, positions, *others):
             read.extend(at["t"] for at in positions)
             return real(inner, positions, *others)
 
-        monkeypatch.setattr(held, "read_planes", counted)
+        monkeypatch.setattr(cached_planes, "read_planes", counted)
         wrong = []
 
         def ask(seed):
@@ -128,7 +128,7 @@ def test_memory_that_runs_out_while_reading_leaves_the_planes_to_the_next_who_as
     write_plain(tmp_path / "a.tif", data)
     with opened(tmp_path / "a.tif", 1 << 30) as source:
         with monkeypatch.context() as patch:
-            patch.setattr(held, "read_planes", lambda *_: (_ for _ in ()).throw(MemoryError))
+            patch.setattr(cached_planes, "read_planes", lambda *_: (_ for _ in ()).throw(MemoryError))
             with pytest.raises(MemoryError):
                 source.plane(1)
         np.testing.assert_array_equal(source.plane(1), data[1])

@@ -108,7 +108,7 @@ def launches_of_peaks(types_of_sums):
             yield noise_sums_launch(1, 100, right_type)
             yield tile_products_launch(right_type, 144)
             yield tile_scatter_launch(1)
-            yield tile_verdict_launch(1, Limits(0.3, 6.0, 0.02, 0.3, 0.1, 6.0, 8, 40.0, 1e-9, 12, 14.1))
+            yield tile_verdict_launch(1, Limits(0.3, 6.0, 0.02, 0.3, 0.1, 6.0, 1.0, 8, 0.9, 40.0, 1e-9, 12, 14.1))
             yield peak_places_launch(1)
             yield frame_peaks_launch(1, Rules(1e-6, 1.1, 1e-3, 2, 1e3, 1e-12, 1e12, 0.02, 1e-12, 0.04, 6))
             yield row_sums_launch(1, right_type)
