@@ -37,7 +37,7 @@ def test_every_fault_changes_one_thing():
 
 
 def test_a_fault_leaves_a_module_that_compiles_and_differs_in_one_place():
-    module = ROOT / "xcorr_app" / "io" / "natural.py"
+    module = ROOT / "xcorr_app" / "io" / "natural_order.py"
     source = module.read_text()
     for number, _ in enumerate(mutants(source)):
         changed = mutated(source, number).source

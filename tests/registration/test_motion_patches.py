@@ -8,6 +8,7 @@ import scipy.fft
 from scipy import ndimage
 
 import xcorr_app as xc
+from tests.registration.scenes import drifting
 from xcorr_app.errors import ArgumentError, DamagedFileError, InputError, ShapeError
 from xcorr_app.registration.motion.displacement import at_every_pixel, warp_by_fields
 from xcorr_app.registration.motion.field import Field
@@ -319,3 +320,13 @@ def test_fields_through_the_same_places_are_those_through_any(away):
     for _ in range(3):
         values, weights = rng.normal(size=(40, 2)), rng.uniform(0, 2, 40) * (rng.random(40) < 0.6)
         np.testing.assert_allclose(through(values, weights), local_linear(places, values, weights, at, 15.0), atol=1e-5)
+
+
+def test_a_flat_first_frame_is_no_reference():
+    stack = drifting(np.array([(0, 0), (1.5, -2), (3, 1), (-2, 2)]), (140, 150)).astype(np.float32)
+    stack[0] = 5
+    result = xc.estimate_motion(stack, "patches", patch=64)
+    assert result.flags == (("flat",), (), (), ())
+    np.testing.assert_allclose(result.matrices[1:, :2, 2], [[0, 0], [1.5, 3], [-3.5, 4]], atol=0.02)
+    stack[1:] = 7
+    assert all("flat" in words for words in xc.estimate_motion(stack, "patches", patch=64).flags)

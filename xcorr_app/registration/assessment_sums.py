@@ -235,7 +235,8 @@ class AssessmentSums:
 
     def correlation(self) -> tuple[float, float]:
         """Correlation of the frames with the mean of the others, before and after."""
-        return self._before.correlation(), self._after.correlation()
+        with np.errstate(over="ignore", invalid="ignore"):  # frames at the limits of their type
+            return self._before.correlation(), self._after.correlation()
 
     def crispness(self) -> tuple[float, float]:
         """Root of the mean squared gradient of the mean of all frames, before and after."""

@@ -44,7 +44,9 @@ class LitImage:
     def weighted(self, start: int, prepared: Prepared) -> Prepared:
         """Frames (n, h, w), each with the weights that the image has for it."""
         numbers = np.arange(start, start + prepared.frames.shape[0])
-        return replace(prepared, frames=self._weighted(prepared.frames, numbers, np.array([self.number])))
+        weighted = replace(prepared, frames=self._weighted(prepared.frames, numbers, np.array([self.number])))
+        weighted.flat = prepared.flat  # which weights would hide
+        return weighted
 
     def _weighted(self, images: Array, own: NDArray[np.intp], other: NDArray[np.intp]) -> Array:
         """Images under the light of the frames `own`, compared with those of `other`; one or n of each."""

@@ -60,11 +60,9 @@ def references_of(
     if not isinstance(reference, (str, int, np.integer)):
         return References(reference)
     if reference not in LEFT_OUT:
-        number = (
-            {"first": 0, "last": frames.count - 1}.get(reference, reference)
-            if isinstance(reference, str)
-            else reference
-        )
+        # As whole frames are measured: the first, or last, that can be a reference.
+        possible = [t for t, words in enumerate(flags) if not {quality.FLAT, quality.UNREADABLE} & set(words)] or [0]
+        number = possible[0 if reference == "first" else -1] if isinstance(reference, str) else reference
         return References(frames.read(int(number) % frames.count, int(number) % frames.count + 1).frames[0])
     usable = np.array([not set(words) - NO_MATTER for words in flags]) & np.isfinite(shifts).all(axis=1)
     shifts = applied_shifts(shifts, usable)

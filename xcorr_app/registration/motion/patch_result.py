@@ -41,11 +41,11 @@ def result_of(
     measured = np.isfinite(found.field[:, 0, 0, 0])
     with np.errstate(invalid="ignore"):
         sure = (found.typical[:, 0] <= max_sigma) & (found.trusted.mean(axis=1) >= _FEWEST_TRUSTED)
-    doubtful = measured & ~sure
+    doubtful = ~(measured & sure)
     flags = []
-    for words, doubt in zip(rigid.flags, doubtful.tolist(), strict=True):
+    for words, doubt, known in zip(rigid.flags, doubtful.tolist(), measured.tolist(), strict=True):
         kept = tuple(word for word in words if word not in NO_MATTER) if words else words
-        flags.append((*kept, quality.UNCERTAIN) if doubt else kept)
+        flags.append((*kept, quality.UNCERTAIN) if doubt and (known or not kept) else kept)
     matrices = np.tile(np.eye(3), (count, 1, 1))
     matrices[~measured] = np.nan
     matrices[measured, :2, 2] = found.mean[measured]
