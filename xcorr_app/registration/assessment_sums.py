@@ -39,6 +39,8 @@ _KEPT_SIDE = 768
 """Rows and columns of their middle that are kept at most."""
 _EVERY = 16
 """Rows and columns between those that a frame's mean is first estimated from."""
+_FAINTEST = 1e-70
+"""Variance below which frames over their deviation are not float32."""
 
 Area = tuple[slice, slice]
 
@@ -278,7 +280,7 @@ def _centred(frames: Array) -> tuple[Array, Array]:
         squares = xp.einsum("np,np->n", values, values).astype(np.float64)
         rest = xp.einsum("np->n", values).astype(np.float64) / values.shape[1]
     variance = squares / values.shape[1] - rest**2
-    has_contrast = (variance > _FLAT * (mean + rest) ** 2) & xp.isfinite(variance)
+    has_contrast = (variance > xp.maximum(_FLAT * (mean + rest) ** 2, _FAINTEST)) & xp.isfinite(variance)
     return values, xp.where(has_contrast, variance, 0.0)
 
 
