@@ -95,8 +95,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
     double* bent = field + numbers;                       // [numbers]
     double* one = bent + numbers;                         // [room]
     double* other = one + room;                           // [room]
-    float* sought = reinterpret_cast<float*>(other + room);  // [numbers]
-    float* spread = sought + numbers;                        // [numbers]
+    float* searched = reinterpret_cast<float*>(other + room);  // [numbers]
+    float* spread = searched + numbers;                        // [numbers]
     if (!begins && settled[number]) return;
     fields += (long long)number * numbers;
     for (int k = (int)threadIdx.x; k < numbers; k += THREADS) field[k] = begins ? fields[k] * (0.5 * begins) : fields[k];
@@ -168,7 +168,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
             for (int i = 0; i < numbers; ++i) sum += shape[(long long)i * numbers + k] * one[i];
             stiffness += energy * way;
             spread[k] = (float)way;
-            sought[k] = (float)(way * sum);
+            searched[k] = (float)(way * sum);
         }
         stiffness = of_block(stiffness, false, scratch);
         double largest = 0, errors = 0;
@@ -177,7 +177,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS)
 #pragma unroll 8
             for (int i = 0; i < numbers; ++i) {
                 const float value = across[(long long)i * numbers + k];
-                change = fmaf(value, sought[i], change);
+                change = fmaf(value, searched[i], change);
                 square = fmaf(value * value, spread[i], square);
             }
             field[k] -= change;

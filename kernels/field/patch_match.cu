@@ -35,7 +35,7 @@
 #define MIN_LOGARITHM 0.02
 #define FLAT 1e-12
 #define RECORD 5  // rows, columns by which the frame shows the patch displaced; score; significance; whether it is good
-#define NOT_SOUGHT (-(1 << 30))
+#define NOT_SEARCHED (-(1 << 30))
 
 __device__ __forceinline__ float not_a_number() { return __int_as_float(0x7fffffff); }
 __device__ __forceinline__ int least(int a, int b) { return a < b ? a : b; }
@@ -180,7 +180,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     const int thread = (int)threadIdx.x, lane = thread % 32, warp = thread / 32;
     const int number = (int)blockIdx.x / count, which = (int)blockIdx.x - number * count;
     const int* offset = offsets + 2 * (long long)blockIdx.x;
-    if (offset[0] == NOT_SOUGHT) return;
+    if (offset[0] == NOT_SEARCHED) return;
     double* record = records + RECORD * (long long)blockIdx.x;
     const float* frame = frames + (long long)number * height * width;
     const long long of_patch = own_patches ? (long long)blockIdx.x : which;

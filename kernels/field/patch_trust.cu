@@ -5,7 +5,7 @@
 // (Gaussian-weighted local-linear regression, xcorr_app/registration/motion/smooth_field.py).
 //
 // FIELD 0: the places are the patches that are not trusted, which get offsets to be looked for once more, no farther than
-// `limit` from the offset of their frame; the others are not sought again, and none is where nothing is trusted, or
+// `limit` from the offset of their frame; the others are not searched again, and none is where nothing is trusted, or
 // everything. FIELD 1: the places are the nodes of a field, and a patch's weight is that of its score; where none is
 // trusted the field is the shift of the frame.
 //
@@ -16,7 +16,7 @@
 #endif
 #define THREADS 128
 #define RECORD 5
-#define NOT_SOUGHT (-(1 << 30))
+#define NOT_SEARCHED (-(1 << 30))
 #define OUTLIER 3.0
 #define NOISE 0.5  // pixels
 #define SLOPE_PRIOR 1e-3
@@ -92,8 +92,8 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     for (int k = 0; k < count; ++k) known |= weights[k] > 0 ? 1 : 2;
     for (int m = (int)threadIdx.x; m < nodes; m += THREADS) {
         double found[2] = {0, 0};
-        const bool sought = FIELD || (known == 3 && weights[m] == 0);
-        if (sought && (known & 1)) {
+        const bool searched = FIELD || (known == 3 && weights[m] == 0);
+        if (searched && (known & 1)) {
             const double y = places[2 * m], x = places[2 * m + 1], unit = FIELD ? reach : step;
             double nearest = 1e300;
             for (int k = 0; k < count; ++k) {
@@ -144,7 +144,7 @@ extern "C" __global__ void __launch_bounds__(THREADS)
                 const double start = rint(shifts[2 * number + component] / smaller), place = found[component] / smaller;
                 const double least = start - limit, most = start + limit;
                 const double held = rint(place < least ? least : place > most ? most : place);
-                offsets[((long long)number * nodes + m) * 2 + component] = sought ? (int)held : NOT_SOUGHT;
+                offsets[((long long)number * nodes + m) * 2 + component] = searched ? (int)held : NOT_SEARCHED;
             }
         }
     }

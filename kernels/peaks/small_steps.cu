@@ -1,5 +1,5 @@
 // How many steps between neighbours along every fourth row of an image are smaller than LIMIT times what
-// peaks/standing_out.cu found, and how many are zero: two numbers a block, of every BLOCKS-th stretch of steps. They tell
+// peaks/outlier_pixels.cu found, and how many are zero: two numbers a block, of every BLOCKS-th stretch of steps. They tell
 // whether the median step is so small that something stands out (xcorr_app/registration/defects.py), without sorting. A
 // value that is no number counts as zero. Floor: one read of these rows.
 // Document: none.
@@ -21,12 +21,12 @@ __device__ __forceinline__ double number_of(Right element) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    small_steps(const Right* image, const double* most_of_blocks, int* counts, int height, int width, int blocks) {
+    small_steps(const Right* image, const double* max_of_blocks, int* counts, int height, int width, int blocks) {
     SHARED_FLOATS(shared);
     int* of_warps = reinterpret_cast<int*>(shared);  // [THREADS / WARP][2]
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
     double out = 0.0;  // every warp for itself: the blocks of the other launch are few
-    for (int k = lane; k < blocks; k += WARP) out = fmax(out, most_of_blocks[k]);
+    for (int k = lane; k < blocks; k += WARP) out = fmax(out, max_of_blocks[k]);
 #pragma unroll
     for (int distance = WARP / 2; distance > 0; distance /= 2)
         out = fmax(out, __shfl_xor_sync(ALL_LANES, out, distance));

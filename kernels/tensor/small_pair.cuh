@@ -89,13 +89,13 @@ __device__ __forceinline__ void scale_both(SmallLeft& left, SmallRight& right, f
     double* const sums = reinterpret_cast<double*>(scratch);  // of each warp: lefts, then rights
     float* const highest = scratch + SCRATCH_FLOATS / 2;  // the same of the highest, then of the highest negatives
     const double sum = sums_of_warp((double)left.sum(), (double)right.sum());
-    const float most_positive = highest_of_both(left.highest<false>(), right.highest<false>());
-    const float most_negative = highest_of_both(left.highest<true>(), right.highest<true>());
+    const float max_positive = highest_of_both(left.highest<false>(), right.highest<false>());
+    const float max_negative = highest_of_both(left.highest<true>(), right.highest<true>());
     const int place = lane / 16 * WARPS + warp;
     if (lane % 16 == 0) {
         sums[place] = sum;
-        highest[place] = most_positive;
-        highest[2 * WARPS + place] = most_negative;
+        highest[place] = max_positive;
+        highest[2 * WARPS + place] = max_negative;
     }
     __syncthreads();
     scale_by_all_warps(left, sums, highest, highest + 2 * WARPS);

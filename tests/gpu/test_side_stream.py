@@ -6,14 +6,14 @@ import numpy as np
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
-from xcorr_app.gpu.runtime.side_stream import Beside
+from xcorr_app.gpu.runtime.side_stream import SideStream
 
 
 def test_a_job_reads_what_was_there_before_and_is_read_after(cupy):
     values = cupy.zeros((4096, 4096), np.float64)
     for _ in range(20):
         values += 1
-    started = Beside(lambda: values.sum(axis=0) * 2)
+    started = SideStream(lambda: values.sum(axis=0) * 2)
     other = cupy.ones((2048, 2048)) @ cupy.ones((2048, 2048))
     found = started.result() + 1
     np.testing.assert_array_equal(found.get(), np.full(4096, 20 * 4096 * 2 + 1.0))

@@ -24,7 +24,7 @@ from xcorr_app.gpu.peaks.common_overlap import common_overlap_launch
 from xcorr_app.gpu.peaks.frame_peaks import Rules, frame_peaks_launch, peak_places_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
-from xcorr_app.gpu.peaks.outlier_pixels import small_steps_launch, standing_out_launch
+from xcorr_app.gpu.peaks.outlier_pixels import outlier_pixels_launch, small_steps_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles_launch
 from xcorr_app.gpu.peaks.row_sums import row_sums_launch
@@ -116,7 +116,7 @@ def launches_of_peaks(types_of_sums):
             yield tile_bins_launch(1, right_type, 100)
             yield tile_sums_launch(100)
             yield tile_levels_launch(3, 1e-3)
-            yield standing_out_launch(right_type)
+            yield outlier_pixels_launch(right_type)
             yield image_ranges_launch(1, right_type)
             written = "float64" if sum_type == "double" else "float32"
             yield standard_values_launch(1, 100, right_type, written, 1e-15 if right_type == "uint16" else 4.8e-7)

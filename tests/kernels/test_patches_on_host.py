@@ -45,7 +45,7 @@ def test_patches_are_those_of_the_cpu(device, shape, patch, overlap, deviation, 
     ]
     expected = fit._matcher.matched(searches)
     there = DevicePatches(fit._matcher, fit._levels, np)
-    given = there._sought(windows if own else windows[:1])
+    given = there._searched(windows if own else windows[:1])
     limits = there._limits(fit._shared.sigma)
     records, trusted, fields = patches.match_patches(sizes[-1], given, there._grid, limits, 8, shifts)
     assert 0.2 < trusted.mean() < 1

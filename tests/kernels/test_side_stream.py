@@ -54,7 +54,7 @@ def test_both_streams_wait_for_each_other(log):
         does("job")
         return 7
 
-    started = side_stream.Beside(job)
+    started = side_stream.SideStream(job)
     does("other work")
     assert started.result() == 7
     does("uses it")
@@ -73,6 +73,6 @@ def test_both_streams_wait_for_each_other(log):
 def test_a_job_that_fails_leaves_the_current_stream(log):
     does, happened = log
     with pytest.raises(MemoryError):
-        side_stream.Beside(lambda: (_ for _ in ()).throw(MemoryError))
+        side_stream.SideStream(lambda: (_ for _ in ()).throw(MemoryError))
     does("goes on")
     assert happened[-1] == ("current", "goes on")

@@ -95,7 +95,7 @@ class DeviceFrames:
             (_, future), self._coming = self._coming, None
         else:
             self._forget()
-            future = self._ahead.submit(self._bring, start, stop)
+            future = self._ahead.submit(self._read_ahead, start, stop)
         buffer, unreadable = future.result()
         if self._waited is not None:
             self._waited("read", time.perf_counter() - begin)
@@ -103,7 +103,7 @@ class DeviceFrames:
         self._free.append(buffer)
         following = (stop, min(2 * stop - start, self.count))
         if stop - start > 1 and following[1] > following[0]:
-            self._coming = following, self._ahead.submit(self._bring, *following)
+            self._coming = following, self._ahead.submit(self._read_ahead, *following)
         return Chunk(start, frames, unreadable)
 
     def on_host(self) -> Frames:
@@ -133,7 +133,7 @@ class DeviceFrames:
             if not future.cancel() and future.exception() is None:
                 self._free.append(future.result()[0])
 
-    def _bring(self, start: int, stop: int) -> tuple[Buffer, dict[int, str]]:
+    def _read_ahead(self, start: int, stop: int) -> tuple[Buffer, dict[int, str]]:
         """Read a range by several threads and upload it."""
         count = stop - start
         buffer = next((free for free in self._free if free.host.shape[0] >= count), None)

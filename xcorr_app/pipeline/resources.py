@@ -49,7 +49,7 @@ class Resources:
     stages: Stages = field(default_factory=Stages)
     pyramid: int = 1
     """Levels of OME-Zarr images that are written."""
-    bringing: Prefetch = field(default_factory=Prefetch)
+    prefetch: Prefetch = field(default_factory=Prefetch)
     """Of frames to a device."""
 
 
@@ -124,13 +124,13 @@ class StackResources:
         """
         if xp is np:
             return frames
-        uploader, readers = self._run.bringing.made()
+        uploader, readers = self._run.prefetch.made()
         self._opened.callback(lambda: self.notes.extend(note for note in uploader.notes if note not in self.notes))
         told: Any = {"meter": self.stages.meter, "waited": self.stages.waited}
         if self.fits_on_device(frames.count * frames.shape[0] * frames.shape[1] * frames.read_dtype.itemsize):
             together = side_by_side(in_turns=frames.is_read_in_turns)
-            for arriving in attempt(lambda: StackUpload(frames, uploader, readers, side_by_side=together, **told)):
-                return self._opened.enter_context(arriving)
+            for upload in attempt(lambda: StackUpload(frames, uploader, readers, side_by_side=together, **told)):
+                return self._opened.enter_context(upload)
         return self._opened.enter_context(DeviceFrames(frames, uploader, threads=reader_count(), **told))
 
     def writer(self, path: Path, metadata: StackMetadata) -> Writer:

@@ -129,7 +129,7 @@ def compute_stacks(
 
     with (
         _handing_over_soon(on_device=plan.device.xp is not np),
-        closing(resources.bringing),
+        closing(resources.prefetch),
         _abandoning(begun),
         Finisher[Known[ResultT]](max(2, min(4, worker_count())), prepare=prepare) as finisher,
         Finisher[Entry[ResultT]](1, at_once=2, prepare=prepare) as assessor,

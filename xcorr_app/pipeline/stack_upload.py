@@ -76,7 +76,7 @@ class StackUpload:
         self._parts: list[Future[dict[int, str]] | None] = [Future() for _ in starts]
         self._closed, self._lock = False, threading.Lock()
         self._left = iter(zip(starts, tuple(self._parts), strict=True))
-        self._walks = [readers.submit(self._bring_in_order) for _ in range(min(side_by_side, len(starts)))]
+        self._walks = [readers.submit(self._read_in_order) for _ in range(min(side_by_side, len(starts)))]
 
     def read(self, start: int, stop: int) -> Chunk:
         """Frames ``start`` to ``stop - 1``, on the device, not to be changed."""
@@ -119,7 +119,7 @@ class StackUpload:
         for number in range(start // self._step, -(-stop // self._step)):
             part = self._parts[number]
             if part is None:
-                part = self._parts[number] = self._readers.submit(self._bring, number * self._step)
+                part = self._parts[number] = self._readers.submit(self._read_part, number * self._step)
             try:
                 unreadable |= part.result()
             except Exception:
@@ -130,7 +130,7 @@ class StackUpload:
             self._waited("read", time.perf_counter() - begin)
         return {number: text for number, text in unreadable.items() if start <= number < stop}
 
-    def _bring_in_order(self) -> None:
+    def _read_in_order(self) -> None:
         """Bring one part after the other of those that nobody brings."""
         while not self._closed:
             with self._lock:
@@ -138,11 +138,11 @@ class StackUpload:
             if part is None or not part.set_running_or_notify_cancel():
                 return
             try:
-                part.set_result(self._bring(start))
+                part.set_result(self._read_part(start))
             except BaseException as error:  # noqa: BLE001 - it is raised where the part is asked for
                 part.set_exception(error)
 
-    def _bring(self, start: int) -> dict[int, str]:
+    def _read_part(self, start: int) -> dict[int, str]:
         """Read a part and upload it."""
         if self._closed:
             return {}

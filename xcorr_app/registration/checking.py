@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.runtime.arrays import Array, is_device_array, to_host
-from xcorr_app.gpu.runtime.side_stream import Beside
+from xcorr_app.gpu.runtime.side_stream import SideStream
 from xcorr_app.registration.chunk_result import ChunkResult
 from xcorr_app.registration.icgn import refine_shifts
 from xcorr_app.registration.match import Match
@@ -39,7 +39,7 @@ class Checking:
         def planes() -> Planes:
             return verifier.planes(reference, frames)
 
-        return cls(reference, frames, Beside(planes).result if apart else planes)
+        return cls(reference, frames, SideStream(planes).result if apart else planes)
 
 
 def verify(verifier: Matcher, result: ChunkResult, match: Match, checking: Checking, settings: Settings) -> None:
@@ -52,7 +52,7 @@ def verify(verifier: Matcher, result: ChunkResult, match: Match, checking: Check
         return scores_by_definition(reference.values, planes.values, peaks, settings.min_overlap)
 
     scores_at_peaks = (
-        Beside(by_definition, lane=_DEFINITION).result if is_device_array(planes.values) else by_definition
+        SideStream(by_definition, lane=_DEFINITION).result if is_device_array(planes.values) else by_definition
     )
     # Images of a few pixels score the same at several shifts; which of them is first is decided by rounding.
     result.exact = verifier.match(planes, tied=peaks)

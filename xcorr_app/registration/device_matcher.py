@@ -26,7 +26,7 @@ from xcorr_app.gpu.peaks.frame_peaks import OfReferences, Rules, frame_noise, fr
 from xcorr_app.gpu.peaks.summed_area import tables_for
 from xcorr_app.gpu.runtime.arrays import Array
 from xcorr_app.gpu.runtime.placement import current_device
-from xcorr_app.gpu.runtime.side_stream import Beside, so_far
+from xcorr_app.gpu.runtime.side_stream import SideStream, so_far
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 from xcorr_app.gpu.tensor.sums import FP16_ERROR
 from xcorr_app.registration.match import Match
@@ -57,7 +57,7 @@ class Begun:
     frames: Array
     tables: Array
     """None where they are made later."""
-    noise: Beside[Any]
+    noise: SideStream[Any]
 
 
 @dataclass(frozen=True)
@@ -145,7 +145,7 @@ class DeviceMatcher:
     def begin(self, frames: Array, references: int, xp: Any) -> Begun:
         """Begin with what is asked of frames (n, h, w) whatever they are compared with: 1 reference or n."""
         frames = xp.ascontiguousarray(frames)
-        noise = Beside(lambda: frame_noise(frames, _DEVICE_NOISE_PERIOD), lane=_NOISE)
+        noise = SideStream(lambda: frame_noise(frames, _DEVICE_NOISE_PERIOD), lane=_NOISE)
         per_reference = frames.shape[0] // references
         return Begun(frames, self._finder.right_tables(references, frames, per_reference, "float32"), noise)
 
@@ -168,12 +168,12 @@ class DeviceMatcher:
         each, window = references.shape[0] > 1, self._window
         before = so_far()
         # Before the search, which leaves no room on the device for what the host will wait for.
-        Beside(slopes_of[0], before, _SLOPES)
+        SideStream(slopes_of[0], before, _SLOPES)
         records, whole = self._finder.find(references, frames, 1 if each else count, tables, begun.tables)
         first = window.dy_min, window.dx_min
         places, near = peak_places(records, first)
         near = self._on_common_overlap(near, references, frames, places, (tables, whole))
-        slopes = Beside(slopes_of[1], before, _SLOPES).result()
+        slopes = SideStream(slopes_of[1], before, _SLOPES).result()
         of_references = OfReferences(slopes.factors, slopes.sums, slopes.noise, slopes.tiles.grid)
         started = frame_peaks(
             (records, places, near, whole),

@@ -11,7 +11,7 @@ import numpy as np
 from xcorr_app.gpu.field.launches import patch_match_launch, patch_trust_launch
 from xcorr_app.gpu.runtime.binder import start
 
-__all__ = ["RECORD", "PatchGrid", "SoughtPatches", "match_patches"]
+__all__ = ["RECORD", "PatchGrid", "SearchedPatches", "match_patches"]
 
 RECORD = 5
 """Numbers of a patch: rows and columns of its shift, score, significance, whether it is good by itself."""
@@ -38,7 +38,7 @@ class PatchGrid:
 
 
 @dataclass(frozen=True, eq=False)
-class SoughtPatches:
+class SearchedPatches:
     """Patches of one reference, or one set for each frame; arrays of the device."""
 
     values: Any
@@ -50,7 +50,7 @@ class SoughtPatches:
 
 
 def match_patches(
-    images: Any, patches: SoughtPatches, grid: PatchGrid, limits: Any, per_cell: int, shifts: Any
+    images: Any, patches: SearchedPatches, grid: PatchGrid, limits: Any, per_cell: int, shifts: Any
 ) -> tuple[Any, Any, Any]:
     """Look for patches in images (T, Y, X) of float32, which are displaced by `shifts` (T, 2) in pixels of full size.
 

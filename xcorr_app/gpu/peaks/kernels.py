@@ -12,7 +12,7 @@ from xcorr_app.gpu.peaks.costs import combined_peak_cost, search_cost
 from xcorr_app.gpu.peaks.frame_peaks import frame_peaks_launch, peak_places_launch
 from xcorr_app.gpu.peaks.near_peak import near_peak_launch
 from xcorr_app.gpu.peaks.noise_sums import noise_sums_launch
-from xcorr_app.gpu.peaks.outlier_pixels import small_steps_launch, standing_out_launch
+from xcorr_app.gpu.peaks.outlier_pixels import outlier_pixels_launch, small_steps_launch
 from xcorr_app.gpu.peaks.rated_peak import rated_peak_launch
 from xcorr_app.gpu.peaks.reference_tiles import reference_tiles_launch
 from xcorr_app.gpu.peaks.row_sums import row_sums_launch
@@ -178,9 +178,9 @@ KERNELS: dict[str, KernelEntry[Problem]] = {
         ),
         KernelEntry(
             "standing-out",
-            ("peaks/standing_out",),
+            ("peaks/outlier_pixels",),
             _accepts_any,
-            standing_out_launch,
+            outlier_pixels_launch,
             document=_NOT_IN_A_DOCUMENT("the pixel farthest beyond all eight around it"),
         ),
         KernelEntry(

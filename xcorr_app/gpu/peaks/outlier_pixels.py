@@ -13,7 +13,7 @@ from xcorr_app.gpu.runtime.binder import start
 from xcorr_app.gpu.runtime.launch import WARP, Launch
 from xcorr_app.gpu.runtime.types import INPUT_TYPES, name_of
 
-__all__ = ["Seen", "look", "small_steps_launch", "standing_out_launch"]
+__all__ = ["Seen", "look", "outlier_pixels_launch", "small_steps_launch"]
 
 _BLOCKS = 256
 _THREADS = 256
@@ -21,9 +21,11 @@ _PERIOD = 4
 
 
 @functools.lru_cache(maxsize=256)
-def standing_out_launch(element: str) -> Launch:
+def outlier_pixels_launch(element: str) -> Launch:
     """Choose the launch for an image of a type, as NumPy names it."""
-    return Launch("peaks/standing_out", {"RIGHT_TYPE": INPUT_TYPES[element]}, _BLOCKS, _THREADS, 8 * (_THREADS // WARP))
+    return Launch(
+        "peaks/outlier_pixels", {"RIGHT_TYPE": INPUT_TYPES[element]}, _BLOCKS, _THREADS, 8 * (_THREADS // WARP)
+    )
 
 
 @functools.lru_cache(maxsize=256)
@@ -48,7 +50,7 @@ def look(image: Any, medians: float) -> Seen:
     height, width = image.shape
     image, element = cupy.ascontiguousarray(image), name_of(image.dtype)
     found, counts = cupy.empty(_BLOCKS), cupy.empty((_BLOCKS, 2), np.int32)
-    start(standing_out_launch(element), (image, found), (height, width, _BLOCKS))
+    start(outlier_pixels_launch(element), (image, found), (height, width, _BLOCKS))
     start(small_steps_launch(element, 1 / medians), (image, found, counts), (height, width, _BLOCKS))
     smaller, zero = to_host(counts).sum(axis=0)
     steps = -(-height // _PERIOD) * (width - 1)

@@ -12,12 +12,12 @@ from typing import Any, Generic, TypeVar
 
 from xcorr_app.gpu.runtime.placement import current_device
 
-__all__ = ["Beside", "so_far"]
+__all__ = ["SideStream", "so_far"]
 
 T = TypeVar("T")
 
 
-class Beside(Generic[T]):
+class SideStream(Generic[T]):
     """A job whose launches follow what the current stream holds so far, and run beside what comes later.
 
     What the job reads must live until `result` has been asked for and waited for. It must not share an FFT plan with

@@ -178,8 +178,8 @@ def _segments(parts: int, slots: int, rows: int) -> int:
 def _warpgroup_tile(problem: Problem, fixed_width: int, device: DeviceLimits) -> dict[str, int]:
     height, width = problem.plane_shape
     n_tiles = min(range(1, 9), key=lambda tiles: (ceil_div(height, 8 * tiles) * (tiles + 0.5), -tiles))
-    most_m = min(3, _WARPGROUP_TILES // n_tiles)
-    m_tiles = min(range(1, most_m + 1), key=lambda tiles: (ceil_div(width, 16 * tiles) * (tiles + 0.5), -tiles))
+    max_m = min(3, _WARPGROUP_TILES // n_tiles)
+    m_tiles = min(range(1, max_m + 1), key=lambda tiles: (ceil_div(width, 16 * tiles) * (tiles + 0.5), -tiles))
     warps = 3 if m_tiles * n_tiles <= _TILES_OF_THREE_GROUPS else 2
     macros = {"M_TILES": m_tiles, "N_TILES": n_tiles, "WARPS": warps, "STEP_ROWS": 24, "PANEL": 512, "MIN_BLOCKS": 1}
     while macros["PANEL"] > 128 and (

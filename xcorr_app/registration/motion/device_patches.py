@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from xcorr_app.gpu.field.launches import patch_match_launch
-from xcorr_app.gpu.field.patches import PatchGrid, SoughtPatches, match_patches
+from xcorr_app.gpu.field.patches import PatchGrid, SearchedPatches, match_patches
 from xcorr_app.gpu.field.run import summary_of
 from xcorr_app.gpu.runtime.arrays import Array, to_host
 from xcorr_app.registration.motion.device_fit import DeviceFit
@@ -45,7 +45,7 @@ class DevicePatches:
             xp.asarray(matcher.places),
             xp.asarray(np.array([matcher.step, matcher.field_reach])),
         )
-        self._kept: dict[int, SoughtPatches] = {}
+        self._kept: dict[int, SearchedPatches] = {}
 
     def measured(
         self,
@@ -63,7 +63,7 @@ class DevicePatches:
         self._fit.see(references[0][0], moved)
         if self._fits_kernel:
             records, trusted, starts = match_patches(
-                sizes[-1], self._sought(windows), self._grid, self._limits(sigma), _CELLS_A_STEP, moved
+                sizes[-1], self._searched(windows), self._grid, self._limits(sigma), _CELLS_A_STEP, moved
             )
             significance = records[:, :, 3]
         else:
@@ -82,16 +82,16 @@ class DevicePatches:
             summary[:, 3:],
         )
 
-    def _sought(self, windows: Sequence[Windows]) -> SoughtPatches:
+    def _searched(self, windows: Sequence[Windows]) -> SearchedPatches:
         xp = self._xp
         if len(windows) > 1:
             parts = [(each.values(slice(None)), each.power, each.flat) for each in windows]
             values, power, flat = (xp.stack(each) for each in zip(*parts, strict=True))
-            return SoughtPatches(xp.ascontiguousarray(values), power, flat.astype(np.int32))
+            return SearchedPatches(xp.ascontiguousarray(values), power, flat.astype(np.int32))
         one = windows[0]
         if id(one) not in self._kept:
             values = xp.ascontiguousarray(one.values(slice(None)))
-            self._kept = {id(one): SoughtPatches(values, one.power, one.flat.astype(np.int32))}
+            self._kept = {id(one): SearchedPatches(values, one.power, one.flat.astype(np.int32))}
         return self._kept[id(one)]
 
     def _limits(self, sigma: float) -> Array:

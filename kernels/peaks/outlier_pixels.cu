@@ -15,7 +15,7 @@ __device__ __forceinline__ bool is_number(double value) { return value - value =
 __device__ __forceinline__ int mirrored(int i, int size) { return i < 0 ? -i : i < size ? i : 2 * size - 2 - i; }
 
 extern "C" __global__ void __launch_bounds__(THREADS)
-    standing_out(const Right* image, double* most_of_blocks, int height, int width, int blocks) {
+    outlier_pixels(const Right* image, double* max_of_blocks, int height, int width, int blocks) {
     SHARED_FLOATS(shared);
     double* of_warps = reinterpret_cast<double*>(shared);  // [THREADS / WARP]
     const int lane = (int)threadIdx.x % WARP, warp = (int)threadIdx.x / WARP;
@@ -48,5 +48,5 @@ extern "C" __global__ void __launch_bounds__(THREADS)
     __syncthreads();
     if (threadIdx.x > 0) return;
     for (int w = 1; w < THREADS / WARP; ++w) out = fmax(out, of_warps[w]);
-    most_of_blocks[blockIdx.x] = out;
+    max_of_blocks[blockIdx.x] = out;
 }

@@ -34,7 +34,7 @@ def test_the_pixel_that_stands_out_most_and_small_steps(host_builds, rng, shape,
     if dtype == "float32":
         image[5, 5:7] = np.nan, np.inf
     found = guarded(np.full(256, np.nan))
-    run_kernel(host_builds, outlier_pixels.standing_out_launch(dtype), (guarded(image), found), (*shape, 256))
+    run_kernel(host_builds, outlier_pixels.outlier_pixels_launch(dtype), (guarded(image), found), (*shape, 256))
     assert guards_are_whole(found)
     assert found.max() == protrusion(image)
     assert (found >= 0).all()
