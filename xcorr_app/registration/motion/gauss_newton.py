@@ -1,6 +1,6 @@
 """Motions refined over the whole overlap: inverse-compositional Gauss-Newton on the zero-mean normalised correlation.
 
-The frame is looked at through the motion found so far, and the small motion is searched for that would bring the reference
+The frame is looked at through the motion found so far, and a small motion is searched for that brings the reference
 nearest to it, whatever the frame's gain and offset: a least-squares problem in the numbers of the model, a gain and an
 offset. Its inverse is then put before the motion. The slopes are those of the reference and stay the same (Baker and
 Matthews 2004, doi 10.1023/B:VISI.0000011205.11775.fd; Pan, Li and Tong 2013, doi 10.1007/s11340-013-9717-6). Images of
