@@ -119,8 +119,9 @@ def estimate_shifts(
     contrast : str
         ``none``, ``local:S`` (less the mean and over the standard deviation of what is around each pixel, Gaussian
         weights of sigma S pixels, so that a faint scene counts as much as a few bright moving things; for measuring
-        only) or ``auto``: which of ``none`` and ``local:8`` is more certain on a few frames; and a fixed pattern, which
-        stands still while the scene moves, is found from the series and subtracted for measuring.
+        only) or ``auto``: which of ``none`` and ``local:8`` is more certain on a few frames; and what the series shows
+        to be none of the scene (a pattern that stands still, light that changes, what is drawn into frames, rows with
+        offsets of their own, single hits of a detector) is taken off for measuring, with a note.
     roi : (slice, slice), optional
         Rows and columns that are measured.
     engine : str
