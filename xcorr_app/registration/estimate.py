@@ -20,6 +20,7 @@ from xcorr_app.registration import masks
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
 from xcorr_app.registration.defects import RepairedFrames, any_stands_out, without_defects
+from xcorr_app.registration.drawn_in import FilledFrames, without_drawn
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.lighting import as_sure, evenly_lit
@@ -242,9 +243,7 @@ def estimate_from(
 
     def measure(frames: Frames, reference: str | int | Array, settings: Settings, xp: Any) -> ShiftResult:
         if (counts := masks_for(frames, reference, settings)) is not None:
-            result = estimate_masked(frames, reference, settings, counts, xp, progress)
-            if counts.matters(result.shifts):
-                return result
+            return estimate_masked(frames, reference, settings, counts, xp, progress)
         return _measured(frames, reference, settings, xp, verify, progress)
 
     return with_host_fallback(measure, frames, reference, settings, xp)
@@ -291,10 +290,17 @@ def _measured(
             notes, rest = (*notes, NOTES[choice]), left_over_of(frames, measured, settings)
         return measured, estimation, described, notes, rest
 
+    repaired = list[str]()
+    if settings.contrast.auto:
+        frames = without_drawn(frames)
+    if isinstance(frames, FilledFrames):
+        repaired.append(frames.note)
+        # What a frame shows there, an image made of such frames does too.
+        reference = reference if isinstance(reference, (str, int, np.integer)) else frames.filled(reference[None])[0]
     first = frames.read(0, 1)
     some_stand_out = any_stands_out(frames, first)
     frames = without_defects(frames, first, pixels=some_stand_out)
-    repaired = [frames.note] if isinstance(frames, RepairedFrames) else []
+    repaired += [frames.note] if isinstance(frames, RepairedFrames) else []
     if settings.contrast.auto and some_stand_out:
         frames = without_hits(frames)
         repaired += [frames.note] if isinstance(frames, HitFreeFrames) else []
