@@ -312,11 +312,14 @@ def _measured(
         frames, evened = swept, [swept.note]
         measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
     level = levelled(frames, measured, settings) if by_frames else None
-    if level is not None and level.kind == "changing":
+    for _ in range(2):  # rows and columns
+        if level is None or level.kind != "changing":
+            break
         again = measure(level, reference, verified, progress)
-        if is_better(measured, again[0], settings, level.kind):
-            frames, evened, (measured, estimation, described, notes, rest) = level, [*evened, level.note], again
-            level = levelled(frames, measured, settings)
+        if not is_better(measured, again[0], settings, level.kind):
+            break
+        frames, evened, (measured, estimation, described, notes, rest) = level, [*evened, level.note], again
+        level = levelled(frames, measured, settings)
     # An image of the user's may hold the pattern or not, and has a light of its own.
     if by_frames and measured.linear is None:
         lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
