@@ -25,7 +25,7 @@ _SMALLEST = 64
 """Rows and columns below which the median of a part is too uncertain."""
 _DEVIATIONS = 12.0
 """Of the steps between neighbours, by which a stuck line lies beyond them."""
-_SHARPEST, _CHANCE = 0.95, 2.0
+_SHARPEST, _CHANCE = 0.95, 4.0
 """Of the height of a stuck line, what does not show beside it, as of a flickering pixel; and deviations of its own."""
 _NOISE_OF_STEPS = 1.4826 / np.sqrt(2)
 _LARGEST_SHARE = 0.05
@@ -50,7 +50,9 @@ def stuck_lines(frames: Frames, first: Chunk) -> NDArray[np.bool_] | None:
     if always is None or looked_at < _FEWEST:
         return None
     stuck = np.zeros(frames.shape, dtype=bool)
-    for found, image in zip(always, (stuck.T, stuck), strict=True):
+    for (alone, pairs), image in zip(always, (stuck.T, stuck), strict=True):
+        found = alone | pairs
+        found[:, 1:] |= pairs[:, :-1]
         if found.mean() <= _LARGEST_SHARE:
             image |= np.repeat(found, _ends(image.shape[0]), axis=0)
     return stuck if stuck.any() else None
@@ -93,35 +95,40 @@ def _places(size: int) -> NDArray[np.intp]:
 
 
 def _beyond_both(medians: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which medians (parts, lines) lie far and sharply beyond both beside them, alone or with one neighbour."""
+    """Which medians (parts, lines) lie far and sharply beyond both beside them: (2, parts, lines) alone, as pairs.
+
+    Of pairs the first line.
+    """
     step = _NOISE_OF_STEPS * float(np.median(np.abs(np.diff(medians, axis=1))))
     least = _DEVIATIONS * step
-    beyond = np.zeros(medians.shape, dtype=bool)
+    beyond = np.zeros((2, *medians.shape), dtype=bool)
     if not least > 0:
         return beyond
     padded = np.pad(medians, ((0, 0), (2, 3)), mode="reflect")
     count = medians.shape[1]
     for sign in (1.0, -1.0):
-        farther, left, here, right, second, third = (sign * padded[:, i : i + count] for i in range(6))
+        before, left, here, right, second, third = (sign * padded[:, i : i + count] for i in range(6))
         alone = here - np.maximum(left, right) > least
-        beyond |= alone & _sharply(alone, here, (left + right) / 2, (farther + second) / 2, step)
+        beyond[0] |= alone & _sharply(alone, here, ((left, before), (right, second)), step)
         pair = np.minimum(here, right) - np.maximum(left, second) > least
-        pair &= _sharply(pair, (here + right) / 2, (left + second) / 2, (farther + third) / 2, step)
         pair[:, -1] = False
-        beyond |= pair
-        beyond[:, 1:] |= pair[:, :-1]
+        beyond[1] |= pair & _sharply(pair, (here + right) / 2, ((left, before), (second, third)), step)
     return beyond
 
 
 def _sharply(
     parts: NDArray[np.bool_],
     here: NDArray[np.float64],
-    beside: NDArray[np.float64],
-    farther: NDArray[np.float64],
+    sides: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...],
     step: float,
 ) -> NDArray[np.bool_]:
-    """Whether lines (k,), by these parts (n, k) of theirs, rise as no optics draws them: not beside them as well."""
+    """Whether lines (k,), by these parts (n, k) of theirs, rise as no optics draws them: not beside them as well.
+
+    Of either side what is next to the line, and what is next to that.
+    """
     number = np.maximum(parts.sum(axis=0), 1)
-    height, reach = (((value - farther) * parts).sum(axis=0) / number for value in (here, beside))
-    sharp: NDArray[np.bool_] = reach < (1 - _SHARPEST) * height + _CHANCE * step / np.sqrt(number)
+    sharp = np.ones(parts.shape[1], dtype=bool)
+    for beside, farther in sides:
+        height, reach = ((np.where(parts, value - farther, 0)).sum(axis=0) / number for value in (here, beside))
+        sharp &= np.abs(reach) < (1 - _SHARPEST) * height + _CHANCE * step / np.sqrt(number)
     return sharp
