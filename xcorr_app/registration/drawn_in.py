@@ -19,6 +19,10 @@ from numpy.typing import NDArray
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, to_host
 from xcorr_app.registration.few_frames import spread
 from xcorr_app.registration.frames import Chunk, Frames, FramesOver
+from xcorr_app.registration.masked.estimate import estimate_masked, takes_masks
+from xcorr_app.registration.masked.rules import Masks
+from xcorr_app.registration.measured import Measured
+from xcorr_app.registration.settings import Settings
 
 _LOOKED_AT, _FEWEST = 16, 4
 """Frames that are looked at, spread over the stack; of fewer than the latter, what changes is not known."""
@@ -42,6 +46,8 @@ _AT_ONCE = 3
 """Frames that tell as a rule."""
 _AWAY, _SHARP = (4, 5), 0.6
 """Pixels from what is drawn, and the share of how far values lie from its own there that those next to it do."""
+_SURE, _NEAR = 0.05, 0.25
+"""Standard error in pixels up to which, as a rule, shifts are refined, and by how much at most."""
 _OF_BORDER = 0.5
 """Share of the row or column inside a border that may have the border's value."""
 
@@ -103,8 +109,38 @@ def without_drawn(frames: Frames) -> Frames | FilledFrames:
         return frames
     images += _usable(frames, later)
     seen = to_host(array_namespace(images[0]).stack(images))
-    borders, part = _filled_at_the_rim(seen), _part(list(seen))
+    part, borders = _part(list(seen)), _filled_at_the_rim(seen)
+    if borders and part is not None:
+        from scipy import ndimage
+
+        # Borders that stand still are a part like others.
+        borders = bool((_in_borders(seen) & ~ndimage.binary_dilation(part, np.ones((3, 3)))).any())
     return FilledFrames(frames, part, borders) if borders or part is not None else frames
+
+
+def refine(
+    measured: Measured, frames: Frames, reference: str | int | Array, settings: Settings, part: NDArray[np.bool_]
+) -> None:
+    """Bring sure shifts to where masked correlation sees them, if that is near: holes that stand still pull a little.
+
+    Frames are as they were measured, filled. What is noisy is left: masked correlation does not weight frequencies.
+    """
+    sure = measured.undoubted(settings)
+    if not takes_masks(reference, settings) or not sure.any() or measured.partial.any():
+        return
+    if not np.nanmedian(measured.sigma[sure].max(axis=1)) < _SURE:
+        return
+    if isinstance(reference, (str, int, np.integer)):
+        number = {"first": 0, "last": frames.count - 1}.get(str(reference), reference)
+        chunk = frames.read(int(number) % frames.count, int(number) % frames.count + 1)
+        if chunk.unreadable or not _usable(frames, [int(number) % frames.count]):
+            return
+    seen = estimate_masked(frames, reference, settings, Masks.of(~part), array_namespace(frames.read(0, 1).frames))
+    with np.errstate(invalid="ignore"):
+        near = (np.abs(seen.shifts - measured.shifts) < _NEAR).all(axis=1)
+    moved = np.where((sure & near)[:, None], seen.shifts - measured.shifts, 0.0)
+    measured.shifts = measured.shifts + moved
+    measured.fft_shifts = measured.fft_shifts + moved
 
 
 def _usable(frames: Frames, numbers: list[int]) -> list[Array]:

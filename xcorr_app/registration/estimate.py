@@ -20,7 +20,7 @@ from xcorr_app.registration import masks
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
 from xcorr_app.registration.defects import RepairedFrames, any_stands_out, without_defects
-from xcorr_app.registration.drawn_in import FilledFrames, without_drawn
+from xcorr_app.registration.drawn_in import FilledFrames, refine, without_drawn
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.lighting import as_sure, evenly_lit
@@ -297,6 +297,7 @@ def _measured(
         repaired.append(frames.note)
         # What a frame shows there, an image made of such frames does too.
         reference = reference if isinstance(reference, (str, int, np.integer)) else frames.filled(reference[None])[0]
+    part = frames.part if isinstance(frames, FilledFrames) else None
     first = frames.read(0, 1)
     some_stand_out = any_stands_out(frames, first)
     frames = without_defects(frames, first, pixels=some_stand_out)
@@ -338,6 +339,9 @@ def _measured(
     if told.frames is not None:
         measured, estimation, described, notes, _ = measure(told.frames, reference, verified, progress)
         measured.sigma = told.frames.less_sure(measured.sigma, measured.shifts)
+    as_they_are = frames is as_given and told == Told() and not set(notes) & set(NOTES.values())
+    if part is not None and as_they_are and measured.linear is None:
+        refine(measured, frames, reference, settings, part)
     notes = (*notes, *told.notes, *evened, *repaired)
     measured.inconsistent |= told.contested
     if isinstance(reference, str) and reference == "previous" and settings.normalization == "zncc":

@@ -30,10 +30,12 @@ def masks_for(frames: Frames, reference: str | int | Array, settings: Settings) 
     """Masks that are asked for, or that the stack needs: pixels that all frames lack are no part of the scene."""
     if settings.masks is not None:
         return settings.masks
-    single = not isinstance(reference, str) or reference in _REFERENCES
-    if not single or _problem(settings) is not None:
-        return None
-    return Masks("finite") if has_static_gaps(frames) else None
+    return Masks("finite") if takes_masks(reference, settings) and has_static_gaps(frames) else None
+
+
+def takes_masks(reference: str | int | Array, settings: Settings) -> bool:
+    """Whether frames can be measured by the pixels that count."""
+    return (not isinstance(reference, str) or reference in _REFERENCES) and _problem(settings) is None
 
 
 def estimate_masked(
