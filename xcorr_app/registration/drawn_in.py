@@ -48,6 +48,8 @@ _AWAY, _SHARP = (4, 5), 0.6
 """Pixels from what is drawn, and the share of how far values lie from its own there that those next to it do."""
 _SURE, _NEAR = 0.05, 0.25
 """Standard error in pixels up to which, as a rule, shifts are refined, and by how much at most."""
+_SURER = 0.75
+"""Share of those errors that those of masked correlation must be, which may miss what weights told."""
 _OF_BORDER = 0.5
 """Share of the row or column inside a border that may have the border's value."""
 
@@ -137,7 +139,8 @@ def refine(
             return
     seen = estimate_masked(frames, reference, settings, Masks.of(~part), array_namespace(frames.read(0, 1).frames))
     with np.errstate(invalid="ignore"):
-        near = (np.abs(seen.shifts - measured.shifts) < _NEAR).all(axis=1)
+        surer = np.nanmedian(seen.sigma[sure].max(axis=1)) < _SURER * np.nanmedian(measured.sigma[sure].max(axis=1))
+        near = surer & (np.abs(seen.shifts - measured.shifts) < _NEAR).all(axis=1)
     moved = np.where((sure & near)[:, None], seen.shifts - measured.shifts, 0.0)
     measured.shifts = measured.shifts + moved
     measured.fft_shifts = measured.fft_shifts + moved
@@ -202,15 +205,16 @@ def _ends_in_slopes(images: list[NDArray[np.generic]], held: NDArray[np.bool_]) 
 
     area, number = ndimage.label(held, np.ones((3, 3)))
     distance, (y, x) = ndimage.distance_transform_cdt(~held, "chessboard", return_indices=True)
-    # On a stretch of the rim that faces another there is nothing far away.
     off = np.mean([np.abs(image.astype(np.float64) - images[0][y, x]) for image in images], axis=0)
     labels = area[y, x]
-    beside, away = (
-        ndimage.mean(off, np.where((distance >= first) & (distance <= last), labels, 0), np.arange(number + 1))
-        for first, last in ((1, 1), _AWAY)
-    )
-    with np.errstate(invalid="ignore"):
-        slopes = beside < _SHARP * away
+
+    def off_at(first: int, last: int) -> NDArray[np.float64]:
+        within = (distance >= first) & (distance <= last)
+        total, count = (np.bincount(labels[within], weights, number + 1) for weights in (off[within], None))
+        return total / np.maximum(count, 1)
+
+    # Where nothing lies farther away nothing is known.
+    slopes = off_at(1, 1) < _SHARP * off_at(*_AWAY)
     slopes[0] = False
     found: NDArray[np.bool_] = slopes[area]
     return found
