@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import special
 
 from tests.registration.scenes import drifting, noise
 from xcorr_app import estimate_shifts
@@ -91,3 +92,31 @@ def test_a_hit_is_the_mean_of_what_is_around_it(xp, rng):
     found = to_host(HitFreeFrames(ArrayFrames(xp.asarray(hit)), 1).read(0, 3).frames)
     stack[1, 12, 30] = hit[1, [11, 13, 12, 12], [30, 30, 29, 31]].mean()
     np.testing.assert_allclose(found, stack, rtol=1e-6)
+
+
+def test_thin_lines_of_a_scene_are_not_stuck():
+    rng = np.random.default_rng(11)
+    place = 0.1 * np.cumsum(rng.normal(size=COUNT))
+    stack = camera().astype(float)
+    y = np.arange(144)[:, None]
+    for frame, moved in zip(stack, place, strict=True):
+        for row in (30, 57, 81):
+            frame += 600 * np.exp(-((y - row - moved) ** 2) / (2 * 0.4**2))
+    assert stuck_lines(stack) is None
+
+
+def test_points_that_lie_on_one_pixel_now_and_then_are_no_hits():
+    """Stars of a width of 0.4 pixels: alone where they lie on the middle of a pixel."""
+    rng = np.random.default_rng(1)
+    places, height = rng.uniform(8, 130, (70, 2)), rng.uniform(60, 200, 70)
+    sky = np.full((COUNT, 144, 137), 50.0)
+
+    def light(size, place):
+        edges = (np.arange(size + 1) - 0.5 - place) / (0.4 * np.sqrt(2))
+        return np.diff(special.erf(edges)) / 2
+
+    for frame, (dy, dx) in zip(sky, DRIFT, strict=True):
+        for (y, x), a in zip(places, height, strict=True):
+            frame += a * np.outer(light(144, y + dy), light(137, x + dx))
+    sky += rng.normal(0, 4, sky.shape)
+    assert not isinstance(without_hits(ArrayFrames(sky)), HitFreeFrames)

@@ -79,3 +79,12 @@ def test_levelled_frames(xp, rng, dtype, axis):
     expected = expected - slope * along
     expected[2] = 7
     np.testing.assert_allclose(found, expected, atol=2e-4)
+
+
+def test_rows_and_columns_that_both_change_are_levelled():
+    path, rng = drift(0.8), np.random.default_rng(8)
+    clean = drifting(path, SHAPE, width=0.06)
+    lines = rng.normal(0, 1, (16, SHAPE[0], 1)) + rng.normal(0, 1, (16, 1, SHAPE[1]))
+    result = estimate_shifts(clean + noise(clean, 0.3) + lines, "first", 20)
+    np.testing.assert_allclose(result.shifts, -path, atol=0.08)
+    assert {note.split()[0] for note in result.notes} >= {"Rows", "Columns"}

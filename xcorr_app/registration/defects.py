@@ -219,6 +219,20 @@ def alone(frames: Array) -> Array:
     return dark & (middle - highest > _DEVIATIONS * noise) & (noise > 0) & finite
 
 
+def brightest(frame: Array, number: int) -> NDArray[np.intp]:
+    """Places (n, 2) of the highest points of a frame (h, w), a number of them at most: none beside is higher."""
+    middle, around, noise, finite = _with_neighbours(frame[None])
+    xp = array_namespace(frame)
+    highest, lowest = around[0], around[0]
+    for other in around[1:]:
+        highest, lowest = xp.maximum(highest, other), xp.minimum(lowest, other)
+    height = xp.where((middle >= highest) & finite, middle - lowest, 0)[0]
+    height = to_host(xp.where(height > _DEVIATIONS * noise[0], height, 0))
+    places = np.argwhere(height)
+    found: NDArray[np.intp] = places[np.argsort(-height[tuple(places.T)], kind="stable")[:number]]
+    return found
+
+
 def _with_neighbours(frames: Array) -> tuple[Array, list[Array], Array, Array | bool]:
     """Pixels of frames (n, h, w), the eight around each, mirrored at the rim; their noise; which are finite."""
     xp = array_namespace(frames)

@@ -20,6 +20,7 @@ from xcorr_app.registration import masks
 from xcorr_app.registration.contrast import Contrast
 from xcorr_app.registration.contrast_choice import LOCAL, NOTES, choose_contrast, merged
 from xcorr_app.registration.defects import RepairedFrames, any_stands_out, without_defects
+from xcorr_app.registration.drawn_in import FilledFrames, refine, without_drawn
 from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.host_fallback import with_host_fallback
 from xcorr_app.registration.lighting import as_sure, evenly_lit
@@ -243,9 +244,7 @@ def estimate_from(
 
     def measure(frames: Frames, reference: str | int | Array, settings: Settings, xp: Any) -> ShiftResult:
         if (counts := masks_for(frames, reference, settings)) is not None:
-            result = estimate_masked(frames, reference, settings, counts, xp, progress)
-            if counts.matters(result.shifts):
-                return result
+            return estimate_masked(frames, reference, settings, counts, xp, progress)
         return _measured(frames, reference, settings, xp, verify, progress)
 
     return with_host_fallback(measure, frames, reference, settings, xp)
@@ -292,10 +291,18 @@ def _measured(
             notes, rest = (*notes, NOTES[choice]), left_over_of(frames, measured, settings)
         return measured, estimation, described, notes, rest
 
+    repaired = list[str]()
+    if settings.contrast.auto:
+        frames = without_drawn(frames)
+    if isinstance(frames, FilledFrames):
+        repaired.append(frames.note)
+        # What a frame shows there, an image made of such frames does too.
+        reference = reference if isinstance(reference, (str, int, np.integer)) else frames.filled(reference[None])[0]
+    part = frames.part if isinstance(frames, FilledFrames) else None
     first = frames.read(0, 1)
     some_stand_out = any_stands_out(frames, first)
     frames = without_defects(frames, first, pixels=some_stand_out)
-    repaired = [frames.note] if isinstance(frames, RepairedFrames) else []
+    repaired += [frames.note] if isinstance(frames, RepairedFrames) else []
     if settings.contrast.auto and some_stand_out:
         frames = without_hits(frames)
         repaired += [frames.note] if isinstance(frames, HitFreeFrames) else []
@@ -307,11 +314,14 @@ def _measured(
         frames, evened = swept, [swept.note]
         measured, estimation, described, notes, rest = measure(frames, reference, verified, progress)
     level = levelled(frames, measured, settings) if by_frames else None
-    if level is not None and level.kind == "changing":
+    for _ in range(2):  # rows and columns
+        if level is None or level.kind != "changing":
+            break
         again = measure(level, reference, verified, progress)
-        if is_better(measured, again[0], settings, level.kind):
-            frames, evened, (measured, estimation, described, notes, rest) = level, [*evened, level.note], again
-            level = levelled(frames, measured, settings)
+        if not is_better(measured, again[0], settings, level.kind):
+            break
+        frames, evened, (measured, estimation, described, notes, rest) = level, [*evened, level.note], again
+        level = levelled(frames, measured, settings)
     # An image of the user's may hold the pattern or not, and has a light of its own.
     if by_frames and measured.linear is None:
         lit = None if rest.is_little and rest.is_sure else evenly_lit(frames, measured, settings)
@@ -330,6 +340,9 @@ def _measured(
     if told.frames is not None:
         measured, estimation, described, notes, _ = measure(told.frames, reference, verified, progress)
         measured.sigma = told.frames.less_sure(measured.sigma, measured.shifts)
+    as_they_are = frames is as_given and told == Told() and not set(notes) & set(NOTES.values())
+    if part is not None and as_they_are and measured.linear is None:
+        refine(measured, frames, reference, settings, part)
     notes = (*notes, *told.notes, *evened, *repaired)
     measured.inconsistent |= told.contested
     if isinstance(reference, str) and reference == "previous" and settings.normalization == "zncc":

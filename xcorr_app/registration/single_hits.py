@@ -8,14 +8,13 @@ displacement in common, which those of hits have not (Hough's vote for a shift).
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from xcorr_app.gpu.runtime.arrays import to_host
-from xcorr_app.registration.defects import alone, mean_of_four
+from xcorr_app.gpu.runtime.arrays import Array, to_host
+from xcorr_app.registration.defects import alone, brightest, mean_of_four
 from xcorr_app.registration.few_frames import spread
 from xcorr_app.registration.frames import Chunk, Frames, FramesOver
 
@@ -26,8 +25,10 @@ _SMALLEST = 16
 """Rows and columns below which nothing is looked for."""
 _FEWEST = 8
 """Points of two frames, beyond the first of each pair, below which nothing is known of what they have in common."""
+_PEAKS = 5
+"""Times as many are the highest points of a frame, alone or not, with which those of another are compared."""
 _IN_COMMON = 0.3
-"""Share of them that one displacement may put on each other."""
+"""Share of the points that one displacement may put on those."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,7 @@ def without_hits(frames: Frames) -> Frames | HitFreeFrames:
     if frames.count < 2 or min(frames.shape) < _SMALLEST:
         return frames
     points: list[NDArray[np.intp]] = []
+    images: list[Array] = []
     for number in spread(np.arange(frames.count), _LOOKED_AT).tolist():
         chunk = frames.read(number, number + 1)
         if chunk.unreadable:
@@ -69,9 +71,15 @@ def without_hits(frames: Frames) -> Frames | HitFreeFrames:
         if (not points and not len(found)) or len(found) > _LARGEST_SHARE * frames.shape[0] * frames.shape[1]:
             return frames
         points.append(found)
-    paired = [(one, other) for one, other in itertools.pairwise(points) if len(one) and len(other)]
-    number = sum(min(len(one), len(other)) - 1 for one, other in paired)
-    common = sum(_in_common(one, other) - 1 for one, other in paired)
+        images.append(chunk.frames[0])
+    paired = [(i, i + 1) for i in range(len(points) - 1) if len(points[i]) and len(points[i + 1])]
+    number = sum(min(len(points[i]), len(points[j])) - 1 for i, j in paired)
+    if number < _FEWEST:
+        return frames
+    # A point that lies on one pixel here may lie on two there.
+    peaks = {j: brightest(images[j], _PEAKS * len(points[j])) for _, j in paired}
+    common = sum(_in_common(points[i], peaks[j]) - 1 for i, j in paired)
+    number = sum(len(points[i]) - 1 for i, _ in paired)
     if number < _FEWEST or common > _IN_COMMON * number:
         return frames
     return HitFreeFrames(frames, float(np.median([len(each) for each in points])))

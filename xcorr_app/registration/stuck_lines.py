@@ -1,7 +1,8 @@
 """Stuck rows and columns of a camera, whole or in part: one or two pixels wide, always at the same place.
 
 The median of a part of a line, as the value of a pixel in :mod:`xcorr_app.registration.defects`, lies far beyond those
-of both its neighbours in each of a few frames spread over the stack. Lines of a scene that moves do not stay.
+of both its neighbours in each of a few frames spread over the stack, and these do not rise towards it, as they do
+beside a line that optics has drawn. Lines of a scene that moves do not stay.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ _SMALLEST = 64
 """Rows and columns below which the median of a part is too uncertain."""
 _DEVIATIONS = 12.0
 """Of the steps between neighbours, by which a stuck line lies beyond them."""
+_SHARPEST, _CHANCE = 0.95, 4.0
+"""Of the height of a stuck line, what does not show beside it, as of a flickering pixel; and deviations of its own."""
 _NOISE_OF_STEPS = 1.4826 / np.sqrt(2)
 _LARGEST_SHARE = 0.05
 """Of the parts of lines; more than that are the scene."""
@@ -47,7 +50,9 @@ def stuck_lines(frames: Frames, first: Chunk) -> NDArray[np.bool_] | None:
     if always is None or looked_at < _FEWEST:
         return None
     stuck = np.zeros(frames.shape, dtype=bool)
-    for found, image in zip(always, (stuck.T, stuck), strict=True):
+    for (alone, pairs), image in zip(always, (stuck.T, stuck), strict=True):
+        found = alone | pairs
+        found[:, 1:] |= pairs[:, :-1]
         if found.mean() <= _LARGEST_SHARE:
             image |= np.repeat(found, _ends(image.shape[0]), axis=0)
     return stuck if stuck.any() else None
@@ -90,19 +95,40 @@ def _places(size: int) -> NDArray[np.intp]:
 
 
 def _beyond_both(medians: NDArray[np.float64]) -> NDArray[np.bool_]:
-    """Which medians (parts, lines) lie far beyond both beside them, alone or with one neighbour."""
-    least = _DEVIATIONS * _NOISE_OF_STEPS * np.median(np.abs(np.diff(medians, axis=1)))
-    beyond = np.zeros(medians.shape, dtype=bool)
+    """Which medians (parts, lines) lie far and sharply beyond both beside them: (2, parts, lines) alone, as pairs.
+
+    Of pairs the first line.
+    """
+    step = _NOISE_OF_STEPS * float(np.median(np.abs(np.diff(medians, axis=1))))
+    least = _DEVIATIONS * step
+    beyond = np.zeros((2, *medians.shape), dtype=bool)
     if not least > 0:
         return beyond
-    padded = np.pad(medians, ((0, 0), (2, 2)), mode="reflect")
+    padded = np.pad(medians, ((0, 0), (2, 3)), mode="reflect")
     count = medians.shape[1]
     for sign in (1.0, -1.0):
-        value = sign * padded
-        left, here, right = value[:, 1 : count + 1], value[:, 2 : count + 2], value[:, 3 : count + 3]
-        beyond |= here - np.maximum(left, right) > least
-        pair = np.minimum(here, right) - np.maximum(left, value[:, 4 : count + 4]) > least
+        before, left, here, right, second, third = (sign * padded[:, i : i + count] for i in range(6))
+        alone = here - np.maximum(left, right) > least
+        beyond[0] |= alone & _sharply(alone, here, ((left, before), (right, second)), step)
+        pair = np.minimum(here, right) - np.maximum(left, second) > least
         pair[:, -1] = False
-        beyond |= pair
-        beyond[:, 1:] |= pair[:, :-1]
+        beyond[1] |= pair & _sharply(pair, (here + right) / 2, ((left, before), (second, third)), step)
     return beyond
+
+
+def _sharply(
+    parts: NDArray[np.bool_],
+    here: NDArray[np.float64],
+    sides: tuple[tuple[NDArray[np.float64], NDArray[np.float64]], ...],
+    step: float,
+) -> NDArray[np.bool_]:
+    """Whether lines (k,), by these parts (n, k) of theirs, rise as no optics draws them: not beside them as well.
+
+    Of either side what is next to the line, and what is next to that.
+    """
+    number = np.maximum(parts.sum(axis=0), 1)
+    sharp = np.ones(parts.shape[1], dtype=bool)
+    for beside, farther in sides:
+        height, reach = ((np.where(parts, value - farther, 0)).sum(axis=0) / number for value in (here, beside))
+        sharp &= np.abs(reach) < (1 - _SHARPEST) * height + _CHANCE * step / np.sqrt(number)
+    return sharp

@@ -16,7 +16,6 @@ from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.masked.planes import MaskedPlanes, pixels_alike, standardised
 from xcorr_app.registration.masked.refine import Refinement
 from xcorr_app.registration.masked.rules import Masks, has_static_gaps
-from xcorr_app.registration.masked.still import drawn
 from xcorr_app.registration.passes import Pass, Progress
 from xcorr_app.registration.results import ShiftResult
 from xcorr_app.registration.settings import Settings
@@ -28,18 +27,15 @@ _REFERENCES = ("first", "last")
 
 
 def masks_for(frames: Frames, reference: str | int | Array, settings: Settings) -> Masks | None:
-    """Masks that are asked for, or that the stack needs.
-
-    Pixels that all frames lack, and what is drawn into them, are no part of the scene.
-    """
+    """Masks that are asked for, or that the stack needs: pixels that all frames lack are no part of the scene."""
     if settings.masks is not None:
         return settings.masks
-    single = not isinstance(reference, str) or reference in _REFERENCES
-    if not single or _problem(settings) is not None:
-        return None
-    if has_static_gaps(frames):
-        return Masks("finite")
-    return drawn(frames) if settings.contrast.auto else None
+    return Masks("finite") if takes_masks(reference, settings) and has_static_gaps(frames) else None
+
+
+def takes_masks(reference: str | int | Array, settings: Settings) -> bool:
+    """Whether frames can be measured by the pixels that count."""
+    return (not isinstance(reference, str) or reference in _REFERENCES) and _problem(settings) is None
 
 
 def estimate_masked(

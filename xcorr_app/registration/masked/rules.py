@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
@@ -69,10 +68,6 @@ class Masks:
     def note(self, share: float) -> str:
         """Say what was measured, and which share of the reference that is."""
         return f"Measured by the pixels that count (mask: {self.rule}); {share:.0%} of the reference."
-
-    def matters(self, shifts: NDArray[np.float64]) -> bool:
-        """Whether frames of these shifts (T, 2) are better compared with it than without."""
-        return True
 
     def of_frames(self, frames: Array, start: int, *, reference: bool = False) -> Array:
         """Which pixels (n, h, w) of frames count, the first being number `start`; of an image that is compared with."""
