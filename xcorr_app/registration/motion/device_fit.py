@@ -82,7 +82,7 @@ class DeviceFit:
     def __init__(self, levels: Sequence[Nodes], xp: Any) -> None:
         self._levels, self._xp = levels, xp
         self._nodes = [_on_device(nodes, xp) for nodes in levels]
-        self._shared: dict[int, list[SizedReference]] = {}
+        self._kept: dict[int, tuple[FieldReference, SizedReference]] = {}
 
     def see(self, reference: FieldReference, moved: Floats) -> None:
         """Bring to the host what the modes of frames displaced by `moved` (T, 2) are made of."""
@@ -112,10 +112,10 @@ class DeviceFit:
     def _reference(self, level: int, images: Sequence[FieldReference]) -> SizedReference:
         if len(images) > 1:
             return self._nodes[level].reference(images, self._xp)
-        kept = self._shared.setdefault(id(images[0]), [])
-        if not kept:
-            kept.append(self._nodes[level].reference(images, self._xp))
-        return kept[0]
+        # Of all frames, or of the only one of a chunk that has its own.
+        if level not in self._kept or self._kept[level][0] is not images[0]:
+            self._kept[level] = images[0], self._nodes[level].reference(images, self._xp)
+        return self._kept[level][1]
 
     def _modes(self, reference: FieldReference, moved: Floats) -> FieldModes:
         """Modes of all frames, each kind of them once."""

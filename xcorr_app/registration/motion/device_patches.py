@@ -45,7 +45,7 @@ class DevicePatches:
             xp.asarray(matcher.places),
             xp.asarray(np.array([matcher.step, matcher.field_reach])),
         )
-        self._kept: dict[int, SoughtPatches] = {}
+        self._kept: tuple[Windows, SoughtPatches] | None = None
 
     def measured(
         self,
@@ -89,10 +89,11 @@ class DevicePatches:
             values, power, flat = (xp.stack(each) for each in zip(*parts, strict=True))
             return SoughtPatches(xp.ascontiguousarray(values), power, flat.astype(np.int32))
         one = windows[0]
-        if id(one) not in self._kept:
+        # Of all frames, or of the only one of a chunk that has its own.
+        if self._kept is None or self._kept[0] is not one:
             values = xp.ascontiguousarray(one.values(slice(None)))
-            self._kept = {id(one): SoughtPatches(values, one.power, one.flat.astype(np.int32))}
-        return self._kept[id(one)]
+            self._kept = one, SoughtPatches(values, one.power, one.flat.astype(np.int32))
+        return self._kept[1]
 
     def _limits(self, sigma: float) -> Array:
         heights = heights_by_chance((2 * (self._matcher.reach + 1) + 1) ** 2)
