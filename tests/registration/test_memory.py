@@ -31,7 +31,7 @@ class Device:
 
     def __init__(self, free=80 << 30):
         self.released = 0
-        pool = SimpleNamespace(free_all_blocks=self.release, free_bytes=lambda: 0)
+        pool = SimpleNamespace(free_all_blocks=self.release, free_bytes=lambda: 0, get_limit=lambda: 0)
         self.get_default_memory_pool = lambda: pool
         self.fft = SimpleNamespace(config=SimpleNamespace(clear_plan_cache=lambda: None))
         self.cuda = SimpleNamespace(Device=lambda: SimpleNamespace(mem_info=(free, 80 << 30)))

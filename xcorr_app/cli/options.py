@@ -231,6 +231,8 @@ def read_resources(given: dict[str, Any]) -> Resources:
     from xcorr_app.pipeline.resources import Resources, default_memory
 
     if given["gpu_memory"] is not None:
+        if given.get("cluster") is not None:
+            raise click.UsageError("--gpu-memory is for a run without --cluster: workers use all that is free")
         limit_pool(given["gpu_memory"])
     memory = default_memory() if given["memory"] is None else given["memory"]
     return Resources(MemoryBudget(memory), given.get("compression"), pyramid=given.get("pyramid", 1))

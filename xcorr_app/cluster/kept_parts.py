@@ -29,7 +29,7 @@ _CLASSES = {
     "batch.align.moving": {"_Block"},
     "batch.align.pixel_sums": {"PixelSums"},
     "batch.align.projections": {"Gathered"},
-    "registration.assessment_sums": {"AssessmentSums", "Shared", "_Side"},
+    "registration.assessment_sums": {"AssessmentSums", "Shared", "Side"},
     "registration.chunk_result": {"ChunkResult"},
     "registration.light_field": {"Light"},
     "registration.masked.estimate": {"_Columns"},
