@@ -10,6 +10,7 @@ from tests.kernels.in_the_place_of_cupy import run_on_host
 from tests.registration.test_motion_patches import bent
 from xcorr_app.gpu.field import patches, run
 from xcorr_app.gpu.field.launches import patch_match_launch
+from xcorr_app.registration.motion import device_fit
 from xcorr_app.registration.motion.device_patches import DevicePatches
 from xcorr_app.registration.motion.device_warp import _coefficients
 from xcorr_app.registration.motion.patch_fit import PatchFit, PatchOptions
@@ -103,6 +104,20 @@ def test_what_no_block_holds_is_left_to_planes():
     assert patch_match_launch(1, 32, 9) is not None
     assert patch_match_launch(1, 300, 9) is None
     assert patch_match_launch(1, 32, 31) is None
+    assert patch_match_launch(1, 96, 13).shared_bytes > 1 << 16
+    assert patch_match_launch(1, 96, 13, room_bytes=1 << 16) is None
+
+
+def test_fields_that_no_block_holds_are_left_to_the_host(monkeypatch):
+    """A device with 48 KiB, or fields of 40 x 40 nodes on most devices."""
+    image = np.zeros((660, 660), np.float32)
+    fit = PatchFit(image.shape, References(image), PatchOptions(16, 0.0, 4.0), np)
+    assert fit.nodes.rows.size > 40
+    assert not DevicePatches(fit._matcher, fit._levels, np).fits
+    small = PatchFit((90, 97), References(image[:90, :97]), PatchOptions(32, 0.5, 4.0), np)
+    assert DevicePatches(small._matcher, small._levels, np).fits
+    monkeypatch.setattr(device_fit, "room_of", lambda _: 1 << 10)
+    assert not DevicePatches(small._matcher, small._levels, np).fits
 
 
 @pytest.mark.parametrize("dtype", ["uint8", "uint16", "int16", "float32", "float64"])

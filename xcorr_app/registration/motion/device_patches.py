@@ -13,7 +13,7 @@ from xcorr_app.gpu.field.launches import patch_match_launch
 from xcorr_app.gpu.field.patches import PatchGrid, SoughtPatches, match_patches
 from xcorr_app.gpu.field.run import summary_of
 from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.registration.motion.device_fit import DeviceFit
+from xcorr_app.registration.motion.device_fit import DeviceFit, room_of
 from xcorr_app.registration.motion.field_fit import FieldReference
 from xcorr_app.registration.motion.field_nodes import Nodes
 from xcorr_app.registration.motion.fitted_fields import FittedFields
@@ -34,8 +34,10 @@ class DevicePatches:
     def __init__(self, matcher: PatchMatcher, levels: Sequence[Nodes], xp: Any) -> None:
         self._matcher, self._xp = matcher, xp
         self._fit = DeviceFit(levels, xp)
+        self.fits = self._fit.fits
         self._nodes = levels[0].rows.size, levels[0].columns.size
-        self._fits_kernel = patch_match_launch(1, matcher.side, 2 * (matcher.reach + 1) + 1) is not None
+        shifts = 2 * (matcher.reach + 1) + 1
+        self._fits_kernel = patch_match_launch(1, matcher.side, shifts, room_bytes=room_of(xp)) is not None
         self._grid = PatchGrid(
             matcher.grid.shape,
             matcher.smaller,
