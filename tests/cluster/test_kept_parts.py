@@ -10,11 +10,16 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from xcorr_app.batch.align.moving import _Block
+from xcorr_app.batch.align.projections import Projections
 from xcorr_app.cluster import kept_parts
 from xcorr_app.cluster.blocks import _Here
 from xcorr_app.cluster.kept_parts import KeptParts, begin, folder_of
+from xcorr_app.registration.masked.estimate import _Columns
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.placement import Placement
+from xcorr_app.registration.turned_frames import Turned
+from xcorr_app.registration.uncertainty import PeakShapes
 
 OF = ("measure", False, 9, 32)
 KEY = "0123456789abcdef-and-more"
@@ -82,6 +87,19 @@ def test_nothing_is_called_by_a_file(tmp_path):
         parts.keep(OF, 0, [each], 0.0).result()
         assert parts.known(OF, 0, 9) == {}
     assert not made.exists()
+
+
+def test_what_moving_and_other_passes_make_is_known(tmp_path):
+    frames = np.random.default_rng(3).random((6, 40, 50)).astype(np.float32)
+    projections = Projections((40, 50), np.zeros((6, 2)), [1])
+    gathered = projections.begun()
+    projections.add(list(range(6)), frames, frames, gathered)
+    block = _Block(3, projections.end(gathered, to_join=True), (("plane", 4),))
+    made = [block, _Columns(4), Turned.empty(4, (3, 3)), PeakShapes.empty(4)]
+    parts = kept(tmp_path, 0)
+    whole = [pickle.dumps([one]) for one in made]
+    parts.keep(OF, 0, whole, 0.0).result()
+    assert list(parts.known(OF, 0, 9).values()) == whole
 
 
 @pytest.mark.parametrize("fault", [b"cno_such_module\nx\n.", b"1.", b"h\x05.", b"]" + b"]a" * 3])

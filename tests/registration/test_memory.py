@@ -51,6 +51,13 @@ def ranges_where(job, count=20, pixels=1 << 22):
     return list(Pass(count, pixels, on_device=True).over("any", job))
 
 
+def test_ranges_fit_what_may_be_used(device):
+    """However much is free: see --gpu-memory."""
+    pool = device.get_default_memory_pool()
+    pool.get_limit, pool.used_bytes = lambda: 5 * (128 << 22) + 1000, lambda: 900
+    assert ranges_where(lambda start, stop: stop - start) == [5, 5, 5, 5]
+
+
 def test_ranges_are_halved_once_and_for_all(device):
     """From frame 8 on at most two frames fit: what was handed out before stays, and nothing grows again."""
     tried = []

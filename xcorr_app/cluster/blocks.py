@@ -83,7 +83,9 @@ class _Here:
                 results.append(known[block])
                 continue
             start = block * walk.block
-            found = (result for _, result in walk.within(start, min(start + walk.block, walk.count), self.job))
+            found: Iterator[Any] = (
+                result for _, result in walk.within(start, min(start + walk.block, walk.count), self.job)
+            )
             if self.sums is None:
                 found = iter(whole := list(found))
                 unreadable = unreadable or any(map(_could_not_read, whole))
