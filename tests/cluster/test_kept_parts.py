@@ -15,7 +15,9 @@ from xcorr_app.batch.align.projections import Projections
 from xcorr_app.cluster import kept_parts
 from xcorr_app.cluster.blocks import _Here
 from xcorr_app.cluster.kept_parts import KeptParts, begin, folder_of
+from xcorr_app.registration.chunk_result import ChunkResult
 from xcorr_app.registration.masked.estimate import _Columns
+from xcorr_app.registration.motion.whole_frames import _Found
 from xcorr_app.registration.passes import Pass
 from xcorr_app.registration.placement import Placement
 from xcorr_app.registration.turned_frames import Turned
@@ -167,6 +169,14 @@ def test_another_run_begins_anew(tmp_path):
     begin(root, "two", resume=False)
     assert not two.exists()
     assert folder_of(root, KEY) == root / KEY[:16]
+
+
+def test_a_frame_that_cannot_be_read_is_noticed():
+    from xcorr_app.cluster.blocks import _could_not_read
+
+    for one in (ChunkResult(0, None, np.arange(2), {1: "no such file"}), _Found(unreadable="no such file")):
+        assert _could_not_read([one])
+    assert not _could_not_read([ChunkResult(0, None, np.arange(2), {}), _Found(), None, np.zeros(3)])
 
 
 @pytest.mark.parametrize(("failing", "is_kept"), [(None, True), (5, False)])

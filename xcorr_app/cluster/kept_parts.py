@@ -30,7 +30,7 @@ _CLASSES = {
     "batch.align.pixel_sums": {"PixelSums"},
     "batch.align.projections": {"Gathered"},
     "registration.assessment_sums": {"AssessmentSums", "Shared", "Side"},
-    "registration.chunk_result": {"ChunkResult"},
+    "registration.chunk_result": {"ChunkResult", "Looked"},
     "registration.light_field": {"Light"},
     "registration.masked.estimate": {"_Columns"},
     "registration.match": {"Match"},
