@@ -65,7 +65,7 @@ def gpu(monkeypatch):
     monkeypatch.setattr("xcorr_app.batch.decisions.limits_of", lambda _: None)
     monkeypatch.setattr(filter_stack, "planned_engine", lambda *_, **__: "reuse")
     monkeypatch.setattr(passes, "_PIXELS_PER_DEVICE_CHUNK", 4 * 30 * 31)
-    monkeypatch.setattr(passes, "free_bytes", lambda: 1 << 34)
+    monkeypatch.setattr(passes, "bytes_within_limit", lambda: 1 << 34)
     monkeypatch.setattr(memory, "release_unused", lambda: None)
 
     def with_second_try(job, *arguments, what):

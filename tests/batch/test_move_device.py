@@ -46,7 +46,7 @@ def test_what_was_measured_is_moved(tmp_path, monkeypatch, planes):
         return real(pretended, *others)
 
     monkeypatch.setattr(align_stack, "move_stack", on_device)
-    monkeypatch.setattr(passes, "free_bytes", lambda: 1 << 34)
+    monkeypatch.setattr(passes, "bytes_within_limit", lambda: 1 << 34)
     monkeypatch.setattr(memory, "release_unused", lambda: None)
     monkeypatch.setattr(memory, "with_second_try", with_second_try)
     monkeypatch.setattr(chunks, "release_unused", lambda: released.append(1))

@@ -10,6 +10,7 @@ from tests.registration.scenes import drifting
 from xcorr_app.batch.align import projections
 from xcorr_app.batch.align.moving import _is_shown
 from xcorr_app.batch.align.projections import Projections
+from xcorr_app.errors import DeviceMemoryError
 from xcorr_app.registration.apply import shift_frames
 from xcorr_app.registration.interpolation import inside
 
@@ -142,3 +143,38 @@ def test_frames_of_the_preview_are_as_small_on_a_device(dtype, shape):
     for part in (None, extents):
         found = projections._small_on_device(images, part, step)
         np.testing.assert_allclose(found, projections._small(images, part), rtol=1e-6)
+
+
+@pytest.mark.parametrize("fails_at", [0, 1, 2])
+def test_no_frame_is_added_twice_where_memory_runs_out(monkeypatch, fails_at):
+    """The sums of pixels have a chunk by then, the others not: it is added to what was there before, on the host."""
+    rng = np.random.default_rng(8)
+    shifts = rng.uniform(-2, 2, (12, 2))
+    frames = rng.normal(100, 9, (12, *SHAPE)).astype(np.float32)
+    moved = shift_frames(frames, shifts)[0]
+
+    def gathered(failing):
+        found = Projections(SHAPE, shifts, [1, 4])
+        calls, add = [], projections.AssessmentSums.add
+
+        def runs_out(sums, before, after):
+            add(sums, before, after)
+            calls.append(len(before))
+            if len(calls) == failing + 1:
+                raise DeviceMemoryError("none is left")
+
+        monkeypatch.setattr(projections.AssessmentSums, "add", runs_out)
+        for start in range(0, 12, 4):
+            found.add(list(range(start, start + 4)), frames[start : start + 4], moved[start : start + 4])
+        monkeypatch.setattr(projections.AssessmentSums, "add", add)
+        return found.pictures()
+
+    monkeypatch.setattr(projections, "is_device_array", lambda array: isinstance(array, np.ndarray))
+    monkeypatch.setattr(projections, "bytes_within_limit", lambda: 1 << 34)
+    monkeypatch.setattr(projections, "release_unused", lambda: None)
+    # As frames of a device, of which no flag says that they are on the host.
+    monkeypatch.setattr(projections.Gathered, "to_host", lambda _: None)
+    expected, found = gathered(99), gathered(fails_at)
+    for name in ("mean_before", "std_before", "mean_after", "std_after", "kymograph_before", "kymograph_after"):
+        np.testing.assert_array_equal(getattr(found, name), getattr(expected, name), err_msg=name)
+    np.testing.assert_array_equal(found.preview, expected.preview)

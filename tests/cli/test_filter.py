@@ -64,6 +64,7 @@ def stack(tmp_path_factory):
         (["--box", "3", "--layout", "heap"], "--layout"),
         (["--box", "3", "--max-pixels", "0"], "--max-pixels"),
         (["--box", "3", "--resume", "--overwrite"], "give one of them"),
+        (["--box", "3", "--gpu-memory", "1GB", "--cluster", "local:1"], "for a run without --cluster"),
         (["--taps", "nowhere.npy"], "nowhere.npy: cannot be read (No such file"),
         (["--taps", ""], "the name of the file is empty"),
     ],

@@ -12,6 +12,7 @@ from scipy.ndimage import gaussian_filter, rotate
 import xcorr_app as xc
 from tests.registration.scenes import drifting, noise
 from xcorr_app.cluster.blocks import Part, Replay, Session, joined
+from xcorr_app.cluster.kept_parts import plain
 from xcorr_app.errors import ClusterError
 from xcorr_app.registration import passes, stack_statistics
 from xcorr_app.registration.passes import Pass, sharing
@@ -66,6 +67,8 @@ def divided(run, parts, sessions):
             others[0].end()
             others[0] = Session(run)
         found = [others[(3 * part) % sessions].part(known, part, parts) for part in range(parts)]
+        for result in (result for part in found for result in part.results):
+            plain(result)  # else --resume would not know it
         whole = pickle.loads(pickle.dumps(joined(found)))  # noqa: S301 - as the cluster does
         if whole.stage is None:
             break

@@ -175,7 +175,7 @@ def test_a_scheduler_lost_in_mid_pass_stops_the_run(long, tmp_path, monkeypatch,
         def kill():
             until = time.monotonic() + 60
             while (
-                len(list((tmp_path / "out" / ".xcorr" / "long.begun").glob("000-*"))) < 3 and time.monotonic() < until
+                len(list((tmp_path / "out" / ".xcorr" / "long.begun").glob("*/000-*"))) < 3 and time.monotonic() < until
             ):
                 time.sleep(0.01)
             scheduler.kill()

@@ -223,7 +223,7 @@ def test_an_image_that_does_not_fit_is_an_error_that_says_what_to_do(
 def through(monkeypatch: pytest.MonkeyPatch, free: int = 1 << 34) -> None:
     """A GPU for arrays in host memory."""
     monkeypatch.setattr(transfer, "require_cuda", lambda: None)
-    monkeypatch.setattr(transfer, "free_bytes", lambda: free)
+    monkeypatch.setattr(transfer, "bytes_within_limit", lambda: free)
     monkeypatch.setattr(memory, "release_unused", lambda: None)
     monkeypatch.setattr(np, "asnumpy", np.asarray, raising=False)
 

@@ -414,7 +414,7 @@ def only_memory(cupy):
 def test_the_command_where_memory_runs_out(tmp_path, monkeypatch, only_memory):
     frames = noise((6, 300, 310), "uint16", seed=3)
     write_plain(tmp_path / "m.tif", frames)
-    monkeypatch.setattr(passes, "free_bytes", lambda: 1 << 34)
+    monkeypatch.setattr(passes, "bytes_within_limit", lambda: 1 << 34)
     exact = expected(frames, lambda frame: ndimage.sobel(frame, 0))
     # All planes are brought ahead; two and what becomes of them lie beside them.
     enough = (len(frames) + 2 * 2) * frames[0].nbytes + (1 << 20)

@@ -154,7 +154,7 @@ def test_frames_are_moved_from_the_device_that_they_were_measured_on(tmp_path, m
 
         # Nothing else may bring frames there.
         frames = SourceFrames(source, "T", 0, SimpleNamespace())
-        monkeypatch.setattr(passes, "free_bytes", lambda: 1 << 34)
+        monkeypatch.setattr(passes, "bytes_within_limit", lambda: 1 << 34)
         monkeypatch.setattr(moving, "device_limits", lambda _: None)
         monkeypatch.setattr(moving, "current_device", lambda: 0)
         written = []
@@ -195,4 +195,15 @@ def test_threads_hand_over_sooner_as_long_as_a_device_is_at_work():
         assert sys.getswitchinterval() == before
     with run._handing_over_soon(on_device=True):
         assert sys.getswitchinterval() < before / 5
+    assert sys.getswitchinterval() == before
+
+
+def test_runs_at_once_leave_python_as_it_was():
+    before = sys.getswitchinterval()
+    one, other = (run._handing_over_soon(on_device=True) for _ in range(2))
+    one.__enter__()
+    other.__enter__()
+    one.__exit__(None, None, None)
+    assert sys.getswitchinterval() < before / 5
+    other.__exit__(None, None, None)
     assert sys.getswitchinterval() == before

@@ -31,7 +31,7 @@ class Device:
 
     def __init__(self, free=80 << 30):
         self.released = 0
-        pool = SimpleNamespace(free_all_blocks=self.release, free_bytes=lambda: 0)
+        pool = SimpleNamespace(free_all_blocks=self.release, free_bytes=lambda: 0, get_limit=lambda: 0)
         self.get_default_memory_pool = lambda: pool
         self.fft = SimpleNamespace(config=SimpleNamespace(clear_plan_cache=lambda: None))
         self.cuda = SimpleNamespace(Device=lambda: SimpleNamespace(mem_info=(free, 80 << 30)))
@@ -49,6 +49,13 @@ def device(monkeypatch):
 
 def ranges_where(job, count=20, pixels=1 << 22):
     return list(Pass(count, pixels, on_device=True).over("any", job))
+
+
+def test_ranges_fit_what_may_be_used(device):
+    """However much is free: see --gpu-memory."""
+    pool = device.get_default_memory_pool()
+    pool.get_limit, pool.used_bytes = lambda: 5 * (128 << 22) + 1000, lambda: 900
+    assert ranges_where(lambda start, stop: stop - start) == [5, 5, 5, 5]
 
 
 def test_ranges_are_halved_once_and_for_all(device):

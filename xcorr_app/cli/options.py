@@ -288,9 +288,11 @@ def _has_cupy() -> bool:
 
 
 def check_modes(given: dict[str, Any]) -> None:
-    """Refuse --resume together with --overwrite."""
+    """Refuse options that contradict each other."""
     if given["resume"] and given["overwrite"]:
         raise click.UsageError("--resume keeps finished results, --overwrite replaces them: give one of them")
+    if given.get("gpu_memory") is not None and click.get_current_context().params.get("cluster") is not None:
+        raise click.UsageError("--gpu-memory is for a run without --cluster: workers use all that is free")
 
 
 def channel(text: str) -> Decorator:

@@ -76,16 +76,24 @@ class _Here:
         walk, results, begun = self.walk, [], time.time()
         first, last = (walk.blocks * end // parts for end in (number, number + 1))
         of = (self.stage, walk.on_device, walk.blocks, walk.block)
-        known = {} if kept is None else kept.known(of)
+        known = {} if kept is None else kept.known(of, first, last)
+        unreadable = False
         for block in range(first, last):
             if block in known:
                 results.append(known[block])
                 continue
             start = block * walk.block
-            found = (result for _, result in walk.within(start, min(start + walk.block, walk.count), self.job))
+            found: Iterator[Any] = (
+                result for _, result in walk.within(start, min(start + walk.block, walk.count), self.job)
+            )
+            if self.sums is None:
+                found = iter(whole := list(found))
+                unreadable = unreadable or any(map(_could_not_read, whole))
             results.append(pickle.dumps(list(found) if self.sums is None else [self.sums.of_block(start, found)]))
-        before = len(known.keys() & range(first, last))
-        if kept is not None and before < len(results):
+        before = len(known)
+        if kept is not None and unreadable:
+            kept.give_up()
+        elif kept is not None and before < len(results):
             kept.keep(of, first, results, begun)
         add = None if self.sums is None else self.sums.add
         return Part(self.stage, (walk.on_device, walk.blocks), tuple(results), add, before)
@@ -175,6 +183,11 @@ def _results(known: Part, walk: Pass, stage: str) -> Iterator[Any]:
     if here != (known.stage, known.of):
         raise RuntimeError(f"pass {here} is not what others computed, {known.stage, known.of}: workers differ")
     yield from _loaded(known.results)
+
+
+def _could_not_read(result: Any) -> bool:
+    """Whether some frame of a range could not be read."""
+    return any(map(_could_not_read, result)) if isinstance(result, list) else bool(getattr(result, "unreadable", None))
 
 
 def _loaded(results: Sequence[bytes]) -> Iterator[Any]:

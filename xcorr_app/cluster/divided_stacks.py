@@ -39,6 +39,8 @@ class Measured:
     """Of what they came to, which stays with workers."""
     kept: int
     """Blocks that an earlier run had computed."""
+    key: str
+    """Of what is kept."""
 
 
 def measured_in_parts(
@@ -70,12 +72,13 @@ def measured_in_parts(
             if parts <= 1:
                 continue
             spec = series[number]
+            own_key = _key_of(spec, key) or job.run
             try:
-                kept_parts.begin(begun_folder(job.out, spec.name), _key_of(spec, key), resume=job.resume)
+                kept_parts.begin(begun_folder(job.out, spec.name), own_key, resume=job.resume)
             except OSError:
                 continue  # whoever computes the stack whole says what is wrong
             try:
-                found = _passes(client, job, spec, parts)
+                found = _passes(client, job, spec, parts, own_key)
             finally:
                 # They hold files open, and memory of devices.
                 if client.status == "running":
@@ -100,11 +103,11 @@ def _key_of(spec: SeriesSpec, key: str) -> str | None:
     return hashlib.sha256(json.dumps([key, repr(spec), found]).encode()).hexdigest()
 
 
-def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int) -> Measured | None:
+def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int, key: str) -> Measured | None:
     """What the passes over a stack came to; None where a part failed."""
     passes: list[Future[Any]] = []
     all_kept = 0
-    of = client.submit(described, job, spec, pure=False)
+    of = client.submit(described, job, spec, key, pure=False)
     while True:
         name = f"xcorr-{job.run}-{spec.name}-{len(passes)}"
         both: Any = None
@@ -127,4 +130,4 @@ def _passes(client: Client, job: Job, spec: SeriesSpec, parts: int) -> Measured 
         if stage is not None:
             passes.append(both)
         if stage in (None, MOVE):
-            return Measured(passes, all_kept)
+            return Measured(passes, all_kept, key)

@@ -1,7 +1,7 @@
 """What workers have computed of a stack, kept in the output folder until it is finished: ``--resume`` goes on from it.
 
 Files are input like any other: they may be damaged, or say what is not so. One that is not whole is none, and of
-pickles those are taken that hold nothing but arrays and the plain classes of results.
+pickles those are taken that hold nothing but arrays and the classes that results are made of.
 """
 
 from __future__ import annotations
@@ -25,23 +25,54 @@ _KEY, _PART = "key", ".part"
 _CLOCKS_DIFFER = 60.0
 """Seconds by which the clock of a shared disk may be behind."""
 _THREAD = ThreadPoolExecutor(1, thread_name_prefix="xcorr-keep")
-_CLASSES = ("xcorr_app.batch.align.", "xcorr_app.correlation.", "xcorr_app.registration.")
-_OF_ARRAYS = {"_reconstruct", "_frombuffer", "scalar", "ndarray", "dtype"}
-_BUILT_IN = {"slice", "set", "frozenset", "range", "complex"}
+_CLASSES = {
+    "batch.align.moving": {"_Block"},
+    "batch.align.pixel_sums": {"PixelSums"},
+    "batch.align.projections": {"Gathered"},
+    "registration.assessment_sums": {"AssessmentSums", "Shared", "Side"},
+    "registration.chunk_result": {"ChunkResult", "Looked"},
+    "registration.light_field": {"Light"},
+    "registration.masked.estimate": {"_Columns"},
+    "registration.match": {"Match"},
+    "registration.motion.fitted_fields": {"FittedFields"},
+    "registration.motion.whole_frames": {"_Found"},
+    "registration.placement": {"Placement"},
+    "registration.preparation": {"Prepared"},
+    "registration.reweighted_fit": {"Fit"},
+    "registration.seen_tiles": {"Seen"},
+    "registration.tiles": {"Look"},
+    "registration.turned_frames": {"Turned"},
+    "registration.uncertainty": {"PeakShapes"},
+}
+"""What results are made of."""
+_CORES = ("numpy.core", "numpy._core")
+_PLAIN = {
+    "builtins": {"slice", "set", "frozenset", "range", "complex"},
+    "numpy": {"dtype", "ndarray"},
+    **{f"{core}.multiarray": {"_reconstruct", "scalar"} for core in _CORES},
+    **{f"{core}.numeric": {"_frombuffer"} for core in _CORES},
+    **{f"xcorr_app.{module}": names for module, names in _CLASSES.items()},
+}
+"""All that a file may name."""
 
 
-def begin(folder: Path, key: str | None, *, resume: bool) -> None:
-    """Make the folder; what another run left stays to go on from if it is of the same `key`.
+def begin(root: Path, key: str, *, resume: bool) -> None:
+    """Make a folder of this `key` in the one of a stack; what another run left there stays if it is of the same.
 
-    That is of everything that decides the results; None where it is not known. Raises OSError.
+    The key is that of all that decides the results, or of the run where that is not known. Raises OSError.
     """
+    folder = folder_of(root, key)
     with suppress(OSError):
-        if resume and key is not None and (folder / _KEY).read_text() == key:
+        if resume and (folder / _KEY).read_text() == key:
             return
-    remove(folder)
+    remove(root)
     folder.mkdir(parents=True)
-    if key is not None:
-        (folder / _KEY).write_text(key)
+    (folder / _KEY).write_text(key)
+
+
+def folder_of(root: Path, key: str) -> Path:
+    """Where all of one key is kept: who still writes for another run does so elsewhere."""
+    return root / key[:16]
 
 
 def remove(folder: Path) -> None:
@@ -57,31 +88,46 @@ class KeptParts:
 
     Parameters
     ----------
-    folder
+    folder, key
         See `begin`.
     number
         Of the pass.
+    device
+        What computes them, in words.
+    resume
+        Whether what an earlier run computed is taken.
     """
 
-    def __init__(self, folder: Path, number: int) -> None:
-        self._folder, self._number = folder, f"{number:03}"
+    def __init__(self, folder: Path, key: str, number: int, device: str, *, resume: bool) -> None:
+        self._folder, self._key, self._number = folder, key, f"{number:03}"
+        self._device, self._resume = device, resume
 
-    def known(self, of: Sequence[Any]) -> dict[int, bytes]:
-        """Results by block; `of` says what pass it is, and how it is divided."""
+    def known(self, of: Sequence[Any], first: int, last: int) -> dict[int, bytes]:
+        """Results of blocks from a first one up to a last one; `of` says what pass it is, and how it is divided."""
         found: dict[int, bytes] = {}
-        for path in sorted(self._folder.glob(f"{self._number}-*{_PART}")):
-            with suppress(OSError, ValueError, KeyError, TypeError, AttributeError, pickle.UnpicklingError, EOFError):
-                head, _, content = path.read_bytes().partition(b"\n")
-                said = json.loads(head)
-                if said["of"] != list(of) or said["checksum"] != xxhash.xxh3_128_hexdigest(content):
-                    continue
-                begin = 0
-                for block, size in enumerate(said["sizes"], said["first"]):
-                    result = content[begin : begin + size]
-                    _Plain(io.BytesIO(result)).load()
-                    found[block] = result
-                    begin += size
+        for path in sorted(self._folder.glob(f"{self._number}-*{_PART}")) if self._resume else []:
+            # Whatever is wrong with a file, it is as if it were not there.
+            with suppress(Exception):
+                begin, count = map(int, path.stem.split("-")[1:])
+                if begin < last and first < begin + count:
+                    results = enumerate(self._results(path, of, begin, count), begin)
+                    found |= {block: result for block, result in results if first <= block < last}
         return found
+
+    def _results(self, path: Path, of: Sequence[Any], first: int, count: int) -> list[bytes]:
+        head, _, content = path.read_bytes().partition(b"\n")
+        said = json.loads(head)
+        if said["key"] != self._key:
+            path.unlink()
+            return []
+        whole = said["checksum"] == xxhash.xxh3_128_hexdigest(content) and sum(said["sizes"]) == len(content)
+        if not whole or (said["of"], said["first"], len(said["sizes"])) != (self._of(of), first, count):
+            return []
+        stream = io.BytesIO(content)
+        results = [stream.read(size) for size in said["sizes"]]
+        for result in results:
+            plain(result)
+        return results
 
     def keep(self, of: Sequence[Any], first: int, results: Sequence[bytes], begun: float) -> Future[None]:
         """Keep the results of blocks from a first one on, `begun` at a time, once their planes are on the disk.
@@ -90,9 +136,17 @@ class KeptParts:
         """
         return _THREAD.submit(self._keep, of, first, results, begun)
 
+    def give_up(self) -> None:
+        """Let no later run go on from here: a frame could not be read, and may be readable then."""
+        with suppress(OSError):
+            (self._folder / _KEY).unlink(missing_ok=True)
+
+    def _of(self, of: Sequence[Any]) -> list[Any]:
+        return [self._device, *of]
+
     def _keep(self, of: Sequence[Any], first: int, results: Sequence[bytes], begun: float) -> None:
         content = b"".join(results)
-        said = {"of": list(of), "first": first, "sizes": [len(result) for result in results]}
+        said = {"key": self._key, "of": self._of(of), "first": first, "sizes": [len(result) for result in results]}
         head = json.dumps(said | {"checksum": xxhash.xxh3_128_hexdigest(content)})
         path = self._folder / f"{self._number}-{first:06}-{len(results)}{_PART}"
         mine = path.with_name(f"{secrets.token_hex(6)}{_PART}")
@@ -110,25 +164,26 @@ def _bring_to_the_disk(folder: Path, since: float) -> None:
     for root, _, names in os.walk(folder):
         planes = [path for path in map(Path(root).joinpath, names) if path.suffix != _PART]
         for path in (*planes, Path(root)):
-            if path.stat().st_mtime >= since:
-                descriptor = os.open(path, os.O_RDONLY)
-                try:
-                    os.fsync(descriptor)
-                finally:
-                    os.close(descriptor)
+            # A temporary file may vanish meanwhile, or get its name.
+            with suppress(FileNotFoundError):
+                if path.stat().st_mtime >= since:
+                    descriptor = os.open(path, os.O_RDONLY)
+                    try:
+                        os.fsync(descriptor)
+                    finally:
+                        os.close(descriptor)
+
+
+def plain(result: bytes) -> Any:
+    """What a pickle holds, if that is arrays and results only; else raises some exception."""
+    return _Plain(io.BytesIO(result)).load()
 
 
 class _Plain(pickle.Unpickler):
-    """Takes arrays, and classes of results; calls nothing else."""
+    """Calls nothing but what makes these."""
 
     def find_class(self, module: str, name: str) -> Any:
-        """The class of a name, if it is one of these."""
-        if module.split(".")[0] == "numpy" and name in _OF_ARRAYS:
+        """What a name stands for, if it is one of these: none has a dot, by which others could be reached."""
+        if name in _PLAIN.get(module, ()):
             return super().find_class(module, name)
-        if module == "builtins" and name in _BUILT_IN:
-            return super().find_class(module, name)
-        if module.startswith(_CLASSES):
-            found = super().find_class(module, name)
-            if isinstance(found, type):
-                return found
         raise pickle.UnpicklingError(f"{module}.{name} is no result")

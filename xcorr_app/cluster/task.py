@@ -86,8 +86,8 @@ class MeasuresInBlocks(Protocol):
         """Whether planes are written, each to its place, once they are measured."""
 
 
-def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = None) -> Told:
-    """Compute one stack on a worker; what is `known` of all its passes was computed in parts."""
+def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = None, key: str = "") -> Told:
+    """Compute one stack on a worker; what is `known` of all its passes was computed in parts, kept under a `key`."""
     host = _begun(job, spec.name)
     with _ONE_AT_A_TIME:
         device, plan, work = _planned(job, spec)
@@ -96,26 +96,27 @@ def compute_stack(job: Job, spec: SeriesSpec, known: Sequence[Part] | None = Non
         for path in work.outputs(spec.name):
             # Of a worker that was killed in mid-task.
             remove_abandoned(path)
-        begun = begun_folder(job.out, spec.name)
+        root = begun_folder(job.out, spec.name)
+        begun = kept_parts.folder_of(root, key)
         if known and known[-1].stage == MOVE and isinstance(work, MeasuresInBlocks) and work.places_planes():
             # A run that was killed may have brought the planes to their place already.
             names = [glob.escape(path.name) for path in work.outputs(spec.name)]
             known = known if any(list(begun.glob(f"{name}*")) for name in names) else known[:-1]
         if known:
-            work = _Known(work, known, begun)
+            work = _Known(work, known, root, begun)
         else:
-            kept_parts.remove(begun)
+            kept_parts.remove(root)
         files = {name: checksums(paths) for name, paths in work.files().items()}
         resources = Resources(MemoryBudget(job.memory), job.compression, pyramid=job.pyramid)
         (found,) = compute_stacks(plan, work, resources, files, resume=job.resume, stop_at_defects=job.stop_at_defects)
-        kept_parts.remove(begun)
+        kept_parts.remove(root)
     outcome = found.outcome
     return Told(outcome.failure, outcome.resumed, found.inputs, device.description, host)
 
 
-def described(job: Job, spec: SeriesSpec) -> tuple[Job, SeriesSpec]:
+def described(job: Job, spec: SeriesSpec, key: str) -> tuple[Job, SeriesSpec, str]:
     """What all parts have in common, as a task of its own: then it travels once, and is told again if it is lost."""
-    return job, spec
+    return job, spec, key
 
 
 def number_of_blocks(job: Job, spec: SeriesSpec) -> int:
@@ -126,23 +127,25 @@ def number_of_blocks(job: Job, spec: SeriesSpec) -> int:
         return 0 if frames is None else Pass(*frames, on_device=device.xp is not np).blocks
 
 
-def measure_part(of: tuple[Job, SeriesSpec], known: Sequence[Part], part: int, parts: int) -> Part:
+def measure_part(of: tuple[Job, SeriesSpec, str], known: Sequence[Part], part: int, parts: int) -> Part:
     """Compute one of so many parts of the pass over a stack that follows those that are `known`."""
-    job, spec = of
+    job, spec, key = of
     with _ONE_AT_A_TIME:
-        host = _begun(job, f"{spec.name}, pass {len(known)}, part {part} of {parts}", job.choose_device(job.options))
+        device = job.choose_device(job.options)
+        host = _begun(job, f"{spec.name}, pass {len(known)}, part {part} of {parts}", device)
         for path in spec.paths:
             if url_of(path) is None and not path.exists():
                 raise ClusterError(f"worker {host} does not see {path}: all must see it under this name")
-        kept = KeptParts(begun_folder(job.out, spec.name), len(known))
-        return _session(job, spec, len(known)).part(known, part, parts, kept)
+        folder = kept_parts.folder_of(begun_folder(job.out, spec.name), key)
+        kept = KeptParts(folder, key, len(known), device.description, resume=job.resume)
+        return _session(job, spec, folder, len(known)).part(known, part, parts, kept)
 
 
 class _Known:
     """Work of whose only stack it is `known` what its passes come to; planes may be placed in a folder."""
 
-    def __init__(self, work: Work[Any], known: Sequence[Part], begun: Path) -> None:
-        self._work, self._replay, self._folder = work, Replay(known), begun
+    def __init__(self, work: Work[Any], known: Sequence[Part], root: Path, begun: Path) -> None:
+        self._work, self._replay, self._root = work, Replay(known), root
         self._is_moved = known[-1].stage == MOVE
         writes = isinstance(work, MeasuresInBlocks) and work.places_planes()
         self._begun = begun if self._is_moved and writes else None
@@ -152,7 +155,7 @@ class _Known:
 
     def outputs(self, name: str) -> list[Path]:
         """Files that are removed before: not what others have begun."""
-        return [path for path in self._work.outputs(name) if path != self._folder]
+        return [path for path in self._work.outputs(name) if path != self._root]
 
     def process(self, spec: SeriesSpec, resources: StackResources) -> Callable[[], Any]:
         """Do what the work does."""
@@ -195,7 +198,7 @@ _OPEN: dict[tuple[str, str], Session] = {}
 """The session of this worker, one at most, by run and stack."""
 
 
-def _session(job: Job, spec: SeriesSpec, number: int) -> Session:
+def _session(job: Job, spec: SeriesSpec, folder: Path, number: int) -> Session:
     """The session of a stack, which has not gone beyond the pass of a number."""
     key = job.run, spec.name
     if key in _OPEN and _OPEN[key].can_go_on_to(number):
@@ -206,7 +209,7 @@ def _session(job: Job, spec: SeriesSpec, number: int) -> Session:
 
     def run() -> None:
         there()
-        resources = _PartResources(job, begun_folder(job.out, spec.name))
+        resources = _PartResources(job, folder)
         try:
             work.process(spec, resources)()
         finally:

@@ -81,8 +81,8 @@ class Workers:
             key = json.dumps([work.program, plan.options.parameters(), files, versions(), job.compression, job.pyramid])
             measured = measured_in_parts(self._client, job, series, before, key)
             self._kept = {series[number].name: found.kept for number, found in measured.items() if found.kept}
-            passes = {number: found.passes for number, found in measured.items()}
-            tasks = [(job, spec, passes.get(number)) for number, spec in enumerate(series)]
+            divided = {number: (found.passes, found.key) for number, found in measured.items()}
+            tasks = [(job, spec, *divided.get(number, (None, ""))) for number, spec in enumerate(series)]
             for number, told in handed_out(self._client, compute_stack, tasks):
                 one = self._known(told, series[number], plan, work, stop_at_defects=stop_at_defects)
                 known[number] = one if finished is None else replace(one, outcome=finished(number, one.outcome))

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from xcorr_app.filtering.device import filter_device_frames
 from xcorr_app.filtering.taps import Filter
 from xcorr_app.gpu.runtime.device import require_cuda
-from xcorr_app.gpu.runtime.memory import free_bytes, in_parts
+from xcorr_app.gpu.runtime.memory import bytes_within_limit, in_parts
 
 _MAX_PIXELS = 1 << 25
 """Of a part: enough to keep a device busy."""
@@ -34,7 +34,7 @@ def filter_through_device(
     xp = importlib.import_module("cupy")
     frames = list(np.ndindex(images.shape[:-2]))
     pixels = images.shape[-2] * images.shape[-1]
-    size = max(1, min(_MAX_PIXELS, free_bytes() // _BYTES_PER_PIXEL) // pixels)
+    size = max(1, min(_MAX_PIXELS, bytes_within_limit() // _BYTES_PER_PIXEL) // pixels)
 
     def filtered(start: int, stop: int) -> tuple[npt.NDArray[Any], int]:
         part = np.stack([images[index] for index in frames[start:stop]])

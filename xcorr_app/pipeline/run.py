@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import sys
+import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from datetime import UTC, datetime
@@ -38,6 +39,7 @@ _BYTES_ANNOUNCED = 1 << 28
 _AHEAD = 2
 """Stacks that may be read while one is computed."""
 _SECONDS_TO_HAND_OVER = 0.0005
+_HANDING_OVER, _BEFORE = threading.Lock(), list[float]()
 """After which a thread that computes in Python lets another go on; Python's own are ten times as many."""
 
 
@@ -154,13 +156,20 @@ def compute_stacks(
 @contextmanager
 def _handing_over_soon(*, on_device: bool) -> Iterator[None]:
     """Let threads wait less for Python's lock where one of them starts the work of a device, of which it is all."""
-    before = sys.getswitchinterval()
-    if on_device:
+    if not on_device:
+        yield
+        return
+    # It is the process's own: of several runs at once the first one changes it, and the last one puts it back.
+    with _HANDING_OVER:
+        _BEFORE.append(_BEFORE[0] if _BEFORE else sys.getswitchinterval())
         sys.setswitchinterval(_SECONDS_TO_HAND_OVER)
     try:
         yield
     finally:
-        sys.setswitchinterval(before)
+        with _HANDING_OVER:
+            seconds = _BEFORE.pop()
+            if not _BEFORE:
+                sys.setswitchinterval(seconds)
 
 
 @contextmanager

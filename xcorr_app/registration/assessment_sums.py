@@ -87,7 +87,7 @@ def shared_area(shape: tuple[int, int], extents: NDArray[np.int64]) -> Shared | 
 
 
 @dataclass
-class _Side:
+class Side:
     """Sums of one side, before or after, over frames less their mean."""
 
     total: Any = None
@@ -140,7 +140,7 @@ class _Side:
                 target += xp.einsum("n,np->p", part.astype(values.dtype), values)
         self.numbers = self.numbers + (weights > 0).sum(axis=1)
 
-    def join(self, other: _Side) -> None:
+    def join(self, other: Side) -> None:
         """Take in the sums of frames that follow these, all on the host."""
         if self.sums is None:
             self.total, self.sums = other.total, other.sums
@@ -175,7 +175,7 @@ class AssessmentSums:
 
     def __init__(self, shared: Shared, roi: Area | None = None) -> None:
         self._shared, self._seen = shared, 0
-        self._before, self._after = _Side(), _Side()
+        self._before, self._after = Side(), Side()
         members = np.flatnonzero(shared.members)
         members = members[members % 2 == 0]
         picks = np.linspace(0, members.size - 1, min(_KEPT, members.size)).round().astype(int)
@@ -201,7 +201,7 @@ class AssessmentSums:
     def begun_at(self, first: int) -> AssessmentSums:
         """Sums of the frames from that number on alone, for `join`."""
         other = copy(self)
-        other._seen, other._before, other._after = first, _Side(), _Side()
+        other._seen, other._before, other._after = first, Side(), Side()
         return other
 
     def join(self, other: AssessmentSums) -> None:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +15,19 @@ from xcorr_app.registration.match import Match
 from xcorr_app.registration.measured import Measured
 from xcorr_app.registration.preparation import Prepared
 from xcorr_app.registration.seen_tiles import Judged, Seen
+from xcorr_app.registration.tiles import Look
 from xcorr_app.registration.uncertainty import PeakShapes
 
-T = TypeVar("T")
+
+@dataclass(frozen=True)
+class Looked:
+    """What tiles say, known: another process has no device to wait for."""
+
+    found: tuple[NDArray[np.intp], Look]
+
+    def __call__(self) -> tuple[NDArray[np.intp], Look]:
+        """As `Judged` does."""
+        return self.found
 
 
 @dataclass
@@ -28,7 +37,7 @@ class ChunkResult:
     start: int
     prepared: Prepared
     rows: NDArray[np.intp]
-    reasons: dict[int, str]
+    unreadable: dict[int, str]
     match: Match | None = None
     not_refined: NDArray[np.bool_] | None = None
     seen: Seen | None = None
@@ -42,7 +51,7 @@ class ChunkResult:
 
     def __getstate__(self) -> dict[str, Any]:
         """What travels to another process: no pixels but those of the few frames whose tiles are looked at."""
-        look = None if self.look is None else functools.partial(_same, self.look())
+        look = None if self.look is None else Looked(self.look())
         return self.__dict__ | {"prepared": self.prepared.without_frames(), "look": look}
 
     def write(self, columns: Measured, shapes: PeakShapes, window: ShiftWindow) -> None:
@@ -51,7 +60,7 @@ class ChunkResult:
         part = slice(self.start, self.start + prepared.usable.size)
         columns.usable[part], columns.flat[part] = prepared.usable, prepared.flat
         columns.unreadable[part], columns.non_finite[part] = prepared.unreadable, prepared.non_finite
-        columns.reasons.update(self.reasons)
+        columns.reasons.update(self.unreadable)
         if self.match is None:
             return
         numbers = self.start + self.rows
@@ -71,7 +80,3 @@ class ChunkResult:
         if self.exact is not None and self.checked is not None:
             columns.fft_shifts[numbers[self.checked]] = self.exact.shift
             columns.definition_disagrees[numbers[self.checked]] = self.disagrees
-
-
-def _same(value: T) -> T:
-    return value

@@ -12,7 +12,7 @@ from functools import partial, reduce
 from itertools import islice
 from typing import Any, Generic, Protocol, TypeVar
 
-from xcorr_app.gpu.runtime.memory import free_bytes, in_parts
+from xcorr_app.gpu.runtime.memory import bytes_within_limit, in_parts
 
 T = TypeVar("T")
 S = TypeVar("S")
@@ -223,7 +223,7 @@ class Pass:
 
     def _on_device(self, first: int, last: int, job: Callable[[int, int], T]) -> Iterator[tuple[int, T]]:
         """One range after the other; from where memory runs out, ranges are half as long."""
-        size = self._chunk(min(self._max_pixels, free_bytes() // _DEVICE_BYTES_PER_PIXEL))
+        size = self._chunk(min(self._max_pixels, bytes_within_limit() // _DEVICE_BYTES_PER_PIXEL))
         what = f"one image of {self.pixels} pixels does not fit"
 
         def there(start: int, stop: int) -> T:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,8 +12,8 @@ from numpy.typing import NDArray
 
 from xcorr_app.batch.align.pixel_sums import PixelSums
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace, is_device_array, to_host
-from xcorr_app.gpu.runtime.memory import free_bytes
-from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, extents_of, shared_area
+from xcorr_app.gpu.runtime.memory import attempt, bytes_within_limit, release_unused
+from xcorr_app.registration.assessment_sums import AssessmentSums, Shared, Side, extents_of, shared_area
 from xcorr_app.registration.settings import Roi
 from xcorr_app.report.pictures import PREVIEW_SIDE, THUMBNAIL_SIDE, Pictures, block_mean, block_side, preview_of
 
@@ -111,8 +112,19 @@ class Projections:
     def add(self, numbers: Sequence[int], before: Array, after: Array, to: Gathered | None = None) -> None:
         """Take in frames (n, Y, X) of these numbers, in the order of the stack, as they were and as they are moved."""
         to = to or self._gathered
-        if is_device_array(before) and (to.on_host or free_bytes() < _ROOM * before.nbytes):
+        if is_device_array(before):
+            if not to.on_host and bytes_within_limit() >= _ROOM * before.nbytes:
+                # Where memory runs out for all that, some sums have these frames and some have not.
+                so_far = attempt(_copied, (to.before, to.after, to.sums))
+                if so_far and attempt(self._add, numbers, before, after, to):
+                    return
+                if so_far:
+                    to.before, to.after, to.sums = so_far[0]
+                release_unused()
             before, after = to_host(before), to_host(after)
+        self._add(numbers, before, after, to)
+
+    def _add(self, numbers: Sequence[int], before: Array, after: Array, to: Gathered) -> None:
         xp = array_namespace(before)
         if to.sums is None and self._assessed is not None:
             to.sums = self._assessed.begun_at(int(self._places[numbers[0]]))
@@ -176,6 +188,17 @@ class Projections:
             thumbnails=gathered.thumbnails,
             preview=preview_of([pair[0] for pair in preview], [pair[1] for pair in preview]),
         ).shrunk()
+
+
+def _copied(sums: Any) -> Any:
+    """Sums as they are now, though more is added; what is gathered in lists does not change."""
+    if isinstance(sums, (PixelSums, AssessmentSums, Side)):
+        one = copy.copy(sums)
+        vars(one).update((name, _copied(value)) for name, value in vars(sums).items())
+        return one
+    if isinstance(sums, tuple):
+        return tuple(map(_copied, sums))
+    return sums.copy() if isinstance(sums, (np.ndarray, list)) or is_device_array(sums) else sums
 
 
 def _between(limits: NDArray[np.int64], length: int) -> NDArray[np.bool_]:

@@ -15,6 +15,7 @@ __all__ = [
     "patch_match_launch",
     "patch_trust_launch",
     "slope_launch",
+    "step_bytes",
     "step_launch",
     "summary_launch",
 ]
@@ -59,11 +60,16 @@ def levels_launch(problem: FieldProblem) -> Launch:
 
 def step_launch(problem: FieldProblem, near: float) -> Launch:
     """One step of Gauss-Newton for every frame."""
-    numbers = 2 * problem.nodes[0] * problem.nodes[1]
-    room = max(numbers, 2 * problem.splines[0] * problem.splines[1])
-    shared_bytes = 8 * (_warps(_STEP_THREADS) + 2 * numbers + 2 * room) + 8 * numbers
+    shared_bytes = step_bytes(problem.nodes, problem.splines)
     defines: dict[str, str | int] = {"THREADS": _STEP_THREADS, "NEAR": str(near)}
     return Launch("field/field_step", defines, problem.count, _STEP_THREADS, shared_bytes)
+
+
+def step_bytes(nodes: tuple[int, int], splines: tuple[int, int]) -> int:
+    """Bytes of shared memory that a step needs for a field of so many nodes and coefficients along its axes."""
+    numbers = 2 * nodes[0] * nodes[1]
+    room = max(numbers, 2 * splines[0] * splines[1])
+    return 8 * (_warps(_STEP_THREADS) + 2 * numbers + 2 * room) + 8 * numbers
 
 
 def summary_launch(frames: int, nodes: int) -> Launch:
@@ -99,8 +105,11 @@ def filter_launch(
     return Launch("field/filter_frames", defines, blocks, _FILTER_THREADS, shared_bytes, tiles)
 
 
-def patch_match_launch(patches: int, side: int, shifts: int) -> Launch | None:
-    """So many patches of so many pixels a side, looked for at shifts x shifts; None where a block cannot hold them."""
+def patch_match_launch(patches: int, side: int, shifts: int, *, room_bytes: int = _SHARED) -> Launch | None:
+    """So many patches of so many pixels a side, looked for at shifts x shifts; None where a block cannot hold them.
+
+    It may have `room_bytes` of shared memory, or what most devices have.
+    """
     large, values = side + shifts - 1, shifts * shifts
     groups = _THREADS // shifts
     if not groups or values > _MAX_SHIFTS or patches > _MAX_BLOCKS:
@@ -110,7 +119,11 @@ def patch_match_launch(patches: int, side: int, shifts: int) -> Launch | None:
         return None
     shared_bytes = 4 * (large * (large | 1) + room + (2 + _warps()) * values + 8)
     defines: dict[str, str | int] = {"SIDE": side, "SHIFTS": shifts}
-    return Launch("field/patch_match", defines, patches, _THREADS, shared_bytes) if shared_bytes <= _SHARED else None
+    return (
+        Launch("field/patch_match", defines, patches, _THREADS, shared_bytes)
+        if shared_bytes <= min(room_bytes, _SHARED)
+        else None
+    )
 
 
 def patch_trust_launch(frames: int, patches: int, *, field: bool) -> Launch:

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 
 from xcorr_app.gpu.direct.problem import Problem
 from xcorr_app.gpu.direct.tile_launches import combined_launch
 from xcorr_app.gpu.direct.tuning import window_tile
-from xcorr_app.gpu.runtime.launch import WARP, Launch
+from xcorr_app.gpu.runtime.launch import WARP, Launch, busy_segments
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
@@ -22,6 +21,8 @@ _SCRATCH = 64
 _SCORE_BYTES = 96
 """What the threads of a block share of how shifts are scored."""
 _FEW_SHIFTS = 2048
+_MIN_ROWS = 8
+"""Of a segment."""
 
 
 def plane_peak_launch(
@@ -73,18 +74,7 @@ def peak_launch(
         "SUM_TYPE": "float",
         "NORMALIZE": int(normalize),
     }
-    segments = _segments(problem.pairs, tile["MIN_BLOCKS"] * device.multiprocessors, problem.left_shape[0])
+    slots = tile["MIN_BLOCKS"] * device.multiprocessors
+    segments = busy_segments(problem.pairs, slots, problem.left_shape[0] // _MIN_ROWS)
     macros = {**tile, "SEGMENTS": segments, **(tuning or {})}
     return combined_launch(problem, types, macros, device, kernel="direct/combined_peak", extra_bytes=extra_bytes)
-
-
-def _segments(pairs: int, slots: int, rows: int) -> int:
-    """Number of segments of the rows at which `slots` blocks at a time are busy to the end, the smallest if several."""
-    if pairs >= 8 * slots:
-        return 1
-
-    def cost(segments: int) -> float:
-        share = pairs * segments / slots
-        return math.ceil(share) / share * (1 + 0.01 * segments)
-
-    return min(range(1, max(1, min(rows // 8, 64)) + 1), key=cost)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from xcorr_app.errors import ArgumentError
 
-__all__ = ["WARP", "Launch", "Types", "ceil_div", "refuse_unknown"]
+__all__ = ["WARP", "Launch", "Types", "busy_segments", "ceil_div", "refuse_unknown"]
 
 WARP = 32
 
@@ -18,6 +19,21 @@ Types = Mapping[str, str | int]
 def ceil_div(a: int, b: int) -> int:
     """Return a / b, rounded up."""
     return -(-a // b)
+
+
+def busy_segments(parts: int, slots: int, most: int) -> int:
+    """Into how many segments each part is cut so that `slots` blocks at a time are busy to the end.
+
+    The smallest number if several, at most `most` or 64.
+    """
+    if parts >= 8 * slots:
+        return 1
+
+    def cost(segments: int) -> float:
+        share = parts * segments / slots
+        return math.ceil(share) / share * (1 + 0.01 * segments)
+
+    return min(range(1, max(1, min(most, 64)) + 1), key=cost)
 
 
 def refuse_unknown(kernel: str, tuning: Iterable[str], known: Iterable[str]) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from xcorr_app.gpu.direct.problem import Problem
-from xcorr_app.gpu.runtime.launch import Launch, ceil_div
+from xcorr_app.gpu.runtime.launch import Launch, busy_segments, ceil_div
 from xcorr_app.gpu.runtime.limits import DeviceLimits
 from xcorr_app.gpu.runtime.types import INPUT_TYPES
 
@@ -95,7 +94,9 @@ def hankel_launch(
     if not left_moves:
         bundles = problem.lefts * ceil_div(problem.rights_per_left, members)
     parts = bundles * tiles_y * tiles_x
-    segments = asked or _segments(parts, macros["MIN_BLOCKS"] * device.multiprocessors, moving_shape[0])
+    segments = asked or busy_segments(
+        parts, macros["MIN_BLOCKS"] * device.multiprocessors, moving_shape[0] // _MIN_ROWS
+    )
     if not asked and not warpgroup and not macros["FLUSH"]:
         steps = ceil_div(moving_shape[0], macros["STEP_ROWS"]) * ceil_div(fixed_shape[1], macros["PANEL"])
         chained = steps * macros["PANEL"] * macros["STEP_ROWS"] // (16 * macros["WARPS"])
@@ -161,18 +162,6 @@ def _warp_tile(problem: Problem, left_moves: bool, split: int, device: DeviceLim
     while _warp_bytes(macros, split) > device.shared_bytes:
         macros["PANEL"] //= 2
     return {**macros, "MIN_BLOCKS": 3 if few else 2}
-
-
-def _segments(parts: int, slots: int, rows: int) -> int:
-    """Number of segments of the rows at which `slots` blocks at a time are busy to the end, the smallest if several."""
-    if parts >= 8 * slots:
-        return 1
-
-    def cost(segments: int) -> float:
-        share = parts * segments / slots
-        return math.ceil(share) / share * (1 + 0.01 * segments)
-
-    return min(range(1, max(1, min(rows // _MIN_ROWS, 64)) + 1), key=cost)
 
 
 def _warpgroup_tile(problem: Problem, fixed_width: int, device: DeviceLimits) -> dict[str, int]:

@@ -9,10 +9,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from xcorr_app.gpu.field.launches import step_bytes
 from xcorr_app.gpu.field.problem import FieldAxis, parts_of, tile_of
 from xcorr_app.gpu.field.run import FieldModes, FieldState, SizedReference, take_steps
 from xcorr_app.gpu.runtime.arrays import Array
+from xcorr_app.gpu.runtime.limits import DeviceLimits, device_limits
 from xcorr_app.gpu.runtime.memory import finish_copies
+from xcorr_app.gpu.runtime.placement import current_device
 from xcorr_app.registration.motion.field_fit import LAST_STEPS, MAX_STEPS, NEAR, THERE, FieldReference, lost_at
 from xcorr_app.registration.motion.field_nodes import Nodes
 from xcorr_app.registration.motion.grid import local_splines
@@ -51,6 +54,7 @@ class DeviceNodes:
         axes = (axis_of(at, size, tile) for at, size, tile in zip((rows, columns), nodes.shape, most, strict=True))
         first, second = axes
         self.axes = first.on(xp), second.on(xp)
+        self.step_bytes = step_bytes((rows.size, columns.size), (len(first.to_splines), len(second.to_splines)))
         down, across = nodes.differences
         bending = (down[1].T @ down[1], down[0].T @ down[0], across[1].T @ across[1], across[0].T @ across[0])
         self.bending = tuple(xp.asarray(np.ascontiguousarray(matrix)) for matrix in bending)
@@ -76,13 +80,20 @@ def _on_device(nodes: Nodes, xp: Any) -> DeviceNodes:
     return found
 
 
+def room_of(xp: Any) -> int:
+    """Bytes of shared memory that a block may have: not all devices have as much."""
+    return (DeviceLimits() if xp is np else device_limits(current_device())).shared_bytes
+
+
 class DeviceFit:
     """Fits the fields of frames at full size and perhaps at half."""
 
     def __init__(self, levels: Sequence[Nodes], xp: Any) -> None:
         self._levels, self._xp = levels, xp
         self._nodes = [_on_device(nodes, xp) for nodes in levels]
-        self._shared: dict[int, list[SizedReference]] = {}
+        self.fits = all(nodes.step_bytes <= room_of(xp) for nodes in self._nodes)
+        """Whether a block of the device holds the nodes."""
+        self._kept: dict[int, tuple[FieldReference, SizedReference]] = {}
 
     def see(self, reference: FieldReference, moved: Floats) -> None:
         """Bring to the host what the modes of frames displaced by `moved` (T, 2) are made of."""
@@ -112,10 +123,10 @@ class DeviceFit:
     def _reference(self, level: int, images: Sequence[FieldReference]) -> SizedReference:
         if len(images) > 1:
             return self._nodes[level].reference(images, self._xp)
-        kept = self._shared.setdefault(id(images[0]), [])
-        if not kept:
-            kept.append(self._nodes[level].reference(images, self._xp))
-        return kept[0]
+        # Of all frames, or of the only one of a chunk that has its own.
+        if level not in self._kept or self._kept[level][0] is not images[0]:
+            self._kept[level] = images[0], self._nodes[level].reference(images, self._xp)
+        return self._kept[level][1]
 
     def _modes(self, reference: FieldReference, moved: Floats) -> FieldModes:
         """Modes of all frames, each kind of them once."""

@@ -13,7 +13,7 @@ from xcorr_app.gpu.field.launches import patch_match_launch
 from xcorr_app.gpu.field.patches import PatchGrid, SearchedPatches, match_patches
 from xcorr_app.gpu.field.run import summary_of
 from xcorr_app.gpu.runtime.arrays import Array, to_host
-from xcorr_app.registration.motion.device_fit import DeviceFit
+from xcorr_app.registration.motion.device_fit import DeviceFit, room_of
 from xcorr_app.registration.motion.field_fit import FieldReference
 from xcorr_app.registration.motion.field_nodes import Nodes
 from xcorr_app.registration.motion.fitted_fields import FittedFields
@@ -34,8 +34,10 @@ class DevicePatches:
     def __init__(self, matcher: PatchMatcher, levels: Sequence[Nodes], xp: Any) -> None:
         self._matcher, self._xp = matcher, xp
         self._fit = DeviceFit(levels, xp)
+        self.fits = self._fit.fits
         self._nodes = levels[0].rows.size, levels[0].columns.size
-        self._fits_kernel = patch_match_launch(1, matcher.side, 2 * (matcher.reach + 1) + 1) is not None
+        shifts = 2 * (matcher.reach + 1) + 1
+        self._fits_kernel = patch_match_launch(1, matcher.side, shifts, room_bytes=room_of(xp)) is not None
         self._grid = PatchGrid(
             matcher.grid.shape,
             matcher.smaller,
@@ -45,7 +47,7 @@ class DevicePatches:
             xp.asarray(matcher.places),
             xp.asarray(np.array([matcher.step, matcher.field_reach])),
         )
-        self._kept: dict[int, SearchedPatches] = {}
+        self._kept: tuple[Windows, SearchedPatches] | None = None
 
     def measured(
         self,
@@ -89,10 +91,11 @@ class DevicePatches:
             values, power, flat = (xp.stack(each) for each in zip(*parts, strict=True))
             return SearchedPatches(xp.ascontiguousarray(values), power, flat.astype(np.int32))
         one = windows[0]
-        if id(one) not in self._kept:
+        # Of all frames, or of the only one of a chunk that has its own.
+        if self._kept is None or self._kept[0] is not one:
             values = xp.ascontiguousarray(one.values(slice(None)))
-            self._kept = {id(one): SearchedPatches(values, one.power, one.flat.astype(np.int32))}
-        return self._kept[id(one)]
+            self._kept = one, SearchedPatches(values, one.power, one.flat.astype(np.int32))
+        return self._kept[1]
 
     def _limits(self, sigma: float) -> Array:
         heights = heights_by_chance((2 * (self._matcher.reach + 1) + 1) ** 2)

@@ -90,7 +90,8 @@ class PatchFit:
         self._matcher = PatchMatcher(self.grid, nodes, options.patch, options.max_deviation, self._half)
         self._references = references
         self._shared = self.prepared(references.image)
-        self._device = None if xp is np else DevicePatches(self._matcher, self._levels, xp)
+        there = None if xp is np else DevicePatches(self._matcher, self._levels, xp)
+        self._device = there if there is not None and there.fits else None
 
     def prepared(self, image: Array, like: PreparedReference | None = None) -> PreparedReference:
         """A reference as frames are compared with it; `like` another that differs by little, to save time."""

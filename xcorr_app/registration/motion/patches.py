@@ -15,7 +15,7 @@ import numpy as np
 from xcorr_app.errors import ArgumentError, ShapeError
 from xcorr_app.gpu.runtime.arrays import Array, array_namespace
 from xcorr_app.registration.contrast import Contrast
-from xcorr_app.registration.frames import Frames
+from xcorr_app.registration.frames import ArrayFrames, Frames
 from xcorr_app.registration.measurement import Measurement
 from xcorr_app.registration.motion.fitted_fields import FittedFields
 from xcorr_app.registration.motion.halved_frames import HalvedFrames, halved_image
@@ -61,7 +61,7 @@ def patches_of(
 
     on_device = xp is not np
     pixels = frames.shape[0] * frames.shape[1] * (1 if on_device else _AS_LONG_AS)
-    walk = Pass(frames.count, pixels, on_device, progress, held=on_device)
+    walk = Pass(frames.count, pixels, on_device, progress, held=on_device and isinstance(frames, ArrayFrames))
     found = FittedFields.joined(list(walk.over("patches", measure, small=True)))
     return result_of(found, rigid, fit.grid, frames.shape, max_sigma)
 

@@ -57,7 +57,7 @@ def motion_of(
     def measure(t: int, known: list[Matrix]) -> _Found:
         chunk = frames.read(t, t + 1)
         if chunk.unreadable:
-            return _Found(flags=(quality.UNREADABLE,), reason=chunk.unreadable[t])
+            return _Found(flags=(quality.UNREADABLE,), unreadable=chunk.unreadable[t])
         return against.measured(chunk.frames[0], known)
 
     def over(numbers: Sequence[int], known: Callable[[int], list[Matrix]], told: Progress | None) -> list[_Found]:
@@ -69,7 +69,7 @@ def motion_of(
         return [one for some in walk.over("measure", job, small=True) for one in some]
 
     found = over(range(frames.count), lambda _: [], progress)
-    unreadable = {t: one.reason for t, one in enumerate(found) if one.reason is not None}
+    unreadable = {t: one.unreadable for t, one in enumerate(found) if one.unreadable is not None}
     # What noise hides in a spectrum may be near what frames before and after it do.
     doubtful = [t for t in range(frames.count) if found[t].flags and found[t].can_improve]
     again = over(doubtful, lambda t: _neighbours(found, t), None)
@@ -88,7 +88,7 @@ class _Found:
     covariance: NDArray[np.float64] | None = None
     overlap: float = 0.0
     flags: tuple[str, ...] = ()
-    reason: str | None = None
+    unreadable: str | None = None
     """Why it could not be read."""
 
     @property
