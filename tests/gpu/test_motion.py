@@ -107,6 +107,6 @@ def test_chunks_of_frames_are_those_of_all(cupy, monkeypatch):
     frames, _ = bent(3, 5, count=5)
     stack = cupy.asarray(frames)
     whole = xc.estimate_motion(stack, "patches", patch=64)
-    monkeypatch.setattr("xcorr_app.registration.motion.patches._DEVICE_PIXELS_AT_ONCE", 2 * frames[0].size)
+    monkeypatch.setattr("xcorr_app.registration.passes._HELD_PIXELS", 2 * frames[0].size)
     parts = xc.estimate_motion(stack, "patches", patch=64)
     np.testing.assert_array_equal(parts.field.shifts, whole.field.shifts)

@@ -88,3 +88,13 @@ def test_rows_and_columns_that_both_change_are_levelled():
     result = estimate_shifts(clean + noise(clean, 0.3) + lines, "first", 20)
     np.testing.assert_allclose(result.shifts, -path, atol=0.08)
     assert {note.split()[0] for note in result.notes} >= {"Rows", "Columns"}
+
+
+@pytest.mark.parametrize("speed", [0.1, 1.0])
+def test_a_smooth_scene_without_noise_has_no_lines(xp, speed):
+    """Its rows differ from those beside them by more than noise, wherever it is."""
+    walk = speed * np.array([(0, 0), (2, -2), (3, 1), (-4, 6), (2, 3), (0, -5)], float)
+    stack = drifting(walk, shape=(128, 136), width=0.005).astype(np.float32)
+    result = estimate_shifts(xp.asarray(stack), "first", 10)
+    assert not any("offsets of their own" in note for note in result.notes)
+    np.testing.assert_allclose(result.shifts, -walk, atol=0.02)

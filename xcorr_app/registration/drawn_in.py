@@ -50,6 +50,8 @@ _SURE, _NEAR = 0.05, 0.25
 """Standard error in pixels up to which, as a rule, shifts are refined, and by how much at most."""
 _SURER = 0.75
 """Share of those errors that those of masked correlation must be, which may miss what weights told."""
+_THIN = 1
+"""Rows or columns of one value that a lattice has by itself."""
 _OF_BORDER = 0.5
 """Share of the row or column inside a border that may have the border's value."""
 
@@ -98,8 +100,11 @@ class FilledFrames(FramesOver):
         return f"Left out of the measurement: {'; '.join(found)}."
 
 
-def without_drawn(frames: Frames) -> Frames | FilledFrames:
-    """Frames as they are, or filled where something is drawn into them, which three frames tell as a rule."""
+def without_drawn(frames: Frames, roi: tuple[slice, slice] | None = None) -> Frames | FilledFrames:
+    """Frames as they are, or filled where something is drawn into the part that is measured.
+
+    Three frames tell as a rule.
+    """
     if frames.count < _FEWEST or min(frames.shape) < _SMALLEST:
         return frames
     numbers = spread(np.arange(frames.count), _LOOKED_AT).tolist()
@@ -107,11 +112,14 @@ def without_drawn(frames: Frames) -> Frames | FilledFrames:
     images, later = _usable(frames, order[:_AT_ONCE]), order[_AT_ONCE:]
     while len(images) < _AT_ONCE and later:
         images, later = [*images, *_usable(frames, later[:1])], later[1:]
-    if len(images) < _AT_ONCE or not _may_hold(images):
+    if len(images) < _AT_ONCE or not _may_hold(array_namespace(images[0]).stack(images)):
         return frames
     images += _usable(frames, later)
     seen = to_host(array_namespace(images[0]).stack(images))
-    part, borders = _part(list(seen)), _filled_at_the_rim(seen)
+    part, borders = _part([image if roi is None else image[roi] for image in seen]), _filled_at_the_rim(seen)
+    if roi is not None and part is not None:
+        inside, part = part, np.zeros(frames.shape, dtype=bool)
+        part[roi] = inside
     if borders and part is not None:
         from scipy import ndimage
 
@@ -152,20 +160,18 @@ def _usable(frames: Frames, numbers: list[int]) -> list[Array]:
     images = [chunk.frames[0] for chunk in chunks if not chunk.unreadable]
     if not images:
         return []
-    # At once, since a device is waited for.
-    varies = to_host(array_namespace(images[0]).stack([(image != image[:1, :1]).any() for image in images]))
+    stack = array_namespace(images[0]).stack(images)
+    varies = to_host((stack != stack[:, :1, :1]).any(axis=(1, 2)))
     return [image for image, each in zip(images, varies, strict=True) if each]
 
 
-def _may_hold(images: list[Array]) -> bool:
-    """Whether images (h, w) hold enough of their pixels, or have an edge of one value."""
-    held = images[0] == images[1]
-    for image in images[2:]:
-        held &= image == images[0]
-    edges = [edge for image in images for edge in (image[0], image[-1], image[:, 0], image[:, -1])]
-    xp = array_namespace(held)
-    told = to_host(xp.stack([held.mean() > _MIN_SHARE, *((edge == edge[0]).all() for edge in edges)]))
-    return bool(told.any())
+def _may_hold(images: Array) -> bool:
+    """Whether images (n, h, w) hold enough of their pixels, or have an edge of one value."""
+    xp, (height, width) = array_namespace(images), images.shape[1:]
+    held = (images[1:] == images[:1]).all(axis=0).mean() > _MIN_SHARE
+    edges = images[:, :: height - 1], images[:, :, :: width - 1].transpose(0, 2, 1)
+    # Few steps, and one download: each costs a device's host as much as the frames take.
+    return bool(to_host(xp.stack([held, *((each == each[:, :, :1]).all(axis=2).any() for each in edges)])).any())
 
 
 def _part(images: list[NDArray[np.generic]]) -> NDArray[np.bool_] | None:
@@ -227,7 +233,7 @@ def _filled_at_the_rim(images: NDArray[np.generic]) -> bool:
     for image, of_image in zip(images.astype(np.float64), widths, strict=True):
         for lines, of_axis in zip((image, image.T), of_image, strict=True):
             for ordered, width in zip((lines, lines[::-1]), of_axis, strict=True):
-                if 0 < width < len(ordered) - _AWAY[1]:
+                if _THIN < width < len(ordered) - _AWAY[1]:
                     off = np.abs(ordered[width : width + _AWAY[1]] - ordered[0, 0]).mean(axis=1)
                     # Between the border and the scene interpolation draws a line of both.
                     beside.append(float(off[:2].mean()))

@@ -293,7 +293,7 @@ def _measured(
 
     repaired = list[str]()
     if settings.contrast.auto:
-        frames = without_drawn(frames)
+        frames = without_drawn(frames, settings.roi)
     if isinstance(frames, FilledFrames):
         repaired.append(frames.note)
         # What a frame shows there, an image made of such frames does too.

@@ -34,6 +34,9 @@ _OF_NORMAL = 0.6745
 """Median of the magnitude of normal values."""
 _ALIKE = 0.5
 """Correlation of the offsets of two frames, in place or displaced, from which they are not another in each."""
+_MOVED, _ROUGH = 1.0, -0.3
+"""Lines by which a scene moves, at least, to be told from offsets that stand still; or the correlation of lines beside
+each other below which these are none of a scene."""
 _AS_SURE, _OFF = 1.3, 2.0
 """Standard errors without offsets over those with them up to which frames that change are better without; and median
 of the standard errors by which shifts differ, from which offsets that stand still have bent them."""
@@ -95,7 +98,12 @@ def levelled(frames: Frames, measured: Measured, settings: Settings) -> Levelled
         if not axes:
             return None
         images = taken(frames, some, settings)
-        found = [LevelledFrames(frames, axis, kind) for axis in axes if (kind := _kind(*_differ(images, axis)))]
+        shifts = measured.shifts[some]
+        found = [
+            LevelledFrames(frames, axis, kind)
+            for axis in axes
+            if (kind := _kind(*_differ(images, axis), np.abs(shifts - shifts[0])[:, 2 - axis].max()))
+        ]
     return min(found, key=lambda each: each.kind, default=None)
 
 
@@ -126,8 +134,11 @@ def _differ(images: Array, axis: int) -> tuple[NDArray[np.float64], NDArray[np.b
     return offsets, differ & (rule > 0)
 
 
-def _kind(offsets: NDArray[np.float64], differ: NDArray[np.bool_]) -> Kind | None:
-    """Whether offsets of lines (n, k) change from frame to frame or stand still; None if they move, or are not sure."""
+def _kind(offsets: NDArray[np.float64], differ: NDArray[np.bool_], moved: float) -> Kind | None:
+    """Whether offsets of lines (n, k) change from frame to frame or stand still; None if they move, or are not sure.
+
+    `moved` is by how many lines the scene moves from the first of them: where that is little, what stands still may be a smooth scene.
+    """
     if not differ.all():
         return None
     fft = fft_namespace(offsets)
@@ -137,4 +148,7 @@ def _kind(offsets: NDArray[np.float64], differ: NDArray[np.bool_]) -> Kind | Non
     products = fft.irfft(spectra[1:] * spectra[:1].conj(), 2 * offsets.shape[1], axis=1)
     if (products.max(axis=1) < _ALIKE).all():
         return "changing"
-    return "still" if (products[:, 0] > _ALIKE).all() else None
+    # Of offsets that are another from line to line, differences from both beside correlate by -2/3; optics draws none.
+    rough = float(np.median((offsets[:, 1:] * offsets[:, :-1]).sum(axis=1))) < _ROUGH
+    is_still = (products[:, 0] > _ALIKE).all() and not products.argmax(axis=1).any() and (rough or moved >= _MOVED)
+    return "still" if is_still else None

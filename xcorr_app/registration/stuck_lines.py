@@ -23,7 +23,7 @@ _OF_PART = 9
 """Pixels of a part whose median is taken."""
 _SMALLEST = 64
 """Rows and columns below which the median of a part is too uncertain."""
-_DEVIATIONS = 12.0
+_AT_A_GLANCE, _DEVIATIONS = 6.0, 12.0
 """Of the steps between neighbours, by which a stuck line lies beyond them."""
 _SHARPEST, _CHANCE = 0.95, 4.0
 """Of the height of a stuck line, what does not show beside it, as of a flickering pixel; and deviations of its own."""
@@ -42,7 +42,10 @@ def stuck_lines(frames: Frames, first: Chunk) -> NDArray[np.bool_] | None:
         chunk = frames.read(number, number + 1) if number else first
         if chunk.unreadable:
             continue
-        here = [_beyond_both(medians) for medians in _medians_of_parts(chunk.frames[0])]
+        values = _sampled(chunk.frames[0])
+        if always is None and not any(_may_be_stuck(each.mean(axis=1)) for each in values):
+            return None
+        here = [_beyond_both(np.median(each, axis=1)) for each in values]
         always = here if always is None else [one & other for one, other in zip(always, here, strict=True)]
         looked_at += 1
         if not any(found.any() for found in always):
@@ -76,16 +79,24 @@ def _ends(size: int) -> NDArray[np.intp]:
     return ends[1:] - ends[:-1]
 
 
-def _medians_of_parts(image: Array) -> list[NDArray[np.float64]]:
-    """Medians (parts, lines) of the parts of the rows of an image (h, w), and of its columns."""
+def _sampled(image: Array) -> list[NDArray[np.float64]]:
+    """Pixels (parts, pixels, lines) of the parts of the rows of an image (h, w), and of its columns."""
     # Both at once, since a device is waited for.
     xp = array_namespace(image)
     looked_at = [(image.T if axis == 0 else image)[xp.asarray(_places(image.shape[1 - axis]))] for axis in (0, 1)]
     values = to_host(xp.concatenate([lines.ravel() for lines in looked_at])).astype(np.float64)
     values = np.where(np.isfinite(values), values, 0.0)
-    parts = np.split(values, [int(looked_at[0].size)])
-    medians: list[NDArray[np.float64]] = [np.median(part.reshape(_PARTS, _OF_PART, -1), axis=1) for part in parts]
-    return medians
+    return [part.reshape(_PARTS, _OF_PART, -1) for part in np.split(values, [int(looked_at[0].size)])]
+
+
+def _may_be_stuck(means: NDArray[np.float64]) -> bool:
+    """Whether means (parts, lines) of any line, or of two, lie beyond those beside: most series are told by that."""
+    least = _AT_A_GLANCE * _NOISE_OF_STEPS * float(np.median(np.abs(np.diff(means, axis=1))))
+    padded = np.pad(means, ((0, 0), (1, 2)), mode="reflect")
+    left, here, right, second = padded[:, :-3], padded[:, 1:-2], padded[:, 2:-1], padded[:, 3:]
+    alone = np.maximum(here - np.maximum(left, right), np.minimum(left, right) - here)
+    pairs = np.minimum(here, right) - np.maximum(left, second), np.minimum(left, second) - np.maximum(here, right)
+    return bool(np.maximum(alone, np.maximum(*pairs)).max() > least)
 
 
 def _places(size: int) -> NDArray[np.intp]:
