@@ -137,7 +137,8 @@ def _differ(images: Array, axis: int) -> tuple[NDArray[np.float64], NDArray[np.b
 def _kind(offsets: NDArray[np.float64], differ: NDArray[np.bool_], moved: float) -> Kind | None:
     """Whether offsets of lines (n, k) change from frame to frame or stand still; None if they move, or are not sure.
 
-    `moved` is by how many lines the scene moves from the first of them: where that is little, what stands still may be a smooth scene.
+    `moved` is by how many lines the scene moves from the first of them: where that is little, what stands still may be
+    a smooth scene.
     """
     if not differ.all():
         return None
