@@ -16,7 +16,7 @@ _WHOLE = 40
 _SUMS = 4
 _DIGITS = 7
 
-RELATIVE, ABSOLUTE = 3e-4, 3e-5
+RELATIVE, ABSOLUTE = 1e-3, 1e-4
 """By how much a number may differ: processors and libraries round otherwise, faults are larger."""
 
 Leaf = float | int | str | bool | None
