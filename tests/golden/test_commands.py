@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.golden import commands
-from tests.golden.records import check
+from tests.golden.records import check, on_any_processor
 
-CASES = commands.cases()
+CASES = on_any_processor(commands.cases())
 
 
 @pytest.mark.parametrize("name", CASES)

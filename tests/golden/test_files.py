@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.golden import choices, files, folders
-from tests.golden.records import check
+from tests.golden.records import check, on_any_processor
 
-CASES = files.cases() | folders.cases() | choices.cases()
+CASES = on_any_processor(files.cases() | folders.cases() | choices.cases())
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.golden import arguments, library
-from tests.golden.records import check
+from tests.golden.records import check, on_any_processor
 
-CASES = library.cases() | arguments.cases()
+CASES = on_any_processor(library.cases() | arguments.cases())
 
 
 @pytest.mark.parametrize("name", CASES)
