@@ -85,7 +85,6 @@ FORMS = [
     ("registration.masked.refine", masked, 1e-4),
     ("registration.motion.window_match", field, 1e-4),
     ("registration.motion.displacement", bent, 2e-3),
-    ("registration.motion.halved_frames", bent, 2e-3),
 ]
 
 

@@ -138,7 +138,7 @@ def compute_stacks(
         Finisher[Entry[ResultT]](1, at_once=1, prepare=prepare) as follower,
     ):
         threads = Threads(follower, assessor, finisher)
-        for number in range(len(series)):
+        for number, _ in enumerate(series):  # which may wait for more to arrive
             for place in range(number, min(number + 1 + _AHEAD, len(series))):
                 if place not in begun:
                     begun[place] = StackSteps(shared, series[place], told(place))
