@@ -42,7 +42,7 @@ def test_the_written_stack_holds_the_others(tmp_path, resume):
     for t, row in enumerate(rows):
         applied = (row["applied_dy"], row["applied_dx"])
         assert applied == ((row["dy"], row["dx"]) if t in KEPT else ("", ""))
-    told = "2 frames without a shift to trust: dropped from the written stack, which holds frames 0-1, 3, 5"
+    told = "2 frames without a shift that can be trusted: dropped from the written stack, which holds frames 0-1, 3, 5"
     assert told in ended.stdout
     assert ended.stdout.count("dropped") >= 3
     assert (out / "m" / "m_aligned.tif").read_bytes() == written
@@ -125,7 +125,7 @@ def test_where_no_frame_can_be_trusted_nothing_is_written(tmp_path):
     tifffile.imwrite(tmp_path / "m.tif", flat, photometric="minisblack")
     ended = run(tmp_path / "m.tif", tmp_path / "out")
     assert ended.code == 1
-    assert "none of its 3 frames has a shift to trust" in ended.stdout
+    assert "none of its 3 frames has a shift that can be trusted" in ended.stdout
     assert "--doubtful interpolate" in ended.stdout
     assert files(tmp_path / "out") == {"report.html", "run.json"}
     assert record(tmp_path / "out")["failed"]

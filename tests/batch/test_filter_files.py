@@ -76,7 +76,7 @@ def test_folder_of_single_pages_is_one_series_in_human_order(tmp_path, suffix):
     run = filtering(write_pages(tmp_path / "series", movie(), suffix), "-o", tmp_path / "out", "--box", "3")
     assert run.code == 0
     assert_rounded(result(tmp_path / "out", "series"), boxed(movie()))
-    assert "1 series in 4 files, layout frames" in run.stdout
+    assert "1 stack in 4 files, layout frames" in run.stdout
     assert files(tmp_path / "out") == {"series/series_filtered.tif", "run.json"}
 
 

@@ -43,7 +43,7 @@ def test_folder_of_single_pages_is_one_series_in_human_order(tmp_path, suffix):
     assert [row["page"] for row in rows] == ["0"] * 4
     np.testing.assert_allclose(shifts(tmp_path / "out" / "series" / "shifts.csv"), DRIFT, atol=0.02)
     assert tifffile.imread(tmp_path / "out" / "series" / "series_aligned.tif").shape == (4, 40, 48)
-    assert "1 series in 4 files, layout frames" in run.stdout
+    assert "1 stack in 4 files, layout frames" in run.stdout
 
 
 def test_folder_of_stacks_is_one_series_a_file(tmp_path):

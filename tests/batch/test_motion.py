@@ -46,6 +46,15 @@ def test_the_table_holds_the_motion_and_the_file_the_frames_that_it_makes(turnin
     assert "Gauss-Newton" in str(facts["decisions"])
 
 
+def test_what_of_max_shift_holds_for_a_motion_is_said(turning, tmp_path):
+    run = align(
+        turning[0] / "t.tif", "-o", tmp_path / "out", "--motion", "rigid", "--max-shift", "9", "--report", "none"
+    )
+    assert "--max-shift does not limit --motion rigid" in run.stdout
+    without = align(turning[0] / "t.tif", "-o", tmp_path / "half", "--motion", "rigid", "--report", "none")
+    assert "were searched" not in without.stdout  # half the frame, not the quarter of --motion translation
+
+
 def test_motion_travels_to_other_channels_and_back(turning):
     folder, frames, _ = turning
     other = (frames[::-1] // 2 + 7).astype(np.uint16)

@@ -90,6 +90,11 @@ def test_quality_of_each_frame_and_the_report(bending):
     assert f"how the frame that bends most, {bent_most}," in page
 
 
+def test_the_window_is_a_quarter_of_the_frame(bending):
+    page = (bending[0] / "out" / "report.html").read_text()
+    assert "Shifts up to 30 rows and 34 columns were searched" in page
+
+
 def test_a_run_resumed_gives_the_same_bytes(bending):
     folder, _, _ = bending
     files = [

@@ -145,7 +145,7 @@ def test_quiet_and_normal(tmp_path, stack):
     normal = filtering(stack, "-o", tmp_path / "n", "--box", "3").stdout
     assert (quiet.code, quiet.stdout, quiet.stderr) == (0, "", "")
     found, heading, row, *last = normal.splitlines()
-    assert found == "Found 1 series in 1 file, layout stacks."
+    assert found == "Found 1 stack in 1 file, layout stacks."
     assert heading.startswith("stack ")
     assert row.split()[:7] == ["m", "4", "4", "x", "40", "x", "48"]
     assert row.split()[-1] == "good"

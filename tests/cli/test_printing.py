@@ -28,7 +28,7 @@ def test_quiet_normal_verbose(tmp_path, stack):
     verbose = align(stack, "-o", tmp_path / "v", "-v").stdout
     assert (quiet.code, quiet.stdout, quiet.stderr) == (0, "", "")
     assert f"Report: {tmp_path / 'n' / 'report.html'}" in normal
-    assert "Found 1 series in 1 file, layout stacks." in normal
+    assert "Found 1 stack in 1 file, layout stacks." in normal
     assert len(normal.splitlines()) < len(verbose.splitlines())
     rows = [line.split() for line in verbose.splitlines() if line.split()[:1] in (["0"], ["1"], ["2"], ["3"])]
     assert [row[0] for row in rows] == ["0", "1", "2", "3"]

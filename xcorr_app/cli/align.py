@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from xcorr_app.registration.masked.rules import Masks
 
 _SHOWN = {
-    "Results": ("output", "interpolation", "border", "resume", "overwrite"),
-    "Measuring": ("max_shift", "reference", "smooth_time", "align_channel", "device"),
+    "Results": ("output", "interpolation", "resume", "overwrite"),
+    "Measuring": ("max_shift", "reference", "motion", "smooth_time", "align_channel", "device"),
 }
 """Options that ``--help`` shows."""
 
@@ -171,7 +171,7 @@ _SHOWN = {
     type=click.Choice(choices.DOUBTFUL),
     default="interpolate",
     show_default=True,
-    help="Frames whose shift is not to be trusted: moved by what lies between trusted neighbours in time, moved as "
+    help="Frames whose shift cannot be trusted: moved by the shift interpolated between trusted neighbours, moved as "
     "measured all the same, left in place, or dropped from the written stack.",
 )
 @click.option("--move-doubtful", is_flag=True, hidden=True, help="Older name of --doubtful apply.")
@@ -317,7 +317,6 @@ def command(ctx: click.Context, /, inputs: tuple[Path, ...], **given: Any) -> No
             print_results(console, result)
         if given["timings"]:
             print_timings(console, result.run.stages)
-        if given["timings"] or not given["quiet"]:
             print_pace(console, result.run.stages)
     ctx.exit(SOMETHING_FAILED if result.run.failed else 0)
 

@@ -52,7 +52,8 @@ def print_results(console: Console, result: AlignResult) -> None:
     console.print(table)
     for stack, summary in zip(result.report.stacks, summaries, strict=True):
         for line in _remarks(stack, summary):
-            say(console, f"  {stack.name}: {line}")
+            named = line.startswith(f"{stack.name}: ")  # as errors of a file are
+            say(console, f"  {line}" if named else f"  {stack.name}: {line}")
     if result.run.resumed:
         say(console, f"Finished before: {', '.join(result.run.resumed)}")
     level, sentence = verdict(summaries)
@@ -88,7 +89,7 @@ def print_plan(console: Console, plan: Plan[AlignOptions]) -> None:
     place = f"Layout: {plan.discovery.layout}. Device: {plan.device.description}. Output: {plan.out}"
     say(console, place)
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for heading in ("series", "files", "axes", "shape", "type", "max shift", "writes"):
+    for heading in ("stack", "files", "axes", "shape", "type", "max shift", "writes"):
         table.add_column(heading, overflow="fold")
     for spec in plan.discovery.series:
         with spec.open() as source:

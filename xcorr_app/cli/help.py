@@ -8,10 +8,13 @@ from typing import Any
 import click
 
 FURTHER: dict[str, tuple[str, ...]] = {
-    "Measuring, in detail": (
+    "Details": (
         "passes", "median_threshold", "subpixel", "upsample", "normalization", "weighting", "prefilter", "contrast",
-        "roi", "min_overlap", "axis", "channel", "mask", "mask_moves", "motion", "match", "interpolation", "border",
-        "doubtful", "min_score", "max_sigma",
+        "roi", "min_overlap", "axis", "channel", "mask", "mask_moves", "match", "interpolation", "border", "doubtful",
+        "min_score", "max_sigma",
+    ),
+    "Frames that bend (--motion patches)": (
+        "patch", "patch_overlap", "max_deviation", "field_csv", "field_ome_tiff",
     ),
     "Correction of frames": ("flat", "dark", "background", "correct"),
     "Checks": ("verify", "tolerance", "max_pixels"),

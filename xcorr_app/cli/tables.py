@@ -55,9 +55,9 @@ def print_found(console: Console, discovery: Discovery, note: str | None) -> Non
     """What a run is about to work on; `note` is why it uses no GPU."""
     if note:
         say(console, note)
-    files = sum(len(spec.paths) for spec in discovery.series)
-    found = f"Found {len(discovery.series)} series in {count(files, 'file')}, layout {discovery.layout}."
-    say(console, found)
+    if discovery.series:
+        files = count(sum(len(spec.paths) for spec in discovery.series), "file")
+        say(console, f"Found {count(len(discovery.series), 'stack')} in {files}, layout {discovery.layout}.")
     for note in discovery.notes:
         say(console, note)
     for spec in discovery.series:
@@ -102,4 +102,4 @@ def print_pace(console: Console, stages: Stages) -> None:
     """Which stage set the pace."""
     if (pace := stages.pace()) is not None:
         (stage,) = (stage for stage in stages.times() if stage.name == pace)
-        say(console, f"The pace was set by: {pace} ({stage.held_up:.1f} s)")
+        say(console, f"The slowest stage, which set the pace: {pace} ({stage.held_up:.1f} s)")

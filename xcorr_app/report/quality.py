@@ -35,7 +35,7 @@ def figures(stack: StackReport, summary: StackSummary) -> tuple[Figure, ...]:
         "Frames corrected",
         "",
         f"{grouped(summary.corrected)} of {grouped(summary.frames)}",
-        f"{100 * summary.corrected / max(summary.frames, 1):.0f} % were moved by a shift to trust",
+        f"{100 * summary.corrected / max(summary.frames, 1):.0f} % have a shift that can be trusted",
         "failed" if summary.is_untrusted else "good" if summary.corrected == summary.frames else "doubtful",
     )
     ratio = known.crispness.after / known.crispness.before if known.crispness.before > 0 else math.nan
@@ -55,7 +55,7 @@ def figures(stack: StackReport, summary: StackSummary) -> tuple[Figure, ...]:
     ]
     residual = known.residual_shift
     if math.isnan(residual.after):
-        remark = f"could not be measured on {count(known.sampled, 'frame')}"
+        remark = f"could not be measured: {count(known.sampled, 'frame')} tried"
     else:
         remark = f"rms; {known.registered_again} of {known.sampled} frames tried, registered again"
     shown.append(_figure("Residual shift (px)", residual, 3, remark, same, level))

@@ -123,14 +123,14 @@ class StackSummary:
             return f"failed: {self.failure}"
         parts = [f"failed: {self.distrust}"] if self.is_untrusted else []
         parts += self.objections
-        if self.flagged:
+        if self.flagged and not (self.is_untrusted and self.flagged <= self.untrusted):
             parts.append(f"{grouped(self.flagged)} of {count(self.frames, 'frame')} flagged")
         elif not parts:
             parts.append("good")
         if self.unmeasured:
             parts.append(f"{grouped(self.unmeasured)} without a shift")
         if self.disagreeing:
-            parts.append(f"{grouped(self.disagreeing)} in disagreement with the FFT reference")
+            parts.append(f"{grouped(self.disagreeing)} in disagreement with the FFT")
         if self.replaced and not self.unmoved:
             parts.append(f"{grouped(self.replaced)} not moved as measured")
         return ", ".join(parts)
@@ -184,20 +184,20 @@ def verdict(summaries: Sequence[StackSummary]) -> tuple[Level, str]:
     if failed:
         parts.append(f"{count(failed, 'stack')} failed")
     if untrusted:
-        parts.append(f"{count(untrusted, 'stack')} of which most frames could not be trusted")
+        parts.append(f"most frames of {count(untrusted, 'stack')} could not be trusted")
     if objected:
-        parts.append(f"{count(objected, 'stack')} not better for it")
+        parts.append(f"{count(objected, 'stack')} no better than before")
     parts.append(f"{count(flagged, 'frame')} flagged" if flagged else "no frame flagged")
     if unmeasured:
         parts.append(f"{grouped(unmeasured)} without a shift")
     if replaced:
         parts.append(f"{grouped(replaced)} not moved as measured")
     if disagreeing:
-        parts.append(f"{grouped(disagreeing)} in disagreement with the FFT reference")
+        parts.append(f"{grouped(disagreeing)} in disagreement with the FFT")
     elif verified:
-        parts.append(f"{grouped(verified)} compared with the FFT reference, none beyond the tolerance")
+        parts.append(f"{grouped(verified)} checked by an FFT, all within the tolerance")
     else:
-        parts.append("none compared with the FFT reference")
+        parts.append("none checked by an FFT")
     levels = {summary.level for summary in summaries}
     level: Level = "failed" if "failed" in levels or not summaries else "doubtful" if "doubtful" in levels else "good"
     return level, "; ".join(parts) + "."

@@ -110,6 +110,7 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
             "Shift of each frame",
             shift_chart(rows, stack.max_shift, units, points),
             f"Shift in rows and columns against frame number; {extent}.",
+            "Shifts are the pixels to add to each frame to land on the reference: rows (dy) down, columns (dx) right. "
             f"Search window: up to {window} either way."
             + (" Dotted: the shifts applied, where they are not those measured." if stack.replaced else ""),
             none,
@@ -125,7 +126,7 @@ def charts(stack: StackReport, summary: StackSummary, points: int = ALONE.points
             "Standard error of each shift",
             error_chart(rows, points),
             "Predicted standard error of the shift in rows and columns against frame number, logarithmic.",
-            "Predicted from the image itself: what frame and reference do not share.",
+            "Predicted from how far frame and reference differ.",
             "No frame has a standard error.",
         ),
         *_tiles(stack),
@@ -189,7 +190,7 @@ def _tiles(stack: StackReport) -> tuple[Chart, ...]:
     """Chart of the parts that move otherwise, where there are any."""
     if stack.tiles is None:
         return ()
-    caption = "Tiles of the picture that do not move as the rest does; grey where too little is seen to tell."
+    caption = "Tiles of the picture that do not move like the rest; grey where there is too little to see."
     chart = _chart("Parts that move otherwise", tiles_chart(stack.tiles), caption, caption, "No tile can tell.")
     return (chart,)
 

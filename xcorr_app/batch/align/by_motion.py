@@ -15,6 +15,7 @@ from xcorr_app.batch.align.frames import SourceFrames
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.other_motions import align_measured, as_shifts
 from xcorr_app.batch.align.stack import Aligned, Turned
+from xcorr_app.correlation.window import ShiftWindow
 from xcorr_app.gpu.runtime.select import Device
 from xcorr_app.io import SeriesSpec
 from xcorr_app.pipeline.resources import StackResources
@@ -39,7 +40,8 @@ def align_by_motion(
         files = {"motion.csv": motion_csv(frames, result, matrices).encode()}
         told = f"Measured as {result.model} motion; shifts are those of the middle of the frame (see motion.csv)."
         turned = Turned(ByMatrices(matrices), files, seen_by_all(matrices, frames.shape))
-        return turned, as_shifts(result, _ENGINE, told)
+        reach = ShiftWindow.symmetric(*(size // 2 for size in frames.shape))  # what is tried of each rotation
+        return turned, as_shifts(result, _ENGINE, told, reach)
 
     measure = partial(motion_of, model=model, max_sigma=options.settings.max_sigma)
     return align_measured(measure, tell, spec, options, device, folder, resources)

@@ -57,7 +57,7 @@ def align_by_patches(
             files["field.ome.tif"] = _field_image(field, PixelSize.of(metadata.pixel_size, metadata.unit))
         warp = ByFields(applied, field.rows, field.columns)
         turned = Turned(warp, files, _seen_by_all(applied, frames.shape), _bends(field, result.trusted))
-        return turned, as_shifts(result, ENGINE, _TOLD)
+        return turned, as_shifts(result, ENGINE, _TOLD, settings.window(frames.shape))
 
     settings = options.settings
     measure = partial(patches_of, options=options.patches, max_sigma=settings.max_sigma, max_shift=settings.max_shift)

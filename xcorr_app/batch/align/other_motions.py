@@ -51,11 +51,10 @@ def align_measured(
     return finish
 
 
-def as_shifts(result: MotionResult, engine: str, told: str) -> ShiftResult:
-    """What is known of the frames as of shifts: those of their middles."""
+def as_shifts(result: MotionResult, engine: str, told: str, window: ShiftWindow) -> ShiftResult:
+    """What is known of the frames as of shifts: those of their middles, searched in `window`."""
     count = len(result.flags)
     nothing = np.full(count, np.nan)
-    reach = tuple(size // 2 for size in result.shape)
     return ShiftResult(
         shifts=result.shifts,
         score=result.score,
@@ -64,7 +63,7 @@ def as_shifts(result: MotionResult, engine: str, told: str) -> ShiftResult:
         fft_shifts=np.full((count, 2), np.nan),
         difference=nothing,
         non_finite=np.array([int("non-finite" in flags) for flags in result.flags]),
-        window=ShiftWindow.symmetric(reach[0], reach[1]),
+        window=window,
         engine=engine,
         reference=result.reference,
         notes=(told, *result.notes),

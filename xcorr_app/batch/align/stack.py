@@ -32,6 +32,7 @@ from xcorr_app.registration.correction import Correction
 from xcorr_app.registration.estimate import estimate_from
 from xcorr_app.registration.frames import Frames
 from xcorr_app.registration.masks import two_motions
+from xcorr_app.registration.motion.models import PATCHES, is_more_than_a_shift
 from xcorr_app.registration.motion.warps import Warp
 from xcorr_app.registration.needs import check_memory
 from xcorr_app.registration.results import ShiftResult
@@ -41,13 +42,13 @@ from xcorr_app.report.summary import count
 from xcorr_app.report.table import shifts_csv
 
 _BECAME = {
-    "interpolate": "moved by what lies between the shifts of trusted neighbours in time",
-    "apply": "moved by what lies between measured shifts",
+    "interpolate": "moved by the shift interpolated between trusted neighbours in time",
+    "apply": "moved by the shift interpolated between measured ones",
     "leave": "left in place",
     "drop": "dropped from the written stack, which holds frames {kept}",
 }
 _NOTHING_KEPT = (
-    "{name}: none of its {frames} frames has a shift to trust, and --doubtful drop leaves nothing to write; "
+    "{name}: none of its {frames} frames has a shift that can be trusted, and --doubtful drop leaves nothing to write; "
     "look at the flags with --no-apply, or use --doubtful interpolate"
 )
 _DECIMALS = 1e6
@@ -306,8 +307,11 @@ def _closure(result: ShiftResult) -> dict[str, float | int] | None:
 
 
 def _notes(frames: SourceFrames, result: ShiftResult, options: AlignOptions) -> Iterator[str]:
-    if options.settings.max_shift is None:
-        window = result.window
+    window, whole = result.window, is_more_than_a_shift(options.motion) and options.motion != PATCHES
+    if whole:
+        if options.settings.max_shift is not None:
+            yield f"--max-shift does not limit --motion {options.motion}: shifts of up to half the frame are searched."
+    elif options.settings.max_shift is None:
         yield (
             f"Shifts up to {window.dy_max} rows and {window.dx_max} columns were searched (the default, a quarter of "
             "the measured part on each axis; --max-shift changes it)."
@@ -334,7 +338,7 @@ def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Mov
         moves = any(row.is_moved or row.is_dropped for row in replaced)
         kept = runs_of([row.frame for row in rows if not row.is_dropped])
         became = _BECAME[options.doubtful].format(kept=kept) if moves else "left in place"
-        yield f"{count(len(replaced), 'frame')} without a shift to trust: {became} (--doubtful {options.doubtful})."
+        yield f"{count(len(replaced), 'frame')} without a shift that can be trusted: {became} (--doubtful {options.doubtful})."
     if moved.clipped:
         yield f"{moved.clipped} interpolated pixels did not fit the data type and were clipped to its range."
     if moved.area is not None:
