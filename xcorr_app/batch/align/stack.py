@@ -338,7 +338,8 @@ def _notes_on_moving(rows: Sequence[FrameRow], options: AlignOptions, moved: Mov
         moves = any(row.is_moved or row.is_dropped for row in replaced)
         kept = runs_of([row.frame for row in rows if not row.is_dropped])
         became = _BECAME[options.doubtful].format(kept=kept) if moves else "left in place"
-        yield f"{count(len(replaced), 'frame')} without a shift that can be trusted: {became} (--doubtful {options.doubtful})."
+        doubted = f"{count(len(replaced), 'frame')} without a shift that can be trusted"
+        yield f"{doubted}: {became} (--doubtful {options.doubtful})."
     if moved.clipped:
         yield f"{moved.clipped} interpolated pixels did not fit the data type and were clipped to its range."
     if moved.area is not None:
