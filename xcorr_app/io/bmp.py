@@ -54,7 +54,7 @@ def scan_bmp(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage
     if data + height * row_bytes > mark[0]:
         raise DamagedFileError(
             f"{path}: needs {height} rows of {row_bytes} bytes from byte {data}, the file has {mark[0]} bytes; it is "
-            "cut short"
+            "cut short: copy it again"
         )
     pixels_may_begin = 14 + header + len(palette)
     spare = mark[0] - data - height * row_bytes

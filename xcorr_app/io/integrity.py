@@ -117,7 +117,8 @@ def check_page(reader: DirectoryReader, directory: Directory, limits: Limits, *,
             raise DamagedFileError(f"{where} is incomplete: segment {number_of} of {needed} was never written")
         if offset + count > reader.size:
             raise DamagedFileError(
-                f"{where} has pixels up to byte {offset + count}, but the file has {reader.size} bytes; it is cut short"
+                f"{where} has pixels up to byte {offset + count}, but the file has {reader.size} bytes; it is "
+                "cut short: copy it again"
             )
         if plain and not length <= count <= length + segments.SPARE:
             raise DamagedFileError(f"{where}: segment {number_of} needs {length} bytes, {count} are stored")

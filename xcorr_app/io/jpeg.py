@@ -53,7 +53,7 @@ def scan_jpeg(path: Path, limits: Limits, *, colour: bool = False) -> SingleImag
         )
     # The codec fills what is missing with grey and says nothing. Some cameras write more behind the end.
     if _END not in tail:
-        raise DamagedFileError(f"{path}: is a JPEG image without an end; it is cut short")
+        raise DamagedFileError(f"{path}: is a JPEG image without an end; it is cut short: copy it again")
     return SingleImage(path, imagecodecs.jpeg8_decode, (height, width), np.dtype(np.uint8), mark, components)
 
 
@@ -64,7 +64,8 @@ def _frame_and_scan(descriptor: int, path: Path, size: int) -> tuple[bytes, int]
         head = os.pread(descriptor, 10, offset)
         if len(head) < 4 or head[0] != 0xFF:
             raise DamagedFileError(
-                f"{path}: has no JPEG frame and scan up to byte {min(offset, size)}; it is cut short or damaged"
+                f"{path}: has no JPEG frame and scan up to byte {min(offset, size)}; it is cut "
+                "short or damaged: copy it again"
             )
         kind, length = head[1], int.from_bytes(head[2:4], "big")
         if kind == _SCAN and frame:

@@ -73,7 +73,7 @@ def scan_lsm(path: Path, limits: Limits) -> TiffImage:
     if sizes["T"] * sizes["Z"] != len(planes) or any(len(plane.offsets) != channels for plane in planes):
         raise DamagedFileError(
             f"{path}: declares T={sizes['T']} x Z={sizes['Z']} planes of {channels} channels, the file has "
-            f"{len(planes)} pages; it is cut short"
+            f"{len(planes)} pages; it is cut short: copy it again"
         )
     count = len(planes) * channels
     limits.check_pages(path, count)

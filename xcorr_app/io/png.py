@@ -34,7 +34,7 @@ def scan_png(path: Path, limits: Limits, *, colour: bool = False) -> SingleImage
         if header[:8] != SIGNATURE:
             raise DamagedFileError(f"{path}: is not a PNG file")
         if len(header) < 33 or header[8:16] != b"\0\0\0\rIHDR":
-            raise DamagedFileError(f"{path}: has no PNG header; it is cut short or damaged")
+            raise DamagedFileError(f"{path}: has no PNG header; it is cut short or damaged: copy it again")
         _check_chunks(descriptor, path, mark[0])
     width, height, bits, kind = struct.unpack(">IIBB", header[16:26])
     if height < 1 or width < 1:
@@ -59,7 +59,7 @@ def _check_chunks(descriptor: int, path: Path, size: int) -> None:
         end = offset + 12 + int.from_bytes(head[:4], "big")
         if len(head) < 8 or end > size:
             raise DamagedFileError(
-                f"{path}: ends at byte {size}, within or before a chunk that it needs; it is cut short"
+                f"{path}: ends at byte {size}, within or before a chunk that it needs; it is cut short: copy it again"
             )
         kinds.add(head[4:])
         offset = end

@@ -226,7 +226,7 @@ def _text(path: Path) -> str:
 def _check_size(path: Path) -> None:
     try:
         if not path.is_file():
-            raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist'}")
+            raise InputError(f"{path}: {'is no file' if path.exists() else 'does not exist; check the spelling'}")
         size = path.stat().st_size
     except OSError as error:
         if isinstance(error, InputError):

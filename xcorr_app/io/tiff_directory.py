@@ -226,7 +226,7 @@ class DirectoryReader:
                 if where + size > self.size:
                     raise DamagedFileError(
                         f"{self.path}: page {index} keeps tag {code} at bytes {where} to {where + size}, "
-                        f"but the file has {self.size} bytes; it is cut short"
+                        f"but the file has {self.size} bytes; it is cut short: copy it again"
                     )
                 tags.setdefault(code, TagValue(kind, count, where))
             place += entry_size
@@ -235,7 +235,7 @@ class DirectoryReader:
     def _cut(self, index: int, offset: int) -> DamagedFileError:
         return DamagedFileError(
             f"{self.path}: the directory of page {index} should be at byte {offset}, but the file ends at byte "
-            f"{self.size}; it is cut short"
+            f"{self.size}; it is cut short: copy it again"
         )
 
     def _bytes(self, offset: int, size: int) -> bytes:

@@ -249,11 +249,12 @@ def _following(pages: Pages, index: int, count: int, limits: Limits) -> list[int
     size = pages.first.height * pages.first.width * pages.first.dtype.itemsize
     if start < 0:
         raise DamagedFileError(
-            f"{pages.path}: declares {count} images but describes one, which is not stored plainly; it is cut short"
+            f"{pages.path}: declares {count} images but describes one, which is not stored plainly; it is "
+            "cut short: copy it again"
         )
     if start + count * size > pages.file_size:
         raise DamagedFileError(
             f"{pages.path}: declares {count} images of {size} bytes, which end at byte {start + count * size}, but the "
-            f"file has {pages.file_size} bytes; it is cut short"
+            f"file has {pages.file_size} bytes; it is cut short: copy it again"
         )
     return [start + size * number for number in range(count)]

@@ -78,7 +78,7 @@ def check_output(
 
 
 def _not_empty(out: Path) -> OutputError:
-    return OutputError(f"{out}: is not empty; use --resume to go on with it, or --overwrite to replace results in it")
+    return OutputError(f"{out}: is not empty; use --resume to continue that run, or --overwrite to replace its results")
 
 
 def _is_as_if_empty(out: Path) -> bool:

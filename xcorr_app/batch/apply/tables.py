@@ -34,7 +34,10 @@ def table_files(options: ApplyOptions, discovery: Discovery) -> dict[str, Path]:
     if discovery.series and not any(path.is_file() for path in found.values()):
         there = sorted(path.parent.name for path in given.glob(f"*/{_TABLES[-1]}"))
         has = f"it has those of {', '.join(there[:5])}" if there else f"it holds no NAME/{_TABLES[-1]}"
-        raise InputError(f"{given}: holds no shifts of {', '.join(sorted(found)[:5])}; {has}: name one table by itself")
+        raise InputError(
+            f"{given}: holds no shifts of {', '.join(sorted(found)[:5])}; {has}: "
+            "give the output folder of xcorr align, or one table"
+        )
     return found
 
 
