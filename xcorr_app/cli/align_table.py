@@ -11,7 +11,7 @@ from rich.text import Text
 from xcorr_app.batch.align.options import AlignOptions
 from xcorr_app.batch.align.run import AlignResult
 from xcorr_app.cli.failures import one_line
-from xcorr_app.cli.tables import say
+from xcorr_app.cli.tables import say, say_of
 from xcorr_app.io.outputs import output_ending
 from xcorr_app.pipeline.work import Plan
 from xcorr_app.registration.assessment import BeforeAfter
@@ -52,8 +52,7 @@ def print_results(console: Console, result: AlignResult) -> None:
     console.print(table)
     for stack, summary in zip(result.report.stacks, summaries, strict=True):
         for line in _remarks(stack, summary):
-            named = line.startswith(f"{stack.name}: ")  # as errors of a file are
-            say(console, f"  {line}" if named else f"  {stack.name}: {line}")
+            say_of(console, stack.name, line)
     if result.run.resumed:
         say(console, f"Finished before: {', '.join(result.run.resumed)}")
     level, sentence = verdict(summaries)

@@ -12,8 +12,8 @@ _HEADINGS = ("fields", "grid", "largest", "standard error", "replaced")
 
 
 def print_fields(console: Console, result: Run[Facts]) -> None:
-    """One line a series, what is wrong or worth knowing, and where the record is."""
-    print_run(console, result, _HEADINGS, _numbers, "measured", remarks=_remarks, what="series")
+    """One line a stack, what is wrong or worth knowing, and where the record is."""
+    print_run(console, result, _HEADINGS, _numbers, "measured", remarks=_remarks)
 
 
 def _numbers(facts: Facts) -> list[str]:

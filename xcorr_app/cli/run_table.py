@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from xcorr_app.cli.failures import one_line
-from xcorr_app.cli.tables import say
+from xcorr_app.cli.tables import say, say_of
 from xcorr_app.pipeline.outcome import Outcome, Run
 from xcorr_app.report.summary import count
 
@@ -23,14 +23,13 @@ def print_run(
     done: str,
     *,
     remarks: Callable[[Outcome[Any]], list[str]] | None = None,
-    what: str = "stack",
 ) -> None:
     """One line a stack, what is wrong or worth knowing, and where the record is.
 
     `numbers` are those of a stack's facts, one a heading; `done` says what became of stacks that did not fail.
     """
     table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(what, overflow="fold", min_width=14)
+    table.add_column("stack", overflow="fold", min_width=14)
     for heading in headings:
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("result", no_wrap=True)
@@ -41,10 +40,10 @@ def print_run(
     console.print(table)
     for outcome in run.outcomes:
         for line in (remarks or notes_of)(outcome):
-            say(console, f"  {outcome.name}: {line}")
+            say_of(console, outcome.name, line)
     if run.resumed:
         say(console, f"Finished before: {', '.join(run.resumed)}")
-    failed, total = sum(outcome.failed for outcome in run.outcomes), _counted(len(run.outcomes), what)
+    failed, total = sum(outcome.failed for outcome in run.outcomes), count(len(run.outcomes), "stack")
     say(console, f"{failed} of {total} failed." if failed else f"{total} {done}.", "red" if failed else "green")
     say(console, f"Record: {run.record}")
 
@@ -52,7 +51,3 @@ def print_run(
 def notes_of(outcome: Outcome[Any]) -> list[str]:
     """Why a stack failed, or its notes."""
     return [outcome.failure] if outcome.failure is not None else list(outcome.facts["notes"])
-
-
-def _counted(number: int, what: str) -> str:
-    return f"{number} series" if what == "series" else count(number, what)

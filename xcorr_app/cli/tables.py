@@ -40,10 +40,16 @@ def say(console: Console, text: str, style: str = "") -> None:
     console.print(Text(one_line(text), style=style), soft_wrap=True)
 
 
+def say_of(console: Console, name: str, text: str) -> None:
+    """Print a remark on a stack; errors of a file name it already."""
+    say(console, f"  {text}" if text.startswith(f"{name}: ") else f"  {name}: {text}")
+
+
 def print_failures(failures: Iterable[tuple[str, str]]) -> None:
     """What ``-q`` leaves of a run: a line on standard error for each stack that failed."""
     for name, reason in failures:
-        print(f"xcorr: {one_line(f'{name}: {reason}')}", file=sys.stderr)
+        told = reason if reason.startswith(f"{name}: ") else f"{name}: {reason}"
+        print(f"xcorr: {one_line(told)}", file=sys.stderr)
 
 
 def failures_in(outcomes: Iterable[Outcome[Any]]) -> list[tuple[str, str]]:

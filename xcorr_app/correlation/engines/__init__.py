@@ -72,7 +72,9 @@ def choose_engine(
     engine = ENGINES[name] if owner is None else _WITH_OPTIONS[owner](kernel_options)
     reason = engine.unavailable(xp)
     if reason is not None:
-        raise DeviceError(f"engine {name!r} cannot run on {xp.__name__} arrays: {reason}")
+        raise DeviceError(
+            f"engine {name!r} cannot run on {xp.__name__} arrays: {reason} (`xcorr env` says what can run here)"
+        )
     return engine
 
 
